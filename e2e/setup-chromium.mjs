@@ -31,7 +31,6 @@ export const SWIFTSHADER_ARGS = ['--use-webgpu-adapter=swiftshader'];
 export const GPU_ARGS =
   process.platform === 'linux'
     ? [
-        '--enable-gpu',
         '--use-angle=vulkan',
         '--enable-features=Vulkan',
         '--disable-vulkan-surface',

@@ -117,8 +117,8 @@ try {
   );
   console.log(HEADER);
   for (const c of options.quick ? QUICK_CASES : CASES) {
-    for (const engine of c.engines) {
-      const ways = (options.engine ?? engine) === engine ? chosenWays(c, engine) : [];
+    for (const engine of options.engine ? [options.engine] : c.engines) {
+      const ways = chosenWays(c, engine);
       if (ways.length > 0) await measure(c, engine, ways);
     }
   }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { parseModelConfig } from '../formats/model-config';
 import { restack } from './restack';
@@ -105,6 +105,43 @@ it('a model that runs is looked at block by block', () => {
   expect(of(fixture('forward/gpt2_inv_layer'), [0, 2]).changed).toEqual([1]);
   // the token's shares for the layers are one tensor, which is not cut
   expect(of(fixture('forward2/gemma4_shared'), [0, 1, 4]).misplaced.length).toBeGreaterThan(0);
+});
+
+/** Families in which a layer knows its index, or how many there are, in a way that no config can say anew. */
+const BOUND = new Set(['gpt2_inv_layer', 'minicpm3', 'gemma3n_shared', 'gemma4_shared']);
+
+const families = ['forward', 'forward2'].flatMap((set) =>
+  readdirSync(`e2e/fixtures/golden/${set}`, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => `${set}/${entry.name}`),
+);
+
+// a family whose fields are missing in index-fields.ts has other tensors than its config says
+it.each(families)('%s: without one of its layers the others are what they were', (name) => {
+  const config = fixture(name);
+  const text = (config.text_config ?? config) as Record<string, unknown>;
+  const count = Number(text.num_hidden_layers ?? text.n_layer ?? text.n_layers ?? text.num_layers);
+  expect(count).toBeGreaterThan(1);
+  const all = Array.from({ length: count }, (_, i) => i);
+  const lost = all.filter((missing) => {
+    const order = all.filter((i) => i !== missing);
+    const { unsaid, misplaced, changed } = of(config, order);
+    return unsaid.length + misplaced.length + changed.length > 0;
+  });
+  if (BOUND.has(name.slice(name.indexOf('/') + 1))) expect(lost).not.toEqual([]);
+  else expect(lost).toEqual([]);
+});
+
+it('the number of an expert is not the index of its layer', () => {
+  const deepseek = fixture('forward2/deepseek_v3');
+  const order = Array.from({ length: deepseek.num_hidden_layers as number }, (_, i) => i);
+  expect(order.length).toBeLessThan(deepseek.n_routed_experts as number);
+  expect(
+    of(
+      deepseek,
+      order.filter((i) => i !== 1),
+    ).changed,
+  ).toEqual([]);
 });
 
 it('a type that nobody knows is said to be unknown', () => {

@@ -64,10 +64,12 @@ function resolved(config: ModelConfig): Architecture | undefined {
   }
 }
 
-/** A block without the numbers in its names. */
+/** A block without its index: in a name the first number is the layer's, a later one may be an expert's. */
 function wholeOf(block: Block): string {
   const { index, ...rest } = block;
-  return JSON.stringify(rest).replaceAll(`.${index}.`, '.·.');
+  return JSON.stringify(rest, (_, value) =>
+    typeof value === 'string' ? value.replace(`.${index}.`, '.·.') : value,
+  );
 }
 
 function tensorsOf(block: Block): string {
