@@ -16,6 +16,7 @@ export const FAMILY_NAMES = [
   'codegen',
   'cohere2',
   'deepseek_v3',
+  'dots1',
   'ernie4_5_moe',
   'gemma3n_shared',
   'gemma4_moe',

@@ -56,6 +56,7 @@ export const llama: Family = {
     llama4_text: { tiedByDefault: false, wiring: experts.llama4 },
     deepseek_v2: { tiedByDefault: false, wiring: experts.deepseek2 },
     deepseek_v3: { tiedByDefault: false, wiring: experts.deepseek3 },
+    dots1: { tiedByDefault: false, wiring: experts.dots1 },
     qwen3_5_text: { tiedByDefault: false, wiring: linearAttention.qwen35 },
     qwen3_5_moe_text: { tiedByDefault: false, wiring: linearAttention.qwen35Moe },
     qwen3_next: { tiedByDefault: false, wiring: linearAttention.qwen3Next },

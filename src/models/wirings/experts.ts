@@ -1,7 +1,7 @@
 /**
  * Wirings with experts (transformers: modeling_mixtral.py, modeling_qwen2_moe.py, modeling_qwen3_moe.py, modeling_olmoe.py,
  * modeling_granitemoe.py, modeling_phimoe.py, modeling_ernie4_5_moe.py, modeling_glm4_moe.py, modeling_gpt_oss.py,
- * modeling_llama4.py, modeling_deepseek_v2.py). Defaults are those of the configuration classes.
+ * modeling_llama4.py, modeling_deepseek_v2.py, modeling_dots1.py). Defaults are those of the configuration classes.
  */
 import { needNumber, needSize, valueAt } from '../config-reader';
 import { everyLayer, layersFrom, numbersAt } from '../resolve-experts';
@@ -246,6 +246,28 @@ export const deepseek3: Wiring = {
   variants: [
     { when: { field: 'rope_interleave', orElse: true }, change: { attention: deepseek2.attention } },
   ],
+};
+
+/** Qwen 3's attention with the experts of DeepSeek V3; the last layers have a window (modeling_dots1.py). */
+export const dots1: Wiring = {
+  ...llama,
+  attention: {
+    ...llama.attention,
+    headNorm: qwen3.attention.headNorm!,
+    window: {
+      size: { fields: ['sliding_window'], orElse: 4096 },
+      layers: { orElse: { from: { fields: ['max_window_layers'], orElse: 62 } } },
+    },
+  },
+  mlp: { ...llama.mlp, bias: false },
+  experts: {
+    ...glm4Moe.experts!,
+    layers: layersFrom('first_k_dense_replace', 0),
+    router: {
+      ...glm4Moe.experts!.router,
+      normalized: { when: { field: 'norm_topk_prob', orElse: false }, more: 1e-20 },
+    },
+  },
 };
 
 /** Sinks, biases everywhere, every other layer with a window, clamped experts. */
