@@ -7,7 +7,7 @@ import type { VectorGroups } from './tensor/vector-groups';
 export type { ResolvedParameters };
 
 /**
- * A merge method is one file in `methods/` that exports one literal of this shape, and one line in `methods/index.ts`.
+ * A merge method is one file in `methods/` that exports one literal of this shape, its oracle, and one line in `methods/index.ts`.
  * Form fields, recipe validation, YAML names, help, the docs table and its contract tests are derived from it.
  */
 export interface MergeMethod<P extends Specs = Specs, M extends Specs = Specs> {

@@ -21,7 +21,7 @@ import { slerp } from './slerp';
 import { taskArithmetic } from './task_arithmetic';
 import { ties } from './ties';
 
-/** Every merge method, in the order the picker shows them. Adding one is one file and one line here. */
+/** Every merge method, in the order the picker shows them. Adding one is one file, its oracle and one line here. */
 export const methods: readonly MergeMethod[] = [
   ties,
   taskArithmetic,
