@@ -18,11 +18,12 @@ const forNode = {
   load: (id) => (id.startsWith('\0worker:') ? "export default '';" : undefined),
 };
 
-/** @param root the project's folder @param outDir takes `amalgam.mjs`, `thread.mjs` and `foreign-text.mjs` */
+/** @param root the project's folder @param outDir takes `amalgam.mjs` and its threads */
 export function buildCommand(root, outDir) {
   return bundleForNode(root, outDir, {
     amalgam: 'src/cli/main.ts',
     thread: 'src/worker/node-thread.ts',
+    'hash-thread': 'src/host/node/hash-thread.ts',
     formats: 'src/formats/index.ts',
     'foreign-text': 'src/worker/node-foreign-text.ts',
   });

@@ -1,0 +1,41 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { WorkerOptions } from 'node:worker_threads';
+import { expect, it, vi } from 'vitest';
+
+/** The thread as the command has it: a file of its own, of plain JavaScript. */
+vi.mock('node:worker_threads', async (importOriginal) => {
+  const original = await importOriginal<typeof import('node:worker_threads')>();
+  const { transformWithOxc } = await import('vite');
+  const file = 'src/host/node/hash-thread.ts';
+  const { code } = await transformWithOxc(readFileSync(file, 'utf8'), file);
+  class Worker extends original.Worker {
+    constructor(_: URL, options: WorkerOptions) {
+      super(new URL(`data:text/javascript,${encodeURIComponent(code)}`), options);
+    }
+  }
+  return { ...original, Worker };
+});
+
+const { pieceDigest } = await import('./piece-digest');
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+it('is the sha256 of what a piece held when it was handed over, however many are under way', async () => {
+  // more pieces than there are slots, of lengths around what is told to a thread, in memory that is used again at once
+  const lengths = Array.from(
+    { length: 40 },
+    (_, i) => [2 ** 21, 2 ** 17, 2 ** 17 - 1, 2 ** 21 + 1, 0][i % 5]!,
+  );
+  const memory = new Uint8Array(2 ** 21 + 1);
+  const wanted: string[] = [];
+  const found: Promise<Uint8Array>[] = [];
+  for (const length of lengths) {
+    const piece = memory.subarray(0, length);
+    piece.set(randomBytes(length));
+    wanted.push(sha256(piece));
+    found.push(pieceDigest(piece));
+    piece.fill(0);
+  }
+  const digests = (await Promise.all(found)).map((digest) => Buffer.from(digest).toString('hex'));
+  expect(digests).toEqual(wanted);
+});
