@@ -98,6 +98,8 @@ describe('quantities', () => {
     expect(formatSetting(0.2, 0.01)).toBe('0.20');
     expect(formatSetting(0.123, 0.01)).toBe('0.123');
     expect(formatSetting(7, undefined)).toBe('7');
+    expect(formatSetting(1e-5, 0.0001)).toBe('1e-5');
+    expect(formatSetting(0, 0.0001)).toBe('0.0000');
   });
 
   test('a printed byte count is within half a percent of the true one, and never shows four digits', () => {

@@ -83,11 +83,12 @@ export function formatShape(shape: readonly number[]): string {
   return shape.length === 0 ? 'scalar' : shape.map((n) => formatCount(n)).join(`${NBSP}×${NBSP}`);
 }
 
-/** A parameter value in a field, with as many decimals as its step has: step 0.01 → `0.20`. */
+/** A parameter value in a field, with as many decimals as its step has: step 0.01 → `0.20`; a tiny one as `1e-5`. */
 export function formatSetting(value: number, step: number | undefined): string {
   const decimals = step === undefined ? 0 : (step.toString().split('.')[1]?.length ?? 0);
   const fixed = value.toFixed(decimals);
-  return Number(fixed) === value ? fixed : String(value);
+  if (Number(fixed) === value) return fixed;
+  return Math.abs(value) < 1e-4 ? value.toExponential() : String(value);
 }
 
 function scaled(n: number, units: readonly string[]): string {

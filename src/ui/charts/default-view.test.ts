@@ -131,6 +131,11 @@ describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {
     // where a base is, the merge is seen against it
     if (traits.hasBase) expect(after.metric).toBe('mergedSparsity');
     expect(before.metric).not.toBe('cosine');
+    // a method is said to trim nothing only where it kept everything
+    const dropped = reports.some(
+      (r) => !r.copied && r.contributors.some((c) => c.norm > 0 && c.kept < r.elements),
+    );
+    if (dropped) expect(absenceOf(metricById('trimmed'), traits)).toBeNull();
   }, 30_000);
 });
 

@@ -25,13 +25,17 @@ export function absenceOf(
   if (!hasBase && metric.id !== 'cosine') return `Without a base there are no changes to look at.`;
   switch (metric.id) {
     case 'trimmed':
-      return (preset && preset.select !== 'all') || countsKept
+      return (preset && preset.select !== 'all') || countsKept || compute.kind === 'solved'
         ? null
         : `${title} trims nothing: every change is kept.`;
     case 'keptEnergy':
     case 'effectiveNorm':
       if (countsKept) return `${title} counts the changes that it keeps, and does not measure their size.`;
-      return preset && preset.select !== 'all' ? null : `${title} trims nothing: every change is kept.`;
+      return (preset && preset.select !== 'all') || (compute.kind === 'solved' && metric.id === 'keptEnergy')
+        ? null
+        : compute.kind === 'solved'
+          ? `${title} solves for all models together: what enters of one alone is not measured.`
+          : `${title} trims nothing: every change is kept.`;
     case 'overlap':
     case 'runOverlap':
       if (countsKept) return `${title} counts the changes that it keeps, and leaves no mask to compare.`;

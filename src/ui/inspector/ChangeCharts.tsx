@@ -19,10 +19,12 @@ interface ChangeChartsProps {
   contributor: Contributor;
   /** Which elements of the sample are kept, where that is known. */
   mask: Uint8Array | undefined;
+  /** What the method keeps shows when it runs. */
+  isOpen: boolean;
 }
 
 /** One contributor's change in one tensor: how large its values are, what a density keeps of them, and where it keeps. */
-export function ChangeCharts({ statistics, numbers, contributor, mask }: ChangeChartsProps) {
+export function ChangeCharts({ statistics, numbers, contributor, mask, isOpen }: ChangeChartsProps) {
   const curve = curveOf(statistics, numbers.id);
   if (!curve) return null;
   const hue = modelColour(contributor.colour);
@@ -38,7 +40,7 @@ export function ChangeCharts({ statistics, numbers, contributor, mask }: ChangeC
   const { threshold } = numbers;
   const energies = energyCurve(curve, STEPS);
   const path = energies.map(({ density: d, energy }) => `${d * WIDTH},${HEIGHT - energy * HEIGHT}`).join(' ');
-  const energy = keptEnergy(numbers);
+  const energy = isOpen ? null : keptEnergy(numbers);
   return (
     <div className="change-charts">
       <figure>
@@ -81,10 +83,12 @@ export function ChangeCharts({ statistics, numbers, contributor, mask }: ChangeC
             viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
             preserveAspectRatio="none"
             role="img"
-            aria-label={`Keeping the largest: ${[0.1, 0.2, 0.5].map((d) => `${formatPercent(d)} of the values hold ${formatPercent(energies[Math.round(d * STEPS)]!.energy)} of the energy`).join(', ')}. Now ${formatPercent(density)}${energy === null ? '' : ` and ${formatPercent(energy)}`}.`}
+            aria-label={`Keeping the largest: ${[0.1, 0.2, 0.5].map((d) => `${formatPercent(d)} of the values hold ${formatPercent(energies[Math.round(d * STEPS)]!.energy)} of the energy`).join(', ')}.${isOpen ? '' : ` Now ${formatPercent(density)}${energy === null ? '' : ` and ${formatPercent(energy)}`}.`}`}
           >
             <polyline className="chart-line" points={path} stroke={hue} />
-            <line className="chart-cut" x1={density * WIDTH} x2={density * WIDTH} y1={0} y2={HEIGHT} />
+            {isOpen ? null : (
+              <line className="chart-cut" x1={density * WIDTH} x2={density * WIDTH} y1={0} y2={HEIGHT} />
+            )}
             {energy === null ? null : (
               <ellipse cx={density * WIDTH} cy={HEIGHT - energy * HEIGHT} rx={5} ry={3} fill={hue} />
             )}

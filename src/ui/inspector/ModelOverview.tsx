@@ -101,7 +101,9 @@ function Merged({ source }: { source: LayersRun }) {
                   <span className="truncate">{c.label}</span>
                 </span>
                 <span className="numeric">
-                  {t.keptEnergy === null ? '–' : formatPercent(t.keptEnergy)} energy
+                  {t.keptEnergy !== null
+                    ? `${formatPercent(t.keptEnergy)} energy`
+                    : t.kept !== null && 'energy not measured'}
                 </span>
                 <span className="norm-bar" aria-hidden="true">
                   <span

@@ -167,7 +167,13 @@ function ContributorNumbers(props: ContributorNumbersProps) {
       </div>
       {statistics ? (
         <Suspense>
-          <ChangeCharts statistics={statistics} numbers={numbers} contributor={contributor} mask={mask} />
+          <ChangeCharts
+            statistics={statistics}
+            numbers={numbers}
+            contributor={contributor}
+            mask={mask}
+            isOpen={isOpen}
+          />
         </Suspense>
       ) : null}
       <dl className="facts">
