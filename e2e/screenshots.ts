@@ -24,7 +24,7 @@ const SIZES = [
 const WALK = { width: 1280, height: 800 };
 /** Layers: as the others, and on a small laptop. */
 const LAYERS_SIZES = [SIZES[0]!, { width: 1280, height: 720 }, SIZES[2]!];
-/** Models of the pretended engine, and how many contributors they have. */
+/** Models of the pretended worker, and how many contributors they have. */
 const PRETENDED = [
   { name: 'layers-32', page: 'layers=32', contributors: 4 },
   { name: 'layers-experts', page: 'layers=24&experts=64', contributors: 3 },

@@ -40,12 +40,13 @@ const MAY_IMPORT: Record<string, string[]> = {
   evaluate: 'formats reports store dataset tasks models backend linalg inputs host forward merge'.split(' '),
   calibration:
     'formats reports sources store models backend linalg inputs write host forward merge evaluate'.split(' '),
-  compare: 'formats reports sources store models backend linalg inputs write host merge'.split(' '),
+  compare: 'formats reports sources models backend linalg inputs write host merge'.split(' '),
   extract: 'formats reports sources write models backend linalg inputs host merge evaluate compare'.split(
     ' ',
   ),
-  collapse:
-    'formats reports sources store models backend linalg inputs write host merge forward evaluate'.split(' '),
+  collapse: 'formats reports sources models backend linalg inputs write host merge forward evaluate'.split(
+    ' ',
+  ),
   push: 'formats reports sources write host'.split(' '),
   recipe:
     'formats reports sources store tasks backend linalg inputs gguf write host merge evaluate calibration'.split(

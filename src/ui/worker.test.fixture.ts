@@ -1,5 +1,5 @@
 /**
- * A pretended engine for tests of the studio and for looking at it without a worker. It knows the sample family's
+ * A pretended worker for tests of the studio and for looking at it without the real one. It knows the sample family's
  * structure; every statistic it reports is drawn from a hash of the tensor's name. The app never imports it.
  */
 
@@ -11,7 +11,7 @@ import type { HubHit, HubQuery, ModelInfo } from '../reports/models';
 import type { PlanProblem, PlanReport, PlanTensor } from '../reports/plan';
 import type { CacheInfo, WorkerInfo } from '../reports/worker';
 import type { StudioWorker } from './state/studio';
-import { planFor } from './worker-plan.test.fixture';
+import { chance, planFor } from './worker-plan.test.fixture';
 import { type PushFixtureOptions, pretendPush } from './worker-push.test.fixture';
 import {
   fixtureTexts,
@@ -41,7 +41,7 @@ export interface FixtureOptions extends RunningFixtureOptions, ToolFixtureOption
   elsewhere?: RunElsewhere;
 }
 
-export function fixtureEngine(options: FixtureOptions = {}): StudioWorker {
+export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
   const layers = options.layers ?? 6;
   let cancelled = false;
   const interrupted = [...(options.interrupted ?? [])];
@@ -71,7 +71,7 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioWorker {
     },
     deltaStatistics: async (request, onProgress) => {
       await pause(10);
-      return pretendStatistics(planFor(request.recipe, layers, [], options.experts), chance, onProgress);
+      return pretendStatistics(planFor(request.recipe, layers, [], options.experts), onProgress);
     },
     merge: async (request, onProgress) => {
       cancelled = false;
@@ -356,15 +356,6 @@ function hit(
   gated: HubHit['gated'] = false,
 ): HubHit {
   return { id, downloads, likes, updatedAt: '2026-05-04T10:00:00.000Z', gated, private: false, parameters };
-}
-
-/** A number in [0, 1) that depends on the text alone: FNV-1a with a final mix. */
-function chance(text: string): number {
-  let h = 0x811c9dc5;
-  for (const c of text) h = Math.imul(h ^ c.charCodeAt(0), 0x01000193);
-  h = Math.imul(h ^ (h >>> 15), 0x85ebca6b);
-  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
-  return ((h ^ (h >>> 16)) >>> 0) / 2 ** 32;
 }
 
 function hex(text: string): string {

@@ -1,8 +1,6 @@
 import { useState } from 'react';
 import { formatParameters, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import type { CollapseReport, CollapseStep } from '../../reports/collapse';
-import { openOutput } from '../compare/comparing';
-import { sideName } from '../compare/pair-choices';
 import { Button } from '../parts/Button';
 import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
@@ -10,6 +8,8 @@ import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
+import { choiceName } from '../state/model-choices';
+import { openOutput } from '../state/opened-output';
 import type { SavedOutput } from '../state/saved-state';
 import { notify } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -71,7 +71,7 @@ function CollapseCosts({ report }: { report: CollapseReport }) {
   return (
     <>
       <h3 className="collapse-title" role="status">
-        {sideName(model)} without {removed.length === 1 ? 'layer' : 'layers'} {layerWords(removed)}
+        {choiceName(model)} without {removed.length === 1 ? 'layer' : 'layers'} {layerWords(removed)}
       </h3>
       <Costs items={items} />
       {notes.length > 0 ? (

@@ -4,13 +4,13 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
+import { choiceName } from '../state/model-choices';
 import { useStudioState } from '../studio-context';
 import type { Comparison } from './compare-state';
 import { DifferenceChart } from './DifferenceChart';
 import { DifferenceTable } from './DifferenceTable';
 import { EngineTimes } from './EngineTimes';
 import { Findings } from './Findings';
-import { sideName } from './pair-choices';
 
 /** What was found so far: nothing yet, a chart that fills in, or the whole report. */
 export function ComparisonResult() {
@@ -54,7 +54,7 @@ function Heading({ found }: { found: Comparison }) {
   return (
     <header className="tool-head">
       <h2>
-        {sideName(found.base)} → {sideName(found.finetuned)}
+        {choiceName(found.base)} → {choiceName(found.finetuned)}
       </h2>
       {report ? (
         <p className="small quiet">

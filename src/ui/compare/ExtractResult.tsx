@@ -15,9 +15,9 @@ import { SavedFiles } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
+import { choiceName } from '../state/model-choices';
 import { toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import { sideName } from './pair-choices';
 
 /** The adapter and what it leaves: error in total and per module, files, perplexities where they were asked for. */
 export function ExtractResult() {
@@ -38,7 +38,7 @@ export function ExtractResult() {
     <>
       <header className="tool-head">
         <h2>
-          LoRA of {sideName(base)} → {sideName(finetuned)}
+          LoRA of {choiceName(base)} → {choiceName(finetuned)}
         </h2>
         {report ? (
           <p className="small quiet">
@@ -154,7 +154,7 @@ const Modules = memo(function Modules({ modules }: { modules: readonly Extracted
   const studio = useStudio();
   const selected = useStudioState((s) => s.view.selected);
   return (
-    <section className="difference-rows" aria-label="Modules of the adapter">
+    <section className="tool-table" aria-label="Modules of the adapter">
       <VirtualTable
         label="Modules of the adapter"
         rows={modules}
