@@ -9,11 +9,10 @@ import {
 } from '../../formats/quantity';
 import type { ExtractedModule, ExtractLoraReport } from '../../reports/compare';
 import { type Cost, Costs } from '../parts/Costs';
-import { ErrorCard } from '../parts/ErrorCard';
-import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
 import { TensorName } from '../parts/TensorName';
+import { ToolEnd } from '../parts/ToolEnd';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import { choiceName } from '../state/model-choices';
 import { toggleSelected } from '../state/studio';
@@ -33,7 +32,7 @@ export function ExtractResult() {
       </div>
     );
   }
-  const { base, finetuned, status, report, saved, error } = extraction;
+  const { base, finetuned, report, saved } = extraction;
   return (
     <>
       <header className="tool-head">
@@ -47,12 +46,7 @@ export function ExtractResult() {
           </p>
         ) : null}
       </header>
-      {error?.code === 'NothingToExtract' ? (
-        <Message tone="ok" title={error.message} hint={error.hint} live />
-      ) : error ? (
-        <ErrorCard error={error} />
-      ) : null}
-      {status === 'cancelled' ? <Message tone="note" title="Stopped. Nothing was saved." live /> : null}
+      <ToolEnd run={extraction} stopped="Stopped. Nothing was saved." nothing="NothingToExtract" />
       {report ? <Totals report={report} /> : null}
       {report?.perplexity ? <Perplexities perplexity={report.perplexity} /> : null}
       {report ? <Notes report={report} /> : null}
