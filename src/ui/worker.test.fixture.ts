@@ -41,9 +41,24 @@ export interface FixtureOptions extends RunningFixtureOptions, ToolFixtureOption
   elsewhere?: RunElsewhere;
 }
 
+type Tell<P> = (progress: P) => void;
+
 export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
   const layers = options.layers ?? 6;
   let cancelled = false;
+  const begin = () => {
+    cancelled = false;
+  };
+  const isCancelled = () => cancelled;
+  /** A call that runs models, pretended. */
+  const running =
+    <R, P, T>(
+      pretend: (request: R, options: FixtureOptions, tell: Tell<P>, isCancelled: () => boolean) => Promise<T>,
+    ) =>
+    async (request: R, tell: Tell<P>) => {
+      begin();
+      return pretend(request, options, tell, isCancelled);
+    };
   const interrupted = [...(options.interrupted ?? [])];
   const outputs: CacheInfo['outputs'] = [];
   return {
@@ -74,8 +89,8 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
       return pretendStatistics(planFor(request.recipe, layers, [], options.experts), onProgress);
     },
     merge: async (request, onProgress) => {
-      cancelled = false;
-      const report = await pretendMerge(request, layers, options, onProgress, () => cancelled);
+      begin();
+      const report = await pretendMerge(request, layers, options, onProgress, isCancelled);
       if (request.destination.kind === 'downloads') {
         outputs.push({
           name: request.destination.name,
@@ -86,39 +101,16 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
       }
       return report;
     },
-    evaluateMany: async (request, onProgress) => {
-      cancelled = false;
-      return pretendEvaluations(request, options, onProgress, () => cancelled);
-    },
-    search: async (request, onProgress) => {
-      cancelled = false;
-      return pretendSearch(request, options, onProgress, () => cancelled);
-    },
+    evaluateMany: running(pretendEvaluations),
+    search: running(pretendSearch),
     shippedTasks: async () => fixtureTasks,
-    scoreTasks: async (request, onProgress) => {
-      cancelled = false;
-      return pretendScores(request, options, onProgress, () => cancelled);
-    },
-    generate: async (request, onProgress) => {
-      cancelled = false;
-      return pretendGeneration(request, options, onProgress, () => cancelled);
-    },
+    scoreTasks: running(pretendScores),
+    generate: running(pretendGeneration),
     ...pretendTools({
-      options,
-      layers,
-      isCancelled: () => cancelled,
-      begin: () => {
-        cancelled = false;
-      },
+      ...{ options, layers, isCancelled, begin },
       keep: (name, bytes) => outputs.push({ name, bytes, complete: true, files: ['model.safetensors'] }),
     }),
-    ...pretendPush(
-      options,
-      () => {
-        cancelled = false;
-      },
-      () => cancelled,
-    ),
+    ...pretendPush(options, begin, isCancelled),
     chatPreview: async () => null,
     sampleTexts: async () => fixtureTexts,
     calibrationTexts: async () => ['kitchen.calibration.txt', 'workshop.calibration.txt'],
