@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type Page } from 'playwright';
 import { build, preview } from 'vite';
+import { TABS } from '../src/ui/state/tabs';
 import { giveFolder } from './given-folder';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './setup-chromium.mjs';
 
@@ -23,13 +24,12 @@ const SIZES = [
 const WALK = { width: 1280, height: 800 };
 /** Layers: as the others, and on a small laptop. */
 const LAYERS_SIZES = [SIZES[0]!, { width: 1280, height: 720 }, SIZES[2]!];
-/** Models of the pretended engine, and how many contributors they have. */
+/** Models of the pretended worker, and how many contributors they have. */
 const PRETENDED = [
   { name: 'layers-32', page: 'layers=32', contributors: 4 },
   { name: 'layers-experts', page: 'layers=24&experts=64', contributors: 3 },
 ];
 const PRETENDED_PAGE = 'e2e/bench/interaction.html';
-const TABS = ['Plan', 'Layers', 'Run', 'Evaluate', 'Difference', 'Collapse', 'Output'];
 
 /** Patience with one step, in milliseconds: all methods are measured on a processor that may be busy. */
 const PATIENCE = 1_800_000;
@@ -122,8 +122,8 @@ async function sample(page: Page, colorScheme: 'light' | 'dark'): Promise<void> 
     .click();
   for (const size of SIZES) {
     await page.setViewportSize(size);
-    const tabs = size.width < 760 ? ['Recipe', ...TABS] : TABS;
-    for (const tab of tabs) {
+    for (const { id, text: tab } of TABS) {
+      if (id === 'recipe' && size.width >= 760) continue;
       await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
       if (tab === 'Output') await filesRead(page);
       await picture(page, `${tab.toLowerCase()}-${size.width}-${colorScheme}`);

@@ -2,19 +2,24 @@
  * The shape of the house, checked on the syntax trees: imports between rooms run one way, each platform API has one
  * room, files stay small, and every dependency is one we agreed on.
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { withRooms } from '../docs/rooms.mjs';
+import {
+  API_ROOMS,
+  filesBelow,
+  imports,
+  isOneOf,
+  production,
+  read,
+  resolveImport,
+  roomOf,
+} from './syntax.test.support';
 
-const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
-
-/** Options of the tools, of which the form, the flags and the help are made. */
-const OPTIONS = ['compare', 'extract', 'evaluate', 'recipe', 'collapse'].map((room) => `${room}/options`);
-
-/** What each room may import besides itself: a room, or single files of one. `errors` and the like are for all. */
+/**
+ * What each room may import besides itself: a room, or single files of one. `errors` and the like are for all, the
+ * `options` of a tool for its form and its verb, and a room with a `job` for the worker.
+ */
 const MAY_IMPORT: Record<string, string[]> = {
   formats: [],
   reports: 'formats'.split(' '),
@@ -35,23 +40,20 @@ const MAY_IMPORT: Record<string, string[]> = {
   evaluate: 'formats reports store dataset tasks models backend linalg inputs host forward merge'.split(' '),
   calibration:
     'formats reports sources store models backend linalg inputs write host forward merge evaluate'.split(' '),
-  compare: 'formats reports sources store models backend linalg inputs write host merge'.split(' '),
+  compare: 'formats reports sources models backend linalg inputs write host merge'.split(' '),
   extract: 'formats reports sources write models backend linalg inputs host merge evaluate compare'.split(
     ' ',
   ),
-  collapse:
-    'formats reports sources store models backend linalg inputs write host merge forward evaluate'.split(' '),
+  collapse: 'formats reports sources models backend linalg inputs write host merge forward evaluate'.split(
+    ' ',
+  ),
   push: 'formats reports sources write host'.split(' '),
   recipe:
     'formats reports sources store tasks backend linalg inputs gguf write host merge evaluate calibration'.split(
       ' ',
     ),
-  worker:
-    'formats reports sources store dataset tasks backend write host merge evaluate calibration compare extract collapse push recipe'.split(
-      ' ',
-    ),
+  worker: 'formats reports sources store tasks backend write host merge'.split(' '),
   ui: [
-    ...OPTIONS,
     ...'recipe conversations text-file chat-template card-results adapter-combination names hashes gguf-type quantity hub-id'
       .split(' ')
       .map((file) => `formats/${file}`),
@@ -60,13 +62,9 @@ const MAY_IMPORT: Record<string, string[]> = {
     ),
     ...'tasks/statistics collapse/choose-layers'.split(' '),
   ],
-  cli: [
-    ...OPTIONS,
-    ...'tasks/options worker reports formats sources write host/node host/threads evaluate/foreign-text'.split(
-      ' ',
-    ),
-    'tasks/harness-report',
-  ],
+  cli: 'worker reports formats sources write host/node host/threads evaluate/foreign-text tasks/harness-report'.split(
+    ' ',
+  ),
   main: ['ui', 'cli/page', 'worker/client'],
 };
 
@@ -78,24 +76,6 @@ const MERGE_FLOORS = ['vocabulary', 'tensor', 'methods', 'plan', 'prediction', '
 
 /** Files at the root of `src` that every room may use. */
 const FOR_ALL = ['errors', 'trusted-worker-url'];
-
-/** Where each platform API may be called: `room` or `room/file`. */
-const API_ROOMS: Record<string, string[]> = {
-  'navigator.gpu': ['backend/gpu'],
-  'getDirectory()': ['store', 'write'],
-  'createSyncAccessHandle()': ['store', 'write'],
-  // The headless command's page sends its output to the command's own server.
-  'fetch()': ['sources', 'write/served-destination', 'cli'],
-  // Nothing else tells how much of a body is sent.
-  XMLHttpRequest: ['sources/put-blob'],
-  WebSocket: [],
-  EventSource: [],
-  eval: [],
-  innerHTML: [],
-  outerHTML: [],
-  insertAdjacentHTML: [],
-  dangerouslySetInnerHTML: [],
-};
 
 /** What runs in Node alone. */
 const NODE_ONLY = /^(cli\/(?!page$|headless$)|host\/node\/|worker\/node-)/;
@@ -122,28 +102,13 @@ const RUNTIME_DEPENDENCIES = [
 const MAX_SOURCE_LINES = 400;
 const MAX_SHADER_LINES = 150;
 
-interface Source {
-  /** Path below `src` without extension, e.g. `merge/methods/ties`. */
-  path: string;
-  room: string;
-  isTest: boolean;
-  imports: { specifier: string; typeOnly: boolean }[];
-  /** Platform APIs used, as spelled in {@link API_ROOMS}. */
-  apis: string[];
-}
-
-const sources = filesBelow('src')
-  .filter((path) => /\.tsx?$/.test(path) && !path.endsWith('.d.ts'))
-  .map(readSource);
-const production = sources.filter((source) => !source.isTest);
-
 describe('rooms', () => {
   test('every room is known and imports run one way', () => {
     const wrong = production.flatMap((source) =>
       source.imports.flatMap(({ specifier }) => {
         const target = resolveImport(source, specifier);
         if (target === undefined || roomOf(target) === source.room) return [];
-        if (isOneOf(target, FOR_ALL)) return [];
+        if (isOneOf(target, FOR_ALL) || isOfTool(source.room, target)) return [];
         return isOneOf(target, MAY_IMPORT[source.room] ?? []) ? [] : [`${source.path} imports ${target}`];
       }),
     );
@@ -153,14 +118,9 @@ describe('rooms', () => {
   });
 
   test('every permission is used', () => {
-    const unused = Object.entries(MAY_IMPORT).flatMap(([room, entries]) => {
-      const targets = production
-        .filter((source) => source.room === room)
-        .flatMap((source) => source.imports.map(({ specifier }) => resolveImport(source, specifier)));
-      return entries
-        .filter((entry) => !targets.some((target) => target !== undefined && isOneOf(target, [entry])))
-        .map((entry) => `${room}: ${entry}`);
-    });
+    const unused = Object.entries(MAY_IMPORT).flatMap(([room, entries]) =>
+      entries.filter((entry) => !imports(room, entry)).map((entry) => `${room}: ${entry}`),
+    );
     expect(unused).toEqual([]);
   });
 
@@ -201,6 +161,17 @@ describe('rooms', () => {
     };
     const inCircles = [...paths].filter((path) => reaches(path).has(path));
     expect(inCircles).toEqual([]);
+  });
+
+  test('docs/design.md says of each what it is', () => {
+    const page = read('docs/design.md');
+    const rooms = new Set(
+      production
+        .map(({ path }) => path)
+        .filter((path) => path.includes('/'))
+        .map(roomOf),
+    );
+    expect([...rooms].filter((room) => !page.includes(`\n    src/${room}/ `))).toEqual([]);
   });
 
   test('docs/design.md draws them as they are (npm run docs:rooms writes it)', () => {
@@ -285,18 +256,6 @@ describe('dependencies', () => {
   });
 });
 
-function read(path: string): string {
-  return readFileSync(join(root, path), 'utf8');
-}
-
-function filesBelow(folder: string): string[] {
-  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) =>
-      join(entry.parentPath, entry.name).slice(root.length).replaceAll('\\', '/').replace(/^\//, ''),
-    );
-}
-
 function tooLong(paths: string[], limit: number): string[] {
   return paths
     .map((path) => ({ path, lines: read(path).trimEnd().split('\n').length }))
@@ -304,86 +263,10 @@ function tooLong(paths: string[], limit: number): string[] {
     .map(({ path, lines }) => `${path}: ${lines} lines`);
 }
 
-function readSource(file: string): Source {
-  const path = file.slice('src/'.length).replace(/\.tsx?$/, '');
-  const tree = ts.createSourceFile(file, read(file), ts.ScriptTarget.Latest, true);
-  const source: Source = {
-    path,
-    room: roomOf(path),
-    isTest: /\.test(\.|$)/.test(path),
-    imports: [],
-    apis: [],
-  };
-  const visit = (node: ts.Node): void => {
-    const found = importIn(node);
-    if (found) source.imports.push(found);
-    const api = apiIn(node);
-    if (api) source.apis.push(api);
-    ts.forEachChild(node, visit);
-  };
-  visit(tree);
-  return source;
-}
-
-function importIn(node: ts.Node): Source['imports'][number] | undefined {
-  if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier)) {
-    return { specifier: node.moduleSpecifier.text, typeOnly: node.importClause?.isTypeOnly ?? false };
-  }
-  if (ts.isExportDeclaration(node) && node.moduleSpecifier && ts.isStringLiteral(node.moduleSpecifier)) {
-    return { specifier: node.moduleSpecifier.text, typeOnly: node.isTypeOnly };
-  }
-  if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
-    const [argument] = node.arguments;
-    if (argument && ts.isStringLiteral(argument)) return { specifier: argument.text, typeOnly: false };
-  }
-  if (
-    ts.isImportTypeNode(node) &&
-    ts.isLiteralTypeNode(node.argument) &&
-    ts.isStringLiteral(node.argument.literal)
-  ) {
-    return { specifier: node.argument.literal.text, typeOnly: true };
-  }
-  return undefined;
-}
-
-function apiIn(node: ts.Node): string | undefined {
-  if (ts.isCallExpression(node)) {
-    const callee = node.expression;
-    const name = ts.isPropertyAccessExpression(callee) ? callee.name.text : callee.getText();
-    const called = `${name}()`;
-    return Object.hasOwn(API_ROOMS, called) ? called : Object.hasOwn(API_ROOMS, name) ? name : undefined;
-  }
-  if (ts.isPropertyAccessExpression(node)) {
-    const { text } = node.name;
-    if (text === 'gpu' && /navigator$/.test(node.expression.getText())) return 'navigator.gpu';
-    return text.endsWith('HTML') && Object.hasOwn(API_ROOMS, text) ? text : undefined;
-  }
-  if (ts.isNewExpression(node) || ts.isJsxAttribute(node) || ts.isPropertyAssignment(node)) {
-    const name = (ts.isNewExpression(node) ? node.expression : node.name).getText();
-    return Object.hasOwn(API_ROOMS, name) ? name : undefined;
-  }
-  return undefined;
-}
-
-/** The first folder below `src`, or the file's own name at the root. */
-function roomOf(path: string): string {
-  return path.split('/')[0]!;
-}
-
-/** The imported file below `src`, or undefined for a package, a shader or a file outside. */
-function resolveImport(source: Source, specifier: string): string | undefined {
-  if (!specifier.startsWith('.')) return undefined;
-  const bare = specifier.replace(/\?.*$/, '').replace(/\.tsx?$/, '');
-  const target = join(dirname(source.path), bare).replaceAll('\\', '/');
-  return target.startsWith('..') ? undefined : target;
-}
-
-/** Whether `path` is one of the entries, lies below one, or shares its beginning up to a `-` (`formats/recipe-yaml`). */
-function isOneOf(path: string, entries: readonly string[]): boolean {
-  return entries.some(
-    (entry) =>
-      path === entry || path.startsWith(`${entry}/`) || (entry.includes('/') && path.startsWith(`${entry}-`)),
-  );
+/** Whether a tool's own files are open to a room: its options to those who ask for them, its job to the worker. */
+function isOfTool(room: string, target: string): boolean {
+  if (room === 'worker') return production.some(({ path }) => path === `${roomOf(target)}/job`);
+  return (room === 'ui' || room === 'cli') && target === `${roomOf(target)}/options`;
 }
 
 function packageOf(specifier: string): string {

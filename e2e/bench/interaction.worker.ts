@@ -1,9 +1,9 @@
-/** The pretended engine of the interaction benchmark, in a worker as the real one; its name says what the model is made of. */
+/** The pretended worker of the interaction benchmark, in a worker as the real one; its name says what the model is made of. */
 import * as Comlink from 'comlink';
-import { fixtureEngine } from '../../src/ui/worker.test.fixture';
+import { fixtureWorker } from '../../src/ui/worker.test.fixture';
 import { serveCalls } from '../../src/worker/remote';
 
 const said = new URLSearchParams(self.name);
 const layers = Number(said.get('layers') ?? 32);
 const experts = Number(said.get('experts') ?? 0);
-Comlink.expose(serveCalls(fixtureEngine({ layers, experts })));
+Comlink.expose(serveCalls(fixtureWorker({ layers, experts })));

@@ -30,10 +30,14 @@ export const engineOptions = {
   ...placeOptions,
 } as const satisfies Options;
 
-export const runOptions = {
+const reportOption = {
   report: { kind: 'text', argument: 'FILE.json', help: 'A file that takes the report.' },
-  ...engineOptions,
 } as const satisfies Options;
+
+/** Of a verb that reads models and reports on them, and computes nothing. */
+export const reportOptions = { ...reportOption, ...placeOptions } as const satisfies Options;
+
+export const runOptions = { ...reportOption, ...engineOptions } as const satisfies Options;
 
 export const outOption = {
   out: { kind: 'text', argument: 'DIR', help: 'Where the result is written.' },
@@ -197,26 +201,29 @@ export function oneOf(spec: Options): string {
     .join(' | ');
 }
 
-/** Where models come from. @throws Usage for a hub that is no http address */
-export function placeOf({ hub, cache }: { hub?: string; cache?: string }): { hub?: string; cache?: string } {
-  const kept = cache === undefined ? {} : { cache };
-  if (hub === undefined) return kept;
-  if (!URL.canParse(hub) || !/^https?:$/.test(new URL(hub).protocol)) {
+/** Where models come from, and where the report goes. @throws Usage for a hub that is no http address */
+export function placeOf({
+  report,
+  hub,
+  cache,
+}: OptionValues<typeof reportOptions>): OptionValues<typeof reportOptions> {
+  if (hub !== undefined && (!URL.canParse(hub) || !/^https?:$/.test(new URL(hub).protocol))) {
     throw usage(`--hub is ${hub}; it is an address such as https://huggingface.co.`);
   }
-  return { hub, ...kept };
+  return {
+    ...(report === undefined ? {} : { report }),
+    ...(hub === undefined ? {} : { hub }),
+    ...(cache === undefined ? {} : { cache }),
+  };
 }
 
 /** What a verb that runs something knows of where it runs. @throws Usage */
-export function runOf(options: OptionValues<typeof runOptions>): {
-  engine: BackendChoice;
-  report?: string;
-  hub?: string;
-  cache?: string;
-} {
-  const { engine = 'auto', report } = options;
+export function runOf(
+  options: OptionValues<typeof runOptions>,
+): { engine: BackendChoice } & OptionValues<typeof reportOptions> {
+  const { engine = 'auto' } = options;
   if (!isEngine(engine)) throw usage(`--engine is ${engine}; it is one of auto, webgpu and cpu.`);
-  return { engine, ...(report === undefined ? {} : { report }), ...placeOf(options) };
+  return { engine, ...placeOf(options) };
 }
 
 /** @throws Usage where there is none */

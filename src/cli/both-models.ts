@@ -1,6 +1,7 @@
 /** What `compare` and `extract-lora` have in common: two models, and an output folder. */
 import type { CompareProgress, ExtractLoraRequest } from '../reports/compare';
-import { type Job, openModels, type Where } from './job';
+import type { WorkerCalls } from '../worker/calls';
+import { openNamed, type Where } from './job';
 import { openOutput, requireCommitted } from './output-folder';
 import { withProgress } from './progress-printer';
 import type { Place } from './verb';
@@ -18,16 +19,14 @@ type Both = Pick<ExtractLoraRequest, 'base' | 'finetuned' | 'destination'>;
 export async function withBoth<T>(
   { request, out, hub, cache }: BothCommand,
   place: Place,
-  run: (job: Job, both: Both, onProgress: (progress: CompareProgress) => void) => Promise<T>,
+  run: (calls: WorkerCalls, both: Both, onProgress: (progress: CompareProgress) => void) => Promise<T>,
 ): Promise<{ report: T; folder: string }> {
   const { folder, output } = await openOutput(out, place);
   const where = { ...(hub ? { hub } : {}), ...(cache ? { cache } : {}), engine: request.engine };
-  // looked up, served and pinned like those of a merge
-  const job = await openModels([request.base, request.finetuned], place, where);
-  const [base, finetuned] = job.recipe.models!.map(({ model }) => model);
-  const destination = { kind: 'served', url: job.server.receiveOutput(output) } as const;
-  const both = { base: base!, finetuned: finetuned!, destination };
-  const report = await withProgress((print) => run(job, both, print));
+  const { refs, server, calls } = await openNamed([request.base, request.finetuned], place, where);
+  const [base, finetuned] = refs;
+  const destination = { kind: 'served', url: server.receiveOutput(output) } as const;
+  const report = await withProgress((print) => run(calls, { base, finetuned, destination }, print));
   requireCommitted(output);
   return { report, folder };
 }

@@ -140,9 +140,15 @@ export async function openJob(
   }
 }
 
-/** Opens models by themselves, in the order of their names. */
-export function openModels(names: readonly string[], place: Place, where: Where): Promise<Job> {
-  return openJob(copyOf(...names), resolve(place.workingFolder, 'models'), place, where);
+/** Opens models by themselves, looked up and pinned like those of a merge. @returns also their references, in that order */
+export async function openNamed<const N extends readonly string[]>(
+  names: N,
+  place: Place,
+  where: Where,
+): Promise<Omit<Job, 'recipe'> & { refs: { [K in keyof N]: string } }> {
+  const opened = await openJob(copyOf(...names), resolve(place.workingFolder, 'models'), place, where);
+  const { recipe, ...job } = opened;
+  return { ...job, refs: recipe.models!.map(({ model }) => model) as { [K in keyof N]: string } };
 }
 
 /** A recipe where the name is a recipe file, else the recipe of a model as it is; and the file its models are beside. */

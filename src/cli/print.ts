@@ -8,14 +8,11 @@ import {
   formatShape,
   formatWeightFiles,
 } from '../formats/quantity';
-import type { CollapseProgress } from '../reports/collapse';
-import type { CompareProgress } from '../reports/compare';
 import type { DatasetText } from '../reports/dataset';
 import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
-import type { Progress } from '../reports/job';
+import type { TensorProgress } from '../reports/job';
 import type { MergeReport, VerifyReport } from '../reports/merge';
 import type { PlanProblem, PlanReport } from '../reports/plan';
-import type { PushProgress } from '../reports/push';
 
 /** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
 export function planText(plan: PlanReport, method: string): string {
@@ -90,12 +87,7 @@ function countedText({ done, total, unit }: { done: number; total: number; unit:
 const PASSES: ReadonlySet<string> = new Set(['measuring', 'searching']);
 
 /** What a job tells while it runs; the tensors' reports come with the final report. */
-export type AnyProgress =
-  | Omit<Progress, 'finished'>
-  | Omit<CompareProgress, 'finished'>
-  | Omit<CollapseProgress, 'finished'>
-  | Omit<PushProgress, 'finished'>
-  | RunningProgress;
+export type AnyProgress = TensorProgress | RunningProgress;
 
 /** One line of progress without an end of line. */
 export function progressText(progress: AnyProgress): string {

@@ -4,7 +4,7 @@ import { AmalgamError } from '../errors';
 import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import type { RunTarget } from '../reports/evaluate';
 import type { WorkerCalls } from '../worker/calls';
-import { type Job, openJob, openModels, readSubject, type Where } from './job';
+import { type Job, openJob, openNamed, readSubject, type Where } from './job';
 import { lookUpModels } from './model-lookup';
 import { readCalibrationTexts } from './recipe-texts';
 import type { Place } from './verb';
@@ -38,18 +38,17 @@ export async function openTargets(
     subjects.push({ recipe: renameRepositories(recipe, whole), isRecipe, texts });
   }
   const all = [...new Set(subjects.flatMap(({ recipe }) => recipeRepositories(recipe)))];
-  const job = await openModels(all, place, where);
-  const opened = job.recipe.models;
-  if (opened?.length !== all.length) {
+  const { calls, refs: opened } = await openNamed(all, place, where);
+  if (opened.length !== all.length) {
     throw new AmalgamError('Internal', 'A model was opened under another name.', 'Please report this.');
   }
-  const refs = new Map(all.map((name, i) => [name, opened[i]!.model]));
+  const refs = new Map(all.map((name, i) => [name, opened[i]!]));
   for (const { texts } of subjects) {
-    for (const { name, text } of texts) await job.calls.addCalibrationText(name, text);
+    for (const { name, text } of texts) await calls.addCalibrationText(name, text);
   }
   const targets = subjects.map(({ recipe, isRecipe }): RunTarget => {
     const renamed = renameRepositories(recipe, refs);
     return isRecipe ? { recipe: renamed } : { model: renamed.models![0]!.model };
   });
-  return { calls: job.calls, targets };
+  return { calls, targets };
 }

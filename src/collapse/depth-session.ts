@@ -11,11 +11,10 @@ import { openRunner } from '../forward/runner';
 import { type HashedInputs, openHashedInputs } from '../host/hashed-inputs';
 import type { OpenModels } from '../host/models';
 import type { ProgressMeter } from '../host/progress-meter';
-import type { Inputs } from '../host/weight-inputs';
+import { type Inputs, missingBytes } from '../host/weight-inputs';
 import type { Plan } from '../merge/plan/plan';
 import { requireClean } from '../merge/plan/require-clean';
 import type { Calibration, CalibrationInfo, CollapseProgress, CollapseStep } from '../reports/collapse';
-import { bytesToDownload } from '../store/cached-source';
 import { calibrationInfo, cutTexts } from './calibration';
 import { collapsePlan, type DepthModel, depthModel } from './collapse-plan';
 import { calibrationOptions } from './options';
@@ -72,10 +71,7 @@ export async function openDepthInputs(
   meter: ProgressMeter<CollapseProgress>,
   signal: AbortSignal,
 ): Promise<HashedInputs> {
-  const missing = await Promise.all(
-    plan.inputs.map(({ folder, file }) => bytesToDownload(models.file(folder, file).file)),
-  );
-  const bytes = missing.reduce((sum, length) => sum + length, 0);
+  const bytes = await missingBytes(plan.inputs, models);
   if (bytes > 0) meter.begin('downloading', bytes, 0);
   const advance = (came: number, name: string) => meter.advance(came, name);
   const hashing = { begin: (length: number) => meter.begin('hashing', length, 0), advance };

@@ -6,6 +6,7 @@ import { openBackend, openMergeBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { progressMeter, secondsOf } from '../host/progress-meter';
 import { withResources } from '../host/resources';
+import { openForReading } from '../host/weight-inputs';
 import type { CompareProgress, CompareReport, CompareRequest } from '../reports/compare';
 import { defaultsOf, isInRange } from '../reports/option';
 import { commitOutput } from '../write/commit-output';
@@ -13,8 +14,8 @@ import { writeWhole } from '../write/write-whole';
 import { compareModels } from './compare-models';
 import { bytesToCompare, requireShared } from './compare-tensors';
 import { compareOptions } from './options';
-import { openBoth, openBothFiles } from './pair-inputs';
 import { reportFiles } from './report-files';
+import { openSides, weightFiles } from './sides';
 import { pairElements, pairTensors, type TensorPair } from './tensor-pairs';
 
 /**
@@ -29,7 +30,7 @@ export async function runCompare(
 ): Promise<CompareReport> {
   const { threshold, top, loraAnalysis, seed = 0 } = { ...defaultsOf(compareOptions), ...request };
   checkNumbers(threshold, top);
-  const sides = await openBoth(request, models);
+  const sides = await openSides(request.base, request.finetuned, models.open);
   const pairs = pairTensors(sides.base, sides.tuned);
   requireShared(sides.base, sides.tuned, pairs);
   return withResources(async ({ keep, output }) => {
@@ -43,8 +44,7 @@ export async function runCompare(
     const other = request.timeEngines && keep(await openBackend(engine.kind === 'cpu' ? 'webgpu' : 'cpu'));
     const destination = request.destination && (await output(request.destination));
     const meter = progressMeter<CompareProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
-    const opened = await openBothFiles(sides, models, meter, signal);
-    keep(opened.inputs);
+    const { read } = keep(await openForReading({ inputs: weightFiles(sides) }, models, meter, signal));
     meter.begin('comparing', bytesToCompare(pairs), pairs.shared.length);
     const comparison = await compareModels(
       {
@@ -53,7 +53,7 @@ export async function runCompare(
         engine,
         threads,
         ...(other ? { other } : {}),
-        read: opened.read,
+        read,
         threshold,
         loraAnalysis,
         seed,

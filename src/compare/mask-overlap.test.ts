@@ -2,9 +2,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { diskFolder } from '../../e2e/disk-folder';
 import { mergeInNode, planInNode, readTensors } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { countOverlaps } from './mask-overlap';
+import type { Recipe } from '../formats/recipe';
+import { parseRecipe } from '../formats/recipe-yaml';
+import { openModels } from '../host/models';
+import { methodById } from '../merge/methods';
+import { makePlan } from '../merge/plan/make-plan';
+import type { OverlapProgress } from '../reports/overlap';
+import { countOverlaps, runMaskOverlap } from './mask-overlap';
 
 const samples = join(import.meta.dirname, '../../public/samples');
 const MODELS = ['base+kitchen', 'base+harbour', 'workshop'];
@@ -88,4 +95,24 @@ it('the layers of the sample agree as the study of Layers found, which ranked th
     expect(own).toHaveLength(7);
     expect(Math.abs(overlaps.reduce((a, b) => a + b, 0) / 7 - found), `layer ${layer}`).toBeLessThan(0.01);
   }
+});
+
+it('the job opens the files of both recipes, each once, and counts the same', async () => {
+  const models = openModels(() => ({ url: 'https://hub.invalid' }));
+  for (const name of ['base', 'workshop', 'kitchen', 'harbour']) {
+    await models.add(await diskFolder(name, join(samples, name)), name);
+  }
+  const recipes = [perTensor, wholeModel].map((text) => parseRecipe(text).recipe!) as [Recipe, Recipe];
+  const told: OverlapProgress[] = [];
+  const counted = await runMaskOverlap(
+    { recipes, model: 'workshop', engine: 'cpu' },
+    {
+      plan: async (recipe) => ({ plan: await makePlan(recipe, (name) => models.open(name), methodById) }),
+      models,
+      signal: new AbortController().signal,
+      onProgress: (progress) => told.push(progress),
+    },
+  );
+  expect(counted).toEqual(await overlapsOf('workshop', [perTensor, wholeModel]));
+  expect(told.flatMap(({ finished }) => finished)).toEqual(counted);
 });

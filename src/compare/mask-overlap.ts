@@ -4,7 +4,9 @@ import { AmalgamError } from '../errors';
 import { openBackend } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { progressMeter } from '../host/progress-meter';
-import { type Inputs, openInputs } from '../host/weight-inputs';
+import { withResources } from '../host/resources';
+import { openForReading } from '../host/weight-inputs';
+import { inputName } from '../inputs/input-name';
 import type { ReadTensor } from '../inputs/read-tensor';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
@@ -42,24 +44,20 @@ export async function runMaskOverlap(
 ): Promise<MaskOverlap[]> {
   requireComparable(recipes, model);
   const ready = [await plan(recipes[0]), await plan(recipes[1])] as const;
-  let engine: Backend | undefined;
-  const inputs: Inputs[] = [];
-  const meter = progressMeter<OverlapProgress>(onProgress, () => engine);
-  try {
-    engine = await openBackend(choice);
-    const download = Math.max(...ready.map((run) => run.plan.bytesToDownload));
-    if (download > 0) meter.begin('downloading', download, 0);
-    for (const run of ready) {
-      inputs.push(await openInputs(run.plan, models, signal, (bytes, name) => meter.advance(bytes, name)));
-    }
+  return withResources(async ({ keep }) => {
+    const engine = keep(await openBackend(choice));
+    const meter = progressMeter<OverlapProgress>(onProgress, () => engine);
     const [a, b] = ready;
+    const bytesToDownload = Math.max(a.plan.bytesToDownload, b.plan.bytesToDownload);
+    const files = { inputs: filesOf(a.plan, b.plan), bytesToDownload };
+    const { read } = keep(await openForReading(files, models, meter, signal));
     const pairs = trimmedByBoth([a.plan, b.plan], model);
     const elements = pairs.reduce((sum, [tensor]) => sum + tensor.elements, 0);
     meter.begin('measuring', elements, pairs.length);
     const counted = await countOverlaps(
       [
-        { ...a, read: inputs[0]!.read },
-        { ...b, read: inputs[1]!.read },
+        { ...a, read },
+        { ...b, read },
       ],
       model,
       {
@@ -73,10 +71,13 @@ export async function runMaskOverlap(
     );
     meter.flush();
     return counted;
-  } finally {
-    for (const opened of inputs) opened.close();
-    engine?.close();
-  }
+  });
+}
+
+/** What both plans read, each file once. */
+function filesOf(...plans: Plan[]): Plan['inputs'] {
+  const files = plans.flatMap(({ inputs }) => inputs.map((i) => [inputName(i.folder, i.file), i] as const));
+  return [...new Map(files).values()];
 }
 
 function requireComparable(recipes: OverlapRequest['recipes'], model: string): void {

@@ -1,6 +1,6 @@
 /** The two models of a comparison, opened and put together with their adapters. */
 import { AmalgamError } from '../errors';
-import { formatModelRef, parseModelRef } from '../formats/recipe';
+import { repositoriesOf } from '../formats/recipe';
 import type { Adapter } from '../inputs/adapter';
 import type { Checkpoint } from '../inputs/checkpoint';
 import type { Model } from '../inputs/model';
@@ -27,10 +27,9 @@ export async function openSides(base: string, finetuned: string, open: OpenByPat
   const problems = collectProblems();
   const models: Model[] = [];
   for (const ref of [base, finetuned]) {
-    const parsed = parseModelRef(ref);
-    const checkpoint = await openCheckpointPart(formatModelRef({ model: parsed.model }), ref, open);
-    const adapter =
-      parsed.adapter && (await openAdapterPart(formatModelRef({ model: parsed.adapter }), open));
+    const [path, adapterPath] = repositoriesOf(ref);
+    const checkpoint = await openCheckpointPart(path, ref, open);
+    const adapter = adapterPath === undefined ? undefined : await openAdapterPart(adapterPath, open);
     models.push(modelTensors(ref, checkpoint, adapter, problems));
   }
   resolveHeads(models, problems);

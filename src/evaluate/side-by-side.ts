@@ -9,7 +9,7 @@ import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { type ReadingClock, readingClock } from '../host/reading-clock';
 import { type SharedSources, shareSources } from '../host/shared-source';
-import { type Inputs, openInputs } from '../host/weight-inputs';
+import { type Inputs, missingBytes, openInputs } from '../host/weight-inputs';
 import { inputName } from '../inputs/input-name';
 import type { Plan } from '../merge/plan/plan';
 import type { Prepared } from '../merge/tensor/prepared';
@@ -18,7 +18,6 @@ import { resolveArchitecture } from '../models/resolve';
 import type { BackendChoice } from '../reports/backend';
 import type { RunningProgress, RunTarget } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
-import { bytesToDownload } from '../store/cached-source';
 import type { EvaluateProgress } from './grouped-passes';
 import { enginesFor, multiplyAdds } from './model-engines';
 import { downloadMeter, openModelOn, plannedConfig, type RunningModel } from './running-model';
@@ -161,10 +160,7 @@ async function runBatch<W extends Stepped>(batch: Batch<W>): Promise<void> {
       batch.batch.flatMap(({ plan }) => plan.inputs.map((i) => [inputName(i.folder, i.file), i] as const)),
     );
     const inputs = [...union.values()];
-    const missing = await Promise.all(
-      inputs.map((i) => bytesToDownload(options.models.file(i.folder, i.file).file)),
-    );
-    const download = missing.reduce((sum, bytes) => sum + bytes, 0);
+    const download = await missingBytes(inputs, options.models);
     const meter = downloadMeter(download, (progress) => work.onProgress(progress, []));
     files = await openInputs({ inputs }, options.models, options.signal, meter, shared.share);
     for (const [number, entry] of batch.batch.entries()) {

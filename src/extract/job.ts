@@ -1,10 +1,11 @@
 /** One extraction from two references to a committed adapter: weights, card, and the config last. */
 
-import { openBoth, openBothFiles } from '../compare/pair-inputs';
+import { openSides, weightFiles } from '../compare/sides';
 import { openBackend } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { type ProgressMeter, progressMeter } from '../host/progress-meter';
 import { withResources } from '../host/resources';
+import { openForReading } from '../host/weight-inputs';
 import type { ReadTensor } from '../inputs/read-tensor';
 import type { CompareProgress, ExtractLoraReport, ExtractLoraRequest } from '../reports/compare';
 import { defaultsOf } from '../reports/option';
@@ -32,7 +33,8 @@ export async function runExtractLora(
   onProgress: (progress: CompareProgress) => void,
 ): Promise<ExtractLoraReport> {
   const begin = performance.now();
-  const { base, tuned, notes } = await openBoth(request, models);
+  const sides = await openSides(request.base, request.finetuned, models.open);
+  const { base, tuned, notes } = sides;
   const chosen = { ...defaultsOf(extractOptions), ...request };
   const { rank, maxRank, include, exclude, embeddings, vectors, dtype, seed } = chosen;
   const choices = {
@@ -46,13 +48,12 @@ export async function runExtractLora(
     const engine = keep(await openBackend(request.engine));
     const destination = await output(request.destination);
     const meter = progressMeter<CompareProgress>(onProgress, () => engine);
-    const opened = await openBothFiles({ base, tuned, notes }, models, meter, signal);
-    keep(opened.inputs);
+    const { read } = keep(await openForReading({ inputs: weightFiles(sides) }, models, meter, signal));
     const { file, card, config, report } = await extractLora(
       {
         ...choices,
         engine,
-        read: opened.read,
+        read,
         signal,
         onPhase: (phase, bytes, tensors) => meter.begin(phase, bytes, tensors),
         onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
@@ -68,7 +69,7 @@ export async function runExtractLora(
       { file: 'adapter_config.json', text: config },
     ];
     for (const { file: path, text } of texts) await writeWhole(destination, path, text);
-    const weights = await writeWeights(file, destination, opened.read);
+    const weights = await writeWeights(file, destination, read);
     await commitOutput(destination, {});
     meter.flush();
     return {

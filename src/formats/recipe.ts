@@ -176,6 +176,13 @@ export function formatModelRef(ref: ModelRef): string {
   return ref.adapter ? `${repo(ref.model)}+${repo(ref.adapter)}` : repo(ref.model);
 }
 
+/** `model` and `adapter` of `model+adapter`, as a recipe would name each alone. */
+export function repositoriesOf(ref: string): [model: string] | [model: string, adapter: string] {
+  const { model, adapter } = parseModelRef(ref);
+  const path = formatModelRef({ model });
+  return adapter ? [path, formatModelRef({ model: adapter })] : [path];
+}
+
 /** A model reference in its one spelling. */
 export function canonicalRef(text: string): string {
   return formatModelRef(parseModelRef(text));

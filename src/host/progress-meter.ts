@@ -1,5 +1,5 @@
 import type { Backend, BackendSeconds } from '../backend/backend';
-import type { Progress, WorkSeconds } from '../reports/job';
+import type { Progress, TensorProgress, WorkSeconds } from '../reports/job';
 import { secondsLeft } from '../reports/time-left';
 import type { Phases } from './phases';
 
@@ -8,8 +8,8 @@ const INTERVAL_MS = 100;
 /** The rate is taken over this much of the recent past, so that ETA follows a change of speed. */
 const WINDOW_MS = 5000;
 
-/** Progress of any job that goes through tensors: its stages, and what it reports of a finished tensor. */
-type AnyProgress = Omit<Progress, 'phase' | 'finished'> & { phase: string; finished: unknown[] };
+/** Progress of any job, with what it reports of a finished tensor. */
+type AnyProgress = TensorProgress & { finished: unknown[] };
 
 /** Collects what a job has done and reports it a few times a second. */
 export interface ProgressMeter<P extends AnyProgress = Progress> {

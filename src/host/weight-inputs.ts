@@ -4,14 +4,48 @@ import { inputName } from '../inputs/input-name';
 import { readingRows } from '../inputs/read-rows';
 import type { ReadTensor } from '../inputs/read-tensor';
 import type { OpenSource } from '../store/blob-source';
-import { openCached } from '../store/cached-source';
+import { bytesToDownload, openCached } from '../store/cached-source';
 import type { OpenModels } from './models';
+import type { ProgressMeter } from './progress-meter';
 
 export interface Inputs {
   /** By {@link inputName}. */
   source(name: string): OpenSource;
   read: ReadTensor;
   close(): void;
+}
+
+/** The progress of a job that may have to download first. */
+interface DownloadMeter extends Pick<ProgressMeter, 'advance' | 'timed'> {
+  begin(phase: 'downloading', bytes: number, tensors: number): void;
+}
+
+type InputFiles = readonly { folder: string; file: string }[];
+
+/** Bytes of these files that are on the Hub and not in the cache. */
+export async function missingBytes(inputs: InputFiles, models: OpenModels): Promise<number> {
+  const missing = await Promise.all(
+    inputs.map(({ folder, file }) => bytesToDownload(models.file(folder, file).file)),
+  );
+  return missing.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/**
+ * Opens every weight file a job reads, with its progress: what has to be downloaded is a phase before the others, and the
+ * reading is timed. Close them.
+ *
+ * @param plan says what is to be downloaded where it is known; else that of these files is found out
+ */
+export async function openForReading(
+  plan: { inputs: InputFiles; bytesToDownload?: number },
+  models: OpenModels,
+  meter: DownloadMeter,
+  signal: AbortSignal,
+): Promise<Inputs> {
+  const bytes = plan.bytesToDownload ?? (await missingBytes(plan.inputs, models));
+  if (bytes > 0) meter.begin('downloading', bytes, 0);
+  const inputs = await openInputs(plan, models, signal, (came, name) => meter.advance(came, name));
+  return { ...inputs, read: (...what) => meter.timed('read', () => inputs.read(...what)) };
 }
 
 /**
@@ -22,7 +56,7 @@ export interface Inputs {
  * @throws what the store and the sources throw
  */
 export async function openInputs(
-  plan: { inputs: readonly { folder: string; file: string }[] },
+  plan: { inputs: InputFiles },
   models: OpenModels,
   signal: AbortSignal,
   onDownload: (bytes: number, name: string) => void,

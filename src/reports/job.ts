@@ -41,6 +41,9 @@ export interface Progress {
   note?: string;
 }
 
+/** The same of any job that goes through tensors or files, whatever its phases are called and it reports of a tensor. */
+export type TensorProgress = Omit<Progress, 'phase' | 'finished'> & { phase: string };
+
 export interface WorkSeconds {
   read: number;
   upload: number;

@@ -5,7 +5,7 @@ import { AmalgamError } from '../errors';
 import { startStudio } from './start';
 import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
+import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -25,12 +25,12 @@ async function emptyLibrary(name: string) {
   library.close();
 }
 
-/** Opens the studio at its Evaluate tab, with a pretended engine. */
+/** Opens the studio at its Evaluate tab, with a pretended worker. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
-  running = { ...startStudio({ ...fixtureEngine(options), ...change }, element), element };
+  running = { ...startStudio({ ...fixtureWorker(options), ...change }, element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
   await expect.element(text('kitchen')).toBeVisible();
@@ -44,7 +44,7 @@ const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}
 const idle = (studio: Studio) => waitFor(() => expect(studio.store.getState().job).toBeNull());
 
 test('measuring fills the table; what was measured is kept and shown dimmed after an edit', async () => {
-  const evaluateMany = vi.spyOn(fixtureEngine(), 'evaluateMany');
+  const evaluateMany = vi.spyOn(fixtureWorker(), 'evaluateMany');
   const studio = await open({}, { evaluateMany });
   await text('common').click();
   await text('workshop').click();
@@ -139,7 +139,7 @@ test('what was measured is there after a reload, marked, until it is forgotten',
 
 test('models that were done when measuring was stopped keep their numbers', async () => {
   const evaluateMany: StudioWorker['evaluateMany'] = async (request, onProgress) => {
-    const { models } = await fixtureEngine().evaluateMany(request, () => {});
+    const { models } = await fixtureWorker().evaluateMany(request, () => {});
     const running = { phase: 'running', done: 1, total: 2, rate: 1, secondsLeft: 1 } as const;
     onProgress({ ...running, finished: models.slice(0, 2).map((model, index) => ({ index, model })) });
     throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again.');
@@ -157,7 +157,7 @@ test('a model that cannot be run says why, once, and the others are measured', a
     'Nobody knows how to run this.',
     'Merge it anyway.',
   );
-  const evaluateMany = vi.spyOn(fixtureEngine({ cannotRun: { workshop: error } }), 'evaluateMany');
+  const evaluateMany = vi.spyOn(fixtureWorker({ cannotRun: { workshop: error } }), 'evaluateMany');
   const studio = await open({}, { evaluateMany });
   await measureButton().click();
   await idle(studio);
@@ -182,7 +182,7 @@ test('a pasted text becomes a column; windows that leave tokens out are refused'
 });
 
 test('a file of a dataset becomes a column: its files, its columns, as much as is wanted', async () => {
-  const readDataset = vi.spyOn(fixtureEngine(), 'readDataset');
+  const readDataset = vi.spyOn(fixtureWorker(), 'readDataset');
   await open({}, { readDataset });
   await page.getByRole('button', { name: 'Dataset', exact: true }).click();
   await page.getByLabelText('Dataset', { exact: true }).fill('owner/tales');

@@ -4,7 +4,7 @@ import type { LambdaReport } from '../reports/importance';
 import type { Progress } from '../reports/job';
 import type { MergeReport } from '../reports/merge';
 import { startStudio } from './start';
-import { fixtureEngine } from './worker.test.fixture';
+import { fixtureWorker } from './worker.test.fixture';
 
 let running: { stop(): void; element: HTMLElement } | undefined;
 
@@ -48,17 +48,17 @@ test('work ahead shows in the run bar, and the λ that was found as a curve, in 
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
-  const engine = fixtureEngine();
+  const worker = fixtureWorker();
   let goOn = () => {};
   const waits = new Promise<void>((resolve) => {
     goOn = resolve;
   });
-  const merge: typeof engine.merge = async (request, onProgress): Promise<MergeReport> => {
+  const merge: typeof worker.merge = async (request, onProgress): Promise<MergeReport> => {
     onProgress(ahead);
     await waits;
-    return { ...(await engine.merge(request, onProgress)), ahead: { lambda: searched } };
+    return { ...(await worker.merge(request, onProgress)), ahead: { lambda: searched } };
   };
-  running = { ...startStudio({ ...engine, merge }, element), element };
+  running = { ...startStudio({ ...worker, merge }, element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect.element(page.getByText('3 of 12 values of λ')).toBeVisible();
@@ -84,11 +84,11 @@ test('a contributor is calibrated on a text of the sample, or on one that is add
   const element = document.createElement('div');
   document.body.append(element);
   const given: string[][] = [];
-  const engine = {
-    ...fixtureEngine(),
+  const worker = {
+    ...fixtureWorker(),
     addCalibrationText: async (...text: string[]) => void given.push(text),
   };
-  const started = startStudio(engine, element);
+  const started = startStudio(worker, element);
   running = { ...started, element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
   const chosen = () =>

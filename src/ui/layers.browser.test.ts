@@ -5,7 +5,7 @@ import { savedFiles } from './saved-files.test.support';
 import { startStudio } from './start';
 import { type Studio, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
+import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -19,7 +19,7 @@ async function open(options: FixtureOptions = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
-  running = { ...startStudio(fixtureEngine(options), element), element };
+  running = { ...startStudio(fixtureWorker(options), element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
   return running;
 }

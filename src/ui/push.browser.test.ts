@@ -4,7 +4,7 @@ import { AmalgamError } from '../errors';
 import { startStudio } from './start';
 import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
+import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -20,7 +20,7 @@ async function openMerged(options: FixtureOptions = {}, change: Partial<StudioWo
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
-  running = { ...startStudio({ ...fixtureEngine(options), ...change }, element), element };
+  running = { ...startStudio({ ...fixtureWorker(options), ...change }, element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByRole('button', { name: 'Get the files' }).click();
@@ -39,8 +39,8 @@ async function giveToken() {
 }
 
 test('with a token the name is proposed; pushing shows progress and ends at a link', async () => {
-  const push = vi.fn(fixtureEngine({ pushPace: 20 }).push);
-  const hubAccount = vi.fn(fixtureEngine().hubAccount);
+  const push = vi.fn(fixtureWorker({ pushPace: 20 }).push);
+  const hubAccount = vi.fn(fixtureWorker().hubAccount);
   await openMerged({}, { push, hubAccount });
   await expect.element(pushButton()).toHaveAttribute('aria-disabled', 'true');
   await giveToken();
@@ -61,7 +61,7 @@ test('with a token the name is proposed; pushing shows progress and ends at a li
 
 test('files that are there are listed and replaced only after a yes', async () => {
   const options = { repositories: { 'maker/taken': ['config.json', 'notes.txt'] } };
-  const push = vi.fn(fixtureEngine(options).push);
+  const push = vi.fn(fixtureWorker(options).push);
   await openMerged(options, { push });
   await giveToken();
   await repository().fill('maker/taken');

@@ -9,7 +9,7 @@ import { savedFiles } from './saved-files.test.support';
 import { startStudio } from './start';
 import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
+import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -33,7 +33,7 @@ async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> 
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
-  running = { ...startStudio({ ...fixtureEngine(options), ...change }, element), element };
+  running = { ...startStudio({ ...fixtureWorker(options), ...change }, element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
   return running.studio;
 }
@@ -226,7 +226,7 @@ test('the table of Layers is narrowed by words of the names', async () => {
 });
 
 test('a merge is verified on the other engine', async () => {
-  const merged = vi.spyOn(fixtureEngine(), 'merge');
+  const merged = vi.spyOn(fixtureWorker(), 'merge');
   const studio = await open({}, { merge: merged });
   await merge(studio);
   await tab('Output').click();
@@ -294,7 +294,7 @@ function cutOff(recipe: Recipe, name: string): InterruptedRun {
 test('a merge that is paused says so and goes on', async () => {
   const interrupted: InterruptedRun[] = [];
   const options = { pace: 1000 };
-  const fixture = fixtureEngine(options);
+  const fixture = fixtureWorker(options);
   const studio = await open(
     {},
     {

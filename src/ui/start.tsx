@@ -15,9 +15,9 @@ import './styles/screens.css';
 import './styles/run-output.css';
 import './styles/inspector.css';
 
-/** Draws the studio into an element, with this engine behind it; returns the studio and a way to take it down. */
-export function startStudio(engine: StudioWorker, element: HTMLElement): { studio: Studio; stop(): void } {
-  const studio = createStudio(engine);
+/** Draws the studio into an element, with this worker behind it; returns the studio and a way to take it down. */
+export function startStudio(worker: StudioWorker, element: HTMLElement): { studio: Studio; stop(): void } {
+  const studio = createStudio(worker);
   const stopBoot = bootStudio(studio);
   const root = createRoot(element);
   root.render(<App studio={studio} />);

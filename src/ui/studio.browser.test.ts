@@ -6,7 +6,7 @@ import { recipeLink } from './local/recipe-link';
 import { startStudio } from './start';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
+import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -25,15 +25,15 @@ async function emptyLibrary() {
   library.close();
 }
 
-/** Opens the studio on a wide page with a pretended engine, and waits for the sample's plan. */
+/** Opens the studio on a wide page with a pretended worker, and waits for the sample's plan. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
-  const engine = { ...fixtureEngine(options), ...change };
-  running = { ...startStudio(engine, element), element };
+  const worker = { ...fixtureWorker(options), ...change };
+  running = { ...startStudio(worker, element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
-  return { studio: running.studio, engine };
+  return { studio: running.studio, worker };
 }
 
 const merge = () => page.getByRole('button', { name: 'Merge', exact: true });
@@ -55,7 +55,7 @@ test('a first-time visitor is one click from a merge, and sees it fill in', asyn
 });
 
 test('where it costs little the changes are measured unasked; another method is predicted from the same pass', async () => {
-  const deltaStatistics = vi.spyOn(fixtureEngine(), 'deltaStatistics');
+  const deltaStatistics = vi.spyOn(fixtureWorker(), 'deltaStatistics');
   const { studio } = await open({}, { deltaStatistics });
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Merge method').selectOptions('sce');
@@ -80,7 +80,7 @@ test('Ctrl and Enter merge from anywhere but where text is written', async () =>
 });
 
 test('an edit is planned again, with the edited value', async () => {
-  const plan = vi.spyOn(fixtureEngine(), 'plan');
+  const plan = vi.spyOn(fixtureWorker(), 'plan');
   const { studio } = await open({}, { plan });
   const field = page.getByLabelText('density of kitchen, number');
   await field.fill('0.35');
@@ -112,8 +112,8 @@ test('plan errors keep Merge closed and are shown with their remedy', async () =
   const element = document.createElement('div');
   document.body.append(element);
   await page.viewport(1440, 900);
-  const engine = { ...fixtureEngine({ problems: [problem] }), merge: merged };
-  running = { ...startStudio(engine, element), element };
+  const worker = { ...fixtureWorker({ problems: [problem] }), merge: merged };
+  running = { ...startStudio(worker, element), element };
   await expect.element(page.getByText(/Shapes differ/)).toBeVisible();
   await expect.element(page.getByText('Take it out.')).toBeVisible();
   await expect.element(merge()).toHaveAccessibleDescription(/1.error/);
@@ -157,8 +157,8 @@ test('R47: an interrupted merge is offered at the start, and is resumed with its
   const element = document.createElement('div');
   document.body.append(element);
   await page.viewport(1440, 900);
-  const engine = { ...fixtureEngine({ interrupted: [cutOff] }), merge: merged };
-  running = { ...startStudio(engine, element), element };
+  const worker = { ...fixtureWorker({ interrupted: [cutOff] }), merge: merged };
+  running = { ...startStudio(worker, element), element };
   await expect.element(page.getByText('20 of 56 tensors, 1.00 MB written.')).toBeVisible();
   await page.getByRole('button', { name: 'Resume' }).click();
   await expect
@@ -182,8 +182,8 @@ test('R39: while another tab merges, this one shows it, does not merge, and can 
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
-  const engine = fixtureEngine({ elsewhere: { name: 'kitchen-ties', progress } });
-  running = { ...startStudio(engine, element), element };
+  const worker = fixtureWorker({ elsewhere: { name: 'kitchen-ties', progress } });
+  running = { ...startStudio(worker, element), element };
   await expect.element(page.getByText(/3 of 56 tensors. This tab can plan/)).toBeVisible();
   await expect.element(merge()).toHaveAccessibleDescription(/another tab/);
   await expect.element(page.getByRole('button', { name: 'Take over' })).toBeVisible();
@@ -213,7 +213,7 @@ test('R36 R40: without WebGPU and storage the studio says so and offers what wor
 });
 
 test('a Hub model is searched, pinned at a revision and added; the token goes to the engine only', async () => {
-  const base = fixtureEngine();
+  const base = fixtureWorker();
   const openHub = vi.spyOn(base, 'openHub');
   const setHub = vi.spyOn(base, 'setHub');
   const { studio } = await open({}, { openHub, setHub });

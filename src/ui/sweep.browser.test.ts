@@ -3,7 +3,7 @@ import { page, userEvent } from 'vitest/browser';
 import { startStudio } from './start';
 import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { fixtureEngine } from './worker.test.fixture';
+import { fixtureWorker } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -19,7 +19,7 @@ async function open(densities: string, change: Partial<StudioWorker> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
-  running = { ...startStudio({ ...fixtureEngine(), ...change }, element), element };
+  running = { ...startStudio({ ...fixtureWorker(), ...change }, element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
   const texts = page.getByRole('group', { name: 'Texts to measure on' });
@@ -35,7 +35,7 @@ const point = () => page.getByRole('slider', { name: /Point of the density sweep
 const idle = (studio: Studio) => waitFor(() => expect(studio.store.getState().job).toBeNull());
 
 test('one call measures every point; the best is marked and goes into the recipe', async () => {
-  const evaluateMany = vi.fn(fixtureEngine().evaluateMany);
+  const evaluateMany = vi.fn(fixtureWorker().evaluateMany);
   const studio = await open('0.11, 0.47, 0.83', { evaluateMany });
   await sweep().click();
   await idle(studio);

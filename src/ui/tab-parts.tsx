@@ -3,42 +3,40 @@ import { type ComponentType, lazy, type ReactNode, Suspense } from 'react';
 import { formatCount } from '../formats/quantity';
 import { PartBoundary } from './parts/PartBoundary';
 import { RecipePanel } from './recipe/RecipePanel';
-import { JOB_WORDS } from './state/job-words';
 import { runShare } from './state/run-log';
-import type { Tab } from './state/tabs';
+import { JOB_WORDS, type Tab } from './state/tabs';
 import { useStudioState } from './studio-context';
 
-const loadPlan = () => import('./screens/PlanTab').then((m) => ({ default: m.PlanTab }));
-const loadLayers = () => import('./layers/LayersTab').then((m) => ({ default: m.LayersTab }));
-const loadRun = () => import('./screens/RunTab').then((m) => ({ default: m.RunTab }));
-const loadOutput = () => import('./screens/OutputTab').then((m) => ({ default: m.OutputTab }));
+const loadPlan = () => import('./screens/PlanTab').then((m) => m.PlanTab);
+const loadLayers = () => import('./layers/LayersTab').then((m) => m.LayersTab);
+const loadRun = () => import('./screens/RunTab').then((m) => m.RunTab);
+const loadOutput = () => import('./screens/OutputTab').then((m) => m.OutputTab);
 
 /** The first paint needs none of them; they come right after it, so that no click ever waits. */
 export const loadSoon: readonly (() => Promise<unknown>)[] = [loadLayers, loadPlan, loadRun, loadOutput];
 
-export const tabParts: Readonly<Record<Tab, { mark?: ReactNode; screen: ReactNode }>> = {
+interface TabParts {
+  mark?: ReactNode;
+  screen: ReactNode;
+}
+
+export const tabParts: Readonly<Record<Tab, TabParts>> = {
   recipe: { screen: <RecipePanel /> },
   plan: { mark: <PlanCount />, screen: part(loadPlan) },
   layers: { screen: part(loadLayers) },
   run: { mark: <RunMark />, screen: part(loadRun) },
   evaluate: {
     mark: <EvaluateMark />,
-    screen: part(() => import('./evaluate/EvaluateTab').then((m) => ({ default: m.EvaluateTab }))),
+    screen: part(() => import('./evaluate/EvaluateTab').then((m) => m.EvaluateTab)),
   },
-  compare: {
-    mark: <ToolMark tab="compare" />,
-    screen: part(() => import('./compare/CompareTab').then((m) => ({ default: m.CompareTab }))),
-  },
-  collapse: {
-    mark: <ToolMark tab="collapse" />,
-    screen: part(() => import('./collapse/CollapseTab').then((m) => ({ default: m.CollapseTab }))),
-  },
+  compare: tool('compare', () => import('./compare/CompareTab').then((m) => m.CompareTab)),
+  collapse: tool('collapse', () => import('./collapse/CollapseTab').then((m) => m.CollapseTab)),
   output: { screen: part(loadOutput) },
 };
 
 /** A screen in a script of its own; while it is being loaded it keeps its place. */
-function part(load: () => Promise<{ default: ComponentType }>): ReactNode {
-  const Screen = lazy(load);
+function part(load: () => Promise<ComponentType>): ReactNode {
+  const Screen = lazy(async () => ({ default: await load() }));
   return (
     <PartBoundary>
       <Suspense fallback={<div className="screen" aria-busy="true" />}>
@@ -46,6 +44,11 @@ function part(load: () => Promise<{ default: ComponentType }>): ReactNode {
       </Suspense>
     </PartBoundary>
   );
+}
+
+/** A tool of its own: how far it is stands in the tab. */
+function tool(tab: Tab, load: () => Promise<ComponentType>): TabParts {
+  return { mark: <ToolMark tab={tab} />, screen: part(load) };
 }
 
 /** Tensors of the plan, or the number of its errors, else of its warnings. */
@@ -94,7 +97,6 @@ function EvaluateMark() {
   return text === '' ? null : <small>{text}</small>;
 }
 
-/** How far comparing or collapsing is, in the tab itself. */
 function ToolMark({ tab }: { tab: Tab }) {
   const text = useStudioState(({ job }) =>
     job && JOB_WORDS[job.kind].tab === tab ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '',

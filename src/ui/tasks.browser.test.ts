@@ -4,7 +4,7 @@ import { AmalgamError } from '../errors';
 import { startStudio } from './start';
 import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
+import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -19,7 +19,7 @@ async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> 
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
-  running = { ...startStudio({ ...fixtureEngine(options), ...change }, element), element };
+  running = { ...startStudio({ ...fixtureWorker(options), ...change }, element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
   await expect.element(task('Sample trades')).toBeVisible();
@@ -56,7 +56,7 @@ test('the time is predicted before; a score has its error, and a test against th
 
 test('a scoring whose time is not known is predicted first; one that takes long begins when it is asked for again', async () => {
   const asked: (boolean | undefined)[] = [];
-  const slow = fixtureEngine();
+  const slow = fixtureWorker();
   const studio = await open(
     {},
     {
@@ -107,9 +107,9 @@ test('stopping keeps the items that are done; a task is chosen by its subset', a
     {
       scoreTasks: (request, tell) => {
         if (!request.trial) asked.push(request.tasks);
-        return fixtureEngineOf.scoreTasks(request, tell);
+        return fixtureWorkerOf.scoreTasks(request, tell);
       },
-      cancel: () => fixtureEngineOf.cancel(),
+      cancel: () => fixtureWorkerOf.cancel(),
     },
   );
   await task('Sample trades').click();
@@ -126,7 +126,7 @@ test('stopping keeps the items that are done; a task is chosen by its subset', a
   await expect.element(page.getByRole('table', { name: /^mmlu_virology/ })).toBeVisible();
 });
 
-const fixtureEngineOf = fixtureEngine({ runPace: 20 });
+const fixtureWorkerOf = fixtureWorker({ runPace: 20 });
 
 test('what is wrong with a task is said where it was asked for', async () => {
   const scoreTasks = async () => {

@@ -4,7 +4,7 @@ import { AmalgamError } from '../errors';
 import { startStudio } from './start';
 import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { type FixtureOptions, fixtureEngine } from './worker.test.fixture';
+import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
@@ -15,7 +15,7 @@ afterEach(() => {
   localStorage.clear();
 });
 
-/** Opens the studio at one of its tabs, with a pretended engine. */
+/** Opens the studio at one of its tabs, with a pretended worker. */
 async function open(
   tab: 'Difference' | 'Collapse',
   options: FixtureOptions = {},
@@ -24,7 +24,7 @@ async function open(
   await page.viewport(1440, 900);
   const element = document.createElement('div');
   document.body.append(element);
-  running = { ...startStudio({ ...fixtureEngine(options), ...change }, element), element };
+  running = { ...startStudio({ ...fixtureWorker(options), ...change }, element), element };
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
   return running.studio;
@@ -37,7 +37,7 @@ const plain = (text: string | null | undefined) => text?.replace(/[\s\u202f]/g, 
 
 test('a comparison fills the chart tensor by tensor, and says in words what it found', async () => {
   const options = { toolPace: 300 };
-  const compare = vi.spyOn(fixtureEngine(options), 'compare');
+  const compare = vi.spyOn(fixtureWorker(options), 'compare');
   const studio = await open('Difference', {}, { compare });
   await expect.element(page.getByRole('combobox', { name: 'Base', exact: true })).toHaveValue('samples/base');
   await expect.element(page.getByLabelText('Fine-tuned model')).toHaveValue('samples/workshop');
@@ -89,7 +89,7 @@ test('cells speak the metric that is chosen; a tensor opens with its rows and it
   expect(studio.store.getState().view.selected).not.toBe('model.layers.3.mlp.down_proj.weight');
   // the table sorts by any figure
   await page.getByRole('button', { name: 'Cosine', exact: true }).click();
-  const names = () => [...document.querySelectorAll('.difference-rows .table-row')].map((r) => r.textContent);
+  const names = () => [...document.querySelectorAll('.tool-table .table-row')].map((r) => r.textContent);
   const most = [...(studio.store.getState().comparison.found?.tensors ?? [])]
     .sort((a, b) => b.relative - a.relative)
     .slice(0, 20)
@@ -131,7 +131,7 @@ test('models that cannot be compared say why; without storage there are no files
 });
 
 test('without storage a comparison has no files, and says so before it runs', async () => {
-  const compare = vi.spyOn(fixtureEngine(), 'compare');
+  const compare = vi.spyOn(fixtureWorker(), 'compare');
   const storage = { available: false, why: 'Private windows keep nothing.' };
   const studio = await open('Difference', { engine: { storage } }, { compare });
   studio.store.setState((s) => ({ output: { ...s.output, kind: 'downloads' } }));
@@ -143,7 +143,7 @@ test('without storage a comparison has no files, and says so before it runs', as
 });
 
 test('identical models: nothing to do, in words', async () => {
-  const same = fixtureEngine();
+  const same = fixtureWorker();
   const compare: StudioWorker['compare'] = async (request, onProgress) => {
     const report = await same.compare(request, onProgress);
     return { ...report, total: { ...report.total, modified: 0, identical: report.total.compared } };
@@ -155,7 +155,7 @@ test('identical models: nothing to do, in words', async () => {
 });
 
 test('a LoRA is extracted by rank, energy or size; its error and modules are shown', async () => {
-  const extractLora = vi.spyOn(fixtureEngine(), 'extractLora');
+  const extractLora = vi.spyOn(fixtureWorker(), 'extractLora');
   const studio = await open('Difference', {}, { extractLora });
   await page.getByLabelText('Fine-tuned model').selectOptions('samples/base+samples/kitchen');
   await page.getByRole('radio', { name: 'Extract a LoRA' }).click();
@@ -194,7 +194,7 @@ test('a LoRA is extracted by rank, energy or size; its error and modules are sho
 });
 
 test('layers are measured, chosen by the planner or by hand, and collapsed', async () => {
-  const collapse = vi.spyOn(fixtureEngine(), 'collapse');
+  const collapse = vi.spyOn(fixtureWorker(), 'collapse');
   const studio = await open('Collapse', {}, { collapse });
   await expect.element(page.getByText(/Measure the layers to see which would be removed/)).toBeVisible();
   await button('Measure layers').click();
@@ -280,7 +280,7 @@ test('a model opened from the tab leaves the recipe as it is', async () => {
 });
 
 test('what the last merge has written is opened by choosing it', async () => {
-  const openLocal = vi.spyOn(fixtureEngine(), 'openLocal');
+  const openLocal = vi.spyOn(fixtureWorker(), 'openLocal');
   const studio = await open('Difference', {}, { openLocal });
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect.element(page.getByText(/^Merged in/)).toBeVisible();

@@ -1,4 +1,4 @@
-/** The part of the pretended engine that plans: it knows the sample family's structure. */
+/** The part of the pretended worker that plans: it knows the sample family's structure. */
 
 import type { Recipe } from '../formats/recipe';
 import type { PlanProblem, PlanReport, PlanTensor } from '../reports/plan';
@@ -93,4 +93,13 @@ export function planFor(recipe: Recipe, layers: number, problems: PlanProblem[],
     ],
     layers,
   };
+}
+
+/** A number in [0, 1) that depends on the text alone: FNV-1a with a final mix. */
+export function chance(text: string): number {
+  let h = 0x811c9dc5;
+  for (const c of text) h = Math.imul(h ^ c.charCodeAt(0), 0x01000193);
+  h = Math.imul(h ^ (h >>> 15), 0x85ebca6b);
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
+  return ((h ^ (h >>> 16)) >>> 0) / 2 ** 32;
 }

@@ -1,4 +1,4 @@
-/** The part of the pretended engine that pushes outputs: a hub with one account and what was pushed to it. */
+/** The part of the pretended worker that pushes outputs: a hub with one account and what was pushed to it. */
 
 import { AmalgamError } from '../errors';
 import type { HubAccount, PushProgress } from '../reports/push';
@@ -14,17 +14,11 @@ export interface PushFixtureOptions {
   pushError?: AmalgamError;
 }
 
-type PushFixture = Pick<WorkerCalls, 'beginSignIn' | 'finishSignIn' | 'hubAccount' | 'pushTarget' | 'push'>;
-
 const OUTPUT = ['config.json', 'README.md', 'model.safetensors'];
 const BYTES = 2_480_000;
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 
-export function pretendPush(
-  options: PushFixtureOptions,
-  begin: () => void,
-  isCancelled: () => boolean,
-): PushFixture {
+export function pretendPush(options: PushFixtureOptions, begin: () => void, isCancelled: () => boolean) {
   const repositories = new Map(Object.entries(options.repositories ?? {}));
   const page = (repo: string) => `https://huggingface.co/${repo}`;
   return {
@@ -53,7 +47,7 @@ export function pretendPush(
       });
       return { repo, page: page(repo), commit: COMMIT, created, files, seconds: 1.2 };
     },
-  };
+  } satisfies Partial<WorkerCalls>;
 }
 
 function progressAt(share: number): PushProgress {

@@ -1,4 +1,4 @@
-/** The part of the pretended engine that runs models: losses and texts drawn from hashes of their names. */
+/** The part of the pretended worker that runs models: losses and texts drawn from hashes of their names. */
 
 import { AmalgamError, errorReport } from '../errors';
 import type {
@@ -12,6 +12,7 @@ import type {
   RunTarget,
 } from '../reports/evaluate';
 import type { SearchPoint, SearchProgress, SearchReport, SearchRequest } from '../reports/search';
+import { chance } from './worker-plan.test.fixture';
 
 export interface RunningFixtureOptions {
   /** Milliseconds a tenth of a text, or a token, takes. */
@@ -151,12 +152,4 @@ async function step({ runPace = 0 }: RunningFixtureOptions, isCancelled: () => b
 
 function nameOf(target: RunTarget): string {
   return 'model' in target ? target.model : `${target.recipe.mergeMethod} ${JSON.stringify(target.recipe)}`;
-}
-
-/** A number in [0, 1) that depends on the text alone. */
-function chance(text: string): number {
-  let h = 0x811c9dc5;
-  for (const c of text) h = Math.imul(h ^ c.charCodeAt(0), 0x01000193);
-  h = Math.imul(h ^ (h >>> 15), 0x85ebca6b);
-  return ((h ^ (h >>> 16)) >>> 0) / 2 ** 32;
 }

@@ -1,4 +1,4 @@
-/** The statistics pass of the pretended engine: task vectors drawn from a hash of names, in the shape of real ones. */
+/** The statistics pass of the pretended worker: task vectors drawn from a hash of names, in the shape of real ones. */
 
 import type {
   DeltaStatistics,
@@ -6,6 +6,7 @@ import type {
   DeltaStatisticsReport,
 } from '../reports/delta-statistics';
 import type { PlanReport, PlanTensor } from '../reports/plan';
+import { chance } from './worker-plan.test.fixture';
 
 /** Rows and columns of a sample; of very many tensors fewer, as in the engine. */
 const SAMPLE = { side: 32, least: 16, tensors: 1000 };
@@ -14,12 +15,11 @@ const BIN_SHIFT = 20;
 
 export function pretendStatistics(
   plan: PlanReport,
-  chance: (key: string) => number,
   onProgress: (progress: DeltaStatisticsProgress) => void,
 ): DeltaStatisticsReport {
   const changed = plan.tensors.filter((t) => t.contributors.length > 0);
   const side = changed.length > SAMPLE.tensors ? SAMPLE.least : SAMPLE.side;
-  const tensors = changed.map((t) => statisticsOf(plan, t, side, chance));
+  const tensors = changed.map((t) => statisticsOf(plan, t, side));
   onProgress({
     phase: 'measuring',
     item: tensors.at(-1)?.name ?? '',
@@ -35,12 +35,7 @@ export function pretendStatistics(
   return { tensors, engine: 'cpu', adapter: 'typed arrays', seconds: 0.1 };
 }
 
-function statisticsOf(
-  plan: PlanReport,
-  tensor: PlanTensor,
-  side: number,
-  chance: (key: string) => number,
-): DeltaStatistics {
+function statisticsOf(plan: PlanReport, tensor: PlanTensor, side: number): DeltaStatistics {
   const size = Math.min(tensor.elements, side * side);
   const changes = plan.contributors.map((id, index) => {
     const scale = tensor.contributors.includes(index) ? 0.002 * (0.4 + chance(tensor.name + id)) : 0;

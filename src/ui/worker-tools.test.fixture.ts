@@ -1,4 +1,4 @@
-/** The part of the pretended engine that compares, extracts and collapses: figures drawn from hashes of names. */
+/** The part of the pretended worker that compares, extracts and collapses: figures drawn from hashes of names. */
 
 import { AmalgamError } from '../errors';
 import type { CollapseProgress, CollapseReport, MeasureDepthReport } from '../reports/collapse';
@@ -12,7 +12,7 @@ import type {
 import type { EvaluateReport } from '../reports/evaluate';
 import type { PlanTensor } from '../reports/plan';
 import type { WorkerCalls } from '../worker/calls';
-import { planFor } from './worker-plan.test.fixture';
+import { chance, planFor } from './worker-plan.test.fixture';
 
 export interface ToolFixtureOptions {
   /** Milliseconds one tensor or one pass of a layer takes. */
@@ -29,15 +29,10 @@ interface Tools {
   keep(name: string, bytes: number): void;
 }
 
-type ToolsApi = Pick<
-  WorkerCalls,
-  'compare' | 'extractLora' | 'measureDepth' | 'collapse' | 'verifyTensor' | 'overlap'
->;
-
 const STAGES = { read: 0.4, upload: 0.1, compute: 0.8, readback: 0.1, write: 0.02 };
 const FACTS = { engine: 'webgpu', adapter: 'Apple M3', version: '0.1.0', seconds: 1.4 } as const;
 
-export function pretendTools(tools: Tools): ToolsApi {
+export function pretendTools(tools: Tools) {
   const { options, layers } = tools;
   const begin = () => {
     tools.begin();
@@ -110,7 +105,7 @@ export function pretendTools(tools: Tools): ToolsApi {
       if (request.destination.kind === 'downloads') tools.keep(request.destination.name, 2_100_000);
       return collapseReport(request, layers);
     },
-  };
+  } satisfies Partial<WorkerCalls>;
 }
 
 function tensorsOf(model: string, layers: number): PlanTensor[] {
@@ -336,12 +331,4 @@ function evaluated(perplexity: number): EvaluateReport {
     protocol: { window: 256, stride: 128, bos: 0 },
     ...{ engine: 'webgpu', adapter: 'Apple M3', seconds: 0.5, peakBytes: 3e7 },
   };
-}
-
-/** A number in [0, 1) that depends on the text alone. */
-function chance(text: string): number {
-  let h = 0x811c9dc5;
-  for (const c of text) h = Math.imul(h ^ c.charCodeAt(0), 0x01000193);
-  h = Math.imul(h ^ (h >>> 15), 0x85ebca6b);
-  return ((h ^ (h >>> 16)) >>> 0) / 2 ** 32;
 }

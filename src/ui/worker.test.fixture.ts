@@ -1,5 +1,5 @@
 /**
- * A pretended engine for tests of the studio and for looking at it without a worker. It knows the sample family's
+ * A pretended worker for tests of the studio and for looking at it without the real one. It knows the sample family's
  * structure; every statistic it reports is drawn from a hash of the tensor's name. The app never imports it.
  */
 
@@ -11,7 +11,7 @@ import type { HubHit, HubQuery, ModelInfo } from '../reports/models';
 import type { PlanProblem, PlanReport, PlanTensor } from '../reports/plan';
 import type { CacheInfo, WorkerInfo } from '../reports/worker';
 import type { StudioWorker } from './state/studio';
-import { planFor } from './worker-plan.test.fixture';
+import { chance, planFor } from './worker-plan.test.fixture';
 import { type PushFixtureOptions, pretendPush } from './worker-push.test.fixture';
 import {
   fixtureTexts,
@@ -41,9 +41,24 @@ export interface FixtureOptions extends RunningFixtureOptions, ToolFixtureOption
   elsewhere?: RunElsewhere;
 }
 
-export function fixtureEngine(options: FixtureOptions = {}): StudioWorker {
+type Tell<P> = (progress: P) => void;
+
+export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
   const layers = options.layers ?? 6;
   let cancelled = false;
+  const begin = () => {
+    cancelled = false;
+  };
+  const isCancelled = () => cancelled;
+  /** A call that runs models, pretended. */
+  const running =
+    <R, P, T>(
+      pretend: (request: R, options: FixtureOptions, tell: Tell<P>, isCancelled: () => boolean) => Promise<T>,
+    ) =>
+    async (request: R, tell: Tell<P>) => {
+      begin();
+      return pretend(request, options, tell, isCancelled);
+    };
   const interrupted = [...(options.interrupted ?? [])];
   const outputs: CacheInfo['outputs'] = [];
   return {
@@ -71,11 +86,11 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioWorker {
     },
     deltaStatistics: async (request, onProgress) => {
       await pause(10);
-      return pretendStatistics(planFor(request.recipe, layers, [], options.experts), chance, onProgress);
+      return pretendStatistics(planFor(request.recipe, layers, [], options.experts), onProgress);
     },
     merge: async (request, onProgress) => {
-      cancelled = false;
-      const report = await pretendMerge(request, layers, options, onProgress, () => cancelled);
+      begin();
+      const report = await pretendMerge(request, layers, options, onProgress, isCancelled);
       if (request.destination.kind === 'downloads') {
         outputs.push({
           name: request.destination.name,
@@ -86,39 +101,16 @@ export function fixtureEngine(options: FixtureOptions = {}): StudioWorker {
       }
       return report;
     },
-    evaluateMany: async (request, onProgress) => {
-      cancelled = false;
-      return pretendEvaluations(request, options, onProgress, () => cancelled);
-    },
-    search: async (request, onProgress) => {
-      cancelled = false;
-      return pretendSearch(request, options, onProgress, () => cancelled);
-    },
+    evaluateMany: running(pretendEvaluations),
+    search: running(pretendSearch),
     shippedTasks: async () => fixtureTasks,
-    scoreTasks: async (request, onProgress) => {
-      cancelled = false;
-      return pretendScores(request, options, onProgress, () => cancelled);
-    },
-    generate: async (request, onProgress) => {
-      cancelled = false;
-      return pretendGeneration(request, options, onProgress, () => cancelled);
-    },
+    scoreTasks: running(pretendScores),
+    generate: running(pretendGeneration),
     ...pretendTools({
-      options,
-      layers,
-      isCancelled: () => cancelled,
-      begin: () => {
-        cancelled = false;
-      },
+      ...{ options, layers, isCancelled, begin },
       keep: (name, bytes) => outputs.push({ name, bytes, complete: true, files: ['model.safetensors'] }),
     }),
-    ...pretendPush(
-      options,
-      () => {
-        cancelled = false;
-      },
-      () => cancelled,
-    ),
+    ...pretendPush(options, begin, isCancelled),
     chatPreview: async () => null,
     sampleTexts: async () => fixtureTexts,
     calibrationTexts: async () => ['kitchen.calibration.txt', 'workshop.calibration.txt'],
@@ -356,15 +348,6 @@ function hit(
   gated: HubHit['gated'] = false,
 ): HubHit {
   return { id, downloads, likes, updatedAt: '2026-05-04T10:00:00.000Z', gated, private: false, parameters };
-}
-
-/** A number in [0, 1) that depends on the text alone: FNV-1a with a final mix. */
-function chance(text: string): number {
-  let h = 0x811c9dc5;
-  for (const c of text) h = Math.imul(h ^ c.charCodeAt(0), 0x01000193);
-  h = Math.imul(h ^ (h >>> 15), 0x85ebca6b);
-  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
-  return ((h ^ (h >>> 16)) >>> 0) / 2 ** 32;
 }
 
 function hex(text: string): string {

@@ -16,7 +16,7 @@ import type { OptionValues } from '../../reports/option';
 import { oneOf, outOf, outOption, parseOne, runOf, runOptions, usage, usageOf } from '../arguments';
 import { collapseText, measureText } from '../collapse-print';
 import { evaluationOptions, type InputFile, inputOf, readInput, readText } from '../input-files';
-import { openModels, type Where } from '../job';
+import { openNamed, type Where } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
 import { withProgress } from '../progress-printer';
 import { reportWriter } from '../report-file';
@@ -122,11 +122,11 @@ export const collapseVerb: Verb<CollapseCommand> = {
     const evaluation = asked && (await readInput(asked, workingFolder));
     const opened = task.kind === 'collapse' ? await openOutput(task.out, place) : undefined;
     const { engine } = task.request;
-    const job = await openModels([task.request.model], place, { ...command, engine });
-    const { model } = job.recipe.models![0]!;
+    const { calls, server, refs } = await openNamed([task.request.model], place, { ...command, engine });
+    const [model] = refs;
     if (task.kind === 'measure') {
       const request = { ...task.request, model, calibration: calibration! };
-      const report = await withProgress((print) => job.calls.measureDepth(request, print));
+      const report = await withProgress((print) => calls.measureDepth(request, print));
       await writeReport(report);
       await write(`${measureText(report)}\n`);
       return 0;
@@ -137,9 +137,9 @@ export const collapseVerb: Verb<CollapseCommand> = {
       model,
       ...(calibration && { calibration }),
       ...(evaluation === undefined ? {} : { evaluation }),
-      destination: { kind: 'served', url: job.server.receiveOutput(output) } as const,
+      destination: { kind: 'served', url: server.receiveOutput(output) } as const,
     };
-    const report = await withProgress((print) => job.calls.collapse(request, print));
+    const report = await withProgress((print) => calls.collapse(request, print));
     requireCommitted(output);
     await writeReport(report);
     await write(`${collapseText(report, folder)}\n`);

@@ -34,8 +34,8 @@ export const compareVerb: Verb<CompareCommand> = {
   },
 
   async run(command, place) {
-    const { report, folder } = await withBoth(command, place, (job, both, onProgress) =>
-      job.calls.compare({ ...command.request, ...both }, onProgress),
+    const { report, folder } = await withBoth(command, place, (calls, both, onProgress) =>
+      calls.compare({ ...command.request, ...both }, onProgress),
     );
     await place.write(`${compareText(report, folder)}\n`);
     return 0;

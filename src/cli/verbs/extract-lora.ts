@@ -55,8 +55,8 @@ export const extractLoraVerb: Verb<ExtractLoraCommand> = {
   async run(command, place) {
     const writeReport = await reportWriter(command.report, place.workingFolder);
     const evaluation = command.evaluation && (await readInput(command.evaluation, place.workingFolder));
-    const { report, folder } = await withBoth(command, place, (job, both, onProgress) =>
-      job.calls.extractLora({ ...command.request, ...both, ...(evaluation && { evaluation }) }, onProgress),
+    const { report, folder } = await withBoth(command, place, (calls, both, onProgress) =>
+      calls.extractLora({ ...command.request, ...both, ...(evaluation && { evaluation }) }, onProgress),
     );
     await writeReport(report);
     await place.write(`${extractText(report, folder)}\n`);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { HubHit, HubQuery } from '../../reports/models';
 import type { StudioWorker } from '../state/studio';
-import { fixtureEngine } from '../worker.test.fixture';
+import { fixtureWorker } from '../worker.test.fixture';
 import { searchGroups } from './hub-search';
 
 const hit = (id: string): HubHit => ({
@@ -13,25 +13,25 @@ const hit = (id: string): HubHit => ({
   private: false,
 });
 
-function hub(answer: (query: HubQuery) => string[]): { engine: StudioWorker; asked: HubQuery[] } {
+function hub(answer: (query: HubQuery) => string[]): { worker: StudioWorker; asked: HubQuery[] } {
   const asked: HubQuery[] = [];
-  const engine: StudioWorker = {
-    ...fixtureEngine(),
+  const worker: StudioWorker = {
+    ...fixtureWorker(),
     searchHub: async (query) => {
       asked.push(query);
       return answer(query).map(hit);
     },
   };
-  return { engine, asked };
+  return { worker, asked };
 }
 
 test('a base’s adapters and fine-tunes come first, each model once', async () => {
-  const { engine } = hub(({ derivedFrom }) => {
+  const { worker } = hub(({ derivedFrom }) => {
     if (derivedFrom?.kind === 'adapter') return ['me/lora'];
     if (derivedFrom?.kind === 'finetune') return ['me/tune'];
     return ['org/other', 'me/lora'];
   });
-  const groups = await searchGroups(engine, 'lo', 'org/base');
+  const groups = await searchGroups(worker, 'lo', 'org/base');
   expect(groups.map((g) => [g.title, g.hits.map((h) => h.id)])).toEqual([
     ['Adapters of base', ['me/lora']],
     ['Fine-tunes of base', ['me/tune']],
@@ -40,14 +40,14 @@ test('a base’s adapters and fine-tunes come first, each model once', async () 
 });
 
 test('without words only what derives from the base is asked for; empty groups are left out', async () => {
-  const { engine, asked } = hub(() => []);
-  expect(await searchGroups(engine, '', 'org/base')).toEqual([]);
+  const { worker, asked } = hub(() => []);
+  expect(await searchGroups(worker, '', 'org/base')).toEqual([]);
   expect(asked.map((q) => q.derivedFrom?.kind)).toEqual(['adapter', 'finetune']);
 });
 
 test('without a base there is one plain search', async () => {
-  const { engine, asked } = hub(() => ['org/name']);
-  const groups = await searchGroups(engine, 'name', null);
+  const { worker, asked } = hub(() => ['org/name']);
+  const groups = await searchGroups(worker, 'name', null);
   expect(groups.map((g) => g.title)).toEqual(['Models']);
   expect(asked).toEqual([{ text: 'name', limit: 20 }]);
 });

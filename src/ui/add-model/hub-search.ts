@@ -26,7 +26,7 @@ const IDLE: HubSearch = { status: 'idle', groups: [], error: null };
  * @param round search again when it changes (a token was given, the network came back).
  */
 export function useHubSearch(
-  engine: StudioWorker,
+  worker: StudioWorker,
   text: string,
   base: string | null,
   round: string,
@@ -39,7 +39,7 @@ export function useHubSearch(
     let late = false;
     setSearch((before) => ({ ...before, status: 'searching', error: null }));
     const timer = setTimeout(() => {
-      searchGroups(engine, asked, base).then(
+      searchGroups(worker, asked, base).then(
         (groups) => !late && setSearch({ status: 'found', groups, error: null }),
         (thrown: unknown) => !late && setSearch({ status: 'failed', groups: [], error: errorReport(thrown) }),
       );
@@ -48,13 +48,13 @@ export function useHubSearch(
       late = true;
       clearTimeout(timer);
     };
-  }, [engine, text, base, round]);
+  }, [worker, text, base, round]);
   return search;
 }
 
 /** The groups of one search; a model is listed once, in the first group that has it. */
 export async function searchGroups(
-  engine: StudioWorker,
+  worker: StudioWorker,
   text: string,
   base: string | null,
 ): Promise<HubGroup[]> {
@@ -74,7 +74,7 @@ export async function searchGroups(
   }
   if (text !== '')
     queries.push({ title: base === null ? 'Models' : 'Other models', query: { text, limit: LIMIT } });
-  const answers = await Promise.all(queries.map(({ query }) => engine.searchHub(query)));
+  const answers = await Promise.all(queries.map(({ query }) => worker.searchHub(query)));
   const seen = new Set<string>();
   return queries
     .map(({ title }, i) => {

@@ -1,11 +1,11 @@
 import type { CollapseParts, CollapseVariant } from '../../reports/collapse';
-import { Toggle } from '../compare/ComparisonForm';
 import { Button } from '../parts/Button';
 import { LabelledNumber } from '../parts/LabelledNumber';
 import { Problem } from '../parts/Problem';
 import { SaveTo } from '../parts/SaveTo';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
+import { Toggle } from '../parts/Toggle';
 import { fileName } from '../state/saved-output';
 import { useStudio, useStudioState } from '../studio-context';
 import type { CollapseSlice, LacoChoices, PlannerKind } from './collapse-state';

@@ -1,15 +1,14 @@
 import { useState } from 'react';
 import { formatParameters, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import type { CollapseReport, CollapseStep } from '../../reports/collapse';
-import { openOutput } from '../compare/comparing';
-import { sideName } from '../compare/pair-choices';
 import { Button } from '../parts/Button';
 import { type Cost, Costs } from '../parts/Costs';
-import { ErrorCard } from '../parts/ErrorCard';
-import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
+import { ToolEnd } from '../parts/ToolEnd';
+import { choiceName } from '../state/model-choices';
+import { openOutput } from '../state/opened-output';
 import type { SavedOutput } from '../state/saved-state';
 import { notify } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -25,14 +24,7 @@ export function CollapseResult() {
       <ToolBar kinds={['collapse']} />
       {outcome ? (
         <>
-          {outcome.error?.code === 'NothingToCollapse' ? (
-            <Message tone="ok" title={outcome.error.message} hint={outcome.error.hint} live />
-          ) : outcome.error ? (
-            <ErrorCard error={outcome.error} />
-          ) : null}
-          {outcome.status === 'cancelled' ? (
-            <Message tone="note" title="Stopped. Nothing was saved." live />
-          ) : null}
+          <ToolEnd run={outcome} stopped="Stopped. Nothing was saved." nothing="NothingToCollapse" />
           {outcome.report ? <CollapseCosts report={outcome.report} /> : null}
           <Steps steps={outcome.report?.steps ?? outcome.steps} />
           {outcome.saved ? <Written saved={outcome.saved} /> : null}
@@ -71,7 +63,7 @@ function CollapseCosts({ report }: { report: CollapseReport }) {
   return (
     <>
       <h3 className="collapse-title" role="status">
-        {sideName(model)} without {removed.length === 1 ? 'layer' : 'layers'} {layerWords(removed)}
+        {choiceName(model)} without {removed.length === 1 ? 'layer' : 'layers'} {layerWords(removed)}
       </h3>
       <Costs items={items} />
       {notes.length > 0 ? (

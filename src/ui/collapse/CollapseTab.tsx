@@ -1,6 +1,6 @@
 import { useEffect } from 'react';
-import { ModelSelect, OpenModels } from '../compare/ModelSelect';
 import { TextChoice } from '../evaluate/TextChoice';
+import { OneModel } from '../parts/ModelSelect';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
 import { openSampleTexts } from '../state/evaluation';
@@ -25,23 +25,14 @@ export function CollapseTab() {
   }, [studio]);
   return (
     <div className="screen tool-screen">
-      <div className="collapse-model">
-        <span className="pair-label" aria-hidden="true">
-          Model to prune
-        </span>
-        <div className="row wrap tool-actions">
-          <ModelSelect
-            label="Model to prune"
-            value={model}
-            onChange={(ref) => editCollapse(studio, { model: ref, manual: [] })}
-          />
-          <OpenModels />
-        </div>
-        <p className="small quiet">
-          Whole layers are dropped, or folded into the layer before them. Nothing is trained; the loss of
-          quality is measured on a text of yours.
-        </p>
-      </div>
+      <OneModel
+        label="Model to prune"
+        value={model}
+        onChange={(ref) => editCollapse(studio, { model: ref, manual: [] })}
+      >
+        Whole layers are dropped, or folded into the layer before them. Nothing is trained; the loss of
+        quality is measured on a text of yours.
+      </OneModel>
       <Section title="1 · Look at the layers" className="evaluate-section">
         <TextChoice />
         <SurveyForm />

@@ -1,8 +1,7 @@
 import { formatCount } from '../../formats/quantity';
 import { Button } from '../parts/Button';
-import { ErrorCard } from '../parts/ErrorCard';
 import { LabelledNumber } from '../parts/LabelledNumber';
-import { Message } from '../parts/Message';
+import { ToolEnd } from '../parts/ToolEnd';
 import { QUICK_CHARACTERS } from '../state/evaluation-texts';
 import { useStudio, useStudioState } from '../studio-context';
 import { editCollapse, surveyLayers, whyNotSurveyed } from './collapsing';
@@ -45,10 +44,7 @@ export function SurveyForm() {
           Use a text of the kind that the model is for.
         </p>
       </div>
-      {own?.error ? <ErrorCard error={own.error} /> : null}
-      {own?.status === 'cancelled' ? (
-        <Message tone="note" title="Stopped. Nothing was measured." live />
-      ) : null}
+      {own ? <ToolEnd run={own} stopped="Stopped. Nothing was measured." /> : null}
     </>
   );
 }

@@ -4,10 +4,10 @@ import { calibrationOptions } from '../../collapse/options';
 import { errorReport } from '../../errors';
 import type { Calibration, CollapseProgress, CollapseReport } from '../../reports/collapse';
 import { isInRange } from '../../reports/option';
-import { pairName } from '../compare/pair-choices';
 import { scoredText } from '../state/evaluation-texts';
 import { ended, runTool, whyNoTool } from '../state/job';
 import { tensorProgress } from '../state/job-state';
+import { fileNameOf } from '../state/model-choices';
 import { chooseDestination } from '../state/run';
 import { savedOutput, whyNotSaved } from '../state/saved-output';
 import type { Studio } from '../state/studio';
@@ -129,7 +129,7 @@ export async function collapseLayers(studio: Studio): Promise<void> {
 
 /** A name for the shallower model: `base-collapsed`. */
 export function collapseName(model: string): string {
-  return `${pairName('', model).replace(/^-/, '')}-collapsed`;
+  return `${fileNameOf(model)}-collapsed`;
 }
 
 function filesOf({ shards, files }: CollapseReport) {

@@ -1,7 +1,6 @@
 /** From the choices of the Collapse tab to a planner, and what it would do with what was measured. Pure. */
 import { layersToRemove, leastInfluential, straightestBlock } from '../../collapse/choose-layers';
 import { errorReport } from '../../errors';
-import { parseModelRef } from '../../formats/recipe';
 import type {
   CollapsePlanner,
   CollapseVariant,
@@ -9,28 +8,18 @@ import type {
   MeasureDepthReport,
 } from '../../reports/collapse';
 import type { ModelInfo } from '../../reports/models';
+import { checkpointOf, chosenModel } from '../state/model-choices';
 import type { StudioState } from '../state/studio-state';
 import type { CollapseSlice } from './collapse-state';
 
-/** The model as chosen, else the recipe's base, else the first checkpoint there is. */
-export function collapseModel({ models, recipe, collapse }: CollapseModelState): string | null {
-  const isOpen = (ref: string) => models.some((m) => m.ref === modelPath(ref));
-  if (collapse.model !== null && isOpen(collapse.model)) return collapse.model;
-  if (recipe.base !== null && isOpen(recipe.base)) return recipe.base;
-  return models.find((m) => m.kind === 'checkpoint')?.ref ?? null;
+/** The model whose layers are looked at. */
+export function collapseModel(state: StudioState): string | null {
+  return chosenModel(state, state.collapse.model);
 }
-
-type CollapseModelState = Pick<StudioState, 'models' | 'recipe' | 'collapse'>;
 
 /** How many layers the model has, or null where its config does not say. */
 export function layersOf(models: readonly ModelInfo[], ref: string | null): number | null {
-  if (ref === null) return null;
-  return models.find((m) => m.ref === modelPath(ref))?.layers ?? null;
-}
-
-/** `base` of `base+adapter`, with its revision. */
-function modelPath(ref: string): string {
-  return parseModelRef(ref).adapter ? (ref.split('+')[0] ?? ref) : ref;
+  return ref === null ? null : (checkpointOf(models, ref)?.layers ?? null);
 }
 
 /** What becomes of the layers in front: as chosen, else what suits the planner. */

@@ -1,3 +1,4 @@
+import { OpenModels } from '../parts/ModelSelect';
 import { Segmented } from '../parts/Segmented';
 import { ToolBar } from '../parts/ToolBar';
 import { useStudio, useStudioState } from '../studio-context';
@@ -7,7 +8,6 @@ import { ComparisonResult } from './ComparisonResult';
 import { editComparison } from './comparing';
 import { ExtractForm } from './ExtractForm';
 import { ExtractResult } from './ExtractResult';
-import { OpenModels } from './ModelSelect';
 import { PairPicker } from './PairPicker';
 
 /** Two models: how they differ, tensor by tensor, and their difference as a LoRA. */

@@ -1,15 +1,14 @@
-import { Switch } from 'radix-ui';
-import { useId } from 'react';
 import { Button } from '../parts/Button';
 import { LabelledNumber } from '../parts/LabelledNumber';
 import { Problem } from '../parts/Problem';
 import { SaveTo } from '../parts/SaveTo';
+import { Toggle } from '../parts/Toggle';
 import { whyNoTool } from '../state/job';
 import { whyNotSaved } from '../state/saved-output';
 import { useStudio, useStudioState } from '../studio-context';
 import { compare, editComparison } from './comparing';
 import { usePair } from './PairPicker';
-import { pairProblem } from './pair-choices';
+import { pairProblem } from './pair';
 
 /** What is measured, where the report goes, and the button. */
 export function ComparisonForm() {
@@ -79,31 +78,4 @@ export function ComparisonForm() {
 function thresholdProblem(threshold: number, top: number): string | null {
   if (!(threshold >= 0)) return 'The threshold is 0 or more.';
   return Number.isInteger(top) && top >= 0 ? null : 'The number of rows is a whole number from 0.';
-}
-
-interface ToggleProps {
-  label: string;
-  title: string;
-  checked: boolean;
-  why?: string | null;
-  onChange(checked: boolean): void;
-}
-
-/** A switch with its name beside it. */
-export function Toggle({ label, title, checked, why, onChange }: ToggleProps) {
-  const id = useId();
-  return (
-    <label className="row tool-toggle" htmlFor={id} title={why ?? title} data-off={why ? '' : undefined}>
-      <Switch.Root
-        id={id}
-        className="switch"
-        checked={checked && !why}
-        onCheckedChange={(next) => !why && onChange(next)}
-        {...(why ? { 'aria-disabled': true, 'aria-description': why } : { 'aria-description': title })}
-      >
-        <Switch.Thumb className="switch-thumb" />
-      </Switch.Root>
-      <span>{label}</span>
-    </label>
-  );
 }

@@ -1,16 +1,15 @@
 import { formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { type Cost, Costs } from '../parts/Costs';
-import { ErrorCard } from '../parts/ErrorCard';
-import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
+import { ToolEnd } from '../parts/ToolEnd';
+import { choiceName } from '../state/model-choices';
 import { useStudioState } from '../studio-context';
 import type { Comparison } from './compare-state';
 import { DifferenceChart } from './DifferenceChart';
 import { DifferenceTable } from './DifferenceTable';
 import { EngineTimes } from './EngineTimes';
 import { Findings } from './Findings';
-import { sideName } from './pair-choices';
 
 /** What was found so far: nothing yet, a chart that fills in, or the whole report. */
 export function ComparisonResult() {
@@ -30,8 +29,11 @@ export function ComparisonResult() {
   return (
     <>
       <Heading found={found} />
-      {found.error ? <ErrorCard error={found.error} /> : null}
-      {found.status === 'cancelled' ? <Stopped found={found} /> : null}
+      <ToolEnd
+        run={found}
+        stopped={`Stopped after ${formatCount(found.tensors.length)} tensors.`}
+        stoppedHint="What was measured is shown; no files were kept."
+      />
       {report ? <Findings report={report} /> : null}
       {found.tensors.length > 0 || found.planned.length > 0 ? (
         <>
@@ -54,7 +56,7 @@ function Heading({ found }: { found: Comparison }) {
   return (
     <header className="tool-head">
       <h2>
-        {sideName(found.base)} → {sideName(found.finetuned)}
+        {choiceName(found.base)} → {choiceName(found.finetuned)}
       </h2>
       {report ? (
         <p className="small quiet">
@@ -76,15 +78,4 @@ function Totals({ report: { total } }: { report: NonNullable<Comparison['report'
     ['Bits differ', formatPercent(total.bitDifferentRatio), 'of all elements'],
   ];
   return <Costs items={items} />;
-}
-
-function Stopped({ found }: { found: Comparison }) {
-  return (
-    <Message
-      tone="note"
-      title={`Stopped after ${formatCount(found.tensors.length)} tensors.`}
-      hint="What was measured is shown; no files were kept."
-      live
-    />
-  );
 }

@@ -3,11 +3,11 @@ import { colorScale, domain } from '../charts/color-scale';
 import { HeatmapFigure } from '../charts/HeatmapFigure';
 import { extremeValues, type Heatmap } from '../charts/heatmap-data';
 import { Segmented } from '../parts/Segmented';
+import { choiceName } from '../state/model-choices';
 import { useShownTheme, useStudio, useStudioState } from '../studio-context';
 import type { Comparison, DifferenceMetricId } from './compare-state';
 import { editComparison } from './comparing';
 import { differenceGrid, differenceMap, differenceMetric, differenceMetrics } from './difference-metrics';
-import { sideName } from './pair-choices';
 
 const NO_CONTRIBUTORS: never[] = [];
 
@@ -55,7 +55,7 @@ export const DifferenceChart = memo(function DifferenceChart({ found }: { found:
       </div>
       <HeatmapFigure
         contributors={NO_CONTRIBUTORS}
-        title={sideName(found.finetuned)}
+        title={choiceName(found.finetuned)}
         metric={metric}
         grid={grid}
         data={data}

@@ -5,9 +5,9 @@ import { largest } from '../inspector/model-overview';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { Shortlist } from '../parts/Shortlist';
+import { choiceName } from '../state/model-choices';
 import { useStudioState } from '../studio-context';
 import { differenceMetric } from './difference-metrics';
-import { sideName } from './pair-choices';
 
 /** The panel beside the Compare tab: the selected tensor's differences, or a word on what selecting does. */
 export function DifferenceDetail() {
@@ -17,7 +17,7 @@ export function DifferenceDetail() {
   const planned = useStudioState((s) => s.comparison.found?.planned.find((t) => t.name === s.view.selected));
   const pair = useStudioState((s) =>
     s.comparison.found
-      ? `${sideName(s.comparison.found.base)} → ${sideName(s.comparison.found.finetuned)}`
+      ? `${choiceName(s.comparison.found.base)} → ${choiceName(s.comparison.found.finetuned)}`
       : '',
   );
   const module = useStudioState((s) =>

@@ -31,7 +31,7 @@ export const DifferenceTable = memo(function DifferenceTable({ found }: { found:
         />
         <span className="small quiet">by relative difference; a row opens the tensor</span>
       </div>
-      <div className="difference-rows">
+      <div className="tool-table">
         <VirtualTable
           label="Differences of every tensor"
           rows={rows}

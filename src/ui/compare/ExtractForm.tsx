@@ -12,7 +12,7 @@ import type { ExtractChoices } from './compare-state';
 import { choicesProblem, editChoices, extract } from './comparing';
 import { EvaluationTextField } from './EvaluationTextField';
 import { usePair } from './PairPicker';
-import { pairProblem } from './pair-choices';
+import { pairProblem } from './pair';
 
 /** How large the adapter may be, what it carries, and the button. */
 export function ExtractForm() {

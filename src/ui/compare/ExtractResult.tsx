@@ -9,15 +9,14 @@ import {
 } from '../../formats/quantity';
 import type { ExtractedModule, ExtractLoraReport } from '../../reports/compare';
 import { type Cost, Costs } from '../parts/Costs';
-import { ErrorCard } from '../parts/ErrorCard';
-import { Message } from '../parts/Message';
 import { SavedFiles } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
 import { TensorName } from '../parts/TensorName';
+import { ToolEnd } from '../parts/ToolEnd';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
+import { choiceName } from '../state/model-choices';
 import { toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import { sideName } from './pair-choices';
 
 /** The adapter and what it leaves: error in total and per module, files, perplexities where they were asked for. */
 export function ExtractResult() {
@@ -33,12 +32,12 @@ export function ExtractResult() {
       </div>
     );
   }
-  const { base, finetuned, status, report, saved, error } = extraction;
+  const { base, finetuned, report, saved } = extraction;
   return (
     <>
       <header className="tool-head">
         <h2>
-          LoRA of {sideName(base)} → {sideName(finetuned)}
+          LoRA of {choiceName(base)} → {choiceName(finetuned)}
         </h2>
         {report ? (
           <p className="small quiet">
@@ -47,12 +46,7 @@ export function ExtractResult() {
           </p>
         ) : null}
       </header>
-      {error?.code === 'NothingToExtract' ? (
-        <Message tone="ok" title={error.message} hint={error.hint} live />
-      ) : error ? (
-        <ErrorCard error={error} />
-      ) : null}
-      {status === 'cancelled' ? <Message tone="note" title="Stopped. Nothing was saved." live /> : null}
+      <ToolEnd run={extraction} stopped="Stopped. Nothing was saved." nothing="NothingToExtract" />
       {report ? <Totals report={report} /> : null}
       {report?.perplexity ? <Perplexities perplexity={report.perplexity} /> : null}
       {report ? <Notes report={report} /> : null}
@@ -154,7 +148,7 @@ const Modules = memo(function Modules({ modules }: { modules: readonly Extracted
   const studio = useStudio();
   const selected = useStudioState((s) => s.view.selected);
   return (
-    <section className="difference-rows" aria-label="Modules of the adapter">
+    <section className="tool-table" aria-label="Modules of the adapter">
       <VirtualTable
         label="Modules of the adapter"
         rows={modules}

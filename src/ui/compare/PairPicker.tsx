@@ -1,10 +1,10 @@
 import { useMemo } from 'react';
 import { Button } from '../parts/Button';
 import { SwapIcon } from '../parts/icons';
+import { ModelSelect } from '../parts/ModelSelect';
 import { useStudio, useStudioState } from '../studio-context';
 import { editComparison, swapPair } from './comparing';
-import { ModelSelect } from './ModelSelect';
-import { pairOf } from './pair-choices';
+import { pairOf } from './pair';
 
 /** The pair as chosen, or as the recipe suggests it. */
 export function usePair() {

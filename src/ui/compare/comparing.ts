@@ -5,17 +5,15 @@ import { extractOptions, rankOptions } from '../../extract/options';
 import { copyOf } from '../../formats/recipe';
 import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../reports/compare';
 import { isInRange } from '../../reports/option';
-import { walkHandle } from '../local/local-files';
 import { scoredText } from '../state/evaluation-texts';
 import { ended, runTool, whyNoTool } from '../state/job';
 import { tensorProgress } from '../state/job-state';
-import { openLocal } from '../state/models';
+import { fileNameOf } from '../state/model-choices';
 import { chooseDestination } from '../state/run';
 import { savedOutput, whyNotSaved } from '../state/saved-output';
-import type { SavedOutput } from '../state/saved-state';
 import { notifyError, type Studio } from '../state/studio';
 import type { Comparison, ComparisonSlice, ExtractChoices, Extraction } from './compare-state';
-import { pairName, pairOf } from './pair-choices';
+import { pairOf } from './pair';
 
 export function editComparison(studio: Studio, change: Partial<ComparisonSlice>): void {
   studio.store.setState((s) => ({ comparison: { ...s.comparison, ...change } }));
@@ -33,35 +31,6 @@ export function swapPair(studio: Studio): void {
   editComparison(studio, { base: finetuned, finetuned: base });
 }
 
-/** Opens what was written as a model; its reference, or null where that failed and was said. */
-export async function openOutput(
-  studio: Studio,
-  { kind, name }: Pick<SavedOutput, 'kind' | 'name'>,
-  outputFiles: readonly string[],
-): Promise<string | null> {
-  try {
-    const files =
-      kind === 'folder'
-        ? await filesInFolder(studio, name)
-        : await Promise.all(
-            outputFiles.map(async (file) => ({
-              path: `${name}/${file}`,
-              file: await studio.worker.outputFile(name, file),
-            })),
-          );
-    const [opened] = await openLocal(studio, files);
-    return opened?.ref ?? null;
-  } catch (thrown) {
-    notifyError(studio, thrown);
-    return null;
-  }
-}
-
-async function filesInFolder(studio: Studio, name: string) {
-  const folder = await studio.transient.folder?.getDirectoryHandle(name);
-  return folder ? walkHandle(folder) : [];
-}
-
 /** Compares the chosen pair and keeps the report's files where the person wants them. Never rejects. */
 export async function compare(studio: Studio): Promise<void> {
   const state = studio.store.getState();
@@ -75,7 +44,9 @@ export async function compare(studio: Studio): Promise<void> {
     ...{ report: null, saved: null, error: null },
   };
   try {
-    const destination = keeps ? await chooseDestination(studio, pairName('compare', base, finetuned)) : null;
+    const destination = keeps
+      ? await chooseDestination(studio, fileNameOf('compare', base, finetuned))
+      : null;
     if (keeps && destination === null) return;
     editComparison(studio, { found: started });
     void planRows(studio, base);
@@ -142,7 +113,7 @@ export async function extract(studio: Studio): Promise<void> {
   };
   const started: Extraction = { base, finetuned, status: 'running', report: null, saved: null, error: null };
   try {
-    const destination = await chooseDestination(studio, pairName('lora', finetuned));
+    const destination = await chooseDestination(studio, fileNameOf('lora', finetuned));
     if (!destination) return;
     editComparison(studio, { extraction: started });
     const outcome = await runTool(

@@ -1,12 +1,12 @@
 import { formatAbout, formatCount, formatRate } from '../../formats/quantity';
 import { cancelJob } from '../state/job';
 import type { Job, JobProgress } from '../state/job-state';
-import { JOB_WORDS, PHASE_WORDS, type ToolKind } from '../state/job-words';
+import { JOB_WORDS, type JobKind, PHASE_WORDS } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 
 /** Progress bar of a running job, with its rate, the time left and a way to stop it; shown for the kinds that are given. */
-export function ToolBar({ kinds }: { kinds: readonly ToolKind[] }) {
+export function ToolBar({ kinds }: { kinds: readonly JobKind[] }) {
   const job = useStudioState((s) => s.job);
   const shown = job && kinds.some((kind) => kind === job.kind) ? job : null;
   return (
@@ -23,7 +23,7 @@ export function ToolBar({ kinds }: { kinds: readonly ToolKind[] }) {
 }
 
 function stageWord({ phase }: JobProgress): string {
-  return PHASE_WORDS[phase as keyof typeof PHASE_WORDS];
+  return PHASE_WORDS[phase] ?? phase;
 }
 
 function Bar({ job }: { job: Job }) {

@@ -3,11 +3,11 @@ import { useShallow } from 'zustand/react/shallow';
 import type { ErrorReport } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { formatBytes } from '../../formats/quantity';
-import { parseModelRef } from '../../formats/recipe';
+import { parseModelRef, repositoriesOf } from '../../formats/recipe';
 import { KNOWN_BASES } from '../add-model/known-bases';
 import { FolderButton } from '../local/FolderButton';
 import { Button } from '../parts/Button';
-import { isSameModel, originOf, repositoriesOf } from '../state/model-origins';
+import { isSameModel, originOf } from '../state/model-origins';
 import {
   keptClosed,
   openAgain,

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { sampleModels } from '../worker.test.fixture';
 import { protocolProblem, whyNotMeasure, whyNotRun, whyNotWrite } from './evaluation-gate';
-import type { JobKind } from './job-state';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';
 import type { StudioState } from './studio-state';
 import { initialState } from './studio-state';
+import type { JobKind } from './tabs';
 
 const ready: StudioState = {
   ...initialState,

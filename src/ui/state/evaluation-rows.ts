@@ -1,11 +1,11 @@
 /** Who is measured: base, contributors, the recipe's merge, and the merge by every other method that fits. Pure. */
 
+import { repositoriesOf } from '../../formats/recipe';
 import { recipeRepositories } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import type { RunTarget } from '../../reports/evaluate';
 import type { ModelInfo } from '../../reports/models';
-import { repositoriesOf } from './model-origins';
 import { buildRecipe, contributorId, methodTitle, shortName } from './recipe-build';
 import { type RecipeState, setMethod, setParameter } from './recipe-state';
 import { recipeProblems } from './recipe-validation';

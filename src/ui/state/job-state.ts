@@ -1,23 +1,9 @@
 /** The one job the worker has: what it is, how far it is. Plain, serialisable facts. */
 import type { ErrorReport } from '../../errors';
 import type { RunningProgress } from '../../reports/evaluate';
-import type { Progress } from '../../reports/job';
+import type { TensorProgress } from '../../reports/job';
 import type { SavedOutput } from './saved-state';
-
-export type JobKind =
-  | 'merge'
-  | 'evaluation'
-  | 'generation'
-  | 'tasks'
-  | 'search'
-  | 'comparison'
-  | 'extraction'
-  | 'survey'
-  | 'collapse'
-  | 'push'
-  | 'verification'
-  | 'check'
-  | 'overlap';
+import type { JobKind } from './tabs';
 
 export interface Job {
   kind: JobKind;
@@ -50,9 +36,6 @@ export interface ToolRun<R> {
 export interface WritingRun<R> extends ToolRun<R> {
   saved: SavedOutput | null;
 }
-
-/** Progress of any job that goes through tensors or files. */
-type TensorProgress = Omit<Progress, 'phase' | 'finished'> & { phase: string };
 
 /** How far a job over tensors is: by bytes, or by what it counts. */
 export function tensorProgress(progress: TensorProgress): JobProgress {

@@ -2,12 +2,11 @@
 
 import { type ErrorReport, errorReport } from '../../errors';
 import { whyNoEngine } from './engine-summary';
-import type { JobKind, JobProgress, ToolRun } from './job-state';
-import { JOB_WORDS } from './job-words';
+import type { JobProgress, ToolRun } from './job-state';
 import { stayAwake } from './stay-awake';
 import { notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
-import type { Tab } from './tabs';
+import { JOB_WORDS, type JobKind, type Tab } from './tabs';
 
 export interface Busy {
   why: string;

@@ -1,6 +1,6 @@
 /** Where the models of a recipe came from, kept with it: what opens them again, and tells whether they are the same. Pure. */
 
-import { formatModelRef, parseModelRef } from '../../formats/recipe';
+import { formatModelRef, parseModelRef, repositoriesOf } from '../../formats/recipe';
 import { recipeRepositories, renameRepositories } from '../../formats/recipe-models';
 import type { ModelInfo } from '../../reports/models';
 import { contributorId } from './recipe-build';
@@ -27,12 +27,6 @@ export function namedModels({ base, contributors, asWritten }: RecipeState, all:
   if (asWritten) return recipeRepositories(asWritten);
   const refs = [base, ...contributors.filter((c) => all || c.enabled).map((c) => c.ref)];
   return [...new Set(refs.filter((ref) => ref !== null).flatMap(repositoriesOf))];
-}
-
-/** `model` and `adapter` of `model+adapter`, as a recipe would name each alone. */
-export function repositoriesOf(ref: string): string[] {
-  const { model, adapter } = parseModelRef(ref);
-  return [model, ...(adapter ? [adapter] : [])].map((repo) => formatModelRef({ model: repo }));
 }
 
 /** A name that only a hub can have: `owner/name` at a commit. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fixtureEngine, sampleModels } from '../worker.test.fixture';
+import { fixtureWorker, sampleModels } from '../worker.test.fixture';
 import { addFiles, openSample, takeModel, whyNotAdd } from './models';
 import { setEnabled } from './recipe-state';
 import { sampleRecipe } from './roles';
@@ -11,7 +11,7 @@ const dropped = {
 };
 
 test('the sample is a merge of everything on its base, once; a recipe begun stays as it is', async () => {
-  const studio = createStudio(fixtureEngine());
+  const studio = createStudio(fixtureWorker());
   await openSample(studio, true);
   const { recipe } = studio.store.getState();
   expect({ ...recipe, origins: {} }).toEqual(sampleRecipe(sampleModels));
@@ -29,14 +29,14 @@ test('the sample is a merge of everything on its base, once; a recipe begun stay
 });
 
 test('a dropped checkpoint takes the place of an untouched sample; of one that was edited it is a contributor', async () => {
-  const studio = createStudio(fixtureEngine());
+  const studio = createStudio(fixtureWorker());
   await openSample(studio, true);
   await addFiles(studio, dropped);
   const { recipe, notices, opening } = studio.store.getState();
   expect(recipe).toMatchObject({ base: 'mine', contributors: [] });
   expect(notices[0]?.message).toContain('mine');
   expect(opening).toEqual([]);
-  const second = createStudio(fixtureEngine());
+  const second = createStudio(fixtureWorker());
   await openSample(second, true);
   editRecipe(second, (r) => setEnabled(r, 'samples/workshop', false));
   await addFiles(second, dropped);
@@ -44,7 +44,7 @@ test('a dropped checkpoint takes the place of an untouched sample; of one that w
 });
 
 test('a dropped YAML file opens as the recipe, one that is none says so at its line', async () => {
-  const studio = createStudio(fixtureEngine());
+  const studio = createStudio(fixtureWorker());
   const drop = (text: string) =>
     addFiles(studio, { files: [{ path: 'mine.yml', file: new File([text], 'mine.yml') }], handles: [] });
   await drop('merge_method: linear\nmodels:\n  - model: a\n    parameters: { weight: 1 }\n');
@@ -58,8 +58,8 @@ test('a dropped YAML file opens as the recipe, one that is none says so at its l
 });
 
 test('files picked one by one are a folder named by their weights', async () => {
-  const engine = fixtureEngine();
-  const studio = createStudio(engine);
+  const worker = fixtureWorker();
+  const studio = createStudio(worker);
   const pick = (...names: string[]) =>
     addFiles(studio, { files: names.map((path) => ({ path, file: new File([], path) })), handles: [] });
   await pick('kitchen.safetensors', 'adapter_config.json');

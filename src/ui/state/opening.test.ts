@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { AmalgamError } from '../../errors';
-import { fixtureEngine } from '../worker.test.fixture';
+import { fixtureWorker } from '../worker.test.fixture';
 import { mergeGate } from './merge-gate';
 import { openSample } from './models';
 import { openAgain, openFolderAs, openNamedHub, watchNamedModels } from './opening';
@@ -9,9 +9,9 @@ import { createStudio, editRecipe } from './studio';
 
 const COMMIT = '0123abcd0123abcd0123abcd0123abcd0123abcd';
 
-function started(engine = fixtureEngine()) {
-  const asked = vi.spyOn(engine, 'openHub');
-  const studio = createStudio(engine);
+function started(worker = fixtureWorker()) {
+  const asked = vi.spyOn(worker, 'openHub');
+  const studio = createStudio(worker);
   watchNamedModels(studio);
   return { studio, asked, unopened: () => studio.store.getState().unopened };
 }
@@ -51,9 +51,9 @@ test('a name in a text is asked of the Hub after a yes, and then is the name at 
 });
 
 test('a folder that is opened again has the name it has in the recipe', async () => {
-  const engine = fixtureEngine();
-  const open = vi.spyOn(engine, 'openLocal');
-  const { studio } = started(engine);
+  const worker = fixtureWorker();
+  const open = vi.spyOn(worker, 'openLocal');
+  const { studio } = started(worker);
   const files = [{ path: 'kitchen/config.json', file: new File([], 'config.json') }];
   await openFolderAs(studio, 'loras/kitchen', { files, handles: [] });
   await openFolderAs(studio, 'kitchen', { files, handles: [] });
@@ -64,8 +64,8 @@ test('a folder that is opened again has the name it has in the recipe', async ()
 });
 
 test('the sample opens once more where it did not come', async () => {
-  const engine = fixtureEngine();
-  const { studio, unopened } = started(engine);
+  const worker = fixtureWorker();
+  const { studio, unopened } = started(worker);
   await openSample(studio, true);
   studio.store.setState({ models: [] });
   expect(Object.values(unopened()).map(({ state }) => state)).toEqual(Array(4).fill('opening'));

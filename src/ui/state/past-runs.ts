@@ -4,12 +4,12 @@ import type { CacheInfo } from '../../reports/worker';
 import { hideRun } from '../layers/predicted-runs';
 import { deleteRun, keepRun, keptRuns } from '../local/saved-runs';
 import { isAtWork } from './job';
-import { JOB_WORDS } from './job-words';
 import { openRecipe } from './recipe-open';
 import { isRecipeOf } from './run-current';
 import { type KeptRun, NOW, type RunState } from './run-state';
 import { notifyError, type Studio, setView, showTab } from './studio';
 import type { StudioState } from './studio-state';
+import { JOB_WORDS } from './tabs';
 
 /**
  * Loads what was kept and keeps every run that finishes; a recipe that was merged before has its run again, also after a

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import { Predictor } from '../../merge/prediction/predictor';
-import { fixtureEngine } from '../worker.test.fixture';
+import { fixtureWorker } from '../worker.test.fixture';
 import { NOW } from './run-state';
 import { createStudio } from './studio';
 
 it('forgets what predicted a run once the run is gone', () => {
-  const studio = createStudio(fixtureEngine());
+  const studio = createStudio(fixtureWorker());
   const run = (id: string) => ({
     id,
     of: '',

@@ -1,6 +1,5 @@
-import { parseModelRef, type Recipe } from '../../formats/recipe';
+import { type Recipe, repositoriesOf } from '../../formats/recipe';
 import { recipeModels } from '../../formats/recipe-models';
-import { repositoriesOf } from './model-origins';
 import { buildRecipe, type OpenModel } from './recipe-build';
 import type { RecipeState } from './recipe-state';
 import { methodOf } from './studio';
@@ -20,9 +19,7 @@ export function isRecipeOf(recipe: Recipe, now: RecipeState, models: readonly Op
 }
 
 function adaptersOf(recipe: Recipe): string[] {
-  return recipeModels(recipe).flatMap((ref) =>
-    parseModelRef(ref).adapter ? repositoriesOf(ref).slice(1) : [],
-  );
+  return recipeModels(recipe).flatMap((ref) => repositoriesOf(ref).slice(1));
 }
 
 const keys = new WeakMap<Recipe, string>();

@@ -43,25 +43,11 @@ export const PHASE_TITLES: Readonly<Record<Progress['phase'], string>> = {
   merging: 'Merging',
 };
 
-/** What each phase is called in a line that says how far a merge is. */
-const PHASE_WORDS: Readonly<Record<Progress['phase'], string>> = {
-  planning: 'planning',
-  downloading: 'downloading',
-  hashing: 'hashing inputs',
-  checking: 'checking what was kept',
-  writing: 'generating text',
-  calibrating: 'calibrating',
-  searching: 'tuning λ',
-  comparing: 'comparing',
-  measuring: 'measuring whole models',
-  merging: 'merging',
-};
-
 /** `step 2 of 4 · tuning λ · about 12 s left`: beside the name of the step, where there are several. */
 export function runWords({ phaseNumber, phase, secondsLeft }: Omit<Progress, 'finished'>): string {
   return [
     ...(phaseNumber && phaseNumber.of > 1 ? [`step ${phaseNumber.at} of ${phaseNumber.of}`] : []),
-    PHASE_WORDS[phase],
+    PHASE_TITLES[phase].toLowerCase(),
     ...(secondsLeft === null ? [] : [`${formatAbout(secondsLeft)} left`]),
   ].join(' · ');
 }

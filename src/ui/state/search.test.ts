@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { fixtureEngine, sampleModels } from '../worker.test.fixture';
+import { fixtureWorker, sampleModels } from '../worker.test.fixture';
 import { sampleRecipe } from './roles';
 import { bestCandidate, startSearch, takeCandidate, variableTitle, whyNotSearch, withValues } from './search';
 import { createStudio } from './studio';
@@ -19,7 +19,7 @@ const text = {
 };
 
 function open() {
-  const studio = createStudio(fixtureEngine());
+  const studio = createStudio(fixtureWorker());
   studio.store.setState({
     engine: { ...initialState.engine, status: 'ready' },
     models: sampleModels,

@@ -13,23 +13,30 @@ import type { PlanReport } from '../../reports/plan';
 import type { HubWait } from '../../reports/sign-in';
 import type { WorkerInfo } from '../../reports/worker';
 import type { MetricId } from '../charts/metrics';
-import { type CollapseSlice, initialCollapse } from '../collapse/collapse-state';
-import { type ComparisonSlice, initialComparison } from '../compare/compare-state';
-import { initialPush, type PushSlice } from '../push/push-state';
-import {
-  type EvaluationSlice,
-  type GenerationSlice,
-  initialEvaluation,
-  initialGeneration,
-} from './evaluation-state';
+import { initialCollapse } from '../collapse/collapse-state';
+import { initialComparison } from '../compare/compare-state';
+import { initialPush } from '../push/push-state';
+import { initialEvaluation, initialGeneration } from './evaluation-state';
 import type { Job } from './job-state';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeState } from './recipe-state';
 import type { Contributor, KeptRun, PredictedRun, RunState, TensorCheck, Verification } from './run-state';
 import type { Tab } from './tabs';
-import { initialTasks, type TasksSlice } from './task-state';
+import { initialTasks } from './task-state';
 
-export interface StudioState {
+/** What each tool knows, as the studio begins. */
+const initialTools = {
+  evaluation: initialEvaluation,
+  generation: initialGeneration,
+  tasks: initialTasks,
+  comparison: initialComparison,
+  collapse: initialCollapse,
+  push: initialPush,
+};
+
+type ToolSlices = typeof initialTools;
+
+export interface StudioState extends ToolSlices {
   engine: EngineSlice;
   /** Every model opened in this tab, the sample first. */
   models: ModelInfo[];
@@ -59,12 +66,6 @@ export interface StudioState {
   interrupted: InterruptedRun[];
   /** The merge of another tab. */
   elsewhere: RunElsewhere | null;
-  evaluation: EvaluationSlice;
-  generation: GenerationSlice;
-  tasks: TasksSlice;
-  comparison: ComparisonSlice;
-  collapse: CollapseSlice;
-  push: PushSlice;
   /** What the worker does now; it does one thing at a time. */
   job: Job | null;
   hub: HubSlice;
@@ -228,12 +229,7 @@ export const initialState: StudioState = {
   tensorCheck: null,
   interrupted: [],
   elsewhere: null,
-  evaluation: initialEvaluation,
-  generation: initialGeneration,
-  tasks: initialTasks,
-  comparison: initialComparison,
-  collapse: initialCollapse,
-  push: initialPush,
+  ...initialTools,
   job: null,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true, pins: {} },
   hubWaits: [],

@@ -1,13 +1,76 @@
-/** The tabs of the studio, in their order. What each shows is in `tab-parts`. */
+/** The tabs of the studio, in their order, and the jobs that each shows. What is in them stands in `tab-parts`. */
+
+interface JobWords {
+  title: string;
+  /** Why another button waits for it. */
+  busy: string;
+}
+
+/** One row a tab: a tool of its own has its tab here, and its jobs by their kinds. */
 export const TABS = [
-  { id: 'recipe', text: 'Recipe' },
-  { id: 'plan', text: 'Plan' },
-  { id: 'layers', text: 'Layers' },
-  { id: 'run', text: 'Run' },
-  { id: 'evaluate', text: 'Evaluate' },
-  { id: 'compare', text: 'Difference' },
-  { id: 'collapse', text: 'Collapse' },
-  { id: 'output', text: 'Output' },
-] as const;
+  { id: 'recipe', text: 'Recipe', jobs: {} },
+  { id: 'plan', text: 'Plan', jobs: {} },
+  {
+    id: 'layers',
+    text: 'Layers',
+    jobs: {
+      overlap: { title: 'Comparing masks', busy: 'The masks of two runs are being compared.' },
+      check: { title: 'Computing a tensor', busy: 'A tensor is being computed on both engines.' },
+    },
+  },
+  { id: 'run', text: 'Run', jobs: { merge: { title: 'Merging', busy: 'A merge is running.' } } },
+  {
+    id: 'evaluate',
+    text: 'Evaluate',
+    jobs: {
+      evaluation: { title: 'Measuring', busy: 'Models are being measured.' },
+      tasks: { title: 'Scoring', busy: 'Models are being scored on tasks.' },
+      search: { title: 'Searching', busy: 'Settings are being searched for.' },
+      generation: { title: 'Generating', busy: 'Models are generating text.' },
+    },
+  },
+  {
+    id: 'compare',
+    text: 'Difference',
+    jobs: {
+      comparison: {
+        title: 'Measuring difference',
+        busy: 'The difference of two models is being measured.',
+      },
+      extraction: { title: 'Extracting', busy: 'A LoRA is being extracted.' },
+    },
+  },
+  {
+    id: 'collapse',
+    text: 'Collapse',
+    jobs: {
+      survey: { title: 'Measuring layers', busy: 'Layers are being measured.' },
+      collapse: { title: 'Collapsing', busy: 'Layers are being collapsed.' },
+    },
+  },
+  {
+    id: 'output',
+    text: 'Output',
+    jobs: {
+      push: { title: 'Pushing', busy: 'An output is being pushed to the Hub.' },
+      verification: { title: 'Verifying', busy: 'A merge is being verified.' },
+    },
+  },
+] as const satisfies readonly { id: string; text: string; jobs: Readonly<Record<string, JobWords>> }[];
 
 export type Tab = (typeof TABS)[number]['id'];
+
+type KeyOf<T> = T extends unknown ? keyof T : never;
+export type JobKind = KeyOf<(typeof TABS)[number]['jobs']>;
+
+/** By kind of job: what it is called, and the tab that shows it. */
+export const JOB_WORDS = Object.fromEntries(
+  TABS.flatMap(({ id, jobs }) => Object.entries(jobs).map(([kind, words]) => [kind, { ...words, tab: id }])),
+) as Readonly<Record<JobKind, JobWords & { tab: Tab }>>;
+
+/** Phases of jobs that are called otherwise on screen than in reports. */
+export const PHASE_WORDS: Readonly<Record<string, string>> = {
+  checking: 'checking the adapter',
+  measuring: 'running the model',
+  evaluating: 'measuring perplexity',
+};

@@ -1,8 +1,8 @@
-import { useMemo } from 'react';
+import { type ReactNode, useMemo } from 'react';
+import { modelChoices } from '../state/model-choices';
+import { openOutput } from '../state/opened-output';
 import { notify, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import { openOutput } from './comparing';
-import { pairChoices } from './pair-choices';
 
 interface ModelSelectProps {
   label: string;
@@ -21,7 +21,7 @@ export function ModelSelect({ label, value, whole, onChange }: ModelSelectProps)
   const recipe = useStudioState((s) => s.recipe);
   const run = useStudioState((s) => s.run);
   const opening = useStudioState((s) => s.opening.length > 0);
-  const choices = useMemo(() => pairChoices({ models, recipe }), [models, recipe]);
+  const choices = useMemo(() => modelChoices({ models, recipe }), [models, recipe]);
   const merged = run?.status === 'done' ? run : null;
   const isOpen = merged !== null && models.some((m) => m.ref === merged.destination.name);
   const choose = async (chosen: string) => {
@@ -58,6 +58,30 @@ export function ModelSelect({ label, value, whole, onChange }: ModelSelectProps)
         </optgroup>
       ) : null}
     </select>
+  );
+}
+
+interface OneModelProps {
+  label: string;
+  value: string | null;
+  onChange(ref: string): void;
+  /** What is done with it. */
+  children: ReactNode;
+}
+
+/** The model of a tool that has one, and a way to open others. */
+export function OneModel({ label, value, onChange, children }: OneModelProps) {
+  return (
+    <div className="tool-model">
+      <span className="pair-label" aria-hidden="true">
+        {label}
+      </span>
+      <div className="row wrap tool-actions">
+        <ModelSelect label={label} value={value} onChange={onChange} />
+        <OpenModels />
+      </div>
+      <p className="small quiet">{children}</p>
+    </div>
   );
 }
 

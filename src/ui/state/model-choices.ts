@@ -1,0 +1,77 @@
+/** Which models a tool can be given: opened checkpoints, and adapters on the base they belong to. Pure. */
+
+import { parseModelRef, repositoriesOf } from '../../formats/recipe';
+import type { ModelInfo } from '../../reports/models';
+import { lineage } from './lineage';
+import { contributorId, shortName } from './recipe-build';
+import type { StudioState } from './studio-state';
+
+interface ModelChoice {
+  /** `path` or `base+adapter`. */
+  ref: string;
+  label: string;
+  group: 'Models' | 'Adapters on their base';
+}
+
+type ModelsState = Pick<StudioState, 'models' | 'recipe'>;
+
+/** Every model that can be chosen; an adapter whose base is not opened stands on the recipe's base. */
+export function modelChoices({ models, recipe }: ModelsState): ModelChoice[] {
+  const checkpoints = models.filter((m) => m.kind === 'checkpoint');
+  const names = shownNames(checkpoints);
+  const choices: ModelChoice[] = checkpoints.map((m) => ({
+    ref: m.ref,
+    label: names.get(m.ref) ?? m.ref,
+    group: 'Models',
+  }));
+  for (const adapter of models.filter((m) => m.kind === 'adapter')) {
+    const base = baseOf(adapter, checkpoints) ?? recipe.base;
+    if (base === null) continue;
+    choices.push({
+      ref: contributorId(base, adapter.ref, models),
+      label: `${names.get(base) ?? shortName(base)} + ${shortName(adapter.ref)}`,
+      group: 'Adapters on their base',
+    });
+  }
+  return choices;
+}
+
+/** The model as chosen, else the recipe's base, else the first checkpoint there is. */
+export function chosenModel({ models, recipe }: ModelsState, chosen: string | null): string | null {
+  const isOpen = (ref: string | null) => ref !== null && checkpointOf(models, ref) !== undefined;
+  const first = models.find((m) => m.kind === 'checkpoint')?.ref ?? null;
+  return [chosen, recipe.base].find(isOpen) ?? first;
+}
+
+/** The opened checkpoint of `base`, or of `base+adapter`. */
+export function checkpointOf(models: readonly ModelInfo[], ref: string): ModelInfo | undefined {
+  const [path] = repositoriesOf(ref);
+  return models.find((m) => m.ref === path);
+}
+
+/** `base`, `workshop`; `base + kitchen` for an adapter on its base. */
+export function choiceName(ref: string): string {
+  const { model, adapter } = parseModelRef(ref);
+  const last = (path: string) => path.split('/').filter(Boolean).at(-1) ?? path;
+  return adapter ? `${last(model.path)} + ${last(adapter.path)}` : last(model.path);
+}
+
+/** A name for files made of these models: `compare-base-workshop`. */
+export function fileNameOf(...parts: readonly string[]): string {
+  return parts
+    .map(choiceName)
+    .join('-')
+    .replace(/[^A-Za-z0-9._-]+/g, '-');
+}
+
+function baseOf(adapter: ModelInfo, checkpoints: readonly ModelInfo[]): string | null {
+  return checkpoints.find((m) => lineage(adapter, m).tone === 'ok')?.ref ?? null;
+}
+
+/** Short names where they tell models apart, whole references where they do not. */
+function shownNames(models: readonly ModelInfo[]): Map<string, string> {
+  const short = models.map((m) => shortName(m.ref));
+  return new Map(
+    models.map((m, i) => [m.ref, short.filter((name) => name === short[i]).length > 1 ? m.ref : short[i]!]),
+  );
+}

@@ -1,0 +1,34 @@
+/** What was written, opened again as a model. */
+import { walkHandle } from '../local/local-files';
+import { openLocal } from './models';
+import type { SavedOutput } from './saved-state';
+import { notifyError, type Studio } from './studio';
+
+/** Opens what was written as a model; its reference, or null where that failed and was said. */
+export async function openOutput(
+  studio: Studio,
+  { kind, name }: Pick<SavedOutput, 'kind' | 'name'>,
+  outputFiles: readonly string[],
+): Promise<string | null> {
+  try {
+    const files =
+      kind === 'folder'
+        ? await filesInFolder(studio, name)
+        : await Promise.all(
+            outputFiles.map(async (file) => ({
+              path: `${name}/${file}`,
+              file: await studio.worker.outputFile(name, file),
+            })),
+          );
+    const [opened] = await openLocal(studio, files);
+    return opened?.ref ?? null;
+  } catch (thrown) {
+    notifyError(studio, thrown);
+    return null;
+  }
+}
+
+async function filesInFolder(studio: Studio, name: string) {
+  const folder = await studio.transient.folder?.getDirectoryHandle(name);
+  return folder ? walkHandle(folder) : [];
+}
