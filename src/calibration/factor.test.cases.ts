@@ -2,13 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createQueue } from '../forward/queue';
-import { compensate } from './compensate';
+import { compensate } from './compensation';
 import { enqueueDamped, factorDamped, inverseTransposed } from './factor';
 import { type Gram, openGram } from './gram';
+import { gramSolve } from './gram-merge';
 import { download, farthest, gramOf, layerInputs, normals, tapped, upload } from './mathematics.test.support';
 import { choleskyOracle, dampedOracle, gramOracle, sparseGptFactorOracle } from './oracle';
 import { columnScores } from './scores';
-import { gramSolve } from './solve';
 
 export function describeFactors(title: string, engineOf: () => Promise<Backend>): void {
   describe(title, () => {

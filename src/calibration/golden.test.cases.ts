@@ -16,9 +16,9 @@ import {
 } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { type Gram, openGram } from './gram';
-import { keepMask } from './keep';
+import { keepMask } from './keep-masks';
 import { download, farthest, upload, worstRatio } from './mathematics.test.support';
 import { columnScores, type ScoreKind } from './scores';
 

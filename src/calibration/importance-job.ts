@@ -5,15 +5,15 @@ import { buildSafetensorsHeader, type PlannedTensor } from '../formats/safetenso
 import type { OpenModels } from '../host/models';
 import { withResources } from '../host/resources';
 import { methodById } from '../merge/methods';
+import { requireClean } from '../merge/plan/clean-plan';
 import { importanceKind } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';
-import { requireClean } from '../merge/plan/require-clean';
 import { requirePrepared } from '../merge/tensor/prepared';
 import type { ImportanceReport, ImportanceRequest } from '../reports/importance';
 import type { Progress } from '../reports/job';
 import { beginLeaves } from '../sources/tree-hash';
-import { commitOutput } from '../write/commit-output';
-import { writeWhole } from '../write/write-whole';
+import { commitOutput } from '../write/output-commit';
+import { writeWhole } from '../write/whole-file';
 import { calibrationMessage } from './calibration-context';
 import { calibrate } from './job';
 

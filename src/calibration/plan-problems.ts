@@ -5,7 +5,7 @@ import { textSize } from '../merge/methods/importance-parameters';
 import type { imatrixChoice } from '../merge/plan/importance-kind';
 import { AUTO } from '../merge/plan/parameters';
 import type { Plan } from '../merge/plan/plan';
-import { wantsLambda } from '../merge/plan/with-lambda';
+import { wantsLambda } from '../merge/plan/plan-lambda';
 import type { Architecture } from '../models/architecture';
 import { linearSites } from '../models/claim';
 import type { ImportanceReport } from '../reports/importance';

@@ -25,8 +25,8 @@ import type {
   MeasureDepthRequest,
 } from '../reports/collapse';
 import { hubCommit } from '../sources/model-folder';
-import { commitOutput } from '../write/commit-output';
 import type { Destination, WrittenShard } from '../write/destination';
+import { commitOutput } from '../write/output-commit';
 import { ShardWriter } from '../write/shard-writer';
 import { collapseCard } from './collapse-card';
 import { type CollapsePlan, collapsePlan, type DepthModel } from './collapse-plan';

@@ -3,7 +3,7 @@
 import type { OpenModels } from '../host/models';
 import type { ProgressMeter } from '../host/progress-meter';
 import { type Inputs, openInputs } from '../host/weight-inputs';
-import type { ReadTensor } from '../inputs/read-tensor';
+import type { ReadTensor } from '../inputs/stored-tensor';
 import type { CompareProgress } from '../reports/compare';
 import { bytesToDownload } from '../store/cached-source';
 import { openSides, type Sides, weightFiles } from './sides';

@@ -4,7 +4,7 @@ import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { GOLDEN_NAMES, loadGolden } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf, TIGHT } from '../forward/runner.test.cases';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import type { EvaluateProgress } from './grouped-passes';
 import { DEFAULT_PROTOCOL, evaluate, startEvaluation } from './perplexity';
 import { encodeText, openSample, readText } from './sample.test.fixture';

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { generate } from '../evaluate/generate';
+import { generate } from '../evaluate/generation';
 import { GREEDY } from '../evaluate/sampler';
 import { parseModelConfig } from '../formats/model-config';
 import { argmax } from '../linalg/numbers';
 import { type Architecture, partOf } from '../models/architecture';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { inverseFrequencies, ropeTables } from '../models/rope';
 import { deviation, goldenWeights, loadGolden } from './golden.test.fixture';
 import { runOracle } from './oracle';

@@ -16,7 +16,7 @@ import {
   partOf,
   type Step,
 } from '../models/architecture';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { deviation, GOLDEN_NAMES, goldenWeights, loadGolden, values } from './golden.test.fixture';
 import { type OracleFaults, runOracle, type Weights } from './oracle';
 

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
 import type { WeightDtype } from '../formats/dtype';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import {
   deviation,
   type FileTensor,

@@ -94,7 +94,7 @@ export interface MethodSettings {
  * `products`: the same, or W₀ + Σ cᵢ·τᵢ, with coefficients from all scalar products of the vectors (merge/tensor/products-merge.ts).
  * `elementwise`: a kernel of the method's own that looks at one element at a time (merge/tensor/elementwise.ts).
  * `solved`: W₀ + λ·τ, where the τ of linear layers was solved ahead of the run by what the models make of their inputs
- * (src/calibration); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/solved.ts).
+ * (src/calibration); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/solved-merge.ts).
  */
 type MethodCompute<P = ResolvedParameters, M = ResolvedParameters> =
   | { kind: 'delta'; preset(parameters: P): DeltaPreset }

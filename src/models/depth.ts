@@ -3,7 +3,7 @@
  * layer is in the wirings (`window`, `position.skip`); what cannot be said of the new depth is refused.
  */
 
-import type { JsonValue } from '../formats/edit-json';
+import type { JsonValue } from '../formats/json-edit';
 import { editConfig, type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { displayName } from '../formats/names';
 import { type Architecture, type Attention, type Block, partOf } from './architecture';
@@ -11,7 +11,7 @@ import { leavesOf, linearSites } from './claim';
 import { readNumber, unsupported, valueAt } from './config-reader';
 import { familyOf } from './families';
 import { restackFields } from './index-fields';
-import { resolveArchitecture } from './resolve';
+import { resolveArchitecture } from './resolution';
 import { splitLayer } from './tensor-role';
 import type { Wiring } from './wiring';
 

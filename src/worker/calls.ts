@@ -15,11 +15,11 @@ import { type OpenModels, openModels } from '../host/models';
 import { oneJob } from '../host/one-job';
 import { followOtherTabs, takeOver, withRunLock } from '../host/run-lock';
 import { cleanStorage, storageInfo } from '../host/storage';
+import { requireClean } from '../merge/plan/clean-plan';
 import type { Plan } from '../merge/plan/plan';
-import { requireClean } from '../merge/plan/require-clean';
 import { AMALGAM_VERSION } from '../merge/version';
-import { forgetInterrupted, interruptedRuns } from '../recipe/interrupted';
-import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/plan-and-merge';
+import { forgetInterrupted, interruptedRuns } from '../recipe/interrupted-runs';
+import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/recipe-jobs';
 import { cleanStages } from '../recipe/stage-outputs';
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
@@ -203,7 +203,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     /** Merges again what a merged model's metadata says, keeps nothing, and compares the bytes. */
     verify: (request: VerifyRequest, onProgress: Tell<Progress>) =>
       job.run(async (signal) =>
-        (await import('../recipe/verify-job')).runVerify(
+        (await import('../recipe/verification-job')).runVerify(
           request,
           (again, watch) => mergeRecipe(again, models, signal, onProgress, watch),
           models,
@@ -214,7 +214,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     verifyTensor: ({ recipe, tensor }: VerifyTensorRequest, onProgress: Tell<RunningProgress>) =>
       job.run(async (signal) => {
         const ready = await readyTarget({ recipe }, 'auto', signal, onProgress);
-        const { runVerifyTensor } = await import('../recipe/verify-tensor-job');
+        const { runVerifyTensor } = await import('../recipe/tensor-check-job');
         return runVerifyTensor(tensor, { ...ready, models, signal, onProgress });
       }),
     /** Perplexity of a model or of a merge that is not written. */
@@ -251,7 +251,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       const { chatPreview } = await import('../evaluate/chat-preview');
       return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
     },
-    generate: targetJobOf(async () => (await import('../evaluate/generate-job')).runGeneration),
+    generate: targetJobOf(async () => (await import('../evaluate/generation-job')).runGeneration),
     /** How two models differ, tensor by tensor. */
     compare: jobOf(async () => (await import('../compare/job')).runCompare),
     /** How far the masks of one model agree in two recipes; nothing is merged. */

@@ -8,7 +8,7 @@ import { SCAN_CODE, stateScan } from '../../backend/kernels/state-scan';
 import type { Columns, Norm, Recurrence } from '../../models/architecture';
 import type { RowBuffer } from '../operations';
 import { placeRows } from './attention';
-import { convolutionStates, convolve } from './convolve';
+import { convolutionStates, convolve } from './convolution';
 import { type PartKind, type Passage, project, room, type StateShape } from './part';
 
 const scanState = ({ heads, dim, states }: Recurrence): StateShape => ({

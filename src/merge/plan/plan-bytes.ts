@@ -1,6 +1,6 @@
 /** What a plan costs: files to read and to download, bytes to write, memory. */
 import { BLOCK } from '../../backend/kernel';
-import { elementCount } from '../../inputs/open-model';
+import { elementCount } from '../../inputs/opened-model';
 import { PIECE_BYTES, storedTensors } from '../../inputs/row-map';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { ModelFile, ModelFolder } from '../../sources/model-folder';

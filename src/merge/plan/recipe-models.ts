@@ -6,7 +6,7 @@ import type { Adapter } from '../../inputs/adapter';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import type { Model } from '../../inputs/model';
 import { modelTensors } from '../../inputs/model-tensors';
-import type { OpenModel } from '../../inputs/open-model';
+import type { OpenModel } from '../../inputs/opened-model';
 import { collectProblems, type Problems } from '../../inputs/problems';
 import type { PlanProblem } from '../../reports/plan';
 import type { SliceOutline } from './recipe-slices';

@@ -6,10 +6,10 @@
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { PICKS_PER_GROUP, pickValues } from '../../backend/kernels/pick-values';
 import { philox } from '../../backend/philox';
-import { shareOut } from '../../backend/share-out';
-import { columns, type ReadTensor } from '../../inputs/read-tensor';
+import { shareOut } from '../../backend/shared-work';
+import { columns, type ReadTensor } from '../../inputs/stored-tensor';
 import type { DeltaStatistics, TensorSample } from '../../reports/delta-statistics';
-import { throwIfCancelled } from '../../sources/cancel';
+import { throwIfCancelled } from '../../sources/cancellation';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
 import { runProducts } from '../tensor/delta-measure';
 import type { KeySearch } from '../tensor/key-search';

@@ -3,10 +3,10 @@ import type { BackendBuffer } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
 import type { ElementwiseCompute } from '../method';
-import { runEncode } from './encode-tile';
-import { TileSums } from './finish-tile';
+import { TileSums } from './finished-tile';
 import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
+import { runEncode } from './tile-encoding';
 
 /**
  * Merges one tensor in one pass, or in two where the coefficients depend on counts.

@@ -4,7 +4,7 @@
  * modeling_llama4.py, modeling_deepseek_v2.py, modeling_dots1.py). Defaults are those of the configuration classes.
  */
 import { needNumber, needSize, valueAt } from '../config-reader';
-import { everyLayer, layersFrom, numbersAt } from '../resolve-experts';
+import { everyLayer, layersFrom, numbersAt } from '../resolved-experts';
 import type { ExpertsWiring, LayerRule, Wiring } from '../wiring';
 import { granite, llama, mistral, olmo2, partialRope, qwen2, qwen3 } from './llama';
 import { ernie, latent } from './relatives';

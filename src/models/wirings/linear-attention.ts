@@ -4,9 +4,9 @@
  * Gemma 3n and 4 (modeling_gemma3n.py, modeling_gemma4.py). Defaults are those of the configuration classes.
  */
 import { type ConfigFile, needNumber, needSize, readFlag, readSize, valueAt } from '../config-reader';
-import { recurrentUnit } from '../resolve-convolutions';
-import { everyLayer, numbersAt } from '../resolve-experts';
-import { delta, lightning, listed } from '../resolve-mixers';
+import { recurrentUnit } from '../resolved-convolutions';
+import { everyLayer, numbersAt } from '../resolved-experts';
+import { delta, lightning, listed } from '../resolved-mixers';
 import type { NumberField, Wiring } from '../wiring';
 import { mixtral, mixtralExperts, qwenNextExperts } from './experts';
 import { gemma } from './gemma';

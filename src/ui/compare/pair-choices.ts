@@ -2,8 +2,8 @@
 
 import { parseModelRef } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
+import { contributorId, shortName } from '../state/built-recipe';
 import { lineage } from '../state/lineage';
-import { contributorId, shortName } from '../state/recipe-build';
 import type { StudioState } from '../state/studio-state';
 
 interface PairChoice {

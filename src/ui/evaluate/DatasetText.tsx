@@ -8,7 +8,7 @@ import { NumberField } from '../parts/NumberField';
 import { Select } from '../parts/Select';
 import { whyBusy } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';
-import type { TakeText } from './take-text';
+import type { TakeText } from './text-taker';
 
 const CHARACTERS = 200_000;
 

@@ -4,10 +4,10 @@ import type { MergeMethod } from '../../merge/method';
 import { methods } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
+import { buildRecipe } from '../state/built-recipe';
 import { type EvaluationRow, recipeByMethod, targetKey } from '../state/evaluation-rows';
 import type { EvaluationSlice } from '../state/evaluation-state';
 import { outcomeKey } from '../state/evaluation-table';
-import { buildRecipe } from '../state/recipe-build';
 import { effectiveSpecs, type RecipeState, setContributorParameter } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 

@@ -4,10 +4,10 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { whyNoEngine } from './engine-summary';
 import type { JobKind, JobProgress, ToolRun } from './job-state';
 import { JOB_WORDS } from './job-words';
-import { stayAwake } from './stay-awake';
 import { notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 import type { Tab } from './tabs';
+import { stayAwake } from './wake-lock';
 
 export interface Busy {
   why: string;

@@ -4,7 +4,7 @@ import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
 import type { PlanProblem } from '../../reports/plan';
-import { recipeState } from './recipe-open';
+import { recipeState } from './opened-recipe';
 import { addContributor, type RecipeState } from './recipe-state';
 
 /**

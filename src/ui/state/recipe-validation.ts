@@ -5,7 +5,7 @@ import type { MergeMethod, ParameterSpec } from '../../merge/method';
 import { keepsNothing, methodConflict } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
-import { shortName } from './recipe-build';
+import { shortName } from './built-recipe';
 import {
   effectiveSpecs,
   hasCurve,

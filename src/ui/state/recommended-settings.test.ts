@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
-import { buildRecipe } from './recipe-build';
+import { buildRecipe } from './built-recipe';
 import { mergeWell } from './recommended-settings';
 import { initialState } from './studio-state';
 

@@ -1,8 +1,8 @@
 /** Who is the base and who contributes, found out from the models themselves. Pure. */
 import { isRepoId } from '../../formats/hub-id';
 import type { ModelInfo } from '../../reports/models';
+import { shortName } from './built-recipe';
 import { isBaseOf } from './lineage';
-import { shortName } from './recipe-build';
 import {
   addContributor,
   emptyRecipe,
