@@ -1,6 +1,6 @@
 /** What `compare` and `extract-lora` have in common: two models, and an output folder. */
 import type { CompareProgress, ExtractLoraRequest } from '../reports/compare';
-import { type Job, openModels, type Where } from './job';
+import { type Job, openModelsJob, type Where } from './job';
 import { openOutput, requireCommitted } from './output-folder';
 import { withProgress } from './progress-printer';
 import type { Place } from './verb';
@@ -23,7 +23,7 @@ export async function withBoth<T>(
   const { folder, output } = await openOutput(out, place);
   const where = { ...(hub ? { hub } : {}), ...(cache ? { cache } : {}), engine: request.engine };
   // looked up, served and pinned like those of a merge
-  const job = await openModels([request.base, request.finetuned], place, where);
+  const job = await openModelsJob([request.base, request.finetuned], place, where);
   const [base, finetuned] = job.recipe.models!.map(({ model }) => model);
   const destination = { kind: 'served', url: job.server.receiveOutput(output) } as const;
   const both = { base: base!, finetuned: finetuned!, destination };

@@ -141,7 +141,7 @@ export async function openJob(
 }
 
 /** Opens models by themselves, in the order of their names. */
-export function openModels(names: readonly string[], place: Place, where: Where): Promise<Job> {
+export function openModelsJob(names: readonly string[], place: Place, where: Where): Promise<Job> {
   return openJob(copyOf(...names), resolve(place.workingFolder, 'models'), place, where);
 }
 

@@ -4,7 +4,7 @@ import { AmalgamError } from '../errors';
 import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import type { RunTarget } from '../reports/evaluate';
 import type { WorkerCalls } from '../worker/calls';
-import { type Job, openJob, openModels, readSubject, type Where } from './job';
+import { type Job, openJob, openModelsJob, readSubject, type Where } from './job';
 import { lookUpModels } from './model-lookup';
 import { readCalibrationTexts } from './recipe-texts';
 import type { Place } from './verb';
@@ -38,7 +38,7 @@ export async function openTargets(
     subjects.push({ recipe: renameRepositories(recipe, whole), isRecipe, texts });
   }
   const all = [...new Set(subjects.flatMap(({ recipe }) => recipeRepositories(recipe)))];
-  const job = await openModels(all, place, where);
+  const job = await openModelsJob(all, place, where);
   const opened = job.recipe.models;
   if (opened?.length !== all.length) {
     throw new AmalgamError('Internal', 'A model was opened under another name.', 'Please report this.');

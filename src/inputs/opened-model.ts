@@ -32,7 +32,7 @@ export function openModel(
  */
 export function describeModel(model: OpenModel, license?: string): Omit<ModelInfo, 'headers'> {
   const { origin } = model.folder;
-  const refs = storedTensors(model);
+  const refs = tensorsOfModel(model);
   const dtypes: Partial<Record<Dtype, number>> = {};
   for (const { dtype } of refs) dtypes[dtype] = (dtypes[dtype] ?? 0) + 1;
   const files = model.kind === 'adapter' ? [model.weightFile] : model.weightFiles;
@@ -60,13 +60,13 @@ export function describeModel(model: OpenModel, license?: string): Omit<ModelInf
  * file by file. Models with other tensors differ in it; models whose values alone differ do not.
  */
 export async function headerHash(model: OpenModel): Promise<string> {
-  const said = storedTensors(model)
+  const said = tensorsOfModel(model)
     .map(({ file, key, dtype, shape, begin, end }) => JSON.stringify([file, key, dtype, shape, begin, end]))
     .sort();
   return textSha256(said.join('\n'));
 }
 
-function storedTensors(model: OpenModel): TensorRef[] {
+function tensorsOfModel(model: OpenModel): TensorRef[] {
   if (model.kind === 'checkpoint') return [...model.tensors.values()];
   const { updates, origins, replaces, tokenRows, modules } = model;
   const factors = [...updates.values()].flatMap(({ a, b, magnitude, bias }) =>

@@ -16,7 +16,7 @@ import type { OptionValues } from '../../reports/option';
 import { oneOf, outOf, outOption, parseOne, runOf, runOptions, usage, usageOf } from '../arguments';
 import { collapseText, measureText } from '../collapse-print';
 import { evaluationOptions, type InputFile, inputOf, readInput, readText } from '../input-files';
-import { openModels, type Where } from '../job';
+import { openModelsJob, type Where } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
 import { withProgress } from '../progress-printer';
 import { reportWriter } from '../report-file';
@@ -122,7 +122,7 @@ export const collapseVerb: Verb<CollapseCommand> = {
     const evaluation = asked && (await readInput(asked, workingFolder));
     const opened = task.kind === 'collapse' ? await openOutput(task.out, place) : undefined;
     const { engine } = task.request;
-    const job = await openModels([task.request.model], place, { ...command, engine });
+    const job = await openModelsJob([task.request.model], place, { ...command, engine });
     const { model } = job.recipe.models![0]!;
     if (task.kind === 'measure') {
       const request = { ...task.request, model, calibration: calibration! };
