@@ -21,7 +21,7 @@ export function describeCompensation(title: string, engineOf: () => Promise<Back
       const { scale } = await columnScores(engine, gram, 'wanda');
       const buffer = upload(engine, tau);
       const mask = await keepMask(engine, buffer, rows, width, scale, density, 'tensor');
-      const { tau: out, facts: result } = await compensate(engine, buffer, mask, rows, width, gram, how);
+      const { tau: out, factoring: result } = await compensate(engine, buffer, mask, rows, width, gram, how);
       const values = await download(engine, out, rows * width);
       const bits = new Uint32Array((await download(engine, mask, rows * maskRowWords(width))).buffer);
       for (const b of [scale, buffer, mask, out]) engine.free(b);
@@ -32,7 +32,7 @@ export function describeCompensation(title: string, engineOf: () => Promise<Back
         ),
       );
       const row = (all: Float32Array, r: number) => all.subarray(r * width, (r + 1) * width);
-      return { x, tau, values, kept, facts: result, row, s: gramOracle(x, tokens, width) };
+      return { x, tau, values, kept, factoring: result, row, s: gramOracle(x, tokens, width) };
     };
     const apart = (s: Float64Array, width: number, each: number) =>
       s.map((v, e) => (Math.floor(Math.floor(e / width) / each) === Math.floor((e % width) / each) ? v : 0));
@@ -45,7 +45,14 @@ export function describeCompensation(title: string, engineOf: () => Promise<Back
     ] as const)(
       '%i columns, %i tokens, density %f: within 0.5 percent of the least error, %o',
       async (width, tokens, density, form, each) => {
-        const { s, tau, values, kept, facts: result, row } = await run(width, tokens, density, 'cg', form);
+        const {
+          s,
+          tau,
+          values,
+          kept,
+          factoring: result,
+          row,
+        } = await run(width, tokens, density, 'cg', form);
         const { damped } = dampedOracle(apart(s, width, each), width, tokens);
         let [error, least, masked] = [0, 0, 0];
         for (let r = 0; r < rows; r++) {
@@ -67,7 +74,7 @@ export function describeCompensation(title: string, engineOf: () => Promise<Back
       [68, { kind: 'full' }, 68],
       [68, { kind: 'blocks', width: 36 }, 36],
     ] as const)('the sweep over %i columns is the one of the textbook, %o', async (width, form, each) => {
-      const { s, tau, values, kept, facts: result, row } = await run(width, 300, 0.4, 'sweep', form);
+      const { s, tau, values, kept, factoring: result, row } = await run(width, 300, 0.4, 'sweep', form);
       const { damped } = dampedOracle(apart(s, width, each), width, 300);
       for (let r = 0; r < rows; r++) {
         const wanted = sweepOracle(row(tau, r), new Set(kept[r]), damped, width);

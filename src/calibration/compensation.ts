@@ -27,7 +27,7 @@ const CG_STEPS = { least: 4, most: 32 };
 interface Compensated {
   /** τ̂, f32 [rows, cols], 0 where the mask has no bit. The caller frees it. */
   tau: BackendBuffer;
-  facts: FactorResult;
+  factoring: FactorResult;
 }
 
 /** Inputs of compensating one block of columns. */
@@ -70,7 +70,7 @@ export async function compensate(
   if (gram.blocks.length === 0) await maskOnly(work, { begin: 0, width: cols });
   // conjugate gradients factor nothing: the damping is the first one tried
   const own = { damping: hessian.damping, retries: 0, dead: hessian.dead, fellBackToDiagonal: false };
-  return { tau: work.out, facts: joinResults([own, ...found]) };
+  return { tau: work.out, factoring: joinResults([own, ...found]) };
 }
 
 /** The params of the kernels on masked rows for a chunk of a block. */

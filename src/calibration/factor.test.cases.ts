@@ -80,7 +80,7 @@ export function describeFactors(title: string, engineOf: () => Promise<Backend>)
       return gram;
     };
 
-    it('a matrix that is not positive takes more damping, then its diagonal, and the facts say so', async () => {
+    it('a matrix that is not positive takes more damping, then its diagonal, and the result says so', async () => {
       const engine = await engineOf();
       const width = 36;
       const identity = Float64Array.from({ length: width ** 2 }, (_, e) => +(e % (width + 1) === 0));
@@ -97,7 +97,7 @@ export function describeFactors(title: string, engineOf: () => Promise<Backend>)
         s[33 * width + 20] = offDiagonal;
         const gram = given(engine, s, width);
         for (const score of ['obs', 'sparsegpt'] as const) {
-          const { scale, facts: result } = await columnScores(engine, gram, score);
+          const { scale, factoring: result } = await columnScores(engine, gram, score);
           // the first damping is the least that is reported: where H stands for itself, that is what it got
           expect(result, `${name}, ${score}`).toEqual({
             ...expected,
@@ -109,12 +109,12 @@ export function describeFactors(title: string, engineOf: () => Promise<Backend>)
           expect(c.every(Number.isFinite)).toBe(true);
         }
         const swept = await compensate(engine, tau, mask, rows, width, gram, 'sweep');
-        expect(swept.facts).toMatchObject({
+        expect(swept.factoring).toMatchObject({
           retries: expected.retries,
           fellBackToDiagonal: expected.fellBackToDiagonal,
         });
         const solved = await gramSolve(engine, [gram, gram], [tau, tau], rows, width);
-        expect(solved.facts).toMatchObject({
+        expect(solved.factoring).toMatchObject({
           retries: expected.retries,
           fellBackToDiagonal: expected.fellBackToDiagonal,
         });

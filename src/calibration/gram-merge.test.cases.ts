@@ -22,11 +22,11 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
       const engine = await engineOf();
       const grams = models.map((m) => gramOf(engine, inputs[m]!, width, form));
       const buffers = of.map((t) => upload(engine, t));
-      const { tau, facts: result } = await gramSolve(engine, grams, buffers, rows, width);
+      const { tau, factoring: result } = await gramSolve(engine, grams, buffers, rows, width);
       const out = await download(engine, tau, rows * width);
       for (const b of [...buffers, tau]) engine.free(b);
       for (const g of grams) g.close();
-      return { out, facts: result };
+      return { out, factoring: result };
     };
     const oracle = (
       models: readonly number[],
@@ -58,7 +58,7 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
         [0, 1, 2],
       ]) {
         const of = models.map((m) => taus[m]!);
-        const { out, facts: result } = await solve(models, of, form);
+        const { out, factoring: result } = await solve(models, of, form);
         expect(farthest(out, oracle(models, of, same))).toBeLessThan(2e-4);
         const dead = models.length === 2 ? 1 : 0;
         expect(result).toEqual({ damping: 0.01, retries: 0, dead, fellBackToDiagonal: false });

@@ -19,7 +19,7 @@ import { transpose } from './transpose';
 interface Solved {
   /** f32 [rows, cols]. The caller frees it. */
   tau: BackendBuffer;
-  facts: FactorResult;
+  factoring: FactorResult;
 }
 
 /** What a solution takes into account besides the Gram matrices. */
@@ -84,9 +84,9 @@ export async function gramSolve(
       continue;
     }
     const found = await factorSum(queue, grams, hessians, b, first);
-    results.push({ ...found.facts, dead: 0 });
+    results.push({ ...found.factoring, dead: 0 });
     if (found.factored) {
-      const { damping } = found.facts;
+      const { damping } = found.factoring;
       await solveSpan(queue, grams, hessians, taus, tau, rows, cols, {
         ...found.factored,
         ...(terms.disturbed && { disturbed: terms.disturbed }),
@@ -99,7 +99,7 @@ export async function gramSolve(
     }
   }
   const dead = Array.from({ length: cols }, (_, j) => hessians.every((h) => h.diagonal[j] === 0));
-  return { tau, facts: { ...joinResults(results), dead: dead.filter(Boolean).length } };
+  return { tau, factoring: { ...joinResults(results), dead: dead.filter(Boolean).length } };
 }
 
 /** λ · mean(diag H); here dead inputs count as they are, and the damping alone answers for them. */
@@ -138,7 +138,7 @@ async function factorSum(
     inverse,
     transposed: transpose(queue.engine, inverse, width, width),
   };
-  return { facts: result, factored };
+  return { factoring: result, factored };
 }
 
 /** mean + (Σ (τ̂ᵢ − mean) Gᵢ + Σ (W₀ + τ̂ᵢ) Eᵢᵀ) · (ΣG)⁻¹, chunk by chunk. Lets go of the factors. */

@@ -88,11 +88,11 @@ export async function chooseTensor(
         ...settings,
         ...hashes,
         kept: countBits(words),
-        facts: trimmed.facts,
+        facts: trimmed.factorings,
       },
       [new Uint8Array(words.buffer), ...(packed ? [new Uint8Array(packed.buffer)] : [])],
     );
-    return { record, notes: factorNotes(plan.name, { gram, facts: trimmed.facts }) };
+    return { record, notes: factorNotes(plan.name, { gram, facts: trimmed.factorings }) };
   } finally {
     vectors.close();
   }

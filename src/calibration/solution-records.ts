@@ -99,11 +99,11 @@ export async function solveTensor(
         shape: plan.shape,
         contributors,
         cosine: vectors.cosine,
-        facts: [solved.facts],
+        facts: [solved.factoring],
       },
       [new Uint8Array(values.buffer)],
     );
-    notes.push(...factorNotes(plan.name, { gram: mine[0]!, facts: [solved.facts] }));
+    notes.push(...factorNotes(plan.name, { gram: mine[0]!, facts: [solved.factoring] }));
     return { record, notes };
   } finally {
     for (const gram of own) gram.close();
@@ -137,7 +137,7 @@ async function trimmedChange(
   const [mask] = await engine.read([{ buffer: found.mask, byteLength: found.maskBytes }]);
   const kept = countBits(new Uint32Array(mask!.buffer));
   engine.free(found.mask);
-  const notes = factorNotes(plan.name, { gram, facts: found.facts });
+  const notes = factorNotes(plan.name, { gram, facts: found.factorings });
   if (found.tau) return { tau: found.tau, kept, notes };
   const flat = flatBits(new Uint32Array(mask!.buffer), cols, 0, plan.elements);
   return { tau: masked(engine, tau, flat, plan.elements), kept, notes };

@@ -22,7 +22,7 @@ interface Trimmed {
   maskBytes: number;
   /** The kept entries that make up for the others; absent without compensation. The caller frees it. */
   tau?: BackendBuffer;
-  facts: FactorResult[];
+  factorings: FactorResult[];
 }
 
 /** Trims τ [rows, cols], which stays as it is. @throws what `Backend.read` throws */
@@ -34,13 +34,13 @@ export async function trim(
   gram: Gram,
   { density, score, scope, compensation }: TrimSettings,
 ): Promise<Trimmed> {
-  const { scale, facts: result } = await columnScores(engine, gram, score);
+  const { scale, factoring } = await columnScores(engine, gram, score);
   const mask = await keepMask(engine, tau, rows, cols, scale, density, scope);
   engine.free(scale);
-  const trimmed = { mask, maskBytes: rows * maskRowWords(cols) * 4, facts: [result] };
+  const trimmed = { mask, maskBytes: rows * maskRowWords(cols) * 4, factorings: [factoring] };
   if (compensation === 'off') return trimmed;
   const compensated = await compensate(engine, tau, mask, rows, cols, gram, compensation);
-  return { ...trimmed, tau: compensated.tau, facts: [result, compensated.facts] };
+  return { ...trimmed, tau: compensated.tau, factorings: [factoring, compensated.factoring] };
 }
 
 /** What a person should know of factorings, in sentences; nothing where all went as planned. */

@@ -119,7 +119,7 @@ export async function runCollapse(
     const { stack } = found;
     const perplexity = evaluation && (await measureCost(evaluation, model, stack, opened, meter, signal));
     const collapsed = collapsePlan(model, stack);
-    const facts = {
+    const outcome = {
       model: request.model,
       engine: engine.kind,
       adapter: engine.adapter,
@@ -148,7 +148,7 @@ export async function runCollapse(
       advance: (bytes, name) => meter.advance(bytes, name),
     });
     const report = {
-      ...facts,
+      ...outcome,
       inputs: collapsed.plan.inputs.map(({ folder, file }) => ({
         id: folder,
         file,

@@ -96,17 +96,17 @@ export async function textColumns(
   signal?: AbortSignal,
 ): Promise<DatasetColumns> {
   const kind = requireKind(name, path);
-  const facts = (found: ReadableColumns | undefined, rows: number | null): DatasetColumns => ({
+  const described = (found: ReadableColumns | undefined, rows: number | null): DatasetColumns => ({
     columns: [...(found?.texts ?? [])],
     conversations: found?.conversations ? columnsTitle(found.conversations) : null,
     rows,
   });
-  if (kind.format === 'text') return facts(undefined, null);
+  if (kind.format === 'text') return described(undefined, null);
   if (kind.format === 'parquet') {
     const { columns, rows } = await openParquet(source, name, signal);
-    return facts(columns, rows);
+    return described(columns, rows);
   }
-  return facts(await lineColumns(openStream(source, name, kind.gzip, signal), name), null);
+  return described(await lineColumns(openStream(source, name, kind.gzip, signal), name), null);
 }
 
 function requireKind(name: string, path: string) {

@@ -64,13 +64,16 @@ export async function guardedTokenizer(
   const open = async () => {
     const thread = startThread();
     try {
-      return { thread, facts: await thread.ask((calls) => calls.open(files, label), deadlineMs, tooLong) };
+      return {
+        thread,
+        vocabulary: await thread.ask((calls) => calls.open(files, label), deadlineMs, tooLong),
+      };
     } catch (thrown) {
       thread.close();
       throw thrown;
     }
   };
-  const { thread: first, facts } = await open();
+  const { thread: first, vocabulary } = await open();
   first.close();
   const encodeAll = async (texts: readonly string[]) => {
     const { thread } = await open();
@@ -79,7 +82,7 @@ export async function guardedTokenizer(
     return thread.ask((calls) => calls.encodeAll(texts), patience, tooLong).finally(thread.close);
   };
   return {
-    ...facts,
+    ...vocabulary,
     encodeAll,
     encode: async (text) => (await encodeAll([text]))[0] ?? [],
     stream() {

@@ -39,7 +39,7 @@ describe('perplexity', { timeout: 60_000 }, () => {
   }, 300_000);
 
   it.each(GOLDEN_NAMES)('of the golden %s in one window', async (name) => {
-    const { config, weights, ids, facts: info } = await golden(name);
+    const { config, weights, ids, info } = await golden(name);
     const runner = openRunner(createCpuBackend(), resolveArchitecture(config), sourceOf(weights));
     const report = await evaluate(
       runner,

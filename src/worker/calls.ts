@@ -341,8 +341,8 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
   };
 
   async function addAll(folders: Parameters<typeof models.add>[0][]): Promise<ModelInfo[]> {
-    const facts: ModelInfo[] = [];
-    for (const folder of folders) facts.push(await models.add(folder));
-    return facts;
+    const infos: ModelInfo[] = [];
+    for (const folder of folders) infos.push(await models.add(folder));
+    return infos;
   }
 }

@@ -32,8 +32,8 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
     try {
       await act();
     } catch (thrown) {
-      const facts = errorReport(thrown);
-      if (facts.code !== 'Cancelled') setError(facts);
+      const report = errorReport(thrown);
+      if (report.code !== 'Cancelled') setError(report);
     } finally {
       setWorking(null);
       setShare(null);

@@ -40,10 +40,10 @@ export function RecipeText() {
   const write = (next: string) => {
     const { recipe: read } = parseRecipe(next);
     if (read) {
-      const facts = recipeFromText(recipe, read, models);
+      const changed = recipeFromText(recipe, read, models);
       // spaces and comments change no recipe, and are no step to undo
-      const says = formatRecipe(buildRecipe(facts, models, methodOf(facts)));
-      if (says !== written) editRecipe(studio, () => facts);
+      const says = formatRecipe(buildRecipe(changed, models, methodOf(changed)));
+      if (says !== written) editRecipe(studio, () => changed);
     }
     setTyped({ text: next, of: studio.store.getState().recipe });
   };

@@ -28,7 +28,7 @@ const ties = methodById.get('ties')!;
 const dare = methodById.get('dare_ties')!;
 const sample = sampleRecipe(sampleModels);
 
-describe('facts to recipe', () => {
+describe('state to recipe', () => {
   test('the sample: TIES 0.2 of both adapters on the base and of the fine-tune', () => {
     expect(buildRecipe(sample, sampleModels, ties)).toMatchObject({
       mergeMethod: 'ties',
@@ -73,7 +73,7 @@ describe('facts to recipe', () => {
     expect(buildRecipe(chosen, sampleModels, method).parameters).toEqual({ size: 2, on: false, way: 'b' });
   });
 
-  test('a contributor switched off is left out, its settings stay in the facts', () => {
+  test('a contributor switched off is left out, its settings stay in the state', () => {
     const off = setEnabled(sample, 'samples/harbour', false);
     expect(buildRecipe(off, sampleModels, ties).models?.map((m) => m.model)).toEqual([
       'samples/base+samples/kitchen',

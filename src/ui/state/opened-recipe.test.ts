@@ -26,7 +26,7 @@ const models = [
 const read = (text: string) => parseRecipe(text).recipe!;
 const built = (text: string) => {
   const recipe = recipeState(read(text), models);
-  return { facts: recipe, recipe: buildRecipe(recipe, models, methodById.get(recipe.method)!) };
+  return { state: recipe, recipe: buildRecipe(recipe, models, methodById.get(recipe.method)!) };
 };
 
 /** Examples that say what the form has no field for. */
@@ -34,35 +34,35 @@ const AS_WRITTEN = ['stages', 'filters', 'stack', 'slices-slerp'];
 
 describe('recipeState', () => {
   test.each(gallery)('$id fills the form, or is kept as it is written', ({ id, yaml }) => {
-    const { facts, recipe } = built(yaml);
-    expect(facts.asWritten !== null).toBe(AS_WRITTEN.includes(id));
-    if (facts.asWritten) expect(recipe).toEqual(read(yaml));
-    expect(facts.contributors.length).toBeGreaterThan(0);
-    expect(facts.base).toBe(id === 'stack' ? null : 'samples/base');
-    const adapters = facts.contributors.filter((c) => /kitchen|harbour/.test(c.ref));
+    const { state, recipe } = built(yaml);
+    expect(state.asWritten !== null).toBe(AS_WRITTEN.includes(id));
+    if (state.asWritten) expect(recipe).toEqual(read(yaml));
+    expect(state.contributors.length).toBeGreaterThan(0);
+    expect(state.base).toBe(id === 'stack' ? null : 'samples/base');
+    const adapters = state.contributors.filter((c) => /kitchen|harbour/.test(c.ref));
     for (const { ref } of adapters) expect(models.some((m) => m.ref === ref)).toBe(true);
   });
 
   test('a vocabulary fills the form; tokens chosen one by one are kept as they are written', () => {
     const linear =
       'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}, {model: b, parameters: {weight: 1}}]\n';
-    const { facts, recipe } = built(`${linear}tokenizer: {source: union, pad_to_multiple_of: 64}\n`);
-    expect(facts).toMatchObject({ tokenizerSource: 'union', padToMultipleOf: 64, asWritten: null });
+    const { state, recipe } = built(`${linear}tokenizer: {source: union, pad_to_multiple_of: 64}\n`);
+    expect(state).toMatchObject({ tokenizerSource: 'union', padToMultipleOf: 64, asWritten: null });
     expect(recipe).toMatchObject({ tokenizerSource: 'union', tokenizer: { padToMultipleOf: 64 } });
-    expect(built(`${linear}tokenizer_source: b\n`).facts).toMatchObject({
+    expect(built(`${linear}tokenizer_source: b\n`).state).toMatchObject({
       tokenizerSource: 'b',
       asWritten: null,
     });
     const single = built(`${linear}tokenizer: {tokens: {x: {source: a}}}\n`);
-    expect(single.facts.asWritten).toEqual(single.recipe);
+    expect(single.state.asWritten).toEqual(single.recipe);
   });
 
   test('a chat template fills the form, by name or written out', () => {
     const linear =
       'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}, {model: b, parameters: {weight: 1}}]\n';
     for (const chatTemplate of ['auto', 'chatml', '{{ messages[0].content }}']) {
-      const { facts, recipe } = built(`${linear}chat_template: "${chatTemplate}"\n`);
-      expect(facts).toMatchObject({ chatTemplate, asWritten: null });
+      const { state, recipe } = built(`${linear}chat_template: "${chatTemplate}"\n`);
+      expect(state).toMatchObject({ chatTemplate, asWritten: null });
       expect(recipe.chatTemplate).toBe(chatTemplate);
     }
   });
@@ -71,34 +71,34 @@ describe('recipeState', () => {
     const loras =
       'merge_method: task_arithmetic\nbase_model: samples/base\nmodels:\n  - {model: samples/base+samples/kitchen, parameters: {weight: 1}}\n';
     const given = { output: 'adapter', combination: 'svd', rank: 8 };
-    const { facts, recipe } = built(`${loras}amalgam: ${JSON.stringify(given)}\n`);
-    expect(facts).toMatchObject({ ...given, asWritten: null });
+    const { state, recipe } = built(`${loras}amalgam: ${JSON.stringify(given)}\n`);
+    expect(state).toMatchObject({ ...given, asWritten: null });
     expect(recipe.amalgam).toMatchObject(given);
     expect(built(`${loras}amalgam: {output: adapter}\n`).recipe.amalgam).not.toHaveProperty('rank');
-    expect(built(`${loras}amalgam: {output: adapter, combination: svd}\n`).facts.asWritten).not.toBeNull();
+    expect(built(`${loras}amalgam: {output: adapter, combination: svd}\n`).state.asWritten).not.toBeNull();
   });
 
   test('curves and patterns fill the form and keep what they say of the ends', () => {
     const text =
       'merge_method: linear\nmodels: [{model: a, parameters: {weight: [0, 0.5, 1]}}, {model: b, parameters: {weight: 1}}]\n';
     const plain = built(text);
-    expect(plain.facts).toMatchObject({ asWritten: null, gradientEnds: 'mergekit' });
-    expect(plain.facts.contributors[0]?.parameters.weight).toEqual([0, 0.5, 1]);
+    expect(plain.state).toMatchObject({ asWritten: null, gradientEnds: 'mergekit' });
+    expect(plain.state.contributors[0]?.parameters.weight).toEqual([0, 0.5, 1]);
     expect(plain.recipe.amalgam).toEqual({});
-    const { facts, recipe } = built(
+    const { state, recipe } = built(
       `${text}amalgam: {gradient_ends: nearest, include: [mlp], exclude: [layers.0.]}\n`,
     );
-    expect(facts).toMatchObject({ gradientEnds: 'nearest', include: ['mlp'], exclude: ['layers.0.'] });
+    expect(state).toMatchObject({ gradientEnds: 'nearest', include: ['mlp'], exclude: ['layers.0.'] });
     expect(recipe.amalgam).toEqual({ gradientEnds: 'nearest', include: ['mlp'], exclude: ['layers.0.'] });
     expect(recipe.models?.[0]?.parameters.weight).toEqual([0, 0.5, 1]);
   });
 
   test('a curve drawn in the form ends at the nearest layer; without one nothing is said of it', () => {
-    const { facts, recipe } = built(
+    const { state, recipe } = built(
       'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1}}, {model: b, parameters: {weight: 1}}]\n',
     );
     expect(recipe.amalgam).toEqual({});
-    const drawn = setContributorParameter(facts, 'b', 'weight', [1, 0]);
+    const drawn = setContributorParameter(state, 'b', 'weight', [1, 0]);
     const method = methodById.get('linear')!;
     expect(buildRecipe(drawn, models, method).amalgam).toEqual({ gradientEnds: 'nearest' });
     const asMergekit = { ...drawn, gradientEnds: 'mergekit' } as const;
@@ -107,8 +107,8 @@ describe('recipeState', () => {
 
   test('what the form writes, it reads again', () => {
     for (const { yaml } of gallery.filter(({ id }) => !AS_WRITTEN.includes(id))) {
-      const { facts, recipe } = built(yaml);
-      expect(buildRecipe(recipeState(recipe, models), models, methodById.get(facts.method)!)).toEqual(recipe);
+      const { state, recipe } = built(yaml);
+      expect(buildRecipe(recipeState(recipe, models), models, methodById.get(state.method)!)).toEqual(recipe);
     }
   });
 
@@ -137,9 +137,9 @@ describe('recipeState', () => {
   test('mergekit’s true and false become the words of the form, and go out as they came', () => {
     const yaml =
       'merge_method: ties\nbase_model: b\nmodels: [{model: a, parameters: {weight: 1}}]\nparameters: {rescale: true}\n';
-    const { facts, recipe } = built(yaml);
-    expect(facts.asWritten).toBeNull();
-    expect(facts.parameters.rescale).toBe('on');
+    const { state, recipe } = built(yaml);
+    expect(state.asWritten).toBeNull();
+    expect(state.parameters.rescale).toBe('on');
     expect(recipe.parameters.rescale).toBe(true);
   });
 });

@@ -47,8 +47,8 @@ export async function openRecipeFile(studio: Studio, file: File): Promise<void> 
  */
 export function recipeState(recipe: Recipe, models: readonly ModelInfo[]): RecipeState {
   const method = methodById.get(recipe.mergeMethod);
-  const facts = contributorsOf(recipe, models);
-  if (!method) return { ...facts, asWritten: recipe };
+  const named = contributorsOf(recipe, models);
+  if (!method) return { ...named, asWritten: recipe };
   const form = (recipe.models ?? []).reduce<RecipeState>(
     (filled, { parameters }, i) => {
       const ref = filled.contributors[i]?.ref;
@@ -61,7 +61,7 @@ export function recipeState(recipe: Recipe, models: readonly ModelInfo[]): Recip
           );
     },
     {
-      ...facts,
+      ...named,
       method: method.id,
       parameters: Object.fromEntries(
         Object.entries(recipe.parameters).map(([name, value]) => [
@@ -89,7 +89,7 @@ export function recipeState(recipe: Recipe, models: readonly ModelInfo[]): Recip
   );
   return isPlainForm(recipe) && meansTheSame(recipe, buildRecipe(form, models, method), method)
     ? form
-    : { ...facts, method: method.id, asWritten: recipe };
+    : { ...named, method: method.id, asWritten: recipe };
 }
 
 /** Base and contributors, each once, in the order they are named. */
@@ -107,7 +107,7 @@ function contributorsOf(recipe: Recipe, models: readonly ModelInfo[]): RecipeSta
       const opened = adapter && models.find((m) => m.ref === adapter.path && m.kind === 'adapter');
       return opened && contributorId(start.base, opened.ref, models) === ref ? opened.ref : ref;
     })
-    .reduce((facts, ref) => addContributor(facts, ref), start);
+    .reduce((filled, ref) => addContributor(filled, ref), start);
 }
 
 /** A value as the form has it: mergekit's true and false of a choice are words here. */

@@ -10,19 +10,19 @@ import { sampleRecipe } from './roles';
 
 test('a resumed merge, whose recipe comes from its journal, is the recipe of the form, whatever the method', () => {
   for (const method of methods) {
-    const facts = { ...sampleRecipe(sampleModels), method: method.id, seed: 7, exclude: ['lm_head'] };
-    const { recipe } = parseRecipe(formatRecipe(buildRecipe(facts, sampleModels, method)));
-    expect([method.id, isRecipeOf(recipe!, facts, sampleModels)]).toEqual([method.id, true]);
+    const state = { ...sampleRecipe(sampleModels), method: method.id, seed: 7, exclude: ['lm_head'] };
+    const { recipe } = parseRecipe(formatRecipe(buildRecipe(state, sampleModels, method)));
+    expect([method.id, isRecipeOf(recipe!, state, sampleModels)]).toEqual([method.id, true]);
   }
 });
 
 test('another value is another recipe', () => {
-  const facts = sampleRecipe(sampleModels);
+  const state = sampleRecipe(sampleModels);
   const { recipe } = parseRecipe(
-    formatRecipe(buildRecipe(facts, sampleModels, methods.find(({ id }) => id === 'ties')!)),
+    formatRecipe(buildRecipe(state, sampleModels, methods.find(({ id }) => id === 'ties')!)),
   );
-  const [first] = facts.contributors;
-  expect(isRecipeOf(recipe!, setContributorParameter(facts, first!.ref, 'density', 0.3), sampleModels)).toBe(
+  const [first] = state.contributors;
+  expect(isRecipeOf(recipe!, setContributorParameter(state, first!.ref, 'density', 0.3), sampleModels)).toBe(
     false,
   );
 });

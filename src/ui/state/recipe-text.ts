@@ -21,7 +21,7 @@ export function recipeFromText(
   const named = new Set([base, ...after.contributors.map((c) => c.ref)]);
   const off = before.contributors.filter((c) => !c.enabled && !named.has(c.ref));
   const stay = before.contributors.filter((c) => named.has(c.ref));
-  const coloured = after.contributors.reduce((facts, { ref }) => addContributor(facts, ref), {
+  const coloured = after.contributors.reduce((filled, { ref }) => addContributor(filled, ref), {
     ...before,
     contributors: [...stay, ...off],
   });
