@@ -127,12 +127,13 @@ describe('scores of DeepSeek under yarn', () => {
     const config = parseModelConfig(JSON.stringify({ ...base, ...more }), 'config.json');
     return partOf(resolveArchitecture(config).blocks[0]!, 'attention')!;
   };
-  // DeepSeek-V2-Lite's own numbers
+  /** DeepSeek-V2-Lite's own number, which is not √½. */
+  const MSCALE = 707 / 1000;
   const yarn = {
     rope_theta: 10_000,
     factor: 40,
-    mscale: 0.707,
-    mscale_all_dim: 0.707,
+    mscale: MSCALE,
+    mscale_all_dim: MSCALE,
     original_max_position_embeddings: 4096,
   };
   it.each([

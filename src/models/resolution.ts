@@ -93,7 +93,9 @@ function withVariants(config: ConfigFile, { variants = [], ...wiring }: Wiring):
       ? valueAt(config, when.field) === when.is
       : readFlag(config, when),
   );
-  return chosen.reduce<Wiring>((made, { change }) => ({ ...made, ...change }), wiring);
+  const made: Wiring = { ...wiring };
+  for (const { change } of chosen) Object.assign(made, change);
+  return made;
 }
 
 function sizes(config: ConfigFile, family: Family, wiring: Wiring): Context {
