@@ -16,14 +16,14 @@ export async function interruptedRuns(): Promise<InterruptedRun[]> {
     const { recipe } = parseRecipe(journal.begun.recipe);
     if (!recipe) continue; // written by a version with other recipes: it can only be discarded
     const { engine, adapter, startedAt } = journal.begun;
-    const written = new Map(journal.checkpoints.map(({ file, bytes }) => [file, bytes]));
+    const written = new Map(journal.safePoints.map(({ file, bytes }) => [file, bytes]));
     runs.push({
       destination: { kind, name },
       recipe,
       engine,
       adapter,
       startedAt,
-      tensorsDone: journal.checkpoints.reduce((sum, { tensors }) => sum + tensors.length, 0),
+      tensorsDone: journal.safePoints.reduce((sum, { tensors }) => sum + tensors.length, 0),
       tensors: journal.planned?.tensors ?? 0,
       bytesDone: [...written.values()].reduce((a, b) => a + b, 0),
       bytes: journal.planned?.bytes ?? 0,

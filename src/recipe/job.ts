@@ -205,11 +205,8 @@ function secondsSince(before: PhaseSeconds, now: PhaseSeconds): PhaseSeconds {
 }
 
 /** Bytes of files that an interrupted run says it has written. */
-function bytesLeft({ checkpoints }: RunJournal): number {
-  return [...new Map(checkpoints.map(({ file, bytes }) => [file, bytes])).values()].reduce(
-    (a, b) => a + b,
-    0,
-  );
+function bytesLeft({ safePoints }: RunJournal): number {
+  return [...new Map(safePoints.map(({ file, bytes }) => [file, bytes])).values()].reduce((a, b) => a + b, 0);
 }
 
 interface ShardWork {
