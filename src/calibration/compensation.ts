@@ -82,7 +82,7 @@ function maskedParams({ cols }: Work, { begin, width }: Span, { first, rows }: R
     mask_row: first,
     mask_words: maskRowWords(cols),
     mask_begin: begin,
-    settle: 0,
+    may_rest: 0,
     shift: 0,
   };
 }
@@ -163,14 +163,14 @@ async function conjugateGradients(work: Work, block: GramBlock, hessian: Hessian
     enqueueProduct(queue, p!, h, q!, chunk.rows, width, { scale });
     queue.run(cgBegin[form], { params, buffers: { mask, inverse, q: q!, p: p!, r: r!, rho }, ...size });
     for (let step = 1; step <= CG_STEPS.most; step++) {
-      const settle = +(step >= CG_STEPS.least);
+      const mayRest = +(step >= CG_STEPS.least);
       enqueueProduct(queue, p!, h, q!, chunk.rows, width, { scale });
       queue.run(cgStep[form], {
-        params: { ...params, settle },
+        params: { ...params, may_rest: mayRest },
         buffers: { mask, inverse, q: q!, p: p!, r: r!, x, rho },
         ...size,
       });
-      if (settle === 1 && (await allRest(queue, rho, chunk.rows))) break;
+      if (mayRest === 1 && (await allRest(queue, rho, chunk.rows))) break;
       await queue.breathe();
     }
     return x;
@@ -191,7 +191,12 @@ async function sweep(work: Work, block: GramBlock, hessian: Hessian): Promise<Fa
   const factor = queue.allocate(width ** 2 * 4, 'factor');
   const result = await factorDamped(queue, factor, width, (damping) => {
     const shift = hessian.shift(damping);
-    enqueueDamped(queue, buffer, factor, width, { scale: hessian.scale, shift, reversed: true, dead: true });
+    enqueueDamped(queue, buffer, factor, width, {
+      scale: hessian.scale,
+      shift,
+      reversed: true,
+      fillDead: true,
+    });
     return shift;
   });
   if (result.fellBackToDiagonal) {

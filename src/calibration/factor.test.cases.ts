@@ -20,7 +20,7 @@ export function describeFactors(title: string, engineOf: () => Promise<Backend>)
       const shift = damped[0]! - h[0]!;
       const factor = queue.allocate(width ** 2 * 4, 'factor');
       const result = await factorDamped(queue, factor, width, () => {
-        const terms = { scale: 2 / tokens, shift, reversed, dead: true };
+        const terms = { scale: 2 / tokens, shift, reversed, fillDead: true };
         enqueueDamped(queue, gram.blocks[0]!.buffer, factor, width, terms);
         return shift;
       });

@@ -60,7 +60,7 @@ async function blockRoots(queue: Queue, block: GramBlock, hessian: Hessian, scor
   const reversed = score === 'sparsegpt';
   const factoring = await factorDamped(queue, factor, width, (damping) => {
     const shift = hessian.shift(damping);
-    enqueueDamped(queue, buffer, factor, width, { scale: hessian.scale, shift, reversed, dead: true });
+    enqueueDamped(queue, buffer, factor, width, { scale: hessian.scale, shift, reversed, fillDead: true });
     return shift;
   });
   let roots: Float32Array | undefined;

@@ -97,7 +97,7 @@ function scan(
         heads,
         dim,
         states,
-        share,
+        heads_per_group: share,
         decays: part.decays,
         kind: SCAN_CODE[rule],
         x_begin: part.x,
