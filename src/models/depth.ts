@@ -131,10 +131,10 @@ function windowStart(
   order: readonly number[],
 ): [string, JsonValue][] {
   if (!window || window.layers === 'all' || typeof window.layers.orElse !== 'object') return [];
-  if (!('from' in window.layers.orElse)) return [];
-  const { from } = window.layers.orElse;
-  const field = from.fields[0]!;
-  const start = readNumber(config, from);
+  if (!('fromLayer' in window.layers.orElse)) return [];
+  const { fromLayer } = window.layers.orElse;
+  const field = fromLayer.fields[0]!;
+  const start = readNumber(config, fromLayer);
   const isUsed = blocks.some((block) => partOf(block, 'attention')?.window !== undefined);
   if (typeof start !== 'number' || (valueAt(config, field) === undefined && !isUsed)) return [];
   return [[field, order.filter((layer) => layer < start).length]];

@@ -152,7 +152,7 @@ describe('resolveArchitecture', () => {
     const groups = (topk_method: string) =>
       partOf(resolve({ ...deepseek, topk_method }).blocks[0]!, 'experts')?.router.groups;
     expect(groups('greedy')).toBeUndefined();
-    expect(groups('group_limited_greedy')).toEqual({ count: 2, chosen: 1, best: 1 });
+    expect(groups('group_limited_greedy')).toEqual({ count: 2, chosen: 1, summed: 1 });
   });
 
   it('names the field that is missing or wrong', () => {

@@ -48,7 +48,7 @@ export function expertBranches(context: BlockContext): Pick<Branch, 'name' | 'pa
   const { shared } = wiring;
   const width = shared && readSize(config, shared.inner);
   if (!shared || width === undefined) return [{ name: 'experts', part }];
-  const times = shared.times ? (readNumber(config, shared.times) ?? 0) : 1;
+  const times = shared.widthFactor ? (readNumber(config, shared.widthFactor) ?? 0) : 1;
   if (times === 0) return [{ name: 'experts', part }];
   const factor = shared.factor && linear(context, prefix + shared.factor, context.hidden, 1, false);
   const both: Mlp = {
@@ -131,15 +131,15 @@ function resolveRouter(context: BlockContext, { router, chosen }: ExpertsWiring,
     chosen: needSize(config, chosen),
     by,
     ...(router.margin && { margin: needNumber(config, router.margin) }),
-    ...(isCorrected && { bias: vector(prefix + correction.name, ...correction.leading, count) }),
+    ...(isCorrected && { bias: vector(prefix + correction.name, ...correction.leadingShape, count) }),
     ...(groups &&
       groupCount > 1 && {
-        groups: { count: groupCount, chosen: needSize(config, groups.chosen), best: groups.best },
+        groups: { count: groupCount, chosen: needSize(config, groups.chosen), summed: groups.summed },
       }),
     ...(isNormalized && {
       normalized: {
-        least: normalized.least ? needNumber(config, normalized.least) : 0,
-        more: normalized.more ?? 0,
+        floor: normalized.floor ? needNumber(config, normalized.floor) : 0,
+        added: normalized.added ?? 0,
       },
     }),
     scale: router.scale ? needNumber(config, router.scale) : 1,

@@ -57,9 +57,9 @@ function isLocal(
   if (rule === 'even') return layer % 2 === 0;
   if (rule === 'odd') return layer % 2 === 1;
   if (rule === 'without_rope') return !hasRope;
-  if ('from' in rule) return layer >= needNumber(config, rule.from);
+  if ('fromLayer' in rule) return layer >= needNumber(config, rule.fromLayer);
   if ('notMultiplesOf' in rule) return layer % needSize(config, rule.notMultiplesOf) !== 0;
-  return (layer + 1) % needSize(config, rule.everyOtherThan) !== 0;
+  return (layer + 1) % needSize(config, rule.exceptEvery) !== 0;
 }
 
 /** Whether each layer rotates its queries and keys. @throws AmalgamError `ConfigInvalid` */

@@ -324,10 +324,10 @@ export const lfm2Moe: Wiring = {
       by: 'sigmoid',
       correction: {
         name: 'feed_forward.expert_bias',
-        leading: [],
+        leadingShape: [],
         when: { field: 'use_expert_bias', orElse: true },
       },
-      normalized: { when: { field: 'norm_topk_prob', orElse: true }, more: 1e-6 },
+      normalized: { when: { field: 'norm_topk_prob', orElse: true }, added: 1e-6 },
       scale: or(1, 'routed_scaling_factor'),
     },
   },

@@ -231,7 +231,7 @@ export const gemma4: Wiring = {
     position: { theta: 1_000_000, local: or(10_000, 'rope_local_base_freq') },
     window: {
       size: or(512, 'sliding_window'),
-      layers: { orElse: { everyOtherThan: { fields: [], orElse: 6 } } },
+      layers: { orElse: { exceptEvery: { fields: [], orElse: 6 } } },
     },
   },
   perLayer: {
@@ -280,7 +280,7 @@ export const gemma3n: Wiring = {
     valuesAreKeys: false,
     window: {
       size: or(512, 'sliding_window'),
-      layers: { orElse: { everyOtherThan: { fields: [], orElse: 5 } } },
+      layers: { orElse: { exceptEvery: { fields: [], orElse: 5 } } },
     },
   },
   mlp: { ...gemma.mlp, sparse: sparsity } as Wiring['mlp'],
