@@ -182,7 +182,7 @@ interface SpecBase {
   /** Unknown to mergekit: an export with another value than the default means something else there. */
   extension?: boolean;
   /** Other values than the default need work ahead of the run (merge/tensor/prepared.ts). */
-  ahead?: boolean;
+  calibrates?: boolean;
   /** Has an effect only where a parameter of the method has one of these values: a form need not show it otherwise. */
   when?: readonly { parameter: string; is: string }[];
 }
