@@ -1,4 +1,4 @@
-/** What works ahead of a merge stand on: an engine, open files, the contributors as models that write and read. */
+/** What the parts of a calibration stand on: an engine, open files, the contributors as models that write and read. */
 
 import type { Backend } from '../backend/backend';
 import { type CountedBackend, countedBackend } from '../backend/counted-backend';

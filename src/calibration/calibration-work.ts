@@ -1,4 +1,4 @@
-/** What works ahead of a merge share: records found, contributors run over what they read, tensors computed and kept. */
+/** What the parts of a calibration share: records found, contributors run over what they read, tensors computed and kept. */
 import type { Backend } from '../backend/backend';
 import type { Runner } from '../forward/runner';
 import type { ReadTensor } from '../inputs/stored-tensor';

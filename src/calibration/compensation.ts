@@ -44,7 +44,7 @@ interface Work {
  * τ̂ on the kept entries with a small (τ̂ − τ) Hd (τ̂ − τ)ᵀ per row, Hd = H + 0.01·mean(diag H)·I: the least within
  * 0.5 % with `cg`; what one pass from left to right finds with `sweep`. Blocks of a Gram matrix are compensated each by
  * itself; a diagonal one has nothing to make up with, nor has a block that could not be factored for the sweep (the
- * facts say so): there τ̂ is the masked τ.
+ * result says so): there τ̂ is the masked τ.
  *
  * @param tau f32 [rows, cols]; unchanged
  * @param mask from `keepMask`

@@ -26,7 +26,7 @@ export interface FactorResult {
   fellBackToDiagonal: boolean;
 }
 
-/** The facts of several blocks as one. */
+/** The results of several blocks as one. */
 export function joinResults(results: readonly FactorResult[]): FactorResult {
   return {
     damping: Math.max(0, ...results.map((f) => f.damping)),

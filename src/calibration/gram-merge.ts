@@ -113,7 +113,7 @@ interface Factored {
   transposed: BackendBuffer;
 }
 
-/** The factored sum of one block of all Gram matrices; nothing but the facts when no damping gave a factor. */
+/** The factored sum of one block of all Gram matrices; nothing but what came of it when no damping gave a factor. */
 async function factorSum(
   queue: Queue,
   grams: readonly Gram[],

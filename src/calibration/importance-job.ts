@@ -35,14 +35,14 @@ export async function runImportance(
   }
   return withResources(async ({ output }) => {
     const destination = await output(request.destination);
-    const ahead = await calibrate(plan, {
+    const calibrated = await calibrate(plan, {
       models,
       engine: request.engine,
       signal,
       onProgress: (progress) => onProgress(calibrationMessage(progress)),
     });
-    const report = ahead!.report.importance!;
-    const prepared = requirePrepared(ahead!.prepared, 'the report');
+    const report = calibrated!.report.importance!;
+    const prepared = requirePrepared(calibrated!.prepared, 'the report');
     const entries = plan.tensors.flatMap(({ name, shape, models: contributors }) =>
       contributors.flatMap(({ id }) => {
         const selection = prepared.selection(name, id);
@@ -74,7 +74,7 @@ export async function runImportance(
     }
     await sink.close(await hasher.leaves());
     await writeWhole(destination, 'importance.json', `${JSON.stringify(report, null, 2)}\n`);
-    await commitOutput(destination, Object.fromEntries(ahead!.hashes));
+    await commitOutput(destination, Object.fromEntries(calibrated!.hashes));
     return report;
   });
 }

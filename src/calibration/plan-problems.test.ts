@@ -132,7 +132,7 @@ describe('lambda: auto', () => {
   });
 });
 
-test('a plan that needs nothing ahead says nothing, whatever its texts', async () => {
+test('a plan that needs no calibration says nothing, whatever its texts', async () => {
   expect(await codes(plan({ a: { calibration: 'gone.md' } }), asked(undefined))).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-/** What a plan says of the work ahead of it: what cannot be, what is unwise, what it takes. */
+/** What a plan says of its calibration: what cannot be, what is unwise, what it takes. */
 
 import { AmalgamError } from '../errors';
 import { textSize } from '../merge/methods/importance-parameters';
@@ -76,7 +76,7 @@ interface CalibrationCost {
 /** How messages call what is written. */
 const OUTPUT = 'the output';
 
-/** Problems of the work ahead; none for a plan that needs none. */
+/** Problems of the calibration; none for a plan that needs none. */
 export async function calibrationProblems(plan: Plan, cost: CalibrationCost): Promise<PlanProblem[]> {
   const problems: PlanProblem[] = [...misplacedAuto(plan)];
   const calibrates = cost.kind !== undefined || wantsLambda(plan.recipe);

@@ -1,4 +1,4 @@
-/** What a plan says of the work ahead of it. */
+/** What a plan says of its calibration. */
 
 import type { OpenModels } from '../host/models';
 import { methodById } from '../merge/methods';
@@ -15,7 +15,7 @@ import {
   matchOf,
 } from './plan-problems';
 
-/** The plan with the problems and the memory of the work ahead of it. Reads the config only. */
+/** The plan with the problems and the memory of its calibration. Reads the config only. */
 export async function withCalibrationProblems(plan: Plan, opened: OpenModels): Promise<Plan> {
   if (plan.tensors.length === 0) return plan;
   let architecture: Architecture | undefined;

@@ -26,7 +26,7 @@ export function openModel(
 }
 
 /**
- * The facts the studio and the command show about an opened model.
+ * What the studio and the command show about an opened model.
  *
  * @param license licence of the model card, where the origin knows it
  */

@@ -181,7 +181,7 @@ interface SpecBase {
   inert?: boolean;
   /** Unknown to mergekit: an export with another value than the default means something else there. */
   extension?: boolean;
-  /** Other values than the default need work ahead of the run (merge/tensor/prepared.ts). */
+  /** Other values than the default need calibration: models are run before the merge (merge/tensor/prepared.ts). */
   calibrates?: boolean;
   /** Has an effect only where a parameter of the method has one of these values: a form need not show it otherwise. */
   when?: readonly { parameter: string; is: string }[];

@@ -52,7 +52,7 @@ export async function runRecommended(
   const { engine } = request;
   const candidates = candidateRecipes(request.recipe);
   const meter = overallProgress(workSteps(request.recipe, candidates.length), onProgress);
-  const ahead = (
+  const optionsOf = (
     at: number,
     title: string,
     backend?: Backend,
@@ -77,17 +77,17 @@ export async function runRecommended(
       writeTexts(
         first,
         first.contributors.flatMap((_, i) => (i % threads.length === thread ? [i] : [])),
-        ahead(0, 'Text', backend, thread, threads.length),
+        optionsOf(0, 'Text', backend, thread, threads.length),
       ),
     );
     await allOrFirstError(writers);
     meter.end(0);
     const left = candidates.map((candidate, i) => async (backend: Backend) => {
-      tried[i] = await attempt(candidate, planOf, ahead(1 + i, candidate.title, backend));
+      tried[i] = await attempt(candidate, planOf, optionsOf(1 + i, candidate.title, backend));
       meter.end(1 + i);
     });
     left.push(async (backend) => {
-      around = await measureAround(first, PROMPT, ahead(comparison, 'Comparison', backend));
+      around = await measureAround(first, PROMPT, optionsOf(comparison, 'Comparison', backend));
       meter.end(comparison);
     });
     const attempts = threads.map(async (backend) => {
@@ -101,7 +101,7 @@ export async function runRecommended(
   const { title, recipe, losses } = tried[chosen]!;
   const plan = await planOf(recipe);
   const at = comparison + 1;
-  const last = ahead(at, title);
+  const last = optionsOf(at, title);
   const solved = await calibrate(plan, last);
   const answers: Answer[] = [
     ...around!.answers.map(({ text }, i) => ({

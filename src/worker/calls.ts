@@ -102,14 +102,18 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
   ) => {
     const { plan: made, exact } = await planTarget(target);
     const { calibrate } = await import('../calibration/job');
-    const ahead = await calibrate(made, {
+    const calibrated = await calibrate(made, {
       models,
       engine,
       signal,
       onProgress: ({ done, total, secondsLeft }) =>
         onProgress({ phase: 'preparing', done, total, rate: 0, secondsLeft }),
     });
-    return { plan: ahead?.plan ?? made, exact, ...(ahead?.prepared ? { prepared: ahead.prepared } : {}) };
+    return {
+      plan: calibrated?.plan ?? made,
+      exact,
+      ...(calibrated?.prepared ? { prepared: calibrated.prepared } : {}),
+    };
   };
 
   /** What measures several targets is given. */

@@ -1,4 +1,4 @@
-/** What the export menus save: each choice from facts to a file. Loaded when one is chosen. */
+/** What the export menus save: each choice from reports to a file. Loaded when one is chosen. */
 import { plainReport } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import { absenceOf } from '../charts/default-view';

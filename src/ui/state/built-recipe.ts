@@ -1,4 +1,4 @@
-/** From the studio's facts to a `Recipe`, and the names a recipe gets. Pure. */
+/** From the studio's state to a `Recipe`, and the names a recipe gets. Pure. */
 
 import { usesImportance } from '../../formats/gguf-type';
 import { cachedModelId } from '../../formats/hub-id';
@@ -32,8 +32,8 @@ import {
 export type OpenModel = Pick<ModelInfo, 'ref' | 'kind' | 'dtypes'>;
 
 /**
- * The recipe of these facts: enabled contributors in order, an adapter as `base+adapter`, its parameters as
- * `written` puts them. Facts that do not make a recipe yet are found by `recipeProblems`, not here.
+ * The recipe of this state: enabled contributors in order, an adapter as `base+adapter`, its parameters as
+ * `written` puts them. What makes no recipe yet are found by `recipeProblems`, not here.
  */
 export function buildRecipe(recipe: RecipeState, models: readonly OpenModel[], method: MergeMethod): Recipe {
   if (recipe.asWritten) return recipe.asWritten;

@@ -1,4 +1,4 @@
-/** Whether two facts say the same: plain values, arrays and objects, compared to the bottom. */
+/** Whether two values say the same: plain values, arrays and objects, compared to the bottom. */
 export function isDeepEqual(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

@@ -42,7 +42,7 @@ export async function openRecipeFile(studio: Studio, file: File): Promise<void> 
 }
 
 /**
- * The facts of a recipe. Base and contributors are known either way; what the form has no field for (slices, filters
+ * The state of a recipe. Base and contributors are known either way; what the form has no field for (slices, filters
  * by name, stages, …) stays in `asWritten`, and that is merged then. Pure.
  */
 export function recipeState(recipe: Recipe, models: readonly ModelInfo[]): RecipeState {

@@ -6,7 +6,7 @@ import type { RecipeState } from './recipe-state';
 import { methodOf } from './studio';
 
 /**
- * Would merging these facts now run this very recipe? One that was read from YAML has its keys in another order. Models
+ * Would merging this state now run this very recipe? One that was read from YAML has its keys in another order. Models
  * that are not open are taken for what the recipe has them for: an adapter, or a base of this dtype.
  */
 export function isRecipeOf(recipe: Recipe, now: RecipeState, models: readonly OpenModel[]): boolean {

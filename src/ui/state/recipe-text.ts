@@ -1,4 +1,4 @@
-/** The recipe as text and as form at once: what a text that was typed makes of the facts. */
+/** The recipe as text and as form at once: what a text that was typed makes of the state. */
 
 import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
@@ -8,7 +8,7 @@ import { recipeState } from './opened-recipe';
 import { addContributor, type RecipeState } from './recipe-state';
 
 /**
- * The facts of a recipe that was written in the place of `before`. Models that stay keep their colour, and those that
+ * The state of a recipe that was written in the place of `before`. Models that stay keep their colour, and those that
  * are switched off, which no text names, stay switched off. So does a base that the method does without. Pure.
  */
 export function recipeFromText(
