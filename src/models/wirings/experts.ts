@@ -256,7 +256,7 @@ export const dots1: Wiring = {
     headNorm: qwen3.attention.headNorm!,
     window: {
       size: { fields: ['sliding_window'], orElse: 4096 },
-      layers: { orElse: { from: { fields: ['max_window_layers'], orElse: 62 } } },
+      layers: { orElse: { fromLayer: { fields: ['max_window_layers'], orElse: 62 } } },
     },
   },
   mlp: { ...llama.mlp, bias: false },
@@ -265,7 +265,7 @@ export const dots1: Wiring = {
     layers: layersFrom('first_k_dense_replace', 0),
     router: {
       ...glm4Moe.experts!.router,
-      normalized: { when: { field: 'norm_topk_prob', orElse: false }, more: 1e-20 },
+      normalized: { when: { field: 'norm_topk_prob', orElse: false }, added: 1e-20 },
     },
   },
 };
