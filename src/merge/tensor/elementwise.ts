@@ -67,11 +67,8 @@ export async function mergeElementwise(
     engine.free(counters);
     engine.free(coefficients);
   }
-  return vectorStatistics(plan, sums.products, {
+  return vectorStatistics(plan, sums, {
     change: sums.change,
-    baseNorm: sums.products.norm(0),
-    nonFinite: sums.nonFinite,
-    counts: sums.counts(),
     ...(method.counters ? { kept: counted.slice(0, models) } : {}),
   });
 }

@@ -1,8 +1,8 @@
 /** The end of a tile for merges outside the delta pipeline: statistics, encoding, the check for NaN and infinities. */
-import { BLOCK, blockCount } from '../../backend/kernel';
+import { blockCount } from '../../backend/kernel';
 import { ELECTION } from '../../backend/kernels/combine';
-import { innerProducts, pairCount } from '../../backend/kernels/inner-products';
 import type { MergeCounts } from '../../reports/job';
+import { readProducts, runProducts } from './delta-measure';
 import { CountSums } from './merge-counts';
 import { type Emit, ProductSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
@@ -26,14 +26,9 @@ export class TileSums {
 
   /** Adds the products of all slots of the tile as it stands. @throws AmalgamError `NonFinite` */
   async measure(elements: number): Promise<void> {
-    const { work } = this.task;
-    const bytes = this.runProducts(elements);
-    const [products, status] = await work.engine.read([
-      { buffer: work.sums, byteLength: bytes },
-      { buffer: work.status, byteLength: work.status.byteLength },
-    ]);
-    requireFinite(this.task, new Uint32Array(status!.buffer), this.policy);
-    this.products.add(new Float32Array(products!.buffer));
+    const { products, nonFinite } = await readProducts(this.task, elements);
+    requireFinite(this.task, nonFinite, this.policy);
+    this.products.add(products);
   }
 
   /**
@@ -43,7 +38,7 @@ export class TileSums {
   async finish(elements: number, measured: boolean, emit: Emit): Promise<void> {
     const { work } = this.task;
     const blocks = blockCount(elements);
-    const bytes = measured ? 0 : this.runProducts(elements);
+    const bytes = measured ? 0 : runProducts(this.task, elements);
     const countRange = this.#counted.run(elements, { election: ELECTION.none, zeroNegative: false });
     const [encoded, status, squares, countData, products] = await readTile(this.task, elements, [
       { buffer: work.stats, byteLength: blocks * 4 },
@@ -60,17 +55,5 @@ export class TileSums {
   /** What was counted in all tiles. */
   counts(): MergeCounts {
     return this.#counted.counts(ELECTION.none);
-  }
-
-  private runProducts(elements: number): number {
-    const { work, plan } = this.task;
-    const count = plan.models.length + 1;
-    work.engine.run(innerProducts, {
-      params: { elements, slot: 0, stride: work.stride, count, run: BLOCK },
-      buffers: { values: work.values, sums: work.sums },
-      groups: blockCount(elements),
-      elements,
-    });
-    return blockCount(elements) * pairCount(count) * 4;
   }
 }

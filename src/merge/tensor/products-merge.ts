@@ -72,11 +72,8 @@ export async function mergeByProducts(
       });
     });
   }
-  return vectorStatistics(plan, sums.products, {
+  return vectorStatistics(plan, sums, {
     change: plan.base ? sums.change : 0,
-    baseNorm: sums.products.norm(0),
-    nonFinite: sums.nonFinite,
-    counts: sums.counts(),
   });
 }
 

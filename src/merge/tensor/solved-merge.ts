@@ -42,11 +42,8 @@ export async function mergeSolved(
     runSum(task, weights ? rowSum(plan, weights, lambda, tile) : meanSum(plan, lambda), elements);
     await sums.finish(elements, false, emit);
   });
-  const statistics = vectorStatistics(plan, sums.products, {
+  const statistics = vectorStatistics(plan, sums, {
     change: sums.change,
-    baseNorm: sums.products.norm(0),
-    nonFinite: sums.nonFinite,
-    counts: sums.counts(),
   });
   const baseNorm = sums.products.norm(0);
   return solution ? { ...statistics, baseNorm, ...reported(solution) } : statistics;

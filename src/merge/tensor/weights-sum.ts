@@ -32,10 +32,7 @@ export async function mergeWeights(
   } finally {
     work.engine.free(table);
   }
-  return vectorStatistics(plan, sums.products, {
+  return vectorStatistics(plan, sums, {
     change: plan.base ? sums.change : 0,
-    baseNorm: sums.products.norm(0),
-    nonFinite: sums.nonFinite,
-    counts: sums.counts(),
   });
 }
