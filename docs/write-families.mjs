@@ -11,7 +11,7 @@ const server = await createServer({
 });
 try {
   const { seenShare, withFamilies } = await server.ssrLoadModule('/src/forward/families-table.ts');
-  const { resolveArchitecture } = await server.ssrLoadModule('/src/models/resolve.ts');
+  const { resolveArchitecture } = await server.ssrLoadModule('/src/models/resolution.ts');
   const { parseModelConfig } = await server.ssrLoadModule('/src/formats/model-config.ts');
   const checked = new Map(
     Object.entries(JSON.parse(readFileSync(new URL('forward2/checked.json', golden), 'utf8'))),

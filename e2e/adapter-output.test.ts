@@ -6,11 +6,11 @@ import { gramOracle, solveOracle } from '../src/calibration/oracle';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { parseRecipe } from '../src/formats/recipe-yaml';
 import type { OpenModels } from '../src/host/models';
-import { openModel } from '../src/inputs/open-model';
-import { readingRows } from '../src/inputs/read-rows';
+import { openModel } from '../src/inputs/opened-model';
+import { readingRows } from '../src/inputs/row-reader';
 import { singularValues } from '../src/linalg/small-svd';
 import { planReport } from '../src/merge/plan/plan-report';
-import { planToRun } from '../src/recipe/plan-and-merge';
+import { planToRun } from '../src/recipe/recipe-jobs';
 import { findFile, type ModelFolder } from '../src/sources/model-folder';
 import { fakeStorage } from '../src/store/opfs.test.fake';
 import {

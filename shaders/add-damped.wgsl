@@ -1,4 +1,4 @@
-// y = (add ? y : 0) + scale · S + shift · I, and + 1 on the diagonal where S_jj is 0 and `dead` is set; `reversed` turns the
+// y = (add ? y : 0) + scale · S + shift · I, and + 1 on the diagonal where S_jj is 0 and `fill_dead` is set; `reversed` turns the
 // order of rows and columns around (y[i, j] from S[n−1−i, n−1−j]). With scale 0 and shift 1 it is the identity.
 // Tolerance: 1e-6 of the largest value. Shapes: S, y [width, width] f32.
 
@@ -15,7 +15,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var sum = v * params.scale;
     if (e / params.width == e % params.width) {
       sum += params.shift;
-      if (params.dead == 1u && v == 0.0) { sum += 1.0; }
+      if (params.fill_dead == 1u && v == 0.0) { sum += 1.0; }
     }
     if (params.add == 1u) { sum += y[e]; }
     y[e] = sum;

@@ -1,5 +1,5 @@
-// y[r, h] = Σ_j shares[r, h, j] · v[j, h / share] over the columns of the row's group (lib/attention.wgsl).
-// Shapes: v [·, (heads / share) · 4·dim4], y [·, heads · 4·dim4], f32.
+// y[r, h] = Σ_j shares[r, h, j] · v[j, h / heads_per_key] over the columns of the row's group (lib/attention.wgsl).
+// Shapes: v [·, (heads / heads_per_key) · 4·dim4], y [·, heads · 4·dim4], f32.
 // One invocation makes four dimensions of one head for a whole group. Tolerance: 1e-6 of the largest value.
 
 @group(0) @binding(1) var<storage, read> shares: array<vec4<f32>>;
@@ -18,11 +18,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let head = (item / params.dim4) % params.heads;
   let index = item / params.dim4 / params.heads;
   let g = group_at(params.group_begin + index);
-  let stride = (params.heads / params.share) * params.dim4;
-  let offset = (head / params.share) * params.dim4 + i;
+  let stride = (params.heads / params.heads_per_key) * params.dim4;
+  let offset = (head / params.heads_per_key) * params.dim4 + i;
   let base = first_column(g);
   let last = vec4<u32>(g.position + g.rows - 1u);
-  let quads = params.span / 4u;
+  let quads = params.line_width / 4u;
   let line = (index * params.heads + head) * 4u * quads;
   var s0 = vec4<f32>();
   var s1 = vec4<f32>();

@@ -1,6 +1,6 @@
-// scores of row r and key j: cap(scale · q[r, h] · k[j, h / share]) + slope[h] · j, cap(x) = c · tanh(x / c), none for c = 0.
+// scores of row r and key j: cap(scale · q[r, h] · k[j, h / heads_per_key]) + slope[h] · j, cap(x) = c · tanh(x / c), none for c = 0.
 // Groups and layout: lib/attention.wgsl. Columns that a row must not see are filled all the same; the softmax drops them.
-// Shapes: q [·, heads · 4·dim4], k [·, (heads / share) · 4·dim4], slopes [heads], f32.
+// Shapes: q [·, heads · 4·dim4], k [·, (heads / heads_per_key) · 4·dim4], slopes [heads], f32.
 // One invocation makes four columns of a group. Tolerance: 1e-6 of the largest value.
 
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
@@ -20,7 +20,7 @@ fn store(at: u32, sums: vec4<f32>, slant: vec4<f32>) {
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let quads = params.span / 4u;
+  let quads = params.line_width / 4u;
   let all = params.groups * params.heads * quads;
   let first_item = group_index(group) * 64u;
   if (lane == 0u && first_item < all) { stamp(min(64u, all - first_item)); }
@@ -33,8 +33,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (quad >= column_quads(g)) { return; }
   let columns = four(first_column(g) + 4u * quad);
   let last = g.position + g.rows - 1u;
-  let key = (g.origin + min(columns, vec4<u32>(last))) * (params.heads / params.share) * params.dim4
-    + (head / params.share) * params.dim4;
+  let key = (g.origin + min(columns, vec4<u32>(last))) * (params.heads / params.heads_per_key) * params.dim4
+    + (head / params.heads_per_key) * params.dim4;
   var slant = vec4<f32>();
   if (params.sloped == 1u) { slant = slopes[head] * vec4<f32>(columns); }
   let out = (index * params.heads + head) * 4u * quads + quad;

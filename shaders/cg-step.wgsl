@@ -1,6 +1,6 @@
 // Masked conjugate gradients, one step per row (Hestenes and Stiefel 1952): with Hp = mask ∘ (q + shift·p), q = p·H,
 // α = ρ / Σ p·Hp, x += α·p, r −= α·Hp, ρ' = Σ r·D⁻¹r, p = D⁻¹r + (ρ'/ρ)·p; the error falls by α·ρ. rho[row] = (ρ, error).
-// With `settle` a row comes to rest (ρ = 0) once a step lowered its error by no more than 0.05 %.
+// With `may_rest` a row comes to rest (ρ = 0) once a step lowered its error by no more than 0.05 %.
 // Cost: 6 multiply-adds per entry. Tolerance: 5e-6 of the largest value.
 // Shapes: lib/masked-rows.wgsl; inverse (1/D) [4·width4], q, p, r, x [rows, 4·width4], rho [rows, 2], f32.
 
@@ -44,7 +44,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   if (row < params.rows && lane % ROW_STEP == 0u) {
     let error = max(state.y - alpha * before, 0.0);
-    let rests = before == 0.0 || (params.settle == 1u && alpha * before <= 0.0005 * error);
+    let rests = before == 0.0 || (params.may_rest == 1u && alpha * before <= 0.0005 * error);
     rho[row] = vec2<f32>(select(after, 0.0, rests), error);
   }
   if (lane == 0u && first_row < params.rows) { stamp(min(GROUP_ROWS, params.rows - first_row)); }

@@ -19,7 +19,7 @@ fn pair(i: u32, j: u32) -> u32 {
 }
 
 // Adds the lanes of sum k and stores it as pair (i, j) of a run.
-fn settle(run: u32, k: u32, i: u32, j: u32) {
+fn store_pair(run: u32, k: u32, i: u32, j: u32) {
   var total = 0.0;
   for (var l = 0u; l < 64u; l++) { total = exact(total + partial[64u * k + l]); }
   sums[run * params.count * (params.count + 1u) / 2u + pair(i, j)] = total;
@@ -79,10 +79,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   workgroupBarrier();
   if (begin < end) {
     for (var j = 0u; j < min(n, 4u); j++) {
-      if (lane >= j * (j + 1u) / 2u && lane < (j + 1u) * (j + 2u) / 2u) { settle(run, lane, lane - j * (j + 1u) / 2u, j); }
+      if (lane >= j * (j + 1u) / 2u && lane < (j + 1u) * (j + 2u) / 2u) { store_pair(run, lane, lane - j * (j + 1u) / 2u, j); }
     }
   }
-  // ten pairs are settled at a time, a lane each: Mesa's software Vulkan ends all loops of a kernel after 65 535 rounds
+  // ten pairs are stored at a time, a lane each: Mesa's software Vulkan ends all loops of a kernel after 65 535 rounds
   workgroupBarrier();
   var held = 0u;
   for (var j = 4u; j < n; j++) {
@@ -103,7 +103,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
           if (a == 0u) { b--; }
           a = select(a - 1u, b, a == 0u);
         }
-        settle(run, lane, a, b);
+        store_pair(run, lane, a, b);
       }
       workgroupBarrier();
       held = 0u;

@@ -1,4 +1,4 @@
-// Alternating updates (Baykal et al. 2023; transformers modeling_gemma3n.py) over `planes` streams of a row, t_m = tanh(s[r, m]):
+// Alternating updates (Baykal et al. 2023; transformers modeling_gemma3n.py) over the `planes` planes of a row, t_m = tanh(s[r, m]):
 // predict:  y_p = x_p + Σ_q x_q · (Σ_m w[p · planes + q, m] · t_m)
 // correct:  y_p = x_p + (a − x_0) · (1 + Σ_m w[p, m] · t_m)
 // first is y_0 once more. Shapes: x, y [rows, planes, width]; a, first [rows, width]; s [rows, s_stride]; w [planes² or planes, planes].

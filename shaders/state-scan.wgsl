@@ -3,7 +3,7 @@
 // kind 0, state space (Mamba: Gu and Dao 2023; Mamba-2: Dao and Gu 2024): s = softplus(t + bias) within low … high,
 //   a = e^(s·A), u = s · x.  kind 1, gated delta rule (Yang et al. 2024): the same a, u = β (x − (a ∘ h) B) with
 //   β = beta_scale · σ(t[beta_begin + head]).  kind 2, decaying attention (Qin et al. 2024): a = e^A, u = x.
-// constants: A [heads, decays] (decays 1 or states), bias [heads], D [heads]. `share` heads have B and C in common.
+// constants: A [heads, decays] (decays 1 or states), bias [heads], D [heads]. `heads_per_group` heads have B and C in common.
 // Shapes: x [rows, x_stride], bc [rows, bc_stride], t [rows, t_stride], state [slots, heads, dim, states],
 // y [rows, y_stride], f32. One invocation a row of h. Tolerance: 3e-6 of the largest value.
 
@@ -31,7 +31,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var n = 0u; n < params.states; n++) { state[line + n] = 0.0; }
   }
   for (var r = pieces_at[p]; r < pieces_at[p] + pieces_at[p + 1u]; r++) {
-    let shared_row = r * params.bc_stride + (head / params.share) * params.states;
+    let shared_row = r * params.bc_stride + (head / params.heads_per_group) * params.states;
     let b = shared_row + params.b_begin;
     let c = shared_row + params.c_begin;
     let v = x[r * params.x_stride + params.x_begin + item];

@@ -1,7 +1,8 @@
 // The entry. The headless command opens the same page with `#headless` and drives the engine from Node; the hub opens it
 // with the answer to a sign-in.
-import { sayNotStarted } from './ui/not-started';
+
 import { answerIn, handOver } from './ui/sign-in-window';
+import { sayNotStarted } from './ui/start-failure';
 
 const answer = answerIn(location.search);
 const root = document.getElementById('root') as HTMLElement;

@@ -3,7 +3,7 @@ import type { Backend } from '../../src/backend/backend';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { createGpuBackend } from '../../src/backend/gpu/gpu-backend';
 import { type MatmulForm, matmul, matmulForm, matmulWork } from '../../src/backend/kernels/matmul';
-import { generate, WRITING_RESIDENT_BYTES } from '../../src/evaluate/generate';
+import { generate, WRITING_RESIDENT_BYTES } from '../../src/evaluate/generation';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { GREEDY } from '../../src/evaluate/sampler';
 import { createTokenizer } from '../../src/evaluate/tokenizer';
@@ -12,7 +12,7 @@ import { parseModelConfig } from '../../src/formats/model-config';
 import { headerLength, parseSafetensorsHeader } from '../../src/formats/safetensors-header';
 import { openRunner } from '../../src/forward/runner';
 import type { WeightSource } from '../../src/forward/weight-source';
-import { resolveArchitecture } from '../../src/models/resolve';
+import { resolveArchitecture } from '../../src/models/resolution';
 
 export interface Measured {
   what: string;

@@ -10,14 +10,14 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { expect, test } from 'vitest';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
-import { encodePairs, type PairIds } from '../../src/evaluate/encode-pairs';
+import { encodePairs, type PairIds } from '../../src/evaluate/encoded-pairs';
 import { startScoring } from '../../src/evaluate/log-likelihood';
 import { createTokenizer } from '../../src/evaluate/tokenizer';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { readTensors } from '../../src/forward/golden.test.fixture';
 import { openRunner } from '../../src/forward/runner';
 import { sourceOf } from '../../src/forward/runner.test.cases';
-import { resolveArchitecture } from '../../src/models/resolve';
+import { resolveArchitecture } from '../../src/models/resolution';
 import { openTask } from '../../src/tasks/shipped';
 
 interface Question {

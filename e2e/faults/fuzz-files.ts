@@ -1,15 +1,15 @@
 /** Fuzz targets that are more than one text: the tensors of an adapter, files of a dataset, recipes in links. */
 import { readFileSync } from 'node:fs';
-import { parseRows } from '../../src/dataset/read-lines';
-import { readText } from '../../src/dataset/read-text';
+import { readText } from '../../src/dataset/file-text';
+import { parseRows } from '../../src/dataset/json-lines';
 import type { Row } from '../../src/dataset/rows';
 import { parseAdapterConfig } from '../../src/formats/adapter-config';
 import { readAdapterTensors } from '../../src/formats/adapter-tensors';
 import { parseRecipe } from '../../src/formats/recipe-yaml';
 import type { StoredTensor } from '../../src/formats/safetensors-header';
 import { bufferSource } from '../../src/sources/buffer-source';
-import { buildItems } from '../../src/tasks/build-items';
 import { parseYaml, readTask } from '../../src/tasks/task-file';
+import { buildItems } from '../../src/tasks/task-items';
 import { recipeInLink, recipeLink } from '../../src/ui/local/recipe-link';
 import type { FuzzTarget } from './fuzz-target';
 

@@ -103,7 +103,7 @@ export async function storedState(): Promise<StoredState> {
   };
   const folder = (parent: FileSystemDirectoryHandle, name: string) =>
     parent.getDirectoryHandle(name).catch(() => undefined);
-  const facts: StoredState = { blobs: [], outputs: [], orphans: [] };
+  const state: StoredState = { blobs: [], outputs: [], orphans: [] };
 
   for await (const [sha256, blob] of (await folder(root, 'blobs'))?.entries() ?? []) {
     const files = new Map<string, FileSystemFileHandle>();
@@ -111,15 +111,15 @@ export async function storedState(): Promise<StoredState> {
       files.set(name, file as FileSystemFileHandle);
     const data = files.get('data');
     if (files.has('done.json') && data)
-      facts.blobs.push({ sha256, actual: await hash(await data.getFile()) });
+      state.blobs.push({ sha256, actual: await hash(await data.getFile()) });
     for (const name of files.keys())
-      if (name.endsWith('.crswap')) facts.orphans.push(`blobs/${sha256}/${name}`);
+      if (name.endsWith('.crswap')) state.orphans.push(`blobs/${sha256}/${name}`);
   }
   const takeAll = async (inside: FileSystemDirectoryHandle, prefix: string) => {
     for await (const [name, file] of inside.entries()) {
-      if (name.endsWith('.crswap')) facts.orphans.push(`${prefix}/${name}`);
+      if (name.endsWith('.crswap')) state.orphans.push(`${prefix}/${name}`);
       else if (file.kind === 'file')
-        facts.outputs.push({
+        state.outputs.push({
           path: `${prefix}/${name}`,
           hash: await treeHash(await (file as FileSystemFileHandle).getFile()),
         });
@@ -137,7 +137,7 @@ export async function storedState(): Promise<StoredState> {
       if (file && (await file.getFile()).size > 0) await takeAll(inside, `picked/${name}`);
     }
   }
-  return facts;
+  return state;
 }
 
 /** Turns a bit in the middle of the first file of weights that has anything in it. @returns its name */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { adapterPerplexity } from '../../src/extract/adapter-cost';
 import type { OpenModels } from '../../src/host/models';
-import { openModel } from '../../src/inputs/open-model';
+import { openModel } from '../../src/inputs/opened-model';
 import { findFile, type ModelFolder } from '../../src/sources/model-folder';
 import { diskFolder } from '../disk-folder';
 import { extractInNode } from '../extract-in-node';

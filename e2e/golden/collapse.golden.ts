@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { cutTexts } from '../../src/collapse/calibration';
-import { measureDepth } from '../../src/collapse/measure-depth';
+import { measureDepth } from '../../src/collapse/depth-measures';
 import { findStack } from '../../src/collapse/search';
 import { runReference, similarityTo } from '../../src/collapse/similarity';
 import { collapseAt, type Stack, wholeStack } from '../../src/collapse/stack';

@@ -1,7 +1,7 @@
 /** LoRA extraction from a real fine-tune: errors against the optimal ones, a full-rank adapter against the fine-tune. */
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
-import { decompose } from '../../src/compare/decompose';
+import { decompose } from '../../src/compare/decomposition';
 import { residual } from '../../src/compare/delta.test.support';
 import { deltaMatrix, measurePair, openPair, openPairWorkspace } from '../../src/compare/pair-task';
 import { readDelta } from '../../src/compare/panel-products';

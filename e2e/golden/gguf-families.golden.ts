@@ -13,7 +13,7 @@ import { ggufEncoder, ggufFile } from '../../src/gguf/gguf-file';
 import { planGguf } from '../../src/gguf/gguf-plan';
 import { GGUF_ARCHITECTURES } from '../../src/models/gguf-architectures';
 import { plainBlocks } from '../../src/models/plain-block';
-import { resolveArchitecture } from '../../src/models/resolve';
+import { resolveArchitecture } from '../../src/models/resolution';
 import { hasLlama, llama, logProbabilities } from '../llama-cpp';
 import { reference } from './reference';
 

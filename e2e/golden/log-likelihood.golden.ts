@@ -11,7 +11,7 @@ import { parseModelConfig } from '../../src/formats/model-config';
 import { readTensors } from '../../src/forward/golden.test.fixture';
 import { openRunner } from '../../src/forward/runner';
 import { sourceOf } from '../../src/forward/runner.test.cases';
-import { resolveArchitecture } from '../../src/models/resolve';
+import { resolveArchitecture } from '../../src/models/resolution';
 import { readBytes, readText, real, reference } from './reference';
 
 const golden = JSON.parse(readText(reference, 'golden/lm-eval/loglikelihood.json')) as {

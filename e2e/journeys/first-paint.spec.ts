@@ -46,7 +46,7 @@ test(`the studio needs at most ${MOST_KILOBYTES} kB of script to paint, its work
   // what only a job needs comes with the job: planning is in what the worker imports
   const [workerFile = ''] = all(page.texts, /(main\.worker-[\w-]+\.js)/g);
   const worker = await sizesOf([workerFile], get);
-  expect(worker.files.some((file) => file.startsWith('make-plan-'))).toBe(true);
+  expect(worker.files.some((file) => file.startsWith('recipe-plan-'))).toBe(true);
   console.log(`worker: ${worker.kilobytes.toFixed(1)} kB of script in ${worker.files.length} files`);
   expect(worker.kilobytes).toBeLessThanOrEqual(MOST_WORKER_KILOBYTES);
 });

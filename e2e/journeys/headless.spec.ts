@@ -62,12 +62,12 @@ test('merges the sample with TIES on both engines to the same bytes, within one 
     );
     expect(stderr).toContain('merging');
     expect(code).toBe(0);
-    const facts = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
-    expect(facts.engine).toBe(engine);
-    expect(facts.tensors).toHaveLength(56);
+    const merged = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
+    expect(merged.engine).toBe(engine);
+    expect(merged.tensors).toHaveLength(56);
     hashes.push(treeHashOfFile(join(out, 'model.safetensors')));
-    expect(facts.shards[0]!.hash).toBe(hashes.at(-1));
-    for (const input of facts.inputs)
+    expect(merged.shards[0]!.hash).toBe(hashes.at(-1));
+    for (const input of merged.inputs)
       expect(input.hash).toBe(treeHashOfFile(join(samples, input.id, input.file)));
   }
   expect(hashes[0]).toBe(hashes[1]);

@@ -85,13 +85,13 @@ test('stages give what merging step by step gives, on both engines, and can be v
     );
     expect(code, stderr).toBe(0);
     expect(tensorsOf(out)).toEqual(tensorsOf(stepwise));
-    const facts = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
-    expect(facts.stagesMerged?.map((stage) => stage.name)).toEqual(['half']);
-    expect(facts.stagesMerged?.[0]?.inputs).toHaveLength(3);
-    expect(facts.stagesMerged?.[0]?.tensors).toHaveLength(facts.tensors.length);
+    const merged = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
+    expect(merged.stagesMerged?.map((stage) => stage.name)).toEqual(['half']);
+    expect(merged.stagesMerged?.[0]?.inputs).toHaveLength(3);
+    expect(merged.stagesMerged?.[0]?.tensors).toHaveLength(merged.tensors.length);
     // what the result was made of is what the stage wrote
-    const read = facts.inputs.find((input) => input.id === 'half');
-    expect(read?.hash).toBe(facts.stagesMerged?.[0]?.shards[0]?.hash);
+    const read = merged.inputs.find((input) => input.id === 'half');
+    expect(read?.hash).toBe(merged.stagesMerged?.[0]?.shards[0]?.hash);
     expect(readFileSync(join(out, 'mergekit_config.yml'), 'utf8')).toMatch(
       /^name: half\n[\s\S]*\n---\nmerge_method: slerp/,
     );

@@ -1,6 +1,6 @@
 // Attention works on groups of up to four consecutive rows of one sequence, so that each key and value read serves all
 // four. groups[4g …] = (first row, rows, row of keys and values where the sequence begins, position of the first row).
-// A group sees the keys from first_column (a multiple of 4) on; scores are [groups, heads, 4, span] f32, span a multiple
+// A group sees the keys from first_column (a multiple of 4) on; scores are [groups, heads, 4, line_width] f32, line_width a multiple
 // of 4, and column c of a group is key first_column + c.
 
 struct Group {

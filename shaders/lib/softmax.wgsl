@@ -18,7 +18,7 @@ fn line_at(index: u32) -> Line {
   let position = g.position + min(index % 4u, g.rows - 1u);
   let base = first_column(g);
   return Line(
-    index * (params.span / 4u),
+    index * (params.line_width / 4u),
     column_quads(g),
     first_key(position) - base,
     position - base,

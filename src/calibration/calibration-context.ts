@@ -1,9 +1,9 @@
-/** What works ahead of a merge stand on: an engine, open files, the contributors as models that write and read. */
+/** What the parts of a calibration stand on: an engine, open files, the contributors as models that write and read. */
 
 import type { Backend } from '../backend/backend';
 import { type CountedBackend, countedBackend } from '../backend/counted-backend';
 import { AmalgamError } from '../errors';
-import { WRITING_RESIDENT_BYTES } from '../evaluate/generate';
+import { WRITING_RESIDENT_BYTES } from '../evaluate/generation';
 import { renderedText } from '../evaluate/job';
 import { openModelOn, plannedChatTemplate, plannedConfig } from '../evaluate/running-model';
 import { isConversations } from '../formats/conversations';
@@ -14,19 +14,19 @@ import { type HashedInputs, openHashedInputs } from '../host/hashed-inputs';
 import type { OpenModels } from '../host/models';
 import { type Phases, type PlannedPhase, trackPhases } from '../host/phases';
 import { inputName } from '../inputs/input-name';
-import type { ReadTensor } from '../inputs/read-tensor';
+import type { ReadTensor } from '../inputs/stored-tensor';
 import { methodById } from '../merge/methods';
 import { imatrixChoice, importanceKind } from '../merge/plan/importance-kind';
-import { makePlan } from '../merge/plan/make-plan';
 import type { Plan } from '../merge/plan/plan';
-import { wantsLambda } from '../merge/plan/with-lambda';
+import { wantsLambda } from '../merge/plan/plan-lambda';
+import { makePlan } from '../merge/plan/recipe-plan';
 import type { Prepared } from '../merge/tensor/prepared';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
 import type { CalibrationPhaseName, PhaseSeconds, Progress } from '../reports/job';
 import { beginSha256 } from '../sources/sha256';
 import { type CalibrationSource, SELF } from './calibration';
-import { USUAL_TRIES } from './find-lambda';
+import { USUAL_TRIES } from './lambda-choice';
 import { calibrationChoice } from './plan-problems';
 import { type Contributor, type OpenReader, tokensToWrite } from './readings';
 

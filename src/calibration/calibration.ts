@@ -1,6 +1,6 @@
 /** What a model reads while its inputs are measured: text of its own making, or a text it is given. */
 import { AmalgamError } from '../errors';
-import { generateMany } from '../evaluate/generate-many';
+import { generateMany } from '../evaluate/sampled-texts';
 import type { Runner } from '../forward/runner';
 import { beginSha256 } from '../sources/sha256';
 

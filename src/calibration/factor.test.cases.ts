@@ -2,13 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createQueue } from '../forward/queue';
-import { compensate } from './compensate';
+import { compensate } from './compensation';
 import { enqueueDamped, factorDamped, inverseTransposed } from './factor';
 import { type Gram, openGram } from './gram';
+import { gramSolve } from './gram-merge';
 import { download, farthest, gramOf, layerInputs, normals, tapped, upload } from './mathematics.test.support';
 import { choleskyOracle, dampedOracle, gramOracle, sparseGptFactorOracle } from './oracle';
 import { columnScores } from './scores';
-import { gramSolve } from './solve';
 
 export function describeFactors(title: string, engineOf: () => Promise<Backend>): void {
   describe(title, () => {
@@ -20,7 +20,7 @@ export function describeFactors(title: string, engineOf: () => Promise<Backend>)
       const shift = damped[0]! - h[0]!;
       const factor = queue.allocate(width ** 2 * 4, 'factor');
       const result = await factorDamped(queue, factor, width, () => {
-        const terms = { scale: 2 / tokens, shift, reversed, dead: true };
+        const terms = { scale: 2 / tokens, shift, reversed, fillDead: true };
         enqueueDamped(queue, gram.blocks[0]!.buffer, factor, width, terms);
         return shift;
       });
@@ -80,7 +80,7 @@ export function describeFactors(title: string, engineOf: () => Promise<Backend>)
       return gram;
     };
 
-    it('a matrix that is not positive takes more damping, then its diagonal, and the facts say so', async () => {
+    it('a matrix that is not positive takes more damping, then its diagonal, and the result says so', async () => {
       const engine = await engineOf();
       const width = 36;
       const identity = Float64Array.from({ length: width ** 2 }, (_, e) => +(e % (width + 1) === 0));
@@ -97,7 +97,7 @@ export function describeFactors(title: string, engineOf: () => Promise<Backend>)
         s[33 * width + 20] = offDiagonal;
         const gram = given(engine, s, width);
         for (const score of ['obs', 'sparsegpt'] as const) {
-          const { scale, facts: result } = await columnScores(engine, gram, score);
+          const { scale, factoring: result } = await columnScores(engine, gram, score);
           // the first damping is the least that is reported: where H stands for itself, that is what it got
           expect(result, `${name}, ${score}`).toEqual({
             ...expected,
@@ -109,12 +109,12 @@ export function describeFactors(title: string, engineOf: () => Promise<Backend>)
           expect(c.every(Number.isFinite)).toBe(true);
         }
         const swept = await compensate(engine, tau, mask, rows, width, gram, 'sweep');
-        expect(swept.facts).toMatchObject({
+        expect(swept.factoring).toMatchObject({
           retries: expected.retries,
           fellBackToDiagonal: expected.fellBackToDiagonal,
         });
         const solved = await gramSolve(engine, [gram, gram], [tau, tau], rows, width);
-        expect(solved.facts).toMatchObject({
+        expect(solved.factoring).toMatchObject({
           retries: expected.retries,
           fellBackToDiagonal: expected.fellBackToDiagonal,
         });

@@ -26,7 +26,7 @@ export interface FactorResult {
   fellBackToDiagonal: boolean;
 }
 
-/** The facts of several blocks as one. */
+/** The results of several blocks as one. */
 export function joinResults(results: readonly FactorResult[]): FactorResult {
   return {
     damping: Math.max(0, ...results.map((f) => f.damping)),
@@ -45,10 +45,10 @@ export function enqueueDamped(
   s: BackendBuffer,
   y: BackendBuffer,
   width: number,
-  { scale, shift, reversed = false, add = false, dead = false }: DampedTerms,
+  { scale, shift, reversed = false, add = false, fillDead = false }: DampedTerms,
 ): void {
   queue.run(addDamped, {
-    params: { width, reversed: +reversed, add: +add, dead: +dead, scale, shift },
+    params: { width, reversed: +reversed, add: +add, fill_dead: +fillDead, scale, shift },
     buffers: { s, y },
     groups: Math.ceil(width ** 2 / ELEMENTS),
     elements: width ** 2,
@@ -60,7 +60,7 @@ interface DampedTerms {
   shift: number;
   reversed?: boolean;
   add?: boolean;
-  dead?: boolean;
+  fillDead?: boolean;
 }
 
 /**

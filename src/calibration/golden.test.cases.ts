@@ -16,9 +16,9 @@ import {
 } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { type Gram, openGram } from './gram';
-import { keepMask } from './keep';
+import { keepMask } from './keep-masks';
 import { download, farthest, upload, worstRatio } from './mathematics.test.support';
 import { columnScores, type ScoreKind } from './scores';
 
@@ -50,7 +50,7 @@ export function describeGoldenGrams(
       const engine = await engineOf();
       const golden = await loadGolden(name, read);
       const grams = await calibrate(engine, golden);
-      const { gram_alias, tolerances } = golden.facts;
+      const { gram_alias, tolerances } = golden.info;
       expect(new Set(grams.keys())).toEqual(new Set(Object.values(gram_alias)));
       for (const [key, gram] of grams) {
         const wanted = values(golden.golden.get(key)!);
@@ -61,8 +61,8 @@ export function describeGoldenGrams(
       }
       if (name === 'llama' || name === 'gpt2') {
         const importance = readTensors(await read(`${GOLDEN_FOLDER}/${name}/importance.safetensors`));
-        const facts = golden.facts as unknown as { importance: { layers: Record<string, GoldenLayer> } };
-        const layers = Object.entries(facts.importance.layers);
+        const info = golden.info as unknown as { importance: { layers: Record<string, GoldenLayer> } };
+        const layers = Object.entries(info.importance.layers);
         expect(layers).toHaveLength(2);
         for (const [weight, layer] of layers) {
           await compareImportance(engine, grams.get(gram_alias[weight]!)!, golden, importance, weight, layer);
@@ -76,7 +76,7 @@ export function describeGoldenGrams(
 
 /** One pass over the golden's text with a Gram matrix at every input. */
 async function calibrate(engine: Backend, golden: Golden): Promise<Map<string, Gram>> {
-  const { gram_alias } = golden.facts;
+  const { gram_alias } = golden.info;
   const grams = new Map<string, Gram>();
   const runner = openRunner(engine, resolveArchitecture(golden.config), sourceOf(golden.weights));
   await runner.pass({
@@ -113,7 +113,7 @@ async function compareImportance(
   const w = turned(stored);
   const tau = upload(engine, w);
   for (const [key, score] of Object.entries(SCORES)) {
-    const { scale, facts: result } = await columnScores(engine, gram, score);
+    const { scale, factoring: result } = await columnScores(engine, gram, score);
     expect(result).toMatchObject({ dead: dead_columns.length, retries: 0, fellBackToDiagonal: false });
     const roots = await download(engine, scale, cols);
     const scores = Float64Array.from(w, (v, e) => (v * roots[e % cols]!) ** 2);

@@ -78,7 +78,7 @@ export function describeGrams(title: string, engineOf: () => Promise<Backend>): 
       const gram = gramOf(engine, x, width);
       const s = gramOracle(x, rows, width);
       for (const score of SCORES) {
-        const { scale, facts: result } = await columnScores(engine, gram, score);
+        const { scale, factoring: result } = await columnScores(engine, gram, score);
         const c = (await download(engine, scale, width)).map((v) => v * v);
         engine.free(scale);
         expect(worstRatio(c, scoresOracle(s, width, rows, score)), score).toBeLessThan(3e-4);

@@ -5,15 +5,15 @@ import { buildSafetensorsHeader, type PlannedTensor } from '../formats/safetenso
 import type { OpenModels } from '../host/models';
 import { withResources } from '../host/resources';
 import { methodById } from '../merge/methods';
+import { requireClean } from '../merge/plan/clean-plan';
 import { importanceKind } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';
-import { requireClean } from '../merge/plan/require-clean';
 import { requirePrepared } from '../merge/tensor/prepared';
 import type { ImportanceReport, ImportanceRequest } from '../reports/importance';
 import type { Progress } from '../reports/job';
 import { beginLeaves } from '../sources/tree-hash';
-import { commitOutput } from '../write/commit-output';
-import { writeWhole } from '../write/write-whole';
+import { commitOutput } from '../write/output-commit';
+import { writeWhole } from '../write/whole-file';
 import { calibrationMessage } from './calibration-context';
 import { calibrate } from './job';
 
@@ -35,14 +35,14 @@ export async function runImportance(
   }
   return withResources(async ({ output }) => {
     const destination = await output(request.destination);
-    const ahead = await calibrate(plan, {
+    const calibrated = await calibrate(plan, {
       models,
       engine: request.engine,
       signal,
       onProgress: (progress) => onProgress(calibrationMessage(progress)),
     });
-    const report = ahead!.report.importance!;
-    const prepared = requirePrepared(ahead!.prepared, 'the report');
+    const report = calibrated!.report.importance!;
+    const prepared = requirePrepared(calibrated!.prepared, 'the report');
     const entries = plan.tensors.flatMap(({ name, shape, models: contributors }) =>
       contributors.flatMap(({ id }) => {
         const selection = prepared.selection(name, id);
@@ -74,7 +74,7 @@ export async function runImportance(
     }
     await sink.close(await hasher.leaves());
     await writeWhole(destination, 'importance.json', `${JSON.stringify(report, null, 2)}\n`);
-    await commitOutput(destination, Object.fromEntries(ahead!.hashes));
+    await commitOutput(destination, Object.fromEntries(calibrated!.hashes));
     return report;
   });
 }

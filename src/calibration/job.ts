@@ -5,7 +5,7 @@ import type { InputHashes } from '../host/hashed-inputs';
 import { methodById } from '../merge/methods';
 import { imatrixChoice, importanceKind } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';
-import { wantsLambda, withLambda } from '../merge/plan/with-lambda';
+import { wantsLambda, withLambda } from '../merge/plan/plan-lambda';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { CalibrationReport } from '../reports/importance';
 import { type CalibrationSize, calibrationHash, calibrationTitle } from './calibration';
@@ -19,9 +19,9 @@ import {
   openReader,
   type PhaseMeter,
 } from './calibration-context';
-import { findLambda } from './find-lambda';
 import { type Imatrix, measureImatrix } from './imatrix';
-import { prepareImportance } from './prepare';
+import { findLambda } from './lambda-choice';
+import { prepareImportance } from './prepared-changes';
 import { type Contributor, readingFor } from './readings';
 
 export interface Calibrated {

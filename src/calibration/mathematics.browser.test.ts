@@ -1,11 +1,11 @@
 import { afterAll } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
-import { describeCompensation } from './compensate.test.cases';
+import { describeCompensation } from './compensation.test.cases';
 import { describeFactors } from './factor.test.cases';
 import { describeGrams } from './gram.test.cases';
-import { describeMasks } from './keep.test.cases';
-import { describeSolve } from './solve.test.cases';
+import { describeSolve } from './gram-merge.test.cases';
+import { describeMasks } from './keep-masks.test.cases';
 
 /** The software adapter of the tests in the guise of a real one, so that the barrier forms of the kernels run. */
 const asHardware = async () =>

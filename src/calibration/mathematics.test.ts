@@ -1,9 +1,9 @@
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { describeCompensation } from './compensate.test.cases';
+import { describeCompensation } from './compensation.test.cases';
 import { describeFactors } from './factor.test.cases';
 import { describeGrams } from './gram.test.cases';
-import { describeMasks } from './keep.test.cases';
-import { describeSolve } from './solve.test.cases';
+import { describeSolve } from './gram-merge.test.cases';
+import { describeMasks } from './keep-masks.test.cases';
 
 const engine = Promise.resolve(createCpuBackend());
 const engineOf = () => engine;

@@ -67,7 +67,7 @@ function architecture(hidden: number, inner: number): Architecture {
   return { hidden, blocks: [block] } as unknown as Architecture;
 }
 
-const facts = (kind: 'selection' | 'solution' | undefined, inner = 352) => ({
+const asked = (kind: 'selection' | 'solution' | undefined, inner = 352) => ({
   kind,
   imatrix: undefined,
   architecture: async () => architecture(128, inner),
@@ -80,8 +80,8 @@ const SELF = { a: { calibration: 'self' }, b: { calibration: 'self' } };
 
 describe('a plan that runs its models', () => {
   test('is fine with 12 tokens per input, and warns below', async () => {
-    expect(await codes(plan(SELF), facts('solution'))).toEqual([]);
-    const [problem] = await calibrationProblems(plan(SELF), facts('solution', 1024));
+    expect(await codes(plan(SELF), asked('solution'))).toEqual([]);
+    const [problem] = await calibrationProblems(plan(SELF), asked('solution', 1024));
     expect(problem).toMatchObject({ severity: 'warning', code: 'CalibrationShort' });
     expect(problem!.message).toContain('8.0 per input of the widest layer (1024)');
     expect(problem!.remedy).toContain('calibration_windows: 48');
@@ -89,23 +89,23 @@ describe('a plan that runs its models', () => {
 
   test('knows its texts, and warns of one for all in a Gram merge only', async () => {
     const shared = plan({ a: { calibration: 'all.txt' }, b: { calibration: 'all.txt' } });
-    expect(await codes(shared, facts('solution'))).toEqual(['warning CalibrationShared']);
-    expect(await codes(shared, facts('selection'))).toEqual([]);
+    expect(await codes(shared, asked('solution'))).toEqual(['warning CalibrationShared']);
+    expect(await codes(shared, asked('selection'))).toEqual([]);
     const missing = plan({ a: { calibration: 'gone.md' }, b: { calibration: 'self' } });
-    expect(await codes(missing, facts('solution'))).toEqual(['error CalibrationUnknown']);
+    expect(await codes(missing, asked('solution'))).toEqual(['error CalibrationUnknown']);
   });
 
   test('knows the text of an importance matrix, which needs no models to be run alone', async () => {
     const slices = plan(SELF, { slices: true });
-    expect(await codes(slices, { ...facts(undefined), imatrix: { text: 'a.txt' } })).toEqual([]);
-    expect(await codes(slices, { ...facts(undefined), imatrix: { text: 'gone.md' } })).toEqual([
+    expect(await codes(slices, { ...asked(undefined), imatrix: { text: 'a.txt' } })).toEqual([]);
+    expect(await codes(slices, { ...asked(undefined), imatrix: { text: 'gone.md' } })).toEqual([
       'error CalibrationUnknown',
     ]);
   });
 
   test('is refused where the models cannot be run', async () => {
     const refusing = {
-      ...facts('solution'),
+      ...asked('solution'),
       architecture: async () => {
         throw new AmalgamError('ArchitectureUnsupported', 'A mamba is not known here.', 'Take another.');
       },
@@ -113,7 +113,7 @@ describe('a plan that runs its models', () => {
     const [problem] = await calibrationProblems(plan(SELF), refusing);
     expect(problem).toMatchObject({ severity: 'error', code: 'CannotRun' });
     expect(problem!.message).toContain('A mamba is not known here.');
-    expect(await codes(plan(SELF, { slices: true }), facts('solution'))).toEqual(['error CannotRun']);
+    expect(await codes(plan(SELF, { slices: true }), asked('solution'))).toEqual(['error CannotRun']);
     const broken = { ...plan(SELF), problems: [{ ...problem!, code: 'OutOfRange' }] };
     expect(await codes(broken, refusing)).toEqual([]);
   });
@@ -121,19 +121,19 @@ describe('a plan that runs its models', () => {
 
 describe('lambda: auto', () => {
   test('may stand among the parameters of the recipe', async () => {
-    expect(await codes(plan(SELF, { parameters: { lambda: 'auto' } }), facts(undefined))).toEqual([]);
+    expect(await codes(plan(SELF, { parameters: { lambda: 'auto' } }), asked(undefined))).toEqual([]);
   });
 
   test('is refused in a filter', async () => {
     const filtered = { lambda: [{ filter: 'mlp', value: 'auto' }, { value: 1 }] };
-    expect(await codes(plan(SELF, { parameters: filtered }), facts(undefined))).toEqual([
+    expect(await codes(plan(SELF, { parameters: filtered }), asked(undefined))).toEqual([
       'error ParameterInvalid',
     ]);
   });
 });
 
-test('a plan that needs nothing ahead says nothing, whatever its texts', async () => {
-  expect(await codes(plan({ a: { calibration: 'gone.md' } }), facts(undefined))).toEqual([]);
+test('a plan that needs no calibration says nothing, whatever its texts', async () => {
+  expect(await codes(plan({ a: { calibration: 'gone.md' } }), asked(undefined))).toEqual([]);
 });
 
 test('the choice of texts and sizes is read off the resolved parameters', () => {

@@ -1,11 +1,11 @@
-/** What a plan says of the work ahead of it: what cannot be, what is unwise, what it takes. */
+/** What a plan says of its calibration: what cannot be, what is unwise, what it takes. */
 
 import { AmalgamError } from '../errors';
 import { textSize } from '../merge/methods/importance-parameters';
 import type { imatrixChoice } from '../merge/plan/importance-kind';
 import { AUTO } from '../merge/plan/parameters';
 import type { Plan } from '../merge/plan/plan';
-import { wantsLambda } from '../merge/plan/with-lambda';
+import { wantsLambda } from '../merge/plan/plan-lambda';
 import type { Architecture } from '../models/architecture';
 import { linearSites } from '../models/claim';
 import type { ImportanceReport } from '../reports/importance';
@@ -76,7 +76,7 @@ interface CalibrationCost {
 /** How messages call what is written. */
 const OUTPUT = 'the output';
 
-/** Problems of the work ahead; none for a plan that needs none. */
+/** Problems of the calibration; none for a plan that needs none. */
 export async function calibrationProblems(plan: Plan, cost: CalibrationCost): Promise<PlanProblem[]> {
   const problems: PlanProblem[] = [...misplacedAuto(plan)];
   const calibrates = cost.kind !== undefined || wantsLambda(plan.recipe);

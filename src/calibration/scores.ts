@@ -17,17 +17,17 @@ export type ScoreKind = 'wanda' | 'obs' | 'sparsegpt';
 interface ColumnScores {
   /** √c_j, f32 [width]; 0 for dead inputs, whose weights change nothing. The caller frees it. */
   scale: BackendBuffer;
-  facts: FactorResult;
+  factoring: FactorResult;
 }
 
 /** @throws RangeError when no token was added; what `Backend.read` throws */
 export async function columnScores(engine: Backend, gram: Gram, score: ScoreKind): Promise<ColumnScores> {
   const hessian = await hessianOf(gram);
-  const { roots, facts: result } = await columnRoots(createQueue(engine), gram, hessian, score);
+  const { roots, factoring } = await columnRoots(createQueue(engine), gram, hessian, score);
   for (const [j, h] of hessian.diagonal.entries()) if (h === 0) roots[j] = 0;
   const scale = engine.allocate(roots.byteLength, 'column scale');
   engine.write(scale, 0, new Uint8Array(roots.buffer));
-  return { scale, facts: result };
+  return { scale, factoring };
 }
 
 async function columnRoots(
@@ -35,21 +35,21 @@ async function columnRoots(
   gram: Gram,
   hessian: Hessian,
   score: ScoreKind,
-): Promise<{ roots: Float32Array<ArrayBuffer>; facts: FactorResult }> {
+): Promise<{ roots: Float32Array<ArrayBuffer>; factoring: FactorResult }> {
   const { dead } = hessian;
   if (score === 'wanda') {
-    const facts = { damping: 0, retries: 0, dead, fellBackToDiagonal: false };
-    return { roots: Float32Array.from(hessian.diagonal, Math.sqrt), facts };
+    const factoring = { damping: 0, retries: 0, dead, fellBackToDiagonal: false };
+    return { roots: Float32Array.from(hessian.diagonal, Math.sqrt), factoring };
   }
   // a diagonal H: 1/[Hd⁻¹]_jj = 1/U_jj² = Hd_jj
   const diagonal = Float32Array.from(hessian.diagonal, (h) => Math.sqrt(h + hessian.shift()));
-  const facts = [{ damping: hessian.damping, retries: 0, dead, fellBackToDiagonal: false }];
+  const factorings = [{ damping: hessian.damping, retries: 0, dead, fellBackToDiagonal: false }];
   for (const block of gram.blocks) {
     const found = await blockRoots(queue, block, hessian, score);
     if (found.roots) diagonal.set(found.roots, block.begin);
-    facts.push({ ...found.facts, dead: 0 });
+    factorings.push({ ...found.factoring, dead: 0 });
   }
-  return { roots: diagonal, facts: joinResults(facts) };
+  return { roots: diagonal, factoring: joinResults(factorings) };
 }
 
 /** √c_j of a block's columns; undefined when its H could not be factored. */
@@ -58,19 +58,19 @@ async function blockRoots(queue: Queue, block: GramBlock, hessian: Hessian, scor
   const factor = queue.allocate(width ** 2 * 4, 'factor');
   // reversed, A = P·Hd·P = L·Lᵀ gives Hd = R·Rᵀ with R = P·L·P upper triangular, hence U_jj = 1/R_jj (one factoring)
   const reversed = score === 'sparsegpt';
-  const result = await factorDamped(queue, factor, width, (damping) => {
+  const factoring = await factorDamped(queue, factor, width, (damping) => {
     const shift = hessian.shift(damping);
-    enqueueDamped(queue, buffer, factor, width, { scale: hessian.scale, shift, reversed, dead: true });
+    enqueueDamped(queue, buffer, factor, width, { scale: hessian.scale, shift, reversed, fillDead: true });
     return shift;
   });
   let roots: Float32Array | undefined;
-  if (!result.fellBackToDiagonal) {
+  if (!factoring.fellBackToDiagonal) {
     roots = reversed
       ? (await pivots(queue, factor, width)).reverse()
       : await inverseRoots(queue, factor, width);
   }
   queue.free(factor);
-  return { roots, facts: result };
+  return { roots, factoring };
 }
 
 /** L_jj. */

@@ -3,11 +3,11 @@ import type { BackendBuffer } from '../backend/backend';
 import { blockCount } from '../backend/kernel';
 import { moveValues } from '../backend/kernels/move-values';
 import { AmalgamError } from '../errors';
-import type { ReadTensor } from '../inputs/read-tensor';
-import { runProducts } from '../merge/tensor/delta-measure';
-import { requireFinite } from '../merge/tensor/encode-tile';
+import type { ReadTensor } from '../inputs/stored-tensor';
+import { readProducts } from '../merge/tensor/delta-measure';
 import { ProductSums } from '../merge/tensor/tensor-outcome';
 import { openTask } from '../merge/tensor/tensor-task';
+import { requireFinite } from '../merge/tensor/tile-encoding';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { LinearTensor } from './linear-tensors';
 import { transpose } from './transpose';
@@ -57,13 +57,9 @@ export async function loadTaskVectors(
           elements,
         });
       }
-      const byteLength = runProducts(task, elements);
-      const [products, status] = await engine.read([
-        { buffer: work.sums, byteLength },
-        { buffer: work.status, byteLength: work.status.byteLength },
-      ]);
-      requireFinite(task, new Uint32Array(status!.buffer), 'stop');
-      sums.add(new Float32Array(products!.buffer));
+      const { products, nonFinite } = await readProducts(task, elements);
+      requireFinite(task, nonFinite, 'stop');
+      sums.add(products);
     });
   } catch (error) {
     for (const buffer of stored) engine.free(buffer);

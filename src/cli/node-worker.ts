@@ -6,7 +6,7 @@ import { startForeignText } from '../host/node/start-foreign-text';
 import { startThread } from '../host/node/start-thread';
 import { startThreadsWith } from '../host/threads';
 import { createCalls } from '../worker/calls';
-import { openServedWith } from '../write/open-destination';
+import { openServedWith } from '../write/opened-destination';
 import type { CommandWorker } from './command-worker';
 import { diskDestination } from './disk-destination';
 import { diskFolder } from './disk-folder';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseModelConfig } from '../formats/model-config';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import type { CollapsePlanner } from '../reports/collapse';
 import { collapseCard } from './collapse-card';
 import { collapseNotes, layerList, mergedLayers, plannerWords } from './collapse-words';

@@ -25,8 +25,8 @@ import type {
   MeasureDepthRequest,
 } from '../reports/collapse';
 import { hubCommit } from '../sources/model-folder';
-import { commitOutput } from '../write/commit-output';
 import type { Destination, WrittenShard } from '../write/destination';
+import { commitOutput } from '../write/output-commit';
 import { ShardWriter } from '../write/shard-writer';
 import { collapseCard } from './collapse-card';
 import { type CollapsePlan, collapsePlan, type DepthModel } from './collapse-plan';
@@ -119,7 +119,7 @@ export async function runCollapse(
     const { stack } = found;
     const perplexity = evaluation && (await measureCost(evaluation, model, stack, opened, meter, signal));
     const collapsed = collapsePlan(model, stack);
-    const facts = {
+    const outcome = {
       model: request.model,
       engine: engine.kind,
       adapter: engine.adapter,
@@ -148,7 +148,7 @@ export async function runCollapse(
       advance: (bytes, name) => meter.advance(bytes, name),
     });
     const report = {
-      ...facts,
+      ...outcome,
       inputs: collapsed.plan.inputs.map(({ folder, file }) => ({
         id: folder,
         file,

@@ -13,8 +13,8 @@ import type {
 } from '../reports/collapse';
 import { defaultsOf } from '../reports/option';
 import { layersToRemove, leastInfluential, straightestBlock } from './choose-layers';
+import { measureDepth, measureSteps } from './depth-measures';
 import { checkLaco, collapseGreedily, type LacoSettings } from './laco';
-import { measureDepth, measureSteps } from './measure-depth';
 import { LACO_THRESHOLD, lacoOptions } from './options';
 import { type Reference, runReference, similarityTo } from './similarity';
 import { type CollapseKind, collapseAt, firstChange, removeLayers, type Stack, wholeStack } from './stack';

@@ -7,8 +7,8 @@ import type { Sequence } from '../forward/chunk';
 import type { Entry } from '../forward/pass';
 import type { Runner } from '../forward/runner';
 import { groupSequences } from './calibration';
-import type { PassOptions } from './measure-depth';
-import { dot, joinRows, readRows } from './read-rows';
+import type { PassOptions } from './depth-measures';
+import { dot, joinRows, readRows } from './tapped-rows';
 
 /** Streams of the original that are kept for candidates to begin with. */
 const KEPT_BYTES = 512 * 2 ** 20;

@@ -1,5 +1,5 @@
 import type { Model } from '../inputs/model';
-import { elementCount, layerCount } from '../inputs/open-model';
+import { elementCount, layerCount } from '../inputs/opened-model';
 import type { ArchitectureComparison, ArchitectureInfo } from '../reports/compare';
 
 /** What two models are built like, and where they differ, in words. Nothing is read. */

@@ -1,14 +1,14 @@
 /** Comparing the tensors of two models one after the other; one that fails is put on record, and the others go on. */
 
 import type { Backend } from '../backend/backend';
-import { shareOut } from '../backend/share-out';
+import { shareOut } from '../backend/shared-work';
 import { AmalgamError, type ErrorCode, errorReport } from '../errors';
 import type { Model } from '../inputs/model';
-import type { ReadTensor } from '../inputs/read-tensor';
+import type { ReadTensor } from '../inputs/stored-tensor';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { CompareReport, EngineTiming, LoraLikeness, TensorDifference } from '../reports/compare';
-import { throwIfCancelled } from '../sources/cancel';
-import { decomposesExactly, spectrumOf } from './decompose';
+import { throwIfCancelled } from '../sources/cancellation';
+import { decomposesExactly, spectrumOf } from './decomposition';
 import { likenessOf, SPECTRUM_VALUES } from './likeness';
 import {
   deltaMatrix,

@@ -2,12 +2,12 @@
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { buildSafetensorsHeader, sortForFile } from '../formats/safetensors-write';
 import { memoryFolder } from '../inputs/memory-models.test.support';
-import { openModel } from '../inputs/open-model';
-import type { ReadTensor } from '../inputs/read-tensor';
+import { openModel } from '../inputs/opened-model';
+import type { ReadTensor } from '../inputs/stored-tensor';
 import type { TensorRef } from '../inputs/tensor-view';
 import type { ModelFolder } from '../sources/model-folder';
 import type { CompareOptions } from './compare-tensors';
-import { gaussian } from './decompose';
+import { gaussian } from './decomposition';
 import { openSides, type Sides } from './sides';
 
 export interface Weights {

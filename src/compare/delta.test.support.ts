@@ -2,7 +2,7 @@
 import type { Backend } from '../backend/backend';
 import { type Columns, column, product, transposed, zeroColumns } from '../linalg/columns';
 import { thinQr } from '../linalg/householder';
-import { gaussian } from './decompose';
+import { gaussian } from './decomposition';
 import type { DeltaMatrix } from './pair-task';
 
 /** Σ sᵢ·uᵢ·vᵢᵀ with random orthonormal vectors, rounded to f32. */

@@ -1,5 +1,5 @@
 import type { LoraLikeness } from '../reports/compare';
-import type { Spectrum } from './decompose';
+import type { Spectrum } from './decomposition';
 
 /** Singular values that are looked for and reported. */
 export const SPECTRUM_VALUES = 64;

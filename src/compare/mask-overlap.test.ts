@@ -9,7 +9,7 @@ import type { Recipe } from '../formats/recipe';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
-import { makePlan } from '../merge/plan/make-plan';
+import { makePlan } from '../merge/plan/recipe-plan';
 import type { OverlapProgress } from '../reports/overlap';
 import { countOverlaps, runMaskOverlap } from './mask-overlap';
 

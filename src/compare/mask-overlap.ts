@@ -7,18 +7,18 @@ import { progressMeter } from '../host/progress-meter';
 import { withResources } from '../host/resources';
 import { openForReading } from '../host/weight-inputs';
 import { inputName } from '../inputs/input-name';
-import type { ReadTensor } from '../inputs/read-tensor';
+import type { ReadTensor } from '../inputs/stored-tensor';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { isComputed } from '../merge/run/merge-thread';
 import { measuredTensors, measureWholeModel } from '../merge/run/whole-model';
-import { openComputed, openWorkspaceFor } from '../merge/tensor/compute';
+import { openComputed, openWorkspaceFor } from '../merge/tensor/computation';
 import { keptMask } from '../merge/tensor/delta-pipeline';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { MaskOverlap, OverlapProgress, OverlapRequest } from '../reports/overlap';
-import { throwIfCancelled } from '../sources/cancel';
+import { throwIfCancelled } from '../sources/cancellation';
 
 /** A clean plan, and what was worked out ahead where its method needs it. */
 interface Ready {

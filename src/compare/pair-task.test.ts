@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { lowRankDelta, modelFolder, plus, random, sidesOf, type Weights } from './compare.test.support';
-import { decompose } from './decompose';
+import { decompose } from './decomposition';
 import { deltaMatrix, measurePair, openPair, openPairWorkspace } from './pair-task';
 import { readDelta } from './panel-products';
 import { pairTensors } from './tensor-pairs';

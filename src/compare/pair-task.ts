@@ -4,7 +4,7 @@ import { BLOCK } from '../backend/kernel';
 import { DIFFERENCE_WORDS, difference, rowSegments } from '../backend/kernels/difference';
 import { PANEL_CHUNK } from '../backend/kernels/panel-product';
 import { AmalgamError } from '../errors';
-import type { ReadTensor } from '../inputs/read-tensor';
+import type { ReadTensor } from '../inputs/stored-tensor';
 import type { TensorPlan } from '../merge/plan/plan';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../merge/tensor/device-budget';
 import { openTask, type TensorTask } from '../merge/tensor/tensor-task';

@@ -1,7 +1,7 @@
 /** The tensors of two models side by side: which can be compared, and what stands alone or has another shape. */
 import { type Dtype, isWeightDtype } from '../formats/dtype';
 import type { Model, ModelTensor } from '../inputs/model';
-import { elementCount } from '../inputs/open-model';
+import { elementCount } from '../inputs/opened-model';
 import { inTensorOrder } from '../models/tensor-role';
 
 export interface TensorPair {

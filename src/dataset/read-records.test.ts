@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { bufferSource } from '../sources/buffer-source';
-import { readRecords } from './read-parquet';
+import { readRecords } from './parquet-file';
 import type { Row } from './rows';
 
 const fixture = (name: string) =>

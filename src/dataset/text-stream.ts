@@ -1,7 +1,7 @@
 /** The bytes of a file from its front on, unpacked where they are packed, and as text. */
 import { AmalgamError } from '../errors';
 import type { ByteSource } from '../sources/byte-source';
-import { throwIfCancelled } from '../sources/cancel';
+import { throwIfCancelled } from '../sources/cancellation';
 
 /** Bytes asked for at once: the first piece is small, since a little text is often enough. */
 const FIRST_BYTES = 1 << 18;

@@ -3,7 +3,7 @@ import { parseRecipe } from '../formats/recipe-yaml';
 import { openModels } from '../host/models';
 import { tinyModel } from '../inputs/memory-models.test.support';
 import { methodById } from '../merge/methods';
-import { makePlan } from '../merge/plan/make-plan';
+import { makePlan } from '../merge/plan/recipe-plan';
 import { chatPreview } from './chat-preview';
 
 const template = "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }}\n{% endfor %}";

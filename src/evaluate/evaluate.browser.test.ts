@@ -8,9 +8,8 @@ import { ENCODER_NAMES } from '../forward/families.test.cases';
 import { type FileTensor, readTensors } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
-import { resolveArchitecture } from '../models/resolve';
-import { generate } from './generate';
-import { generateMany } from './generate-many';
+import { resolveArchitecture } from '../models/resolution';
+import { generate } from './generation';
 import {
   checkLogLikelihoods,
   LM_EVAL_FIXTURE,
@@ -19,6 +18,7 @@ import {
 } from './log-likelihood.test.cases';
 import { checkEncoder } from './masked.test.cases';
 import { evaluate } from './perplexity';
+import { generateMany } from './sampled-texts';
 import { GREEDY } from './sampler';
 import { createTokenizer, type Tokenizer } from './tokenizer';
 

@@ -2,8 +2,8 @@
 import { type ErrorReport, errorReport } from '../errors';
 import type { ChatTemplate } from '../formats/chat-template';
 import type { Message } from '../formats/conversations';
-import { buildItems, type ItemOptions, type TaskRows } from '../tasks/build-items';
 import type { Task } from '../tasks/task-file';
+import { buildItems, type ItemOptions, type TaskRows } from '../tasks/task-items';
 import { renderChats } from './chat-template';
 import { createTokenizer, type Tokenizer, type TokenizerFiles, type TokenStream } from './tokenizer';
 

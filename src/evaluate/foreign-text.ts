@@ -6,8 +6,8 @@ import * as Comlink from 'comlink';
 import { AmalgamError } from '../errors';
 import type { ChatTemplate } from '../formats/chat-template';
 import type { Message } from '../formats/conversations';
-import type { Item, ItemOptions, TaskRows } from '../tasks/build-items';
 import { type Task, taskInvalid } from '../tasks/task-file';
+import type { Item, ItemOptions, TaskRows } from '../tasks/task-items';
 import type { Answer, ForeignTextThread } from './foreign-text-thread';
 import { type ForeignTextPort, startForeignText } from './start-foreign-text';
 import type { Tokenizer, TokenizerFiles } from './tokenizer';
@@ -64,13 +64,16 @@ export async function guardedTokenizer(
   const open = async () => {
     const thread = startThread();
     try {
-      return { thread, facts: await thread.ask((calls) => calls.open(files, label), deadlineMs, tooLong) };
+      return {
+        thread,
+        vocabulary: await thread.ask((calls) => calls.open(files, label), deadlineMs, tooLong),
+      };
     } catch (thrown) {
       thread.close();
       throw thrown;
     }
   };
-  const { thread: first, facts } = await open();
+  const { thread: first, vocabulary } = await open();
   first.close();
   const encodeAll = async (texts: readonly string[]) => {
     const { thread } = await open();
@@ -79,7 +82,7 @@ export async function guardedTokenizer(
     return thread.ask((calls) => calls.encodeAll(texts), patience, tooLong).finally(thread.close);
   };
   return {
-    ...facts,
+    ...vocabulary,
     encodeAll,
     encode: async (text) => (await encodeAll([text]))[0] ?? [],
     stream() {

@@ -1,7 +1,7 @@
 /** lm-evaluation-harness's own log-likelihoods against ours: ids, numbers, greedy flags, accuracies, refusals. */
 import { expect } from 'vitest';
 import type { Runner } from '../forward/runner';
-import { encodePairs, encodeRolling, type PairIds } from './encode-pairs';
+import { encodePairs, encodeRolling, type PairIds } from './encoded-pairs';
 import { type Scored, type ScoringOptions, startScoring } from './log-likelihood';
 import { createTokenizer, type TokenizerFiles } from './tokenizer';
 

@@ -4,7 +4,7 @@
  */
 import type { Sequence } from '../forward/chunk';
 import type { Runner } from '../forward/runner';
-import type { PairIds } from './encode-pairs';
+import type { PairIds } from './encoded-pairs';
 import { type GroupedPasses, groupedPasses } from './grouped-passes';
 
 /** Log-likelihood of one pair of context and continuation. */

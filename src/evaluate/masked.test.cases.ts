@@ -7,7 +7,7 @@ import { type FileTensor, type ReadFile, readTensors, values } from '../forward/
 import { openRunner, type RunnerOptions } from '../forward/runner';
 import { ROOMY, sourceOf, TIGHT } from '../forward/runner.test.cases';
 import type { Architecture } from '../models/architecture';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { evaluate } from './perplexity';
 
 /** What make_forward.py masks with. */

@@ -4,7 +4,7 @@ import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { GOLDEN_NAMES, loadGolden } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf, TIGHT } from '../forward/runner.test.cases';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import type { EvaluateProgress } from './grouped-passes';
 import { DEFAULT_PROTOCOL, evaluate, startEvaluation } from './perplexity';
 import { encodeText, openSample, readText } from './sample.test.fixture';
@@ -39,7 +39,7 @@ describe('perplexity', { timeout: 60_000 }, () => {
   }, 300_000);
 
   it.each(GOLDEN_NAMES)('of the golden %s in one window', async (name) => {
-    const { config, weights, ids, facts: info } = await golden(name);
+    const { config, weights, ids, info } = await golden(name);
     const runner = openRunner(createCpuBackend(), resolveArchitecture(config), sourceOf(weights));
     const report = await evaluate(
       runner,

@@ -6,12 +6,17 @@ import type { Backend } from '../backend/backend';
 import { isWeightDtype } from '../formats/dtype';
 import type { LowRankUpdate, StoredWeight, WeightSource } from '../forward/weight-source';
 import { loadFactorValues } from '../inputs/factor-values';
-import type { ReadTensor } from '../inputs/read-tensor';
+import type { ReadTensor } from '../inputs/stored-tensor';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { measuredTensors, measureWholeModel } from '../merge/run/whole-model';
-import { type ComputeSettings, computeTensor, openComputed, openWorkspaceFor } from '../merge/tensor/compute';
+import {
+  type ComputeSettings,
+  computeTensor,
+  openComputed,
+  openWorkspaceFor,
+} from '../merge/tensor/computation';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 

@@ -6,7 +6,7 @@ import { type FileTensor, readTensors, values } from '../forward/golden.test.fix
 import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
 import type { LowRankUpdate } from '../forward/weight-source';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { createTokenizer } from './tokenizer';
 
 const SAMPLES = 'public/samples';

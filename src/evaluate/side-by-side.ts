@@ -14,7 +14,7 @@ import { inputName } from '../inputs/input-name';
 import type { Plan } from '../merge/plan/plan';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { Architecture } from '../models/architecture';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
 import type { RunningProgress, RunTarget } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';

@@ -1,7 +1,7 @@
 /** Tasks scored on several models and merges side by side, as lm-evaluation-harness scores them. */
 
 import type { Datasets } from '../dataset/job';
-import { parseRows } from '../dataset/read-lines';
+import { parseRows } from '../dataset/json-lines';
 import type { Row } from '../dataset/rows';
 import { AmalgamError, errorReport } from '../errors';
 import type { RunningProgress } from '../reports/evaluate';
@@ -14,12 +14,12 @@ import type {
   TaskItem,
   TasksProgress,
 } from '../reports/tasks';
-import type { Item, TaskRows } from '../tasks/build-items';
 import { aggregate, scoreItem } from '../tasks/metrics';
 import { taskOptions } from '../tasks/options';
 import { type OpenedTask, openTask } from '../tasks/shipped';
 import { type Task, taskInvalid } from '../tasks/task-file';
-import { encodePairs, encodeRolling, harnessMaxLength, type PairIds } from './encode-pairs';
+import type { Item, TaskRows } from '../tasks/task-items';
+import { encodePairs, encodeRolling, harnessMaxLength, type PairIds } from './encoded-pairs';
 import { buildItemsGuarded, type GuardedTokenizer } from './foreign-text';
 import type { GroupedPasses } from './grouped-passes';
 import { itemRows, startScoring } from './log-likelihood';

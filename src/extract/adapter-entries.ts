@@ -4,7 +4,7 @@ import { openPair, openPairWorkspace } from '../compare/pair-task';
 import { pairElements, type TensorPair } from '../compare/tensor-pairs';
 import { isWeightDtype } from '../formats/dtype';
 import type { ModelTensor } from '../inputs/model';
-import { isPlain } from '../merge/plan/untouched';
+import { isPlain } from '../merge/plan/untouched-tensors';
 import { type AdapterEntry, copied, inMemory } from './adapter-file';
 import { encoded, firstRanks, firstRanksByOutput } from './lora-factors';
 import type { ChangedTensors, ExtractOptions, FactorModule } from './lora-modules';

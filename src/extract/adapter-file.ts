@@ -1,7 +1,7 @@
 /** `adapter_model.safetensors` before it is written: factors in memory, whole tensors where they are stored. */
 import { type Dtype, type WeightDtype, weightBytes } from '../formats/dtype';
 import { buildSafetensorsHeader, sortForFile } from '../formats/safetensors-write';
-import type { ReadTensor } from '../inputs/read-tensor';
+import type { ReadTensor } from '../inputs/stored-tensor';
 import type { TensorRef } from '../inputs/tensor-view';
 import type { ByteSource } from '../sources/byte-source';
 import type { ShardPlan } from '../write/shard-plan';

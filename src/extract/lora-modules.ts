@@ -1,6 +1,6 @@
 /** The first pass of an extraction: what changed, and the factors of what can have factors. */
 import type { Backend } from '../backend/backend';
-import { decompose, decomposesExactly } from '../compare/decompose';
+import { decompose, decomposesExactly } from '../compare/decomposition';
 import { SPECTRUM_VALUES } from '../compare/likeness';
 import {
   deltaMatrix,
@@ -13,9 +13,9 @@ import {
 import { readDelta } from '../compare/panel-products';
 import { pairBytes, pairElements, type TensorPair } from '../compare/tensor-pairs';
 import type { Model } from '../inputs/model';
-import type { ReadTensor } from '../inputs/read-tensor';
+import type { ReadTensor } from '../inputs/stored-tensor';
 import type { RankChoice } from '../reports/compare';
-import { throwIfCancelled } from '../sources/cancel';
+import { throwIfCancelled } from '../sources/cancellation';
 import { factorsOf, type LoraFactors } from './lora-factors';
 import { type LoraSettings, type Target, targetOf } from './lora-targets';
 import { rankOf, wantedValues } from './rank-choice';

@@ -3,7 +3,7 @@
  * output needs. The text is kept: an edited config differs from its origin in the edited fields only.
  */
 import { AmalgamError } from '../errors';
-import { editJsonObject, type JsonEdit, type JsonValue as PlainJson, withoutMembers } from './edit-json';
+import { editJsonObject, type JsonEdit, type JsonValue as PlainJson, withoutMembers } from './json-edit';
 import {
   booleanField,
   type ConfigFields,

@@ -187,3 +187,15 @@ export function repositoriesOf(ref: string): [model: string] | [model: string, a
 export function canonicalRef(text: string): string {
   return formatModelRef(parseModelRef(text));
 }
+
+/**
+ * The curve at position `t` in [0, 1], 0 at the first layer and 1 at the last: what a gradient means in mergekit
+ * (`config.py`, evaluate_setting). NaN without points.
+ */
+export function curveAt(points: readonly number[], t: number): number {
+  const scaled = t * (points.length - 1);
+  const left = Math.floor(scaled);
+  const right = Math.min(points.length - 1, left + 1);
+  const fraction = scaled - left;
+  return (1 - fraction) * (points[left] ?? Number.NaN) + fraction * (points[right] ?? Number.NaN);
+}

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { loadGolden, values } from './golden.test.fixture';
 import type { Taps } from './pass';
 import { openRunner } from './runner';

@@ -3,7 +3,7 @@ import { expect, it, test } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { parseModelConfig } from '../formats/model-config';
 import { families } from '../models/families';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import {
   checkFamily,
   ENCODER_FOLDER,

@@ -4,7 +4,7 @@ import type { Backend } from '../backend/backend';
 import { parseModelConfig } from '../formats/model-config';
 import type { Architecture } from '../models/architecture';
 import { expectedTensors } from '../models/claim';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { type FileTensor, type ReadFile, readTensors, values } from './golden.test.fixture';
 import { openRunner, type RunnerOptions } from './runner';
 import { ROOMY, sourceOf, TIGHT } from './runner.test.cases';

@@ -70,7 +70,7 @@ export interface Golden {
   legacyConfig?: ModelConfig;
   weights: Map<string, FileTensor>;
   golden: Map<string, FileTensor>;
-  facts: GoldenInfo;
+  info: GoldenInfo;
   ids: number[];
 }
 
@@ -86,7 +86,7 @@ export async function loadGolden(name: string, read: ReadFile): Promise<Golden> 
     }),
     weights: readTensors(await file('model.safetensors')),
     golden,
-    facts: JSON.parse(await text('golden.json')) as GoldenInfo,
+    info: JSON.parse(await text('golden.json')) as GoldenInfo,
     ids: [...new Int32Array(golden.get('input_ids')!.bytes.buffer)],
   };
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import type { Sequence } from './chunk';
 import { loadGolden } from './golden.test.fixture';
 import { openJoinedRunner } from './joined-runner';

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { generate } from '../evaluate/generate';
+import { generate } from '../evaluate/generation';
 import { GREEDY } from '../evaluate/sampler';
 import { parseModelConfig } from '../formats/model-config';
 import { argmax } from '../linalg/numbers';
 import { type Architecture, partOf } from '../models/architecture';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { inverseFrequencies, ropeTables } from '../models/rope';
 import { deviation, goldenWeights, loadGolden } from './golden.test.fixture';
 import { runOracle } from './oracle';
@@ -127,12 +127,13 @@ describe('scores of DeepSeek under yarn', () => {
     const config = parseModelConfig(JSON.stringify({ ...base, ...more }), 'config.json');
     return partOf(resolveArchitecture(config).blocks[0]!, 'attention')!;
   };
-  // DeepSeek-V2-Lite's own numbers
+  /** DeepSeek-V2-Lite's own number, which is not √½. */
+  const MSCALE = 707 / 1000;
   const yarn = {
     rope_theta: 10_000,
     factor: 40,
-    mscale: 0.707,
-    mscale_all_dim: 0.707,
+    mscale: MSCALE,
+    mscale_all_dim: MSCALE,
     original_max_position_embeddings: 4096,
   };
   it.each([

@@ -16,7 +16,7 @@ import {
   partOf,
   type Step,
 } from '../models/architecture';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { deviation, GOLDEN_NAMES, goldenWeights, loadGolden, values } from './golden.test.fixture';
 import { type OracleFaults, runOracle, type Weights } from './oracle';
 
@@ -194,7 +194,7 @@ describe.each(goldens.map((g) => [g.name, g] as const))('%s', (_, golden) => {
   const weights = goldenWeights(right, golden.weights);
   const wanted = values(golden.golden.get('logits')!);
 
-  it.each(Object.entries(golden.facts.sensitivity_rel_rms_of_logits))(
+  it.each(Object.entries(golden.info.sensitivity_rel_rms_of_logits))(
     '%s moves the logits by %f',
     (name, sensitivity) => {
       const { change, faults, weights: changed } = MISTAKES[name]!;
@@ -209,7 +209,7 @@ describe.each(goldens.map((g) => [g.name, g] as const))('%s', (_, golden) => {
         logits.flatMap((row) => [...row]),
         wanted,
       );
-      expect(relRms).toBeGreaterThan(5 * golden.facts.tolerances.logits.rel_rms);
+      expect(relRms).toBeGreaterThan(5 * golden.info.tolerances.logits.rel_rms);
       expect(relRms / sensitivity).toBeGreaterThan(0.97);
       expect(relRms / sensitivity).toBeLessThan(1.03);
     },

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { erf } from '../backend/special';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import {
   deviation,
   GOLDEN_NAMES,
@@ -31,7 +31,7 @@ describe('the f64 oracle', () => {
     const worst = logits
       .flatMap((row) => [...row])
       .reduce((m, v, i) => Math.max(m, Math.abs(v - wanted[i]!)), 0);
-    expect(worst).toBeLessThan(golden.facts.tolerances.f64_oracle.logits_f64_max_abs);
+    expect(worst).toBeLessThan(golden.info.tolerances.f64_oracle.logits_f64_max_abs);
     for (const [i, rows] of residuals.entries()) {
       const { relRms } = deviation(
         rows.flatMap((row) => [...row]),

@@ -6,7 +6,7 @@ import { philox } from '../backend/philox';
 import { AmalgamError } from '../errors';
 import { encodeFromF32 } from '../formats/half';
 import { partOf } from '../models/architecture';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { splitLayer } from '../models/tensor-role';
 import {
   deviation,

@@ -7,7 +7,7 @@ import { AmalgamError } from '../errors';
 import { partOf } from '../models/architecture';
 import type { LinearSite } from '../models/claim';
 import { longAfter } from '../models/rope';
-import { throwIfCancelled } from '../sources/cancel';
+import { throwIfCancelled } from '../sources/cancellation';
 import { runBlock } from './block';
 import { type Chunk, checkSequences, cutChunks, type Sequence } from './chunk';
 import { embedChunks, embeddedRows, keepEmbedded, perLayerRows, streamName } from './embedding';

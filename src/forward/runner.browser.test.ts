@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { deviation, GOLDEN_NAMES, goldenWeights, loadGolden } from './golden.test.fixture';
 import { runOracle } from './oracle';
 import { LLAMA_CONFIG, LONG, withRope, YARN } from './rope.test.fixture';

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
 import type { WeightDtype } from '../formats/dtype';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import {
   deviation,
   type FileTensor,
@@ -68,7 +68,7 @@ export function describeGoldens(
 }
 
 async function compare(runner: Runner, golden: Golden): Promise<void> {
-  const { tolerances, gram_alias } = golden.facts;
+  const { tolerances, gram_alias } = golden.info;
   const wanted = (key: string) => values(golden.golden.get(key)!);
   const { ids } = golden;
   const streams = runner.architecture.blocks.map(() => new Float32Array(0));
@@ -120,8 +120,8 @@ async function compare(runner: Runner, golden: Golden): Promise<void> {
     tolerances.nll_max_abs,
   );
   const mean = losses[0]!.reduce((a, b) => a + b, 0) / nll.length;
-  expect(Math.abs(mean - golden.facts.mean_nll)).toBeLessThanOrEqual(tolerances.mean_nll_abs);
-  expect(Math.abs(Math.exp(mean) / golden.facts.perplexity - 1)).toBeLessThanOrEqual(
+  expect(Math.abs(mean - golden.info.mean_nll)).toBeLessThanOrEqual(tolerances.mean_nll_abs);
+  expect(Math.abs(Math.exp(mean) / golden.info.perplexity - 1)).toBeLessThanOrEqual(
     tolerances.perplexity_rel,
   );
 }

@@ -5,7 +5,7 @@
  */
 import type { Linear } from '../models/architecture';
 import type { LinearSite } from '../models/claim';
-import { throwIfCancelled } from '../sources/cancel';
+import { throwIfCancelled } from '../sources/cancellation';
 import { enterStep, leaveBlock, runStep } from './block';
 import type { BlockPassage, BlockWeights } from './block-passage';
 import { type Chunk, checkSequences, cutChunks } from './chunk';

@@ -11,7 +11,7 @@ import { type FileTensor, goldenWeights, loadGolden } from '../forward/golden.te
 import { runOracle } from '../forward/oracle';
 import { leavesOf } from '../models/claim';
 import { familyOf } from '../models/families';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { type AdapterModule, planGgufAdapter } from './adapter-plan';
 import { byteLevelTokenizer } from './byte-tokenizer.test.support';
 import { EXPRESSIBLE_GOLDENS, expressibleConfig, goldenLimit } from './expressible.test.support';

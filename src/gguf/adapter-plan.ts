@@ -7,12 +7,12 @@ import { ADAPTER_GGUF_TYPES, type GgufType } from '../formats/gguf-type';
 import { parseModelConfig } from '../formats/model-config';
 import { familyOf, tensorKey } from '../models/families';
 import { GGUF_ARCHITECTURES, type GgufArchitecture } from '../models/gguf-architectures';
-import { resolveArchitecture } from '../models/resolve';
-import { heldBytes } from './arrange-rows';
+import { resolveArchitecture } from '../models/resolution';
 import { BLOCK_TYPES, type BlockType, FILE_TYPES, rowBytes } from './block-types';
 import { type GgufPlan, type GgufTensorPlan, ggufBeginning } from './gguf-plan';
 import { aligned, type GgufMetadata } from './header';
 import { refused, requireExpressible } from './hyperparameters';
+import { heldBytes } from './row-arranger';
 import { type GgufTensor, ggufTensors, type Layout } from './tensors';
 
 /** The factors of one module, as the output has them: ΔW = B · A. */

@@ -13,7 +13,7 @@ import { openRunner } from '../forward/runner';
 import { ROOMY, sourceOf } from '../forward/runner.test.cases';
 import { memoryFolder } from '../inputs/memory-models.test.support';
 import { expectedTensors } from '../models/claim';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { byteLevelTokenizer } from './byte-tokenizer.test.support';
 import { ggufEncoder, ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';

@@ -1,11 +1,11 @@
 /** A GGUF file as it is written beside the merge: one part for every tensor of the merge, in the merge's order. */
 import type { Backend } from '../backend/backend';
-import { arrangeRows, type RowArranger } from './arrange-rows';
 import { rowBytes } from './block-types';
-import { encodeRows } from './encode-rows';
+import { encodeRows } from './encoded-rows';
 import type { GgufPlan } from './gguf-plan';
 import { fileLength, ggufBeginning } from './gguf-plan';
 import type { GgufValue } from './header';
+import { arrangeRows, type RowArranger } from './row-arranger';
 
 /** As `ShardPlan` of the merge describes a file. */
 export interface GgufFile {

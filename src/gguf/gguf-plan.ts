@@ -5,8 +5,7 @@ import type { GgufType } from '../formats/gguf-type';
 import { parseModelConfig } from '../formats/model-config';
 import { claimTensors } from '../models/claim';
 import { GGUF_ARCHITECTURES } from '../models/gguf-architectures';
-import { resolveArchitecture } from '../models/resolve';
-import { heldBytes, type RowsOfTensor } from './arrange-rows';
+import { resolveArchitecture } from '../models/resolution';
 import { type BlockType, FILE_TYPES, rowBytes } from './block-types';
 import { aligned, type GgufMetadata, type GgufValue, ggufHeader } from './header';
 import {
@@ -18,6 +17,7 @@ import {
   ropeFactors,
   roundedYarn,
 } from './hyperparameters';
+import { heldBytes, type RowsOfTensor } from './row-arranger';
 import { tensorType } from './tensor-types';
 import { ggufTensors } from './tensors';
 import { ignoredNormalizer, type TokenizerTexts, tokenizerMetadata } from './tokenizer';

@@ -12,7 +12,7 @@ import { parseModelConfig } from '../formats/model-config';
 import { type FileTensor, goldenWeights, loadGolden } from '../forward/golden.test.fixture';
 import { runOracle } from '../forward/oracle';
 import { plainBlocks } from '../models/plain-block';
-import { resolveArchitecture } from '../models/resolve';
+import { resolveArchitecture } from '../models/resolution';
 import { byteLevelTokenizer } from './byte-tokenizer.test.support';
 import {
   EXPRESSIBLE_GOLDENS,

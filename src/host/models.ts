@@ -1,7 +1,7 @@
 /** The models opened in this session, by the name a recipe uses. Opening reads headers and configs only. */
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
-import { describeModel, headerHash, type OpenModel, openModel } from '../inputs/open-model';
+import { describeModel, headerHash, type OpenModel, openModel } from '../inputs/opened-model';
 import type { ModelInfo } from '../reports/models';
 import { openHubModel } from '../sources/hub';
 import type { Hub } from '../sources/hub-request';

@@ -1,4 +1,4 @@
-import type { ReadTensor } from '../inputs/read-tensor';
+import type { ReadTensor } from '../inputs/stored-tensor';
 
 export interface ReadingClock {
   read: ReadTensor;

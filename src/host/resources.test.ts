@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { withResources } from './resources';
 
 const discard = vi.hoisted(() => vi.fn(async () => undefined));
-vi.mock('../write/open-destination', () => ({ openDestination: async () => ({ discard }) }));
+vi.mock('../write/opened-destination', () => ({ openDestination: async () => ({ discard }) }));
 
 describe('withResources', () => {
   test('closes what was opened, the last first, and keeps the output', async () => {

@@ -2,7 +2,7 @@
 
 import type { DestinationSpec } from '../reports/job';
 import type { Destination } from '../write/destination';
-import { openDestination } from '../write/open-destination';
+import { openDestination } from '../write/opened-destination';
 
 interface Resources {
   /** Closes it when the job has ended, the last one opened first. */

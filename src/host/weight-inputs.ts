@@ -1,8 +1,8 @@
 /** The weight files a job reads: downloaded where they are on the Hub, opened, closed together. */
 
 import { inputName } from '../inputs/input-name';
-import { readingRows } from '../inputs/read-rows';
-import type { ReadTensor } from '../inputs/read-tensor';
+import { readingRows } from '../inputs/row-reader';
+import type { ReadTensor } from '../inputs/stored-tensor';
 import type { OpenSource } from '../store/blob-source';
 import { bytesToDownload, openCached } from '../store/cached-source';
 import type { OpenModels } from './models';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { methodById } from '../merge/methods';
-import { makePlan } from '../merge/plan/make-plan';
 import type { Plan } from '../merge/plan/plan';
+import { makePlan } from '../merge/plan/recipe-plan';
 import type { ModelFolder } from '../sources/model-folder';
 import {
   factors,

@@ -4,7 +4,7 @@ import type { ModelFolder } from '../sources/model-folder';
 import { openAdapter } from './adapter';
 import { openCheckpoint } from './checkpoint';
 import { factors, memoryFolder, safetensors, tinyAdapter, tinyModel } from './memory-models.test.support';
-import { describeModel, openModel } from './open-model';
+import { describeModel, openModel } from './opened-model';
 
 const weights = safetensors({ 'a.weight': ['F32', [2]] });
 const index = (map: Record<string, string>) => ({ metadata: { total_size: 1 }, weight_map: map });

@@ -3,7 +3,7 @@ import { weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
 import { readF32 } from './factor-values';
 import type { PartValues, RowChange } from './kinds/kind';
-import { type ReadTensor, weightDtype } from './read-tensor';
+import { type ReadTensor, weightDtype } from './stored-tensor';
 import type { TensorRef } from './tensor-view';
 
 /** Stored tensors by the name of their part. */

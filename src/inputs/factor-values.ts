@@ -1,6 +1,6 @@
 /** The values of a low-rank update's two factors, in memory. */
 import { decodeToF32 } from '../formats/half';
-import { type ReadTensor, weightDtype } from './read-tensor';
+import { type ReadTensor, weightDtype } from './stored-tensor';
 import type { LowRank, TensorRef } from './tensor-view';
 
 /** The factors as they multiply the stored weight [rows, cols]: L [rows, rank] and R [rank, cols], row after row. */

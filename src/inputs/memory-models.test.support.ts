@@ -4,7 +4,7 @@ import type { Recipe } from '../formats/recipe';
 import { buildSafetensorsHeader } from '../formats/safetensors-write';
 import { bufferSource } from '../sources/buffer-source';
 import type { ModelFolder, ModelOrigin } from '../sources/model-folder';
-import { type OpenModel, openModel } from './open-model';
+import { type OpenModel, openModel } from './opened-model';
 
 /** Name → dtype and shape. */
 export type Shapes = Record<string, [Dtype, number[]]>;

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Checkpoint } from './checkpoint';
 import { memoryFolder, type Shapes, safetensors } from './memory-models.test.support';
 import { modelTensors } from './model-tensors';
-import { openModel } from './open-model';
+import { openModel } from './opened-model';
 import { collectProblems } from './problems';
 
 /** Names as transformers saves them, and the ends that are expected. */

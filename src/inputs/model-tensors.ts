@@ -5,7 +5,7 @@ import { tensorPlace, tensorRole } from '../models/tensor-role';
 import type { Adapter } from './adapter';
 import { applyAdapter } from './adapter-views';
 import type { Checkpoint } from './checkpoint';
-import { dequantized } from './dequantize';
+import { dequantized } from './dequantization';
 import type { Model, ModelTensor } from './model';
 import type { Problems } from './problems';
 

@@ -7,7 +7,7 @@ import type { Recipe } from '../formats/recipe';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { headerLength, parseSafetensorsHeader } from '../formats/safetensors-header';
 import { methodById } from '../merge/methods';
-import { makePlan } from '../merge/plan/make-plan';
+import { makePlan } from '../merge/plan/recipe-plan';
 import { finishShards } from '../merge/plan/shards';
 import { runPlan } from '../merge/run/run';
 import { memoryFolder, openerOf } from './memory-models.test.support';

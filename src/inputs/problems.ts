@@ -1,3 +1,4 @@
+import { AmalgamError, errorReport } from '../errors';
 import type { PlanProblem } from '../reports/plan';
 
 /** Collects what is wrong with a plan. */
@@ -23,6 +24,13 @@ export function collectProblems(): Problems {
     hasErrors: () => [...found.values()].some((p) => p.severity === 'error'),
     list: () => SEVERITIES.flatMap((severity) => [...found.values()].filter((p) => p.severity === severity)),
   };
+}
+
+/** What was thrown, as a problem of the plan. @throws the cancellation itself, which is none */
+export function thrownProblem(thrown: unknown): PlanProblem {
+  if (thrown instanceof AmalgamError && thrown.code === 'Cancelled') throw thrown;
+  const { code, message, hint } = errorReport(thrown);
+  return { severity: 'error', code, message, remedy: hint };
 }
 
 /** `a, b and 3 more`: names for a sentence, at most `most` of them. */

@@ -1,6 +1,6 @@
 /**
  * A tensor with one row per token, seen in another vocabulary. Which stored row each output row comes from is known in
- * the plan; the rows themselves are read when a tile needs them (`read-rows.ts`).
+ * the plan; the rows themselves are read when a tile needs them (`row-reader.ts`).
  */
 
 import { DTYPE_BITS } from '../formats/dtype';
@@ -34,12 +34,12 @@ export function mappedTensor(origin: TensorRef, map: RowMap): TensorRef {
 }
 
 /** The stored tensors that reading one takes. */
-export function storedTensors(ref: TensorRef): TensorRef[] {
-  if (ref.derived) return ref.derived.from.flatMap(storedTensors);
+export function tensorsToRead(ref: TensorRef): TensorRef[] {
+  if (ref.derived) return ref.derived.from.flatMap(tensorsToRead);
   if (!ref.rows) return [ref];
   return ref.rows.sources
     .flatMap(({ tensor, lowRank }) => [tensor, ...(lowRank ? [lowRank.a, lowRank.b] : [])])
-    .flatMap(storedTensors);
+    .flatMap(tensorsToRead);
 }
 
 /** Whether two tensors have the same bytes: the same stored ones in the same rows. */

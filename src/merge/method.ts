@@ -94,7 +94,7 @@ export interface MethodSettings {
  * `products`: the same, or W₀ + Σ cᵢ·τᵢ, with coefficients from all scalar products of the vectors (merge/tensor/products-merge.ts).
  * `elementwise`: a kernel of the method's own that looks at one element at a time (merge/tensor/elementwise.ts).
  * `solved`: W₀ + λ·τ, where the τ of linear layers was solved ahead of the run by what the models make of their inputs
- * (src/calibration); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/solved.ts).
+ * (src/calibration); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/solved-merge.ts).
  */
 type MethodCompute<P = ResolvedParameters, M = ResolvedParameters> =
   | { kind: 'delta'; preset(parameters: P): DeltaPreset }
@@ -181,8 +181,8 @@ interface SpecBase {
   inert?: boolean;
   /** Unknown to mergekit: an export with another value than the default means something else there. */
   extension?: boolean;
-  /** Other values than the default need work ahead of the run (merge/tensor/prepared.ts). */
-  ahead?: boolean;
+  /** Other values than the default need calibration: models are run before the merge (merge/tensor/prepared.ts). */
+  calibrates?: boolean;
   /** Has an effect only where a parameter of the method has one of these values: a form need not show it otherwise. */
   when?: readonly { parameter: string; is: string }[];
 }

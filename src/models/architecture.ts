@@ -266,10 +266,10 @@ export interface Router {
   margin?: number;
   /** Added to the shares for the choice alone. */
   bias?: Vector;
-  /** Only experts of the best groups can be chosen: a group counts by its best share, or its best two. */
-  groups?: { count: number; chosen: number; best: 1 | 2 };
-  /** Shares of the chosen are divided by max(least, their sum + more). */
-  normalized?: { least: number; more: number };
+  /** Only experts of the best groups can be chosen: a group counts by its best share, or by the two best together. */
+  groups?: { count: number; chosen: number; summed: 1 | 2 };
+  /** Shares of the chosen are divided by max(floor, their sum + added). */
+  normalized?: { floor: number; added: number };
   scale: number;
   /** Shares multiply what enters an expert, not what leaves it. */
   onInput?: true;

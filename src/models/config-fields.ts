@@ -1,6 +1,9 @@
 /** Where a config carries a number or a switch, in all its spellings. */
 
-/** A number of the config: the first of `fields` that the file has. `orElse` is the configuration class's default. */
+/**
+ * A number of the config: the first of `fields` that the file has. `orElse` is the configuration class's default. An explicit
+ * null in the file is an answer, too: it means that there is none, whatever `orElse` says.
+ */
 export interface NumberField {
   /** Dotted paths reach into objects: `rope_parameters.rope_theta`. */
   fields: readonly string[];

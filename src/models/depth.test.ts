@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseModelConfig } from '../formats/model-config';
 import { partOf } from './architecture';
 import { blockParts, depthConfig } from './depth';
-import { resolveArchitecture } from './resolve';
+import { resolveArchitecture } from './resolution';
 
 const FOLDER = 'e2e/fixtures/golden/forward';
 const read = (name: string, file = 'config.json') =>

@@ -3,7 +3,7 @@
  * layer is in the wirings (`window`, `position.skip`); what cannot be said of the new depth is refused.
  */
 
-import type { JsonValue } from '../formats/edit-json';
+import type { JsonValue } from '../formats/json-edit';
 import { editConfig, type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { displayName } from '../formats/names';
 import { type Architecture, type Attention, type Block, partOf } from './architecture';
@@ -11,7 +11,7 @@ import { leavesOf, linearSites } from './claim';
 import { readNumber, unsupported, valueAt } from './config-reader';
 import { familyOf } from './families';
 import { restackFields } from './index-fields';
-import { resolveArchitecture } from './resolve';
+import { resolveArchitecture } from './resolution';
 import { splitLayer } from './tensor-role';
 import type { Wiring } from './wiring';
 
@@ -131,10 +131,10 @@ function windowStart(
   order: readonly number[],
 ): [string, JsonValue][] {
   if (!window || window.layers === 'all' || typeof window.layers.orElse !== 'object') return [];
-  if (!('from' in window.layers.orElse)) return [];
-  const { from } = window.layers.orElse;
-  const field = from.fields[0]!;
-  const start = readNumber(config, from);
+  if (!('fromLayer' in window.layers.orElse)) return [];
+  const { fromLayer } = window.layers.orElse;
+  const field = fromLayer.fields[0]!;
+  const start = readNumber(config, fromLayer);
   const isUsed = blocks.some((block) => partOf(block, 'attention')?.window !== undefined);
   if (typeof start !== 'number' || (valueAt(config, field) === undefined && !isUsed)) return [];
   return [[field, order.filter((layer) => layer < start).length]];

@@ -1,5 +1,5 @@
 /** Config fields that tie something to the index of a layer, family by family, and what they say of layers stacked anew. */
-import type { JsonValue as PlainJson } from '../formats/edit-json';
+import type { JsonValue as PlainJson } from '../formats/json-edit';
 import { isJsonNumber, type JsonValue } from '../formats/strict-json';
 
 /**

@@ -229,9 +229,12 @@ export interface ExpertsWiring {
     biased?: boolean;
     by: Router['by'];
     margin?: NumberField;
-    correction?: { name: string; leading: readonly number[]; when?: FlagField };
-    groups?: { count: NumberField; chosen: NumberField; best: 1 | 2 };
-    normalized?: { when: FlagField; least?: NumberField; more?: number };
+    /** Tensor added to the shares for the choice alone; `leadingShape`: its dimensions in front of that of the experts. */
+    correction?: { name: string; leadingShape: readonly number[]; when?: FlagField };
+    /** Only experts of the best groups can be chosen; a group counts by the sum of so many of its best shares. */
+    groups?: { count: NumberField; chosen: NumberField; summed: 1 | 2 };
+    /** Shares of the chosen are divided by max(floor, their sum + added). Absent: 0 each. */
+    normalized?: { when: FlagField; floor?: NumberField; added?: number };
     scale?: NumberField;
     onInput?: true;
     /** The router reads the stream itself, through a norm whose weights are this tensor, and its scores are divided by √hidden. */
@@ -241,11 +244,11 @@ export interface ExpertsWiring {
   };
   /** Experts stand beside the MLP, with norms of their own; the norm behind both is `mlpOut`. */
   beside?: { when: FlagField; mlpOut: string; in: string; out: string };
-  /** An expert that every token takes, `times` as wide as `inner`. */
+  /** An expert that every token takes, `widthFactor` times as wide as `inner`; 0: there is none. */
   shared?: {
     modules: readonly [gate: string | undefined, up: string, down: string];
     inner: NumberField;
-    times?: NumberField;
+    widthFactor?: NumberField;
     factor?: string;
   };
 }
@@ -292,15 +295,19 @@ export interface WindowWiring {
   size: NumberField;
   /** The size counts only when this is on. */
   enabled?: FlagField;
-  /** `all`, or as `layer_types` says; where a config has none, by a rule. */
   /** The list with an entry for each layer. Default: `layer_types`. */
   list?: string;
+  /**
+   * `all`, or as the list says; where a config has none, by a rule for the layers, counted from 0, that have a window.
+   * `exceptEvery`: all but each so-maniest (for 6 the layers 5, 11, …). `notMultiplesOf`: all but 0 and its multiples.
+   * `fromLayer`: that one and all behind it.
+   */
   layers:
     | 'all'
     | { orElse: 'even' | 'odd' }
-    | { orElse: { everyOtherThan: NumberField } }
+    | { orElse: { exceptEvery: NumberField } }
     | { orElse: { notMultiplesOf: NumberField } }
-    | { orElse: { from: NumberField } }
+    | { orElse: { fromLayer: NumberField } }
     | { orElse: 'without_rope' };
 }
 

@@ -4,7 +4,7 @@ import type { Imatrix } from '../calibration/imatrix';
 import { type GgufEncoder, ggufEncoder } from '../gguf/gguf-file';
 import type { GgufPlan } from '../gguf/gguf-plan';
 import { openEncodingBackends } from '../host/backends';
-import { finishGguf } from '../merge/plan/finish-gguf';
+import { finishGguf } from '../merge/plan/finished-gguf';
 import type { Plan } from '../merge/plan/plan';
 import type { ShardSink } from '../merge/run/run';
 import type { DestinationSpec } from '../reports/job';

@@ -14,9 +14,9 @@ import { type Phases, type PlannedPhase, trackPhases } from '../host/phases';
 import { type ProgressMeter, progressMeter, secondsOf } from '../host/progress-meter';
 import { inputName } from '../inputs/input-name';
 import { methodById } from '../merge/methods';
+import { requireClean } from '../merge/plan/clean-plan';
+import { writtenExtras } from '../merge/plan/gguf-plan';
 import type { Plan } from '../merge/plan/plan';
-import { writtenExtras } from '../merge/plan/plan-gguf';
-import { requireClean } from '../merge/plan/require-clean';
 import { finishShards } from '../merge/plan/shards';
 import { deviceRecovery } from '../merge/run/device-recovery';
 import { writeIndex, writeSmallFiles } from '../merge/run/output-files';
@@ -27,9 +27,9 @@ import { AMALGAM_VERSION } from '../merge/version';
 import type { PhaseSeconds, Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
 import type { ModelFile } from '../sources/model-folder';
-import { commitOutput } from '../write/commit-output';
 import type { Destination, WrittenShard } from '../write/destination';
-import { openDestination } from '../write/open-destination';
+import { openDestination } from '../write/opened-destination';
+import { commitOutput } from '../write/output-commit';
 import type { ResumePoint } from '../write/resume-point';
 import type { RunJournal } from '../write/run-journal';
 
@@ -62,7 +62,7 @@ export async function runMerge(
   requireClean(planned);
   const before = phases.seconds();
   phases.rest('opening');
-  const ahead = await calibrate(planned, {
+  const calibrated = await calibrate(planned, {
     models,
     engine: request.engine,
     signal,
@@ -70,7 +70,7 @@ export async function runMerge(
     phases,
   });
   phases.rest('opening');
-  const plan = ahead?.plan ?? planned;
+  const plan = calibrated?.plan ?? planned;
   let engines: Backend[] = [];
   const meter = progressMeter(onProgress, () => ({ seconds: secondsOf(engines) }), undefined, phases);
   let inputs: HashedInputs | undefined;
@@ -97,7 +97,7 @@ export async function runMerge(
       signal,
       (bytes, name) => meter.advance(bytes, name),
       hashing,
-      { ...(ahead && { known: ahead.hashes }), isPlain: record.found?.begun.version === 1 },
+      { ...(calibrated && { known: calibrated.hashes }), isPlain: record.found?.begun.version === 1 },
     );
     // what an interrupted run has read is looked at again before anything is added to it
     if (record.found) await inputs.hashAll(hashing);
@@ -106,7 +106,7 @@ export async function runMerge(
     const shardPlans = finishShards(plan, known);
     gguf =
       plan.gguf &&
-      openGguf({ ...plan, gguf: plan.gguf }, shardPlans, request.destination, known, ahead?.imatrix);
+      openGguf({ ...plan, gguf: plan.gguf }, shardPlans, request.destination, known, calibrated?.imatrix);
     const files = gguf?.isAlone ? [gguf.file] : shardPlans;
     if (record.found) meter.begin('checking', bytesLeft(record.found), 0);
     const beside = gguf && !gguf.isAlone ? gguf.file : undefined;
@@ -119,7 +119,7 @@ export async function runMerge(
     await writeSmallFiles(extras, models, destination, signal);
     const { tensors, shards } = await mergeShards({
       plan,
-      prepared: ahead?.prepared,
+      prepared: calibrated?.prepared,
       files,
       gguf,
       request,
@@ -161,7 +161,7 @@ export async function runMerge(
       shards: shards.map(({ file, bytes, hash }) => ({ file, bytes, hash })),
       tensors,
       use,
-      ...(ahead ? { ahead: ahead.report } : {}),
+      ...(calibrated ? { ahead: calibrated.report } : {}),
     };
   } catch (error) {
     const keep = destination?.remains?.keep;
@@ -176,20 +176,20 @@ export async function runMerge(
 
 /** What a merge goes through, as far as its plan tells. */
 export function mergePhases(plan: Plan, models: OpenModels, resume = false): PlannedPhase[] {
-  const ahead = calibrationPhases(plan);
+  const calibrating = calibrationPhases(plan);
   const hashing = (isHashed: (file: ModelFile) => boolean): PlannedPhase[] => {
     const files = plan.inputs.filter(({ folder, file }) => isHashed(models.file(folder, file).file));
     const bytes = files.reduce((sum, { byteLength }) => sum + byteLength, 0);
     return bytes > 0 ? [{ phase: 'hashing', work: bytes }] : [];
   };
   // what is worked out ahead is kept under the hashes of what it was worked out from
-  const all = ahead.length > 0 || resume;
+  const all = calibrating.length > 0 || resume;
   const first = hashing(({ sha256, claimedSha256 }) => sha256 === undefined && (all || !!claimedSha256));
   const whole = measuredTensors(plan, methodById).length > 0;
   return [
     ...(plan.bytesToDownload > 0 ? [{ phase: 'downloading' as const, work: plan.bytesToDownload }] : []),
     ...first,
-    ...ahead,
+    ...calibrating,
     ...(resume ? [{ phase: 'checking' as const, work: 0 }] : []),
     ...(whole ? [{ phase: 'measuring' as const, work: plan.bytesToRead }] : []),
     { phase: 'merging', work: plan.bytesToWrite },
@@ -205,11 +205,8 @@ function secondsSince(before: PhaseSeconds, now: PhaseSeconds): PhaseSeconds {
 }
 
 /** Bytes of files that an interrupted run says it has written. */
-function bytesLeft({ checkpoints }: RunJournal): number {
-  return [...new Map(checkpoints.map(({ file, bytes }) => [file, bytes])).values()].reduce(
-    (a, b) => a + b,
-    0,
-  );
+function bytesLeft({ safePoints }: RunJournal): number {
+  return [...new Map(safePoints.map(({ file, bytes }) => [file, bytes])).values()].reduce((a, b) => a + b, 0);
 }
 
 interface ShardWork {

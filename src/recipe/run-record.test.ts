@@ -7,8 +7,8 @@ import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { memoryFolder, openerOf } from '../inputs/memory-models.test.support';
 import { methodById } from '../merge/methods';
-import { makePlan } from '../merge/plan/make-plan';
 import type { Plan } from '../merge/plan/plan';
+import { makePlan } from '../merge/plan/recipe-plan';
 import { finishShards } from '../merge/plan/shards';
 import { runPlan } from '../merge/run/run';
 import type { TensorReport } from '../reports/job';
@@ -37,7 +37,7 @@ interface Merged {
 }
 
 let holdsHashes = true;
-/** The hashes of checkpoints, held back. */
+/** The hashes of safe points, held back. */
 const hashes: { hash: Promise<string>; tell: (hash: string) => void }[] = [];
 
 /** One attempt at the merge, as the merge job makes it; hashes come after every `late`-th tensor. */
@@ -105,9 +105,9 @@ describe('a merge that is killed', () => {
   let whole: { merged: Merged; files: Map<string, Uint8Array>; steps: number };
 
   beforeAll(async () => {
-    const { checkpoint } = ShardWriter.prototype;
-    vi.spyOn(ShardWriter.prototype, 'checkpoint').mockImplementation(async function (this: ShardWriter) {
-      const { bytes, durable } = await checkpoint.call(this);
+    const { safePoint } = ShardWriter.prototype;
+    vi.spyOn(ShardWriter.prototype, 'safePoint').mockImplementation(async function (this: ShardWriter) {
+      const { bytes, durable } = await safePoint.call(this);
       if (!holdsHashes) return { bytes, durable };
       return { bytes, durable: new Promise((tell) => hashes.push({ hash: durable, tell })) };
     });
@@ -204,10 +204,10 @@ describe('a merge that is killed', () => {
     disk.fails = (_, { path }) => path === file && Buffer.from(journal()).includes('"kind":"checkpoint"');
     await expect(attempt(plan, shards, disk)).rejects.toThrow('killed');
     disk.kill(() => 'kept');
-    const { checkpoints } = (await readJournal(journal()))!;
-    const noted = checkpoints.flatMap(({ tensors }) => tensors).length;
+    const { safePoints } = (await readJournal(journal()))!;
+    const noted = safePoints.flatMap(({ tensors }) => tensors).length;
     expect(noted).toBeGreaterThan(0);
-    expect(checkpoints.at(-1)!.bytes).toBeLessThan(byteLength);
+    expect(safePoints.at(-1)!.bytes).toBeLessThan(byteLength);
     const merged = await attempt(plan, shards, disk);
     expect(merged.computed).toBe(shards.flatMap(({ tensors }) => tensors).length - noted);
     expect(filesOf(disk)).toEqual(whole.files);

@@ -13,24 +13,24 @@ import type { Leaf } from '../sources/tree-hash';
 import type { Destination, WrittenShard } from '../write/destination';
 import { findResumePoint, type PartialShard, type ResumePoint } from '../write/resume-point';
 import {
-  type Checkpoint,
   type JournalEntry,
   journalLine,
   type ReadPieces,
   type RunJournal,
   readJournal,
+  type SafePoint,
 } from '../write/run-journal';
 import type { FilePlan } from '../write/shard-plan';
 import { ShardWriter } from '../write/shard-writer';
 
 /** A shard in the making is made durable at most this often: a kill loses that much work and two tensors, no more. */
-const CHECKPOINT_MS = 500;
+const SAFE_POINT_MS = 500;
 
 /** What is on its way to the disk, to be noted once it is there. */
 interface Unnoted {
   bytes: number;
   tensors: TensorReport[];
-  durable?: Pick<Checkpoint, 'hash' | 'beside'>;
+  durable?: Pick<SafePoint, 'hash' | 'beside'>;
   failure?: unknown;
 }
 
@@ -64,17 +64,17 @@ type OnBytes = (bytes: number, file: string) => void;
 /**
  * Opens the record of a run at its destination. Where nothing can be kept it records nothing.
  * @param resume reads what an interrupted run left; else the destination has been opened anew
- * @param checkpointMs tests vary it
+ * @param safePointMs tests vary it
  */
 export async function openRunRecord(
   destination: Destination,
   resume: boolean,
-  checkpointMs = CHECKPOINT_MS,
+  safePointMs = SAFE_POINT_MS,
 ): Promise<RunRecord> {
   const { remains } = destination;
   const found = resume && remains ? await readJournal(await remains.readJournal()) : undefined;
   let length = found?.byteLength ?? 0;
-  let point: ResumePoint = { shards: [], tensors: [], checkpoints: 0 };
+  let point: ResumePoint = { shards: [], tensors: [], safePoints: 0 };
   let besidePlan: FilePlan | undefined;
   let besideWriter: ShardWriter | undefined;
 
@@ -129,9 +129,9 @@ export async function openRunRecord(
         throw changed('its inputs, or the version of Amalgam, were others');
       }
       if (found?.planned) {
-        await requireSame(found.checkpoints, pieces());
+        await requireSame(found.safePoints, pieces());
         point = await findResumePoint(found, shards, beside, destination, signal, onBytes);
-        await note({ kind: 'resumed', checkpoints: point.checkpoints });
+        await note({ kind: 'resumed', checkpoints: point.safePoints });
         return point;
       }
       const tensors = shards.reduce((sum, s) => sum + s.tensors.length, 0);
@@ -149,9 +149,9 @@ export async function openRunRecord(
       let waiting: TensorReport[] = [];
       let unnoted: Unnoted | undefined;
       let begunAt = performance.now();
-      const checkpoint = async () => {
-        const { bytes, durable } = await writer.checkpoint();
-        const beside = await besideWriter?.checkpoint();
+      const safePoint = async () => {
+        const { bytes, durable } = await writer.safePoint();
+        const beside = await besideWriter?.safePoint();
         const begun: Unnoted = { bytes, tensors: waiting };
         waiting = [];
         unnoted = begun;
@@ -187,12 +187,12 @@ export async function openRunRecord(
               ...read,
             });
           }
-          if (canContinue && !unnoted && performance.now() - begunAt >= checkpointMs) await checkpoint();
+          if (canContinue && !unnoted && performance.now() - begunAt >= safePointMs) await safePoint();
         },
         async finish() {
           const written = await writer.finish();
           const tensors = [...(unnoted?.tensors ?? []), ...waiting];
-          const at = canContinue ? await besideWriter?.checkpoint() : undefined;
+          const at = canContinue ? await besideWriter?.safePoint() : undefined;
           const beside = at && { bytes: at.bytes, hash: await at.durable };
           const read = await freshPieces();
           await note({
@@ -215,8 +215,8 @@ export async function openRunRecord(
 }
 
 /** @throws RunChanged when an input is another one than that which the interrupted run has read */
-async function requireSame(checkpoints: readonly Checkpoint[], pieces: HashedPieces): Promise<void> {
-  for (const { read = {} } of checkpoints) {
+async function requireSame(safePoints: readonly SafePoint[], pieces: HashedPieces): Promise<void> {
+  for (const { read = {} } of safePoints) {
     for (const [name, leaves] of Object.entries(read)) {
       for (const [piece, sha256] of leaves) {
         const leaf = await pieces.get(name)?.get(piece);

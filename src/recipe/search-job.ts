@@ -17,7 +17,7 @@ import type {
   SearchTasks,
 } from '../reports/search';
 import type { ScoreTasksReport, ScoreTasksRequest } from '../reports/tasks';
-import { throwIfCancelled } from '../sources/cancel';
+import { throwIfCancelled } from '../sources/cancellation';
 import { beginSha256 } from '../sources/sha256';
 import { openRecords, type RecordHeader } from '../store/masks';
 import { taskObjective } from '../tasks/objective';

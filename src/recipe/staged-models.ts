@@ -1,7 +1,7 @@
 /** The opened models, with the outputs of stages among them under the names of the stages. */
 import { AmalgamError } from '../errors';
 import type { OpenModels } from '../host/models';
-import type { OpenModel } from '../inputs/open-model';
+import type { OpenModel } from '../inputs/opened-model';
 import { findFile } from '../sources/model-folder';
 
 interface StagedModels extends OpenModels {

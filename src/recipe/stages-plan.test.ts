@@ -6,7 +6,7 @@ import { mergeInNode } from '../../e2e/merge-in-node';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { openModels } from '../host/models';
 import { memoryFolder } from '../inputs/memory-models.test.support';
-import { openModel } from '../inputs/open-model';
+import { openModel } from '../inputs/opened-model';
 import { methodById } from '../merge/methods';
 import { plannedOutput } from '../merge/plan/planned-output';
 import { planStages, stagedReport } from './stages-plan';

@@ -1,12 +1,12 @@
 /** The plans of all stages of a recipe, made from headers alone: what a stage will write is known from its plan. */
 import type { Recipe } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
-import { openModel } from '../inputs/open-model';
+import { openModel } from '../inputs/opened-model';
 import type { MergeMethod } from '../merge/method';
-import { makePlan } from '../merge/plan/make-plan';
 import type { Plan } from '../merge/plan/plan';
 import { planReport } from '../merge/plan/plan-report';
 import { plannedOutput } from '../merge/plan/planned-output';
+import { makePlan } from '../merge/plan/recipe-plan';
 import type { PlanProblem, PlanReport } from '../reports/plan';
 import { stagedModels } from './staged-models';
 

@@ -1,7 +1,7 @@
 /** How an output is run elsewhere: for its report, and as the last section of its model card. */
 import { type CardResult, withResults } from '../formats/card-results';
 import { parseModelConfig } from '../formats/model-config';
-import { snippetSection, snippetsOf, type UseSnippet } from '../formats/use-it';
+import { snippetSection, snippetsOf, type UseSnippet } from '../formats/use-snippets';
 import type { Plan } from '../merge/plan/plan';
 import type { DestinationSpec } from '../reports/job';
 

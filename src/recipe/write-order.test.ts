@@ -5,9 +5,9 @@ import { openModels } from '../host/models';
 import { tinyModel } from '../inputs/memory-models.test.support';
 import type { MergeRequest } from '../reports/merge';
 import type { Destination } from '../write/destination';
-import { openServedWith } from '../write/open-destination';
+import { openServedWith } from '../write/opened-destination';
 import { runMerge } from './job';
-import { planRecipe } from './plan-and-merge';
+import { planRecipe } from './recipe-jobs';
 
 /** Begins of files, and the commit, of one merge. */
 async function written(amalgam: string): Promise<string[]> {

@@ -2,7 +2,7 @@
 
 import type { CardResult } from '../formats/card-results';
 import type { Recipe } from '../formats/recipe';
-import type { UseSnippet } from '../formats/use-it';
+import type { UseSnippet } from '../formats/use-snippets';
 import type { BackendChoice, BackendKind } from './backend';
 import type { CalibrationReport } from './importance';
 import type { DestinationSpec, PhaseSeconds, Progress, TensorReport, WorkSeconds } from './job';

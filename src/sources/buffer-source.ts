@@ -1,6 +1,6 @@
 import { checkByteRange } from './byte-range';
 import type { ByteSource } from './byte-source';
-import { throwIfCancelled } from './cancel';
+import { throwIfCancelled } from './cancellation';
 
 /** A source over bytes already in memory: small files and tests. `name` is what messages call it. */
 export function bufferSource(bytes: Uint8Array<ArrayBuffer>, name = 'the buffer'): ByteSource {

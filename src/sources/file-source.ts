@@ -1,7 +1,7 @@
 import { AmalgamError } from '../errors';
 import { checkByteRange } from './byte-range';
 import type { ByteSource } from './byte-source';
-import { throwIfCancelled } from './cancel';
+import { throwIfCancelled } from './cancellation';
 
 /**
  * A source over a `File` or `Blob`, read in place by slices. Browsers refuse to read a file that was changed, moved

@@ -1,8 +1,7 @@
 /** Dataset repos of a hub: the files they have, pinned to a commit. */
 import { datasetInfo } from '@huggingface/hub';
-import * as v from 'valibot';
 import { parseDatasetId } from '../formats/hub-id';
-import { type HubRepo, listRepo } from './hub-file';
+import { type HubRepo, listRepo, repoInfo } from './hub-file';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
 import type { ModelFile } from './model-folder';
 
@@ -18,12 +17,6 @@ export interface HubDataset {
 /** Some datasets are hundreds of thousands of files. */
 const ONE_FILE = 'Download one file of it and open it from disk.';
 
-const infoSchema = v.object({
-  name: v.string(),
-  sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
-  tags: v.optional(v.array(v.string()), []),
-});
-
 /**
  * Opens `owner/name[@revision]` or the address of a dataset's page: resolves the revision to its commit and lists every
  * file there. No file is read. Everything read later is read at this commit.
@@ -34,8 +27,7 @@ export async function openHubDataset(hub: Hub, idOrUrl: string, signal?: AbortSi
   const subject = repoOf(hub, asked.id).subject;
   const shared = { hubUrl: hub.url, fetch: hubFetch(hub, subject, signal) };
   try {
-    const info = v.parse(
-      infoSchema,
+    const { name, commit, license } = repoInfo(
       await datasetInfo({
         name: asked.id,
         ...(asked.revision === undefined ? {} : { revision: asked.revision }),
@@ -43,10 +35,9 @@ export async function openHubDataset(hub: Hub, idOrUrl: string, signal?: AbortSi
         ...shared,
       }),
     );
-    const repo = repoOf(hub, parseDatasetId(info.name, hub.url).id);
-    const files = await listRepo(hub, repo, 'dataset', info.sha, shared, ONE_FILE);
-    const license = info.tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
-    return { id: repo.id, commit: info.sha, files, ...(license === undefined ? {} : { license }) };
+    const repo = repoOf(hub, parseDatasetId(name, hub.url).id);
+    const files = await listRepo(hub, repo, 'dataset', commit, shared, ONE_FILE);
+    return { id: repo.id, commit, files, ...(license === undefined ? {} : { license }) };
   } catch (thrown) {
     throw hubFailure(thrown, subject);
   }

@@ -24,6 +24,19 @@ const fileSchema = v.object({
   lfs: v.optional(v.object({ oid: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)), size: count })),
 });
 
+const infoSchema = v.object({
+  name: v.string(),
+  sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
+  tags: v.optional(v.array(v.string()), []),
+});
+
+/** What a hub says of a repository: its name of today, the commit, and the license where it has one. */
+export function repoInfo(said: unknown): { name: string; commit: string; license?: string } {
+  const { name, sha, tags } = v.parse(infoSchema, said);
+  const license = tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
+  return { name, commit: sha, ...(license === undefined ? {} : { license }) };
+}
+
 /** More are hardly a model that can be merged, nor a dataset that can be gone through. */
 const MOST_FILES = 20_000;
 

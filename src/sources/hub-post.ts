@@ -4,7 +4,7 @@ import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import type { RequestSubject } from './http-error';
 import { type Hub, hubFailure, hubHeaders } from './hub-request';
-import { Retryable, retrying } from './retrying';
+import { Retryable, retrying } from './retries';
 import { announcedWaitMs, readAll } from './transfer';
 
 interface HubPost {

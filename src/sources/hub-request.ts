@@ -1,6 +1,6 @@
 import { AmalgamError } from '../errors';
 import type { RequestSubject } from './http-error';
-import { Retryable, retrying, type Transfer } from './retrying';
+import { Retryable, retrying, type Transfer } from './retries';
 import { fetchOk, readAll } from './transfer';
 
 /** A hub as plain data. The token lives in memory only and is sent to the hub's own origin only. */

@@ -9,13 +9,13 @@ import { AmalgamError } from '../errors';
 import { isRepoId } from '../formats/hub-id';
 import { displayName } from '../formats/names';
 import type { HubAccount, PushTarget } from '../reports/push';
-import { throwIfCancelled } from './cancel';
+import { throwIfCancelled } from './cancellation';
 import type { RequestSubject } from './http-error';
 import { openHubModel } from './hub';
 import { hubPost } from './hub-post';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
 import { isBlocked, type PutBlob, putBlob } from './put-blob';
-import { Retryable, retrying } from './retrying';
+import { Retryable, retrying } from './retries';
 
 /** A file to send; `sha256` of its whole content. */
 export interface UploadFile {

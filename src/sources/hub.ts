@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { parseHubId } from '../formats/hub-id';
 import type { HubHit, HubQuery } from '../reports/models';
 import type { RequestSubject } from './http-error';
-import { type HubRepo, listRepo } from './hub-file';
+import { type HubRepo, listRepo, repoInfo } from './hub-file';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
 import type { ModelFolder } from './model-folder';
 
@@ -26,12 +26,6 @@ const hitSchema = v.object({
   gated: v.optional(v.union([v.literal(false), v.picklist(['auto', 'manual'])]), false),
   private: v.optional(v.boolean(), false),
   safetensors: v.optional(v.nullable(v.object({ total: count }))),
-});
-
-const infoSchema = v.object({
-  name: v.string(),
-  sha: v.pipe(v.string(), v.regex(/^[0-9a-f]{40}$/)),
-  tags: v.optional(v.array(v.string()), []),
 });
 
 /**
@@ -85,8 +79,7 @@ export async function openHubModel(
   const { subject } = repoOf(hub, asked.id);
   const shared = { hubUrl: hub.url, fetch: hubFetch(hub, subject, signal) };
   try {
-    const info = v.parse(
-      infoSchema,
+    const { name, commit, license } = repoInfo(
       await modelInfo({
         name: asked.id,
         ...(asked.revision === undefined ? {} : { revision: asked.revision }),
@@ -95,12 +88,11 @@ export async function openHubModel(
       }),
     );
     // The Hub answers for a renamed model under its new name.
-    const repo = repoOf(hub, parseHubId(info.name, hub.url).id);
-    const files = await listRepo(hub, repo, 'model', info.sha, shared, NOT_A_MODEL);
-    const license = info.tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
+    const repo = repoOf(hub, parseHubId(name, hub.url).id);
+    const files = await listRepo(hub, repo, 'model', commit, shared, NOT_A_MODEL);
     return {
       path: asked.id,
-      origin: { kind: 'hub', repo: repo.id, revision: asked.revision ?? 'main', commit: info.sha },
+      origin: { kind: 'hub', repo: repo.id, revision: asked.revision ?? 'main', commit },
       files,
       ...(license === undefined ? {} : { license }),
     };

@@ -2,7 +2,7 @@ import { AmalgamError } from '../errors';
 import { checkByteRange } from './byte-range';
 import type { ByteSink, ByteSource } from './byte-source';
 import type { RequestSubject } from './http-error';
-import { Retryable, retrying, type Transfer } from './retrying';
+import { Retryable, retrying, type Transfer } from './retries';
 import { fetchOk, readBody } from './transfer';
 
 /** A file behind a URL, as its listing describes it. */

@@ -5,7 +5,7 @@ import { bufferSource } from './buffer-source';
 import { checkByteRange } from './byte-range';
 import type { ByteSource } from './byte-source';
 import type { ModelFolder } from './model-folder';
-import { retrying, type Transfer } from './retrying';
+import { retrying, type Transfer } from './retries';
 import { SAMPLE_FILES, SAMPLE_TEXTS } from './sample-files';
 import { fetchOk, readAll } from './transfer';
 

@@ -3,7 +3,7 @@ import { AmalgamError } from '../errors';
 import { checkListedPath } from './listed-path';
 import type { ModelFolder } from './model-folder';
 import { rangeSource } from './range-source';
-import { retrying, type Transfer } from './retrying';
+import { retrying, type Transfer } from './retries';
 import { fetchOk, readAll } from './transfer';
 
 const listingSchema = v.object({

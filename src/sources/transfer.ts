@@ -1,6 +1,6 @@
 import { AmalgamError } from '../errors';
 import { type RequestSubject, refusal } from './http-error';
-import { Retryable, type Transfer } from './retrying';
+import { Retryable, type Transfer } from './retries';
 
 /**
  * Fetches `url` and returns the response when its status is a success. No cookies, no referrer, nothing in the HTTP

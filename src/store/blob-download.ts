@@ -1,5 +1,5 @@
 import type { ByteSource } from '../sources/byte-source';
-import { throwIfCancelled } from '../sources/cancel';
+import { throwIfCancelled } from '../sources/cancellation';
 import { beginSha256, type Sha256 } from '../sources/sha256';
 import { type FillingBlob, openFilling, TURN_BYTES, turnOfMessages } from './blob-filling';
 import { type BlobRecord, type DownloadSizes, pieceRange } from './blob-record';

@@ -1,5 +1,5 @@
 /** A blob that is being downloaded: its data and its journal, side by side on the disk. */
-import { throwIfCancelled } from '../sources/cancel';
+import { throwIfCancelled } from '../sources/cancellation';
 import { DATA, JOURNAL } from './blob-folder';
 import {
   type BlobRecord,

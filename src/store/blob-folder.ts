@@ -1,5 +1,5 @@
 import { AmalgamError, isDomException } from '../errors';
-import { cancelled } from '../sources/cancel';
+import { cancelled } from '../sources/cancellation';
 import { type BlobRecord, parseRecord } from './blob-record';
 import { readWhole, storageFolder } from './opfs-file';
 import { storageError } from './storage-error';

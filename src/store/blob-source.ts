@@ -1,7 +1,7 @@
 import { AmalgamError } from '../errors';
 import { checkByteRange } from '../sources/byte-range';
 import type { ByteSource } from '../sources/byte-source';
-import { throwIfCancelled } from '../sources/cancel';
+import { throwIfCancelled } from '../sources/cancellation';
 import { spareArray } from '../sources/spare-arrays';
 import { DATA, DONE, findBlobFolder, JOURNAL, readDone } from './blob-folder';
 import { type BlobRecord, type Checksum, formatRecord, openChecksum, pieceRange } from './blob-record';

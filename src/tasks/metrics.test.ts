@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { Item } from './build-items';
 import { aggregate, scoreItem } from './metrics';
 import { openTask } from './shipped';
 import { mcnemarP, meanStderr, pairedTest } from './statistics';
+import type { Item } from './task-items';
 
 const golden = JSON.parse(readFileSync('e2e/fixtures/golden/lm-eval/loglikelihood.json', 'utf8')) as {
   models: Record<

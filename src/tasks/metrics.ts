@@ -2,10 +2,10 @@
 
 import { argmax, mean } from '../linalg/numbers';
 import type { MetricValue, TaskItem } from '../reports/tasks';
-import type { Item } from './build-items';
 import { codePoints } from './python';
 import { meanStderr } from './statistics';
 import type { Task } from './task-file';
+import type { Item } from './task-items';
 
 /** One request's answer. */
 interface Answer {

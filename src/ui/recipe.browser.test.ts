@@ -2,7 +2,7 @@ import { openDB } from 'idb';
 import { afterEach, expect, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { startStudio } from './start';
-import { buildRecipe } from './state/recipe-build';
+import { buildRecipe } from './state/built-recipe';
 import { methodOf, type Studio, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';

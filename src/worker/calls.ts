@@ -15,11 +15,11 @@ import { type OpenModels, openModels } from '../host/models';
 import { oneJob } from '../host/one-job';
 import { followOtherTabs, takeOver, withRunLock } from '../host/run-lock';
 import { cleanStorage, storageInfo } from '../host/storage';
+import { requireClean } from '../merge/plan/clean-plan';
 import type { Plan } from '../merge/plan/plan';
-import { requireClean } from '../merge/plan/require-clean';
 import { AMALGAM_VERSION } from '../merge/version';
-import { forgetInterrupted, interruptedRuns } from '../recipe/interrupted';
-import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/plan-and-merge';
+import { forgetInterrupted, interruptedRuns } from '../recipe/interrupted-runs';
+import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/recipe-jobs';
 import { cleanStages } from '../recipe/stage-outputs';
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
@@ -102,14 +102,18 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
   ) => {
     const { plan: made, exact } = await planTarget(target);
     const { calibrate } = await import('../calibration/job');
-    const ahead = await calibrate(made, {
+    const calibrated = await calibrate(made, {
       models,
       engine,
       signal,
       onProgress: ({ done, total, secondsLeft }) =>
         onProgress({ phase: 'preparing', done, total, rate: 0, secondsLeft }),
     });
-    return { plan: ahead?.plan ?? made, exact, ...(ahead?.prepared ? { prepared: ahead.prepared } : {}) };
+    return {
+      plan: calibrated?.plan ?? made,
+      exact,
+      ...(calibrated?.prepared ? { prepared: calibrated.prepared } : {}),
+    };
   };
 
   /** What measures several targets is given. */
@@ -203,7 +207,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     /** Merges again what a merged model's metadata says, keeps nothing, and compares the bytes. */
     verify: (request: VerifyRequest, onProgress: Tell<Progress>) =>
       job.run(async (signal) =>
-        (await import('../recipe/verify-job')).runVerify(
+        (await import('../recipe/verification-job')).runVerify(
           request,
           (again, watch) => mergeRecipe(again, models, signal, onProgress, watch),
           models,
@@ -214,7 +218,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     verifyTensor: ({ recipe, tensor }: VerifyTensorRequest, onProgress: Tell<RunningProgress>) =>
       job.run(async (signal) => {
         const ready = await readyTarget({ recipe }, 'auto', signal, onProgress);
-        const { runVerifyTensor } = await import('../recipe/verify-tensor-job');
+        const { runVerifyTensor } = await import('../recipe/tensor-check-job');
         return runVerifyTensor(tensor, { ...ready, models, signal, onProgress });
       }),
     /** Perplexity of a model or of a merge that is not written. */
@@ -251,7 +255,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       const { chatPreview } = await import('../evaluate/chat-preview');
       return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
     },
-    generate: targetJobOf(async () => (await import('../evaluate/generate-job')).runGeneration),
+    generate: targetJobOf(async () => (await import('../evaluate/generation-job')).runGeneration),
     /** How two models differ, tensor by tensor. */
     compare: jobOf(async () => (await import('../compare/job')).runCompare),
     /** How far the masks of one model agree in two recipes; nothing is merged. */
@@ -341,8 +345,8 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
   };
 
   async function addAll(folders: Parameters<typeof models.add>[0][]): Promise<ModelInfo[]> {
-    const facts: ModelInfo[] = [];
-    for (const folder of folders) facts.push(await models.add(folder));
-    return facts;
+    const infos: ModelInfo[] = [];
+    for (const folder of folders) infos.push(await models.add(folder));
+    return infos;
   }
 }

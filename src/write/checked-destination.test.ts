@@ -3,10 +3,10 @@ import { treeHashOf } from '../../e2e/tree-hash';
 import { parseHashes } from '../formats/output-hashes';
 import { beginLeaves, TREE_PIECE_BYTES } from '../sources/tree-hash';
 import { checkedDestination } from './checked-destination';
-import { commitOutput } from './commit-output';
 import type { Destination, FileSink } from './destination';
 import { current, type MemoryDisk, memoryDisk } from './memory-destination.test.support';
-import { writeWhole } from './write-whole';
+import { commitOutput } from './output-commit';
+import { writeWhole } from './whole-file';
 
 const leavesOf = async (bytes: Uint8Array<ArrayBuffer>) => {
   const hasher = beginLeaves();

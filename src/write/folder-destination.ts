@@ -44,8 +44,8 @@ export async function openFolderDestination(
         inside = known ?? (await inside.getDirectoryHandle(part, { create: true }));
       }
       const handle = await inside.getFileHandle(fileName, { create: true });
-      const facts = { handle, bytes: 0, isWhole: false };
-      files.set(path, facts);
+      const file = { handle, bytes: 0, isWhole: false };
+      files.set(path, file);
       const stream = await handle.createWritable();
       open = { path, stream };
       return {
@@ -55,14 +55,14 @@ export async function openFolderDestination(
           } catch (thrown) {
             throw destinationError(thrown, path);
           }
-          facts.bytes += bytes.byteLength;
+          file.bytes += bytes.byteLength;
         },
         async close() {
           try {
             await stream.close();
             open = undefined;
-            await verify(path, handle, facts.bytes);
-            facts.isWhole = true;
+            await verify(path, handle, file.bytes);
+            file.isWhole = true;
           } catch (thrown) {
             throw destinationError(thrown, path);
           }

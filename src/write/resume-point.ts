@@ -6,7 +6,7 @@ import { beginSha256, type Sha256 } from '../sources/sha256';
 import { giveBack } from '../sources/spare-arrays';
 import { beginLeaves, type LeafHasher, treeHash } from '../sources/tree-hash';
 import type { Destination, WrittenShard } from './destination';
-import type { Checkpoint, RunJournal } from './run-journal';
+import type { RunJournal, SafePoint } from './run-journal';
 import type { FilePlan } from './shard-plan';
 
 export interface ResumePoint {
@@ -14,8 +14,8 @@ export interface ResumePoint {
   shards: WrittenShard[];
   /** Reports of every tensor that is on the disk, from the first on. */
   tensors: TensorReport[];
-  /** How many of the journal's checkpoints hold. */
-  checkpoints: number;
+  /** How many of the journal's safe points hold. */
+  safePoints: number;
   /** The shard after them, as far as it holds. */
   partial?: PartialShard;
   /** The GGUF file beside them, as far as the same tensors. */
@@ -34,12 +34,12 @@ export interface PartialShard {
 const PIECE = 8 * 1024 * 1024;
 
 /**
- * Follows the journal's checkpoints through the files that are left, shard by shard, up to the first that does not
+ * Follows the journal's safe points through the files that are left, shard by shard, up to the first that does not
  * hold: its file shorter than it says, its hash another, its tensors not those of the plan. A shard that is not whole
  * counts only where files can be continued.
  *
  * @param shards the plan of the same output; the caller has compared the headers
- * @param beside the GGUF file that gets the same tensors; with it only checkpoints of both count
+ * @param beside the GGUF file that gets the same tensors; with it only safe points of both count
  * @param onBytes called with the bytes hashed since the last call
  * @throws what reading the files throws, and Cancelled
  */
@@ -51,47 +51,47 @@ export async function findResumePoint(
   signal?: AbortSignal,
   onBytes?: (bytes: number, file: string) => void,
 ): Promise<ResumePoint> {
-  if (!beside) return shardsPoint(journal.checkpoints, shards, destination, signal, onBytes);
-  const none: ResumePoint = { shards: [], tensors: [], checkpoints: 0 };
+  if (!beside) return shardsPoint(journal.safePoints, shards, destination, signal, onBytes);
+  const none: ResumePoint = { shards: [], tensors: [], safePoints: 0 };
   const source = destination.remains?.reopen && (await destination.left?.(beside.file));
   if (!source) return none;
-  const claimed = journal.checkpoints.map((c) => ({ ...c, ...c.beside, whole: false }));
+  const claimed = journal.safePoints.map((c) => ({ ...c, ...c.beside, whole: false }));
   const held = await verifyShard(beside, claimed, source, signal, (bytes) => onBytes?.(bytes, beside.file));
-  const both = journal.checkpoints.slice(0, held.checkpoints);
+  const both = journal.safePoints.slice(0, held.safePoints);
   const point = await shardsPoint(both, shards, destination, signal, onBytes);
-  if (point.checkpoints === 0) return none;
+  if (point.safePoints === 0) return none;
   const { hasher } =
-    point.checkpoints === held.checkpoints
+    point.safePoints === held.safePoints
       ? held
-      : await verifyShard(beside, claimed.slice(0, point.checkpoints), source, signal, () => {});
+      : await verifyShard(beside, claimed.slice(0, point.safePoints), source, signal, () => {});
   return {
     ...point,
-    beside: { bytes: claimed[point.checkpoints - 1]!.bytes, tensors: point.tensors.length, hasher },
+    beside: { bytes: claimed[point.safePoints - 1]!.bytes, tensors: point.tensors.length, hasher },
   };
 }
 
 async function shardsPoint(
-  checkpoints: readonly Checkpoint[],
+  safePoints: readonly SafePoint[],
   shards: readonly FilePlan[],
   { left, remains }: Destination,
   signal?: AbortSignal,
   onBytes?: (bytes: number, file: string) => void,
 ): Promise<ResumePoint> {
-  const point: ResumePoint = { shards: [], tensors: [], checkpoints: 0 };
+  const point: ResumePoint = { shards: [], tensors: [], safePoints: 0 };
   for (const shard of shards) {
-    const claimed = checkpoints.slice(point.checkpoints);
+    const claimed = safePoints.slice(point.safePoints);
     const last = claimed.findIndex(({ file }) => file !== shard.file);
     const own = last < 0 ? claimed : claimed.slice(0, last);
     const source = own.length > 0 ? await left?.(shard.file) : undefined;
     if (!source || !remains) return point;
     const found = await verifyShard(shard, own, source, signal, (bytes) => onBytes?.(bytes, shard.file));
-    const holds = own.slice(0, found.checkpoints);
+    const holds = own.slice(0, found.safePoints);
     const end = holds.at(-1);
     if (!end || (!end.whole && !remains.reopen)) return point;
-    point.checkpoints += holds.length;
+    point.safePoints += holds.length;
     for (const { tensors } of holds) point.tensors.push(...tensors);
     if (!end.whole) {
-      const tensors = holds.reduce((sum, checkpoint) => sum + checkpoint.tensors.length, 0);
+      const tensors = holds.reduce((sum, safePoint) => sum + safePoint.tensors.length, 0);
       point.partial = { bytes: end.bytes, tensors, hasher: found.hasher };
       return point;
     }
@@ -102,31 +102,31 @@ async function shardsPoint(
   return point;
 }
 
-/** How many of a shard's checkpoints hold, and the leaves of the bytes up to the last of them. */
+/** How many of a shard's safe points hold, and the leaves of the bytes up to the last of them. */
 async function verifyShard(
   shard: FilePlan,
-  checkpoints: readonly Checkpoint[],
+  safePoints: readonly SafePoint[],
   source: ByteSource,
   signal: AbortSignal | undefined,
   onBytes: (bytes: number) => void,
-): Promise<{ checkpoints: number; hasher: LeafHasher }> {
+): Promise<{ safePoints: number; hasher: LeafHasher }> {
   let hasher = beginLeaves();
   // what a version of before has noted
-  const plain = checkpoints.some(({ hash }) => !isTreeHash(hash)) ? await beginSha256() : undefined;
+  const plain = safePoints.some(({ hash }) => !isTreeHash(hash)) ? await beginSha256() : undefined;
   let at = 0;
   let tensors = 0;
   let planned = shard.header.byteLength;
-  for (const [index, checkpoint] of checkpoints.entries()) {
-    const next = shard.tensors.slice(tensors, tensors + checkpoint.tensors.length);
+  for (const [index, safePoint] of safePoints.entries()) {
+    const next = shard.tensors.slice(tensors, tensors + safePoint.tensors.length);
     planned = next.reduce((sum, { byteLength }) => sum + byteLength, planned);
     const isPlanned =
-      next.every(({ name }, i) => name === checkpoint.tensors[i]!.name) &&
-      checkpoint.bytes === planned &&
-      (!checkpoint.whole || planned === shard.byteLength);
-    if (!isPlanned || checkpoint.bytes > source.byteLength) return { checkpoints: index, hasher };
+      next.every(({ name }, i) => name === safePoint.tensors[i]!.name) &&
+      safePoint.bytes === planned &&
+      (!safePoint.whole || planned === shard.byteLength);
+    if (!isPlanned || safePoint.bytes > source.byteLength) return { safePoints: index, hasher };
     const further = hasher.copy();
-    while (at < checkpoint.bytes) {
-      const end = Math.min(at + PIECE, checkpoint.bytes);
+    while (at < safePoint.bytes) {
+      const end = Math.min(at + PIECE, safePoint.bytes);
       const bytes = await source.read(at, end, signal);
       plain?.update(bytes);
       await further.update(bytes);
@@ -134,16 +134,15 @@ async function verifyShard(
       onBytes(end - at);
       at = end;
     }
-    if ((await hashSoFar(checkpoint, further, plain)) !== checkpoint.hash)
-      return { checkpoints: index, hasher };
+    if ((await hashSoFar(safePoint, further, plain)) !== safePoint.hash) return { safePoints: index, hasher };
     hasher = further;
-    tensors += checkpoint.tensors.length;
+    tensors += safePoint.tensors.length;
   }
-  return { checkpoints: checkpoints.length, hasher };
+  return { safePoints: safePoints.length, hasher };
 }
 
 async function hashSoFar(
-  { hash }: Checkpoint,
+  { hash }: SafePoint,
   hasher: LeafHasher,
   plain: Sha256 | undefined,
 ): Promise<string> {

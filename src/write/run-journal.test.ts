@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Checkpoint, type JournalEntry, journalLine, readJournal } from './run-journal';
+import { type JournalEntry, journalLine, readJournal, type SafePoint } from './run-journal';
 
 const begun: JournalEntry = {
   kind: 'begun',
@@ -10,7 +10,7 @@ const begun: JournalEntry = {
   adapter: 'typed arrays',
   startedAt: '2026-11-20T00:00:00.000Z',
 };
-const checkpoint = (bytes: number): Checkpoint => ({
+const safePoint = (bytes: number): SafePoint => ({
   kind: 'checkpoint',
   file: 'model.safetensors',
   bytes,
@@ -21,10 +21,10 @@ const checkpoint = (bytes: number): Checkpoint => ({
 const entries: JournalEntry[] = [
   begun,
   { kind: 'planned', headersSha256: 'b'.repeat(64), tensors: 4, bytes: 400 },
-  checkpoint(100),
-  checkpoint(200),
+  safePoint(100),
+  safePoint(200),
   { kind: 'resumed', checkpoints: 1 },
-  checkpoint(150),
+  safePoint(150),
 ];
 
 async function written(): Promise<{ bytes: Uint8Array<ArrayBuffer>; ends: number[] }> {
@@ -35,24 +35,24 @@ async function written(): Promise<{ bytes: Uint8Array<ArrayBuffer>; ends: number
 }
 
 describe('the journal of a run', () => {
-  test('reads back what was written; a resumed run voids the checkpoints it did not believe', async () => {
+  test('reads back what was written; a resumed run voids the safe points it did not believe', async () => {
     const { bytes } = await written();
     const journal = await readJournal(bytes);
     expect(journal).toEqual({
       begun,
       planned: entries[1],
-      checkpoints: [checkpoint(100), checkpoint(150)],
+      safePoints: [safePoint(100), safePoint(150)],
       byteLength: bytes.length,
     });
   });
 
   test('a journal of version 1, with plain sha256, is read', async () => {
-    const { hash: _, ...rest } = checkpoint(100);
+    const { hash: _, ...rest } = safePoint(100);
     const old = { ...rest, sha256: 'c'.repeat(64), beside: { bytes: 7, sha256: 'd'.repeat(64) } };
     const lines = await Promise.all(
       [{ ...begun, version: 1 }, old].map((entry) => journalLine(entry as unknown as JournalEntry)),
     );
-    expect((await readJournal(Uint8Array.from(Buffer.concat(lines))))?.checkpoints).toEqual([
+    expect((await readJournal(Uint8Array.from(Buffer.concat(lines))))?.safePoints).toEqual([
       { ...rest, hash: 'c'.repeat(64), beside: { bytes: 7, hash: 'd'.repeat(64) } },
     ]);
   });

@@ -19,12 +19,12 @@ export type JournalEntry =
     }
   /** The inputs are there: the sha256 of all shard headers, tensors and bytes of tensor data in all. */
   | { kind: 'planned'; headersSha256: string; tensors: number; bytes: number }
-  /** A run that goes on from the first `checkpoints` of them; what later ones said is void. */
+  /** A run that goes on from the first `checkpoints` safe points; what later ones said is void. */
   | { kind: 'resumed'; checkpoints: number }
-  | Checkpoint;
+  | SafePoint;
 
-/** The first `bytes` bytes of a shard are on the disk; they end at a tensor boundary. */
-export interface Checkpoint {
+/** The first `bytes` bytes of a shard are on the disk; they end at a tensor boundary. On the disk it is called a checkpoint. */
+export interface SafePoint {
   kind: 'checkpoint';
   file: string;
   bytes: number;
@@ -34,9 +34,9 @@ export interface Checkpoint {
   whole: boolean;
   /** How far the GGUF file beside the shards is on the disk at the same tensor; absent where there is none. */
   beside?: { bytes: number; hash: string };
-  /** Reports of the tensors since the checkpoint before. */
+  /** Reports of the tensors since the safe point before. */
   tensors: TensorReport[];
-  /** What was read of inputs whose hash was not known before, since the checkpoint before. */
+  /** What was read of inputs whose hash was not known before, since the safe point before. */
   read?: ReadPieces;
 }
 
@@ -49,7 +49,7 @@ type JournalVersion = 1 | 2;
 export interface RunJournal {
   begun: Extract<JournalEntry, { kind: 'begun' }>;
   planned?: Extract<JournalEntry, { kind: 'planned' }>;
-  checkpoints: Checkpoint[];
+  safePoints: SafePoint[];
   /** Bytes of the lines that are sound. */
   byteLength: number;
 }
@@ -75,20 +75,20 @@ export async function readJournal(bytes: Uint8Array<ArrayBuffer>): Promise<RunJo
     if (!entry) break;
     if (entry.kind === 'begun') {
       if (journal || (entry.version !== 1 && entry.version !== 2)) break;
-      journal = { begun: entry, checkpoints: [], byteLength: 0 };
+      journal = { begun: entry, safePoints: [], byteLength: 0 };
     } else if (!journal) break;
     else if (entry.kind === 'planned') journal.planned = entry;
-    else if (entry.kind === 'resumed') journal.checkpoints.length = entry.checkpoints;
-    else journal.checkpoints.push(checkpointOf(entry));
+    else if (entry.kind === 'resumed') journal.safePoints.length = entry.checkpoints;
+    else journal.safePoints.push(safePointOf(entry));
     begin = end + 1;
     journal.byteLength = begin;
   }
   return journal;
 }
 
-/** A checkpoint of version 1 has its hashes under another name. */
-function checkpointOf(entry: Checkpoint): Checkpoint {
-  const { sha256, ...rest } = entry as Checkpoint & { sha256?: string };
+/** A safe point of version 1 has its hashes under another name. */
+function safePointOf(entry: SafePoint): SafePoint {
+  const { sha256, ...rest } = entry as SafePoint & { sha256?: string };
   if (sha256 === undefined) return entry;
   const { beside } = entry as { beside?: { bytes: number; sha256?: string } };
   return { ...rest, hash: sha256, ...(beside && { beside: { bytes: beside.bytes, hash: beside.sha256! } }) };

@@ -66,7 +66,7 @@ export class ShardWriter {
    *   meanwhile. It rejects with the destination's errors.
    * @throws Internal in the middle of a tensor; the destination's errors as they are.
    */
-  async checkpoint(): Promise<{ bytes: number; durable: Promise<string> }> {
+  async safePoint(): Promise<{ bytes: number; durable: Promise<string> }> {
     return this.#exclusively(async () => {
       if (this.#filled > 0) throw fault(`${this.#plan.file} stands in the middle of a tensor.`);
       await this.#flush();

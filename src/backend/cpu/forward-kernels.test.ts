@@ -215,49 +215,52 @@ describe('attention', () => {
     [4, 2, 20, 5, 1, 0],
     [2, 1, 64, NO_WINDOW, 1, 0.7],
     [3, 3, 88, 3, 0, 30],
-  ])('%i heads, %i a key head, %i dimensions, window %i', async (heads, share, dim, window, sloped, cap) => {
-    // rows 0 … 9 from position 0, keys from row 1 on; rows 10 … 12 from position 6, keys from row 14 on
-    const groups = [
-      [0, 4, 1, 0],
-      [4, 4, 1, 4],
-      [8, 2, 1, 8],
-      [10, 3, 14, 6],
-      [13, 1, 14, 9],
-    ];
-    const span = 12;
-    const shared = { groups: 4, group_begin: 1, heads, share, dim4: dim / 4, span, window };
-    const table = () => Uint32Array.from(groups.flat());
-    const scores = await close(
-      attentionScores,
-      () => ({
-        q: floats(14 * heads * dim, 9),
-        k: floats(24 * (heads / share) * dim, 10),
-        groups: table(),
-        slopes: floats(heads, 11),
-        scores: new Float32Array(4 * heads * 4 * span),
-      }),
-      { ...shared, sloped, scale: 0.3, cap },
-      { groups: 1, elements: 4 * heads * (span / 4) },
-      'scores',
-    );
-    // as the softmax leaves them: nothing beyond a group's last key
-    const shares = scores.map((v, e) => {
-      const g = groups[1 + Math.floor(e / (heads * 4 * span))]!;
-      const first = Math.max(0, g[3]! + 1 - window) & ~3;
-      return first + (e % span) < g[3]! + g[1]! ? v : 0;
-    });
-    await close(
-      attentionMix,
-      () => ({
-        shares: shares.slice(),
-        v: floats(24 * (heads / share) * dim, 12),
-        groups: table(),
-        y: floats(14 * heads * dim, 13),
-      }),
-      shared,
-      { groups: 1, elements: 4 * heads * (dim / 4) },
-    );
-  });
+  ])(
+    '%i heads, %i a key head, %i dimensions, window %i',
+    async (heads, heads_per_key, dim, window, sloped, cap) => {
+      // rows 0 … 9 from position 0, keys from row 1 on; rows 10 … 12 from position 6, keys from row 14 on
+      const groups = [
+        [0, 4, 1, 0],
+        [4, 4, 1, 4],
+        [8, 2, 1, 8],
+        [10, 3, 14, 6],
+        [13, 1, 14, 9],
+      ];
+      const line_width = 12;
+      const shared = { groups: 4, group_begin: 1, heads, heads_per_key, dim4: dim / 4, line_width, window };
+      const table = () => Uint32Array.from(groups.flat());
+      const scores = await close(
+        attentionScores,
+        () => ({
+          q: floats(14 * heads * dim, 9),
+          k: floats(24 * (heads / heads_per_key) * dim, 10),
+          groups: table(),
+          slopes: floats(heads, 11),
+          scores: new Float32Array(4 * heads * 4 * line_width),
+        }),
+        { ...shared, sloped, scale: 0.3, cap },
+        { groups: 1, elements: 4 * heads * (line_width / 4) },
+        'scores',
+      );
+      // as the softmax leaves them: nothing beyond a group's last key
+      const shares = scores.map((v, e) => {
+        const g = groups[1 + Math.floor(e / (heads * 4 * line_width))]!;
+        const first = Math.max(0, g[3]! + 1 - window) & ~3;
+        return first + (e % line_width) < g[3]! + g[1]! ? v : 0;
+      });
+      await close(
+        attentionMix,
+        () => ({
+          shares: shares.slice(),
+          v: floats(24 * (heads / heads_per_key) * dim, 12),
+          groups: table(),
+          y: floats(14 * heads * dim, 13),
+        }),
+        shared,
+        { groups: 1, elements: 4 * heads * (dim / 4) },
+      );
+    },
+  );
 });
 
 describe('what goes through rows', () => {

@@ -179,7 +179,7 @@ describe('against their formulas', () => {
     const found = await close(
       attentionSoftmaxLine,
       () => ({ groups: Uint32Array.from(groups.flat()), scores: scores.slice() }),
-      { groups: 4, group_begin: 0, heads, span, window },
+      { groups: 4, group_begin: 0, heads, line_width: span, window },
       { groups: 1, elements: 4 * heads * GROUP_ROWS },
       'scores',
     );
@@ -196,7 +196,7 @@ describe('against their formulas', () => {
       engine,
       attentionSoftmaxLine as never,
       { groups: Uint32Array.from([0, 1, 0, first]), scores: alone },
-      { groups: 1, group_begin: 0, heads, span, window },
+      { groups: 1, group_begin: 0, heads, line_width: span, window },
       { groups: 1, elements: heads * GROUP_ROWS },
       'scores',
     );

@@ -19,16 +19,16 @@ export function serveThread(
   return (batch) => {
     chain = chain.then(async () => {
       try {
-        const spent: ArrayBuffer[] = [];
+        const returned: ArrayBuffer[] = [];
         for (const command of batch.commands) {
           obey(engine, buffers, kernels, command);
-          if (command.do === 'write') spent.push(command.data.buffer);
+          if (command.do === 'write') returned.push(command.data.buffer);
         }
         const ranges = batch.read.map(({ buffer, ...range }) => ({ buffer: buffers.get(buffer)!, ...range }));
         const data = await engine.read(ranges);
-        answer({ data, seconds: { ...engine.seconds }, spent }, [
+        answer({ data, seconds: { ...engine.seconds }, returned }, [
           ...data.map(({ buffer }) => buffer),
-          ...spent,
+          ...returned,
         ]);
       } catch (thrown) {
         answer({ error: errorReport(thrown) }, []);

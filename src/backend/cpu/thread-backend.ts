@@ -22,13 +22,13 @@ const MAX_BUFFER_BYTES = 1 << 30;
 /**
  * A CPU engine that computes in a worker of its own ({@link serveThread}): the calling thread is free to read and write
  * meanwhile. Nothing is shared between the threads; arrays that are handed over move without a copy.
- * @param onSpent gets the memory of what was handed over when it has been used
+ * @param onReturned gets the memory of what was handed over when it has been used
  */
 export function createThreadBackend(
   port: ThreadPort,
   adapter: string,
   { tileBytes, keptBytes }: { tileBytes: number; keptBytes: number },
-  onSpent: (buffer: ArrayBuffer) => void = () => {},
+  onReturned: (buffer: ArrayBuffer) => void = () => {},
 ): Backend {
   const seconds: BackendSeconds = { upload: 0, compute: 0, readback: 0 };
   const waiting: { resolve(data: Uint8Array<ArrayBuffer>[]): void; reject(error: unknown): void }[] = [];
@@ -51,7 +51,7 @@ export function createThreadBackend(
       return;
     }
     Object.assign(seconds, answer.seconds);
-    for (const buffer of answer.spent) onSpent(buffer);
+    for (const buffer of answer.returned) onReturned(buffer);
     asked?.resolve(answer.data);
   };
   port.onerror = ({ message }) =>

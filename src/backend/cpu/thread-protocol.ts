@@ -27,7 +27,7 @@ export interface Batch {
   read: { buffer: number; byteOffset: number; byteLength: number; into?: ArrayBuffer }[];
 }
 
-/** One for every batch, in order. `spent`: the memory of what was written. */
+/** One for every batch, in order. `returned`: the buffers of what was written, on their way back to the sender. */
 export type Answer =
-  | { data: Uint8Array<ArrayBuffer>[]; seconds: BackendSeconds; spent: ArrayBuffer[] }
+  | { data: Uint8Array<ArrayBuffer>[]; seconds: BackendSeconds; returned: ArrayBuffer[] }
   | { error: ErrorReport };

@@ -56,10 +56,10 @@ export function eachHead(
 /** Bytes of a head, of the heads of a row, of a row of keys, and of a row of scores. */
 export function attentionPitches({
   heads,
-  share,
+  heads_per_key,
   dim4,
-  span,
-}: Readonly<Record<'heads' | 'share' | 'dim4' | 'span', number>>) {
+  line_width,
+}: Readonly<Record<'heads' | 'heads_per_key' | 'dim4' | 'line_width', number>>) {
   const head = dim4 * 16;
-  return { head, row: heads * head, key: (heads / share) * head, line: span * 4 };
+  return { head, row: heads * head, key: (heads / heads_per_key) * head, line: line_width * 4 };
 }

@@ -27,7 +27,7 @@ describe('attention', () => {
 
   it.each(cases)(
     '%i heads, %i a key head, 4·%i dims, window %i, cap %f',
-    async (heads, share, dim4, window, cap, sloped) => {
+    async (heads, heads_per_key, dim4, window, cap, sloped) => {
       // two sequences: 10 rows from position 0 with keys from row 0 on, 3 rows from position 6 with keys from row 14 on
       const sequences = [
         { row: 0, count: 10, origin: 0, position: 0 },
@@ -41,19 +41,19 @@ describe('attention', () => {
           position + 4 * i,
         ]),
       );
-      const [rows, dim, span, skipped] = [13, dim4 * 4, 12, 1];
+      const [rows, dim, line_width, skipped] = [13, dim4 * 4, 12, 1];
       const lines = (groups.length - skipped) * heads * 4;
-      const shared = { groups: groups.length - skipped, group_begin: skipped, heads, span, window };
+      const shared = { groups: groups.length - skipped, group_begin: skipped, heads, line_width, window };
       const table = Uint32Array.from(groups.flat());
       const q = floats(rows * heads * dim, 20, 3);
-      const k = floats(24 * (heads / share) * dim, 21, 3);
+      const k = floats(24 * (heads / heads_per_key) * dim, 21, 3);
       const v = floats(k.length, 22);
       const slopes = floats(heads, 23);
       const scores = await expectClose(
         attentionScores,
-        { q, k, groups: table, slopes, scores: new Float32Array(lines * span) },
-        { ...shared, share, dim4, sloped, scale: 0.3, cap },
-        inGroups((lines / 4) * (span / 4), 64),
+        { q, k, groups: table, slopes, scores: new Float32Array(lines * line_width) },
+        { ...shared, heads_per_key, dim4, sloped, scale: 0.3, cap },
+        inGroups((lines / 4) * (line_width / 4), 64),
         'scores',
       );
       const before = { groups: table, scores: scores.slice() };
@@ -63,7 +63,7 @@ describe('attention', () => {
       const y = await expectClose(
         attentionMix,
         { shares: shares.slice(), v, groups: table, y: new Float32Array(q.length) },
-        { ...shared, share, dim4 },
+        { ...shared, heads_per_key, dim4 },
         inGroups((lines / 4) * dim4, 64),
       );
       // against the definition
@@ -79,7 +79,8 @@ describe('attention', () => {
               { length: Math.min(position + i + 1, window) },
               (_, j) => position + i - j,
             );
-            const at = (key: number) => ((origin + key) * (heads / share) + Math.floor(h / share)) * dim;
+            const at = (key: number) =>
+              ((origin + key) * (heads / heads_per_key) + Math.floor(h / heads_per_key)) * dim;
             const weights = keys.map((key) => {
               let sum = 0;
               for (let d = 0; d < dim; d++) sum += q[((row + i) * heads + h) * dim + d]! * k[at(key) + d]!;

@@ -11,21 +11,21 @@ export const attentionMix = defineKernel({
     groups: 'u32',
     group_begin: 'u32',
     heads: 'u32',
-    share: 'u32',
+    heads_per_key: 'u32',
     dim4: 'u32',
-    span: 'u32',
+    line_width: 'u32',
     window: 'u32',
   },
   buffers: { shares: 'read', v: 'read', groups: 'read', y: 'read_write' },
   wasm(k, s) {
-    const { share, dim4 } = s.params;
+    const { heads_per_key, dim4 } = s.params;
     const pitch = attentionPitches(s.params);
     eachHead(s, (index, head, { row, rows, origin, position }, first) => {
       k.attentionMix(
         s.at('shares') + index * GROUP_ROWS * pitch.line,
         pitch.line,
         rows,
-        s.at('v') + (origin + first) * pitch.key + Math.floor(head / share) * pitch.head,
+        s.at('v') + (origin + first) * pitch.key + Math.floor(head / heads_per_key) * pitch.head,
         pitch.key,
         position + rows - first,
         dim4 * 4,

@@ -11,9 +11,9 @@ export const attentionScores = defineKernel({
     groups: 'u32',
     group_begin: 'u32',
     heads: 'u32',
-    share: 'u32',
+    heads_per_key: 'u32',
     dim4: 'u32',
-    span: 'u32',
+    line_width: 'u32',
     window: 'u32',
     sloped: 'u32',
     scale: 'f32',
@@ -21,14 +21,14 @@ export const attentionScores = defineKernel({
   },
   buffers: { q: 'read', k: 'read', groups: 'read', slopes: 'read', scores: 'read_write' },
   wasm(k, s) {
-    const { share, dim4, sloped, scale, cap } = s.params;
+    const { heads_per_key, dim4, sloped, scale, cap } = s.params;
     const pitch = attentionPitches(s.params);
     eachHead(s, (index, head, { row, rows, origin, position }, first) => {
       k.attentionScores(
         s.at('q') + row * pitch.row + head * pitch.head,
         pitch.row,
         rows,
-        s.at('k') + (origin + first) * pitch.key + Math.floor(head / share) * pitch.head,
+        s.at('k') + (origin + first) * pitch.key + Math.floor(head / heads_per_key) * pitch.head,
         pitch.key,
         position + rows - first,
         dim4 * 4,

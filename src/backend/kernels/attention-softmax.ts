@@ -9,14 +9,14 @@ const define = (id: string, wgsl: string) =>
     id,
     wgsl,
     libraries: ['attention', 'softmax'],
-    params: { groups: 'u32', group_begin: 'u32', heads: 'u32', span: 'u32', window: 'u32' },
+    params: { groups: 'u32', group_begin: 'u32', heads: 'u32', line_width: 'u32', window: 'u32' },
     buffers: { groups: 'read', scores: 'read_write' },
     wasm(k, s) {
-      const { span, window } = s.params;
+      const { line_width, window } = s.params;
       eachHead(s, (index, _, group, base) => {
         const columns = columnCount(group, window);
         for (let i = 0; i < group.rows; i++) {
-          const line = s.at('scores') + (index * GROUP_ROWS + i) * span * 4;
+          const line = s.at('scores') + (index * GROUP_ROWS + i) * line_width * 4;
           const position = group.position + i;
           k.softmaxLine(line, columns, firstKey(position, window) - base, position - base + 1);
         }
@@ -34,10 +34,10 @@ export const attentionSinks = defineKernel({
   id: 'attention-sinks',
   wgsl: attentionSinksWgsl,
   libraries: ['attention', 'softmax'],
-  params: { groups: 'u32', group_begin: 'u32', heads: 'u32', span: 'u32', window: 'u32' },
+  params: { groups: 'u32', group_begin: 'u32', heads: 'u32', line_width: 'u32', window: 'u32' },
   buffers: { groups: 'read', scores: 'read_write', sinks: 'read' },
   cpu({ params, f32, u32 }) {
-    const { heads, span, window } = params;
+    const { heads, line_width, window } = params;
     const groups = u32('groups');
     const scores = f32('scores');
     const sinks = f32('sinks');
@@ -46,7 +46,7 @@ export const attentionSinks = defineKernel({
       const base = firstColumn(g, window);
       const sink = sinks[index % heads]!;
       for (let i = 0; i < g.rows; i++) {
-        const line = (index * 4 + i) * span;
+        const line = (index * 4 + i) * line_width;
         const begin = line + firstKey(g.position + i, window) - base;
         const end = line + g.position + i - base + 1;
         let top = sink;

@@ -1,7 +1,7 @@
 import differenceWgsl from '../../../shaders/difference.wgsl?raw';
 import { BLOCK, defineKernel, SCRATCH } from '../kernel';
 
-/** Words of one segment: Σ|Δ|, ΣΔ², Σa², Σb², Σab, max|Δ|, then counts of changed, flipped and different elements. */
+/** Words of one segment: Σ|Δ|, ΣΔ², Σa², Σb², Σab, max|Δ|, then how many elements have changed by more than the threshold, have flipped their sign, and differ in any bit. */
 export const DIFFERENCE_WORDS = 9;
 
 /** Segments of a row of `cols` elements. */

@@ -111,8 +111,8 @@ describe('Gram matrices', () => {
 
 describe('matrices', () => {
   it.each([
-    { reversed: 0, add: 0, dead: 1 },
-    { reversed: 1, add: 1, dead: 0 },
+    { reversed: 0, add: 0, fill_dead: 1 },
+    { reversed: 1, add: 1, fill_dead: 0 },
   ])('damped %o', async (flags) => {
     const width = 45;
     const s = floats(width ** 2, 5);
@@ -230,7 +230,7 @@ describe('masks', () => {
     mask_row: 3,
     mask_words: maskRowWords(cols),
     mask_begin: begin,
-    settle: 0,
+    may_rest: 0,
     shift: 0.05,
   };
 
@@ -259,9 +259,9 @@ describe('masks', () => {
     const p = entries(25);
     const q = p.map((v, e) => v + 0.1 * start.q[e]!);
     const state = { mask, inverse, q, p, r: entries(26), x: entries(27), rho };
-    for (const settle of [0, 1]) {
+    for (const may_rest of [0, 1]) {
       for (const output of ['p', 'r', 'x', 'rho']) {
-        await expectClose(cgStep[form], state, { ...params, settle }, size, output);
+        await expectClose(cgStep[form], state, { ...params, may_rest }, size, output);
       }
     }
   });

@@ -13,13 +13,13 @@ const PARAMS = {
   mask_row: 'u32',
   mask_words: 'u32',
   mask_begin: 'u32',
-  settle: 'u32',
+  may_rest: 'u32',
   shift: 'f32',
 } as const;
 type Params = keyof typeof PARAMS;
 
 /** A row rests once a step lowered its error by no more than this share; as in shaders/cg-step.wgsl. */
-const SETTLED = 0.0005;
+const LEAST_GAIN = 0.0005;
 
 /** A chunk divided by its mask. See shaders/split-by-mask.wgsl. */
 export const splitByMask = defineKernel({
@@ -143,7 +143,7 @@ function begin(run: CpuRun<Params, keyof typeof BEGIN>): void {
 }
 
 function step(run: CpuRun<Params, keyof typeof STEP>): void {
-  const { rows, shift, settle } = run.params;
+  const { rows, shift, may_rest } = run.params;
   const width = 4 * run.params.width4;
   const [inverse, q, p, r, x] = [run.f32('inverse'), run.f32('q'), run.f32('p'), run.f32('r'), run.f32('x')];
   const rho = run.f32('rho');
@@ -165,7 +165,7 @@ function step(run: CpuRun<Params, keyof typeof STEP>): void {
     const beta = before > 0 ? after / before : 0;
     for (let c = 0; c < width; c++) p[at + c] = inverse[c]! * r[at + c]! + beta * p[at + c]!;
     const error = Math.max(rho[2 * row + 1]! - alpha * before, 0);
-    const rests = before === 0 || (settle === 1 && alpha * before <= SETTLED * error);
+    const rests = before === 0 || (may_rest === 1 && alpha * before <= LEAST_GAIN * error);
     rho[2 * row] = rests ? 0 : after;
     rho[2 * row + 1] = error;
   }

@@ -3,7 +3,10 @@ import mixPlanesWgsl from '../../../shaders/mix-planes.wgsl?raw';
 import spreadRowsWgsl from '../../../shaders/spread-rows.wgsl?raw';
 import { defineKernel } from '../kernel';
 
-/** Several streams of a row, predicted or corrected. See shaders/mix-planes.wgsl. */
+/**
+ * The planes of a row (`PlanesWiring`), predicted from each other by what a router makes of the row, s, through the weights w; or
+ * corrected by a, what became of the first. See shaders/mix-planes.wgsl.
+ */
 export const mixPlanes = defineKernel({
   id: 'mix-planes',
   wgsl: mixPlanesWgsl,

@@ -39,19 +39,27 @@ function eachLine(
     key: (c: number) => number;
   }) => void,
 ): void {
-  const { groups, group_begin, heads, share = 1, dim4 = 0, span, window } = params as Record<string, number>;
+  const {
+    groups,
+    group_begin,
+    heads,
+    heads_per_key = 1,
+    dim4 = 0,
+    line_width,
+    window,
+  } = params as Record<string, number>;
   for (let index = 0; index < groups! * heads!; index++) {
     const head = index % heads!;
     const g = groupAt(u32('groups'), group_begin! + Math.floor(index / heads!));
     const base = firstColumn(g, window!);
     // columns past the last key take it again
     const key = (c: number) =>
-      ((g.origin + Math.min(base + c, g.position + g.rows - 1)) * (heads! / share) +
-        Math.floor(head / share)) *
+      ((g.origin + Math.min(base + c, g.position + g.rows - 1)) * (heads! / heads_per_key) +
+        Math.floor(head / heads_per_key)) *
       dim4 *
       4;
     for (let i = 0; i < g.rows; i++) {
-      const at = (index * GROUP_ROWS + i) * span!;
+      const at = (index * GROUP_ROWS + i) * line_width!;
       const columns = columnCount(g, window!);
       visit({ at, columns, row: g.row + i, head, position: g.position + i, base, key });
     }

@@ -143,7 +143,7 @@ it.each([
     heads,
     dim,
     states,
-    share,
+    heads_per_group: share,
     decays,
     kind: SCAN_CODE[kind],
     x_begin: 2,
@@ -187,7 +187,7 @@ it('sinks take their share', async () => {
   const shares = await expectClose(
     attentionSinks,
     { groups, scores: floats(2 * heads * 4 * 8, 60, 4), sinks: floats(heads, 61, 4) },
-    { groups: 2, group_begin: 0, heads, span: 8, window: NO_WINDOW },
+    { groups: 2, group_begin: 0, heads, line_width: 8, window: NO_WINDOW },
     inGroups(2 * heads * 4, 64),
     'scores',
   );

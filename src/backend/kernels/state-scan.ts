@@ -18,7 +18,7 @@ export const stateScan = defineKernel({
     heads: 'u32',
     dim: 'u32',
     states: 'u32',
-    share: 'u32',
+    heads_per_group: 'u32',
     decays: 'u32',
     kind: 'u32',
     x_begin: 'u32',
@@ -45,7 +45,7 @@ export const stateScan = defineKernel({
     y: 'read_write',
   },
   cpu({ params, f32, u32 }) {
-    const { pieces, heads, dim, states, share, decays, kind } = params;
+    const { pieces, heads, dim, states, heads_per_group, decays, kind } = params;
     const [x, bc, t, y] = [f32('x'), f32('bc'), f32('t'), f32('y')];
     const constants = f32('constants');
     const state = f32('state');
@@ -63,7 +63,7 @@ export const stateScan = defineKernel({
         const line = (slot * heads * dim + item) * states;
         for (let n = 0; n < states; n++) h[n] = fresh ? 0 : state[line + n]!;
         for (let r = row; r < row + count; r++) {
-          const group = r * params.bc_stride + Math.floor(head / share) * states;
+          const group = r * params.bc_stride + Math.floor(head / heads_per_group) * states;
           const [b, c] = [group + params.b_begin, group + params.c_begin];
           const v = x[r * params.x_stride + params.x_begin + item]!;
           const raw = kind === SCAN_CODE.decay ? 0 : t[r * params.t_stride + params.t_begin + head]!;

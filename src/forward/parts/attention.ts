@@ -95,16 +95,16 @@ async function mix(
   }
   const shape = {
     heads: attention.heads,
-    share: attention.heads / attention.keyValueHeads,
+    heads_per_key: attention.heads / attention.keyValueHeads,
     window,
   };
   const softmax = queue.engine.software ? attentionSoftmaxLine : attentionSoftmax;
-  for (const { begin, count, span } of groupTiles(words, attention, queue.dispatchWork)) {
+  for (const { begin, count, lineWidth } of groupTiles(words, attention, queue.dispatchWork)) {
     const lines = count * attention.heads * GROUP_ROWS;
-    const scores = workspace.take('scores', lines * span * 4);
-    const part = { groups: count, group_begin: begin, span };
-    const items = count * attention.heads * (span / 4);
-    const work = lines * span * attention.headDim;
+    const scores = workspace.take('scores', lines * lineWidth * 4);
+    const part = { groups: count, group_begin: begin, line_width: lineWidth };
+    const items = count * attention.heads * (lineWidth / 4);
+    const work = lines * lineWidth * attention.headDim;
     queue.run(
       attentionScores,
       {
@@ -325,7 +325,7 @@ function groupTiles(
   groups: Uint32Array,
   attention: Attention,
   dispatchWork: number,
-): { begin: number; count: number; span: number }[] {
+): { begin: number; count: number; lineWidth: number }[] {
   const { heads, headDim } = attention;
   const window = windowWord(attention);
   const columns = Array.from({ length: groups.length / GROUP_WORDS }, (_, g) =>
@@ -338,6 +338,6 @@ function groupTiles(
   return Array.from({ length: Math.ceil(columns.length / count) }, (_, i) => {
     const begin = i * count;
     const end = Math.min(begin + count, columns.length);
-    return { begin, count: end - begin, span: widest(begin, end) };
+    return { begin, count: end - begin, lineWidth: widest(begin, end) };
   });
 }

@@ -2,7 +2,7 @@
 import { GATE_CODE } from '../../backend/kernels/gate-rows';
 import { lruScan } from '../../backend/kernels/state-scan';
 import type { Lru } from '../../models/architecture';
-import { convolutionStates, convolve } from './convolve';
+import { convolutionStates, convolve } from './convolution';
 import { type PartKind, project, room, type StateShape } from './part';
 
 const scanState = ({ width }: Lru): StateShape => ({ name: 'scan', per: 'sequence', width });

@@ -8,7 +8,7 @@ import { SCAN_CODE, stateScan } from '../../backend/kernels/state-scan';
 import type { Columns, Norm, Recurrence } from '../../models/architecture';
 import type { RowBuffer } from '../operations';
 import { placeRows } from './attention';
-import { convolutionStates, convolve } from './convolve';
+import { convolutionStates, convolve } from './convolution';
 import { type PartKind, type Passage, project, room, type StateShape } from './part';
 
 const scanState = ({ heads, dim, states }: Recurrence): StateShape => ({
@@ -97,7 +97,7 @@ function scan(
         heads,
         dim,
         states,
-        share,
+        heads_per_group: share,
         decays: part.decays,
         kind: SCAN_CODE[rule],
         x_begin: part.x,

@@ -45,7 +45,7 @@ function chooseOf(router: Router, scores: Float64Array, bias?: Float32Array): [n
   const weights = router.by === 'softmax_of_chosen' ? softmax(own) : own;
   const sum = weights.reduce((a, b) => a + b, 0);
   const { normalized } = router;
-  const under = normalized ? Math.max(normalized.least, sum + normalized.more) : 1;
+  const under = normalized ? Math.max(normalized.floor, sum + normalized.added) : 1;
   return chosen.map((e, i) => [e, weights[i]! / under]);
 }
 
@@ -59,12 +59,12 @@ function largest(values: Float64Array, count: number): number[] {
 /** Merits with −∞ outside the best groups. */
 function withinGroups(
   merit: Float64Array,
-  { count, chosen, best }: NonNullable<Router['groups']>,
+  { count, chosen, summed }: NonNullable<Router['groups']>,
 ): Float64Array {
   const size = merit.length / count;
   const worth = Float64Array.from({ length: count }, (_, g) => {
     const own = merit.slice(g * size, (g + 1) * size);
-    return largest(own, best).reduce((sum, e) => sum + own[e]!, 0);
+    return largest(own, summed).reduce((sum, e) => sum + own[e]!, 0);
   });
   const kept = new Set(largest(worth, chosen));
   return merit.map((value, e) => (kept.has(Math.floor(e / size)) ? value : Number.NEGATIVE_INFINITY));

@@ -2,7 +2,7 @@
 import { GATE_CODE } from '../../backend/kernels/gate-rows';
 import type { ShortConv } from '../../models/architecture';
 import { placeRows } from './attention';
-import { convolutionStates, convolve } from './convolve';
+import { convolutionStates, convolve } from './convolution';
 import { type PartKind, project, room } from './part';
 
 export const shortConv: PartKind<ShortConv> = {

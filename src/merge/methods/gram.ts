@@ -25,7 +25,7 @@ export const gram = defineMethod({
       help: 'inputs: each layer by itself, where the models’ own inputs are active. outputs: layer by layer, what each model’s layer puts out, from the inputs of the model merged so far; best, and twice the passes. changes: no text is read, the changes stand for the inputs.',
       default: 'inputs',
       extension: true,
-      ahead: true,
+      calibrates: true,
       choices: [
         { value: 'inputs', label: 'inputs' },
         { value: 'outputs', label: 'outputs, layer by layer' },
@@ -38,7 +38,7 @@ export const gram = defineMethod({
       help: 'full: all products of a layer’s inputs (in blocks where they do not fit). diagonal: a few kB, about 4 % better than plain averaging.',
       default: 'full',
       extension: true,
-      ahead: true,
+      calibrates: true,
       choices: [
         { value: 'full', label: 'full' },
         { value: 'diagonal', label: 'diagonal' },
@@ -50,7 +50,7 @@ export const gram = defineMethod({
       help: 'tokens: each row counts by how often a model’s text used its token. average: all alike.',
       default: 'tokens',
       extension: true,
-      ahead: true,
+      calibrates: true,
       choices: [
         { value: 'tokens', label: 'by tokens' },
         { value: 'average', label: 'average' },

@@ -19,7 +19,7 @@ const selector: ChoiceSpec = {
   help: 'importance keeps the changes that matter for the model’s own text. Compared with magnitude: clearly better below 10 % density, 1–4 % at 20–50 %; with compensation about 10 % at 20 %.',
   default: 'method',
   extension: true,
-  ahead: true,
+  calibrates: true,
   choices: [
     { value: 'method', label: 'method default' },
     { value: 'importance', label: 'importance' },
@@ -32,7 +32,7 @@ const score: ChoiceSpec = {
   help: 'wanda: τ²·H, the best as a mask. obs: what is lost when the others make up for it. sparsegpt: the same from left to right.',
   default: 'wanda',
   extension: true,
-  ahead: true,
+  calibrates: true,
   choices: [
     { value: 'wanda', label: 'wanda' },
     { value: 'obs', label: 'obs' },
@@ -46,7 +46,7 @@ const scope: ChoiceSpec = {
   help: 'Where changes compete: in the whole tensor, in a row, or in a block of 128 columns.',
   default: 'tensor',
   extension: true,
-  ahead: true,
+  calibrates: true,
   refused: {
     global:
       'cannot be global with importance: the error of one layer says nothing of the others, and merges get worse by 4–14 %',
@@ -64,7 +64,7 @@ const compensation: ChoiceSpec = {
   help: 'Kept changes make up for those dropped. cg: four steps of conjugate gradients; sweep: SparseGPT’s pass over the columns.',
   default: 'cg',
   extension: true,
-  ahead: true,
+  calibrates: true,
   booleans: { true: 'cg', false: 'off' },
   choices: [
     { value: 'cg', label: 'least squares (cg)' },

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { mergeInNode } from '../../../e2e/merge-in-node';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
-import { makePlan } from '../plan/make-plan';
+import { makePlan } from '../plan/recipe-plan';
 import { methodById } from './index';
 
 const folder = join(fileURLToPath(new URL('../../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');

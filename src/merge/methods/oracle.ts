@@ -55,7 +55,11 @@ export function count(density: number, n: number): number {
 }
 
 /** Uniform numbers in [0, 2³²), one per element, from the counter-based generator. */
-export function draws({ seed, name }: OracleTensor, id: string, n: number): Uint32Array {
+export function draws(
+  { seed, name }: Pick<OracleTensor, 'seed' | 'name'>,
+  id: string,
+  n: number,
+): Uint32Array {
   const [k0, k1] = maskKey(seed, id, name);
   const words = new Uint32Array(4);
   return Uint32Array.from({ length: n }, (_, e) => {
@@ -93,9 +97,13 @@ export interface Combination {
  * W₀ + λ · (Σ of the weighted changes that agree with the elected sign) / divisor. Where the ballots cancel to their
  * last bits the elected sign is open.
  */
-export function addUp(tensor: OracleTensor, kept: readonly Float64Array[], how: Combination): OracleResult {
+export function addUp(
+  { base }: Pick<OracleTensor, 'base'>,
+  kept: readonly Float64Array[],
+  how: Combination,
+): OracleResult {
   const open = new Set<number>();
-  const values = tensor.base!.map((w, e) => {
+  const values = base!.map((w, e) => {
     const values = kept.map((k) => k[e]!);
     const ballots = values.map((v, i) =>
       how.ballots === 'weighted' ? v * how.weights[i]! : how.ballots === 'signs' ? Math.sign(v) : v,

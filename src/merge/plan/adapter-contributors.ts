@@ -1,9 +1,8 @@
 /** The LoRAs of a recipe whose output is one: how they are combined, opened, and whether they can be. */
-import { AmalgamError, errorReport } from '../../errors';
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe } from '../../formats/recipe';
 import type { Adapter } from '../../inputs/adapter';
-import { nameSome, type Problems } from '../../inputs/problems';
+import { nameSome, type Problems, thrownProblem } from '../../inputs/problems';
 import type { OpenByPath } from './recipe-models';
 
 /** A LoRA that takes part, with what the recipe says about it. */
@@ -58,9 +57,7 @@ export async function openContributors(
           'Take it out, or set output: model.',
         );
     } catch (thrown) {
-      if (thrown instanceof AmalgamError && thrown.code === 'Cancelled') throw thrown;
-      const { code, message, hint } = errorReport(thrown);
-      problems.add({ severity: 'error', code, message, remedy: hint });
+      problems.add(thrownProblem(thrown));
     }
   }
   if (bases.size > 1)

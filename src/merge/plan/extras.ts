@@ -7,7 +7,7 @@ import { formatRecipe } from '../../formats/recipe-format';
 import { recipeModels } from '../../formats/recipe-models';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { isTied } from '../../inputs/model-tensors';
-import type { OpenModel } from '../../inputs/open-model';
+import type { OpenModel } from '../../inputs/opened-model';
 import type { Problems } from '../../inputs/problems';
 import { findFile, hubCommit } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';

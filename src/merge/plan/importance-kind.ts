@@ -6,7 +6,7 @@ import type { Plan, TensorPlan } from './plan';
 type Tensors = { tensors: readonly Pick<TensorPlan, 'method' | 'parameters'>[] };
 type Methods = ReadonlyMap<string, MergeMethod>;
 
-/** Whether a plan asks for work ahead, and for what: masks of its contributors, or changes that are solved for. */
+/** Whether a plan asks for calibration, and for what: masks of its contributors, or changes that are solved for. */
 export function importanceKind({ tensors }: Tensors, methods: Methods): 'selection' | 'solution' | undefined {
   for (const { method, parameters } of tensors) {
     const compute = methods.get(method)?.compute;

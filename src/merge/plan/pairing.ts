@@ -3,7 +3,7 @@
 import { isWeightDtype } from '../../formats/dtype';
 import { compareConfigs } from '../../inputs/config-difference';
 import type { Model } from '../../inputs/model';
-import { layerCount } from '../../inputs/open-model';
+import { layerCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
 import { isTextTower } from '../../models/text-tower';
 import { hubCommit } from '../../sources/model-folder';

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { RecipeParameters } from '../../formats/recipe';
 import { openerOf, tinyModel } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
-import { makePlan } from './make-plan';
+import { makePlan } from './recipe-plan';
 
 function planOf(mergeMethod: string, parameters: RecipeParameters, models: RecipeParameters[]) {
   const folders = [tinyModel('base'), ...models.map((_, i) => tinyModel(`m${i}`))];

@@ -2,7 +2,12 @@
  * From what a recipe says to one value per tensor: scalars, gradients over the layers and filters by name, with the
  * semantics of mergekit 0.1.4 (`config.py`: evaluate_setting, ConfigReader.parameter).
  */
-import type { ParameterScalar, ParameterSetting, RecipeParameters } from '../../formats/recipe';
+import {
+  curveAt,
+  type ParameterScalar,
+  type ParameterSetting,
+  type RecipeParameters,
+} from '../../formats/recipe';
 import { matchesTensor } from '../../formats/tensor-pattern';
 import type { Place } from '../../models/tensor-role';
 import type { ParameterSpec } from '../method';
@@ -38,7 +43,7 @@ export function evaluateSetting(
   t: number,
 ): ParameterScalar | undefined {
   if (!Array.isArray(setting)) return setting;
-  if (setting.every((entry) => typeof entry === 'number')) return interpolate(setting, t);
+  if (setting.every((entry) => typeof entry === 'number')) return curveAt(setting, t);
   for (const entry of setting) {
     if (typeof entry === 'number') continue;
     if (entry.filter === undefined || matchesTensor(entry.filter, tensorName)) {
@@ -46,15 +51,6 @@ export function evaluateSetting(
     }
   }
   return undefined;
-}
-
-/** Piecewise linear through equally spaced points. */
-function interpolate(points: readonly number[], t: number): number {
-  const scaled = t * (points.length - 1);
-  const left = Math.floor(scaled);
-  const right = Math.min(points.length - 1, left + 1);
-  const fraction = scaled - left;
-  return (1 - fraction) * (points[left] ?? Number.NaN) + fraction * (points[right] ?? Number.NaN);
 }
 
 /** Stands for a number that is searched for before the merge (`NumberSpec.auto`). */

@@ -1,7 +1,7 @@
 /** What a plan costs: files to read and to download, bytes to write, memory. */
 import { BLOCK } from '../../backend/kernel';
-import { elementCount } from '../../inputs/open-model';
-import { PIECE_BYTES, storedTensors } from '../../inputs/row-map';
+import { elementCount } from '../../inputs/opened-model';
+import { PIECE_BYTES, tensorsToRead } from '../../inputs/row-map';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { ModelFile, ModelFolder } from '../../sources/model-folder';
 import type { ShardPlan } from '../../write/shard-plan';
@@ -16,9 +16,9 @@ const FIXED_BYTES = 16 * 2 ** 20;
  * A contributor that only adds to the base needs nothing of its own but its factors.
  */
 export function storedInputs(tensor: TensorPlan): TensorRef[] {
-  if (tensor.copy) return storedTensors(tensor.copy);
+  if (tensor.copy) return tensorsToRead(tensor.copy);
   const views = storedViews(tensor);
-  return [...new Set(views.flatMap((view) => [view.origin, ...factors(view)]).flatMap(storedTensors))];
+  return [...new Set(views.flatMap((view) => [view.origin, ...factors(view)]).flatMap(tensorsToRead))];
 }
 
 function storedViews({ base, models }: TensorPlan): TensorView[] {

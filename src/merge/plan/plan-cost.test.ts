@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { openerOf, recipeOf, tinyModel } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
-import { makePlan } from './make-plan';
+import { makePlan } from './recipe-plan';
 
 interface Cost {
   reads: number;

@@ -9,8 +9,8 @@ import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
-import { makePlan } from './make-plan';
 import { planReport } from './plan-report';
+import { makePlan } from './recipe-plan';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const golden = join(root, 'e2e/fixtures/golden/mergekit');

@@ -12,8 +12,8 @@ import {
 import type { PlanProblem } from '../../reports/plan';
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
-import { makePlan } from './make-plan';
 import type { Plan } from './plan';
+import { makePlan } from './recipe-plan';
 
 const planOf = (recipe: Recipe, ...folders: ModelFolder[]) =>
   makePlan(recipe, openerOf(...folders), methodById);

@@ -4,8 +4,8 @@ import { SHARD_INDEX } from '../../formats/shard-index';
 import type { PlanReport, PlanTensor } from '../../reports/plan';
 import { exportWarnings } from '../method-export';
 import { methodById } from '../methods';
+import { writtenExtras } from './gguf-plan';
 import { type Plan, type TensorPlan, tensorOutline } from './plan';
-import { writtenExtras } from './plan-gguf';
 
 /** A plan as the studio and the command show it. */
 export function planReport(plan: Plan): PlanReport {

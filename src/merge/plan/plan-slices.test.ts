@@ -3,8 +3,8 @@ import type { Recipe, RecipeSlice } from '../../formats/recipe';
 import { memoryFolder, openerOf, safetensors, tinyModel } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
-import { makePlan } from './make-plan';
 import type { Plan } from './plan';
+import { makePlan } from './recipe-plan';
 
 type Source = RecipeSlice['sources'][number];
 const source = (model: string, begin: number, end: number, parameters = {}): Source => ({

@@ -7,8 +7,8 @@ import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { factors, openerOf, tinyAdapter, tinyModel } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
-import { makePlan } from './make-plan';
 import type { Plan } from './plan';
+import { makePlan } from './recipe-plan';
 
 const chat = (template: string) => ({ files: { 'tokenizer_config.json': { chat_template: template } } });
 const folders = [

@@ -1,13 +1,12 @@
 /** The models of a recipe: opened, put together with their adapters, and those the small files come from. */
 
-import { AmalgamError, errorReport } from '../../errors';
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
 import type { Adapter } from '../../inputs/adapter';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import type { Model } from '../../inputs/model';
 import { modelTensors } from '../../inputs/model-tensors';
-import type { OpenModel } from '../../inputs/open-model';
-import { collectProblems, type Problems } from '../../inputs/problems';
+import type { OpenModel } from '../../inputs/opened-model';
+import { collectProblems, type Problems, thrownProblem } from '../../inputs/problems';
 import type { PlanProblem } from '../../reports/plan';
 import type { SliceOutline } from './recipe-slices';
 
@@ -40,9 +39,7 @@ export async function openRecipeModels(
       opened.set(key, model);
       if (model.kind !== kind) problems.add(wrongKind(key, kind, recipe));
     } catch (thrown) {
-      if (thrown instanceof AmalgamError && thrown.code === 'Cancelled') throw thrown;
-      const { code, message, hint } = errorReport(thrown);
-      problems.add({ severity: 'error', code, message, remedy: hint });
+      problems.add(thrownProblem(thrown));
     }
   }
   return opened;

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
 import { openerOf, recipeOf, tinyModel } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
-import { makePlan } from './make-plan';
 import { planReport } from './plan-report';
+import { makePlan } from './recipe-plan';
 import { finishShards, planShards } from './shards';
 
 const f32 = (name: string, elements: number) => ({ name, dtype: 'F32' as const, shape: [elements] });

@@ -7,8 +7,8 @@ import type { Recipe } from '../../formats/recipe';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
-import { makePlan } from './make-plan';
 import { planReport } from './plan-report';
+import { makePlan } from './recipe-plan';
 
 const folder = join(fileURLToPath(new URL('../../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');
 const file = (name: string) => new Uint8Array(readFileSync(join(folder, name)));

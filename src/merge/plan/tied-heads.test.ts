@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { factors, openerOf, recipeOf, tinyAdapter, tinyModel } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
-import { makePlan } from './make-plan';
 import type { Plan } from './plan';
+import { makePlan } from './recipe-plan';
 
 const planOf = (models: string[], ...folders: ModelFolder[]) =>
   makePlan(recipeOf(models), openerOf(...folders), methodById);

@@ -4,7 +4,7 @@ import type { Recipe } from '../../formats/recipe';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { memoryFolder, openerOf, type Shapes, safetensors } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
-import { makePlan } from './make-plan';
+import { makePlan } from './recipe-plan';
 
 /** A LLaVA of two layers in each tower, all values the float of four bytes `fill`. */
 function llava(path: string, fill: number) {

@@ -6,12 +6,12 @@
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { PICKS_PER_GROUP, pickValues } from '../../backend/kernels/pick-values';
 import { philox } from '../../backend/philox';
-import { shareOut } from '../../backend/share-out';
-import { columns, type ReadTensor } from '../../inputs/read-tensor';
+import { shareOut } from '../../backend/shared-work';
+import { columns, type ReadTensor } from '../../inputs/stored-tensor';
 import type { DeltaStatistics, TensorSample } from '../../reports/delta-statistics';
-import { throwIfCancelled } from '../../sources/cancel';
+import { throwIfCancelled } from '../../sources/cancellation';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
-import { runProducts } from '../tensor/delta-measure';
+import { readProducts } from '../tensor/delta-measure';
 import type { KeySearch } from '../tensor/key-search';
 import { countDigit, readDigit } from '../tensor/radix-search';
 import { beginSearch } from '../tensor/radix-select';
@@ -124,13 +124,9 @@ async function measureTensor(
       throwIfCancelled(options.signal);
       countDigit(work, searches, 0, elements);
       for (let slot = 0; slot < slots; slot++) pick(work, { picks, picked }, grid.picks.length, tile, slot);
-      const byteLength = runProducts(task, elements);
-      const [products, status] = await engine.read([
-        { buffer: work.sums, byteLength },
-        { buffer: work.status, byteLength: work.status.byteLength },
-      ]);
-      sums.add(new Float32Array(products!.buffer));
-      nonFinite += new Uint32Array(status!.buffer).reduce((a, b) => a + b, 0);
+      const read = await readProducts(task, elements);
+      sums.add(read.products);
+      nonFinite += read.nonFinite.reduce((a, b) => a + b, 0);
       options.onBytes?.(elements, plan.name);
     });
     const histograms = await readDigit(work, plan.models.length);

@@ -9,8 +9,8 @@ import type {
   DeltaStatisticsReport,
   DeltaStatisticsRequest,
 } from '../../reports/delta-statistics';
+import { requireClean } from '../plan/clean-plan';
 import type { Plan } from '../plan/plan';
-import { requireClean } from '../plan/require-clean';
 import { measurableTensors, measureDeltaStatistics } from './delta-statistics';
 
 /**

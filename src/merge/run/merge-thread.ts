@@ -1,14 +1,14 @@
 /** One engine of a run with its workspace: computes one tensor at a time, and reads ahead for the one it does next. */
 
-import type { ReadTensor } from '../../inputs/read-tensor';
+import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { MergeMethod } from '../method';
 import type { Plan, TensorPlan } from '../plan/plan';
-import { computeTensor, openComputed } from '../tensor/compute';
+import { computeTensor, openComputed } from '../tensor/computation';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
 import type { Emit, TensorStatistics } from '../tensor/tensor-outcome';
 import type { TensorTask } from '../tensor/tensor-task';
-import { replayable } from './replayable';
+import { replayable } from './replayable-emit';
 import { openRunWorkspace, type RunWorkspace, type RunWorkspaceOptions } from './run-workspace';
 
 interface MergeThreadOptions extends RunWorkspaceOptions {

@@ -4,7 +4,7 @@ import type { OpenModels } from '../../host/models';
 import { openCached } from '../../store/cached-source';
 import type { Destination } from '../../write/destination';
 import type { ShardPlan } from '../../write/shard-plan';
-import { writeWhole } from '../../write/write-whole';
+import { writeWhole } from '../../write/whole-file';
 import type { Plan } from '../plan/plan';
 
 /** Config, tokenizer, card and recipe. */

@@ -9,8 +9,8 @@ import { AmalgamError, type ErrorCode } from '../../errors';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
-import { makePlan } from '../plan/make-plan';
 import type { Plan } from '../plan/plan';
+import { makePlan } from '../plan/recipe-plan';
 import { finishShards } from '../plan/shards';
 import { runPlan } from './run';
 

@@ -1,7 +1,7 @@
 import type { Backend } from '../../backend/backend';
 import type { MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
-import { openWorkspaceFor } from '../tensor/compute';
+import { openWorkspaceFor } from '../tensor/computation';
 import type { Workspace } from '../tensor/workspace';
 
 /**

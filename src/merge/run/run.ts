@@ -5,9 +5,9 @@
  */
 
 import type { Backend } from '../../backend/backend';
-import type { ReadTensor } from '../../inputs/read-tensor';
+import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorReport } from '../../reports/job';
-import { throwIfCancelled } from '../../sources/cancel';
+import { throwIfCancelled } from '../../sources/cancellation';
 import type { FilePlan } from '../../write/shard-plan';
 import type { MergeMethod } from '../method';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';

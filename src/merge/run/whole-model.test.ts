@@ -4,7 +4,7 @@ import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { type ContractModel, contractModel, mergeModel, variantsOf } from '../methods/contract.cases';
 import { ties } from '../methods/ties';
 import type { Plan } from '../plan/plan';
-import { openWorkspaceFor } from '../tensor/compute';
+import { openWorkspaceFor } from '../tensor/computation';
 import { measureWholeModel } from './whole-model';
 
 const [defaults] = variantsOf(ties);

@@ -7,17 +7,17 @@
 import type { Backend } from '../../backend/backend';
 import { HISTOGRAM_BINS } from '../../backend/kernels/histogram';
 import { isWeightDtype } from '../../formats/dtype';
-import type { ReadTensor } from '../../inputs/read-tensor';
+import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { DeltaPreset, MergeMethod } from '../method';
 import type { Plan, TensorPlan } from '../plan/plan';
 import { storedInputs } from '../plan/plan-bytes';
-import { openComputed } from '../tensor/compute';
+import { openComputed } from '../tensor/computation';
 import { countVotes, type WholeModel } from '../tensor/delta-pipeline';
 import { densityOf, inclusiveThreshold } from '../tensor/delta-selectors';
-import { requireFinite } from '../tensor/encode-tile';
 import type { KeySearch } from '../tensor/key-search';
 import { countDigit, readDigit } from '../tensor/radix-search';
 import { beginSearch, DIGITS, KEEP_NONE, narrow, type Search, type Threshold } from '../tensor/radix-select';
+import { requireFinite } from '../tensor/tile-encoding';
 import type { Workspace } from '../tensor/workspace';
 
 interface WholeModelOptions {

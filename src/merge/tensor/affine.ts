@@ -4,8 +4,8 @@ import type { BackendBuffer } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
 import { packGroups } from '../../backend/kernels/encode';
 import { weightedSum } from '../../backend/kernels/weighted-sum';
-import { packing } from './encode-tile';
 import type { TensorTask } from './tensor-task';
+import { packing } from './tile-encoding';
 
 /** Coefficients that add up to 1 within this are an affine combination; far below what f32 resolves. */
 const AFFINE = 1e-9;

@@ -22,6 +22,19 @@ export function runProducts(task: TensorTask, elements: number, sums = task.work
   return blockCount(elements) * pairCount(count) * 4;
 }
 
+/** The products of all slots of the tile, block by block, and what was counted of values that are not finite. */
+export async function readProducts(
+  task: TensorTask,
+  elements: number,
+): Promise<{ products: Float32Array; nonFinite: Uint32Array }> {
+  const { engine, sums, status } = task.work;
+  const [products, counts] = await engine.read([
+    { buffer: sums, byteLength: runProducts(task, elements) },
+    { buffer: status, byteLength: status.byteLength },
+  ]);
+  return { products: new Float32Array(products!.buffer), nonFinite: new Uint32Array(counts!.buffer) };
+}
+
 /** The largest f32: no divisor is below its negative. */
 const FLOAT_MAX = (2 - 2 ** -23) * 2 ** 127;
 

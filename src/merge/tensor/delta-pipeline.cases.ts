@@ -10,8 +10,8 @@ import { decodeToF32, encodeFromF32 } from '../../formats/half';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { DeltaPreset } from '../method';
 import type { TensorPlan } from '../plan/plan';
-import type { OracleModel } from './delta-oracle';
 import { mergeDelta } from './delta-pipeline';
+import type { OracleModel } from './delta-pipeline.oracle';
 import { openTask } from './tensor-task';
 import { openWorkspace } from './workspace';
 

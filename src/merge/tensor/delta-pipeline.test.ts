@@ -4,8 +4,8 @@ import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { BLOCK } from '../../backend/kernel';
 import { decodeToF32 } from '../../formats/half';
 import type { DeltaPreset } from '../method';
-import { oracleMask, oracleMerge } from './delta-oracle';
 import { mergeOn, PRESETS, syntheticTensor } from './delta-pipeline.cases';
+import { oracleMask, oracleMerge } from './delta-pipeline.oracle';
 
 const engine = createCpuBackend();
 /** Half a unit in the last place of the output dtype for values below 0.5, and the f32 arithmetic on the way. */

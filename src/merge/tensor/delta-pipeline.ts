@@ -20,7 +20,6 @@ import {
   type Selector,
   trims,
 } from './delta-selectors';
-import { packing, readTile, requireFinite } from './encode-tile';
 import { KeptMasks } from './kept-masks';
 import type { KeySearch } from './key-search';
 import { CountSums, type Election } from './merge-counts';
@@ -29,6 +28,7 @@ import { finishSearches, searchKeys } from './radix-search';
 import { SlotSums } from './slot-sums';
 import { type Emit, type ProductSums, ratio, type TensorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
+import { packing, readTile, requireFinite } from './tile-encoding';
 import type { Tile } from './tiles';
 import { openWindows } from './window-search';
 

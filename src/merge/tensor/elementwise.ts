@@ -3,10 +3,10 @@ import type { BackendBuffer } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
 import type { ElementwiseCompute } from '../method';
-import { runEncode } from './encode-tile';
-import { TileSums } from './finish-tile';
+import { TileSums } from './finished-tile';
 import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
+import { runEncode } from './tile-encoding';
 
 /**
  * Merges one tensor in one pass, or in two where the coefficients depend on counts.
@@ -67,11 +67,8 @@ export async function mergeElementwise(
     engine.free(counters);
     engine.free(coefficients);
   }
-  return vectorStatistics(plan, sums.products, {
+  return vectorStatistics(plan, sums, {
     change: sums.change,
-    baseNorm: sums.products.norm(0),
-    nonFinite: sums.nonFinite,
-    counts: sums.counts(),
     ...(method.counters ? { kept: counted.slice(0, models) } : {}),
   });
 }

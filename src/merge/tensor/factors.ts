@@ -2,7 +2,7 @@
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exact, exactFloats } from '../../backend/exact';
 import { loadFactorValues, readF32 } from '../../inputs/factor-values';
-import type { ReadTensor } from '../../inputs/read-tensor';
+import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorView } from '../../inputs/tensor-view';
 
 export interface Factors {

@@ -4,8 +4,8 @@ import { blockCount } from '../../backend/kernel';
 import { ELECTION } from '../../backend/kernels/combine';
 import { mergeCounts, mergeCountWords } from '../../backend/kernels/merge-counts';
 import type { MergeCounts } from '../../reports/job';
-import { packing } from './encode-tile';
 import type { TensorTask } from './tensor-task';
+import { packing } from './tile-encoding';
 
 /** How signs were elected. */
 export interface Election {

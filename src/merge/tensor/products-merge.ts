@@ -9,7 +9,7 @@ import { innerProducts, pairCount } from '../../backend/kernels/inner-products';
 import { AmalgamError } from '../../errors';
 import type { ProductsCompute } from '../method';
 import { layOut, runWeightedSum, type WeightedSum, WHOLE } from './affine';
-import { TileSums } from './finish-tile';
+import { TileSums } from './finished-tile';
 import { type Products, productsOf } from './products';
 import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import type { SlotForm, TensorTask } from './tensor-task';
@@ -72,11 +72,8 @@ export async function mergeByProducts(
       });
     });
   }
-  return vectorStatistics(plan, sums.products, {
+  return vectorStatistics(plan, sums, {
     change: plan.base ? sums.change : 0,
-    baseNorm: sums.products.norm(0),
-    nonFinite: sums.nonFinite,
-    counts: sums.counts(),
   });
 }
 

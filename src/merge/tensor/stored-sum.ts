@@ -7,9 +7,9 @@ import { MOST_STORED, storedSums, storedSumWords } from '../../backend/kernels/s
 import type { MergeCounts } from '../../reports/job';
 import type { TensorPlan } from '../plan/plan';
 import type { WeightedSum } from './affine';
-import { packing, readTile, requireFinite } from './encode-tile';
 import { type Emit, ProductSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
+import { packing, readTile, requireFinite } from './tile-encoding';
 
 /** Whether a tensor’s weights can be summed as they are stored: no adapters, few enough, and an engine that gains by it. */
 export function sumsStored({ base, models }: TensorPlan, { kind }: Backend): boolean {

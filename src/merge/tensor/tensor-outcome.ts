@@ -60,28 +60,24 @@ export class ProductSums {
 /** The statistics of a merge that selects nothing by itself: norms and cosines of the vectors it works on. */
 export function vectorStatistics(
   plan: TensorPlan,
-  sums: ProductSums,
-  found: {
-    change: number;
-    baseNorm: number;
-    nonFinite: number;
-    kept?: readonly number[];
-    counts: MergeCounts;
-  },
+  sums: { readonly products: ProductSums; nonFinite: number; counts(): MergeCounts },
+  /** Σ (out − W₀)², and how many values were kept of each vector, where not all. */
+  found: { change: number; kept?: readonly number[] },
 ): TensorStatistics {
+  const { products } = sums;
   return {
     contributors: plan.models.map((m, i) => {
       const kept = found.kept?.[i] ?? plan.elements;
-      const norm = sums.norm(i + 1);
+      const norm = products.norm(i + 1);
       // the norms are of whole vectors
       return { id: m.id, kept, threshold: 0, norm, keptNorm: kept === plan.elements ? norm : null };
     }),
     signConflict: 0,
-    cosine: sums.cosines(1),
+    cosine: products.cosines(1),
     baseNorm: 0,
-    outputChange: ratio(Math.sqrt(found.change), found.baseNorm),
-    nonFinite: found.nonFinite,
-    counts: found.counts,
+    outputChange: ratio(Math.sqrt(found.change), products.norm(0)),
+    nonFinite: sums.nonFinite,
+    counts: sums.counts(),
   };
 }
 

@@ -13,7 +13,7 @@ import { lowRank } from '../../backend/kernels/low-rank';
 import { rowScale } from '../../backend/kernels/row-scale';
 import { subtract } from '../../backend/kernels/subtract';
 import { weightBytes } from '../../formats/dtype';
-import { columns, type ReadTensor, weightDtype } from '../../inputs/read-tensor';
+import { columns, type ReadTensor, weightDtype } from '../../inputs/stored-tensor';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorPlan } from '../plan/plan';
 import { DEFAULT_KEPT_BYTES } from './device-budget';

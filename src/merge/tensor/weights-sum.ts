@@ -1,6 +1,6 @@
 /** Methods of the form out = Σ cᵢ·Wᵢ over whole weights, with coefficients known before any data is read. */
 import { layOut, runWeightedSum, WHOLE } from './affine';
-import { TileSums } from './finish-tile';
+import { TileSums } from './finished-tile';
 import { StoredSums } from './stored-sum';
 import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
@@ -32,10 +32,7 @@ export async function mergeWeights(
   } finally {
     work.engine.free(table);
   }
-  return vectorStatistics(plan, sums.products, {
+  return vectorStatistics(plan, sums, {
     change: plan.base ? sums.change : 0,
-    baseNorm: sums.products.norm(0),
-    nonFinite: sums.nonFinite,
-    counts: sums.counts(),
   });
 }

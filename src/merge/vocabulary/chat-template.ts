@@ -1,6 +1,6 @@
 /** The chat template of the output: what the recipe asks for, written into the tokenizer files. */
 import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../../formats/chat-template';
-import { editJsonObject } from '../../formats/edit-json';
+import { editJsonObject } from '../../formats/json-edit';
 import type { Recipe } from '../../formats/recipe';
 import { parseJson } from '../../formats/strict-json';
 import { readSmallText } from '../../inputs/header';

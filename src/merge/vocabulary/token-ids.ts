@@ -1,5 +1,5 @@
 /** Ids of special tokens in config.json and generation_config.json, brought to the output's vocabulary. */
-import { editJsonObject, type JsonEdit } from '../../formats/edit-json';
+import { editJsonObject, type JsonEdit } from '../../formats/json-edit';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../../formats/strict-json';
 import { nameSome, type Problems } from '../../inputs/problems';
 import type { OutputVocabulary } from './output-vocabulary';

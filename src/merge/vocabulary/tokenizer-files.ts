@@ -1,5 +1,5 @@
 /** The tokenizer files of the output: copies of one model's, or these with the tokens of the union. */
-import { editJsonObject, type JsonEdit, type JsonValue } from '../../formats/edit-json';
+import { editJsonObject, type JsonEdit, type JsonValue } from '../../formats/json-edit';
 import { MAX_JSON_LENGTH } from '../../formats/strict-json';
 import type { AddedToken } from '../../formats/tokenizer-json';
 import { readSmallText } from '../../inputs/header';

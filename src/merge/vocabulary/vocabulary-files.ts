@@ -5,7 +5,7 @@ import { readSmallText } from '../../inputs/header';
 import type { Problems } from '../../inputs/problems';
 import { findFile } from '../../sources/model-folder';
 import type { VocabularyFiles } from '../plan/extras';
-import type { ResolvedVocabulary } from './resolve-vocabulary';
+import type { ResolvedVocabulary } from './resolved-vocabulary';
 import { tokenIds, withTokenIds } from './token-ids';
 import { tokenizerFiles } from './tokenizer-files';
 

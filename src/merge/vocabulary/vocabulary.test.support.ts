@@ -3,12 +3,12 @@ import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import type { Recipe } from '../../formats/recipe';
 import { buildSafetensorsHeader } from '../../formats/safetensors-write';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
-import { readingRows } from '../../inputs/read-rows';
+import { readingRows } from '../../inputs/row-reader';
 import type { TensorRef } from '../../inputs/tensor-view';
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
-import { makePlan } from '../plan/make-plan';
 import type { Plan } from '../plan/plan';
+import { makePlan } from '../plan/recipe-plan';
 import { runPlan } from '../run/run';
 
 export const HIDDEN = 3;

@@ -4,7 +4,7 @@
  * modeling_llama4.py, modeling_deepseek_v2.py, modeling_dots1.py). Defaults are those of the configuration classes.
  */
 import { needNumber, needSize, valueAt } from '../config-reader';
-import { everyLayer, layersFrom, numbersAt } from '../resolve-experts';
+import { everyLayer, layersFrom, numbersAt } from '../resolved-experts';
 import type { ExpertsWiring, LayerRule, Wiring } from '../wiring';
 import { granite, llama, mistral, olmo2, partialRope, qwen2, qwen3 } from './llama';
 import { ernie, latent } from './relatives';
@@ -126,13 +126,13 @@ export const ernieMoe: Wiring = {
     router: {
       module: 'mlp.gate',
       by: 'softmax',
-      correction: { name: 'mlp.moe_statics.e_score_correction_bias', leading: [1] },
-      normalized: { when: true, least: { fields: ['moe_norm_min'], orElse: 1e-12 } },
+      correction: { name: 'mlp.moe_statics.e_score_correction_bias', leadingShape: [1] },
+      normalized: { when: true, floor: { fields: ['moe_norm_min'], orElse: 1e-12 } },
     },
     shared: {
       modules: gated('mlp.shared_experts'),
       inner: field('moe_intermediate_size'),
-      times: { fields: ['moe_num_shared_experts'], orElse: 0 },
+      widthFactor: { fields: ['moe_num_shared_experts'], orElse: 0 },
     },
   },
 };
@@ -140,7 +140,7 @@ export const ernieMoe: Wiring = {
 const sharedExperts: NonNullable<ExpertsWiring['shared']> = {
   modules: gated('mlp.shared_experts'),
   inner: field('moe_intermediate_size'),
-  times: { fields: ['n_shared_experts'], orElse: 0 },
+  widthFactor: { fields: ['n_shared_experts'], orElse: 0 },
 };
 
 const glmAttention: Wiring['attention'] = {
@@ -160,9 +160,9 @@ export const glm4Moe: Wiring = {
     router: {
       module: 'mlp.gate',
       by: 'sigmoid',
-      correction: { name: 'mlp.gate.e_score_correction_bias', leading: [] },
-      groups: { count: field('n_group'), chosen: field('topk_group'), best: 2 },
-      normalized: { when: { field: 'norm_topk_prob', orElse: true }, more: 1e-20 },
+      correction: { name: 'mlp.gate.e_score_correction_bias', leadingShape: [] },
+      groups: { count: field('n_group'), chosen: field('topk_group'), summed: 2 },
+      normalized: { when: { field: 'norm_topk_prob', orElse: true }, added: 1e-20 },
       scale: { fields: ['routed_scaling_factor'], orElse: 1 },
     },
     shared: sharedExperts,
@@ -214,7 +214,7 @@ export const deepseek2: Wiring = {
           ...deepseek2Plain.experts!,
           router: {
             ...deepseek2Plain.experts!.router,
-            groups: { count: field('n_group'), chosen: field('topk_group'), best: 1 },
+            groups: { count: field('n_group'), chosen: field('topk_group'), summed: 1 },
           },
         },
       },
@@ -238,7 +238,7 @@ export const deepseek3: Wiring = {
       groups: {
         count: { fields: ['n_group'], orElse: 8 },
         chosen: { fields: ['topk_group'], orElse: 4 },
-        best: 2,
+        summed: 2,
       },
       scale: { fields: ['routed_scaling_factor'], orElse: 2.5 },
     },
@@ -256,7 +256,7 @@ export const dots1: Wiring = {
     headNorm: qwen3.attention.headNorm!,
     window: {
       size: { fields: ['sliding_window'], orElse: 4096 },
-      layers: { orElse: { from: { fields: ['max_window_layers'], orElse: 62 } } },
+      layers: { orElse: { fromLayer: { fields: ['max_window_layers'], orElse: 62 } } },
     },
   },
   mlp: { ...llama.mlp, bias: false },
@@ -265,7 +265,7 @@ export const dots1: Wiring = {
     layers: layersFrom('first_k_dense_replace', 0),
     router: {
       ...glm4Moe.experts!.router,
-      normalized: { when: { field: 'norm_topk_prob', orElse: false }, more: 1e-20 },
+      normalized: { when: { field: 'norm_topk_prob', orElse: false }, added: 1e-20 },
     },
   },
 };

@@ -48,7 +48,7 @@ export const gemma3: Wiring = {
       size: { fields: ['sliding_window'], orElse: 4096 },
       layers: {
         orElse: {
-          everyOtherThan: { fields: ['sliding_window_pattern', '_sliding_window_pattern'], orElse: 6 },
+          exceptEvery: { fields: ['sliding_window_pattern', '_sliding_window_pattern'], orElse: 6 },
         },
       },
     },

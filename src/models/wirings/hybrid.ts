@@ -4,10 +4,10 @@
  * modeling_lfm2_moe.py). Defaults are those of the configuration classes.
  */
 import { type ConfigFile, needNumber, needSize, readFlag, readSize, valueAt } from '../config-reader';
-import { shortConvolution } from '../resolve-convolutions';
-import { layersByPeriod, layersFrom, numbersAt } from '../resolve-experts';
-import { listed, mamba2 as mamba2Mixer, mamba as mambaMixer } from '../resolve-mixers';
-import { sharedAhead } from '../resolve-shared';
+import { shortConvolution } from '../resolved-convolutions';
+import { layersByPeriod, layersFrom, numbersAt } from '../resolved-experts';
+import { listed, mamba2 as mamba2Mixer, mamba as mambaMixer } from '../resolved-mixers';
+import { sharedAhead } from '../resolved-shared';
 import type { MixerMaker, Wiring } from '../wiring';
 import { graniteExperts } from './experts';
 import { granite, llama, partialRope } from './llama';
@@ -324,10 +324,10 @@ export const lfm2Moe: Wiring = {
       by: 'sigmoid',
       correction: {
         name: 'feed_forward.expert_bias',
-        leading: [],
+        leadingShape: [],
         when: { field: 'use_expert_bias', orElse: true },
       },
-      normalized: { when: { field: 'norm_topk_prob', orElse: true }, more: 1e-6 },
+      normalized: { when: { field: 'norm_topk_prob', orElse: true }, added: 1e-6 },
       scale: or(1, 'routed_scaling_factor'),
     },
   },

@@ -4,9 +4,9 @@
  * Gemma 3n and 4 (modeling_gemma3n.py, modeling_gemma4.py). Defaults are those of the configuration classes.
  */
 import { type ConfigFile, needNumber, needSize, readFlag, readSize, valueAt } from '../config-reader';
-import { recurrentUnit } from '../resolve-convolutions';
-import { everyLayer, numbersAt } from '../resolve-experts';
-import { delta, lightning, listed } from '../resolve-mixers';
+import { recurrentUnit } from '../resolved-convolutions';
+import { everyLayer, numbersAt } from '../resolved-experts';
+import { delta, lightning, listed } from '../resolved-mixers';
 import type { NumberField, Wiring } from '../wiring';
 import { mixtral, mixtralExperts, qwenNextExperts } from './experts';
 import { gemma } from './gemma';
@@ -231,7 +231,7 @@ export const gemma4: Wiring = {
     position: { theta: 1_000_000, local: or(10_000, 'rope_local_base_freq') },
     window: {
       size: or(512, 'sliding_window'),
-      layers: { orElse: { everyOtherThan: { fields: [], orElse: 6 } } },
+      layers: { orElse: { exceptEvery: { fields: [], orElse: 6 } } },
     },
   },
   perLayer: {
@@ -280,7 +280,7 @@ export const gemma3n: Wiring = {
     valuesAreKeys: false,
     window: {
       size: or(512, 'sliding_window'),
-      layers: { orElse: { everyOtherThan: { fields: [], orElse: 5 } } },
+      layers: { orElse: { exceptEvery: { fields: [], orElse: 5 } } },
     },
   },
   mlp: { ...gemma.mlp, sparse: sparsity } as Wiring['mlp'],

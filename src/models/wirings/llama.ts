@@ -55,7 +55,7 @@ export const mistral: Wiring = {
 const qwenWindow = {
   size: { fields: ['sliding_window'], orElse: 4096 },
   enabled: { field: 'use_sliding_window', orElse: false },
-  layers: { orElse: { from: { fields: ['max_window_layers'], orElse: 28 } } },
+  layers: { orElse: { fromLayer: { fields: ['max_window_layers'], orElse: 28 } } },
 } as const;
 
 export const qwen2: Wiring = {

@@ -51,7 +51,7 @@ export const cohere2: Wiring = {
     position: { theta: 10_000, pairs: 'adjacent', windowedOnly: true },
     window: {
       size: { fields: ['sliding_window'], orElse: 4096 },
-      layers: { orElse: { everyOtherThan: { fields: ['sliding_window_pattern'], orElse: 4 } } },
+      layers: { orElse: { exceptEvery: { fields: ['sliding_window_pattern'], orElse: 4 } } },
     },
   },
 };
@@ -81,7 +81,7 @@ export const exaone4: Wiring = {
     position: { theta: 10_000, windowedOnly: true },
     window: {
       size: { fields: ['sliding_window'], orElse: 4096 },
-      layers: { orElse: { everyOtherThan: { fields: ['sliding_window_pattern'], orElse: 4 } } },
+      layers: { orElse: { exceptEvery: { fields: ['sliding_window_pattern'], orElse: 4 } } },
     },
   },
 };
@@ -192,7 +192,7 @@ export const olmo3: Wiring = {
     },
     window: {
       size: { fields: ['sliding_window'], orElse: 4096 },
-      layers: { orElse: { everyOtherThan: { fields: [], orElse: 4 } } },
+      layers: { orElse: { exceptEvery: { fields: [], orElse: 4 } } },
     },
   },
 };

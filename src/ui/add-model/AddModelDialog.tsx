@@ -1,6 +1,6 @@
 import { Tabs } from 'radix-ui';
 import { useState } from 'react';
-import { remember, remembered } from '../local/remembered';
+import { remember, remembered } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
 import { TabLabel, TabList } from '../parts/TabList';

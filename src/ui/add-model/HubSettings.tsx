@@ -1,11 +1,11 @@
 import { type SyntheticEvent, useState } from 'react';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
-import { remember } from '../local/remembered';
+import { remember } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
-import { retryRefused } from '../state/opening';
+import { retryRefused } from '../state/named-models';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import { hubClientId, neverMind, signIn } from './signing-in';
+import { hubClientId, neverMind, signIn } from './sign-in';
 
 /**
  * Which hub, and the token for private and gated models, by signing in or pasted. It is with the worker and kept nowhere

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { keptFolders } from '../local/folder-handles';
 import { Button } from '../parts/Button';
-import { shortName } from '../state/recipe-build';
+import { shortName } from '../state/built-recipe';
 import { useStudioState } from '../studio-context';
 
 /** Folders that were opened before and are not open now, each one click away. */

@@ -3,7 +3,7 @@ import { formatBytes } from '../../formats/quantity';
 import type { CacheInfo } from '../../reports/worker';
 import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';
-import { deleteKept, type KeptGroup, type KeptThing, keptGroups, whyNotDelete } from '../state/kept-here';
+import { deleteKept, type KeptGroup, type KeptThing, keptGroups, whyNotDelete } from '../state/kept-things';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 

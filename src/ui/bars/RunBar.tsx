@@ -13,17 +13,17 @@ import type { InterruptedRun } from '../../reports/merge';
 import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
-import { resumeRun } from '../state/interrupted';
+import { resumeRun } from '../state/interrupted-merges';
 import { mergeGate } from '../state/merge-gate';
 import { sameMerge } from '../state/past-runs';
+import { isRecipeOf } from '../state/recipe-identity';
+import { keptOf } from '../state/resumable-runs';
 import { cancelMerge, continueRecommended, pauseMerge, startMerge } from '../state/run';
-import { isRecipeOf } from '../state/run-current';
 import { runShare, runWords, spokenWords } from '../state/run-log';
 import type { RunState } from '../state/run-state';
 import { notifyError, type Studio, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import type { Tab } from '../state/tabs';
-import { keptOf } from '../state/unfinished';
 import { useStudio, useStudioState } from '../studio-context';
 import { Announcer } from './Announcer';
 
@@ -238,7 +238,7 @@ function Resting() {
 /** Base, contributors and merge answer the same prompt and are measured. */
 async function isItBetter(studio: Studio): Promise<void> {
   try {
-    const { tryMerge } = await import('../state/try-merge');
+    const { tryMerge } = await import('../state/merge-trial');
     await tryMerge(studio);
   } catch (thrown) {
     notifyError(studio, thrown);

@@ -3,7 +3,7 @@ import { formatBytes } from '../../formats/quantity';
 import { DiskIcon } from '../parts/icons';
 import { PartBoundary } from '../parts/PartBoundary';
 import { PopoverFrame } from '../parts/PopoverFrame';
-import { type Room, readRoom } from '../state/kept-here';
+import { type Room, readRoom } from '../state/kept-things';
 import { useStudio, useStudioState } from '../studio-context';
 
 const KeptHere = lazy(() => import('./KeptHere').then((m) => ({ default: m.KeptHere })));

@@ -1,6 +1,7 @@
 /** The two models of a comparison, and why there are none. Pure. */
+
+import { contributorId } from '../state/built-recipe';
 import { modelChoices } from '../state/model-choices';
-import { contributorId } from '../state/recipe-build';
 import type { StudioState } from '../state/studio-state';
 
 type PairState = Pick<StudioState, 'models' | 'recipe' | 'comparison'>;

@@ -4,7 +4,7 @@ import { FolderIcon, PlusIcon } from '../parts/icons';
 import { addTextFiles } from '../state/evaluation';
 import { useStudio } from '../studio-context';
 import { DatasetText } from './DatasetText';
-import type { TakeText } from './take-text';
+import type { TakeText } from './text-taker';
 
 interface AddTextProps {
   take: TakeText;

@@ -8,7 +8,7 @@ import { NumberField } from '../parts/NumberField';
 import { Select } from '../parts/Select';
 import { whyBusy } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';
-import type { TakeText } from './take-text';
+import type { TakeText } from './text-taker';
 
 const CHARACTERS = 200_000;
 
@@ -32,8 +32,8 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
     try {
       await act();
     } catch (thrown) {
-      const facts = errorReport(thrown);
-      if (facts.code !== 'Cancelled') setError(facts);
+      const report = errorReport(thrown);
+      if (report.code !== 'Cancelled') setError(report);
     } finally {
       setWorking(null);
       setShare(null);

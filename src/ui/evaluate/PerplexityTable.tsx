@@ -131,8 +131,8 @@ interface RowProps {
   scale: DotScale | null;
 }
 
-function Row({ row: facts, columns, base, several, scale }: RowProps) {
-  const { row, cells, mean, bitsPerByte, seconds, bytes, staleTitle, earlier } = facts;
+function Row({ row: shown, columns, base, several, scale }: RowProps) {
+  const { row, cells, mean, bitsPerByte, seconds, bytes, staleTitle, earlier } = shown;
   return (
     <tr data-current={row.current || undefined} data-stale={staleTitle !== null || undefined}>
       <th scope="row">
@@ -148,7 +148,7 @@ function Row({ row: facts, columns, base, several, scale }: RowProps) {
       </th>
       {scale ? (
         <td className="dot-cell" aria-hidden="true">
-          <Dot row={facts} base={base} scale={scale} />
+          <Dot row={shown} base={base} scale={scale} />
         </td>
       ) : null}
       {several ? (

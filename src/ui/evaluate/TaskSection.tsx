@@ -211,7 +211,7 @@ function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[]
   const now = new Set(rows.map(({ target }) => targetKey(target)));
   return (
     <div className="task-tables">
-      {run.facts.map((info, t) => (
+      {run.tasks.map((info, t) => (
         <div key={info.task} className="task-scroll">
           <table className="task-table">
             <caption>
@@ -290,7 +290,7 @@ function itemsWords({ items }: TaskRun, m: number, t: number): string {
 }
 
 /** The paired test of the first metric, on the items that both have. */
-function betterWords({ items, facts: info }: TaskRun, m: number, t: number): string {
+function betterWords({ items, tasks: info }: TaskRun, m: number, t: number): string {
   const metric = info[t]?.metrics[0] ?? 'acc';
   const pairs = pairedValues(items[0]?.[t] ?? [], items[m]?.[t] ?? [], metric);
   if (pairs.length < 2) return '';

@@ -4,10 +4,10 @@ import type { MergeMethod } from '../../merge/method';
 import { methods } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
+import { buildRecipe } from '../state/built-recipe';
 import { type EvaluationRow, recipeByMethod, targetKey } from '../state/evaluation-rows';
 import type { EvaluationSlice } from '../state/evaluation-state';
 import { outcomeKey } from '../state/evaluation-table';
-import { buildRecipe } from '../state/recipe-build';
 import { effectiveSpecs, type RecipeState, setContributorParameter } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 
@@ -44,10 +44,10 @@ export function parseDensities(text: string): number[] | string {
 /** Methods that keep a share of each change, and fit this recipe. */
 export function sweepMethods(recipe: RecipeState, models: readonly ModelInfo[]): MergeMethod[] {
   return methods.filter((method) => {
-    const facts = recipeByMethod(recipe, method);
-    const settings = effectiveSpecs(method.modelParameters, facts.parameters);
+    const changed = recipeByMethod(recipe, method);
+    const settings = effectiveSpecs(method.modelParameters, changed.parameters);
     const hasDensity = settings.some(({ name, spec }) => name === 'density' && spec.kind === 'number');
-    return hasDensity && recipeProblems(facts, models, method).length === 0;
+    return hasDensity && recipeProblems(changed, models, method).length === 0;
   });
 }
 
@@ -81,14 +81,14 @@ export function sweepRows(
 ): SweepRow[] {
   return chosen.flatMap((method) =>
     densities.map((density): SweepRow => {
-      const facts = recipeAt(recipe, method, density);
+      const changed = recipeAt(recipe, method, density);
       return {
         id: `sweep ${method.id} ${density}`,
         group: 'merges',
         label: `${shortTitle(method)} ${density}`,
         title: `${method.title} with density ${density}`,
         colour: null,
-        target: { recipe: buildRecipe(facts, models, method) },
+        target: { recipe: buildRecipe(changed, models, method) },
         method,
         current: false,
         density,

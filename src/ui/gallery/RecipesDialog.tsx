@@ -2,7 +2,7 @@ import { Tabs } from 'radix-ui';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { DialogFrame } from '../parts/DialogFrame';
 import { TabLabel, TabList } from '../parts/TabList';
-import { openRecipe } from '../state/recipe-open';
+import { openRecipe } from '../state/opened-recipe';
 import { notify, setView } from '../state/studio';
 import type { ViewSlice } from '../state/studio-state';
 import { useStudio } from '../studio-context';

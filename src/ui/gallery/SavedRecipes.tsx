@@ -2,8 +2,8 @@ import { type FormEvent, useEffect, useState } from 'react';
 import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/saved-recipes';
 import { Button } from '../parts/Button';
 import { CloseIcon, CopyIcon } from '../parts/icons';
-import { copyShareLink, openKept, saveRecipe } from '../state/keeping';
-import { freeName, recipeTitle } from '../state/recipe-build';
+import { freeName, recipeTitle } from '../state/built-recipe';
+import { copyShareLink, openKept, saveRecipe } from '../state/recipe-draft';
 import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 

@@ -10,8 +10,8 @@ import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
 import type { Contributor } from '../state/run-state';
-import { usePredictedMasks, useStatisticsOf } from './statistics-of';
 import { TensorCheckSection } from './TensorCheckSection';
+import { usePredictedMasks, useStatisticsOf } from './tensor-statistics';
 
 const ChangeCharts = lazy(() => import('./ChangeCharts').then((m) => ({ default: m.ChangeCharts })));
 

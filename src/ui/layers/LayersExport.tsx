@@ -27,7 +27,7 @@ interface LayersExportProps {
 export const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportProps) {
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
-    const { exportLayers } = await import('../export/save-exports');
+    const { exportLayers } = await import('../export/exported-files');
     await exportLayers(kind, shown(), studio.store.getState().overlap);
   };
   return (

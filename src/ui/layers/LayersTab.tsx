@@ -24,7 +24,7 @@ import { Message } from '../parts/Message';
 import { REST_MS, useDebounced } from '../parts/use-debounced';
 import { useSameList } from '../parts/use-same-list';
 import { measureDeltas } from '../state/delta-statistics';
-import { whyNotOpen } from '../state/opening';
+import { whyNotOpen } from '../state/named-models';
 import { setView, showTab } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { isLinear, type LayersView, linearValues, useLayersView } from './columns';

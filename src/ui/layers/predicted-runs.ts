@@ -2,8 +2,8 @@
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
+import { contributorId } from '../state/built-recipe';
 import { deltaKey } from '../state/delta-statistics';
-import { contributorId } from '../state/recipe-build';
 import type { RecipeState, Settings } from '../state/recipe-state';
 import { NOW, type PredictedRun } from '../state/run-state';
 import { editRecipe, methodOf, type Studio, setView } from '../state/studio';

@@ -1,5 +1,5 @@
 /** Models of the Hub that were opened in this browser, by name, the last one first. No bytes, no tokens. */
-import { remember, remembered } from './remembered';
+import { remember, remembered } from './remembered-choices';
 
 const KEY = 'hub-models';
 const MOST = 8;

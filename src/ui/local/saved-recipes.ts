@@ -6,7 +6,7 @@ import type { DBSchema } from 'idb';
 import type { RecipeState } from '../state/recipe-state';
 import type { PredictedRun } from '../state/run-state';
 import { database } from './database';
-import { remember, remembered } from './remembered';
+import { remember, remembered } from './remembered-choices';
 
 export interface KeptRecipe {
   recipe: RecipeState;

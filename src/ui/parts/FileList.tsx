@@ -1,6 +1,6 @@
 import { isTreeHash, TREE_PREFIX } from '../../formats/hashes';
 import { formatBytes } from '../../formats/quantity';
-import { saveFile } from '../local/save-file';
+import { saveFile } from '../local/file-download';
 import { Button } from './Button';
 import { DownloadIcon } from './icons';
 import { Sha256Link } from './Sha256Link';

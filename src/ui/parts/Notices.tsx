@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 import { UpdateNotice } from '../offline/UpdateNotice';
-import { keepThisDraft, openOtherDraft } from '../state/keeping';
+import { keepThisDraft, openOtherDraft } from '../state/recipe-draft';
 import { dismissNotice } from '../state/studio';
 import type { Notice } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';

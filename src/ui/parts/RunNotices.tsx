@@ -1,8 +1,8 @@
 import { formatBytes, formatCount } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
-import { discardRun, resumeRun, whyNotYet } from '../state/interrupted';
+import { discardRun, resumeRun, whyNotYet } from '../state/interrupted-merges';
 import { takeOverMerge } from '../state/other-tabs';
-import { keptOf } from '../state/unfinished';
+import { keptOf } from '../state/resumable-runs';
 import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 import { Message } from './Message';

@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { formatPercent } from '../../formats/quantity';
-import { saveFile } from '../local/save-file';
+import { saveFile } from '../local/file-download';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { Button } from './Button';

@@ -26,7 +26,7 @@ import {
   pushReplacing,
   scoresOfOutput,
   whyNotPush,
-} from './pushing';
+} from './push-actions';
 
 /** A finished output to a model repository on the Hub. Not there while nothing is finished. */
 export function PushSection() {

@@ -11,8 +11,8 @@ import { ModelMeta } from '../parts/ModelMeta';
 import { Problem } from '../parts/Problem';
 import { modelColour, Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
+import { shortName } from '../state/built-recipe';
 import { lineage } from '../state/lineage';
-import { shortName } from '../state/recipe-build';
 import {
   type ContributorState,
   effectiveSpecs,

@@ -1,8 +1,8 @@
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
 import { formatSetting } from '../../formats/quantity';
+import { curveAt } from '../../formats/recipe';
 import type { NumberSpec } from '../../merge/method';
 import {
-  curveAt,
   curvePresets,
   curveRange,
   curveStep,

@@ -6,7 +6,7 @@ import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { Tip } from '../parts/Tip';
-import { usesSeed } from '../state/recipe-build';
+import { usesSeed } from '../state/built-recipe';
 import {
   effectiveSpecs,
   type GradientEnds,

@@ -7,6 +7,7 @@ import { parseModelRef, repositoriesOf } from '../../formats/recipe';
 import { KNOWN_BASES } from '../add-model/known-bases';
 import { FolderButton } from '../local/FolderButton';
 import { Button } from '../parts/Button';
+import { shortName } from '../state/built-recipe';
 import { isSameModel, originOf } from '../state/model-origins';
 import {
   keptClosed,
@@ -15,8 +16,7 @@ import {
   openKeptFolder,
   openKeptFolders,
   openNamedHub,
-} from '../state/opening';
-import { shortName } from '../state/recipe-build';
+} from '../state/named-models';
 import { editRecipe, notifyError, setView } from '../state/studio';
 import type { Unopened } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';

@@ -3,7 +3,7 @@ import { formatBytes } from '../../formats/quantity';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
-import { fullName } from '../state/recipe-build';
+import { fullName } from '../state/built-recipe';
 import { outputCombination } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 import { methodOf, setView, showTab } from '../state/studio';

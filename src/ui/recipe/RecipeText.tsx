@@ -5,8 +5,8 @@ import { parseRecipe } from '../../formats/recipe-yaml';
 import { CopyButton } from '../parts/CopyButton';
 import { Message } from '../parts/Message';
 import '../styles/recipe-text.css';
-import { isRecipeOpen } from '../state/opening';
-import { buildRecipe } from '../state/recipe-build';
+import { buildRecipe } from '../state/built-recipe';
+import { isRecipeOpen } from '../state/named-models';
 import type { RecipeState } from '../state/recipe-state';
 import { recipeFromText, warningsAtLines } from '../state/recipe-text';
 import { editRecipe, methodOf } from '../state/studio';
@@ -40,10 +40,10 @@ export function RecipeText() {
   const write = (next: string) => {
     const { recipe: read } = parseRecipe(next);
     if (read) {
-      const facts = recipeFromText(recipe, read, models);
+      const changed = recipeFromText(recipe, read, models);
       // spaces and comments change no recipe, and are no step to undo
-      const says = formatRecipe(buildRecipe(facts, models, methodOf(facts)));
-      if (says !== written) editRecipe(studio, () => facts);
+      const says = formatRecipe(buildRecipe(changed, models, methodOf(changed)));
+      if (says !== written) editRecipe(studio, () => changed);
     }
     setTyped({ text: next, of: studio.store.getState().recipe });
   };

@@ -1,6 +1,6 @@
 import { Button } from '../parts/Button';
 import { whyBusy } from '../state/job';
-import { whyNotOpen } from '../state/opening';
+import { whyNotOpen } from '../state/named-models';
 import { startRecommended } from '../state/run';
 import { useStudio, useStudioState } from '../studio-context';
 

@@ -2,7 +2,7 @@ import { formatCount } from '../../formats/quantity';
 import { NumberField } from '../parts/NumberField';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
-import { shortName } from '../state/recipe-build';
+import { shortName } from '../state/built-recipe';
 import { editRecipe } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 

@@ -5,7 +5,7 @@ import { recipeModels, recipeRepositories } from '../../formats/recipe-models';
 import { methodById } from '../../merge/methods/index';
 import { Button } from '../parts/Button';
 import { Section } from '../parts/Section';
-import { shortName } from '../state/recipe-build';
+import { shortName } from '../state/built-recipe';
 import { editRecipe, setView } from '../state/studio';
 import { useRecipeAs, useStudio } from '../studio-context';
 import { ModelAccess } from './ModelAccess';

@@ -5,7 +5,7 @@ import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Problem } from '../parts/Problem';
 import { named, Select } from '../parts/Select';
-import { buildRecipe } from '../state/recipe-build';
+import { buildRecipe } from '../state/built-recipe';
 import { editRecipe, methodOf } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 

@@ -8,7 +8,7 @@ import { NumberField } from '../parts/NumberField';
 import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
-import { outputName } from '../state/recipe-build';
+import { outputName } from '../state/built-recipe';
 import { combinationOf, type OutDtype, setOutput } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { chooseFolder } from '../state/run';

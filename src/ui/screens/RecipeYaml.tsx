@@ -1,14 +1,14 @@
 import { formatRecipe } from '../../formats/recipe-format';
 import { exportWarnings } from '../../merge/method-export';
 import { methodById } from '../../merge/methods/index';
-import { saveText } from '../local/save-file';
+import { saveText } from '../local/file-download';
 import { Button } from '../parts/Button';
 import { CopyButton } from '../parts/CopyButton';
 import { DownloadIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import { isRecipeOpen } from '../state/opening';
-import { buildRecipe, outputName } from '../state/recipe-build';
+import { buildRecipe, outputName } from '../state/built-recipe';
+import { isRecipeOpen } from '../state/named-models';
 import { methodOf } from '../state/studio';
 import { useStudioState } from '../studio-context';
 import { Commands } from './Commands';

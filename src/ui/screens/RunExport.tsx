@@ -16,7 +16,7 @@ type Reported = Pick<RunState, 'title' | 'methodTitle' | 'contributors' | 'start
 export function RunExport({ run }: { run: Reported }) {
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
-    const { exportRun } = await import('../export/save-exports');
+    const { exportRun } = await import('../export/exported-files');
     exportRun(kind, { ...run, tensors: run.planned }, run.startedAt);
   };
   return (

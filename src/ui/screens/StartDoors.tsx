@@ -1,9 +1,9 @@
 import { FolderButton } from '../local/FolderButton';
-import { remember } from '../local/remembered';
+import { remember } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
 import { SearchIcon } from '../parts/icons';
 import { addFiles } from '../state/models';
-import { openSampleFamily } from '../state/opening';
+import { openSampleFamily } from '../state/named-models';
 import { isUntouched } from '../state/roles';
 import { startMerge } from '../state/run';
 import { notifyError, setView } from '../state/studio';

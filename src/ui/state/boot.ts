@@ -1,19 +1,19 @@
 /** Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme. */
 import { errorReport } from '../../errors';
 import { hasDirectoryPicker } from '../local/directory-picker';
-import { remembered } from '../local/remembered';
+import { remembered } from '../local/remembered-choices';
 import { readAddress, watchAddress } from './address';
 import { watchDeltas } from './delta-statistics';
-import { openLink, restoreRecipe, watchDraft } from './keeping';
-import { openSampleFamily, retryUnreached, watchNamedModels } from './opening';
+import { openSampleFamily, retryUnreached, watchNamedModels } from './named-models';
 import { watchOtherTabs } from './other-tabs';
 import { watchRuns } from './past-runs';
 import { watchPlan } from './plan';
+import { openLink, restoreRecipe, watchDraft } from './recipe-draft';
 import { watchHistory } from './recipe-history';
+import { loadInterrupted } from './resumable-runs';
 import { watchSampleTexts } from './sample-texts';
 import { notify, notifyError, type Studio } from './studio';
 import { watchTheme } from './theme';
-import { loadInterrupted } from './unfinished';
 
 /** Starts everything; returns a function that stops watching. */
 export function bootStudio(studio: Studio): () => void {

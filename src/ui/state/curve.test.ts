@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { curveAt } from '../../formats/recipe';
 import { density, weight } from '../../merge/methods/parameters';
-import { evaluateSetting } from '../../merge/plan/parameters';
-import { curveAt, curvePresets, curveRange, mayCurve, snapped, withMorePoints, withoutPoint } from './curve';
+import { curvePresets, curveRange, mayCurve, snapped, withMorePoints, withoutPoint } from './curve';
 
 const values = fc.array(
   fc.integer({ min: 0, max: 100 }).map((v) => v / 100),
@@ -10,10 +10,14 @@ const values = fc.array(
 );
 
 describe('a curve', () => {
-  test('is at every position what the merge takes there', () => {
+  test('is a sum of tents, one at each point', () => {
     fc.assert(
       fc.property(values, fc.double({ min: 0, max: 1, noNaN: true }), (points, t) => {
-        expect(curveAt(points, t)).toBe(evaluateSetting(points, 'any', t));
+        const tents = points.map((y, i) => y * Math.max(0, 1 - Math.abs(t * (points.length - 1) - i)));
+        expect(curveAt(points, t)).toBeCloseTo(
+          tents.reduce((a, b) => a + b),
+          12,
+        );
       }),
     );
   });

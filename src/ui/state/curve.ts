@@ -28,18 +28,6 @@ export function snapped(value: number, spec: NumberSpec): number {
   return Number(bounded.toFixed(10));
 }
 
-/**
- * The curve at position `t` in [0, 1], 0 at the first layer and 1 at the last: what a gradient means in mergekit
- * (`config.py`, evaluate_setting). NaN without points.
- */
-export function curveAt(points: readonly number[], t: number): number {
-  const scaled = t * (points.length - 1);
-  const left = Math.floor(scaled);
-  const right = Math.min(points.length - 1, left + 1);
-  const fraction = scaled - left;
-  return (1 - fraction) * (points[left] ?? Number.NaN) + fraction * (points[right] ?? Number.NaN);
-}
-
 /** The same curve with a point more between every two: only so does its shape stay. */
 export function withMorePoints(points: readonly number[]): number[] {
   return points.flatMap((point, i) => {

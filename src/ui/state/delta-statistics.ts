@@ -7,7 +7,7 @@ import { errorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
 import type { PlanReport } from '../../reports/plan';
-import { contributorId } from './recipe-build';
+import { contributorId } from './built-recipe';
 import type { RecipeState } from './recipe-state';
 import type { Studio } from './studio';
 import { type DeltaStatisticsSlice, noDeltas } from './studio-state';

@@ -3,7 +3,7 @@
 import { protocolOptions } from '../../evaluate/options';
 import { isInRange } from '../../reports/option';
 import { whyBusy } from './job';
-import { whyNotOpen } from './opening';
+import { whyNotOpen } from './named-models';
 import type { StudioState } from './studio-state';
 
 /** Why nothing can be measured or written now, or null. */

@@ -6,7 +6,7 @@ import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import type { RunTarget } from '../../reports/evaluate';
 import type { ModelInfo } from '../../reports/models';
-import { buildRecipe, contributorId, methodTitle, shortName } from './recipe-build';
+import { buildRecipe, contributorId, methodTitle, shortName } from './built-recipe';
 import { type RecipeState, setMethod, setParameter } from './recipe-state';
 import { recipeProblems } from './recipe-validation';
 

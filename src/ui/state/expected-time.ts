@@ -2,7 +2,7 @@
 
 import type { RecipeParameters } from '../../formats/recipe';
 import type { PlanTensor } from '../../reports/plan';
-import { buildRecipe } from './recipe-build';
+import { buildRecipe } from './built-recipe';
 import type { KeptRun } from './run-state';
 import { methodOf } from './studio';
 import type { StudioState } from './studio-state';

@@ -3,10 +3,10 @@
 import { type ErrorReport, errorReport } from '../../errors';
 import { whyNoEngine } from './engine-summary';
 import type { JobProgress, ToolRun } from './job-state';
-import { stayAwake } from './stay-awake';
 import { notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 import { JOB_WORDS, type JobKind, type Tab } from './tabs';
+import { stayAwake } from './wake-lock';
 
 export interface Busy {
   why: string;

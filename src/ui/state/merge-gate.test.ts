@@ -4,8 +4,8 @@ import type { PlanProblem } from '../../reports/plan';
 import type { WorkerInfo } from '../../reports/worker';
 import { sampleModels } from '../worker.test.fixture';
 import { planFor } from '../worker-plan.test.fixture';
+import { buildRecipe } from './built-recipe';
 import { mergeGate } from './merge-gate';
-import { buildRecipe } from './recipe-build';
 import { sampleRecipe } from './roles';
 import { initialState, type StudioState } from './studio-state';
 

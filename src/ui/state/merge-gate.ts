@@ -1,7 +1,7 @@
 /** May the recipe be merged now, and if not: why, and where to look. Pure; one answer for button, bar and tests. */
 import { formatBytes, formatCounted } from '../../formats/quantity';
 import { whyBusy } from './job';
-import { whyNotOpen } from './opening';
+import { whyNotOpen } from './named-models';
 import { recipeProblems } from './recipe-validation';
 import { methodOf } from './studio';
 import type { StudioState } from './studio-state';

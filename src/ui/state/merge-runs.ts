@@ -1,9 +1,9 @@
 /** Merging runs of the Layers tab one after the other, without touching the recipe. */
 
 import { recipeOfRun } from '../layers/predicted-runs';
+import { buildRecipe, freeName, outputName } from './built-recipe';
 import { mergeGate } from './merge-gate';
 import { planContributors } from './plan';
-import { buildRecipe, freeName, outputName } from './recipe-build';
 import type { RecipeState } from './recipe-state';
 import { carryOut, chooseDestination, newRun, plannedRun } from './run';
 import { NOW } from './run-state';

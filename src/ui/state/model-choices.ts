@@ -2,8 +2,8 @@
 
 import { parseModelRef, repositoriesOf } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
+import { contributorId, shortName } from './built-recipe';
 import { lineage } from './lineage';
-import { contributorId, shortName } from './recipe-build';
 import type { StudioState } from './studio-state';
 
 interface ModelChoice {

@@ -3,7 +3,7 @@
 import { formatModelRef, parseModelRef, repositoriesOf } from '../../formats/recipe';
 import { recipeRepositories, renameRepositories } from '../../formats/recipe-models';
 import type { ModelInfo } from '../../reports/models';
-import { contributorId } from './recipe-build';
+import { contributorId } from './built-recipe';
 import type { ModelOrigin, Origins, RecipeState } from './recipe-state';
 
 /** Hub names as they were asked for, with the pinned name each was opened under. */

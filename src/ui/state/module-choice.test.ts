@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { matchesTensor } from '../../formats/tensor-pattern';
 import { sampleModels } from '../worker.test.fixture';
 import { planFor } from '../worker-plan.test.fixture';
+import { buildRecipe } from './built-recipe';
 import { isOff, moduleGroups, otherPatterns, switchModules } from './module-choice';
-import { buildRecipe } from './recipe-build';
 import { sampleRecipe } from './roles';
 import { methodOf } from './studio';
 

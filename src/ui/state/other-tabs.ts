@@ -1,7 +1,7 @@
 /** One merge at a time over all tabs: the others show it and can take it over. */
-import { resumeRun } from './interrupted';
+import { resumeRun } from './interrupted-merges';
+import { loadInterrupted } from './resumable-runs';
 import { notifyError, type Studio } from './studio';
-import { loadInterrupted } from './unfinished';
 
 /** Follows the merges of other tabs for as long as the studio lives. */
 export function watchOtherTabs(studio: Studio): void {

@@ -1,8 +1,8 @@
 /** Keeps the plan in step with the recipe: every edit plans again, once the person pauses. */
 import { errorReport } from '../../errors';
-import { previousIfEqual } from './deep-equal';
-import { missingModels } from './opening';
-import { buildRecipe, contributorId, shortName } from './recipe-build';
+import { buildRecipe, contributorId, shortName } from './built-recipe';
+import { previousIfEqual } from './deep-equality';
+import { missingModels } from './named-models';
 import { recipeProblems } from './recipe-validation';
 import type { Contributor } from './run-state';
 import { methodOf, type Studio } from './studio';

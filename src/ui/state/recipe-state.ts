@@ -1,5 +1,5 @@
 /**
- * The recipe as the studio edits it: plain, serialisable facts, and pure edits from facts to facts. It remembers more
+ * The recipe as the studio edits it: plain, serializable data, and pure edits from one state to the next. It remembers more
  * than one recipe says (models switched off, settings of methods not in use), so that nothing typed is ever lost.
  */
 
@@ -263,7 +263,7 @@ function freeColour(contributors: readonly ContributorState[]): number {
   return contributors.length % CONTRIBUTOR_COLOURS;
 }
 
-/** How the LoRAs of these facts become one, or undefined where the method merges none into one. */
+/** How the LoRAs of this recipe become one, or undefined where the method merges none into one. */
 export function combinationOf({ method, combination }: RecipeState): Combination | undefined {
   const known = COMBINATIONS_OF[method] ?? [];
   return combination !== null && known.includes(combination) ? combination : known[0];

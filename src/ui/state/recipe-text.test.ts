@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
-import { buildRecipe } from './recipe-build';
+import { buildRecipe } from './built-recipe';
 import { addContributor, emptyRecipe, type RecipeState, setBase, setEnabled } from './recipe-state';
 import { recipeFromText, warningsAtLines } from './recipe-text';
 

@@ -1,14 +1,14 @@
-/** The recipe as text and as form at once: what a text that was typed makes of the facts. */
+/** The recipe as text and as form at once: what a text that was typed makes of the state. */
 
 import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
 import type { PlanProblem } from '../../reports/plan';
-import { recipeState } from './recipe-open';
+import { recipeState } from './opened-recipe';
 import { addContributor, type RecipeState } from './recipe-state';
 
 /**
- * The facts of a recipe that was written in the place of `before`. Models that stay keep their colour, and those that
+ * The state of a recipe that was written in the place of `before`. Models that stay keep their colour, and those that
  * are switched off, which no text names, stay switched off. So does a base that the method does without. Pure.
  */
 export function recipeFromText(
@@ -21,7 +21,7 @@ export function recipeFromText(
   const named = new Set([base, ...after.contributors.map((c) => c.ref)]);
   const off = before.contributors.filter((c) => !c.enabled && !named.has(c.ref));
   const stay = before.contributors.filter((c) => named.has(c.ref));
-  const coloured = after.contributors.reduce((facts, { ref }) => addContributor(facts, ref), {
+  const coloured = after.contributors.reduce((filled, { ref }) => addContributor(filled, ref), {
     ...before,
     contributors: [...stay, ...off],
   });

@@ -1,11 +1,11 @@
-/** What keeps the facts from being a recipe, said beside the field it concerns. Pure; the plan checks the rest. */
+/** What keeps the state from being a recipe, said beside the field it concerns. Pure; the plan checks the rest. */
 
 import { formatBytes, formatCounted } from '../../formats/quantity';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 import { keepsNothing, methodConflict } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
-import { shortName } from './recipe-build';
+import { shortName } from './built-recipe';
 import {
   effectiveSpecs,
   hasCurve,
@@ -40,7 +40,7 @@ export const SHARD_BYTES = { min: 1_000_000, max: 50_000_000_000 } as const;
 let last: { asked: readonly unknown[]; problems: readonly RecipeProblem[] } | undefined;
 
 /**
- * Everything wrong with the facts, in reading order of the form; empty when they make a recipe. Several parts of the
+ * Everything wrong with the state, in reading order of the form; empty when it makes a recipe. Several parts of the
  * page ask after every edit: the last answer is kept.
  */
 export function recipeProblems(

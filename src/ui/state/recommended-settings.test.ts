@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
-import { buildRecipe } from './recipe-build';
+import { buildRecipe } from './built-recipe';
 import { mergeWell } from './recommended-settings';
 import { initialState } from './studio-state';
 
@@ -23,7 +23,7 @@ const contributor = (ref: string, colour: number) => ({
   parameters: { weight: 0.4, density: 0.2, ...(colour === 1 && { calibration: 'b.txt' }) },
 });
 
-const facts = {
+const state = {
   ...initialState.recipe,
   base: 'base',
   method: 'ties',
@@ -33,7 +33,7 @@ const facts = {
 
 test('sets a Gram merge of whole changes on the texts that were chosen, else of the models’ own, with λ searched for', () => {
   const models = [model('base', 1e6), model('a', 1e6), model('b', 1e6)];
-  const well = mergeWell(facts, models);
+  const well = mergeWell(state, models);
   const recipe = buildRecipe(well, models, methodById.get('gram')!);
   expect(recipe.mergeMethod).toBe('gram');
   expect(recipe.parameters).toMatchObject({
@@ -47,13 +47,13 @@ test('sets a Gram merge of whole changes on the texts that were chosen, else of 
 
 test('gives larger models more to read', () => {
   const windows = (parameters: number) =>
-    mergeWell(facts, [model('base', parameters)]).parameters.calibration_windows;
+    mergeWell(state, [model('base', parameters)]).parameters.calibration_windows;
   expect([windows(1e7), windows(1e9)]).toEqual([32, 128]);
 });
 
 test('leaves how much is read as the person set it, and chooses anew what it chose itself', () => {
   const read = (windows: number, window: number) => {
-    const set = { ...facts, parameters: { calibration_windows: windows, calibration_window: window } };
+    const set = { ...state, parameters: { calibration_windows: windows, calibration_window: window } };
     return mergeWell(set, [model('base', 1e9)]).parameters;
   };
   expect(read(8, 32)).toMatchObject({ calibration_windows: 8, calibration_window: 32 });

@@ -11,8 +11,8 @@ const checkpoint = (ref: string, origin: ModelInfo['origin'] = 'local'): ModelIn
   origin,
 });
 const adapter = (ref: string, baseModel?: string): ModelInfo => {
-  const { baseModel: _, ...facts } = sampleLora.adapter!;
-  return { ...sampleLora, ref, origin: 'local', adapter: { ...facts, ...(baseModel ? { baseModel } : {}) } };
+  const { baseModel: _, ...rest } = sampleLora.adapter!;
+  return { ...sampleLora, ref, origin: 'local', adapter: { ...rest, ...(baseModel ? { baseModel } : {}) } };
 };
 const roles = (added: ModelInfo[], others: ModelInfo[] = []) => {
   const { base, contributors, origins } = withModels(emptyRecipe, added, [...others, ...added]);

@@ -1,8 +1,8 @@
 /** Who is the base and who contributes, found out from the models themselves. Pure. */
 import { isRepoId } from '../../formats/hub-id';
 import type { ModelInfo } from '../../reports/models';
+import { shortName } from './built-recipe';
 import { isBaseOf } from './lineage';
-import { shortName } from './recipe-build';
 import {
   addContributor,
   emptyRecipe,
@@ -25,7 +25,7 @@ export function sampleRecipe(sample: readonly ModelInfo[]): RecipeState {
 /** Whether the recipe is the sample as it was opened, or empty: what is added then takes its place. */
 export function isUntouched(recipe: RecipeState, models: readonly ModelInfo[]): boolean {
   if (recipe.base === null && recipe.contributors.length === 0) return true;
-  const plain = (facts: RecipeState) => JSON.stringify({ ...facts, origins: {} });
+  const plain = (state: RecipeState) => JSON.stringify({ ...state, origins: {} });
   const sample = models.filter((m) => m.origin === 'sample');
   return sample.length > 0 && plain(recipe) === plain(sampleRecipe(sample));
 }
@@ -57,7 +57,7 @@ export function withModels(
   const origins = isPath ? { ...based.origins, [base]: { kind: 'local' as const } } : based.origins;
   return added
     .filter((m) => m.ref !== based.base)
-    .reduce((facts, m) => addContributor(facts, m.ref), { ...based, origins });
+    .reduce((filled, m) => addContributor(filled, m.ref), { ...based, origins });
 }
 
 /** The added checkpoint that a base which is named and not open means. */

@@ -3,7 +3,7 @@ import type { Recipe } from '../../formats/recipe';
 import type { OverlapRequest } from '../../reports/overlap';
 import { runTool, whyNoTool } from './job';
 import { tensorProgress } from './job-state';
-import { recipeKey } from './run-current';
+import { recipeKey } from './recipe-identity';
 import type { Studio } from './studio';
 import { noOverlap, type OverlapSlice } from './studio-state';
 

@@ -7,19 +7,19 @@ import { methods } from '../../merge/methods/index';
 import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
 import { pickOutputFolder } from '../local/directory-picker';
+import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './built-recipe';
 import { beginJob, cancelJob, isAtWork, tellProgress } from './job';
 import { tensorProgress } from './job-state';
 import { mergeGate } from './merge-gate';
+import { recipeState } from './opened-recipe';
 import { planNow } from './plan';
-import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './recipe-build';
-import { recipeState } from './recipe-open';
 import type { RecipeState } from './recipe-state';
 import { mergeWell } from './recommended-settings';
+import { finishUnfinished, loadInterrupted } from './resumable-runs';
 import { progressLog } from './run-log';
 import type { LogEntry, RunPlan, RunState } from './run-state';
 import { editRecipe, methodOf, notifyError, type Studio, showTab } from './studio';
 import type { PlanSlice } from './studio-state';
-import { finishUnfinished, loadInterrupted } from './unfinished';
 
 /**
  * Starts the merge of the recipe: asks for the folder first where one is wanted (browsers allow that only right after

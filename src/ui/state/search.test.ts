@@ -6,7 +6,7 @@ import { createStudio } from './studio';
 import { initialState } from './studio-state';
 
 // what keeps the screen on is the page's
-vi.mock('./stay-awake', () => ({ stayAwake: () => () => undefined }));
+vi.mock('./wake-lock', () => ({ stayAwake: () => () => undefined }));
 
 const recipe = sampleRecipe(sampleModels);
 const text = {

@@ -3,13 +3,13 @@
 import { searchOptions } from '../../recipe/options';
 import { isInRange } from '../../reports/option';
 import type { SearchPoint, SearchProgress, SearchRequest } from '../../reports/search';
+import { buildRecipe, shortName } from './built-recipe';
 import { editEvaluation } from './evaluation';
 import { whyNotMeasure } from './evaluation-gate';
 import type { SearchRun } from './evaluation-state';
 import { scoredText } from './evaluation-texts';
 import { runTool } from './job';
 import type { JobProgress } from './job-state';
-import { buildRecipe, shortName } from './recipe-build';
 import { type RecipeState, setContributorParameter, setParameter } from './recipe-state';
 import { editRecipe, methodOf, type Studio } from './studio';
 import type { StudioState } from './studio-state';

@@ -35,7 +35,7 @@ export async function recallScores(studio: Studio): Promise<void> {
 export function keepScores(
   studio: Studio,
   rows: readonly EvaluationRow[],
-  { facts: info, items }: TaskRun,
+  { tasks: info, items }: TaskRun,
   models: readonly ScoredModel[],
 ): void {
   const { engine, models: opened } = studio.store.getState();
@@ -113,7 +113,7 @@ export function earlierRun(
   const info = new Map(known.flatMap(({ own }) => own.map((kept) => [taskKey(kept.facts), kept.facts])));
   if (info.size === 0) return null;
   return {
-    facts: [...info.values()],
+    tasks: [...info.values()],
     rows: known.map(({ row, target }) => shownRow(row, target)),
     items: known.map(({ target }) =>
       [...info.values()].map((own) => scores.get(scoreKey(target, own))?.items ?? []),

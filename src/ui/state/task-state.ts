@@ -28,7 +28,7 @@ export interface TasksSlice {
 
 /** The last scoring, as far as it got. */
 export interface TaskRun {
-  facts: readonly TaskInfo[];
+  tasks: readonly TaskInfo[];
   rows: readonly { id: string; label: string; colour: number | null; target: string }[];
   /** Row by row, task by task. */
   items: readonly (readonly (readonly TaskItem[])[])[];

@@ -199,7 +199,7 @@ function tell(studio: Studio, progress: TasksProgress): void {
 
 function beginRun(studio: Studio, rows: TaskRun['rows'], info: readonly TaskInfo[]): void {
   editTasks(studio, {
-    run: { facts: info, rows, items: rows.map(() => info.map(() => [])), models: null },
+    run: { tasks: info, rows, items: rows.map(() => info.map(() => [])), models: null },
   });
 }
 

@@ -1,10 +1,10 @@
 /** One tensor of the recipe as it is, computed on both engines: the same bits or not, and how fast is each? */
 
 import type { RunningProgress } from '../../reports/evaluate';
+import { buildRecipe } from './built-recipe';
 import { whyOneEngine } from './engine-summary';
 import { runTool, whyNoTool } from './job';
 import type { JobProgress } from './job-state';
-import { buildRecipe } from './recipe-build';
 import { methodOf, notify, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 

@@ -1,5 +1,5 @@
 /** Light, dark, or as the system says. Kept in this browser; a browser that keeps nothing follows the system. */
-import { remember, remembered } from '../local/remembered';
+import { remember, remembered } from '../local/remembered-choices';
 import { type Studio, setView } from './studio';
 import type { Theme } from './studio-state';
 

@@ -1,0 +1,181 @@
+/** What the parts of a calibration share: records found, contributors run over what they read, tensors computed and kept. */
+import type { Backend } from '../backend/backend';
+import type { Runner } from '../forward/runner';
+import type { ReadTensor } from '../inputs/stored-tensor';
+import type { MergeMethod } from '../merge/method';
+import type { Plan } from '../merge/plan/plan';
+import { wantsLambda } from '../merge/plan/plan-lambda';
+import { openWorkspaceFor } from '../merge/tensor/computation';
+import type { Prepared } from '../merge/tensor/prepared';
+import type { Architecture } from '../models/architecture';
+import type { ImportanceReport } from '../reports/importance';
+import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
+import type { CalibrationSize } from './calibration';
+import { eachLayerGrams, type LayerGrams, type Passage } from './layer-grams';
+import type { LinearTensor } from './linear-tensors';
+import type { Contributor } from './readings';
+import { type OpenReader, readingFor, tokensToWrite } from './readings';
+
+export interface PrepareOptions {
+  plan: Plan;
+  methods: ReadonlyMap<string, MergeMethod>;
+  architecture: Architecture;
+  engine: Backend;
+  read: ReadTensor;
+  /** Those of the plan, in its order. */
+  contributors: readonly Contributor[];
+  /** sha256 of the files of the base. */
+  base: string;
+  size: CalibrationSize;
+  /** Opens a merge in f32, reading what is solved by then, with room for so many rows of activations. */
+  openMerge(plan: Plan, prepared: Prepared, rows: number): Promise<{ runner: Runner; close(): void }>;
+  signal?: AbortSignal;
+  progress?: PrepareProgress;
+}
+
+interface PrepareProgress {
+  /** `writing` counts tokens, `calibrating` layers of models. */
+  begin(phase: 'writing' | 'calibrating', total: number): void;
+  advance(by: number, item: string): void;
+}
+
+export interface Job extends PrepareOptions {
+  layers: LinearTensor[][];
+  /** sha256 of every contributor's calibration. */
+  calibrations: string[];
+  report: ImportanceReport;
+}
+
+export function gramForm({ plan }: Job): 'full' | 'diagonal' {
+  return plan.tensors.some(({ parameters }) => parameters.gram === 'diagonal') ? 'diagonal' : 'full';
+}
+
+export type Keep<H extends RecordHeader> = (tensor: string, record: StoredRecord<H>) => void;
+export type Workspace = ReturnType<typeof openWorkspaceFor>;
+
+/** Hands over the record of every tensor that has one, and returns those that have none, layer by layer. */
+export async function findRecords<H extends RecordHeader>(
+  { report }: Job,
+  layers: readonly (readonly LinearTensor[])[],
+  folder: RecordFolder,
+  nameOf: (tensor: LinearTensor) => string,
+  keep: Keep<H>,
+): Promise<LinearTensor[][]> {
+  const missing: LinearTensor[][] = [];
+  for (const tensors of layers) {
+    const left: LinearTensor[] = [];
+    for (const tensor of tensors) {
+      const record = await folder.find<H>(nameOf(tensor));
+      if (!record) left.push(tensor);
+      else {
+        report.reused++;
+        report.bytes += record.bytes;
+        keep(tensor.plan.name, record);
+      }
+    }
+    missing.push(left);
+  }
+  return missing;
+}
+
+/** Counts and hands over what was computed. */
+export function taken<H extends RecordHeader>(
+  { report }: Job,
+  tensor: LinearTensor,
+  { record, notes }: { record: StoredRecord<H>; notes: string[] },
+  keep: Keep<H>,
+): void {
+  report.computed++;
+  report.bytes += record.bytes;
+  report.notes.push(...notes);
+  keep(tensor.plan.name, record);
+}
+
+/** Workspace and running contributors, for as long as tensors are computed. */
+export async function withReaders(
+  job: Job,
+  which: readonly number[],
+  missing: readonly (readonly LinearTensor[])[],
+  use: (passages: Passage[], work: Workspace, rows: number) => Promise<void>,
+): Promise<void> {
+  const plans = missing.flat().map((tensor) => tensor.plan);
+  if (plans.length === 0) return;
+  const sequences = await readings(job, which);
+  const readers: OpenReader[] = [];
+  const work = openWorkspaceFor(plans, job.methods, job.engine);
+  try {
+    const rows = job.size.windows * job.size.length;
+    for (const i of which) readers.push(await job.contributors[i]!.open({ kind: 'pass', rows }));
+    for (const i of which) job.report.contributors[i]!.forwardTokens += rows;
+    const passages = readers.map(({ runner }, at) => ({ runner, sequences: sequences[at]! }));
+    await use(passages, work, rows);
+  } finally {
+    work.close();
+    for (const reader of readers) reader.close();
+  }
+}
+
+/**
+ * Runs the contributors and has the tensors computed that are missing.
+ * @param which contributors that are run side by side
+ */
+export async function computeMissing<H extends RecordHeader>(
+  job: Job,
+  which: readonly number[],
+  missing: readonly (readonly LinearTensor[])[],
+  keep: Keep<H>,
+  compute: (
+    tensor: LinearTensor,
+    grams: LayerGrams,
+    work: Workspace,
+  ) => Promise<{ record: StoredRecord<H>; notes: string[] }>,
+): Promise<void> {
+  const { engine, progress, signal } = job;
+  await withReaders(job, which, missing, async (passages, work) => {
+    progress?.begin('calibrating', which.length * (missing.length + 1));
+    await eachLayerGrams(
+      {
+        engine,
+        passages,
+        form: gramForm(job),
+        wanted: (layer) => sitesOf(missing[layer]!),
+        ...(signal && { signal }),
+        onStep: (layer) => progress?.advance(1, layer < 0 ? 'embedding' : `layer ${layer}`),
+      },
+      async (layer, grams) => {
+        for (const tensor of missing[layer]!) taken(job, tensor, await compute(tensor, grams, work), keep);
+      },
+    );
+  });
+}
+
+/** Inputs of these layers. */
+export const sitesOf = (tensors: readonly LinearTensor[]) => new Set(tensors.map((tensor) => tensor.site));
+
+/** What the contributors read; written now where it is not kept. */
+export async function readings(job: Job, which: readonly number[]): Promise<number[][][]> {
+  const { contributors, engine, size, signal, progress, report } = job;
+  const self = which.filter((i) => contributors[i]!.source.kind === 'self').length;
+  const both = wantsLambda(job.plan.recipe);
+  let writing = false;
+  const written = (tokens: number, id: string) => {
+    if (!writing) progress?.begin('writing', self * tokensToWrite(size, both ? 'both' : 'calibration'));
+    writing = true;
+    progress?.advance(tokens, id);
+  };
+  const all: number[][][] = [];
+  for (const i of which) {
+    const contributor = contributors[i]!;
+    const { sequences, writtenTokens } = await readingFor(contributor, {
+      size,
+      use: 'calibration',
+      both,
+      engine: engine.kind,
+      ...(signal && { signal }),
+      onProgress: (tokens) => written(tokens, contributor.id),
+    });
+    report.contributors[i]!.writtenTokens += writtenTokens;
+    all.push(sequences);
+  }
+  return all;
+}

@@ -1,0 +1,226 @@
+/** Kept entries that make up for those that went. */
+import type { Backend, BackendBuffer } from '../backend/backend';
+import { cgBegin, cgStep, splitByMask, sweepTile } from '../backend/kernels/masked-rows';
+import { maskRowWords } from '../backend/kernels/pack-mask';
+import { rowForm } from '../backend/kernels/row-form';
+import { TRIANGULAR_TILE } from '../backend/kernels/triangular';
+import { createQueue, type Queue } from '../forward/queue';
+import {
+  enqueueDamped,
+  enqueuePanel,
+  type FactorResult,
+  factorDamped,
+  inverseTransposed,
+  joinResults,
+} from './factor';
+import type { Gram, GramBlock } from './gram';
+import { type Hessian, hessianOf } from './hessian';
+import { chunkRows, enqueueCopy, enqueueProduct, type RowChunk, rowChunks } from './row-chunks';
+import { reversed } from './transpose';
+
+/** `cg`: at least four masked conjugate-gradient steps per row, all rows at once. `sweep`: SparseGPT's pass over the columns. */
+export type Compensation = 'cg' | 'sweep';
+
+/** Steps that every row takes; then those go on whose error still falls (shaders/cg-step.wgsl), up to the most. */
+const CG_STEPS = { least: 4, most: 32 };
+
+interface Compensated {
+  /** τ̂, f32 [rows, cols], 0 where the mask has no bit. The caller frees it. */
+  tau: BackendBuffer;
+  factoring: FactorResult;
+}
+
+/** Inputs of compensating one block of columns. */
+interface Work {
+  queue: Queue;
+  tau: BackendBuffer;
+  mask: BackendBuffer;
+  out: BackendBuffer;
+  rows: number;
+  cols: number;
+}
+
+/**
+ * τ̂ on the kept entries with a small (τ̂ − τ) Hd (τ̂ − τ)ᵀ per row, Hd = H + 0.01·mean(diag H)·I: the least within
+ * 0.5 % with `cg`; what one pass from left to right finds with `sweep`. Blocks of a Gram matrix are compensated each by
+ * itself; a diagonal one has nothing to make up with, nor has a block that could not be factored for the sweep (the
+ * result says so): there τ̂ is the masked τ.
+ *
+ * @param tau f32 [rows, cols]; unchanged
+ * @param mask from `keepMask`
+ * @throws RangeError when the Gram matrix has no tokens; what `Backend.read` throws
+ */
+export async function compensate(
+  engine: Backend,
+  tau: BackendBuffer,
+  mask: BackendBuffer,
+  rows: number,
+  cols: number,
+  gram: Gram,
+  how: Compensation,
+): Promise<Compensated> {
+  const queue = createQueue(engine);
+  const hessian = await hessianOf(gram);
+  const work: Work = { queue, tau, mask, out: engine.allocate(rows * cols * 4, 'compensated'), rows, cols };
+  const found: FactorResult[] = [];
+  for (const block of gram.blocks) {
+    if (how === 'cg') await conjugateGradients(work, block, hessian);
+    else found.push(await sweep(work, block, hessian));
+  }
+  if (gram.blocks.length === 0) await maskOnly(work, { begin: 0, width: cols });
+  // conjugate gradients factor nothing: the damping is the first one tried
+  const own = { damping: hessian.damping, retries: 0, dead: hessian.dead, fellBackToDiagonal: false };
+  return { tau: work.out, factoring: joinResults([own, ...found]) };
+}
+
+/** The params of the kernels on masked rows for a chunk of a block. */
+function maskedParams({ cols }: Work, { begin, width }: Span, { first, rows }: RowChunk) {
+  return {
+    rows,
+    width4: width / 4,
+    column4: 0,
+    mask_row: first,
+    mask_words: maskRowWords(cols),
+    mask_begin: begin,
+    may_rest: 0,
+    shift: 0,
+  };
+}
+
+type Span = Pick<GramBlock, 'begin' | 'width'>;
+
+function enqueueSplit(
+  work: Work,
+  span: Span,
+  chunk: RowChunk,
+  x: BackendBuffer,
+  dropped: BackendBuffer,
+): void {
+  const elements = (chunk.rows * span.width) / 4;
+  work.queue.run(splitByMask, {
+    params: maskedParams(work, span, chunk),
+    buffers: { mask: work.mask, x, dropped },
+    groups: Math.ceil(elements / 1024),
+    elements,
+  });
+}
+
+/** Calls `visit` with every chunk's τ in x, and stores what it leaves in the buffer it returns. */
+async function eachChunk(
+  work: Work,
+  span: Span,
+  labels: readonly string[],
+  visit: (chunk: RowChunk, x: BackendBuffer, others: BackendBuffer[]) => Promise<BackendBuffer>,
+): Promise<void> {
+  const { queue, tau, out, rows, cols } = work;
+  const chunks = rowChunks(queue, rows, span.width);
+  const bytes = chunkRows(chunks) * span.width * 4;
+  const x = queue.allocate(bytes, 'kept entries');
+  const others = labels.map((label) => queue.allocate(bytes, label));
+  for (const chunk of chunks) {
+    const place = { stride: cols, row: chunk.first, column: span.begin };
+    enqueueCopy(queue, { buffer: tau, ...place }, { buffer: x, stride: span.width }, chunk.rows, span.width);
+    const done = await visit(chunk, x, others);
+    enqueueCopy(
+      queue,
+      { buffer: done, stride: span.width },
+      { buffer: out, ...place },
+      chunk.rows,
+      span.width,
+    );
+    await queue.breathe();
+  }
+  for (const buffer of [x, ...others]) queue.free(buffer);
+}
+
+function maskOnly(work: Work, span: Span): Promise<void> {
+  return eachChunk(work, span, ['dropped entries'], async (chunk, x, [dropped]) => {
+    enqueueSplit(work, span, chunk, x, dropped!);
+    return x;
+  });
+}
+
+/** Solves H_KK x_K = (H τ)_K for every row's kept set K, starting at x = τ_K. */
+async function conjugateGradients(work: Work, block: GramBlock, hessian: Hessian): Promise<void> {
+  const { queue, mask, rows } = work;
+  const { begin, width, buffer: h } = block;
+  const { scale } = hessian;
+  const shift = hessian.shift();
+  const inverse = queue.allocate(width * 4, 'inverse diagonal');
+  const diagonal = hessian.diagonal.subarray(begin, begin + width);
+  queue.write(
+    inverse,
+    0,
+    Float32Array.from(diagonal, (v) => 1 / ((v === 0 ? 1 : v) + shift)),
+  );
+  const rho = queue.allocate(rows * 8, 'squared residuals');
+  await eachChunk(work, block, ['direction', 'product', 'residual'], async (chunk, x, [p, q, r]) => {
+    const params = { ...maskedParams(work, block, chunk), shift };
+    const { form, groups } = rowForm(queue.engine, chunk.rows);
+    const size = { groups, elements: chunk.rows };
+    enqueueSplit(work, block, chunk, x, p!);
+    // the damping adds nothing here: what was dropped has no entry that is kept
+    enqueueProduct(queue, p!, h, q!, chunk.rows, width, { scale });
+    queue.run(cgBegin[form], { params, buffers: { mask, inverse, q: q!, p: p!, r: r!, rho }, ...size });
+    for (let step = 1; step <= CG_STEPS.most; step++) {
+      const mayRest = +(step >= CG_STEPS.least);
+      enqueueProduct(queue, p!, h, q!, chunk.rows, width, { scale });
+      queue.run(cgStep[form], {
+        params: { ...params, may_rest: mayRest },
+        buffers: { mask, inverse, q: q!, p: p!, r: r!, x, rho },
+        ...size,
+      });
+      if (mayRest === 1 && (await allRest(queue, rho, chunk.rows))) break;
+      await queue.breathe();
+    }
+    return x;
+  });
+  queue.free(inverse);
+  queue.free(rho);
+}
+
+async function allRest(queue: Queue, rho: BackendBuffer, rows: number): Promise<boolean> {
+  const [bytes] = await queue.read([{ buffer: rho, byteLength: rows * 8 }]);
+  return new Float32Array(bytes!.buffer).every((v, i) => i % 2 === 1 || v === 0);
+}
+
+/** SparseGPT's sweep with Uᵀ, U = R⁻¹ and Hd = R·Rᵀ, R upper triangular: one factoring in reversed order and its inverse. */
+async function sweep(work: Work, block: GramBlock, hessian: Hessian): Promise<FactorResult> {
+  const { queue, mask } = work;
+  const { width, buffer } = block;
+  const factor = queue.allocate(width ** 2 * 4, 'factor');
+  const result = await factorDamped(queue, factor, width, (damping) => {
+    const shift = hessian.shift(damping);
+    enqueueDamped(queue, buffer, factor, width, {
+      scale: hessian.scale,
+      shift,
+      reversed: true,
+      fillDead: true,
+    });
+    return shift;
+  });
+  if (result.fellBackToDiagonal) {
+    queue.free(factor);
+    await maskOnly(work, block);
+    return { ...result, dead: 0 };
+  }
+  const inverse = await inverseTransposed(queue, factor, width);
+  queue.free(factor);
+  const transposed = reversed(queue.engine, inverse, width);
+  queue.free(inverse);
+  await eachChunk(work, block, ['swept entries'], async (chunk, x, [kept]) => {
+    for (let column = 0; column < width; column += TRIANGULAR_TILE) {
+      enqueuePanel(queue, transposed, x, { width, column, rows: chunk.rows, unit: false });
+      queue.run(sweepTile, {
+        params: { ...maskedParams(work, block, chunk), column4: column / 4 },
+        buffers: { mask, factor: transposed, x, kept: kept! },
+        groups: Math.ceil(chunk.rows / 64),
+        elements: chunk.rows,
+      });
+      await queue.breathe();
+    }
+    return kept!;
+  });
+  queue.free(transposed);
+  return { ...result, dead: 0 };
+}

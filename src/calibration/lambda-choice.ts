@@ -1,0 +1,173 @@
+/** λ chosen on what the contributors read, without writing a merge. */
+
+import { formatRecipe } from '../formats/recipe-format';
+import type { Runner } from '../forward/runner';
+import type { Plan } from '../merge/plan/plan';
+import { withLambda } from '../merge/plan/plan-lambda';
+import type { LambdaReport } from '../reports/importance';
+import { openRecords, type RecordHeader } from '../store/masks';
+import { type CalibrationSize, calibrationHash, calibrationTitle, heldOutSize } from './calibration';
+import { searchLambda } from './lambda-search';
+import { type Contributor, readingFor, tokensToWrite } from './readings';
+
+/** Values of λ that are tried as a rule, and the chosen one again on the rest of the text. */
+export const USUAL_TRIES = 6;
+/** Share of the held-out windows that values of λ are compared on, and the fewest of them. */
+const PART = { stride: 3, least: 4 };
+
+interface FindLambdaOptions {
+  plan: Plan;
+  contributors: readonly Contributor[];
+  /** sha256 of the files of the base. */
+  base: string;
+  /** Of the calibration; λ is measured on a quarter of it, on other text of the same kind. */
+  size: CalibrationSize;
+  engine: Runner['engine'];
+  /** Opens the merge of a plan as a model that runs; nothing is written. */
+  openMerge(plan: Plan): Promise<{ runner: Runner; close(): void }>;
+  signal?: AbortSignal;
+  progress?: {
+    begin(phase: 'writing' | 'searching', total: number): void;
+    advance(by: number, item: string): void;
+  };
+}
+
+/**
+ * The λ of a plan: found before, or searched for now.
+ * @throws AmalgamError `Cancelled`, `NonFinite` and what reading and running throw
+ */
+export async function findLambda(options: FindLambdaOptions): Promise<LambdaReport> {
+  const { plan, contributors, engine, size, base } = options;
+  const hashes: string[] = [];
+  for (const { source } of contributors) hashes.push(await calibrationHash(source, size));
+  const models = contributors.map(({ model }, i) => [model, hashes[i]]);
+  const folder = await openRecords(
+    JSON.stringify(['lambda', 4, formatRecipe(plan.recipe), models, base, engine.kind]),
+    `λ of a merge of ${contributors.map(({ id }) => id).join(', ')} (${plan.recipe.mergeMethod})`,
+  );
+  const found = await folder.find<LambdaHeader>('lambda');
+  if (found) return { ...found.header.report, seconds: 0, reused: true };
+  const report = await searchNow(options);
+  await folder.write<LambdaHeader>({ name: 'lambda', report }, []);
+  return report;
+}
+
+interface LambdaHeader extends RecordHeader {
+  report: LambdaReport;
+}
+
+/**
+ * Searches for λ (lambda-search.ts) by the mean over the contributors of the mean loss on a part of the held-out text of each:
+ * all values are measured on the same windows, so that what differs is λ. The chosen one is measured on the others, too.
+ */
+async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {
+  const { plan, contributors, signal, progress } = options;
+  const begun = performance.now();
+  const size = heldOutSize(options.size);
+  const texts = await heldOutTexts(options);
+  progress?.begin('searching', USUAL_TRIES);
+  const measure = async (lambda: number, on: readonly (readonly (readonly number[])[])[]) => {
+    progress?.advance(0, `λ ${lambda}`);
+    const merge = await options.openMerge(withLambda(plan, lambda));
+    try {
+      return await meanLosses(merge.runner, on, signal);
+    } finally {
+      merge.close();
+      progress?.advance(1, `λ ${lambda}`);
+    }
+  };
+  const parts = texts.map((windows) => windows.filter(isPart));
+  const { chosen, curve } = await searchLambda((lambda) => measure(lambda, parts));
+  const rests = texts.map((windows) => windows.filter((...at) => !isPart(...at)));
+  const ofParts = curve.find(({ lambda }) => lambda === chosen)!.losses;
+  const ofRests = rests.some((rest) => rest.length > 0) ? await measure(chosen, rests) : ofParts;
+  // windows are of one length
+  const whole = texts.map(({ length }, i) => {
+    const share = parts[i]!.length / length;
+    return share * ofParts[i]! + (1 - share) * ofRests[i]!;
+  });
+  return {
+    chosen,
+    curve: curve.map(({ lambda, losses }) => ({ lambda, ...perplexities(losses) })),
+    texts: contributors.map(({ id, source }, i) => ({
+      id,
+      calibration: calibrationTitle(source, { ...size, windows: parts[i]!.length }),
+      tokens: parts[i]!.reduce((sum, ids) => sum + ids.length - 1, 0),
+    })),
+    whole: perplexities(whole),
+    seconds: (performance.now() - begun) / 1000,
+    reused: false,
+  };
+}
+
+function perplexities(losses: readonly number[]): { perplexity: number; each: number[] } {
+  return {
+    perplexity: Math.exp(losses.reduce((a, b) => a + b, 0) / losses.length),
+    each: losses.map(Math.exp),
+  };
+}
+
+/** Whether a window is one of those that values of λ are compared on, at even distances. */
+function isPart(_: unknown, at: number, { length }: readonly unknown[]): boolean {
+  return at % Math.max(1, Math.min(PART.stride, Math.floor(length / PART.least))) === 0;
+}
+
+/** The text of each contributor that nothing is calibrated on; written now where it is not kept. */
+export async function heldOutTexts({
+  contributors,
+  engine,
+  size,
+  signal,
+  progress,
+}: Pick<FindLambdaOptions, 'contributors' | 'engine' | 'size' | 'signal' | 'progress'>): Promise<
+  number[][][]
+> {
+  const self = contributors.filter((c) => c.source.kind === 'self').length;
+  let writing = false;
+  const written = (tokens: number, id: string) => {
+    if (!writing) progress?.begin('writing', self * tokensToWrite(size, 'held-out'));
+    writing = true;
+    progress?.advance(tokens, id);
+  };
+  const texts: number[][][] = [];
+  for (const contributor of contributors) {
+    const { sequences } = await readingFor(contributor, {
+      size,
+      use: 'held-out',
+      engine: engine.kind,
+      ...(signal && { signal }),
+      onProgress: (tokens) => written(tokens, contributor.id),
+    });
+    texts.push(sequences);
+  }
+  return texts;
+}
+
+/** Mean −ln p per token of each list of sequences, the first token of a sequence not scored. */
+export async function meanLosses(
+  runner: Runner,
+  texts: readonly (readonly (readonly number[])[])[],
+  signal?: AbortSignal,
+): Promise<number[]> {
+  const all = texts.flatMap((sequences, text) => sequences.map((ids) => ({ ids, text })));
+  const sums = texts.map(() => ({ loss: 0, tokens: 0 }));
+  for (let first = 0; first < all.length; ) {
+    let end = first;
+    for (let rows = 0; end < all.length; end++) {
+      rows += all[end]!.ids.length;
+      if (end > first && rows > runner.rowsPerPass) break;
+    }
+    const part = all.slice(first, end);
+    const { losses } = await runner.pass({
+      sequences: part.map(({ ids }) => ({ ids, from: 1 })),
+      output: 'loss',
+      ...(signal && { signal }),
+    });
+    for (const [i, { text }] of part.entries()) {
+      for (const loss of losses[i]!) sums[text]!.loss += loss;
+      sums[text]!.tokens += losses[i]!.length;
+    }
+    first = end;
+  }
+  return sums.map(({ loss, tokens }) => loss / tokens);
+}

@@ -1,0 +1,182 @@
+/** The merged changes of a Gram merge, and the weights of the contributors in the rows of the embedding. */
+import { withLambda } from '../merge/plan/plan-lambda';
+import { openWorkspaceFor } from '../merge/tensor/computation';
+import type { Prepared, PreparedSolution } from '../merge/tensor/prepared';
+import { throwIfCancelled } from '../sources/cancellation';
+import { openRecords, type RecordFolder, type RecordHeader, type StoredRecord } from '../store/masks';
+import {
+  computeMissing,
+  findRecords,
+  gramForm,
+  type Job,
+  type Keep,
+  readings,
+  sitesOf,
+  taken,
+  type Workspace,
+  withReaders,
+} from './calibration-work';
+import { embeddingTensor, type LinearTensor } from './linear-tensors';
+import { eachMatchedSite } from './matched-sites';
+import { matchOf } from './plan-problems';
+import { tokenCounts } from './readings';
+import {
+  type SolutionHeader,
+  type SolveFrom,
+  solutionName,
+  solutionOf,
+  solveTensor,
+} from './solution-records';
+
+/** All contributors side by side: the merged changes, and how much each counts in the rows of the embedding. */
+export async function prepareSolutions(job: Job): Promise<Prepared> {
+  const { contributors, base, engine, architecture, plan, read, size } = job;
+  const solutions = new Map<string, PreparedSolution>();
+  const match = matchOf(plan);
+  const embedding = embeddingTensor(architecture, plan);
+  const byTokens = embedding?.parameters.embedding === 'tokens' && match !== 'changes';
+  const form = gramForm(job);
+  const models = contributors.map(({ model }, i) => [model, job.calibrations[i]]);
+  const names = contributors.map(({ id }) => id).join(', ');
+  const text = `${size.windows} × ${size.length} tokens`;
+  const [key, title] = {
+    inputs: [['solution', 1, models, base, form, engine.kind], `Gram merge of ${names}, ${form} (${text})`],
+    // what the merged model makes of a text depends on all of it, the embedding included
+    outputs: [
+      ['matched', 1, models, base, byTokens, fixedPart(job), engine.kind],
+      `Gram merge of ${names}, matching outputs (${text})`,
+    ],
+    changes: [
+      ['changes', 1, contributors.map(({ model }) => model), base, engine.kind],
+      `Gram merge of ${names}, of their changes`,
+    ],
+  }[match] as [unknown[], string];
+  const folder = await openRecords(JSON.stringify(key), title);
+  const keep = (tensor: string, record: StoredRecord<SolutionHeader>) =>
+    solutions.set(tensor, solutionOf(record));
+  const weighted = byTokens ? embedding.name : undefined;
+  let weights: Float64Array[] | undefined;
+  const prepared: Prepared = {
+    selection: () => undefined,
+    solution: (tensor) => solutions.get(tensor),
+    rowWeights: (tensor) => (tensor === weighted ? weights : undefined),
+  };
+  const missing = await findRecords(job, job.layers, folder, solutionName, keep);
+  const solve = (tensor: LinearTensor, from: SolveFrom, work: Workspace) =>
+    solveTensor(tensor, from, { engine, work, read, folder });
+  if (match === 'outputs' && byTokens) weights = await rowWeights(job, folder);
+  if (match === 'inputs') {
+    const all = contributors.map((_, i) => i);
+    await computeMissing(job, all, missing, keep, (tensor, grams, work) =>
+      solve(tensor, { match, grams: grams.map((bySite) => bySite.get(tensor.site)!) }, work),
+    );
+  } else if (match === 'outputs') await matchMissing(job, missing, prepared, keep, solve);
+  else await solveChanges(job, missing, keep, solve);
+  if (byTokens) weights ??= await rowWeights(job, folder);
+  return prepared;
+}
+
+/** What no layer is solved for and what a merged model is run with nevertheless: names of the copied tensors. */
+function fixedPart({ plan }: Job): string[] {
+  return plan.tensors.flatMap(({ name, copy }) => (copy ? [`${name} ${copy.folder}`] : []));
+}
+
+type Solve = (tensor: LinearTensor, from: SolveFrom, work: Workspace) => ReturnType<typeof solveTensor>;
+
+/** Layer by layer, each with the inputs that it has in the model merged so far. */
+async function matchMissing(
+  job: Job,
+  missing: readonly (readonly LinearTensor[])[],
+  prepared: Prepared,
+  keep: Keep<SolutionHeader>,
+  solve: Solve,
+): Promise<void> {
+  const { contributors, engine, progress, signal, plan } = job;
+  const all = contributors.map((_, i) => i);
+  await withReaders(job, all, missing, async (passages, work, rows) => {
+    // λ scales what was solved: the layers are matched with all of it
+    const merged = await job.openMerge(withLambda(plan, 1), prepared, rows * all.length);
+    try {
+      progress?.begin('calibrating', missing.length + 1);
+      await eachMatchedSite(
+        {
+          engine,
+          passages,
+          merged: merged.runner,
+          wanted: (layer) => sitesOf(missing[layer]!),
+          ...(signal && { signal }),
+          onStep: (layer) => progress?.advance(1, layer < 0 ? 'embedding' : `layer ${layer}`),
+        },
+        async (layer, site, matched) => {
+          const from: SolveFrom = {
+            match: 'outputs',
+            grams: matched.map(({ gram }) => gram),
+            crosses: matched.map(({ cross }) => cross),
+          };
+          for (const tensor of missing[layer]!) {
+            if (tensor.site === site) taken(job, tensor, await solve(tensor, from, work), keep);
+          }
+        },
+      );
+    } finally {
+      merged.close();
+    }
+  });
+}
+
+/** Nothing is run: the changes alone. */
+async function solveChanges(
+  job: Job,
+  missing: readonly (readonly LinearTensor[])[],
+  keep: Keep<SolutionHeader>,
+  solve: Solve,
+): Promise<void> {
+  const { engine, progress, signal } = job;
+  const tensors = missing.flat();
+  if (tensors.length === 0) return;
+  const work = openWorkspaceFor(
+    tensors.map(({ plan }) => plan),
+    job.methods,
+    engine,
+  );
+  try {
+    progress?.begin('calibrating', missing.length);
+    for (const [layer, here] of missing.entries()) {
+      for (const tensor of here) {
+        throwIfCancelled(signal);
+        taken(job, tensor, await solve(tensor, { match: 'changes' }, work), keep);
+      }
+      progress?.advance(1, `layer ${layer}`);
+    }
+  } finally {
+    work.close();
+  }
+}
+
+const COUNTS = 'token counts';
+
+/** cᵢ(token) = (nᵢ(token) + 1) / Σ, from how often each contributor's text used it. Kept, so that no text is needed. */
+async function rowWeights(job: Job, folder: RecordFolder): Promise<Float64Array[]> {
+  const { contributors, architecture } = job;
+  const { vocab } = architecture;
+  const found = await folder.find<RecordHeader>(COUNTS);
+  let counts: Float64Array[];
+  if (found) {
+    const bytes = await found.read(0, 0, found.header.sections[0]!);
+    const all = new Float64Array(bytes.buffer);
+    counts = contributors.map((_, i) => all.subarray(i * vocab, (i + 1) * vocab));
+  } else {
+    const sequences = await readings(
+      job,
+      contributors.map((_, i) => i),
+    );
+    counts = sequences.map((mine) => tokenCounts(mine, vocab));
+    const all = new Float64Array(counts.length * vocab);
+    for (const [i, mine] of counts.entries()) all.set(mine, i * vocab);
+    await folder.write<RecordHeader>({ name: COUNTS }, [new Uint8Array(all.buffer)]);
+  }
+  const sums = Float64Array.from({ length: vocab }, (_, token) =>
+    counts.reduce((sum, mine) => sum + mine[token]! + 1, 0),
+  );
+  return counts.map((mine) => mine.map((n, token) => (n + 1) / sums[token]!));
+}

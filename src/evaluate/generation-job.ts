@@ -1,0 +1,78 @@
+import { AmalgamError } from '../errors';
+import type { GenerateReport, GenerateRequest } from '../reports/evaluate';
+import { secondsLeft } from '../reports/time-left';
+import { type GuardedStream, renderGuarded } from './foreign-text';
+import { generate, WRITING_RESIDENT_BYTES } from './generation';
+import { peakOf } from './model-engines';
+import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
+
+/**
+ * Continues a prompt; the text goes out with the progress as it comes.
+ * @throws AmalgamError `TokenizerUnsupported` (no chat template), `TextEmpty`, `ContextTooLong`, `NonFinite`, `Cancelled`, and what opening throws
+ */
+export async function runGeneration(
+  request: GenerateRequest,
+  options: RunningOptions,
+): Promise<GenerateReport> {
+  const { maxTokens, temperature, topP, seed } = request;
+  const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
+  let stream: GuardedStream | undefined;
+  try {
+    const tokenizer = await model.tokenizer();
+    const decoder = tokenizer.stream();
+    stream = decoder;
+    const begun = performance.now();
+    const secondsSince = () => (performance.now() - begun) / 1000;
+    let text = '';
+    const tell = (done: number, more: string) => {
+      text += more;
+      const rate = done / Math.max(1e-9, secondsSince());
+      options.onProgress({
+        phase: 'running',
+        done,
+        total: maxTokens,
+        rate,
+        secondsLeft: secondsLeft({ left: maxTokens - done, perSecond: rate }),
+        text: more,
+      });
+    };
+    const prompt = request.chat
+      ? await tokenizer.encode(await chatPrompt(model, request.prompt))
+      : [...tokenizer.prefix, ...(await tokenizer.encode(request.prompt))];
+    const [generated] = await generate(model.runner, [prompt], {
+      maxTokens,
+      sampling: { temperature, topP, seed },
+      stop: model.ends,
+      signal: options.signal,
+      onToken: async ({ index, id }) => tell(index + 1, await decoder.push(id)),
+    });
+    const { ids, ended } = generated!;
+    tell(ids.length, await decoder.end());
+    const seconds = secondsSince();
+    const { engine } = model.runner;
+    return {
+      text,
+      ids,
+      ended,
+      tokensPerSecond: seconds > 0 ? ids.length / seconds : 0,
+      engine: engine.kind,
+      adapter: engine.adapter,
+      seconds,
+      peakBytes: peakOf(model.engines),
+    };
+  } finally {
+    stream?.close();
+    model.close();
+  }
+}
+
+/** What a user says, in the model's template; the template itself writes what stands in front (BOS). */
+async function chatPrompt(model: RunningModel, content: string): Promise<string> {
+  const chat = await model.chatTemplate();
+  if (chat) return (await renderGuarded(chat, [[{ role: 'user', content }]], true))[0]!;
+  throw new AmalgamError(
+    'TokenizerUnsupported',
+    'The model has no chat template.',
+    'Give the beginning of a text instead, for the model to continue.',
+  );
+}

@@ -1,0 +1,102 @@
+import { adapterSummary } from '../formats/adapter-config';
+import type { Dtype } from '../formats/dtype';
+import { textSha256 } from '../formats/hashes';
+import { splitLayer } from '../models/tensor-role';
+import type { ModelInfo } from '../reports/models';
+import type { ModelFolder } from '../sources/model-folder';
+import { hubCommit } from '../sources/model-folder';
+import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
+import { type Checkpoint, openCheckpoint } from './checkpoint';
+import type { TensorRef } from './tensor-view';
+
+export type OpenModel = Checkpoint | Adapter;
+
+/**
+ * Opens a folder as what it is: an adapter or a checkpoint. Only configs, indices and headers are read.
+ *
+ * @param path key of the folder, unique among the opened ones (for the Hub `owner/name@commit`); default its own path
+ * @throws AmalgamError in words, see {@link openCheckpoint} and {@link openAdapter}
+ */
+export function openModel(
+  folder: ModelFolder,
+  path: string = folder.path,
+  signal?: AbortSignal,
+): Promise<OpenModel> {
+  return isAdapterFolder(folder) ? openAdapter(folder, path, signal) : openCheckpoint(folder, path, signal);
+}
+
+/**
+ * What the studio and the command show about an opened model.
+ *
+ * @param license licence of the model card, where the origin knows it
+ */
+export function describeModel(model: OpenModel, license?: string): Omit<ModelInfo, 'headers'> {
+  const { origin } = model.folder;
+  const refs = fileTensors(model);
+  const dtypes: Partial<Record<Dtype, number>> = {};
+  for (const { dtype } of refs) dtypes[dtype] = (dtypes[dtype] ?? 0) + 1;
+  const files = model.kind === 'adapter' ? [model.weightFile] : model.weightFiles;
+  const commit = hubCommit(origin)?.commit;
+  const own =
+    model.kind === 'adapter'
+      ? { adapter: adapterInfo(model) }
+      : { ...familyInfo(model), layers: layerCount(model) };
+  return {
+    ref: model.path,
+    title: model.path.replace(/@[0-9a-f]{40}$/, ''),
+    origin: origin.kind,
+    kind: model.kind,
+    parameters: refs.reduce((sum, { shape }) => sum + elementCount(shape), 0),
+    bytes: files.reduce((sum, file) => sum + file.byteLength, 0),
+    dtypes,
+    ...own,
+    ...(commit === undefined ? {} : { commit }),
+    ...(license === undefined ? {} : { license }),
+  };
+}
+
+/**
+ * The sha256 (hex) of what the headers of a model's weight files say: name, dtype, shape and byte range of every tensor,
+ * file by file. Models with other tensors differ in it; models whose values alone differ do not.
+ */
+export async function headerHash(model: OpenModel): Promise<string> {
+  const said = fileTensors(model)
+    .map(({ file, key, dtype, shape, begin, end }) => JSON.stringify([file, key, dtype, shape, begin, end]))
+    .sort();
+  return textSha256(said.join('\n'));
+}
+
+function fileTensors(model: OpenModel): TensorRef[] {
+  if (model.kind === 'checkpoint') return [...model.tensors.values()];
+  const { updates, origins, replaces, tokenRows, modules } = model;
+  const factors = [...updates.values()].flatMap(({ a, b, magnitude, bias }) =>
+    [a, b, magnitude, bias].filter((ref) => ref !== undefined),
+  );
+  // shared tensors are in every module
+  const own = new Set([...modules.values()].flatMap((parts) => Object.values(parts)));
+  const rows = [...tokenRows.values()].map((trained) => trained.rows);
+  return [...factors, ...origins.values(), ...replaces.values(), ...rows, ...own];
+}
+
+function adapterInfo({ config, method }: Adapter): NonNullable<ModelInfo['adapter']> {
+  return {
+    summary: adapterSummary(config, method?.title),
+    rank: config.rank,
+    ...(config.baseModel === undefined ? {} : { baseModel: config.baseModel }),
+  };
+}
+
+function familyInfo({ config }: Checkpoint): Pick<ModelInfo, 'family'> {
+  return config?.modelType === undefined ? {} : { family: config.modelType };
+}
+
+/** Number of layers: by the config, else by the names of the tensors. */
+export function layerCount({ config, tensors }: Checkpoint): number {
+  if (config?.layers !== undefined) return config.layers;
+  return [...tensors.keys()].reduce((most, name) => Math.max(most, (splitLayer(name)?.index ?? -1) + 1), 0);
+}
+
+/** Elements of a shape; 1 for a scalar. */
+export function elementCount(shape: readonly number[]): number {
+  return shape.reduce((product, extent) => product * extent, 1);
+}

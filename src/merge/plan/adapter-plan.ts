@@ -1,0 +1,331 @@
+/**
+ * The plan of a recipe whose contributors are LoRAs of one base and whose output is one too. Only the adapters are opened:
+ * of the base neither weights nor config are asked for.
+ */
+
+import {
+  type Combined,
+  type CombineSettings,
+  combine,
+  combinedRank,
+  isDecomposed,
+  isGram,
+  needsOneRank,
+} from '../../adapters/combine';
+import { type Combination, parametersOf } from '../../formats/adapter-combination';
+import { type Dtype, isWeightDtype, weightBytes } from '../../formats/dtype';
+import { decodeToF32, encodeFromF32 } from '../../formats/half';
+import type { Recipe } from '../../formats/recipe';
+import type { AdapterUpdate } from '../../inputs/adapter';
+import { noteIgnored } from '../../inputs/adapter-views';
+import { readF32 } from '../../inputs/factor-values';
+import { elementCount } from '../../inputs/opened-model';
+import { nameSome, type Problems } from '../../inputs/problems';
+import type { ReadTensor, TensorRef } from '../../inputs/tensor-view';
+import { inTensorOrder, splitLayer, tensorRole } from '../../models/tensor-role';
+import { findFile } from '../../sources/model-folder';
+import type { MergeMethod } from '../method';
+import { densityOf } from '../tensor/delta-selectors';
+import {
+  type AdapterContributor,
+  checkMergeable,
+  combinationOf,
+  openContributors,
+  type Refuse,
+} from './adapter-contributors';
+import { extrasOf, modulesOf, noteOrigins, openBase } from './adapter-output';
+import { planAdapterGguf, writtenExtras } from './gguf-plan';
+import { layerPosition, outsidePosition, resolveParameters } from './parameters';
+import type { Plan, ResolvedParameters, TensorPlan } from './plan';
+import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
+import { wantsLambda } from './plan-lambda';
+import type { OpenByPath } from './recipe-models';
+import { finishShards } from './shards';
+
+type AdapterPlan = Omit<Plan, 'recipe' | 'vocabulary'>;
+
+/** Plans the merged adapter; what cannot be goes to `problems`. @throws AmalgamError `Cancelled` only */
+export async function planAdapter(
+  recipe: Recipe,
+  method: MergeMethod,
+  open: OpenByPath,
+  problems: Problems,
+  cached: ReadonlySet<string>,
+): Promise<Partial<AdapterPlan>> {
+  const refuse = (message: string, remedy: string, tensors?: string[]) =>
+    problems.add({
+      severity: 'error',
+      code: 'AdapterOutput',
+      message,
+      remedy,
+      ...(tensors ? { tensors } : {}),
+    });
+  const combination = combinationOf(recipe, refuse);
+  const contributors = combination ? await openContributors(recipe, open, refuse, problems) : [];
+  if (recipe.mergeMethod === 'passthrough' && contributors.length > 1) {
+    refuse('passthrough takes one LoRA as it is.', 'Choose task_arithmetic to merge several.');
+  }
+  for (const { adapter } of contributors) {
+    checkMergeable(adapter, refuse);
+    noteIgnored(adapter, problems);
+    noteOrigins(adapter, problems);
+  }
+  const done = () => ({ problems: problems.list(), contributors: contributors.map(({ ref }) => ref) });
+  if (!combination || problems.hasErrors()) return done();
+  noteIdle(recipe, method, combination, problems);
+  if (wantsLambda(recipe)) {
+    refuse(
+      'lambda: auto is tuned by running models on text, and nothing is run where adapters become an adapter.',
+      'Give λ a number, or choose a model as the output.',
+    );
+  }
+
+  const tensors = planTensors(recipe, method, combination, contributors, refuse);
+  if (problems.hasErrors()) return done();
+  const folders = new Map(contributors.map(({ adapter }) => [adapter.path, adapter.folder]));
+  const fileOf = (folder: string, file: string) => findFile(folders.get(folder)!, file)!;
+  const inputs = planInputs(tensors, fileOf);
+  const modules = modulesOf(tensors);
+  const adapters = contributors.map(({ adapter }) => adapter);
+  const extras = extrasOf(recipe, method, adapters, modules, problems);
+  const gguf = await planAdapterGguf(recipe, modules, () => openBase(recipe, open), problems);
+  if (problems.hasErrors()) return done();
+  const shards = finishShards({ recipe, tensors, inputs }, new Map());
+  return {
+    ...done(),
+    tensors,
+    shards,
+    ...(gguf ? { gguf } : {}),
+    extras,
+    inputs,
+    layers: new Set(tensors.map(({ role }) => role.layer).filter((layer) => layer !== null)).size,
+    bytesToDownload: bytesToDownload(
+      inputs.map(({ folder, file }) => [folders.get(folder)!, fileOf(folder, file)] as const),
+      cached,
+    ),
+    bytesToRead: inputs.reduce((sum, input) => sum + input.readBytes, 0),
+    bytesToWrite: bytesToWrite(shards, writtenExtras({ recipe, extras }), gguf?.byteLength ?? 0),
+    peakBytes: peakBytes(tensors) + (gguf?.peakBytes ?? 0),
+  };
+}
+
+/** How the rows of an embedding are combined, which are looked up and have no inputs. */
+function overRows(combination: Combination): Combination {
+  if (combination === 'gram') return 'cat';
+  return combination === 'gram_svd' ? 'svd' : combination;
+}
+
+/** Names the parameters with a value of their own, since a form writes defaults too, and the keys that change nothing here. */
+function noteIdle(recipe: Recipe, method: MergeMethod, combination: Combination, problems: Problems): void {
+  const used = parametersOf(combination).filter(
+    (name) => name in method.parameters || name in method.modelParameters,
+  );
+  const levels = [
+    [method.parameters, recipe.parameters] as const,
+    ...(recipe.models ?? []).map(({ parameters }) => [method.modelParameters, parameters] as const),
+  ];
+  const named = levels.flatMap(([specs, given]) =>
+    Object.keys(given).filter((name) => given[name] !== specs[name]?.default),
+  );
+  const keys = [
+    ...(recipe.tokenizerSource !== undefined ? ['tokenizer_source'] : []),
+    ...(recipe.tokenizer !== undefined ? ['tokenizer'] : []),
+    ...(recipe.chatTemplate !== undefined ? ['chat_template'] : []),
+    ...(isDecomposed(combination) || recipe.amalgam.rank === undefined ? [] : ['rank']),
+  ];
+  const idle = [...new Set([...named, ...keys])].filter((name) => !used.includes(name));
+  if (idle.length === 0) return;
+  problems.add({
+    severity: 'warning',
+    code: 'ParameterIgnored',
+    message: `${nameSome(idle)} has no effect where adapters become an adapter.`,
+    remedy: `Of the parameters, ${combination} reads ${used.join(', ')}.`,
+  });
+}
+
+/** The factors of every module, one after the other. */
+function planTensors(
+  recipe: Recipe,
+  method: MergeMethod,
+  combination: Combination,
+  contributors: readonly AdapterContributor[],
+  refuse: Refuse,
+): TensorPlan[] {
+  const modules = [...new Set(contributors.flatMap(({ adapter }) => [...adapter.updates.keys()]))];
+  const layers = modules.reduce(
+    (most, name) => Math.max(most, (splitLayer(`${name}.weight`)?.index ?? -1) + 1),
+    0,
+  );
+  const wanted =
+    recipe.amalgam.rank ??
+    contributors
+      .flatMap(({ adapter }) => [...adapter.updates.values()])
+      .reduce((most, { rank }) => Math.max(most, rank), 0);
+  const used = parametersOf(combination);
+  const unequal: string[] = [];
+  const misfits: string[] = [];
+  const reading: string[] = [];
+  const tensors = modules.flatMap((module) => {
+    const layer = splitLayer(`${module}.weight`);
+    const position = layer
+      ? layerPosition(layer.index, layers)
+      : outsidePosition('before', recipe.amalgam.gradientEnds ?? 'mergekit');
+    const level = (specs: MergeMethod['parameters'], own?: Recipe['parameters']) => {
+      const { values, faults } = resolveParameters(
+        specs,
+        [...(own ? [own] : []), recipe.parameters],
+        `${module}.weight`,
+        position,
+      );
+      const fault = faults.find(({ parameter }) => used.includes(parameter));
+      if (fault) refuse(`${fault.parameter} ${fault.reason}.`, 'Correct it in the recipe.', [module]);
+      return values;
+    };
+    const whole = level(method.parameters);
+    const parts = contributors.flatMap(({ ref, adapter, parameters }): Part[] => {
+      const update = adapter.updates.get(module);
+      if (!update) return [];
+      const values = level(method.modelParameters, parameters);
+      if (!isGram(combination)) return [{ ref, update, values }];
+      // rows of an embedding are averaged over all, as in a Gram merge of models; elsewhere what has no change does not count
+      const weight = update.kind === 'embedding' ? 1 / contributors.length : 1;
+      return [{ ref, update, values: { ...values, weight } }];
+    });
+    const shapes = new Set(parts.map(({ update: { a, b, kind } }) => `${kind} ${a.shape[1]} ${b.shape[0]}`));
+    const ranks = parts.map(({ update }) => update.rank);
+    const { kind } = parts[0]!.update;
+    if (shapes.size > 1) misfits.push(module);
+    if (needsOneRank(combination) && new Set(ranks).size > 1) unequal.push(module);
+    if (isGram(combination) && whole.match !== 'changes') reading.push(module);
+    return moduleTensors(
+      module,
+      parts,
+      whole,
+      {
+        combination: kind === 'embedding' ? overRows(combination) : combination,
+        rank: wanted,
+        majority: whole.majority_sign_method === 'frequency' ? 'frequency' : 'total',
+        seed: recipe.amalgam.seed ?? 0,
+        name: module,
+      },
+      recipe,
+    );
+  });
+  if (misfits.length > 0) {
+    refuse(
+      'The adapters have factors of different sizes for the same modules.',
+      'Merge adapters of one base.',
+      misfits,
+    );
+  }
+  if (reading.length > 0) {
+    refuse(
+      'A Gram merge of adapters into an adapter reads no text, and match: inputs and match: outputs read one.',
+      'Set match: changes, or output: model.',
+      reading,
+    );
+  }
+  if (unequal.length > 0) {
+    refuse(
+      `${combination} needs one rank, and the adapters have several.`,
+      `Choose cat, or ${combination === 'linear' ? 'svd' : `${combination}_svd`}.`,
+      unequal,
+    );
+  }
+  return inTensorOrder(tensors);
+}
+
+interface Part {
+  ref: string;
+  update: AdapterUpdate;
+  values: ResolvedParameters;
+}
+
+/** A and B of a module, worked out together when the first of them is read. */
+function moduleTensors(
+  module: string,
+  parts: readonly Part[],
+  { lambda = 1 }: ResolvedParameters,
+  settings: CombineSettings,
+  { outDtype }: Recipe,
+): TensorPlan[] {
+  const { a, b, kind } = parts[0]!.update;
+  const [inputs, outputs] = [a.shape[1]!, b.shape[0]!];
+  const ranks = parts.map(({ update }) => update.rank);
+  const rank = combinedRank(settings.combination, ranks, settings.rank, outputs, inputs);
+  let ready: Promise<Combined> | undefined;
+  const combined = (read: ReadTensor) => {
+    ready ??= Promise.all(
+      parts.map(async ({ ref, update, values }) => ({
+        a: await readF32(update.a, read),
+        b: await readF32(update.b, read),
+        rank: update.rank,
+        scale: update.scale,
+        weight: Number(values.weight ?? values.scale) * Number(lambda),
+        density: densityOf(values),
+        id: ref,
+      })),
+    ).then((loras) => combine(loras, settings));
+    ready.catch(() => {
+      ready = undefined;
+    });
+    return ready;
+  };
+  const from = parts.flatMap(({ update }) => [update.a, update.b]);
+  const dtype = outDtype ? OUTPUT_DTYPES[outDtype] : a.dtype;
+  return (['a', 'b'] as const).map((side) => {
+    const letter = side.toUpperCase();
+    const name = `base_model.model.${module}.${kind === 'embedding' ? `lora_embedding_${letter}` : `lora_${letter}.weight`}`;
+    const shape = side === 'a' ? [rank, inputs] : [outputs, rank];
+    const origin: TensorRef = {
+      ...{
+        folder: a.folder,
+        file: a.file,
+        key: name,
+        dtype: 'F32',
+        shape,
+        begin: 0,
+        end: 4 * elementCount(shape),
+      },
+      derived: {
+        from,
+        async open(read) {
+          const values = (await combined(read))[side];
+          // the other side has been read, or is read from what it finds then
+          if (side === 'b') ready = undefined;
+          const written = dtype === 'F32' ? values : roundedTo(dtype, values);
+          return async (begin, end) => written.slice(begin, end);
+        },
+      },
+    };
+    return {
+      name,
+      shape,
+      elements: elementCount(shape),
+      dtype,
+      role: tensorRole(name, shape),
+      models: [
+        {
+          id: parts[0]!.ref,
+          view: { origin, onBase: false },
+          parameters: { scale: 1 },
+        },
+      ],
+      parameters: {},
+      method: 'passthrough',
+      madeOf: parts.map(({ ref }) => ref),
+    };
+  });
+}
+
+/** What a reader of the file gets. */
+function roundedTo(dtype: Dtype, values: Float32Array): Float32Array {
+  if (!isWeightDtype(dtype)) return values;
+  const bytes = new Uint8Array(values.length * weightBytes(dtype));
+  encodeFromF32(values, dtype, bytes);
+  const out = new Float32Array(values.length);
+  decodeToF32(bytes, dtype, out);
+  return out;
+}
+
+const OUTPUT_DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;

@@ -1,0 +1,222 @@
+/** From a recipe to a plan: everything a run will do, from configs and headers alone. */
+import type { Recipe } from '../../formats/recipe';
+import type { Checkpoint } from '../../inputs/checkpoint';
+import { inputName } from '../../inputs/input-name';
+import type { Model } from '../../inputs/model';
+import { embeddingRows, storedEmbeddingRows } from '../../inputs/model-tensors';
+import type { OpenModel } from '../../inputs/opened-model';
+import { collectProblems, type Problems } from '../../inputs/problems';
+import { inTensorOrder } from '../../models/tensor-role';
+import { findFile, type ModelFile } from '../../sources/model-folder';
+import type { MergeMethod } from '../method';
+import { withChatTemplate } from '../vocabulary/chat-template';
+import { resolveVocabulary } from '../vocabulary/resolved-vocabulary';
+import { vocabularyFiles } from '../vocabulary/vocabulary-files';
+import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
+import { planOutputGguf, writtenExtras } from './gguf-plan';
+import { unfitModels } from './pairing';
+import { checkDensities, checkWholeModel } from './parameter-conflicts';
+import type { Plan, TensorPlan } from './plan';
+import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
+import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from './recipe-models';
+import { checkIgnoredKeys, checkParameterNames } from './recipe-parameters';
+import { recipeSlices, type SliceOutline } from './recipe-slices';
+import { recipeScopes, referenceOf } from './scopes';
+import { finishShards } from './shards';
+import { stackedLayers } from './stacked-layers';
+import { checkPatterns } from './tensor-choice';
+import { planScope } from './tensor-plans';
+import { resolveHeads } from './tied-heads';
+
+/**
+ * Makes the plan of a recipe. Mismatches do not throw: they are in `plan.problems`, each with its remedy, and then the
+ * plan has no shards.
+ *
+ * @param open opens a model by its path; a model it cannot open becomes a problem of the plan
+ * @param methods every merge method by id
+ * @param cached sha256 of the Hub files that are in the cache already
+ * @throws AmalgamError `Cancelled` only
+ */
+export async function makePlan(
+  recipe: Recipe,
+  open: OpenByPath,
+  methods: ReadonlyMap<string, MergeMethod>,
+  cached: ReadonlySet<string> = new Set(),
+): Promise<Plan> {
+  const problems = collectProblems();
+  const method = methods.get(recipe.mergeMethod);
+  if (!method) {
+    problems.add({
+      severity: 'error',
+      code: 'MethodUnknown',
+      message: `There is no merge method called ${JSON.stringify(recipe.mergeMethod)}.`,
+      remedy: `Choose one of ${[...methods.keys()].join(', ')}.`,
+    });
+    return emptyPlan(recipe, problems);
+  }
+  checkIgnoredKeys(recipe, problems);
+  if (recipe.amalgam.output === 'adapter') {
+    // few recipes do, and the first plan waits for none of it
+    const { planAdapter } = await import('./adapter-plan');
+    return { ...emptyPlan(recipe, problems), ...(await planAdapter(recipe, method, open, problems, cached)) };
+  }
+  checkParameterNames(recipe, method, problems);
+  const slices = recipeSlices(recipe, method, problems);
+  const opened = await openRecipeModels(recipe, slices, open, problems);
+  if (slices.length === 0) refuseNothing(problems);
+  if (problems.hasErrors()) return emptyPlan(recipe, problems);
+
+  const models = new Map<string, Model>();
+  for (const ref of slices.flatMap(refsOf)) {
+    if (!models.has(ref)) models.set(ref, modelOf(ref, opened, problems));
+  }
+  const contributors = [...new Set(slices.flatMap((slice) => slice.sources.map((source) => source.ref)))];
+  const reference = referenceOf(slices[0]!, models);
+  const unfit = unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
+  const tied = resolveHeads(
+    [...models.values()].filter((model) => !unfit.has(model)),
+    problems,
+  );
+  const donor = donorModels(recipe, reference, models, opened);
+  const storedRows = storedEmbeddingRows(donor.config);
+  const base = slices.find((slice) => slice.base)?.base?.ref;
+  const vocabulary = await resolveVocabulary(
+    {
+      recipe,
+      models: [reference, ...[...models.values()].filter((m) => m !== reference && !unfit.has(m))],
+      base: base === undefined ? undefined : models.get(base),
+      ...donor,
+    },
+    problems,
+  );
+  const rows = embeddingRows(reference);
+  const scopes = recipeScopes(recipe, slices, models, problems);
+  const context = { recipe, method, unfit, vocabularyAsked: vocabulary.asked, problems };
+  const tensors = inTensorOrder(scopes.flatMap((scope) => planScope(scope, context)));
+  if (tensors.length === 0) refuseNothing(problems);
+  checkPatterns(recipe, tensors, models.values(), problems);
+  checkWholeModel(method, tensors, problems);
+  checkDensities(method, tensors, problems);
+  warnOfIdle(method, tensors, problems);
+
+  const draft: Plan = {
+    ...emptyPlan(recipe, problems),
+    ...(base === undefined ? {} : { base }),
+    contributors,
+    tensors,
+    layers: new Set(tensors.map((tensor) => tensor.role.layer).filter((layer) => layer !== null)).size,
+    vocabulary: vocabulary.info,
+  };
+  if (problems.hasErrors()) return draft;
+  const files = await vocabularyFiles(vocabulary, donor.config.checkpoint, problems);
+  const checkpoints = [...new Set([...models.values()].map(({ checkpoint }) => checkpoint))];
+  const { tokenizer } = files;
+  files.tokenizer = await withChatTemplate(recipe, tokenizer, vocabulary.from, checkpoints, problems);
+  const resized =
+    rows === undefined || (rows === storedRows && !vocabulary.output) ? {} : { vocabSize: rows };
+  const output = { tied, slices, config: donor.config.checkpoint, files, ...resized };
+  return finishPlan(draft, method, opened, output, problems, cached);
+}
+
+/** Adds what only a clean plan has: small files, inputs, shards and the numbers of bytes. */
+async function finishPlan(
+  draft: Plan,
+  method: MergeMethod,
+  opened: ReadonlyMap<string, OpenModel>,
+  output: Omit<OutputShape, 'tensors'> & {
+    slices: readonly SliceOutline[];
+    config: Checkpoint;
+    files: VocabularyFiles;
+  },
+  problems: Problems,
+  cached: ReadonlySet<string>,
+): Promise<Plan> {
+  const { recipe, tensors } = draft;
+  const stored = [...opened.values()].flatMap((model): readonly OpenModel[] =>
+    model.kind === 'adapter' && model.madeOf ? model.madeOf : [model],
+  );
+  const folders = new Map(stored.map((model) => [model.path, model.folder]));
+  const fileOf = (folder: string, file: string): ModelFile => findFile(folders.get(folder)!, file)!;
+  const layerOrder = recipe.slices && stackedLayers(output.slices);
+  const extras = planExtras(
+    recipe,
+    method,
+    output.config,
+    output.files,
+    opened,
+    { ...output, tensors, ...(layerOrder ? { layerOrder } : {}) },
+    problems,
+  );
+  const gguf = await planOutputGguf(recipe, tensors, extras, fileOf, problems);
+  if (problems.hasErrors()) return { ...draft, problems: problems.list() };
+  const written = writtenExtras({ recipe, extras });
+  const copied = written.flatMap(({ content }) =>
+    'folder' in content
+      ? [[folders.get(content.folder)!, fileOf(content.folder, content.file)] as const]
+      : [],
+  );
+  const inputs = planInputs(tensors, fileOf);
+  const inputFiles = inputs.map(({ folder, file }) => [folders.get(folder)!, fileOf(folder, file)] as const);
+  const hashes = new Map(
+    inputs.flatMap(({ folder, file }) => {
+      const { sha256 } = fileOf(folder, file);
+      return sha256 === undefined ? [] : [[inputName(folder, file), sha256] as const];
+    }),
+  );
+  const shards = finishShards({ recipe, tensors, inputs, ...(gguf ? { gguf } : {}) }, hashes);
+  return {
+    ...draft,
+    problems: problems.list(),
+    shards,
+    ...(gguf ? { gguf } : {}),
+    extras,
+    inputs,
+    bytesToDownload: bytesToDownload([...inputFiles, ...copied], cached),
+    bytesToRead: inputs.reduce((sum, input) => sum + input.readBytes, 0),
+    bytesToWrite: bytesToWrite(
+      shards,
+      written,
+      copied.reduce((sum, [, file]) => sum + file.byteLength, gguf?.byteLength ?? 0),
+    ),
+    peakBytes: peakBytes(tensors) + (gguf?.peakBytes ?? 0),
+  };
+}
+
+function emptyPlan(recipe: Recipe, problems: Problems): Plan {
+  return {
+    recipe,
+    problems: problems.list(),
+    contributors: [],
+    tensors: [],
+    shards: [],
+    extras: [],
+    inputs: [],
+    layers: 0,
+    bytesToDownload: 0,
+    bytesToRead: 0,
+    bytesToWrite: 0,
+    peakBytes: 0,
+  };
+}
+
+/** Says so where a method that changes a base changes nothing of it. */
+function warnOfIdle(method: MergeMethod, tensors: readonly TensorPlan[], problems: Problems): void {
+  if (method.compute.kind !== 'delta' || tensors.length === 0 || problems.hasErrors()) return;
+  if (!tensors.every((tensor) => tensor.copy !== undefined)) return;
+  problems.add({
+    severity: 'warning',
+    code: 'NothingChanged',
+    message: 'Nothing is merged: every tensor keeps the bytes of the base.',
+    remedy: 'Give a model a weight other than 0, check that λ is not 0, and leave out fewer tensors.',
+  });
+}
+
+function refuseNothing(problems: Problems): void {
+  if (problems.hasErrors()) return;
+  problems.add({
+    severity: 'error',
+    code: 'NothingToMerge',
+    message: 'The recipe describes an output without tensors.',
+    remedy: 'Add models that hold weights.',
+  });
+}

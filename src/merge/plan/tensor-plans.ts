@@ -1,0 +1,337 @@
+/** The output tensors of a scope: who contributes, with which parameters, and what can be copied. */
+
+import { type Dtype, isWeightDtype } from '../../formats/dtype';
+import type { Recipe } from '../../formats/recipe';
+import { canonicalRef } from '../../formats/recipe';
+import type { Model, ModelTensor } from '../../inputs/model';
+import { elementCount } from '../../inputs/opened-model';
+import type { Problems } from '../../inputs/problems';
+import type { TensorRef, TensorView } from '../../inputs/tensor-view';
+import { tensorKey } from '../../models/families';
+import { hasTokenRows, isBuffer, tensorRole } from '../../models/tensor-role';
+import { isOfText, isTextTower } from '../../models/text-tower';
+import type { MergeMethod } from '../method';
+import { weightsConflict } from '../method-conflicts';
+import { checkTogether } from './parameter-conflicts';
+import { resolveParameters } from './parameters';
+import type { ResolvedParameters, TensorPlan } from './plan';
+import type { Participant, Scope } from './scopes';
+import { leftOut } from './tensor-choice';
+import { copiedTensor, isOnBase, isPlain } from './untouched-tensors';
+
+interface TensorContext {
+  recipe: Recipe;
+  method: MergeMethod;
+  /** Models that do not fit at all; they are not compared tensor by tensor. */
+  unfit: ReadonlySet<Model>;
+  /** The plan asks for a vocabulary already: embeddings and heads of other sizes need not be named again. */
+  vocabularyAsked: boolean;
+  problems: Problems;
+}
+
+const OUTPUT_DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
+
+/** Plans the tensors of one scope; mismatches go to the problems of the context. */
+export function planScope(scope: Scope, context: TensorContext): TensorPlan[] {
+  const sources = scope.sources.filter(({ model }) => !context.unfit.has(model));
+  const reference = scope.base ?? sources[0];
+  if (!reference) return [];
+  for (const source of sources) if (source !== reference) compareNames(reference, source, context);
+  return [...reference.tensors].flatMap(([local, tensor]) => {
+    const name = scope.outputName(tensor.name);
+    if (leftOut(context.recipe, name)) return keepBase(name, local, scope, context);
+    const isText = isOfText(tensorKey(tensor.name, undefined));
+    const having = isText ? sources : sources.filter((source) => !isTextOnly(source, reference));
+    if (!scope.base && having.length < sources.length) return otherTower(name, local, scope, context);
+    if (scope.base && having.length === 0) return [baseAlone(name, tensor, scope.base, context)];
+    return isBuffer(tensor.name)
+      ? [copyPlan(name, tensor, tensor.view.origin, [], {}, context)]
+      : planTensor(name, local, tensor, { ...scope, sources: having }, context);
+  });
+}
+
+/** A text model beside a multimodal one, of which it is the text tower. */
+function isTextOnly({ model }: Participant, reference: Participant): boolean {
+  return isTextTower(model.checkpoint.config, reference.model.checkpoint.config);
+}
+
+/** Both models must have the same tensors here, buffers apart; a text model has the text tower's. */
+function compareNames(reference: Participant, source: Participant, { problems }: TensorContext): void {
+  const lacks = (a: Participant, b: Participant) =>
+    [...b.tensors]
+      .filter(([local, tensor]) => !a.tensors.has(local) && !isBuffer(tensor.name))
+      .map(([, tensor]) => tensor.name);
+  const report = (less: Model, more: Model, tensors: string[]) => {
+    if (tensors.length === 0) return;
+    problems.add({
+      severity: 'error',
+      code: 'TensorMissing',
+      message: `${less.ref} lacks tensors that ${more.ref} has.`,
+      remedy: `Take ${source.model.ref} out of the recipe: the two were not made from the same base.`,
+      tensors,
+    });
+  };
+  const missing = lacks(source, reference);
+  const others = isTextOnly(source, reference)
+    ? missing.filter((name) => !isOfText(tensorKey(name, undefined)))
+    : [];
+  if (others.length > 0) {
+    problems.add({
+      severity: 'note',
+      code: 'TextTowerAlone',
+      message: `${source.model.ref} is a text model: it is merged into the text tower of ${reference.model.ref}, whose other towers do not change by it.`,
+      remedy: 'No action needed.',
+      tensors: others,
+    });
+  }
+  report(
+    source.model,
+    reference.model,
+    missing.filter((name) => !others.includes(name)),
+  );
+  report(reference.model, source.model, lacks(reference, source));
+}
+
+function planTensor(
+  name: string,
+  local: string,
+  reference: ModelTensor,
+  scope: Scope,
+  context: TensorContext,
+): TensorPlan[] {
+  const { method, recipe, problems } = context;
+  const base: TensorView | undefined = scope.base && { ...reference.view, onBase: true };
+  const models: TensorPlan['models'] = [];
+  for (const source of scope.sources) {
+    const tensor = source.tensors.get(local);
+    if (!tensor || !sameShape(reference, tensor, scope, source, context)) continue;
+    const parameters = resolve(method.modelParameters, name, tensor.name, source, scope, context);
+    models.push({
+      id: source.model.ref,
+      view: { ...tensor.view, onBase: isOnBase(tensor.view, base) },
+      parameters,
+    });
+  }
+  const parameters = resolve(method.parameters, name, name, undefined, scope, context);
+  checkWeights(name, method, models, parameters, context);
+  checkTogether(name, method, models, parameters, problems);
+
+  const copy = copiedTensor(method, base, models, parameters);
+  const dtype = outputDtype(recipe, reference.dtype);
+  if (copy && (copy.dtype === dtype || !isWeightDtype(copy.dtype))) {
+    return [copyPlan(name, reference, copy, models, parameters, context, base)];
+  }
+  const odd = [...(base ? [base] : []), ...models.map((m) => m.view)].filter(
+    (view) => !isWeightDtype(view.origin.dtype),
+  );
+  if (base && odd.includes(base) && !base.origin.dtype.startsWith('F8_')) {
+    problems.add({
+      severity: 'warning',
+      code: 'DtypeCopied',
+      message: `${base.origin.folder} stores tensors as ${base.origin.dtype}, which cannot be computed with; they stay as the base has them.`,
+      remedy:
+        'No action needed, unless these tensors are weights: then use a copy of the models in F32, F16 or BF16.',
+      tensors: [name],
+    });
+    return [copyPlan(name, reference, base.origin, models, parameters, context, base)];
+  }
+  if (odd.length > 0) {
+    problems.add({
+      severity: 'error',
+      code: 'DtypeUnsupported',
+      message: `${odd[0]!.origin.folder} stores tensors as ${odd[0]!.origin.dtype}, which can be copied but not computed with.`,
+      remedy:
+        'Use a copy of the model in F32, F16 or BF16, leave these tensors as the base has them with exclude, or copy the model whole with passthrough.',
+      tensors: [name],
+    });
+    return [];
+  }
+  return [
+    {
+      name,
+      shape: reference.shape,
+      elements: elementCount(reference.shape),
+      dtype,
+      role: tensorRole(name, reference.shape),
+      ...(base ? { base } : {}),
+      models,
+      parameters,
+      method: method.id,
+    },
+  ];
+}
+
+/** A tensor that the recipe leaves out: the base's bytes, whatever the method and the dtype of the output. */
+function keepBase(name: string, local: string, scope: Scope, context: TensorContext): TensorPlan[] {
+  const { recipe, method, problems } = context;
+  const wanted = recipe.baseModel === undefined ? undefined : canonicalRef(recipe.baseModel);
+  const base = scope.base ?? scope.sources.find(({ model }) => model.ref === wanted);
+  const tensor = base?.tensors.get(local);
+  if (base && tensor && !isPlain(tensor.view)) {
+    return [{ ...adaptedBase(name, tensor, base), leftOut: true }];
+  }
+  if (tensor) {
+    const { origin } = tensor.view;
+    const plan = copyPlan(name, tensor, origin, [], {}, context, { ...tensor.view, onBase: true });
+    return [{ ...plan, leftOut: true }];
+  }
+  problems.add({
+    severity: 'error',
+    code: 'NoBaseToKeep',
+    message: `include and exclude keep tensors of the base, and this recipe gives ${method.id} no base that has them.`,
+    remedy:
+      method.base === 'none'
+        ? 'Give the base as base_model and list it among the models, or choose a method that works from a base.'
+        : 'Give the base as base_model.',
+    tensors: [name],
+  });
+  return [];
+}
+
+/** A tensor that a text model lacks, by a method that has no base: the one of `base_model`, where that is given. */
+function otherTower(name: string, local: string, scope: Scope, context: TensorContext): TensorPlan[] {
+  if (context.recipe.baseModel !== undefined) return keepBase(name, local, scope, context);
+  context.problems.add({
+    severity: 'error',
+    code: 'NoBaseToKeep',
+    message:
+      'A text model is merged into a multimodal one, and the recipe does not say whose other towers stay.',
+    remedy: 'Give the multimodal model as base_model.',
+    tensors: [name],
+  });
+  return [];
+}
+
+/** A tensor of a slice that nothing is merged into: the base's, in the dtype of the output. */
+function baseAlone(name: string, tensor: ModelTensor, base: Participant, context: TensorContext): TensorPlan {
+  const dtype = outputDtype(context.recipe, tensor.dtype);
+  const { view } = tensor;
+  return isPlain(view) && (view.origin.dtype === dtype || !isWeightDtype(view.origin.dtype))
+    ? copyPlan(name, tensor, view.origin, [], {}, context, { ...view, onBase: true })
+    : { ...adaptedBase(name, tensor, base), dtype };
+}
+
+/** A tensor of a base with an adapter, as it is. */
+function adaptedBase(name: string, tensor: ModelTensor, { model }: Participant): TensorPlan {
+  const { shape, dtype } = tensor;
+  const source = { id: model.ref, parameters: { scale: 1 } };
+  return {
+    name,
+    shape,
+    elements: elementCount(shape),
+    dtype,
+    role: tensorRole(name, shape),
+    models: [{ ...source, view: { ...tensor.view, onBase: false } }],
+    parameters: {},
+    method: 'passthrough',
+  };
+}
+
+function copyPlan(
+  name: string,
+  { shape }: ModelTensor,
+  copy: TensorRef,
+  models: TensorPlan['models'],
+  parameters: ResolvedParameters,
+  { method }: TensorContext,
+  base?: TensorView,
+): TensorPlan {
+  return {
+    name,
+    shape,
+    elements: elementCount(shape),
+    dtype: copy.dtype,
+    role: tensorRole(name, shape),
+    copy,
+    ...(base ? { base } : {}),
+    models,
+    parameters,
+    method: method.id,
+  };
+}
+
+/** What is computed is written in the recipe's dtype, else in the stored one. */
+function outputDtype({ outDtype }: Recipe, stored: Dtype): Dtype {
+  return outDtype && isWeightDtype(stored) ? OUTPUT_DTYPES[outDtype] : stored;
+}
+
+function sameShape(
+  reference: ModelTensor,
+  tensor: ModelTensor,
+  scope: Scope,
+  source: Participant,
+  { problems, vocabularyAsked }: TensorContext,
+): boolean {
+  const { shape } = reference;
+  if (shape.length === tensor.shape.length && shape.every((n, i) => n === tensor.shape[i])) return true;
+  const { ref } = source.model;
+  const other = (scope.base ?? scope.sources[0])!.model.ref;
+  const { kind } = tensorRole(tensor.name, tensor.shape);
+  const tensors = [`${tensor.name}: [${tensor.shape}] instead of [${shape}]`];
+  const perToken = kind === 'embedding' || kind === 'head' || hasTokenRows(tensor.name);
+  const vocabulary = perToken && shape[1] === tensor.shape[1];
+  if (vocabulary && vocabularyAsked) return false;
+  problems.add(
+    vocabulary
+      ? {
+          severity: 'error',
+          code: 'VocabularyMismatch',
+          message: `${ref} has a vocabulary of ${tensor.shape[0]}, but ${other} has ${shape[0]}.`,
+          remedy: `Choose: take ${ref} out, or bring it to ${shape[0]} entries first (resize_token_embeddings). Amalgam never cuts or pads a vocabulary by itself.`,
+          tensors,
+        }
+      : {
+          severity: 'error',
+          code: 'ShapeMismatch',
+          message: `Tensors of ${ref} have other shapes than those of ${other}.`,
+          remedy: `Take ${ref} out of the recipe: the two were not made from the same base.`,
+          tensors,
+        },
+  );
+  return false;
+}
+
+/**
+ * The parameters of a tensor: those of a model, matched by the name of its own tensor, or those of the method,
+ * matched by the name in the output (mergekit 0.1.4, `plan.py`: plan_tensor).
+ */
+function resolve(
+  specs: MergeMethod['parameters'],
+  outputName: string,
+  tensorName: string,
+  source: Participant | undefined,
+  scope: Scope,
+  { recipe, problems }: TensorContext,
+): ResolvedParameters {
+  const levels = [...(source ? [source.parameters] : []), scope.parameters, recipe.parameters];
+  const { values, faults } = resolveParameters(specs, levels, tensorName, scope.position);
+  for (const { parameter, reason } of faults) {
+    problems.add({
+      severity: 'error',
+      code: 'ParameterInvalid',
+      message: `${parameter}${source ? ` of ${source.model.ref}` : ''} ${reason}.`,
+      remedy: `Correct ${parameter} in the recipe.`,
+      tensors: [outputName],
+    });
+  }
+  return values;
+}
+
+function checkWeights(
+  name: string,
+  method: MergeMethod,
+  models: TensorPlan['models'],
+  parameters: ResolvedParameters,
+  { problems }: TensorContext,
+): void {
+  const own = models.map((m) => m.parameters);
+  const conflict = own.length > 0 && weightsConflict(method, parameters, own);
+  if (!conflict) return;
+  problems.add({
+    severity: 'error',
+    code: 'WeightsCancel',
+    message: `${method.id}: ${conflict.reason}.`,
+    remedy: conflict.remedy,
+    tensors: [name],
+  });
+}

@@ -1,0 +1,90 @@
+/** Planning and merging a recipe, of one document or of several. */
+
+import { copyOf, formatModelRef, type Recipe } from '../formats/recipe';
+import type { OpenModels } from '../host/models';
+import { cachedHashes } from '../host/storage';
+import { methodById } from '../merge/methods';
+import { asksForCalibration } from '../merge/plan/importance-kind';
+import type { Plan } from '../merge/plan/plan';
+import { planReport } from '../merge/plan/plan-report';
+import { makePlan } from '../merge/plan/recipe-plan';
+import type { Progress } from '../reports/job';
+import type { MergeReport, MergeRequest } from '../reports/merge';
+import type { PlanReport } from '../reports/plan';
+import type { ShardWatch } from './stored-comparison';
+
+/** The plan of a recipe of opened models; of several stages only the last. */
+export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Plan> {
+  const plan = await makePlan(recipe, (ref) => models.open(ref), methodById, await cachedHashes());
+  if (!asksForCalibration(plan, methodById)) return plan;
+  const { withCalibrationProblems } = await import('../calibration/plan-with-calibration');
+  return withCalibrationProblems(plan, models);
+}
+
+function isClean({ problems }: Plan): boolean {
+  return problems.every(({ severity }) => severity !== 'error');
+}
+
+/** What stands for a LoRA that is nowhere stored. */
+const MADE = 'the merged LoRA';
+
+/**
+ * The plan of what a recipe gives to run. LoRAs that become a LoRA run as the base with that one on top, where the recipe names
+ * the base and it is open; else it is {@link planRecipe}'s.
+ */
+export async function planToRun(recipe: Recipe, models: OpenModels): Promise<Plan> {
+  const plan = await planRecipe(recipe, models);
+  if (recipe.amalgam.output !== 'adapter' || !isClean(plan)) return plan;
+  const { baseRef, plannedAdapter } = await import('../merge/plan/adapter-output');
+  const base = baseRef(recipe);
+  if (!base) return plan;
+  const paths = [...new Set(plan.inputs.map(({ folder }) => folder))];
+  const opened = await Promise.all(paths.map((path) => models.open(path)));
+  const adapters = opened.filter((model) => model.kind === 'adapter');
+  const made = plannedAdapter(plan, adapters, MADE);
+  const model = formatModelRef({ model: base, adapter: { path: MADE } });
+  return makePlan(
+    copyOf(model),
+    async (path) => (path === MADE ? made : models.open(path)),
+    methodById,
+    await cachedHashes(),
+  );
+}
+
+/** The plan of a recipe and all its stages, as it is shown. */
+export async function recipePlanReport(recipe: Recipe, models: OpenModels): Promise<PlanReport> {
+  if (!recipe.stages) return planReport(await planRecipe(recipe, models));
+  const { planStages, stagedReport } = await import('./stages-plan');
+  return stagedReport(await planStages(recipe, models, methodById, await cachedHashes()));
+}
+
+/** Merges a recipe with all its stages; `watch` gets what the shards of the result get. @throws AmalgamError as `runMerge` and `runStages` */
+export async function mergeRecipe(
+  request: MergeRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+  watch?: ShardWatch,
+): Promise<MergeReport> {
+  if (request.recommended) {
+    const { runRecommended } = await import('./recommendation-job');
+    const plan = (recipe: Recipe) => planRecipe(recipe, models);
+    return runRecommended(request, { plan, models, signal, onProgress });
+  }
+  if (request.recipe.stages) {
+    const { runStages } = await import('./stages-job');
+    return runStages(request, models, signal, onProgress, watch);
+  }
+  const { runMerge } = await import('./job');
+  const report = await runMerge(
+    await planRecipe(request.recipe, models),
+    request,
+    models,
+    signal,
+    onProgress,
+    undefined,
+    watch,
+  );
+  if (!request.resume) return report;
+  return (await import('./kept-recommendation')).withComparison(report, request);
+}

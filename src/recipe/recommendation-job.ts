@@ -1,0 +1,197 @@
+/**
+ * The recommended merge: every method that is worth it is solved, its λ searched for on text, and the best of what was
+ * measured is merged. All that is worked out is kept (text, solved layers, λ), so that one that was stopped goes on from there to the same bytes.
+ */
+import type { Backend } from '../backend/backend';
+import { type CalibrationOptions, calibrationMessage } from '../calibration/calibration-context';
+import { calibrate } from '../calibration/job';
+import { type Answer, continuePrompt, measureAround } from '../calibration/reference-measures';
+import { writeTexts } from '../calibration/written-texts';
+import { AmalgamError, type ErrorCode, errorReport } from '../errors';
+import type { Recipe } from '../formats/recipe';
+import { openEvaluationBackends } from '../host/backends';
+import type { OpenModels } from '../host/models';
+import type { Plan } from '../merge/plan/plan';
+import type { DestinationSpec, Progress } from '../reports/job';
+import type { MergeReport, MergeRequest, RecommendedReport } from '../reports/merge';
+import { runMerge } from './job';
+import { forgetComparison, keepComparison } from './kept-recommendation';
+import { overallProgress } from './overall-progress';
+import {
+  type Candidate,
+  candidateRecipes,
+  keptShares,
+  overlapOf,
+  tokensRead,
+  withLambdaFound,
+  workSteps,
+} from './recommendation';
+
+/** Prompt that base, contributors and merge continue. */
+const PROMPT = { text: 'The', tokens: 32 };
+/** Failures that leave the other candidates. */
+const DISPENSABLE: ReadonlySet<ErrorCode> = new Set(['PlanHasErrors', 'LimitExceeded', 'GpuOutOfMemory']);
+
+export interface RecommendContext {
+  /** The plan of a recipe, with what is said of the work ahead. */
+  plan(recipe: Recipe): Promise<Plan>;
+  models: OpenModels;
+  signal: AbortSignal;
+  onProgress(progress: Progress): void;
+}
+
+/**
+ * Tries the candidates, compares the best with what it is made of, and merges it.
+ * @throws AmalgamError as `calibrate` and `runMerge`; `PlanHasErrors` where no candidate fits the models
+ */
+export async function runRecommended(
+  request: MergeRequest,
+  { plan: planOf, models, signal, onProgress }: RecommendContext,
+): Promise<MergeReport> {
+  const { recommended: _, names, ...rest } = request;
+  const { engine } = request;
+  const candidates = candidateRecipes(request.recipe);
+  const meter = overallProgress(workSteps(request.recipe, candidates.length), onProgress);
+  const optionsOf = (
+    at: number,
+    title: string,
+    backend?: Backend,
+    thread = 0,
+    threads = 1,
+  ): CalibrationOptions => ({
+    models,
+    engine,
+    signal,
+    ...(backend && { backend }),
+    onProgress: (progress) => meter.tell(at, title, calibrationMessage(progress), thread, threads),
+  });
+  const first = await cleanPlan(candidates[0]!.recipe, planOf);
+  const tokens = tokensRead(request.recipe);
+  const work = tokens * first.tensors.reduce((sum, { elements }) => sum + elements, 0);
+  const threads = await openEvaluationBackends(engine, candidates.length, work);
+  const tried: Tried[] = [];
+  let around: Awaited<ReturnType<typeof measureAround>>;
+  const comparison = 1 + candidates.length;
+  try {
+    const writers = threads.map((backend, thread) =>
+      writeTexts(
+        first,
+        first.contributors.flatMap((_, i) => (i % threads.length === thread ? [i] : [])),
+        optionsOf(0, 'Text', backend, thread, threads.length),
+      ),
+    );
+    await allOrFirstError(writers);
+    meter.end(0);
+    const left = candidates.map((candidate, i) => async (backend: Backend) => {
+      tried[i] = await attempt(candidate, planOf, optionsOf(1 + i, candidate.title, backend));
+      meter.end(1 + i);
+    });
+    left.push(async (backend) => {
+      around = await measureAround(first, PROMPT, optionsOf(comparison, 'Comparison', backend));
+      meter.end(comparison);
+    });
+    const attempts = threads.map(async (backend) => {
+      for (let next = left.shift(); next; next = left.shift()) await next(backend);
+    });
+    await allOrFirstError(attempts);
+  } finally {
+    for (const thread of threads) thread.close();
+  }
+  const chosen = bestOf(tried);
+  const { title, recipe, losses } = tried[chosen]!;
+  const plan = await planOf(recipe);
+  const at = comparison + 1;
+  const last = optionsOf(at, title);
+  const solved = await calibrate(plan, last);
+  const answers: Answer[] = [
+    ...around!.answers.map(({ text }, i) => ({
+      id: i === 0 ? 'base' : around.contributors[i - 1]!.id,
+      text,
+    })),
+    { id: 'merge', text: await continuePrompt(plan, solved?.prepared, PROMPT, last) },
+  ];
+  const perplexities = (of: readonly number[]) => of.map(Math.exp);
+  const compared = (): RecommendedReport => ({
+    candidates: tried.map(({ losses: _, ...candidate }) => candidate),
+    chosen,
+    texts: around.texts,
+    base: perplexities(around.base),
+    contributors: around.contributors.map((of) => ({ id: of.id, perplexity: perplexities(of.losses) })),
+    merge: perplexities(losses!),
+    kept: keptShares(around, losses!),
+    overlap: overlapOf(around),
+    prompt: PROMPT.text,
+    answers,
+    seconds: meter.seconds(),
+  });
+  const destination = named(request.destination, names?.[recipe.mergeMethod]);
+  // a merge that is cut off from here on is resumed as any other, and has its comparison nevertheless
+  await keepComparison(destination, plan.recipe, compared());
+  const report = await runMerge(plan, { ...rest, recipe, destination }, models, signal, (progress) =>
+    meter.tell(at, title, progress),
+  );
+  meter.end(at);
+  await forgetComparison(destination, plan.recipe);
+  return { ...report, recommended: compared() };
+}
+
+function named(destination: DestinationSpec, name: string | undefined): DestinationSpec {
+  return name === undefined || !('name' in destination) ? destination : { ...destination, name };
+}
+
+/** A candidate with the losses of its merge on every text. */
+type Tried = RecommendedReport['candidates'][number] & { losses?: number[] };
+
+/** @throws AmalgamError `PlanHasErrors` with the reason of the first where none could be tried */
+function bestOf(tried: readonly Tried[]): number {
+  const measured = tried.flatMap(({ perplexity }, at) => (perplexity === null ? [] : [{ perplexity, at }]));
+  if (measured.length === 0) {
+    throw new AmalgamError(
+      'PlanHasErrors',
+      tried[0]?.reason ?? 'No method fits these models.',
+      'Change the models, or choose a method yourself.',
+    );
+  }
+  return measured.reduce((a, b) => (b.perplexity < a.perplexity ? b : a)).at;
+}
+
+async function cleanPlan(recipe: Recipe, planOf: RecommendContext['plan']): Promise<Plan> {
+  const plan = await planOf(recipe);
+  const wrong = plan.problems.find(({ severity }) => severity === 'error');
+  if (wrong) throw new AmalgamError('PlanHasErrors', wrong.message, wrong.remedy);
+  return plan;
+}
+
+/** A candidate with its λ; one that the models or the device do not allow says why. */
+async function attempt(
+  { title, recipe }: Candidate,
+  planOf: RecommendContext['plan'],
+  options: CalibrationOptions,
+): Promise<Tried> {
+  const begun = performance.now();
+  const seconds = () => (performance.now() - begun) / 1000;
+  try {
+    const { report } = (await calibrate(await cleanPlan(recipe, planOf), options))!;
+    const { chosen, whole } = report.lambda!;
+    const { perplexity, each } = whole!;
+    return {
+      title,
+      recipe: withLambdaFound(recipe, chosen),
+      perplexity,
+      lambda: chosen,
+      losses: each.map(Math.log),
+      seconds: seconds(),
+    };
+  } catch (thrown) {
+    const { code, message } = errorReport(thrown);
+    // what another candidate may do without
+    if (options.signal.aborted || !DISPENSABLE.has(code)) throw thrown;
+    return { title, recipe, perplexity: null, lambda: null, reason: message, seconds: seconds() };
+  }
+}
+
+/** Waits for all to end before the first failure is told: nothing goes on behind its back. */
+async function allOrFirstError(work: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(work)).find((outcome) => outcome.status === 'rejected');
+  if (failed) throw failed.reason;
+}

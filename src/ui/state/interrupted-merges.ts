@@ -1,0 +1,91 @@
+/** Merges that were cut off: offered at the start and after a failure, to be resumed or discarded. */
+
+import { namedFiles } from '../../formats/gguf-type';
+import { recipeRepositories } from '../../formats/recipe-models';
+import { methodById } from '../../merge/methods/index';
+import type { DestinationSpec } from '../../reports/job';
+import type { InterruptedRun } from '../../reports/merge';
+import type { PlanReport } from '../../reports/plan';
+import { methodName } from '../format/method-name';
+import { pickOutputFolder } from '../local/directory-picker';
+import { shortName } from './built-recipe';
+import { loadInterrupted } from './resumable-runs';
+import { carryOut, newRun } from './run';
+import type { RunState } from './run-state';
+import { notify, notifyError, type Studio, showTab } from './studio';
+import type { StudioState } from './studio-state';
+
+/** Why an interrupted merge cannot go on yet, or null: a model of it may just be on its way, as after a start. */
+export function whyNotYet(
+  { models, opening }: Pick<StudioState, 'models' | 'opening'>,
+  { recipe }: InterruptedRun,
+): string | null {
+  const open = new Set(models.map(({ ref }) => ref));
+  const [what] = opening;
+  return what === undefined || recipeRepositories(recipe).every((name) => open.has(name))
+    ? null
+    : `Opening ${what}…`;
+}
+
+/** Goes on with an interrupted merge; for one into a folder, asks for that folder again where it is not open. */
+export async function resumeRun(studio: Studio, interrupted: InterruptedRun): Promise<void> {
+  if (studio.transient.starting) return;
+  studio.transient.starting = true;
+  try {
+    const destination = await destinationOf(studio, interrupted);
+    if (!destination) return;
+    const plan = await studio.worker.plan(interrupted.recipe);
+    const started = begin(studio, interrupted, plan);
+    showTab(studio, 'run');
+    const { recipe, engine } = interrupted;
+    void carryOut(studio, started, { recipe, engine, destination, resume: true });
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  } finally {
+    studio.transient.starting = false;
+  }
+}
+
+/** Forgets an interrupted merge. */
+export async function discardRun(studio: Studio, { destination }: InterruptedRun): Promise<void> {
+  try {
+    await studio.worker.discardInterrupted(destination);
+    if (destination.kind === 'folder') {
+      const message = `The unfinished folder ${destination.name} is still on your disk.`;
+      notify(studio, 'note', message, 'Delete it there if you do not want it.');
+    }
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+  await loadInterrupted(studio);
+}
+
+async function destinationOf(studio: Studio, run: InterruptedRun): Promise<DestinationSpec | null> {
+  const { kind, name } = run.destination;
+  if (kind === 'downloads') return { kind, name };
+  const handle = studio.transient.folder ?? (await pickOutputFolder());
+  if (!handle) return null;
+  studio.transient.folder = handle;
+  return { kind, handle, name };
+}
+
+function begin(studio: Studio, { recipe, destination }: InterruptedRun, plan: PlanReport): RunState {
+  const method = methodById.get(recipe.mergeMethod);
+  return newRun(studio, {
+    title: destination.name,
+    methodTitle: method ? methodName(method) : recipe.mergeMethod,
+    recipe,
+    contributors: plan.contributors.map((id, colour) => ({
+      id,
+      label: shortName(id.split('+').at(-1)!),
+      colour,
+    })),
+    planned: plan.tensors,
+    layers: plan.layers,
+    destination: {
+      ...destination,
+      folder: destination.kind === 'folder' ? (studio.transient.folder?.name ?? null) : null,
+    },
+    outputFiles: namedFiles(plan.outputFiles, destination.name),
+  });
+}

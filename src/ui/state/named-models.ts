@@ -1,0 +1,205 @@
+/**
+ * Opens the models that the recipe names: the sample's and those of the Hub at a commit by themselves, folders of this
+ * computer where the browser still gives access to them. Whatever else a recipe names waits for the person: a name alone
+ * may be that of a folder, and no hub is asked for it.
+ */
+
+import { type ErrorReport, errorReport } from '../../errors';
+import { isFolderKept, openKept } from '../local/folder-handles';
+import type { PickedFiles } from '../local/local-files';
+import { shortName } from './built-recipe';
+import { isPinnedName, namedModels } from './model-origins';
+import { openHub, openLocal, openSample } from './models';
+import type { RecipeState } from './recipe-state';
+import { notifyError, type Studio } from './studio';
+import type { StudioState, Unopened } from './studio-state';
+
+/** Opens what the recipe names now and from now on; returns a function that stops. */
+export function watchNamedModels(studio: Studio): () => void {
+  openNamed(studio);
+  return studio.store.subscribe((now, before) => {
+    if (now.recipe !== before.recipe || now.models !== before.models) openNamed(studio);
+  });
+}
+
+/** Names of the models that the merge needs and that are not open. */
+export function missingModels({ recipe, models }: Pick<StudioState, 'recipe' | 'models'>): string[] {
+  const open = new Set(models.map((m) => m.ref));
+  return namedModels(recipe, false).filter((name) => !open.has(name));
+}
+
+/** Whether the recipe names models, and all of them are open. */
+export function isRecipeOpen(state: Pick<StudioState, 'recipe' | 'models'>): boolean {
+  return namedModels(state.recipe, false).length > 0 && missingModels(state).length === 0;
+}
+
+/** Why the recipe's models cannot be used yet, or null. */
+export function whyNotOpen(state: StudioState): { why: string; remedy?: string; wait: boolean } | null {
+  const missing = missingModels(state);
+  const [first] = missing;
+  if (first === undefined) return null;
+  const isOpening = (name: string) => (state.unopened[name]?.state ?? 'opening') === 'opening';
+  const stuck = missing.find((name) => !isOpening(name));
+  if (stuck === undefined) return { why: `Opening ${shortName(first)}…`, wait: true };
+  const stuckToo = missing.filter((name) => !isOpening(name)).length - 1;
+  const why =
+    stuckToo === 0
+      ? `${shortName(stuck)} is not open.`
+      : `${shortName(stuck)} and ${stuckToo} more are not open.`;
+  return {
+    why,
+    remedy: stuckToo === 0 ? 'Its card says what to do.' : 'Their cards say what to do.',
+    wait: false,
+  };
+}
+
+/** Opens a model of the Hub that the recipe names. Never rejects: its card says what went wrong. */
+export async function openNamedHub(studio: Studio, name: string): Promise<void> {
+  await attempt(studio, name, () => openHub(studio, name));
+}
+
+/** Asks for access to the kept folder of a model and opens it. Call it from a click. Never rejects. */
+export async function openKeptFolder(studio: Studio, name: string, ask = true): Promise<void> {
+  let picked: PickedFiles | null = null;
+  await attempt(studio, name, async () => {
+    picked = await openKept(name, ask);
+    if (picked) await openLocal(studio, picked.files, picked.handles);
+  });
+  const { unopened } = studio.store.getState();
+  if (!picked && unopened[name]?.state === 'opening') note(studio, name, { state: 'closed', kept: true });
+}
+
+/** Names of the models whose kept folders wait for a click. */
+export function keptClosed({ unopened }: Pick<StudioState, 'unopened'>): string[] {
+  return Object.entries(unopened).flatMap(([name, found]) =>
+    found.state === 'closed' && found.kept ? [name] : [],
+  );
+}
+
+/** Opens every kept folder that waits, one after the other. Call it from a click. Never rejects. */
+export async function openKeptFolders(studio: Studio): Promise<void> {
+  for (const name of keptClosed(studio.store.getState())) {
+    // one folder may hold several models
+    if (!keptClosed(studio.store.getState()).includes(name)) continue;
+    // a browser refuses to ask long after the click; the model's card asks then
+    await openKeptFolder(studio, name, navigator.userActivation?.isActive ?? true);
+  }
+}
+
+/** Opens a folder as the model that the recipe names so. Never rejects. */
+export async function openFolderAs(studio: Studio, name: string, picked: PickedFiles): Promise<void> {
+  const { files, handles } = as(name, picked);
+  await attempt(studio, name, () => openLocal(studio, files, handles));
+}
+
+/** What was picked, by the path the recipe has for it: a folder `kitchen` may be its `loras/kitchen`. */
+function as(name: string, picked: PickedFiles): PickedFiles {
+  if (picked.files.some(({ path }) => path.startsWith(`${name}/`))) return picked;
+  const named = (path: string) => `${name}${path.includes('/') ? path.slice(path.indexOf('/')) : `/${path}`}`;
+  return {
+    files: picked.files.map(({ path, file }) => ({ path: named(path), file })),
+    handles: picked.handles.map(({ handle }) => ({ path: name, handle })),
+  };
+}
+
+/** Opens the sample family; where that fails, the cards of its models say so. Never rejects. */
+export async function openSampleFamily(studio: Studio, asRecipe = false): Promise<void> {
+  try {
+    await openSample(studio, asRecipe);
+  } catch (thrown) {
+    const { recipe, engine } = studio.store.getState();
+    const error = errorReport(thrown);
+    const named = namedModels(recipe, true).filter((name) => isSample(recipe, name));
+    for (const name of named) if (isUnopened(studio, name)) note(studio, name, { state: 'failed', error });
+    // an engine that is dead has said so already
+    if (named.length === 0 && engine.status !== 'failed') notifyError(studio, thrown);
+  }
+}
+
+/** Tries once more what failed. */
+export function openAgain(studio: Studio, name: string): void {
+  if (isSample(studio.store.getState().recipe, name)) void openSampleFamily(studio);
+  else void openNamedHub(studio, name);
+}
+
+/** Asks again for what the hub refused: somebody signed in, gave a token or chose another hub. */
+export function retryRefused(studio: Studio): void {
+  retry(studio, ['Unauthorized', 'Gated', 'NotFound']);
+}
+
+/** Asks again for what could not be reached. */
+export function retryUnreached(studio: Studio): void {
+  retry(studio, ['Offline', 'HubError', 'RateLimited']);
+}
+
+/** Tries the models again that failed so, and takes back what was said of that cause. */
+function retry(studio: Studio, codes: readonly string[]): void {
+  const { unopened } = studio.store.getState();
+  studio.store.setState((s) => ({ notices: s.notices.filter((n) => !codes.includes(n.code)) }));
+  for (const [name, found] of Object.entries(unopened)) {
+    if (found.state === 'failed' && codes.includes(found.error.code)) openAgain(studio, name);
+  }
+}
+
+function isSample({ origins }: RecipeState, name: string): boolean {
+  return (origins[name]?.kind ?? (name.startsWith('samples/') ? 'sample' : undefined)) === 'sample';
+}
+
+function openNamed(studio: Studio): void {
+  const { recipe, models, unopened } = studio.store.getState();
+  const open = new Set(models.map((m) => m.ref));
+  const named = namedModels(recipe, true).filter((name) => !open.has(name));
+  const stale = Object.keys(unopened).filter((name) => !named.includes(name));
+  if (stale.length > 0) {
+    const left = Object.entries(unopened).filter(([name]) => !stale.includes(name));
+    studio.store.setState({ unopened: Object.fromEntries(left) });
+  }
+  for (const name of named) {
+    if (unopened[name]) continue;
+    const origin = recipe.origins[name]?.kind;
+    if (origin === 'hub' || (origin === undefined && isPinnedName(name))) void openNamedHub(studio, name);
+    else if (isSample(recipe, name)) note(studio, name, { state: 'opening' });
+    else
+      void openGranted(
+        studio,
+        name,
+        origin === 'local' ? { state: 'closed', kept: false } : { state: 'unknown' },
+      );
+  }
+}
+
+/** Opens a folder that the browser still gives access to; else it is `otherwise`. */
+async function openGranted(studio: Studio, name: string, otherwise: Unopened): Promise<void> {
+  note(studio, name, otherwise);
+  // a browser that keeps nothing has no folders
+  if (await isFolderKept(name).catch(() => false)) await openKeptFolder(studio, name, false);
+}
+
+async function attempt(studio: Studio, name: string, open: () => Promise<unknown>): Promise<void> {
+  note(studio, name, { state: 'opening' });
+  try {
+    await open();
+  } catch (thrown) {
+    if (isUnopened(studio, name)) note(studio, name, { state: 'failed', error: said(name, thrown) });
+  }
+}
+
+function said(name: string, thrown: unknown): ErrorReport {
+  if (thrown instanceof DOMException && thrown.name === 'NotFoundError') {
+    return {
+      code: 'NotFound',
+      message: `The folder of ${name} was moved or deleted.`,
+      hint: 'Open it where it is now.',
+    };
+  }
+  return errorReport(thrown);
+}
+
+function isUnopened(studio: Studio, name: string): boolean {
+  const { recipe, models } = studio.store.getState();
+  return namedModels(recipe, true).includes(name) && !models.some((m) => m.ref === name);
+}
+
+function note(studio: Studio, name: string, unopened: Unopened): void {
+  studio.store.setState((s) => ({ unopened: { ...s.unopened, [name]: unopened } }));
+}

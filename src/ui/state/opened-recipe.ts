@@ -1,0 +1,175 @@
+/** Opening a whole recipe in the studio: an example, or a text from elsewhere. */
+
+import { AmalgamError } from '../../errors';
+import { DEFAULT_SHARD_BYTES, type ParameterSetting, parseModelRef, type Recipe } from '../../formats/recipe';
+import { recipeModels } from '../../formats/recipe-models';
+import type { MergeMethod } from '../../merge/method';
+import { methodById } from '../../merge/methods/index';
+import type { ModelInfo } from '../../reports/models';
+import { buildRecipe, contributorId } from './built-recipe';
+import {
+  addContributor,
+  DEFAULT_RANK,
+  emptyRecipe,
+  type RecipeState,
+  type SettingValue,
+  setBase,
+  setContributorParameter,
+} from './recipe-state';
+import { editRecipe, notify, type Studio, setView } from './studio';
+
+/** Puts a recipe in the place of the one that is there: into the form where it fits, else as it is written. */
+export function openRecipe(studio: Studio, recipe: Recipe): void {
+  const { models } = studio.store.getState();
+  editRecipe(studio, () => recipeState(recipe, models));
+  setView(studio, { recipes: null });
+}
+
+/** Opens a recipe's YAML file in the place of the recipe that is there. @throws AmalgamError `RecipeInvalid` */
+export async function openRecipeFile(studio: Studio, file: File): Promise<void> {
+  const { parseRecipe } = await import('../../formats/recipe-yaml');
+  const { recipe, problems } = parseRecipe(await file.text());
+  if (!recipe) {
+    const [first] = problems;
+    throw new AmalgamError(
+      'RecipeInvalid',
+      `${file.name} is not a recipe: ${first ? `line ${first.line}: ${first.message}` : 'it is empty'}`,
+      first?.hint ?? 'Choose a recipe in mergekit’s YAML.',
+    );
+  }
+  openRecipe(studio, recipe);
+  notify(studio, 'note', `Opened the recipe ${file.name}.`, 'Undo brings the recipe before it back.');
+}
+
+/**
+ * The state of a recipe. Base and contributors are known either way; what the form has no field for (slices, filters
+ * by name, stages, …) stays in `asWritten`, and that is merged then. Pure.
+ */
+export function recipeState(recipe: Recipe, models: readonly ModelInfo[]): RecipeState {
+  const method = methodById.get(recipe.mergeMethod);
+  const named = contributorsOf(recipe, models);
+  if (!method) return { ...named, asWritten: recipe };
+  const form = (recipe.models ?? []).reduce<RecipeState>(
+    (filled, { parameters }, i) => {
+      const ref = filled.contributors[i]?.ref;
+      return ref === undefined
+        ? filled
+        : Object.entries(parameters).reduce<RecipeState>(
+            (f, [name, value]) =>
+              setContributorParameter(f, ref, name, asChosen(method, name, value as SettingValue)),
+            filled,
+          );
+    },
+    {
+      ...named,
+      method: method.id,
+      parameters: Object.fromEntries(
+        Object.entries(recipe.parameters).map(([name, value]) => [
+          name,
+          asChosen(method, name, value as SettingValue),
+        ]),
+      ),
+      outDtype: recipe.outDtype ?? null,
+      output: recipe.amalgam.output ?? 'model',
+      combination: recipe.amalgam.combination ?? null,
+      rank: recipe.amalgam.rank ?? DEFAULT_RANK,
+      shardBytes: recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES,
+      gguf: recipe.amalgam.gguf ?? null,
+      ggufOnly: recipe.amalgam.ggufOnly ?? false,
+      imatrix: recipe.amalgam.imatrix ?? null,
+      seed: recipe.amalgam.seed ?? 0,
+      tokenizerSource: recipe.tokenizerSource ?? null,
+      padToMultipleOf: recipe.tokenizer?.padToMultipleOf ?? 1,
+      chatTemplate: recipe.chatTemplate ?? null,
+      // what is imported keeps what it says; a recipe without curves says nothing of them
+      gradientEnds: hasGradient(recipe) ? (recipe.amalgam.gradientEnds ?? 'mergekit') : 'nearest',
+      include: recipe.amalgam.include ?? [],
+      exclude: recipe.amalgam.exclude ?? [],
+    },
+  );
+  return isPlainForm(recipe) && meansTheSame(recipe, buildRecipe(form, models, method), method)
+    ? form
+    : { ...named, method: method.id, asWritten: recipe };
+}
+
+/** Base and contributors, each once, in the order they are named. */
+function contributorsOf(recipe: Recipe, models: readonly ModelInfo[]): RecipeState {
+  const refs = recipeModels(recipe);
+  const isModel = (ref: string | undefined) => ref !== undefined && refs.includes(ref);
+  const named = [recipe, ...(recipe.stages ?? [])].map((part) => part.baseModel).find(isModel);
+  // a recipe without a base has one in the studio where it needs it for its adapters
+  const base = named ?? refs.map(parseModelRef).find(({ adapter }) => adapter)?.model.path;
+  const start = base === undefined ? emptyRecipe : setBase(emptyRecipe, base);
+  return refs
+    .filter((ref) => ref !== base)
+    .map((ref) => {
+      const { adapter } = parseModelRef(ref);
+      const opened = adapter && models.find((m) => m.ref === adapter.path && m.kind === 'adapter');
+      return opened && contributorId(start.base, opened.ref, models) === ref ? opened.ref : ref;
+    })
+    .reduce((filled, ref) => addContributor(filled, ref), start);
+}
+
+/** A value as the form has it: mergekit's true and false of a choice are words here. */
+function asChosen(method: MergeMethod, name: string, value: SettingValue): SettingValue {
+  const spec = method.parameters[name] ?? method.modelParameters[name];
+  if (spec?.kind !== 'choice' || typeof value !== 'boolean') return value;
+  return spec.booleans?.[`${value}`] ?? value;
+}
+
+/** One value or one curve for every parameter, and no more than models and a method. */
+function isPlainForm({ parameters, models = [], slices, stages }: Recipe): boolean {
+  return !slices && !stages && settingsOf({ parameters, models }).every((s) => !isFiltered(s));
+}
+
+function settingsOf({ parameters, models = [] }: Pick<Recipe, 'parameters' | 'models'>): ParameterSetting[] {
+  return [parameters, ...models.map((m) => m.parameters)].flatMap((level) => Object.values(level));
+}
+
+function isFiltered(setting: ParameterSetting): boolean {
+  return Array.isArray(setting) && setting.some((entry) => typeof entry !== 'number');
+}
+
+function hasGradient(recipe: Recipe): boolean {
+  return settingsOf(recipe).some(Array.isArray);
+}
+
+/** Whether the form, which writes out defaults, says all that the recipe says and nothing else. */
+function meansTheSame(recipe: Recipe, built: Recipe, method: MergeMethod): boolean {
+  const values = (specs: MergeMethod['parameters'], parameters: Recipe['parameters']) => {
+    const names = new Set([...Object.keys(specs), ...Object.keys(parameters)]);
+    return [...names].sort().map((name) => {
+      const given = parameters[name];
+      const spec = specs[name];
+      if (given !== undefined && (Array.isArray(given) || !spec)) return [name, given];
+      if (!spec || spec.inert) return [name];
+      return [name, given === undefined ? (spec.default ?? null) : asChosen(method, name, given)];
+    });
+  };
+  const said = ({ models, parameters, amalgam, ...rest }: Recipe) => ({
+    ...rest,
+    // the form writes the dtype out
+    outDtype: recipe.outDtype === undefined ? undefined : rest.outDtype,
+    // the form keeps the base of a method that works without one, for its adapters
+    baseModel: method.base === 'none' ? undefined : rest.baseModel,
+    name: undefined,
+    models: models?.map((m) => [m.model, values(method.modelParameters, m.parameters)]),
+    parameters: values(method.parameters, parameters),
+    amalgam: {
+      ...amalgam,
+      seed: amalgam.seed ?? 0,
+      shardBytes: amalgam.shardBytes ?? DEFAULT_SHARD_BYTES,
+      gradientEnds: hasGradient(recipe) ? (amalgam.gradientEnds ?? 'mergekit') : undefined,
+    },
+  });
+  const text = (value: object) => JSON.stringify(value, (_, v: unknown) => (isPlain(v) ? sorted(v) : v));
+  return text(said(recipe)) === text(said(built));
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function sorted(value: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

@@ -1,0 +1,228 @@
+/** Keeping the recipe: the one in work is saved as it is edited and comes back after a reload, with the runs beside it; others by name or link. */
+
+import { AmalgamError } from '../../errors';
+import type { Recipe } from '../../formats/recipe';
+import type { ModelInfo } from '../../reports/models';
+import { recipeOfRun, runOf } from '../layers/predicted-runs';
+import { recipeInLink, recipeLink, runsInLink } from '../local/recipe-link';
+import {
+  type Draft,
+  draft,
+  type KeptRecipe,
+  keepDraft,
+  leaveDraft,
+  type NamedRecipe,
+  saveNamed,
+} from '../local/saved-recipes';
+import { viewParameters, writeAddress } from './address';
+import { buildRecipe } from './built-recipe';
+import { openRecipe, recipeState } from './opened-recipe';
+import { emptyRecipe, type RecipeState } from './recipe-state';
+import { NOW } from './run-state';
+import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
+
+/** A slider that moves is written three times a second, not at each of its steps. */
+const BETWEEN_WRITES_MS = 300;
+
+/**
+ * Keeps the recipe and its runs as they are edited, one write at a time, the first edit at once; returns a function that
+ * stops. Where another tab has kept a recipe meanwhile, nothing is written until a person says whose goes on.
+ */
+export function watchDraft(studio: Studio): () => void {
+  let writing = false;
+  let stopped = false;
+  const now = () => draftOf(studio);
+  let kept = now();
+  const isKept = () => kept.recipe === now().recipe && kept.runs === now().runs;
+  const keep = async () => {
+    writing = true;
+    while (!stopped && !isKept() && !studio.store.getState().draftElsewhere) {
+      kept = now();
+      // a browser that keeps nothing: the recipe lives as long as the tab
+      await writeDraft(studio, studio.transient.draftSeen).catch(() => {});
+      await new Promise((resolve) => setTimeout(resolve, BETWEEN_WRITES_MS));
+    }
+    writing = false;
+  };
+  const leave = () => {
+    const isWritten = !writing && isKept();
+    if (isWritten || studio.store.getState().draftElsewhere) return;
+    const { draftSeen, draftWritten } = studio.transient;
+    leaveDraft(
+      { ...now(), at: Date.now() },
+      [draftSeen, draftWritten].filter((at) => at !== undefined),
+    );
+  };
+  const stop = studio.store.subscribe(() => {
+    if (!writing && !isKept()) void keep();
+  });
+  addEventListener('pagehide', leave);
+  return () => {
+    stopped = true;
+    removeEventListener('pagehide', leave);
+    stop();
+  };
+}
+
+function draftOf(studio: Studio): Pick<Draft, 'recipe' | 'runs'> {
+  const { recipe, predictedRuns: runs } = studio.store.getState();
+  return { recipe, runs };
+}
+
+async function writeDraft(studio: Studio, seen: number | undefined | 'anyway'): Promise<void> {
+  const at = Date.now();
+  studio.transient.draftWritten = at;
+  const isKept = await keepDraft({ ...draftOf(studio), at }, seen);
+  if (isKept) studio.transient.draftSeen = at;
+  // no news after every step of a slider: all of the page would look
+  if (studio.store.getState().draftElsewhere === isKept) studio.store.setState({ draftElsewhere: !isKept });
+}
+
+/** This tab's recipe is the one that is kept, whatever another tab has made. Never rejects. */
+export async function keepThisDraft(studio: Studio): Promise<void> {
+  try {
+    await writeDraft(studio, 'anyway');
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** Takes up the recipe that another tab has kept; this one's can be had by undo. Never rejects. */
+export async function openOtherDraft(studio: Studio): Promise<void> {
+  try {
+    const other = await draft();
+    studio.transient.draftSeen = other?.at;
+    studio.store.setState({ draftElsewhere: false });
+    if (other) openDraft(studio, other);
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+function openDraft(studio: Studio, kept: Draft): void {
+  openKept(studio, kept);
+  studio.store.setState({ predictedRuns: kept.runs ?? [] });
+}
+
+/**
+ * Brings a recipe at the start: the one in the page's address, else the one that was in work when the page was closed.
+ * Never rejects.
+ * @returns whether there was one
+ */
+export async function restoreRecipe(studio: Studio): Promise<boolean> {
+  try {
+    const kept = await draft().catch(() => undefined);
+    studio.transient.draftSeen = kept?.at;
+    if (await openLink(studio)) return true;
+    if (!kept) return false;
+    openDraft(studio, kept);
+    return true;
+  } catch (thrown) {
+    notifyError(studio, thrown);
+    return false;
+  }
+}
+
+/**
+ * Opens the recipe and the runs in the page's address, where there are any, and takes them out of it.
+ * @returns whether there was a recipe
+ * @throws AmalgamError `LinkInvalid`
+ */
+export async function openLink(studio: Studio): Promise<boolean> {
+  const { hash } = location;
+  if (!new URLSearchParams(hash.slice(1)).has('recipe')) return false;
+  writeAddress(studio.store.getState().view);
+  const yaml = await recipeInLink(hash);
+  const runs = await runsInLink(hash);
+  if (yaml === undefined) return false;
+  const { models } = studio.store.getState();
+  const recipe = await parsed(yaml);
+  const beside = await Promise.all(runs.map((run) => parsed(run.yaml)));
+  openRecipe(studio, recipe);
+  studio.store.setState({
+    predictedRuns: beside.map((own, i) =>
+      runOf(recipeState(own, models), models, `p${i + 1}`, runs[i]?.name ?? null),
+    ),
+  });
+  notify(
+    studio,
+    'note',
+    'Opened the recipe in the link.',
+    'Models on your own disk have to be opened by you.',
+  );
+  return true;
+}
+
+/** Puts a kept recipe in place; its models are opened as its cards show. */
+export function openKept(studio: Studio, { recipe }: KeptRecipe): void {
+  // one that an older version kept lacks what came since
+  editRecipe(studio, () => ({ ...emptyRecipe, ...recipe }));
+}
+
+/** Saves the recipe under a name, on this browser. */
+export async function saveRecipe(studio: Studio, name: string): Promise<NamedRecipe> {
+  const named = { recipe: studio.store.getState().recipe, at: Date.now(), name };
+  try {
+    await saveNamed(named);
+  } catch (cause) {
+    throw new AmalgamError(
+      'StorageUnavailable',
+      'This browser keeps nothing for this page, so the recipe was not saved.',
+      'Copy its YAML or a link instead, or leave the private window.',
+      { cause },
+    );
+  }
+  return named;
+}
+
+/** A link to this page with the recipe, the shown runs and the view in it: no weights. A merge travels as its settings. */
+async function shareLink(studio: Studio): Promise<string> {
+  const state = studio.store.getState();
+  const { recipe, models, view } = state;
+  const { formatRecipe } = await import('../../formats/recipe-format');
+  const shown = view.runs.flatMap((id) => {
+    const planned = state.predictedRuns.find((run) => run.id === id);
+    const past = state.pastRuns.find((run) => run.id === id);
+    const own = planned ? builtRecipe(recipeOfRun(planned, recipe, models), models) : past?.recipe;
+    const name = planned?.name ?? past?.name ?? null;
+    return id === NOW ? [null] : own && !own.stages && !own.slices ? [{ yaml: formatRecipe(own), name }] : [];
+  });
+  const runs = shown.filter((run) => run !== null);
+  const ids = shown.map((run) => (run ? `p${runs.indexOf(run) + 1}` : NOW));
+  return recipeLink(formatRecipe(builtRecipe(recipe, models)), location.href, {
+    runs,
+    view: viewParameters({ ...view, runs: ids.length > 0 ? ids : [NOW] }),
+  });
+}
+
+function builtRecipe(recipe: RecipeState, models: readonly ModelInfo[]): Recipe {
+  return buildRecipe(recipe, models, methodOf(recipe));
+}
+
+/** Copies that link, and says so. Never rejects. */
+export async function copyShareLink(studio: Studio): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(await shareLink(studio));
+    notify(
+      studio,
+      'note',
+      'The link is copied.',
+      'It holds the recipe, its runs and what is shown: no weights, and nothing is sent.',
+    );
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+async function parsed(yaml: string): Promise<Recipe> {
+  // YAML weighs as much as the rest of the recipe panel, and a first visit does without it
+  const { parseRecipe } = await import('../../formats/recipe-yaml');
+  const { recipe, problems } = parseRecipe(yaml);
+  if (recipe) return recipe;
+  const [first] = problems;
+  throw new AmalgamError(
+    'LinkInvalid',
+    `The recipe in this link is not valid: ${first?.message ?? 'it is empty'}`,
+    'Ask for the link again, or for the recipe as a YAML file.',
+  );
+}
