@@ -26,7 +26,7 @@ async function refusal(path: string): Promise<AmalgamError> {
 describe('refused by name', () => {
   it.each([
     ['adapters/bloom560m-bin', 'AdapterUnsupported', /enable_lora|adapter_model\.bin/],
-    ['adapters/ia3-opt350m-bin', 'AdapterUnsupported', /IA3/],
+    ['adapters/ia3-opt350m-bin', 'NotSafetensors', /adapter_model\.bin/],
     ['adapters/unilora-refuse', 'AdapterUnsupported', /UNILORA/i],
     ['adapters/opt350m-bin', 'NotSafetensors', /adapter_model\.bin/],
     ['adapters/sd-lora', 'AdapterUnsupported', /lora_disney_inpainting|lora/i],
