@@ -1,7 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { WorkerOptions } from 'node:worker_threads';
+import type { Worker, WorkerOptions } from 'node:worker_threads';
 import { expect, it, vi } from 'vitest';
+
+const started = vi.hoisted((): Worker[] => []);
 
 /** The thread as the command has it: a file of its own, of plain JavaScript. */
 vi.mock('node:worker_threads', async (importOriginal) => {
@@ -9,12 +11,13 @@ vi.mock('node:worker_threads', async (importOriginal) => {
   const { transformWithOxc } = await import('vite');
   const file = 'src/host/node/hash-thread.ts';
   const { code } = await transformWithOxc(readFileSync(file, 'utf8'), file);
-  class Worker extends original.Worker {
+  class BuiltWorker extends original.Worker {
     constructor(_: URL, options: WorkerOptions) {
       super(new URL(`data:text/javascript,${encodeURIComponent(code)}`), options);
+      started.push(this);
     }
   }
-  return { ...original, Worker };
+  return { ...original, Worker: BuiltWorker };
 });
 
 const { pieceDigest } = await import('./piece-digest');
@@ -38,4 +41,17 @@ it('is the sha256 of what a piece held when it was handed over, however many are
   }
   const digests = (await Promise.all(found)).map((digest) => Buffer.from(digest).toString('hex'));
   expect(digests).toEqual(wanted);
+});
+
+it('what waits for a thread that dies fails, and what comes later is hashed here', async () => {
+  const piece = new Uint8Array(2 ** 20).fill(7);
+  await pieceDigest(piece);
+  const died = started.map((worker) => new Promise((resolve) => worker.once('exit', resolve)));
+  // no message that it knows: it throws
+  for (const worker of started) worker.postMessage(null);
+  const lost = started.map(() => pieceDigest(piece));
+  for (const { status } of await Promise.allSettled(lost)) expect(status).toBe('rejected');
+  await Promise.all(died);
+  const later = await Promise.all(Array.from({ length: 9 }, () => pieceDigest(piece)));
+  for (const digest of later) expect(Buffer.from(digest).toString('hex')).toBe(sha256(piece));
 });

@@ -48,7 +48,10 @@ function startHashThread(): HashThread {
     if (waiting.size === 0) worker.unref();
   });
   worker.on('error', (thrown) => {
+    // the thread is gone: nothing more is laid into its slots
+    free.length = 0;
     for (const { reject } of waiting.values()) reject(thrown);
+    waiting.clear();
   });
   worker.unref();
   return {

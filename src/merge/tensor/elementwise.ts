@@ -59,7 +59,7 @@ export async function mergeElementwise(
     await task.pass(async (_, elements) => {
       run(elements);
       if (method.recount) engine.clear(counters);
-      else await take(counted);
+      else if (count > 0) await take(counted);
       runEncode(task, elements);
       await sums.finish(elements, method.recount !== undefined, emit);
     });
