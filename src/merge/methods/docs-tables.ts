@@ -8,7 +8,7 @@ export function methodTables(methods: readonly MergeMethod[]): string {
   return [
     overview(methods),
     presets(methods),
-    `## Shared parameters\n\nA method's own section names which of these it takes, and says what differs.\n† Amalgam’s own: mergekit does not know it.\n\n${table(COLUMNS, [...shared.values()])}`,
+    `## Shared parameters\n\nA method's own section names those that it takes, and says what differs.\n† Amalgam’s own: mergekit does not know it.\n\n${table(COLUMNS, [...shared.values()])}`,
     ...methods.map((method) => section(method, shared)),
   ].join('\n\n');
 }
@@ -117,16 +117,19 @@ function divides({ normalize, divisor, weights }: DeltaPreset): string {
 }
 
 function section(method: MergeMethod, shared: ReadonlyMap<string, string[]>): string {
-  const { id, title, summary, formula, reference } = method;
+  const { id, title, formula, reference } = method;
   const rows = parameterRows(method);
   const same = rows.filter((row) => row.join() === shared.get(row[0]!)?.join());
   const own = rows.filter((row) => !same.includes(row));
   return [
     `### ${id}`,
-    `${title}. ${summary}`,
+    title,
     `    ${formula}`,
-    `[${reference.label}](${reference.url})${rows.length === 0 ? ' · no parameters' : ''}`,
-    ...(same.length > 0 ? [`Shared: ${same.map(([name]) => name).join(', ')}.`] : []),
+    [
+      `[${reference.label}](${reference.url})`,
+      ...(same.length > 0 ? [same.map(([name]) => name).join(', ')] : []),
+      ...(rows.length === 0 ? ['no parameters'] : []),
+    ].join(' · '),
     ...(own.length > 0 ? [table(COLUMNS, own)] : []),
   ].join('\n\n');
 }
