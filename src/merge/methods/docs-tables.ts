@@ -13,7 +13,7 @@ export function methodTables(methods: readonly MergeMethod[]): string {
   ].join('\n\n');
 }
 
-const COLUMNS = ['parameter', 'given for', 'values', 'default', 'meaning'];
+const COLUMNS = ['parameter', 'values', 'default', 'meaning'];
 
 /** Rows that three methods or more have word for word, by parameter; the commonest row of each. */
 function sharedRows(methods: readonly MergeMethod[]): Map<string, string[]> {
@@ -31,8 +31,8 @@ function sharedRows(methods: readonly MergeMethod[]): Map<string, string[]> {
 
 function parameterRows({ parameters, modelParameters }: MergeMethod): string[][] {
   return [
-    ...Object.entries(modelParameters).map(([name, spec]) => parameterRow(name, 'each model', spec)),
-    ...Object.entries(parameters).map(([name, spec]) => parameterRow(name, 'all', spec)),
+    ...Object.entries(modelParameters).map(([name, spec]) => parameterRow(name, spec, 'each model')),
+    ...Object.entries(parameters).map(([name, spec]) => parameterRow(name, spec)),
   ];
 }
 
@@ -134,7 +134,7 @@ function section(method: MergeMethod, shared: ReadonlyMap<string, string[]>): st
   ].join('\n\n');
 }
 
-function parameterRow(name: string, where: string, spec: ParameterSpec): string[] {
+function parameterRow(name: string, spec: ParameterSpec, where?: string): string[] {
   const byDefault = spec.default === undefined ? 'none: must be given' : `${spec.default}`;
   const notes = [
     spec.inert ? 'Accepted without effect.' : '',
