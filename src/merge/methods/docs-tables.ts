@@ -142,8 +142,7 @@ function parameterRow(name: string, spec: ParameterSpec, where?: string): string
   ];
   return [
     `\`${name}\`${spec.extension ? ' †' : ''}`,
-    where,
-    valuesOf(spec),
+    `${where ? `${where}: ` : ''}${valuesOf(spec)}`,
     byDefault,
     [spec.help, ...notes].filter(Boolean).join(' '),
   ];
