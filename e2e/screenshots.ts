@@ -1,11 +1,11 @@
 /**
- * Takes the pictures of docs/screenshots: a newcomer's way from opening the page to the best method, the first five minutes
+ * Takes pictures into test-results/screenshots, and again those of docs/screenshots: a newcomer's way from opening the page to the best method, the first five minutes
  * of a hobbyist and of a researcher (docs/studio.md), every tab after a merge of the sample, at three widths, and Layers of
  * pretended models, large and of experts; light and dark. On a slow machine it takes long, and gives up nowhere.
  *
  *     npm run screenshots
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type Page } from 'playwright';
@@ -14,7 +14,10 @@ import { TABS } from '../src/ui/state/tabs';
 import { giveFolder } from './given-folder';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './setup-chromium.mjs';
 
-const FOLDER = join(import.meta.dirname, '../docs/screenshots');
+/** Those that the docs show stand in the repository, all others are for whoever changes the studio. */
+const FOLDER = join(import.meta.dirname, '../test-results/screenshots');
+const DOCS = join(import.meta.dirname, '../docs/screenshots');
+const IN_DOCS = new Set(readdirSync(DOCS));
 const SIZES = [
   { width: 1440, height: 900 },
   { width: 1024, height: 768 },
@@ -262,5 +265,7 @@ async function picture(page: Page, name: string): Promise<void> {
   });
   await page.mouse.move(0, 0);
   await page.waitForTimeout(500);
-  await page.screenshot({ path: join(FOLDER, `${name}.png`) });
+  const file = `${name}.png`;
+  await page.screenshot({ path: join(FOLDER, file) });
+  if (IN_DOCS.has(file)) copyFileSync(join(FOLDER, file), join(DOCS, file));
 }

@@ -41,29 +41,30 @@ export function checkedType(
   return checked.get(type) ?? (same && checked.get(same[0]));
 }
 
+/** One row for all types that can do the same. */
 function familiesTable(checked: ReadonlyMap<string, CheckedType>): string {
   const types = families
     .flatMap(({ modelTypes }) => Object.entries(modelTypes))
     .sort(([a], [b]) => (a < b ? -1 : 1));
-  const rows = types.map(([type, { wiring }]) => {
+  const rows = new Map<string, string[]>();
+  for (const [type, { wiring }] of types) {
     const found = checkedType(type, checked);
     const runs = wiring === undefined ? '—' : found ? 'yes' : 'unchecked';
-    return [
-      `\`${type}\``,
-      'yes',
+    const abilities = [
       wiring?.masked && found ? 'masked' : runs,
       wiring?.masked ? '—' : runs,
       found && !wiring?.masked ? shareText(found.seen) : '—',
       Object.hasOwn(GGUF_ARCHITECTURES, type) ? 'yes' : '—',
-    ];
-  });
+    ].join(' | ');
+    rows.set(abilities, [...(rows.get(abilities) ?? []), `\`${type}\``]);
+  }
   return [
-    ['model type', 'merge', 'run', 'generate', 'importance', 'GGUF'],
-    ['---', '---', '---', '---', '---', '---'],
-    ...rows,
-  ]
-    .map((cells) => `| ${cells.join(' | ')} |`)
-    .join('\n');
+    '| run | generate | importance | GGUF | model types |',
+    '| --- | --- | --- | --- | --- |',
+    ...[...rows]
+      .sort(([, a], [, b]) => b.length - a.length)
+      .map(([abilities, names]) => `| ${abilities} | ${names.join(' ')} |`),
+  ].join('\n');
 }
 
 function shareText(seen: number): string {

@@ -4,7 +4,36 @@ import type { ResolvedParameters } from '../plan/plan';
 
 /** Everything between the markers of docs/methods.md, as Markdown. */
 export function methodTables(methods: readonly MergeMethod[]): string {
-  return [overview(methods), presets(methods), ...methods.map(section)].join('\n\n');
+  const shared = sharedRows(methods);
+  return [
+    overview(methods),
+    presets(methods),
+    `## Shared parameters\n\nA method's own section names those that it takes, and says what differs.\n† Amalgam’s own: mergekit does not know it.\n\n${table(COLUMNS, [...shared.values()])}`,
+    ...methods.map((method) => section(method, shared)),
+  ].join('\n\n');
+}
+
+const COLUMNS = ['parameter', 'values', 'default', 'meaning'];
+
+/** Rows that three methods or more have word for word, by parameter; the commonest row of each. */
+function sharedRows(methods: readonly MergeMethod[]): Map<string, string[]> {
+  const counts = new Map<string, { row: string[]; count: number }>();
+  for (const row of methods.flatMap(parameterRows)) {
+    const entry = counts.get(row.join()) ?? { row, count: 0 };
+    counts.set(row.join(), { row, count: entry.count + 1 });
+  }
+  const shared = new Map<string, string[]>();
+  for (const { row, count } of [...counts.values()].sort((a, b) => b.count - a.count)) {
+    if (count >= 3 && !shared.has(row[0]!)) shared.set(row[0]!, row);
+  }
+  return shared;
+}
+
+function parameterRows({ parameters, modelParameters }: MergeMethod): string[][] {
+  return [
+    ...Object.entries(modelParameters).map(([name, spec]) => parameterRow(name, spec, 'each model')),
+    ...Object.entries(parameters).map(([name, spec]) => parameterRow(name, spec)),
+  ];
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -87,26 +116,36 @@ function divides({ normalize, divisor, weights }: DeltaPreset): string {
       : 'Σ weights';
 }
 
-function section(method: MergeMethod): string {
-  const { id, title, summary, formula, reference, parameters, modelParameters } = method;
-  const rows = [
-    ...Object.entries(modelParameters).map(([name, spec]) => parameterRow(name, 'each model', spec)),
-    ...Object.entries(parameters).map(([name, spec]) => parameterRow(name, 'all', spec)),
-  ];
-  const head = `### ${id}\n\n${title}. ${summary}\n\n    ${formula}\n\n[${reference.label}](${reference.url})`;
-  return rows.length === 0
-    ? `${head} · no parameters`
-    : `${head}\n\n${table(['parameter', 'given for', 'values', 'default', 'meaning'], rows)}`;
+function section(method: MergeMethod, shared: ReadonlyMap<string, string[]>): string {
+  const { id, title, formula, reference } = method;
+  const rows = parameterRows(method);
+  const same = rows.filter((row) => row.join() === shared.get(row[0]!)?.join());
+  const own = rows.filter((row) => !same.includes(row));
+  return [
+    `### ${id}`,
+    title,
+    `    ${formula}`,
+    [
+      `[${reference.label}](${reference.url})`,
+      ...(same.length > 0 ? [same.map(([name]) => name).join(', ')] : []),
+      ...(rows.length === 0 ? ['no parameters'] : []),
+    ].join(' · '),
+    ...(own.length > 0 ? [table(COLUMNS, own)] : []),
+  ].join('\n\n');
 }
 
-function parameterRow(name: string, where: string, spec: ParameterSpec): string[] {
+function parameterRow(name: string, spec: ParameterSpec, where?: string): string[] {
   const byDefault = spec.default === undefined ? 'none: must be given' : `${spec.default}`;
   const notes = [
     spec.inert ? 'Accepted without effect.' : '',
     spec.when ? `With ${spec.when.map((w) => `${w.parameter}: ${w.is}`).join(' or ')} only.` : '',
-    spec.extension ? 'Amalgam’s own: mergekit does not know it.' : '',
   ];
-  return [`\`${name}\``, where, valuesOf(spec), byDefault, [spec.help, ...notes].filter(Boolean).join(' ')];
+  return [
+    `\`${name}\`${spec.extension ? ' †' : ''}`,
+    `${where ? `${where}: ` : ''}${valuesOf(spec)}`,
+    byDefault,
+    [spec.help, ...notes].filter(Boolean).join(' '),
+  ];
 }
 
 function valuesOf(spec: ParameterSpec): string {
