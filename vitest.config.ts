@@ -53,7 +53,8 @@ const executablePath = findChromium();
 
 export default defineConfig({
   test: {
-    reporters: ['default', ['json', { outputFile: 'test-results/vitest.json' }]],
+    reporters: ['default', 'json'],
+    outputFile: { json: 'test-results/vitest.json' },
     allowOnly: false,
     projects: [
       {
@@ -62,7 +63,9 @@ export default defineConfig({
           name: 'unit',
           ...PATIENCE,
           environment: 'node',
-          setupFiles: ['src/evaluate/foreign-text.test.support.ts'],
+          // Loading the modules again for every file took most of the time; what a file changes, it gives back.
+          isolate: false,
+          setupFiles: ['src/evaluate/foreign-text.test.support.ts', 'src/given-back.test.support.ts'],
           include: ['src/**/*.test.{ts,tsx}', 'assembly/*.test.ts', 'e2e/**/*.test.ts'],
           exclude: ['**/*.browser.test.*', 'node_modules/**'],
         },

@@ -8,6 +8,7 @@ import { localPort } from '../backend/cpu/local-port.test.support';
 import { createThreadBackend } from '../backend/cpu/thread-backend';
 import { conversationLine } from '../formats/conversations';
 import { copyOf, type Recipe } from '../formats/recipe';
+import * as backends from '../host/backends';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { requireClean } from '../merge/plan/clean-plan';
@@ -94,17 +95,16 @@ const reportOf = ({ outcomes }: EvaluatedModel, i: number): EvaluateReport => {
 };
 
 /** Threads of the processor that the next evaluation has beside this one. */
-const threads = vi.hoisted(() => ({ count: 0 }));
-vi.mock('../host/backends', async (load) => ({
-  ...(await load<typeof import('../host/backends')>()),
-  openEvaluationBackends: async () => {
-    const open = () =>
-      createThreadBackend(localPort(allKernels), 'a thread', { tileBytes: 2 ** 24, keptBytes: 2 ** 24 });
-    return threads.count === 0 ? [createCpuBackend()] : Array.from({ length: threads.count }, open);
-  },
-}));
+const threads = { count: 0 };
+vi.spyOn(backends, 'openEvaluationBackends').mockImplementation(async () => {
+  const open = () =>
+    createThreadBackend(localPort(allKernels), 'a thread', { tileBytes: 2 ** 24, keptBytes: 2 ** 24 });
+  return threads.count === 0
+    ? [createCpuBackend()]
+    : [await open(), ...(await Promise.all(Array.from({ length: threads.count - 1 }, open)))];
+});
 
-describe('several models side by side', { timeout: 120_000 }, () => {
+describe('several models side by side', () => {
   test('give the numbers that each gives alone, text by text', async () => {
     const targets: RunTarget[] = [{ model: 'samples/base+samples/kitchen' }, TIES, ARITHMETIC];
     const { report, alone } = await many(targets);

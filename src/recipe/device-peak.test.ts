@@ -130,9 +130,7 @@ async function run(runner: Runner): Promise<void> {
   await generate(runner, [sequences[1]!.ids], { maxTokens: 4, sampling: GREEDY });
 }
 
-test('a stored model: two layers, activations that do not grow with its depth, keys and values', {
-  timeout: 60_000,
-}, async () => {
+test('a stored model: two layers, activations that do not grow with its depth, keys and values', async () => {
   const activations: number[] = [];
   for (const depth of [2, 4]) {
     const books = bookkept(createCpuBackend());
@@ -156,9 +154,7 @@ test('a stored model: two layers, activations that do not grow with its depth, k
   expect(activations[1]! - activations[0]!).toBeLessThanOrEqual(16);
 });
 
-test('a model that writes: layers stay as far as they fit into what is allowed, two of the others come and go', {
-  timeout: 60_000,
-}, async () => {
+test('a model that writes: layers stay as far as they fit into what is allowed, two of the others come and go', async () => {
   const depth = 6;
   const stored = shallow(depth);
   const two = twoLayers(depth);
@@ -178,9 +174,7 @@ test('a model that writes: layers stay as far as they fit into what is allowed, 
   }
 });
 
-test('a merge computed as it is read: one layer beside what merging takes, and nothing of it stays', {
-  timeout: 60_000,
-}, async () => {
+test('a merge computed as it is read: one layer beside what merging takes, and nothing of it stays', async () => {
   const models = openModels(() => ({ url: 'https://hub.invalid' }));
   for (const name of ['base', 'kitchen', 'workshop']) {
     await models.add(await diskFolder(`samples/${name}`, join(SAMPLES, name)), `samples/${name}`);

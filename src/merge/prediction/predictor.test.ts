@@ -19,7 +19,7 @@ let statistics: DeltaStatistics[];
 beforeAll(async () => {
   const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), samples, folders);
   statistics = await measureDeltaStatistics({ plan, engine: createCpuBackend(), read });
-}, 60_000);
+});
 
 type Numbers = Record<string, number | boolean | string>;
 

@@ -136,7 +136,7 @@ describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {
       (r) => !r.copied && r.contributors.some((c) => c.norm > 0 && c.kept < r.elements),
     );
     if (dropped) expect(absenceOf(metricById('trimmed'), traits)).toBeNull();
-  }, 30_000);
+  });
 });
 
 it('a metric that a recipe does not have says why', () => {
