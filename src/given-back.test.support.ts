@@ -21,5 +21,4 @@ afterAll(() => {
   vi.unstubAllEnvs();
   vi.restoreAllMocks();
   vi.useRealTimers();
-  vi.resetConfig();
 });

@@ -34,9 +34,6 @@ const ELEMENTS = 32 * 32;
 /** Linear layers of a model. */
 const LINEAR = 7 * SIZE_OF_MODELS.layers;
 
-// whole models are run, on whatever machine this is
-vi.setConfig({ testTimeout: 180_000 });
-
 beforeEach(() => {
   vi.stubGlobal('navigator', fakeStorage().navigator);
 });
