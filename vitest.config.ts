@@ -33,13 +33,25 @@ const BROWSER_DEPENDENCIES = [
   'zustand/vanilla',
 ];
 
-/** Properties are tested on the same cases every time; each test file has a fast-check of its own. */
+/** Properties are tested on the same cases every time. */
 const seededProperties: Plugin = {
   name: 'seeded-properties',
   enforce: 'pre',
   transform(code, id) {
     if (!/\.test\.tsx?$/.test(id) || !code.includes("import fc from 'fast-check'")) return;
     return { code: `${code}\nfc.configureGlobal({ seed: ${SEED} });\n`, map: null };
+  },
+};
+
+/** Unit tests share modules: one that is mocked would stay so, or has been loaded already by the files before. */
+const noMockedModules: Plugin = {
+  name: 'no-mocked-modules',
+  enforce: 'pre',
+  transform(code, id) {
+    if (/\.test\.tsx?$/.test(id) && /\bvi\.(?:mock|doMock)\(/.test(code))
+      this.error(
+        'Modules are shared by the unit tests: spy on the export (`vi.spyOn`) in place of `vi.mock`.',
+      );
   },
 };
 
@@ -58,7 +70,7 @@ export default defineConfig({
     allowOnly: false,
     projects: [
       {
-        plugins: [cpuKernels(), seededProperties],
+        plugins: [cpuKernels(), seededProperties, noMockedModules],
         test: {
           name: 'unit',
           ...PATIENCE,

@@ -3,7 +3,7 @@
  * it is. What fails ends nothing else. At the end: which phases failed, and the test files that took longest.
  */
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { relative } from 'node:path';
 import process from 'node:process';
 import { createInterface } from 'node:readline';
@@ -22,6 +22,7 @@ const LANES = [
   [['journeys', 'playwright', 'test']],
 ];
 
+for (const name of ['unit', 'browser', 'playwright']) rmSync(reportFile(name), { force: true });
 const ended = (await Promise.all(LANES.map(runLane))).flat();
 process.stdout.write(`\n${slowest()}\n\n`);
 for (const { phase, seconds, status } of ended)
@@ -74,7 +75,11 @@ function resultsOf({ suites = [], specs = [] }) {
   ];
 }
 
+function reportFile(name) {
+  return `test-results/${name}.json`;
+}
+
 function report(name) {
-  const path = `test-results/${name}.json`;
+  const path = reportFile(name);
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined;
 }
