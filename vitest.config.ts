@@ -33,13 +33,25 @@ const BROWSER_DEPENDENCIES = [
   'zustand/vanilla',
 ];
 
-/** Properties are tested on the same cases every time; each test file has a fast-check of its own. */
+/** Properties are tested on the same cases every time. */
 const seededProperties: Plugin = {
   name: 'seeded-properties',
   enforce: 'pre',
   transform(code, id) {
     if (!/\.test\.tsx?$/.test(id) || !code.includes("import fc from 'fast-check'")) return;
     return { code: `${code}\nfc.configureGlobal({ seed: ${SEED} });\n`, map: null };
+  },
+};
+
+/** Unit tests share modules: one that is mocked would stay so, or has been loaded already by the files before. */
+const noMockedModules: Plugin = {
+  name: 'no-mocked-modules',
+  enforce: 'pre',
+  transform(code, id) {
+    if (/\.test\.tsx?$/.test(id) && /\bvi\.(?:mock|doMock)\(/.test(code))
+      this.error(
+        'Modules are shared by the unit tests: spy on the export (`vi.spyOn`) in place of `vi.mock`.',
+      );
   },
 };
 
@@ -53,16 +65,19 @@ const executablePath = findChromium();
 
 export default defineConfig({
   test: {
-    reporters: ['default', ['json', { outputFile: 'test-results/vitest.json' }]],
+    reporters: ['default', 'json'],
+    outputFile: { json: 'test-results/vitest.json' },
     allowOnly: false,
     projects: [
       {
-        plugins: [cpuKernels(), seededProperties],
+        plugins: [cpuKernels(), seededProperties, noMockedModules],
         test: {
           name: 'unit',
           ...PATIENCE,
           environment: 'node',
-          setupFiles: ['src/evaluate/foreign-text.test.support.ts'],
+          // Loading the modules again for every file took most of the time; what a file changes, it gives back.
+          isolate: false,
+          setupFiles: ['src/evaluate/foreign-text.test.support.ts', 'src/given-back.test.support.ts'],
           include: ['src/**/*.test.{ts,tsx}', 'assembly/*.test.ts', 'e2e/**/*.test.ts'],
           exclude: ['**/*.browser.test.*', 'node_modules/**'],
         },

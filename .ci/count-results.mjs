@@ -1,4 +1,4 @@
-// Sums the two test reports into one line. A test that was skipped counts as failed: nothing may pass by not running.
+// Sums the three test reports into one line. A test that was skipped counts as failed: nothing may pass by not running.
 import { existsSync, readFileSync } from 'node:fs';
 import process from 'node:process';
 
@@ -6,8 +6,8 @@ const status = Number(process.argv[2]);
 let passed = 0;
 let failed = 0;
 
-const vitest = report('test-results/vitest.json');
-if (vitest) {
+for (const vitest of ['unit', 'browser'].map((phase) => report(`test-results/${phase}.json`))) {
+  if (!vitest) continue;
   passed += vitest.numPassedTests;
   failed += vitest.numTotalTests - vitest.numPassedTests;
   // A file that could not even be loaded has no tests to count.

@@ -1,6 +1,5 @@
 /** Work ahead of a merge on the typed-array engine in Node: calibration, importance, Gram merge, λ, perplexity. */
 import { createHash } from 'node:crypto';
-import { isAbsolute, join } from 'node:path';
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
 import type { CalibrationSource } from '../src/calibration/calibration';
 import { findLambda } from '../src/calibration/lambda-choice';
@@ -26,7 +25,7 @@ import { resolveArchitecture } from '../src/models/resolution';
 import type { EvaluateReport } from '../src/reports/evaluate';
 import type { CalibrationReport } from '../src/reports/importance';
 import type { ModelFolder } from '../src/sources/model-folder';
-import { diskFolder } from './disk-folder';
+import { type NamedFolders, namedFolder } from './merge-in-node';
 
 export interface NodeMerge {
   plan: Plan;
@@ -44,8 +43,7 @@ export interface NodeMerge {
 
 export interface NodeModels {
   root: string;
-  /** Name → folder under `root`. */
-  folders: Readonly<Record<string, string>>;
+  folders: NamedFolders;
   /** Calibration texts, or token ids, by name. */
   texts?: Readonly<Record<string, string | readonly number[]>>;
 }
@@ -60,8 +58,7 @@ export async function calibrateInNode(recipeText: string, models: NodeModels): P
     const plan = await makePlan(
       wanted,
       async (name) => {
-        const where = models.folders[name]!;
-        const folder = await diskFolder(name, isAbsolute(where) ? where : join(models.root, where));
+        const folder = await namedFolder(name, models.root, models.folders);
         opened.set(name, folder);
         return openModel(folder, name);
       },

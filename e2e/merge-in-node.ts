@@ -42,6 +42,12 @@ export function readTensors(file: Uint8Array<ArrayBuffer>, name: string): Tensor
 /** Models of a recipe by name: a path under `root`, or a folder that is open already. */
 export type NamedFolders = Readonly<Record<string, string | ModelFolder>>;
 
+export async function namedFolder(name: string, root: string, folders: NamedFolders): Promise<ModelFolder> {
+  const where = folders[name] ?? name;
+  if (typeof where !== 'string') return where;
+  return diskFolder(name, isAbsolute(where) ? where : join(root, where));
+}
+
 /** The plan of a recipe over folders of this machine, and how its tensors are read. */
 export async function planInNode(
   recipeText: string,
@@ -52,11 +58,7 @@ export async function planInNode(
   if (!recipe) throw new Error(problems.map((p) => `${p.line}: ${p.message}`).join('\n'));
   const opened = new Map<string, ModelFolder>();
   const folderOf = async (name: string) => {
-    const where = folders[name] ?? name;
-    const folder =
-      typeof where === 'string'
-        ? await diskFolder(name, isAbsolute(where) ? where : join(root, where))
-        : where;
+    const folder = await namedFolder(name, root, folders);
     opened.set(name, folder);
     return folder;
   };

@@ -1,18 +1,23 @@
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { calibrateInNode, type NodeModels } from '../../e2e/calibrate-in-node';
+import { smallSample } from '../../e2e/disk-folder';
 import { deleteMasks, listMasks } from '../store/masks';
 import { fakeStorage } from '../store/opfs.test.fake';
 
+const root = fileURLToPath(new URL('../../public/samples', import.meta.url));
+const SIZE_OF_MODELS = { layers: 2, narrower: 4 };
+const small = (name: string) => smallSample(name, join(root, name), SIZE_OF_MODELS);
 const models: NodeModels = {
-  root: fileURLToPath(new URL('../../public/samples', import.meta.url)),
+  root,
   folders: {
-    base: 'base',
-    kitchen: 'kitchen',
-    again: 'kitchen',
-    workshop: 'workshop',
+    base: await small('base'),
+    kitchen: await small('kitchen'),
+    again: await small('kitchen'),
+    workshop: await small('workshop'),
   },
-  texts: { 'short.txt': 'Recipe: soup. '.repeat(400) },
+  texts: { 'short.txt': 'Recipe: soup. '.repeat(100) },
 };
 
 const SIZE = 'calibration_windows: 2, calibration_window: 24';
@@ -24,11 +29,10 @@ function recipe(method: string, parameters: string, names: readonly string[], ow
 }
 
 const Q = 'model.layers.0.self_attn.q_proj.weight';
-const LAST = 'model.layers.5.self_attn.o_proj.weight';
-const ELEMENTS = 128 * 128;
-
-// whole models are run, on whatever machine this is
-vi.setConfig({ testTimeout: 180_000 });
+const LAST = 'model.layers.1.self_attn.o_proj.weight';
+const ELEMENTS = 32 * 32;
+/** Linear layers of a model. */
+const LINEAR = 7 * SIZE_OF_MODELS.layers;
 
 beforeEach(() => {
   vi.stubGlobal('navigator', fakeStorage().navigator);
@@ -40,7 +44,7 @@ describe('a Gram merge', () => {
     const first = await calibrateInNode(text, models);
     const second = await calibrateInNode(text, models);
     const [a, b] = [first.report.importance!, second.report.importance!];
-    expect([a.computed, a.reused, b.computed, b.reused]).toEqual([42, 0, 0, 42]);
+    expect([a.computed, a.reused, b.computed, b.reused]).toEqual([LINEAR, 0, 0, LINEAR]);
     expect(a.contributors.map((c) => [c.writtenTokens, c.forwardTokens])).toEqual([
       [48, 48],
       [48, 48],
@@ -63,13 +67,13 @@ describe('a Gram merge', () => {
     const text = recipe('gram', 'lambda: 1', ['base+kitchen']);
     const storage = fakeStorage();
     vi.stubGlobal('navigator', storage.navigator);
-    storage.failAt = 300;
+    storage.failAt = 100;
     await expect(calibrateInNode(text, models)).rejects.toThrow();
     storage.powerCut(() => 'torn');
     const { report } = await calibrateInNode(text, models);
     expect(report.importance!.reused).toBeGreaterThan(0);
     expect(report.importance!.computed).toBeGreaterThan(0);
-    expect(report.importance!.computed + report.importance!.reused).toBe(42);
+    expect(report.importance!.computed + report.importance!.reused).toBe(LINEAR);
   });
 
   test('of one model is that model, and of a model with itself too', async () => {
@@ -101,7 +105,7 @@ describe('a Gram merge that matches outputs', () => {
     const other = 'match: outputs, lambda: 1.4';
     const second = await calibrateInNode(recipe('gram', other, ['base+kitchen', 'workshop']), models);
     const [a, b] = [first.report.importance!, second.report.importance!];
-    expect([a.computed, a.reused, b.computed, b.reused]).toEqual([42, 0, 0, 42]);
+    expect([a.computed, a.reused, b.computed, b.reused]).toEqual([LINEAR, 0, 0, LINEAR]);
     expect(b.contributors.map((c) => [c.writtenTokens, c.forwardTokens])).toEqual([
       [0, 0],
       [0, 0],
@@ -117,7 +121,7 @@ describe('a Gram merge that matches outputs', () => {
     const wanted = await whole.prepared!.solution(LAST)!.values(0, ELEMENTS);
     const storage = fakeStorage();
     vi.stubGlobal('navigator', storage.navigator);
-    storage.failAt = 500;
+    storage.failAt = 250;
     await expect(calibrateInNode(text, models)).rejects.toThrow();
     storage.powerCut(() => 'torn');
     const { report, prepared } = await calibrateInNode(text, models);
@@ -142,7 +146,7 @@ test('a Gram merge of the changes runs no model', async () => {
     recipe('gram', 'match: changes, lambda: 1', ['base+kitchen', 'workshop']),
     models,
   );
-  expect(report.importance).toMatchObject({ computed: 42, reused: 0 });
+  expect(report.importance).toMatchObject({ computed: LINEAR, reused: 0 });
   expect(report.importance!.contributors.map((c) => [c.writtenTokens, c.forwardTokens])).toEqual([
     [0, 0],
     [0, 0],
@@ -162,14 +166,14 @@ describe('importance in a pipeline method', () => {
     expect(a!.kept).toBe(Math.floor(0.2 * ELEMENTS));
     expect(a!.kind).toBe(how === 'off' ? 'mask' : 'values');
     if (a!.kind === 'mask' && b!.kind === 'mask') {
-      expect(await b!.mask(4096, 8192)).toEqual(await a!.mask(4096, 8192));
+      expect(await b!.mask(256, 512)).toEqual(await a!.mask(256, 512));
     }
     if (a!.kind === 'values' && b!.kind === 'values') {
       const values = await a!.values(0, ELEMENTS);
       expect(values.filter((v) => v !== 0)).toHaveLength(a!.kept);
       // in two pieces, and in another order
-      expect(await b!.values(4096, ELEMENTS)).toEqual(values.slice(4096));
-      expect(await b!.values(0, 4096)).toEqual(values.slice(0, 4096));
+      expect(await b!.values(256, ELEMENTS)).toEqual(values.slice(256));
+      expect(await b!.values(0, 256)).toEqual(values.slice(0, 256));
     }
     expect(first.prepared!.selection('model.embed_tokens.weight', 'workshop')).toBeUndefined();
   });

@@ -32,7 +32,7 @@ async function withoutCache(runner: Runner, prompt: readonly number[], tokens: n
   return ids.slice(prompt.length);
 }
 
-describe('greedy generation', { timeout: 60_000 }, () => {
+describe('greedy generation', () => {
   const { greedy } = JSON.parse(readText('expected.json')) as {
     greedy: Record<string, { prompt: string; prompt_ids: number[]; ids: number[] }[]>;
   };
@@ -72,7 +72,7 @@ describe('greedy generation', { timeout: 60_000 }, () => {
   });
 });
 
-describe('generation', { timeout: 60_000 }, () => {
+describe('generation', () => {
   const prompt = [...sampleTokenizer.prefix, ...sampleTokenizer.encode('Story: The')];
 
   it('draws for each sequence of a batch what the seed says, whatever else is in it', async () => {

@@ -15,7 +15,7 @@ const short = (text: string, bytes: number) => {
   return { ids: encodeText(cut), bos: 0, bytes: cut.length };
 };
 
-describe('perplexity', { timeout: 60_000 }, () => {
+describe('perplexity', () => {
   it('of the base on the common text is the published one', async () => {
     const expected = JSON.parse(readText('expected.json')) as {
       perplexity: Record<string, Record<string, number>>;

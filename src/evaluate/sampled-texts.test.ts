@@ -7,7 +7,7 @@ import { generateMany, sequencesAtOnce } from './sampled-texts';
 const prefix = sampleTokenizer.prefix.length > 0 ? sampleTokenizer.prefix : [1];
 const options = { count: 7, length: 20, temperature: 1, seed: 5, prefix };
 
-describe('many sequences at once', { timeout: 60_000 }, () => {
+describe('many sequences at once', () => {
   it('are as long as asked for, begin alike, differ, and do not depend on how many run together', async () => {
     const runner = openSample('base');
     const all = await generateMany(runner, options);

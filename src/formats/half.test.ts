@@ -56,7 +56,7 @@ function expectNarrow(bits: number, f: Format): void {
   if (!right) expect.fail(`0x${bits.toString(16)} (${value}) gave ${got}, not ${want}`);
 }
 
-describe.each(Object.entries(FORMATS))('%s', { timeout: 60_000 }, (_, f) => {
+describe.each(Object.entries(FORMATS))('%s', (_, f) => {
   test('every half has the value of its definition and comes back unchanged', () => {
     for (let half = 0; half < 0x10000; half++) {
       const wide = f.widen(half);

@@ -84,7 +84,7 @@ describe('R10: checkTensorName', () => {
   });
 });
 
-describe('R10: displayName', { timeout: 60_000 }, () => {
+describe('R10: displayName', () => {
   test('what has no ink is spelled out', () => {
     expect(displayName('a\u202eb\u200bc\0d\ne\ufeff\ud800\u2028')).toBe(
       'a\\u{202e}b\\u{200b}c\\u{0}d\\u{a}e\\u{feff}\\u{d800}\\u{2028}',
@@ -100,7 +100,8 @@ describe('R10: displayName', { timeout: 60_000 }, () => {
 
   test('never contains an invisible character', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (name) => {
+      fc.property(fc.array(fc.nat(0x10ffff), { maxLength: 300 }), (points) => {
+        const name = String.fromCodePoint(...points);
         expect(displayName(name)).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);
       }),
     );

@@ -5,7 +5,7 @@ import type { ParameterSetting, Recipe, RecipeParameters } from './recipe';
 import { formatRecipe } from './recipe-format';
 import { parseRecipe } from './recipe-yaml';
 
-describe('round trip', { timeout: 60_000 }, () => {
+describe('round trip', () => {
   const number = fc.double({ noNaN: true, noDefaultInfinity: true });
   const text = fc.string({ unit: 'binary', minLength: 1 });
   const gradient = fc.array(number, { minLength: 1, maxLength: 4 });

@@ -46,7 +46,7 @@ const codeOf = async (work: () => Promise<unknown>) => {
   return ['none', ''];
 };
 
-describe('weights', { timeout: 60_000 }, () => {
+describe('weights', () => {
   it.each(['F16', 'BF16'] as const)('stored as %s are widened, not rounded again', async (dtype) => {
     for (const name of ['llama', 'gpt2']) {
       const golden = await load(name);
@@ -193,7 +193,7 @@ describe('weights', { timeout: 60_000 }, () => {
   });
 });
 
-describe('sequences', { timeout: 60_000 }, () => {
+describe('sequences', () => {
   it.each(['llama', 'gemma3', 'bloom', 'opt_postnorm_proj'])('%s: together as each alone', async (name) => {
     const golden = await load(name);
     const runner = open(golden, sourceOf(golden.weights), TIGHT);

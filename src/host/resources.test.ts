@@ -1,8 +1,12 @@
-import { describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import * as destinations from '../write/opened-destination';
 import { withResources } from './resources';
 
-const discard = vi.hoisted(() => vi.fn(async () => undefined));
-vi.mock('../write/opened-destination', () => ({ openDestination: async () => ({ discard }) }));
+const discard = vi.fn(async () => undefined);
+beforeEach(async () => {
+  const opened = { ...(await destinations.openDestination({ kind: 'nowhere' })), discard };
+  vi.spyOn(destinations, 'openDestination').mockResolvedValue(opened);
+});
 
 describe('withResources', () => {
   test('closes what was opened, the last first, and keeps the output', async () => {

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { diskFolder } from '../../e2e/disk-folder';
+import { smallSample } from '../../e2e/disk-folder';
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { countedBackend } from '../backend/counted-backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
@@ -130,9 +130,7 @@ async function run(runner: Runner): Promise<void> {
   await generate(runner, [sequences[1]!.ids], { maxTokens: 4, sampling: GREEDY });
 }
 
-test('a stored model: two layers, activations that do not grow with its depth, keys and values', {
-  timeout: 60_000,
-}, async () => {
+test('a stored model: two layers, activations that do not grow with its depth, keys and values', async () => {
   const activations: number[] = [];
   for (const depth of [2, 4]) {
     const books = bookkept(createCpuBackend());
@@ -156,9 +154,7 @@ test('a stored model: two layers, activations that do not grow with its depth, k
   expect(activations[1]! - activations[0]!).toBeLessThanOrEqual(16);
 });
 
-test('a model that writes: layers stay as far as they fit into what is allowed, two of the others come and go', {
-  timeout: 60_000,
-}, async () => {
+test('a model that writes: layers stay as far as they fit into what is allowed, two of the others come and go', async () => {
   const depth = 6;
   const stored = shallow(depth);
   const two = twoLayers(depth);
@@ -178,13 +174,11 @@ test('a model that writes: layers stay as far as they fit into what is allowed, 
   }
 });
 
-test('a merge computed as it is read: one layer beside what merging takes, and nothing of it stays', {
-  timeout: 60_000,
-}, async () => {
+test('a merge computed as it is read: one layer beside what merging takes, and nothing of it stays', async () => {
+  const depth = 3;
   const models = openModels(() => ({ url: 'https://hub.invalid' }));
-  for (const name of ['base', 'kitchen', 'workshop']) {
-    await models.add(await diskFolder(`samples/${name}`, join(SAMPLES, name)), `samples/${name}`);
-  }
+  for (const name of ['base', 'kitchen', 'workshop'])
+    await models.add(await smallSample(`samples/${name}`, join(SAMPLES, name), { layers: depth }));
   const recipe: Recipe = {
     mergeMethod: 'ties',
     baseModel: 'samples/base',
@@ -208,7 +202,6 @@ test('a merge computed as it is read: one layer beside what merging takes, and n
     read: (name: string, begin: number, end: number) =>
       books.whileMerging(() => weights.read(name, begin, end)),
   };
-  const depth = 6;
   const stored = bookkept(createCpuBackend());
   const plain = openRunner(stored.engine, architectureOf(depth), sourceOf(shallow(depth)), options);
   await run(plain);

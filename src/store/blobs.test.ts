@@ -279,7 +279,6 @@ describe('R38: power cuts', () => {
         expect(source.asked.length).toBeLessThanOrEqual(5 + 4);
       }
     },
-    30_000,
   );
 });
 

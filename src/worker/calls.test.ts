@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createCalls } from './calls';
+
+// a worker finds out once whether it has storage
+vi.resetModules();
+const { createCalls } = await import('./calls');
 
 beforeEach(() => {
   // as in a private window of Firefox: the interface is there and refuses

@@ -1,26 +1,29 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Worker, WorkerOptions } from 'node:worker_threads';
-import { expect, it, vi } from 'vitest';
+import { syncBuiltinESMExports } from 'node:module';
+import threads, { type Worker, type WorkerOptions } from 'node:worker_threads';
+import { transformWithOxc } from 'vite';
+import { afterAll, expect, it } from 'vitest';
+import { pieceDigest } from './piece-digest';
 
-const started = vi.hoisted((): Worker[] => []);
+const started: Worker[] = [];
 
 /** The thread as the command has it: a file of its own, of plain JavaScript. */
-vi.mock('node:worker_threads', async (importOriginal) => {
-  const original = await importOriginal<typeof import('node:worker_threads')>();
-  const { transformWithOxc } = await import('vite');
-  const file = 'src/host/node/hash-thread.ts';
-  const { code } = await transformWithOxc(readFileSync(file, 'utf8'), file);
-  class BuiltWorker extends original.Worker {
-    constructor(_: URL, options: WorkerOptions) {
-      super(new URL(`data:text/javascript,${encodeURIComponent(code)}`), options);
-      started.push(this);
-    }
+const file = 'src/host/node/hash-thread.ts';
+const { code } = await transformWithOxc(readFileSync(file, 'utf8'), file);
+const original = threads.Worker;
+threads.Worker = class extends original {
+  constructor(_: string | URL, options?: WorkerOptions) {
+    super(new URL(`data:text/javascript,${encodeURIComponent(code)}`), options);
+    started.push(this);
   }
-  return { ...original, Worker: BuiltWorker };
+};
+syncBuiltinESMExports();
+afterAll(() => {
+  threads.Worker = original;
+  syncBuiltinESMExports();
 });
 
-const { pieceDigest } = await import('./piece-digest');
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
 it('is the sha256 of what a piece held when it was handed over, however many are under way', async () => {

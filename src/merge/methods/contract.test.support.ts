@@ -64,7 +64,7 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
 
   it('gives the same bytes and report for any tile size', async () => {
     const matrices = [
-      [300, 64],
+      [130, 64],
       [63, 64],
       [65, 64],
     ];
@@ -130,10 +130,12 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
             if (single === 'bytes' && !variant.base)
               expect(merged.bytes.get(tensor.name)).toEqual(model.bytes.get(ref));
             else
-              mergedValues(merged, tensor).forEach((v, e) => {
-                const off = Math.abs(v - known.models[chosen]!.weights[e]!);
-                expect(off).toBeLessThanOrEqual(2 ** -23 * sizeAt(known, e));
-              });
+              expect(
+                mergedValues(merged, tensor).findIndex((v, e) => {
+                  const off = Math.abs(v - known.models[chosen]!.weights[e]!);
+                  return !(off <= 2 ** -23 * sizeAt(known, e));
+                }),
+              ).toBe(-1);
           }
         }
       }

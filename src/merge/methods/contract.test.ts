@@ -1,10 +1,8 @@
 /** What every method promises, tested from its own file and its oracle alone: see docs/adding-a-method.md. */
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { contractTests } from './contract.test.support';
 import { methods } from './index';
 import type { Oracle } from './oracle';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const oracles = import.meta.glob<{ oracle: Oracle }>('./*.oracle.ts', { eager: true });
 

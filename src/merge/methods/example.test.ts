@@ -1,11 +1,9 @@
 /** The worked example of docs/adding-a-method.md: its page shows these files, and its tests are those of every method. */
 import { readFileSync } from 'node:fs';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { magmax } from '../../../docs/example/magmax';
 import { oracle } from '../../../docs/example/magmax.oracle';
 import { contractTests } from './contract.test.support';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const docs = new URL('../../../docs/', import.meta.url);
 const page = readFileSync(new URL('adding-a-method.md', docs), 'utf8');

@@ -1,6 +1,8 @@
 /** Predicted reports against the reports of real merges of the sample: what was promised from statistics must come true. */
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { smallSample } from '../../../e2e/disk-folder';
 import { mergeInNode, planInNode } from '../../../e2e/merge-in-node';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
@@ -13,13 +15,20 @@ import { Predictor } from './predictor';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 const CONTRIBUTORS = ['base+kitchen', 'base+harbour', 'workshop'];
-const folders = { base: 'base', kitchen: 'kitchen', harbour: 'harbour', workshop: 'workshop' };
+// whole tensors, as most of what is predicted is sampled from them, of four layers
+const folders = Object.fromEntries(
+  await Promise.all(
+    ['base', 'kitchen', 'harbour', 'workshop'].map(
+      async (name) => [name, await smallSample(name, join(samples, name), { layers: 4 })] as const,
+    ),
+  ),
+);
 
 let statistics: DeltaStatistics[];
 beforeAll(async () => {
   const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), samples, folders);
   statistics = await measureDeltaStatistics({ plan, engine: createCpuBackend(), read });
-}, 60_000);
+});
 
 type Numbers = Record<string, number | boolean | string>;
 
@@ -156,7 +165,7 @@ it.each([
         }
       }
     }
-    expect(cells).toBeGreaterThan(50);
+    expect(cells).toBeGreaterThan(30);
     expect(inside / cells).toBeGreaterThanOrEqual(0.95);
   },
 );

@@ -1,6 +1,8 @@
 /** Every method with its default settings, on the sample: no picture of one colour, before or after the merge, without the line that says why. */
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { smallSample } from '../../../e2e/disk-folder';
 import { mergeInNode, planInNode } from '../../../e2e/merge-in-node';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { parseRecipe } from '../../formats/recipe-yaml';
@@ -23,7 +25,14 @@ import {
 import { isAwaited, type Metric, measure, metricById, metrics } from './metrics';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
-const folders = { base: 'base', kitchen: 'kitchen', harbour: 'harbour', workshop: 'workshop' };
+const LAYERS = 3;
+const folders = Object.fromEntries(
+  await Promise.all(
+    ['base', 'kitchen', 'harbour', 'workshop'].map(
+      async (name) => [name, await smallSample(name, join(samples, name), { layers: LAYERS })] as const,
+    ),
+  ),
+);
 const ALL = ['base+kitchen', 'base+harbour', 'workshop'];
 
 /** A recipe of a method's default settings, with as many models as it takes. */
@@ -61,7 +70,7 @@ async function statisticsOf(names: readonly string[]): Promise<DeltaStatistics[]
   return made;
 }
 
-beforeAll(() => statisticsOf(ALL), 60_000);
+beforeAll(() => statisticsOf(ALL));
 
 function check(traits: RecipeTraits, ids: readonly string[], reports: readonly TensorReport[]) {
   const linear = reports.filter((r) => r.layer !== null && r.shape.length > 1 && !r.copied);
@@ -124,7 +133,7 @@ describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {
       contributors: ids.length,
       hasBase: method.base !== 'none',
     };
-    const predicted = new Predictor().predictTensors(statistics, method, recipeSettings(recipe!, method, 6));
+    const predicted = new Predictor().predictTensors(statistics, method, recipeSettings(recipe!, method, LAYERS));
     const before = check({ ...traits, hasBase: true }, ids, predicted);
     const { reports } = await mergeInNode(text, samples, folders, undefined, UNPREPARED);
     const after = check(traits, ids, reports);
@@ -136,7 +145,7 @@ describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {
       (r) => !r.copied && r.contributors.some((c) => c.norm > 0 && c.kept < r.elements),
     );
     if (dropped) expect(absenceOf(metricById('trimmed'), traits)).toBeNull();
-  }, 30_000);
+  });
 });
 
 it('a metric that a recipe does not have says why', () => {

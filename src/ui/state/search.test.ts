@@ -1,12 +1,13 @@
-import { expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { fixtureWorker, sampleModels } from '../worker.test.fixture';
 import { sampleRecipe } from './roles';
 import { bestCandidate, startSearch, takeCandidate, variableTitle, whyNotSearch, withValues } from './search';
 import { createStudio } from './studio';
 import { initialState } from './studio-state';
+import * as wakeLock from './wake-lock';
 
 // what keeps the screen on is the page's
-vi.mock('./wake-lock', () => ({ stayAwake: () => () => undefined }));
+beforeEach(() => void vi.spyOn(wakeLock, 'stayAwake').mockReturnValue(() => undefined));
 
 const recipe = sampleRecipe(sampleModels);
 const text = {

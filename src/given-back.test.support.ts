@@ -1,0 +1,24 @@
+/**
+ * Set-up of the unit tests, whose files share modules and globals: what a file stubs or spies on ends with it. Arrays of the
+ * same bytes are equal without a look at every element, which takes seconds a megabyte.
+ */
+import { afterAll, expect, vi } from 'vitest';
+
+expect.addEqualityTesters([
+  (a, b) =>
+    ArrayBuffer.isView(a) && ArrayBuffer.isView(b) && a.constructor === b.constructor && haveSameBytes(a, b)
+      ? true
+      : undefined,
+]);
+
+function haveSameBytes(a: ArrayBufferView, b: ArrayBufferView): boolean {
+  const [one, other] = [a, b].map((view) => Buffer.from(view.buffer, view.byteOffset, view.byteLength));
+  return one!.equals(other!);
+}
+
+afterAll(() => {
+  vi.unstubAllGlobals();
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
