@@ -75,6 +75,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     return opened;
   };
   const cleaned = cleanStorage().then(cleanStages);
+  cleaned.catch(() => undefined); // thrown by the calls that wait for it
 
   /** The plan of weights that are computed as they are read. @throws AmalgamError `RecipeInvalid` for several stages */
   const plan = async (recipe: Recipe) => {

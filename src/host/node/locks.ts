@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { livingOwner, ownNote } from './owner';
+import { inWords } from './storage';
 
 interface LockOptions {
   ifAvailable?: boolean;
@@ -17,13 +18,13 @@ const MAKING_MS = 10_000;
 
 /** @param folder takes a file for every lock that is held */
 export function diskLocks(folder: string) {
-  mkdirSync(folder, { recursive: true });
   const held = new Set<string>();
   return {
     async request(name: string, options: LockOptions | Action, given?: Action): Promise<unknown> {
       const act = (given ?? options) as Action;
       const { ifAvailable = false, signal } = given ? (options as LockOptions) : {};
       const file = join(folder, createHash('sha256').update(name).digest('hex').slice(0, 32));
+      inWords(folder, () => mkdirSync(folder, { recursive: true }));
       while (!(await take(file))) {
         signal?.throwIfAborted();
         if (ifAvailable) return act(null);
@@ -48,7 +49,11 @@ async function take(file: string): Promise<boolean> {
       writeFileSync(file, await ownNote(), { flag: 'wx' });
       return true;
     } catch (thrown) {
-      if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw thrown;
+      if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') {
+        inWords(file, () => {
+          throw thrown;
+        });
+      }
     }
     const note = noteIn(file);
     if (note === undefined || (await livingOwner(note)) !== undefined) return false;
