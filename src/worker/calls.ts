@@ -205,7 +205,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       ({ recipe }) => recipe,
       { yields: true },
     ),
-    /** Merges again what a merged model's metadata says, keeps nothing, and compares the bytes. */
+    /** Hashes what was written, merges again what its metadata says, keeps nothing, and compares the bytes. */
     verify: (request: VerifyRequest, onProgress: Tell<Progress>) =>
       job.run(async (signal) =>
         (await import('../recipe/verification-job')).runVerify(
@@ -213,6 +213,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
           (again, watch) => mergeRecipe(again, models, signal, onProgress, watch),
           models,
           signal,
+          onProgress,
         ),
       ),
     /** Computes one tensor of a merge on both engines. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../../errors';
-import { livingOwner, ownNote } from './owner';
+import { hold, livingOwner, ownNote } from './owner';
 
 const OWNER = '.amalgam-owner';
 /** A folder without a note is being made just now, or was left by a version that wrote none. */
@@ -38,7 +38,9 @@ async function makeIn(place: string, prefix: string): Promise<string> {
   }
   const made = await mkdtemp(join(place, prefix));
   try {
-    await writeFile(join(made, OWNER), await ownNote());
+    const owner = join(made, OWNER);
+    await writeFile(owner, await ownNote());
+    hold(owner);
     return made;
   } catch (thrown) {
     await rm(made, { recursive: true, force: true });
@@ -62,5 +64,7 @@ async function isLeft(folder: string): Promise<boolean> {
   // everybody may write there: what is somebody else's stays
   if (!stats?.isDirectory() || (process.getuid && stats.uid !== process.getuid())) return false;
   const note = await readFile(join(folder, OWNER), 'utf8').catch(() => '');
-  return note === '' ? Date.now() - stats.mtimeMs > UNKNOWN_MS : (await livingOwner(note)) === undefined;
+  return note === ''
+    ? Date.now() - stats.mtimeMs > UNKNOWN_MS
+    : (await livingOwner(note, join(folder, OWNER))) === undefined;
 }
