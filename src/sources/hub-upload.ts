@@ -189,6 +189,8 @@ export async function uploadFiles(
   const subject = subjectOf(hub, repo);
   const sizes = new Map(files.map(({ path, content }) => [path, content.size]));
   const sent = new Set<string>();
+  let isHashing = false;
+  const sum = (bytes: Iterable<number>) => [...bytes].reduce((a, b) => a + b, 0);
   const post = hubFetch(hub, subject, signal);
   let fail = (_: unknown) => {};
   // the library loses an error that comes while a step of its progress waits to be read, and then never ends
@@ -208,10 +210,8 @@ export async function uploadFiles(
     if (url.endsWith('/objects/batch')) {
       const { objects } = v.parse(batchSchema, await response.clone().json());
       const missing = objects.filter(({ actions }) => actions?.upload);
-      meter.begin(
-        'sending',
-        missing.reduce((sum, { size }) => sum + size, 0),
-      );
+      isHashing = false;
+      meter.begin('sending', sum(missing.map(({ size }) => size)));
     }
     return response;
   };
@@ -233,7 +233,6 @@ export async function uploadFiles(
     },
   });
   const hashed = new Map<string, number>();
-  const hashing = [...sizes.values()].reduce((a, b) => a + b, 0);
   // read to its end also when a failure came first: an error that nobody waits for ends a process
   const follow = async () => {
     for (;;) {
@@ -242,7 +241,8 @@ export async function uploadFiles(
       const { value } = step;
       if (value.event === 'phase' && value.phase === 'committing') meter.committing();
       if (value.event !== 'fileProgress' || value.state !== 'hashing') continue;
-      if (hashed.size === 0) meter.begin('hashing', hashing);
+      if (!isHashing) meter.begin('hashing', sum(sizes.values()) - sum(hashed.values()));
+      isHashing = true;
       const bytes = value.progress * sizes.get(value.path)!;
       meter.advance(bytes - (hashed.get(value.path) ?? 0), value.path);
       hashed.set(value.path, bytes);
