@@ -1,4 +1,4 @@
-import { HubApiError } from '@huggingface/hub';
+import * as v from 'valibot';
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import { type RequestSubject, refusal } from './http-error';
@@ -109,11 +109,14 @@ function unreachable(subject: RequestSubject, cause: unknown): AmalgamError {
   );
 }
 
+const apiErrorSchema = v.object({ statusCode: v.number(), message: v.string() });
+
 /** Any failure of a conversation with the hub as an AmalgamError: the library throws its own on odd answers. */
 export function hubFailure(thrown: unknown, subject: RequestSubject): AmalgamError {
   if (thrown instanceof AmalgamError) return thrown;
   if (thrown instanceof Retryable) return thrown.final;
-  if (thrown instanceof HubApiError) {
+  // the library's HubApiError, told without the library, which is loaded where it is first needed
+  if (v.is(apiErrorSchema, thrown)) {
     return refusal(thrown.statusCode, { code: null, said: displayName(thrown.message, 300) }, subject, true);
   }
   return new AmalgamError(

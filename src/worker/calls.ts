@@ -40,7 +40,6 @@ import type { SearchProgress, SearchRequest } from '../reports/search';
 import type { ScoreTasksRequest, TasksProgress } from '../reports/tasks';
 import type { CacheInfo, WorkerInfo } from '../reports/worker';
 import { fileSource } from '../sources/file-source';
-import { searchModels } from '../sources/hub';
 import { foldersFromFiles } from '../sources/local-folder';
 import { sampleFolders, sampleTexts } from '../sources/sample';
 import { openServedFolder } from '../sources/served-folder';
@@ -193,7 +192,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     beginSignIn: hubSession.beginSignIn,
     finishSignIn: hubSession.finishSignIn,
     hubWaits: hubSession.hubWaits,
-    searchHub: (query: HubQuery) => searchModels(hub(), query),
+    searchHub: async (query: HubQuery) => (await import('../sources/hub')).searchModels(hub(), query),
     plan: (recipe: Recipe) => recipePlanReport(recipe, models),
     merge: (request: MergeRequest, onProgress: Tell<Progress>) =>
       job.run(async (signal) =>
