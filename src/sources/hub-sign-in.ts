@@ -5,7 +5,6 @@
 import { HubApiError, oauthHandleRedirect, oauthLoginUrl } from '@huggingface/hub';
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
-import { displayName } from '../formats/names';
 import type { SignInAnswer, SignInRequest } from '../reports/sign-in';
 import type { RequestSubject } from './http-error';
 import { type Hub, hubFailure } from './hub-request';
@@ -99,7 +98,7 @@ async function answered<T>(hub: Hub, ask: () => Promise<T>): Promise<T> {
     ]);
   } catch (thrown) {
     if (thrown instanceof HubApiError && thrown.statusCode < 500) {
-      throw declined(`${host} did not sign you in: ${displayName(thrown.message, 300)}`);
+      throw declined(`${host} did not sign you in: it refused with status ${thrown.statusCode}.`);
     }
     if (!(thrown instanceof TypeError)) throw hubFailure(thrown, subjectOf(hub));
     throw new AmalgamError(
