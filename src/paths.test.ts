@@ -29,3 +29,32 @@ test('every path of this repository that docs and comments name exists', () => {
   }
   expect(lost).toEqual([]);
 });
+
+test('the linter looks at what is part of the project only: what its commands write beside is not its business', () => {
+  const { files } = JSON.parse(readFileSync(join(root, 'biome.json'), 'utf8'));
+  const wanted: string[] = files.includes.filter((pattern: string) => !pattern.startsWith('!'));
+  expect(wanted.filter((pattern) => /^\*+(\/|$)/.test(pattern))).toEqual([]);
+  const folders = new Set(wanted.flatMap((pattern) => pattern.match(/^(.+)\/\*\*$/)?.[1] ?? []));
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  const written = [...readme.matchAll(/ --(?:out|report) ([\w.-]+)/g)].map(([, name]) => name!);
+  expect(written.length).toBeGreaterThan(5);
+  expect(written.filter((name) => folders.has(name) || wanted.includes(name))).toEqual([]);
+  // and at all that is: code lies in no other folder
+  const isCode = (folder: string) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).some((file) =>
+      /\.(tsx?|mjs|css)$/.test(file),
+    );
+  for (const folder of [
+    '.ci',
+    'assembly',
+    'docs',
+    'e2e',
+    'hosting',
+    'licenses',
+    'offline',
+    'shaders',
+    'src',
+  ]) {
+    expect(folders.has(folder) || !isCode(folder), folder).toBe(true);
+  }
+});

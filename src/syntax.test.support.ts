@@ -14,7 +14,7 @@ export const API_ROOMS: Record<string, string[]> = {
   // The headless command's page sends its output to the command's own server.
   'fetch()': ['sources', 'write/served-destination', 'cli'],
   // Nothing else tells how much of a body is sent.
-  XMLHttpRequest: ['sources/put-blob'],
+  XMLHttpRequest: ['sources/hub-upload'],
   WebSocket: [],
   EventSource: [],
   eval: [],

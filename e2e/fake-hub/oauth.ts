@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { sendJson } from './answers.ts';
+import { sendError, sendJson } from './answers.ts';
 
 export interface FakeApp {
   clientId: string;
@@ -30,6 +30,7 @@ export function fakeOAuth(
   onToken: (token: string, scopes: readonly string[]) => void,
 ): OAuth {
   const codes = new Map<string, Asked>();
+  const given = new Set<string>();
 
   function authorize(response: ServerResponse, query: URLSearchParams): void {
     const app = apps.find(({ clientId }) => clientId === query.get('client_id'));
@@ -71,7 +72,6 @@ export function fakeOAuth(
       .digest('base64url');
     const fits =
       body.get('grant_type') === 'authorization_code' &&
-      asked?.clientId === body.get('client_id') &&
       asked?.redirectUrl === body.get('redirect_uri') &&
       asked?.challenge === digest;
     if (!asked || !fits) {
@@ -80,12 +80,29 @@ export function fakeOAuth(
       return;
     }
     const token = `hf_oauth_${randomBytes(24).toString('hex')}`;
+    given.add(token);
     onToken(token, asked.scope.split(' '));
     sendJson(response, { access_token: token, token_type: 'bearer', expires_in: 28800, scope: asked.scope });
   }
 
   return {
     async answer(request, response, asked) {
+      if (asked.pathname === '/.well-known/openid-configuration') {
+        const at = (path: string) => new URL(path, asked.origin).href;
+        sendJson(response, {
+          authorization_endpoint: at('/oauth/authorize'),
+          token_endpoint: at('/oauth/token'),
+          userinfo_endpoint: at('/oauth/userinfo'),
+        });
+        return true;
+      }
+      if (asked.pathname === '/oauth/userinfo') {
+        const token = request.headers.authorization?.replace('Bearer ', '') ?? '';
+        if (given.has(token))
+          sendJson(response, { sub: 'id-writer', preferred_username: 'writer', orgs: [] });
+        else sendError(response, 401, 'Invalid credentials in Authorization header');
+        return true;
+      }
       if (request.method === 'GET' && asked.pathname === '/oauth/authorize') {
         authorize(response, asked.searchParams);
         return true;

@@ -93,7 +93,7 @@ export function fakeUploads(around: Surroundings): Uploads {
   async function create(
     response: ServerResponse,
     account: FakeAccount,
-    asked: { name: string; organization: string; type: string; private?: boolean },
+    asked: { name: string; organization: string; type: string; visibility?: string },
   ): Promise<void> {
     const id = `${asked.organization}/${asked.name}`;
     if (!owns(account, id)) {
@@ -107,7 +107,11 @@ export function fakeUploads(around: Surroundings): Uploads {
         .writeHead(409)
         .end(JSON.stringify({ error: 'You already created this model repo', url, id }));
     }
-    await around.push({ id, files: { '.gitattributes': GIT_ATTRIBUTES }, private: asked.private ?? false });
+    await around.push({
+      id,
+      files: { '.gitattributes': GIT_ATTRIBUTES },
+      private: asked.visibility === 'private',
+    });
     sendJson(response, { url: `${around.hubUrl()}/${id}`, name: id, id });
   }
 

@@ -1,6 +1,15 @@
 /** The headless command and the Hub: what was downloaded stays, what another program downloaded is taken, and a result is pushed. */
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -59,6 +68,120 @@ test('the second merge, verify and evaluate ask for no weights', async () => {
   expect(weightRequests()).toHaveLength(downloads);
   const bytes = (name: string) => readFileSync(join(work, name, 'model.safetensors'));
   expect(bytes('second').equals(bytes('first'))).toBe(true);
+});
+
+test('verify looks at everything that was written, with --hashes at nothing else; HF_ENDPOINT is the hub', async () => {
+  const env = { HF_ENDPOINT: `${hub.url}/`, HF_HUB_CACHE: join(work, 'none') };
+  const where = ['--cache', join(work, 'cache'), '--quiet'];
+  const out = join(work, 'merged');
+  const merged = await amalgam(['merge', recipe(), '--out', out, '--gguf', 'Q8_0', ...where], env);
+  expect(merged, merged.stderr).toMatchObject({ code: 0 });
+  expect(readdirSync(out).filter((name) => name.startsWith('.'))).toEqual([]);
+  const whole = await amalgam(['verify', out, ...where], env);
+  expect(whole, whole.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining('The bytes agree') });
+
+  const gguf = readdirSync(out).find((name) => name.endsWith('.gguf'))!;
+  const flipped = (name: string) => {
+    const bytes = readFileSync(join(out, name));
+    bytes[bytes.length - 5]! ^= 1;
+    writeFileSync(join(out, name), bytes);
+  };
+  const config = readFileSync(join(out, 'config.json'), 'utf8');
+  const changes: [string, () => void, () => void, RegExp][] = [
+    [gguf, () => flipped(gguf), () => flipped(gguf), /1\sfile with other bytes than were written: \S+\.gguf/],
+    [
+      'config.json',
+      () => writeFileSync(join(out, 'config.json'), config.replace(/("rope_theta": )[\d.e]+/, '$17')),
+      () => writeFileSync(join(out, 'config.json'), config),
+      /1\sfile with other bytes than were written: config\.json/,
+    ],
+    [
+      'an unlisted one',
+      () => writeFileSync(join(out, 'modeling.py'), ''),
+      () => rmSync(join(out, 'modeling.py')),
+      /1\sfile that the merge did not write: modeling\.py/,
+    ],
+    [
+      'a missing one',
+      () => renameSync(join(out, 'tokenizer.json'), join(work, 'tokenizer.json')),
+      () => renameSync(join(work, 'tokenizer.json'), join(out, 'tokenizer.json')),
+      /1\sfile missing: tokenizer\.json/,
+    ],
+  ];
+  for (const [what, change, back, words] of changes) {
+    change();
+    const alone = await amalgam(['verify', out, '--hashes']);
+    expect(alone.code, what).toBe(1);
+    expect(alone.stdout, what).toMatch(words);
+    back();
+  }
+  writeFileSync(join(out, 'config.json'), config.replace(/("rope_theta": )[\d.e]+/, '$17'));
+  const differs = await amalgam(['verify', out, ...where], env);
+  expect(differs.code).toBe(1);
+  expect(differs.stdout).toMatch(/The bytes differ\.\n.*config\.json/);
+  writeFileSync(join(out, 'config.json'), config);
+  expect(await amalgam(['verify', out, '--hashes'])).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('as they were written'),
+  });
+});
+
+test('early errors end in words and leave nothing, with downloads in the cache and in folders that cannot be used', async () => {
+  const cache = join(work, 'cache');
+  const where = ['--hub', hub.url, '--cache', cache, '--quiet'];
+  const out = join(work, 'merged');
+  expect((await amalgam(['merge', recipe(), '--out', join(work, 'first'), ...where])).code).toBe(0);
+  writeFileSync(join(work, 'taken.json'), '');
+  writeFileSync(join(work, 'broken.yml'), 'merge_method: nothing\n');
+  const cases: [string, string[], Record<string, string>?][] = [
+    ['no recipe', ['merge', join(work, 'none.yml'), '--out', out, ...where]],
+    ['a broken recipe', ['merge', join(work, 'broken.yml'), '--out', out, ...where]],
+    [
+      'a report that is there',
+      ['merge', recipe(), '--out', out, '--report', join(work, 'taken.json'), ...where],
+    ],
+    [
+      'a report without a folder',
+      ['merge', recipe(), '--out', out, '--report', join(work, 'a/b.json'), ...where],
+    ],
+    [
+      'a report where nobody can write',
+      ['merge', recipe(), '--out', out, '--report', '/proc/report.json', ...where],
+    ],
+    ['an output that is there', ['merge', recipe(), '--out', join(work, 'first'), ...where]],
+    ['no such model', ['evaluate', 'amalgam/nothing', '--text', recipe(), ...where]],
+    ['no such hub', ['plan', recipe(), '--hub', 'http://127.0.0.1:9', '--cache', cache]],
+    ['an odd endpoint', ['plan', recipe(), '--cache', cache], { HF_ENDPOINT: 'nowhere' }],
+    [
+      'a cache that is a file',
+      ['merge', recipe(), '--out', out, '--hub', hub.url, '--cache', join(work, 'taken.json')],
+    ],
+    [
+      'no folder for anything',
+      ['plan', recipe(), '--hub', hub.url, '--cache', '/proc/cache'],
+      { TMPDIR: '/proc' },
+    ],
+    ['no token', ['push', join(work, 'first'), 'writer/first', '--hub', hub.url]],
+  ];
+  for (const [what, args, env] of cases) {
+    const { code, stderr } = await amalgam(args, env);
+    expect([1, 2], `${what}: ${stderr}`).toContain(code);
+    expect(stderr, what).not.toMatch(/^ +at |node:internal|Node\.js v|Something unexpected/m);
+    expect(stderr.trim().split('\n').length, `${what}: ${stderr}`).toBeGreaterThan(1);
+    expect(
+      readdirSync(work).filter((name) => name.startsWith('.') || name === 'merged'),
+      what,
+    ).toEqual([]);
+  }
+  // what needs no cache goes on without
+  const local = join(work, 'local.yml');
+  const names = ['base', 'workshop'].map(
+    (name) => `- {model: ${join(samples, name)}, parameters: {weight: 1}}`,
+  );
+  writeFileSync(local, `merge_method: linear\nmodels:\n${names.join('\n')}\n`);
+  const unusable = ['--cache', join(work, 'taken.json'), '--quiet'];
+  const merged = await amalgam(['merge', local, '--out', out, ...unusable], { TMPDIR: work });
+  expect(merged, merged.stderr).toMatchObject({ code: 0 });
 });
 
 test('models in the cache of huggingface_hub are taken from there, by their name on the Hub', async () => {

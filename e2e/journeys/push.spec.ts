@@ -106,7 +106,7 @@ test('what the hub refuses is said in words, and nothing is left behind', async 
   hub.faults.push({ path: '/api/models/writer/half/commit/main', fault: { kind: 'status', status: 500 } });
   await page.getByRole('textbox', { name: 'Repository' }).fill('writer/half');
   await push(page).click();
-  await expect(page.getByText(/refused writer\/half with status 500/)).toBeVisible();
+  await expect(page.getByText(/keeps failing with status 500 for writer\/half/)).toBeVisible();
   const headers = { Authorization: `Bearer ${WRITER_TOKEN}` };
   const tree = await (await fetch(`${HUB_URL}/api/models/writer/half/tree/main`, { headers })).json();
   expect(tree.map((entry: { path: string }) => entry.path)).toEqual(['.gitattributes']);

@@ -84,7 +84,7 @@ test('R32: signing in opens a gated model and pushes; the token is in no storage
   const redeemed = requests.filter((r) => r.url() === `${HUB_URL}/oauth/token` && r.method() === 'POST');
   expect(redeemed).toHaveLength(1);
   const verifier = new URLSearchParams(redeemed[0]!.postData() ?? '').get('code_verifier')!;
-  expect(verifier).toMatch(/^[\w-]{43}$/);
+  expect(verifier).toMatch(/^[\w-]{43,128}$/);
   for (const secret of [token, verifier]) {
     const { holding, searched } = await placesInPage(page, secret);
     expect(holding).toEqual([]);

@@ -201,13 +201,17 @@ export function oneOf(spec: Options): string {
     .join(' | ');
 }
 
+export function isHubAddress(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
 /** Where models come from, and where the report goes. @throws Usage for a hub that is no http address */
 export function placeOf({
   report,
   hub,
   cache,
 }: OptionValues<typeof reportOptions>): OptionValues<typeof reportOptions> {
-  if (hub !== undefined && (!URL.canParse(hub) || !/^https?:$/.test(new URL(hub).protocol))) {
+  if (hub !== undefined && !isHubAddress(hub)) {
     throw usage(`--hub is ${hub}; it is an address such as https://huggingface.co.`);
   }
   return {

@@ -11,6 +11,7 @@ import { parseRecipe } from '../formats/recipe-yaml';
 import { defaultCache } from '../host/node/platform';
 import type { BackendChoice } from '../reports/backend';
 import type { WorkerCalls } from '../worker/calls';
+import { isHubAddress, usage } from './arguments';
 import type { CommandWorker } from './command-worker';
 import { hubCacheFolder } from './hub-cache';
 import { lookUpModels, publishedNames } from './model-lookup';
@@ -34,6 +35,19 @@ export interface Where {
 }
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+
+/**
+ * The hub to talk to and the token for it: those of the command line, else of the environment, by the names that
+ * huggingface_hub reads. @throws Usage for an HF_ENDPOINT that is no http address
+ */
+export function hubAddress(hub: string | undefined): { url?: string; token?: string } {
+  const { HF_ENDPOINT: endpoint, HF_TOKEN: token } = process.env;
+  const url = (hub ?? (endpoint || undefined))?.replace(/\/+$/, '');
+  if (url !== undefined && !isHubAddress(url)) {
+    throw usage(`HF_ENDPOINT is ${url}; it is an address such as ${DEFAULT_HUB_URL}.`);
+  }
+  return { ...(url === undefined ? {} : { url }), ...(token ? { token } : {}) };
+}
 
 /**
  * Reads a recipe file.
@@ -92,6 +106,7 @@ export async function openJob(
   { hub, cache, engine: choice = 'auto' }: Where,
   wanted: (recipe: Recipe) => string[] = recipeRepositories,
 ): Promise<Job> {
+  const address = hubAddress(hub);
   const places = [resolve(workingFolder, dirname(recipeFile)), workingFolder];
   // what another hub calls by that name is another model
   const hubCache = hub === undefined && choice !== 'webgpu' ? hubCacheFolder() : undefined;
@@ -105,7 +120,7 @@ export async function openJob(
   const published = renameTexts(renameRepositories(recipe, names), textNames);
   const worker =
     choice === 'webgpu'
-      ? await openBrowserWorker(hub, say)
+      ? await openBrowserWorker(address.url, say)
       : await openNode(cache === undefined ? defaultCache() : resolve(workingFolder, cache));
   undo.push(() => worker.close());
   const { server, calls } = worker;
@@ -124,8 +139,6 @@ export async function openJob(
     models.push({ name: names.get(name)!, url });
   }
 
-  const token = process.env.HF_TOKEN;
-  const address = { ...(hub === undefined ? {} : { url: hub }), ...(token ? { token } : {}) };
   try {
     await calls.setHub(address);
     for (const { name, text } of texts) await calls.addCalibrationText(textNames.get(name) ?? name, text);
@@ -136,7 +149,7 @@ export async function openJob(
     }
     return { recipe: renameRepositories(published, pinned), server, calls };
   } catch (thrown) {
-    throw withPlaces(thrown, models, places, hub);
+    throw withPlaces(thrown, models, places, address.url);
   }
 }
 

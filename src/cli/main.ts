@@ -55,15 +55,23 @@ async function main(): Promise<number> {
     say('\nInterrupted.');
     return EXIT_INTERRUPTED;
   });
+  // a failure that nobody waited for ends the command as any other does
+  let isOver = false;
+  const lost = new Promise<never>((_, fail) => {
+    for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
+      process.on(event, (thrown) => (isOver ? say(errorReport(thrown).message) : fail(thrown)));
+    }
+  });
   // threads keep no process alive, so that they cannot keep one that is done; one that waits for them is not done
   const alive = setInterval(() => {}, 60_000);
   try {
-    return await Promise.race([run(undo), interrupted]);
+    return await Promise.race([run(undo), interrupted, lost]);
   } catch (thrown) {
     const { code, message, hint } = errorReport(thrown);
     say(`${message}\n${hint}`);
     return code === 'Usage' ? EXIT_USAGE : EXIT_FAILED;
   } finally {
+    isOver = true;
     clearInterval(alive);
     for (const act of undo.reverse())
       await act().catch((thrown: unknown) => say(errorReport(thrown).message));

@@ -27,7 +27,7 @@ export async function readMergedMetadata(
       : new AmalgamError(
           'NotFound',
           `${folder} holds GGUF alone (${gguf}), and what is verified are safetensors.`,
-          'Merge its mergekit_config.yml again and compare both amalgam-hashes.json: the same recipe gives the same bytes.',
+          'Use verify --hashes for its bytes; or merge its mergekit_config.yml again and compare both amalgam-hashes.json: the same recipe gives the same bytes.',
         );
   }
   const metadata = await readMetadata(join(folder, shard));

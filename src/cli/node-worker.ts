@@ -47,6 +47,12 @@ export async function openNodeEngine(cache: string, samples: string): Promise<Co
       },
     },
     calls,
-    close: leave,
+    async close() {
+      try {
+        await calls.interrupted(); // cleaning of the cache, which a short command may overtake
+      } finally {
+        await leave();
+      }
+    },
   };
 }

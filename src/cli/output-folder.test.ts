@@ -11,13 +11,14 @@ import {
   rm,
   stat,
   symlink,
+  utimes,
   writeFile,
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { startOf } from '../host/node/owner';
+import { ownNote, startOf } from '../host/node/owner';
 import { beginOutputFolder } from './output-folder';
 import { claimPartial } from './partial-output';
 
@@ -152,7 +153,7 @@ describe('beginOutputFolder', () => {
   test('R49: cut off while files move into an empty folder, it goes on with --resume and says so without', async () => {
     const out = join(root, 'disk');
     await mkdir(out);
-    const first = await beginOutputFolder(out);
+    const first = await beginOutputFolder(out, true);
     await first.append('config.json', 0, body('{}'));
     await first.append('model.safetensors', 0, body('2'));
     await first.appendJournal(0, body('line'));
@@ -178,7 +179,7 @@ describe('beginOutputFolder', () => {
   test('R49: a list of moved files that is torn blocks neither --resume nor the message', async () => {
     const out = join(root, 'disk');
     await mkdir(out);
-    const first = await beginOutputFolder(out);
+    const first = await beginOutputFolder(out, true);
     await first.append('model.safetensors', 0, body('2'));
     await first.appendJournal(0, body('line'));
     first.keep();
@@ -226,7 +227,7 @@ describe('beginOutputFolder', () => {
 
   test('R47: an interrupted output is found again, unless its process still writes it', async () => {
     const out = join(root, 'merged');
-    const first = await beginOutputFolder(out);
+    const first = await beginOutputFolder(out, true);
     await first.append('a', 0, body('123'));
     // without a journal there is nothing to go on from
     const other = await beginOutputFolder(out, true);
@@ -253,11 +254,105 @@ describe('beginOutputFolder', () => {
 
   test('R50: a number that another process has now, or one that nobody has, holds no output', async () => {
     for (const owner of [`${process.ppid} before`, '999999999 before', String(process.ppid), 'torn']) {
-      await writeFile(join(root, '.amalgam-run.pid'), owner);
+      const file = join(root, '.amalgam-run.pid');
+      await writeFile(file, owner);
+      await utimes(file, 1, 1);
       await claimPartial(root);
-      expect(await readFile(join(root, '.amalgam-run.pid'), 'utf8')).toMatch(`${process.pid} `);
+      expect(await readFile(file, 'utf8')).toMatch(`${process.pid} `);
     }
     expect(await startOf(process.pid)).toBe(await startOf(process.pid));
     expect(await startOf(999_999_999)).toBeUndefined();
+  });
+
+  // only Linux numbers processes by container
+  test.skipIf(process.platform !== 'linux')(
+    'a process of another container with the number of this one holds its output while it touches its note',
+    async () => {
+      const file = join(root, '.amalgam-run.pid');
+      const note = `${process.pid} ${await startOf(process.pid)} pid:[1]`;
+      await writeFile(file, note);
+      await expect(claimPartial(root)).rejects.toMatchObject({ code: 'Busy' });
+      await utimes(file, 1, 1);
+      await claimPartial(root);
+      expect(await readFile(file, 'utf8')).toBe(await ownNote());
+    },
+  );
+
+  test('of two that claim the same left folder one gets it', async () => {
+    const file = join(root, '.amalgam-run.pid');
+    await writeFile(file, '999999999 before');
+    const claims = await Promise.allSettled([claimPartial(root), claimPartial(root), claimPartial(root)]);
+    expect(claims.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected', 'rejected']);
+  });
+
+  test('without --resume a failed merge leaves nothing, and what others left is swept or named with its size', async () => {
+    const out = join(root, 'merged');
+    const failed = await beginOutputFolder(out);
+    await failed.append('model.safetensors', 0, body('12345'));
+    await failed.appendJournal(0, body('line'));
+    failed.keep();
+    await failed.discard();
+    expect(await readdir(root)).toEqual([]);
+
+    // killed: one that can go on, one before it had a journal
+    const left = await beginOutputFolder(out, true);
+    await left.append('model.safetensors', 0, body('12345'));
+    await left.appendJournal(0, body('line'));
+    left.keep();
+    await left.discard();
+    const [hidden] = await readdir(root);
+    await mkdir(join(root, '.merged.amalgam-00000000'));
+    await writeFile(join(root, '.merged.amalgam-00000000', '.amalgam-run.pid'), '999999999 before');
+    const next = await beginOutputFolder(out);
+    expect(await readdir(root)).not.toContain('.merged.amalgam-00000000');
+    expect((await next.leftBefore()).replace(/\s/g, ' ')).toContain(
+      `${join(root, hidden!)} (5 B): go on with --resume`,
+    );
+    await expect(next.checkRoom(2 ** 60)).rejects.toMatchObject({
+      code: 'StorageFull',
+      hint: expect.stringContaining(hidden!),
+    });
+    await next.append('x', 0, body('1'));
+    await next.commit([{ path: 'x', size: 1 }]);
+    await next.discard();
+    expect(await readdir(out)).toEqual(['x']);
+    await expect(beginOutputFolder(out)).rejects.toMatchObject({
+      code: 'DestinationNotEmpty',
+      hint: expect.stringContaining(hidden!),
+    });
+  });
+
+  test('a file that is changed after it was read back is found before the output gets its name', async () => {
+    for (const change of [
+      (path: string) => writeFile(path, '54321'),
+      (path: string) => rename(path, `${path}.old`).then(() => writeFile(path, '12345')),
+      (path: string) => utimes(path, 1, 1),
+    ]) {
+      const output = await beginOutputFolder(join(root, 'merged'));
+      await output.append('model.safetensors', 0, body('12345'));
+      const { location } = (await output.find('model.safetensors'))!;
+      await change(location);
+      const commit = output.commit([{ path: 'model.safetensors', size: 5 }]);
+      await expect(commit).rejects.toMatchObject({ code: 'IntegrityError' });
+      await output.discard();
+    }
+    expect(await readdir(root)).toEqual([]);
+  });
+
+  test('what belongs to the run is never in a finished output, also where the last step fails', async () => {
+    const out = join(root, 'merged');
+    const output = await beginOutputFolder(out, true);
+    await output.append('x', 0, body('1'));
+    await output.appendJournal(0, body('line'));
+    const probe = await open(root);
+    const prototype = Object.getPrototypeOf(probe) as FileHandle;
+    await probe.close();
+    const sync = vi.spyOn(prototype, 'sync').mockImplementation(async () => {
+      if ((await readdir(root)).includes('merged')) throw new Error('no sync here');
+    });
+    await output.commit([{ path: 'x', size: 1 }]).catch(() => undefined);
+    sync.mockRestore();
+    expect(await readdir(root)).toEqual(['merged']);
+    expect(await readdir(out)).toEqual(['x']);
   });
 });

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import type { BigIntStats } from 'node:fs';
 import { mkdir, open, rm, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 import { safeRelativePath } from '../formats/names';
 import { formatBytes } from '../formats/quantity';
-import { claimPartial, findPartial, JOURNAL, OWNER } from './partial-output';
+import { release } from '../host/node/locks';
+import { claimPartial, findPartial, JOURNAL, leftoverWords, OWNER, sweepPartials } from './partial-output';
 import { lookAtTarget, publish, refuseNonEmpty, takeBack } from './publish';
 import { listFolder, type ServedFile } from './served-folder';
 import type { Place } from './verb';
@@ -24,9 +26,11 @@ export interface OutputFolder {
   appendJournal(offset: number, body: AsyncIterable<Uint8Array>): Promise<number>;
   /** A file as it is, or the journal; undefined when there is none. */
   find(path: string | 'journal'): Promise<ServedFile | undefined>;
+  /** What interrupted merges left beside it: a sentence, or nothing. */
+  leftBefore(): Promise<string>;
   /** @throws StorageFull when so many bytes more do not fit on the disk */
   checkRoom(bytes: number): Promise<void>;
-  /** Leaves everything for a later run to resume; returns the folder it lies in. */
+  /** Leaves everything for a later run to resume, where it was begun to be; returns the folder it lies in. */
   keep(): string;
   /**
    * Makes everything durable and gives the folder its name. Where that fails, what was written stays.
@@ -39,10 +43,14 @@ export interface OutputFolder {
 }
 
 /** Begins the folder that a verb writes, which goes again unless it is committed. @throws what beginning it throws */
-export async function openOutput(name: string, { workingFolder, undo }: Place, resume = false) {
+export async function openOutput(name: string, { workingFolder, undo, say }: Place, resume = false) {
   const folder = resolve(workingFolder, name);
   const output = await beginOutputFolder(folder, resume);
   undo.push(() => output.discard());
+  if (!resume) {
+    const left = await output.leftBefore();
+    if (left !== '') say(left);
+  }
   return { folder, output };
 }
 
@@ -58,9 +66,11 @@ export function requireCommitted({ isCommitted }: OutputFolder): void {
  *   when the run to be resumed is still going
  */
 export async function beginOutputFolder(folder: string, resume = false): Promise<OutputFolder> {
-  const { target, stem, stems } = await lookAtTarget(folder);
+  const place = await lookAtTarget(folder);
+  const { target, stem, stems } = place;
+  await sweepPartials(stems);
   const found = resume ? await findPartial(stems) : undefined;
-  await refuseNonEmpty(target, folder, found);
+  await refuseNonEmpty(place, folder, found);
   const temporary = found ?? `${stem}${randomBytes(4).toString('hex')}`;
   const parent = dirname(temporary);
   const outermost = await inWords(folder, async () => {
@@ -73,6 +83,8 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
   /** Files of an interrupted run that this one has not touched. */
   const left = found ? (await listFolder(found)).files : new Map<string, ServedFile>();
   const sizes = new Map<string, number>();
+  /** How files were when they were read back. */
+  const seen = new Map<string, string>();
   let isCommitted = false;
   let isKept = false;
   let committing: Promise<void> | undefined;
@@ -105,18 +117,21 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
     }
     if (told.size !== sizes.size) throw failed(`${told.size} files were sent, but ${sizes.size} came.`);
     await inWords(folder, async () => {
-      for (const [path, size] of sizes) await makeDurable(join(temporary, path), path, size);
+      for (const [path, size] of sizes) await makeDurable(join(temporary, path), path, size, seen.get(path));
       for (const path of left.keys()) if (!told.has(path)) await rm(join(temporary, path));
     });
     try {
-      await refuseNonEmpty(target, folder, parent === target ? temporary : undefined);
+      await refuseNonEmpty(place, folder, parent === target ? temporary : undefined);
       await publish(temporary, target, [...sizes.keys()]);
     } catch (thrown) {
       isKept = true;
+      const isNamed = !(await stat(temporary).catch(() => undefined));
       throw new AmalgamError(
         'DestinationFailed',
-        `The output is complete, but could not be renamed: ${(thrown as Error).message} It is in ${temporary}.`,
-        `Move it from there, or fix the cause and run the same command with --resume.`,
+        `The output is complete, but ${isNamed ? 'its name may not survive a power cut' : 'could not be renamed'}: ${(thrown as Error).message} It is in ${isNamed ? target : temporary}.`,
+        isNamed
+          ? 'Nothing needs to be done, unless this machine loses power now.'
+          : 'Move it from there, or fix the cause and run the same command with --resume.',
         { cause: thrown },
       );
     }
@@ -133,6 +148,7 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
       if (offset > size) throw failed(`${path} goes on at byte ${size}, not at ${offset}.`);
       const end = await inWords(path, () => write(join(temporary, path), offset, body));
       sizes.set(path, end);
+      seen.delete(path);
       left.delete(path);
       return end;
     },
@@ -140,9 +156,12 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
       inWords('the journal', () => write(join(temporary, JOURNAL), offset, body)),
     async find(path) {
       const location = join(temporary, path === 'journal' ? JOURNAL : safeRelativePath(path));
-      const stats = await stat(location).catch(() => undefined);
-      return stats?.isFile() ? { path, size: stats.size, location } : undefined;
+      const stats = await stat(location, { bigint: true }).catch(() => undefined);
+      if (!stats?.isFile()) return undefined;
+      seen.set(path, identityOf(stats));
+      return { path, size: Number(stats.size), location };
     },
+    leftBefore: async () => (await leftoverWords(stems, temporary)).trim(),
     async checkRoom(bytes) {
       const { bavail, bsize } = await inWords(folder, () => statfs(parent));
       const already = [...left.values()].reduce((sum, { size }) => sum + size, 0);
@@ -150,11 +169,11 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
       throw new AmalgamError(
         'StorageFull',
         `${folder} needs ${formatBytes(bytes)}, but its disk has ${formatBytes(bavail * bsize)} left.`,
-        'Free some space, or give --out on another disk.',
+        `Free some space, or give --out on another disk.${await leftoverWords(stems, temporary)}`,
       );
     },
     keep() {
-      isKept = true;
+      isKept ||= resume;
       return temporary;
     },
     commit(files) {
@@ -164,8 +183,8 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
     async discard() {
       // an interrupt may come in the middle of it
       await committing?.catch(() => undefined);
-      if (isCommitted) return;
-      if (isKept) return rm(join(temporary, OWNER), { force: true });
+      release(join(temporary, OWNER));
+      if (isCommitted || isKept) return;
       await rm(temporary, { recursive: true, force: true });
       // Parents that only this output needed go too, from the inside out, as long as they are empty.
       if (outermost === undefined) return;
@@ -182,12 +201,23 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
   };
 }
 
-async function makeDurable(location: string, path: string, size: number): Promise<void> {
+function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+}
+
+/** @param seen what the file was when it was read back */
+async function makeDurable(location: string, path: string, size: number, seen?: string): Promise<void> {
   const file = await open(location, 'r+');
   try {
     await file.sync();
     const actual = (await file.stat()).size;
     if (actual !== size) throw failed(`${path} should have ${size} bytes but has ${actual}.`);
+    if (seen === undefined || seen === identityOf(await stat(location, { bigint: true }))) return;
+    throw new AmalgamError(
+      'IntegrityError',
+      `${path} was changed by somebody else after it was written and checked.`,
+      'Find out what writes there, then merge again.',
+    );
   } finally {
     await file.close();
   }

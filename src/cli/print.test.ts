@@ -76,8 +76,17 @@ test('a verification names the tensors that differ', () => {
     isHeaderSame: true,
     differing: ['model.norm.weight', 'lm_head'],
   };
-  const text = verifyText({ agrees: false, shards: [shard], changedInputs: [], engine: 'cpu', seconds: 1 });
-  expect(plain(text)).toContain('model.safetensors: 2 tensors differ: model.norm.weight, lm_head\n');
+  const files = { listed: 4, missing: ['tokenizer.json'], differing: ['config.json'], unlisted: ['x.py'] };
+  const found = { agrees: false, files, engine: 'cpu', seconds: 1 } as const;
+  const text = plain(verifyText({ ...found, shards: [shard], changedInputs: [] }));
+  expect(text).toContain('model.safetensors: 2 tensors differ: model.norm.weight, lm_head\n');
+  expect(text).toContain('1 file missing: tokenizer.json\n');
+  expect(text).toContain('1 file with other bytes than were written: config.json\n');
+  expect(text).toContain('1 file that the merge did not write: x.py\n');
+  const all = { listed: 4, missing: [], differing: [], unlisted: [] };
+  expect(
+    plain(verifyText({ ...found, shards: [shard], changedInputs: [], agrees: true, files: all })),
+  ).toContain('The bytes agree: 1 shard and 3 other files');
 });
 
 test('progress is one line', () => {

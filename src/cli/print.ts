@@ -11,7 +11,7 @@ import {
 import type { DatasetText } from '../reports/dataset';
 import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
 import type { TensorProgress } from '../reports/job';
-import type { MergeReport, VerifyReport } from '../reports/merge';
+import type { MergeReport, VerifyReport, WrittenFiles } from '../reports/merge';
 import type { PlanProblem, PlanReport } from '../reports/plan';
 
 /** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
@@ -141,10 +141,34 @@ function someNames(names: readonly string[]): string {
   return more > 0 ? `${some} and ${more} more` : some;
 }
 
+/** What hashing the written files found: one line, or one for each kind of difference. */
+export function writtenText(written: WrittenFiles): string {
+  const differences = writtenLines(written);
+  if (differences.length > 0) return ['The files are not as they were written.', ...differences].join('\n');
+  return `The files are as they were written: ${formatCounted(written.listed, 'file')}`;
+}
+
+function writtenLines({ missing, differing, unlisted }: WrittenFiles): string[] {
+  const line = (names: string[], what: string) =>
+    names.length === 0 ? [] : [`${formatCounted(names.length, 'file')} ${what}: ${someNames(names)}`];
+  return [
+    ...line(missing, 'missing'),
+    ...line(differing, 'with other bytes than were written'),
+    ...line(unlisted, 'that the merge did not write'),
+  ];
+}
+
 /** What a verification found: one line, or some per shard and one per input that differs. */
 export function verifyText(report: VerifyReport): string {
   const where = `(merged again in ${formatSeconds(report.seconds)} on ${report.engine})`;
-  if (report.agrees) return `The bytes agree: ${formatCounted(report.shards.length, 'shard')} ${where}`;
+  const { files } = report;
+  const shards = formatCounted(report.shards.length, 'shard');
+  if (report.agrees) {
+    const others = files && formatCounted(files.listed - report.shards.length, 'other file');
+    return others
+      ? `The bytes agree: ${shards} and ${others} ${where}`
+      : `The bytes agree: ${shards}; there is no list of hashes for the other files ${where}`;
+  }
   const changed = report.changedInputs.map(
     (name) => `input ${displayName(name)} is not the file that was merged`,
   );
@@ -156,7 +180,9 @@ export function verifyText(report: VerifyReport): string {
         ]
       : []),
   ]);
-  return ['The bytes differ.', ...changed, ...differing, where].join('\n');
+  return ['The bytes differ.', ...(files ? writtenLines(files) : []), ...changed, ...differing, where].join(
+    '\n',
+  );
 }
 
 /** What an evaluation found, in one line, with its protocol. */

@@ -15,7 +15,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../errors';
 import { publishOrder } from '../formats/names';
-import { JOURNAL, OWNER } from './partial-output';
+import { aside, ignoreMissing, JOURNAL, leftoverWords, OWNER } from './partial-output';
 
 /** In a partial output that is being moved into its folder: the paths that belong to it. */
 const MOVING = '.amalgam-files.json';
@@ -54,7 +54,11 @@ export async function lookAtTarget(folder: string): Promise<OutputPlace> {
 }
 
 /** @throws DestinationNotEmpty unless `target` is missing, empty, or holds nothing but what `found` is moving there */
-export async function refuseNonEmpty(target: string, folder: string, found?: string): Promise<void> {
+export async function refuseNonEmpty(
+  { target, stems }: OutputPlace,
+  folder: string,
+  found?: string,
+): Promise<void> {
   const stats = await stat(target).catch(() => undefined);
   if (!stats) return;
   const moved = found === undefined ? [] : await readMoving(found);
@@ -63,8 +67,7 @@ export async function refuseNonEmpty(target: string, folder: string, found?: str
   throw new AmalgamError(
     'DestinationNotEmpty',
     `${folder} already exists and is not an empty folder.`,
-    'Choose another --out, or move the existing one away; Amalgam never overwrites. ' +
-      'Use --resume to continue an interrupted merge in it.',
+    `Choose another --out, or move the existing one away; Amalgam never overwrites.${await leftoverWords(stems)}`,
   );
 }
 
@@ -98,9 +101,16 @@ export async function publish(partial: string, target: string, paths: readonly s
     await rm(partial, { recursive: true });
     return;
   }
-  await rename(partial, target);
+  const ofRun = [JOURNAL, OWNER] as const;
+  for (const name of ofRun) await rename(join(partial, name), aside(partial, name)).catch(ignoreMissing);
+  try {
+    await rename(partial, target);
+  } catch (thrown) {
+    for (const name of ofRun) await rename(aside(partial, name), join(partial, name)).catch(ignoreMissing);
+    throw thrown;
+  }
+  for (const name of ofRun) await rm(aside(partial, name), { force: true });
   await syncFolder(dirname(target));
-  for (const path of [JOURNAL, OWNER]) await rm(join(target, path), { force: true });
 }
 
 /** Makes the names in a folder, and in every folder below it that holds one of `paths`, survive a power cut. */

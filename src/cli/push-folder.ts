@@ -1,6 +1,5 @@
 /** What `push` does, and `merge --push` after the merge: a folder on this disk to a model repository on the Hub. */
 import { basename, dirname } from 'node:path';
-import process from 'node:process';
 import { AmalgamError } from '../errors';
 import { isRepoId } from '../formats/hub-id';
 import { formatBytes, formatSeconds } from '../formats/quantity';
@@ -10,7 +9,7 @@ import type { PushReport } from '../reports/push';
 import type { WorkerCalls } from '../worker/calls';
 import { usage } from './arguments';
 import type { CommandWorker } from './command-worker';
-import { openNode } from './job';
+import { hubAddress, openNode } from './job';
 import { withProgress } from './progress-printer';
 import { listFolder } from './served-folder';
 import type { Undo } from './verb';
@@ -41,8 +40,7 @@ export async function openPusher({ hub }: PushOptions, undo: Undo): Promise<Comm
 
 /** Sees that the token may write, before work is done for it. @throws Unauthorized */
 async function requireWriter(calls: WorkerCalls, hub: string | undefined): Promise<void> {
-  const token = process.env.HF_TOKEN;
-  await calls.setHub({ ...(hub === undefined ? {} : { url: hub }), ...(token ? { token } : {}) });
+  await calls.setHub(hubAddress(hub));
   const { name, mayWrite } = await calls.hubAccount();
   if (mayWrite) return;
   throw new AmalgamError(

@@ -3,16 +3,22 @@ import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 
-/** A job may take an hour; a file that could not be written afterwards is found out before. @param option that names it */
+/**
+ * A job may take an hour; a file that could not be written afterwards is found out before, by trying.
+ * @param option that names it
+ * @throws Usage for a name that is taken or has no folder, DestinationFailed
+ */
 export async function checkReportPlace(file: string, option = 'report'): Promise<void> {
   const folder = await stat(dirname(file)).catch(() => undefined);
   const existing = await stat(file).catch(() => undefined);
-  if (folder?.isDirectory() && !existing) return;
-  throw new AmalgamError(
-    'Usage',
-    existing ? `${file} already exists.` : `${file} cannot be written: it has no folder.`,
-    `Give --${option} a new file name in a folder that exists; Amalgam never overwrites.`,
-  );
+  if (!folder?.isDirectory() || existing) {
+    throw new AmalgamError(
+      'Usage',
+      existing ? `${file} already exists.` : `${file} cannot be written: it has no folder.`,
+      `Give --${option} a new file name in a folder that exists; Amalgam never overwrites.`,
+    );
+  }
+  await throughNeighbour(file, (temporary) => writeFile(temporary, ' '));
 }
 
 /** Writes a report to the file that was asked for, whose place is checked now; without one does nothing. */
@@ -26,19 +32,27 @@ export async function reportWriter(
   return (report) => writeWhole(file, `${JSON.stringify(report, null, 2)}\n`);
 }
 
-/** Writes a file beside its name and swaps, so that half a file never has the name. */
+/** Writes a file beside its name and swaps, so that half a file never has the name. @throws DestinationFailed */
 export async function writeWhole(file: string, text: string): Promise<void> {
-  const temporary = `${file}.${randomBytes(4).toString('hex')}`;
-  try {
+  await throughNeighbour(file, async (temporary) => {
     await writeFile(temporary, text);
     await rename(temporary, file);
+  });
+}
+
+/** Acts on a file of a name of its own beside `file`, which is gone afterwards. */
+async function throughNeighbour(file: string, act: (temporary: string) => Promise<void>): Promise<void> {
+  const temporary = `${file}.${randomBytes(4).toString('hex')}`;
+  try {
+    await act(temporary);
   } catch (thrown) {
-    await rm(temporary, { force: true });
     throw new AmalgamError(
       'DestinationFailed',
       `${file} could not be written: ${(thrown as Error).message}.`,
       'Check the path and its disk.',
       { cause: thrown },
     );
+  } finally {
+    await rm(temporary, { force: true });
   }
 }

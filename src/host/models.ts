@@ -3,7 +3,6 @@ import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import { describeModel, headerHash, type OpenModel, openModel } from '../inputs/opened-model';
 import type { ModelInfo } from '../reports/models';
-import { openHubModel } from '../sources/hub';
 import type { Hub } from '../sources/hub-request';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { openForHeader } from '../store/cached-source';
@@ -31,6 +30,7 @@ export function openModels(hub: () => Hub): OpenModels {
     return { ...describeModel(model, license), headers: await headerHash(model) };
   };
   const addHub = async (id: string, revision?: string): Promise<ModelInfo> => {
+    const { openHubModel } = await import('../sources/hub');
     const folder = await openHubModel(hub(), id, revision);
     return add(folder, `${folder.origin.repo}@${folder.origin.commit}`, folder.license);
   };

@@ -6,8 +6,7 @@ import { progressMeter } from '../host/progress-meter';
 import type { PushProgress, PushReport, PushRequest, PushSource, PushTarget } from '../reports/push';
 import { fileSource } from '../sources/file-source';
 import type { Hub } from '../sources/hub-request';
-import { createRepo, pushTarget, type UploadFile, uploadFiles, validateCard } from '../sources/hub-upload';
-import { sha256Of } from '../sources/sha256';
+import { createRepo, pushTarget, uploadFiles, validateCard } from '../sources/hub-upload';
 import { treeOf } from '../sources/tree-hash';
 import { type FinishedFile, finishedFiles } from '../write/finished-files';
 
@@ -31,33 +30,21 @@ export async function runPush(
   const { repo, source } = request;
   const meter = progressMeter<PushProgress>(onProgress, () => undefined);
   const found = await withScores(await finishedFiles(source), request);
-  requireAgreed(request, await pushTarget(hub, repo, signal));
+  let target = await pushTarget(hub, repo, signal);
+  requireAgreed(request, target);
   const card = found.find(({ path }) => path === CARD);
   if (card) await validateCard(hub, repo, await card.content.text(), signal);
 
-  meter.begin(
-    'hashing',
-    found.reduce((sum, f) => sum + f.content.size, 0),
-    found.length,
-  );
-  const files: UploadFile[] = [];
-  for (const { path, content } of found) {
-    const bytes = fileSource(content, path);
-    const sha256 = await sha256Of(bytes, signal, (count) => meter.advance(count, path));
-    files.push({ path, content, sha256 });
-    meter.finishTensor();
-  }
-
-  const created = await createIfMissing(hub, request, signal);
-  // Looked at again: it may be new, or have changed while the files were hashed.
-  const target = await pushTarget(hub, repo, signal);
+  const created = target.exists ? false : await createRepo(hub, repo, request.private, signal);
+  // one that was made by somebody else meanwhile is not written over
+  if (!target.exists) target = await pushTarget(hub, repo, signal);
   requireAgreed(request, target);
   if (target.commit === null) throw notThere(repo);
   const { commit, sent } = await uploadFiles(
     hub,
-    { repo, files, summary: request.summary, parent: target.commit },
+    { repo, files: found, summary: request.summary, parent: target.commit },
     {
-      begin: (bytes) => meter.begin('sending', bytes, 0),
+      begin: (phase, bytes) => meter.begin(phase, bytes, 0),
       advance: (bytes, path) => meter.advance(bytes, path),
       committing: () => meter.begin('committing', 0, 0),
     },
@@ -68,12 +55,7 @@ export async function runPush(
     page: target.page,
     commit,
     created,
-    files: files.map(({ path, content, sha256 }) => ({
-      path,
-      bytes: content.size,
-      sha256,
-      sent: sent.has(path),
-    })),
+    files: found.map(({ path, content }) => ({ path, bytes: content.size, sent: sent.has(path) })),
     seconds: (performance.now() - begun) / 1000,
   };
 
@@ -107,11 +89,6 @@ async function withScores(
       return { path: HASHES_FILE, content: new File([hashes], HASHES_FILE) };
     }),
   );
-}
-
-async function createIfMissing(hub: Hub, { repo, private: hidden }: PushRequest, signal: AbortSignal) {
-  const { exists } = await pushTarget(hub, repo, signal);
-  return exists ? false : createRepo(hub, repo, hidden, signal);
 }
 
 function notThere(repo: string): AmalgamError {

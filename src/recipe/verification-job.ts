@@ -1,6 +1,8 @@
 import { AmalgamError } from '../errors';
 import type { OpenModels } from '../host/models';
+import { progressMeter } from '../host/progress-meter';
 import { inputName } from '../inputs/input-name';
+import type { Progress } from '../reports/job';
 import type {
   MergeReport,
   MergeRequest,
@@ -9,10 +11,11 @@ import type {
   VerifyRequest,
 } from '../reports/merge';
 import { hashLike } from '../sources/tree-hash';
+import { checkWritten, isAsWritten } from '../write/output-commit';
 import { compareStored, type ShardWatch } from './stored-comparison';
 
 /**
- * Merges again, by `merge`, and compares tensor by tensor.
+ * Hashes every file that was written, then merges again, by `merge`, and compares tensor by tensor.
  * @throws AmalgamError `NotFound` when the model has no shards of those names, and what the merge throws
  */
 export async function runVerify(
@@ -20,8 +23,19 @@ export async function runVerify(
   merge: (request: MergeRequest, watch: ShardWatch) => Promise<MergeReport>,
   models: OpenModels,
   signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
 ): Promise<VerifyReport> {
   const begun = performance.now();
+  const written = (await models.open(request.merged)).folder.files;
+  const meter = progressMeter<Progress>(onProgress, () => undefined);
+  meter.begin(
+    'hashing',
+    written.reduce((sum, { byteLength }) => sum + byteLength, 0),
+    0,
+  );
+  const files = await checkWritten(written, signal, ({ byteLength, path }) =>
+    meter.advance(byteLength, path),
+  );
   const { recipe, engine } = request;
   const shards: ShardComparison[] = [];
   const watch = compareStored(
@@ -40,7 +54,10 @@ export async function runVerify(
     if ((await hashLike(named, source, signal)) !== named) changedInputs.push(name);
   }
   return {
-    agrees: shards.every(({ isHeaderSame, differing }) => isHeaderSame && differing.length === 0),
+    agrees:
+      shards.every(({ isHeaderSame, differing }) => isHeaderSame && differing.length === 0) &&
+      (files === null || isAsWritten(files)),
+    files,
     shards,
     changedInputs,
     engine: again.engine,

@@ -147,9 +147,21 @@ export interface ShardComparison {
   differing: string[];
 }
 
+/** The files of an output beside the hashes that were written with it, by their paths. */
+export interface WrittenFiles {
+  /** How many the list has. */
+  listed: number;
+  missing: string[];
+  differing: string[];
+  /** There, and not in the list. */
+  unlisted: string[];
+}
+
 export interface VerifyReport {
-  /** True when every shard has the bytes that the recipe gives. */
+  /** True when every shard has the bytes that the recipe gives, and every file those that were written. */
   agrees: boolean;
+  /** Null for an output that has no list of hashes. */
+  files: WrittenFiles | null;
   shards: ShardComparison[];
   /** Inputs whose hash is not the one that the output names. */
   changedInputs: string[];

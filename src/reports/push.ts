@@ -46,7 +46,7 @@ export interface PushRequest {
 }
 
 export interface PushProgress extends Omit<Progress, 'phase' | 'finished'> {
-  /** `hashing`: the sha256 of every file, by which the hub knows what it has already. */
+  /** `hashing`: the sha256 of large files, by which the hub knows what it has already. */
   phase: 'hashing' | 'sending' | 'committing';
   finished: never[];
 }
@@ -57,6 +57,6 @@ export interface PushReport {
   commit: string;
   /** True where the repository was created for it. */
   created: boolean;
-  files: { path: string; bytes: number; sha256: string; sent: boolean }[];
+  files: { path: string; bytes: number; sent: boolean }[];
   seconds: number;
 }

@@ -1,4 +1,6 @@
+import * as v from 'valibot';
 import { AmalgamError } from '../errors';
+import { displayName } from '../formats/names';
 
 /** What a request is about, in words, for the messages of everything that can go wrong with it. */
 export interface RequestSubject {
@@ -6,50 +8,108 @@ export interface RequestSubject {
   name: string;
   /** The host that is asked, e.g. `huggingface.co`. */
   host: string;
-  /** The model's page, for Hub models: where licences are accepted. */
+  /** The model's page, for Hub models: where licenses are accepted. */
   page?: string;
+  /** Something is changed there: what is asked of the token is writing. */
+  writes?: true;
+}
+
+/** Why the Hub refuses: `X-Error-Code`, and its sentence (`X-Error-Message`, or `error` of a JSON body); empty where it has none. */
+export interface Reason {
+  code: string | null;
+  said: string;
+}
+
+/** huggingface_hub `utils/_http.py`, `hf_raise_for_status`: said with several statuses, and with no code. */
+const DISABLED = 'Access to this resource is disabled.';
+
+export function reasonOf({ headers }: Response, body: string): Reason {
+  const said = headers.get('X-Error-Message') ?? errorIn(body);
+  return { code: headers.get('X-Error-Code'), said: displayName(said.trim(), 300) };
+}
+
+function errorIn(body: string): string {
+  try {
+    return v.parse(v.object({ error: v.string() }), JSON.parse(body)).error;
+  } catch {
+    return ''; // a page of a proxy, or of a storage: the status alone has to do
+  }
 }
 
 /**
- * An answer that is neither success nor worth another try, in words. The Hub says why in `X-Error-Code` and
- * `X-Error-Message` (huggingface_hub `utils/_http.py`, `hf_raise_for_status`): `GatedRepo`, `RepoNotFound`,
- * `RevisionNotFound`, `EntryNotFound`. Without a token it answers 401 for private and for missing repositories
- * alike, so these two cannot be told apart.
- * @param tokenSent whether the request carried an access token.
+ * An answer that is neither success nor worth another try, in words. A status alone is no reason: what the Hub says is
+ * quoted, and only its codes (`GatedRepo`, `RepoNotFound`, `RevisionNotFound`, `EntryNotFound`) are taken for more.
+ * Without a token it answers 401 for private and for missing repositories alike, so these two cannot be told apart.
+ * @param tokenSent whether the request carried an access token
  */
-export function refusal(response: Response, subject: RequestSubject, tokenSent: boolean): AmalgamError {
-  const { status } = response;
-  const code = response.headers.get('X-Error-Code');
-  const { name, host, page } = subject;
+export function refusal(
+  status: number,
+  { code, said }: Reason,
+  subject: RequestSubject,
+  tokenSent: boolean,
+): AmalgamError {
+  const { name, host, page, writes } = subject;
+  const words = quoted(said);
+  const unauthorized = (message: string, hint: string) => new AmalgamError('Unauthorized', message, hint);
+  const notFound = (message: string, hint: string) => new AmalgamError('NotFound', message, hint);
+  const refused = (message: string, hint: string) => new AmalgamError('HubError', message, hint);
 
-  if (code === 'GatedRepo' || (status === 403 && page !== undefined)) {
-    const licence = `accept the license at ${page ?? `https://${host}`}`;
+  if (code === 'GatedRepo') {
+    const license = `accept the license at ${page ?? `https://${host}`}`;
     return new AmalgamError(
       'Gated',
       tokenSent
         ? `${name} is gated, and your access token has not been granted access.`
         : `${name} is gated: its owner asks for a license to be accepted first.`,
       tokenSent
-        ? `Sign in to ${host} and ${licence}; check that the token may read gated models.`
-        : `Sign in to ${host}, ${licence}, then give an access token.`,
-    );
-  }
-  if (status === 401 && tokenSent && code === null) {
-    return new AmalgamError(
-      'Unauthorized',
-      `${host} does not accept your access token.`,
-      'It may be mistyped, expired or revoked: give a new one.',
+        ? `Sign in to ${host} and ${license}; check that the token may read gated models.`
+        : `Sign in to ${host}, ${license}, then give an access token.`,
     );
   }
   if (code === 'RevisionNotFound') {
-    return new AmalgamError(
-      'NotFound',
-      `${name} has no such revision.`,
-      'Choose a branch, tag or commit that exists.',
+    return notFound(`${name} has no such revision.`, 'Choose a branch, tag or commit that exists.');
+  }
+  if (code === 'EntryNotFound') return notFound(`${name} does not exist.`, 'Check the spelling of the file.');
+  if (said === DISABLED) {
+    return refused(
+      `${host} has disabled ${name}.${words}`,
+      'Choose another model; asking again does not help.',
     );
   }
-  if (code === 'EntryNotFound') {
-    return new AmalgamError('NotFound', `${name} does not exist.`, 'Check the spelling of the file.');
+  if (status === 451) {
+    return refused(
+      `${host} may not give out ${name} for legal reasons (status 451).${words}`,
+      'Choose another model; asking again does not help.',
+    );
+  }
+  if (writes && status === 401) {
+    return unauthorized(
+      tokenSent
+        ? `${host} does not accept your access token for ${name}.${words}`
+        : `Pushing to ${host} needs an access token.`,
+      'Give a token with write permission; this one may be mistyped, expired or revoked.',
+    );
+  }
+  if (writes && status === 403) {
+    return unauthorized(
+      `Your access token may not write to ${name}.${words}`,
+      'Give a token with write permission, and choose an owner that is you or an organization you may write to.',
+    );
+  }
+  if (writes && (status === 409 || status === 412)) {
+    return new AmalgamError(
+      'FileChanged',
+      `${name} was changed by somebody else in the meantime.${words}`,
+      'Look at it again and push once more: files that arrived are not sent twice.',
+    );
+  }
+  if (status === 401 && code === null && (tokenSent || page === undefined)) {
+    return tokenSent
+      ? unauthorized(
+          `${host} does not accept your access token.`,
+          'It may be mistyped, expired or revoked: give a new one.',
+        )
+      : unauthorized(`${host} asks for an access token before it shows ${name}.`, 'Give an access token.');
   }
   if (page !== undefined && (status === 401 || status === 404)) {
     return new AmalgamError(
@@ -58,12 +118,26 @@ export function refusal(response: Response, subject: RequestSubject, tokenSent: 
       `Check the spelling; ${tokenSent ? 'check that your token may read it' : 'for a private model give an access token'}.`,
     );
   }
-  if (status === 404 || status === 410) {
-    return new AmalgamError('NotFound', `${name} does not exist on ${host}.`, 'Check the address.');
+  if (code === 'RepoNotFound' || status === 404 || status === 410) {
+    return notFound(`${name} does not exist on ${host}.${words}`, 'Check the address.');
   }
-  return new AmalgamError(
-    'HubError',
-    `${host} refused ${name} with status ${status}.`,
-    'Try again later; if it goes on, look at the model in a browser.',
+  if (status === 401 || status === 403) {
+    return unauthorized(
+      `${host} does not give out ${name} (status ${status}).${words}`,
+      said === ''
+        ? `It says no reason: look at ${page ?? host} in a browser. A network in between answers like this too.`
+        : `Do what it asks for at ${page ?? host}, or give another access token.`,
+    );
+  }
+  return refused(
+    `${host} refused ${name} with status ${status}.${words}`,
+    said === ''
+      ? `Asking again gives the same answer: look at ${page ?? host} in a browser.`
+      : 'Asking again gives the same answer: mend what it says first.',
   );
+}
+
+/** What a server says of a refusal, behind a sentence of ours. */
+export function quoted(said: string): string {
+  return said === '' ? '' : ` It says: “${said}”`;
 }

@@ -1,5 +1,7 @@
+import * as v from 'valibot';
 import { AmalgamError } from '../errors';
-import type { RequestSubject } from './http-error';
+import { displayName } from '../formats/names';
+import { type RequestSubject, refusal } from './http-error';
 import { Retryable, retrying, type Transfer } from './retries';
 import { fetchOk, readAll } from './transfer';
 
@@ -25,35 +27,68 @@ export function hubHeaders(hub: Hub, url: string): Record<string, string> {
   return own && hub.token ? { Authorization: `Bearer ${hub.token}` } : {};
 }
 
+/** The hub puts large files together before it answers. */
+const WRITE_STALL_MS = 300_000;
+
 /**
  * The `fetch` that `@huggingface/hub` gets: adds the token, retries, turns refusals into words, and reads the whole
- * answer here, so that a cut is retried and a huge one stopped.
- * @throws HubError for a URL on another origin: the library follows the next-page link wherever it points.
+ * answer here, so that a cut is retried and a huge one stopped. A commit is asked for once: whether it arrived cannot be
+ * known when the connection is lost.
+ * @param also statuses that the library is given as answers, besides success
+ * @throws HubError for a URL on another origin: the library follows the addresses of an answer wherever they point.
  */
-export function hubFetch(hub: Hub, subject: RequestSubject, signal?: AbortSignal): typeof globalThis.fetch {
-  return async (input) => {
+export function hubFetch(
+  hub: Hub,
+  subject: RequestSubject,
+  signal?: AbortSignal,
+  also: readonly number[] = [],
+): typeof globalThis.fetch {
+  return async (input, { method = 'GET', body, headers: given } = {}) => {
     const url = input instanceof Request ? input.url : String(input);
-    if (new URL(url).origin !== new URL(hub.url).origin) {
+    const { origin, pathname } = new URL(url);
+    if (origin !== new URL(hub.url).origin) {
       throw new AmalgamError(
         'HubError',
-        `${subject.host} points to another server (${new URL(url).origin}) for the rest of ${subject.name}.`,
+        `${subject.host} points to another server (${origin}) for ${subject.writes ? 'pushing to' : 'the rest of'} ${subject.name}.`,
         'Use another hub.',
       );
     }
+    const isCommit = method === 'POST' && /\/commit\/[^/]+$/.test(pathname);
+    const type = new Headers(given).get('Content-Type');
     return retrying(
       async (attemptSignal, received) => {
-        const headers = { Accept: 'application/json', ...hubHeaders(hub, url) };
-        const response = await fetchOk(url, headers, subject, hub, attemptSignal).catch((thrown: unknown) => {
-          throw isUnreachable(thrown) ? unreachable(subject, thrown) : thrown;
-        });
-        const body = await readAll(response, subject, ANSWER_BYTES, received);
-        return new Response(body, { status: response.status, headers: response.headers });
+        const headers = {
+          Accept: 'application/json',
+          ...(type === null ? {} : { 'Content-Type': type }),
+          ...hubHeaders(hub, url),
+        };
+        const request = { method, headers, ...(body ? { body } : {}) };
+        const response = await fetchOk(url, request, subject, hub, attemptSignal, also).catch(
+          (thrown: unknown) => {
+            if (isCommit) throw notKnown(thrown, subject, signal);
+            throw isUnreachable(thrown) ? unreachable(subject, thrown) : thrown;
+          },
+        );
+        const whole = await readAll(response, subject, ANSWER_BYTES, received);
+        return new Response(whole, { status: response.status, headers: response.headers });
       },
       subject,
-      hub,
+      method === 'GET' ? hub : { ...hub, stallMs: WRITE_STALL_MS },
       signal,
     );
   };
+}
+
+/** A commit that failed: for good where the hub has refused it, else nobody knows. */
+function notKnown(thrown: unknown, subject: RequestSubject, signal: AbortSignal | undefined): unknown {
+  if (signal?.aborted || thrown instanceof AmalgamError) return thrown;
+  const why = thrown instanceof Retryable ? ` ${thrown.final.message}` : '';
+  return new AmalgamError(
+    thrown instanceof Retryable ? thrown.final.code : 'Offline',
+    `The connection to ${subject.host} failed while pushing to ${subject.name}.${why}`,
+    `It is not known whether the commit was made. Look at ${subject.page ?? subject.host}; if the files are not there, push again: they are not sent twice.`,
+    { cause: thrown },
+  );
 }
 
 /** What Node says of a connection that never was: nobody knows the name, or nobody answers there. */
@@ -74,10 +109,16 @@ function unreachable(subject: RequestSubject, cause: unknown): AmalgamError {
   );
 }
 
+const apiErrorSchema = v.object({ statusCode: v.number(), message: v.string() });
+
 /** Any failure of a conversation with the hub as an AmalgamError: the library throws its own on odd answers. */
 export function hubFailure(thrown: unknown, subject: RequestSubject): AmalgamError {
   if (thrown instanceof AmalgamError) return thrown;
   if (thrown instanceof Retryable) return thrown.final;
+  // the library's HubApiError, told without the library, which is loaded where it is first needed
+  if (v.is(apiErrorSchema, thrown)) {
+    return refusal(thrown.statusCode, { code: null, said: displayName(thrown.message, 300) }, subject, true);
+  }
   return new AmalgamError(
     'HubError',
     `${subject.host} gave an answer about ${subject.name} that Amalgam cannot read.`,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { FakeHub } from '../../e2e/fake-hub';
 import { startFakeHub } from '../../e2e/fake-hub';
 import { beginSignIn, finishSignIn, type SignIn } from './hub-sign-in';
@@ -48,28 +48,27 @@ test('the code is traded for a token, which reads as the person and may write on
 });
 
 test('the page asked for carries the S256 challenge, the least scopes, and nothing that is secret', async () => {
-  const hub = { url: 'https://hub.example' };
-  const [one, other] = await Promise.all([
-    beginSignIn(hub, { clientId, redirectUrl, toPush: false }),
-    beginSignIn(hub, { clientId, redirectUrl, toPush: true }),
-  ]);
-  const query = new URL(one.url).searchParams;
-  expect(Object.fromEntries(query)).toEqual({
-    client_id: clientId,
-    redirect_uri: redirectUrl,
-    response_type: 'code',
-    scope: 'openid profile read-repos gated-repos',
-    state: one.state,
-    code_challenge: createHash('sha256').update(one.verifier).digest('base64url'),
-    code_challenge_method: 'S256',
+  await withHub(async (hub) => {
+    const [one, other] = await Promise.all([begin(hub), begin(hub, true)]);
+    const { origin, searchParams: query } = new URL(one.url);
+    expect(origin).toBe(hub.url);
+    expect(Object.fromEntries(query)).toEqual({
+      client_id: clientId,
+      redirect_uri: redirectUrl,
+      response_type: 'code',
+      scope: 'openid profile read-repos gated-repos',
+      state: one.state,
+      code_challenge: createHash('sha256').update(one.verifier).digest('base64url'),
+      code_challenge_method: 'S256',
+    });
+    expect(one.url).not.toContain(one.verifier);
+    // RFC 7636, 4.1: 43 to 128 unreserved characters
+    expect(one.verifier).toMatch(/^[A-Za-z0-9._~-]{43,128}$/);
+    expect(new URL(other.url).searchParams.get('scope')).toBe(
+      'openid profile read-repos gated-repos contribute-repos',
+    );
+    expect(new Set([one.state, one.verifier, other.state, other.verifier]).size).toBe(4);
   });
-  expect(one.url).not.toContain(one.verifier);
-  // RFC 7636, 4.1: 43 to 128 unreserved characters
-  expect(one.verifier).toMatch(/^[A-Za-z0-9._~-]{43,128}$/);
-  expect(new URL(other.url).searchParams.get('scope')).toBe(
-    'openid profile read-repos gated-repos contribute-repos',
-  );
-  expect(new Set([one.state, one.verifier, other.state, other.verifier]).size).toBe(4);
 });
 
 test('R32: another verifier, a code used twice, another sign-in and another hub are refused', async () => {
@@ -95,16 +94,21 @@ test('R32: another verifier, a code used twice, another sign-in and another hub 
 });
 
 test('what is no answer of a hub, and no answer at all, is said in words', async () => {
-  const begun = await beginSignIn({ url: 'http://hub.test' }, { clientId, redirectUrl, toPush: false });
-  const ask = (fetch: typeof globalThis.fetch) =>
-    finishSignIn({ url: 'http://hub.test', fetch }, begun, { state: begun.state, code: 'c' });
-  const odd = [
-    new Response('<html>', { status: 200 }),
-    Response.json({ access_token: 'with a\nline' }),
-    Response.json({}),
-  ];
-  for (const response of odd) {
-    await expect(ask(async () => response)).rejects.toMatchObject({ code: 'HubError' });
-  }
-  await expect(ask(() => Promise.reject(new TypeError('failed')))).rejects.toMatchObject({ code: 'Offline' });
+  await withHub(async (hub) => {
+    const begun = await begin(hub);
+    const odd: [string, () => Promise<Response>, string][] = [
+      ['a page', async () => new Response('<html>'), 'HubError'],
+      ['no token', async () => Response.json({}), 'HubError'],
+      ['a refusal', async () => Response.json({ error: 'invalid_grant' }, { status: 400 }), 'Unauthorized'],
+      ['a fault', async () => new Response('', { status: 502 }), 'HubError'],
+      ['no connection', () => Promise.reject(new TypeError('failed')), 'Offline'],
+    ];
+    for (const [what, answer, code] of odd) {
+      const asked = vi.spyOn(globalThis, 'fetch').mockImplementation(answer);
+      const answers = { state: begun.state, code: 'c' };
+      await expect(finishSignIn({ url: hub.url }, begun, answers), what).rejects.toMatchObject({ code });
+      await expect(begin(hub), what).rejects.toMatchObject({ code });
+      asked.mockRestore();
+    }
+  });
 });

@@ -1,12 +1,20 @@
-import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub, WRITER_TOKEN } from '../../e2e/fake-hub.ts';
+import { AmalgamError } from '../errors';
 import { openHubModel } from './hub';
 import type { Hub } from './hub-request';
-import { createRepo, hubAccount, pushTarget, type UploadFile, uploadFiles, validateCard } from './hub-upload';
+import {
+  createRepo,
+  hubAccount,
+  type PutBlob,
+  pushTarget,
+  putBlob as put,
+  type UploadFile,
+  uploadFiles,
+  validateCard,
+} from './hub-upload';
 import { findFile } from './model-folder';
-import { type PutBlob, putBlob as put } from './put-blob';
 
 const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const PIECE = 1000;
@@ -32,20 +40,22 @@ const never = new AbortController().signal;
 const file = (path: string, bytes: Uint8Array<ArrayBuffer>): UploadFile => ({
   path,
   content: new Blob([bytes]),
-  sha256: createHash('sha256').update(bytes).digest('hex'),
 });
 const weights = (seed: number) => Uint8Array.from({ length: 2600 }, (_, i) => (i * 7 + seed) & 0xff);
 const config = () => file('config.json', new TextEncoder().encode('{"model_type":"llama"}'));
 
 function meter() {
-  const told = { begun: [] as number[], advanced: 0, committing: 0 };
+  const told = { begun: [] as number[], advanced: 0, hashed: 0, committing: 0 };
+  let phase = '';
   return {
     told,
-    begin: (bytes: number) => {
-      told.begun.push(bytes);
+    begin: (begun: 'hashing' | 'sending', bytes: number) => {
+      phase = begun;
+      if (phase === 'sending') told.begun.push(bytes);
     },
     advance: (bytes: number) => {
-      told.advanced += bytes;
+      if (phase === 'sending') told.advanced += bytes;
+      else told.hashed += bytes;
     },
     committing: () => {
       told.committing++;
@@ -105,7 +115,7 @@ describe('upload', () => {
     const files = [file('model-1.safetensors', large), file('model-2.safetensors', small), config()];
     const done = await upload('writer/first', files);
     expect(done.begun).toEqual([3500]);
-    expect(done).toMatchObject({ advanced: 3500, committing: 1 });
+    expect(done).toMatchObject({ hashed: 3500, advanced: 3500, committing: 1 });
     expect([...done.sent]).toEqual(['model-1.safetensors', 'model-2.safetensors']);
     expect(await stored('writer/first', 'model-1.safetensors')).toEqual(large);
     expect(await stored('writer/first', 'model-2.safetensors')).toEqual(small);
@@ -201,9 +211,30 @@ describe('refusals', () => {
 
   test('bytes that are not those that were announced are refused by the storage', async () => {
     await createRepo(hub(), 'writer/wrong', false);
-    const shard = { ...file('model.safetensors', weights(5).slice(0, 500)), sha256: 'ab'.repeat(32) };
-    await expect(upload('writer/wrong', [shard])).rejects.toMatchObject({ code: 'HubError' });
+    const turned: PutBlob = (url, content, signal, onSent) =>
+      put(url, new Blob(['x', content.slice(1)]), signal, onSent);
+    const shard = file('model.safetensors', weights(5).slice(0, 500));
+    await expect(upload('writer/wrong', [shard], turned)).rejects.toMatchObject({ code: 'HubError' });
     expect((await pushTarget(hub(), 'writer/wrong')).files).toEqual(['.gitattributes']);
+  });
+
+  test('a failure at any step, however soon it comes, ends the push', async () => {
+    await createRepo(hub(), 'writer/soon', false);
+    const files = [1, 2, 3].map((n) => file(`model-${n}.safetensors`, weights(40 + n)));
+    const soon: PutBlob = () => Promise.reject(new Error('cut'));
+    await expect(upload('writer/soon', files, soon)).rejects.toMatchObject({ code: 'Offline' });
+    for (const step of ['preupload', 'batch', 'commit']) {
+      const at = hub({
+        fetch: ((url: string, init) =>
+          url.includes(step)
+            ? Promise.reject(new AmalgamError('StorageFull', 'no', 'no'))
+            : fetch(url, init)) as typeof fetch,
+      });
+      await expect(upload('writer/soon', files, put, at), step).rejects.toMatchObject({
+        code: 'StorageFull',
+      });
+    }
+    expect((await upload('writer/soon', files)).begun).toEqual([0]);
   });
 
   test('the commit is asked for once; everything before it again when the server fails', async () => {

@@ -1,27 +1,25 @@
 /**
- * Files to a model repository on a hub, as one commit. Large ones go to the storage the hub names by the Git LFS batch
- * protocol (transfers `basic` and the Hub's `multipart`), the others travel in the commit. Protocol as spoken by
- * huggingface_hub (`lfs.py`, `_commit_api.py`) and `@huggingface/hub` (`commit.ts`).
+ * Files to a model repository on a hub, as one commit, by `commitIter` of `@huggingface/hub`: its `commit` with the progress
+ * of hashing. Its `uploadFilesWithProgress` is not taken: it sends with a `fetch` of its own, which gives up at the first
+ * lost connection (a push would not be resumed within its file), sends no word on what the page's policy has blocked, and
+ * follows the hub to any server. Not taken either: Xet, whose servers the policy of the page would have to name, and hashing
+ * in workers made of text, which that policy forbids.
  */
-import { whoAmI } from '@huggingface/hub';
+import { commitIter, createRepo as createOnHub, HubApiError, whoAmI } from '@huggingface/hub';
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
 import { isRepoId } from '../formats/hub-id';
 import { displayName } from '../formats/names';
 import type { HubAccount, PushTarget } from '../reports/push';
-import { throwIfCancelled } from './cancellation';
+import { cancelled, throwIfCancelled } from './cancellation';
 import type { RequestSubject } from './http-error';
 import { openHubModel } from './hub';
-import { hubPost } from './hub-post';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
-import { isBlocked, type PutBlob, putBlob } from './put-blob';
 import { Retryable, retrying } from './retries';
 
-/** A file to send; `sha256` of its whole content. */
 export interface UploadFile {
   path: string;
   content: Blob;
-  sha256: string;
 }
 
 export interface Upload {
@@ -34,8 +32,8 @@ export interface Upload {
 }
 
 export interface UploadMeter {
-  /** Called once, with what has to be sent: files the hub has already are not. */
-  begin(bytes: number): void;
+  /** Called with the bytes to hash, then, for every hundred large files, with those to send, which the hub has not yet. */
+  begin(phase: 'hashing' | 'sending', bytes: number): void;
   advance(bytes: number, path: string): void;
   committing(): void;
 }
@@ -43,25 +41,30 @@ export interface UploadMeter {
 /** A repository before anything is sent. */
 export type RepoState = Omit<PushTarget, 'taken'>;
 
-const PREUPLOAD_FILES = 100;
-/** Pieces on their way at once, as `@huggingface/hub` does. */
-const PIECES_AT_ONCE = 5;
-const SAMPLE_BYTES = 512;
+interface PutAnswer {
+  status: number;
+  /** Entity tag of what was stored, as the server quotes it. */
+  etag: string | null;
+}
 
-const action = v.object({ href: v.string(), header: v.optional(v.record(v.string(), v.string()), {}) });
+/**
+ * Sends a blob, which the browser reads from disk as it goes; no credentials or headers are added.
+ * @param onSent called with the bytes sent since the last call
+ * @throws Error when the connection fails or the signal fires
+ */
+export type PutBlob = (
+  url: string,
+  content: Blob,
+  signal: AbortSignal,
+  onSent: (bytes: number) => void,
+) => Promise<PutAnswer>;
+
 const batchSchema = v.object({
   objects: v.array(
-    v.object({
-      oid: v.string(),
-      error: v.optional(v.object({ code: v.number(), message: v.string() })),
-      actions: v.optional(v.object({ upload: v.optional(action), verify: v.optional(action) })),
-    }),
+    v.object({ size: v.number(), actions: v.optional(v.object({ upload: v.optional(v.unknown()) })) }),
   ),
 });
-const preuploadSchema = v.object({
-  files: v.array(v.object({ path: v.string(), uploadMode: v.picklist(['lfs', 'regular']) })),
-});
-const anything = v.unknown();
+const cardSchema = v.object({ errors: v.optional(v.array(v.object({ message: v.string() })), []) });
 
 /** @throws Unauthorized without a token, or with one the hub does not know */
 export async function hubAccount(hub: Hub, signal?: AbortSignal): Promise<HubAccount> {
@@ -115,13 +118,21 @@ export async function createRepo(
   isPrivate: boolean,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const [organization, name] = repo.split('/');
-  const body = JSON.stringify({ type: 'model', organization, name, private: isPrivate });
-  const post = { to: '/api/repos/create', body, also: [409] };
-  return (await hubPost(hub, post, anything, subjectOf(hub, repo), signal)).status !== 409;
+  const subject = subjectOf(hub, repo);
+  try {
+    await createOnHub({
+      repo: { type: 'model', name: repo },
+      visibility: isPrivate ? 'private' : 'public',
+      accessToken: hub.token ?? '',
+      hubUrl: hub.url,
+      fetch: hubFetch(hub, subject, signal, [409]),
+    });
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof HubApiError && thrown.statusCode === 409) return false;
+    throw hubFailure(thrown, subject);
+  }
 }
-
-const cardSchema = v.object({ errors: v.optional(v.array(v.object({ message: v.string() })), []) });
 
 /**
  * Asks the hub whether it will take the metadata of a model card: else it is refused with the commit, after every byte was
@@ -134,19 +145,36 @@ export async function validateCard(
   readme: string,
   signal?: AbortSignal,
 ): Promise<void> {
-  const body = JSON.stringify({ repoType: 'model', content: readme });
-  const post = { to: '/api/validate-yaml', body, also: [400, 404] }; // a hub without this check has nothing to say
-  const { value } = await hubPost(hub, post, cardSchema, subjectOf(hub, repo), signal);
-  if (value.errors.length === 0) return;
+  const subject = subjectOf(hub, repo);
+  // a hub without this check has nothing to say
+  const response = await hubFetch(
+    hub,
+    subject,
+    signal,
+    [400, 404],
+  )(`${hub.url}/api/validate-yaml`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ repoType: 'model', content: readme }),
+  });
+  const { errors } = await response.json().then(
+    (said: unknown) => v.parse(cardSchema, said),
+    (thrown: unknown) => {
+      if (response.status === 404) return { errors: [] };
+      throw hubFailure(thrown, subject);
+    },
+  );
+  if (errors.length === 0) return;
   throw new AmalgamError(
     'ConfigInvalid',
-    `The hub refuses the metadata of README.md: ${value.errors.map(({ message }) => displayName(message, 300)).join('; ')}`,
+    `The hub refuses the metadata of README.md: ${errors.map(({ message }) => displayName(message, 300)).join('; ')}`,
     'Change the block between the --- lines of README.md, and push again. Nothing was sent.',
   );
 }
 
 /**
- * Sends the files and commits them on `main`. Nothing of it can be seen in the repository before the commit.
+ * Sends the files and commits them on `main`. Nothing of it can be seen in the repository before the commit; what the hub
+ * has already of an earlier push is not sent again.
  * @param put how bytes go to the storage
  * @returns the commit, and the paths whose bytes went to the storage
  * @throws Cancelled, FileChanged when the repository moved on, and refusals in words
@@ -159,114 +187,73 @@ export async function uploadFiles(
   put: PutBlob = putBlob,
 ): Promise<{ commit: string; sent: ReadonlySet<string> }> {
   const subject = subjectOf(hub, repo);
-  const large = new Set<string>();
-  for (let at = 0; at < files.length; at += PREUPLOAD_FILES) {
-    const asked = await Promise.all(
-      files.slice(at, at + PREUPLOAD_FILES).map(async ({ path, content }) => {
-        const sample = base64(await bytesOf(content.slice(0, SAMPLE_BYTES)));
-        return { path, size: content.size, sample };
-      }),
-    );
-    const post = { to: `/api/models/${repo}/preupload/main`, body: JSON.stringify({ files: asked }) };
-    const { value } = await hubPost(hub, post, preuploadSchema, subject, signal);
-    for (const { path, uploadMode } of value.files) if (uploadMode === 'lfs') large.add(path);
-  }
-  const lfs = files.filter((f) => large.has(f.path));
-  const sent = await sendLarge(hub, lfs, subject, meter, signal, put);
-  meter.committing();
-  const lines: object[] = [{ key: 'header', value: { summary, parentCommit: parent } }];
-  for (const { path, content, sha256 } of files) {
-    lines.push(
-      large.has(path)
-        ? { key: 'lfsFile', value: { path, algo: 'sha256', oid: sha256, size: content.size } }
-        : { key: 'file', value: { path, encoding: 'base64', content: base64(await bytesOf(content)) } },
-    );
-  }
-  throwIfCancelled(signal);
-  const post = {
-    to: `/api/models/${repo}/commit/main`,
-    body: lines.map((line) => JSON.stringify(line)).join('\n'),
-    type: 'application/x-ndjson',
-    again: false,
-  };
-  const { value } = await hubPost(hub, post, v.object({ commitOid: v.string() }), subject, signal);
-  return { commit: value.commitOid, sent };
-}
-
-async function sendLarge(
-  hub: Hub,
-  files: readonly UploadFile[],
-  subject: RequestSubject,
-  meter: UploadMeter,
-  signal: AbortSignal,
-  put: PutBlob,
-): Promise<ReadonlySet<string>> {
+  const sizes = new Map(files.map(({ path, content }) => [path, content.size]));
   const sent = new Set<string>();
-  if (files.length === 0) return sent;
-  const body = JSON.stringify({
-    operation: 'upload',
-    transfers: ['basic', 'multipart'],
-    hash_algo: 'sha_256',
-    ref: { name: 'main' },
-    objects: files.map((f) => ({ oid: f.sha256, size: f.content.size })),
+  let isHashing = false;
+  const sum = (bytes: Iterable<number>) => [...bytes].reduce((a, b) => a + b, 0);
+  const post = hubFetch(hub, subject, signal);
+  let fail = (_: unknown) => {};
+  // the library loses an error that comes while a step of its progress waits to be read, and then never ends
+  const failed = new Promise<never>((_, reject) => {
+    fail = reject;
   });
-  const lfsType = 'application/vnd.git-lfs+json';
-  const batch = { to: `/${subject.name}.git/info/lfs/objects/batch`, body, type: lfsType };
-  const { value } = await hubPost(hub, batch, batchSchema, subject, signal);
-  const answers = new Map(value.objects.map((object) => [object.oid, object]));
-  const toSend: { file: UploadFile; upload: v.InferOutput<typeof action>; verify?: string }[] = [];
-  for (const file of files) {
-    const answer = answers.get(file.sha256);
-    if (!answer) throw oddAnswer(subject, `has no answer about ${file.path}`);
-    if (answer.error) throw oddAnswer(subject, `refuses ${file.path}: ${displayName(answer.error.message)}`);
-    const { upload, verify } = answer.actions ?? {};
-    if (upload) toSend.push({ file, upload, ...(verify ? { verify: verify.href } : {}) });
-  }
-  meter.begin(toSend.reduce((sum, { file }) => sum + file.content.size, 0));
-  for (const { file, upload, verify } of toSend) {
-    const { path, content, sha256 } = file;
-    const send = (url: string, piece: Blob) =>
-      sendPiece(hub, url, piece, path, subject, signal, put, (bytes) => meter.advance(bytes, path));
-    const pieceBytes = Number(upload.header.chunk_size ?? 0);
-    if (pieceBytes > 0) {
-      const urls = Object.entries(upload.header)
-        .filter(([key]) => /^\d+$/.test(key))
-        .sort(([a], [b]) => Number(a) - Number(b))
-        .map(([, url]) => url);
-      if (urls.length !== Math.ceil(content.size / pieceBytes)) {
-        throw oddAnswer(subject, `names ${urls.length} addresses for the pieces of ${path}`);
+  signal.addEventListener('abort', () => fail(cancelled()), { once: true });
+  const send = async (url: string, init: RequestInit & { progressHint?: { path: string } }) => {
+    if (init.method === 'PUT') {
+      const path = init.progressHint!.path;
+      const advance = (bytes: number) => meter.advance(bytes, path);
+      const etag = await sendPiece(hub, url, init.body as Blob, path, subject, signal, put, advance);
+      sent.add(path);
+      return new Response(null, { headers: etag === null ? {} : { ETag: etag } });
+    }
+    const response = await post(url, init);
+    if (url.endsWith('/objects/batch')) {
+      const { objects } = v.parse(batchSchema, await response.clone().json());
+      const missing = objects.filter(({ actions }) => actions?.upload);
+      isHashing = false;
+      meter.begin('sending', sum(missing.map(({ size }) => size)));
+    }
+    return response;
+  };
+  const steps = commitIter({
+    repo: { type: 'model', name: repo },
+    title: summary,
+    parentCommit: parent,
+    operations: files.map((file) => ({ operation: 'addOrUpdate', ...file })),
+    hubUrl: hub.url,
+    useXet: false,
+    abortSignal: signal,
+    fetch: async (input, init) => {
+      try {
+        return await send(String(input), init ?? {});
+      } catch (thrown) {
+        fail(thrown);
+        throw thrown;
       }
-      const parts: { partNumber: number; etag: string }[] = [];
-      await eachAtOnce(urls, PIECES_AT_ONCE, async (url, i) => {
-        const etag = await send(url, content.slice(i * pieceBytes, (i + 1) * pieceBytes));
-        if (etag === null) throw oddAnswer(subject, `gives no tag for a piece of ${path}`);
-        parts[i] = { partNumber: i + 1, etag };
-      });
-      const done = { to: upload.href, body: JSON.stringify({ oid: sha256, parts }), type: lfsType };
-      await hubPost(hub, done, anything, subject, signal);
-    } else {
-      await send(upload.href, content);
-    }
-    if (verify !== undefined) {
-      const check = { to: verify, body: JSON.stringify({ oid: sha256, size: content.size }), type: lfsType };
-      await hubPost(hub, check, anything, subject, signal);
-    }
-    sent.add(path);
-  }
-  return sent;
-}
-
-/** Acts on every item, on so many at once; after a failure none is begun. */
-async function eachAtOnce<T>(
-  items: readonly T[],
-  atOnce: number,
-  act: (item: T, index: number) => Promise<void>,
-): Promise<void> {
-  const left = items.entries();
-  const workers = Array.from({ length: Math.min(atOnce, items.length) }, async () => {
-    for (const [index, item] of left) await act(item, index);
+    },
   });
-  await Promise.all(workers);
+  const hashed = new Map<string, number>();
+  // read to its end also when a failure came first: an error that nobody waits for ends a process
+  const follow = async () => {
+    for (;;) {
+      const step = await steps.next();
+      if (step.done) return { commit: v.parse(v.string(), step.value?.commit.oid), sent };
+      const { value } = step;
+      if (value.event === 'phase' && value.phase === 'committing') meter.committing();
+      if (value.event !== 'fileProgress' || value.state !== 'hashing') continue;
+      if (!isHashing) meter.begin('hashing', sum(sizes.values()) - sum(hashed.values()));
+      isHashing = true;
+      const bytes = value.progress * sizes.get(value.path)!;
+      meter.advance(bytes - (hashed.get(value.path) ?? 0), value.path);
+      hashed.set(value.path, bytes);
+    }
+  };
+  try {
+    return await Promise.race([follow(), failed]);
+  } catch (thrown) {
+    throwIfCancelled(signal);
+    throw hubFailure(thrown, subject);
+  }
 }
 
 /** One piece to the storage; tried again when the connection is lost. The address itself is the permission. */
@@ -290,7 +277,7 @@ async function sendPiece(
         advance(bytes);
       }).catch((cause: unknown) => {
         advance(-sent);
-        if (isBlocked(url)) throw policyBlocks(host);
+        if (blocked.has(new URL(url).origin)) throw policyBlocks(host);
         const message = `The connection to ${host} was lost while ${path} was sent.`;
         const hint = 'Check the connection and push again: files that arrived are not sent twice.';
         throw new Retryable('connection', new AmalgamError('Offline', message, hint, { cause }));
@@ -313,7 +300,7 @@ async function sendPiece(
 }
 
 function subjectOf(hub: Hub, repo: string): RequestSubject {
-  return { name: repo, host: new URL(hub.url).host, page: `${hub.url}/${repo}` };
+  return { name: repo, host: new URL(hub.url).host, page: `${hub.url}/${repo}`, writes: true };
 }
 
 function noToken(subject: RequestSubject, cause?: unknown): AmalgamError {
@@ -325,14 +312,6 @@ function noToken(subject: RequestSubject, cause?: unknown): AmalgamError {
   );
 }
 
-function oddAnswer({ host }: RequestSubject, what: string): AmalgamError {
-  return new AmalgamError(
-    'HubError',
-    `${host} ${what}.`,
-    'Push again later; look at the repository in a browser.',
-  );
-}
-
 function policyBlocks(host: string): AmalgamError {
   return new AmalgamError(
     'HubError',
@@ -341,16 +320,49 @@ function policyBlocks(host: string): AmalgamError {
   );
 }
 
-async function bytesOf(content: Blob): Promise<Uint8Array> {
-  return new Uint8Array(await content.arrayBuffer());
+/** Origins that the policy of the page kept us from (Content-Security-Policy, connect-src). */
+const blocked = new Set<string>();
+if (typeof XMLHttpRequest !== 'undefined') {
+  globalThis.addEventListener('securitypolicyviolation', ({ blockedURI }) => {
+    if (URL.canParse(blockedURI)) blocked.add(new URL(blockedURI).origin);
+  });
 }
 
-/** RFC 4648 with padding, in pieces that end on whole groups. */
-function base64(bytes: Uint8Array): string {
-  const piece = 3 * 8192;
-  let text = '';
-  for (let at = 0; at < bytes.length; at += piece) {
-    text += btoa(String.fromCharCode(...bytes.subarray(at, at + piece)));
-  }
-  return text;
-}
+/** In a browser only XMLHttpRequest tells how much of a body is sent. */
+export const putBlob: PutBlob = (url, content, signal, onSent) =>
+  typeof XMLHttpRequest === 'undefined'
+    ? putByFetch(url, content, signal, onSent)
+    : putByRequest(url, content, signal, onSent);
+
+const putByFetch: PutBlob = async (url, content, signal, onSent) => {
+  const answer = await fetch(url, { method: 'PUT', body: content, signal });
+  onSent(content.size);
+  return { status: answer.status, etag: answer.headers.get('ETag') };
+};
+
+const putByRequest: PutBlob = (url, content, signal, onSent) =>
+  new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    const abort = () => request.abort();
+    let sent = 0;
+    const sentUpTo = (bytes: number) => {
+      onSent(bytes - sent);
+      sent = bytes;
+    };
+    const fail = () => {
+      signal.removeEventListener('abort', abort);
+      reject(new Error('the connection failed'));
+    };
+    request.upload.onprogress = ({ loaded }) => sentUpTo(Math.min(loaded, content.size));
+    request.onload = () => {
+      signal.removeEventListener('abort', abort);
+      sentUpTo(content.size);
+      resolve({ status: request.status, etag: request.getResponseHeader('ETag') });
+    };
+    request.onerror = fail;
+    request.onabort = fail;
+    request.open('PUT', url);
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) fail();
+    else request.send(content);
+  });

@@ -271,6 +271,21 @@ describe('R29 R30: refusals', () => {
     await expect(source.read(0, 4)).rejects.toMatchObject({ code: 'HubError' });
   });
 
+  test('an address of the storage whose signature has expired is asked for again; one refused at a fresh address is said', async () => {
+    const cdn = () => server.requests.filter((r) => r.server === 'cdn').length;
+    const { origin } = await openHubModel(hub(), 'amalgam/model');
+    const path = `/amalgam/model/${origin.commit}/data.bin`;
+    server.faults.push({ path, fault: status(403), times: 2 });
+    const source = await open();
+    expect(await source.read(0, 4)).toEqual(weights.slice(0, 4));
+    expect(cdn()).toBe(3);
+    server.faults.push({ path, fault: status(403), times: Infinity });
+    await expect(source.read(4, 8)).rejects.toMatchObject({
+      code: 'HubError',
+      message: expect.stringContaining('at a fresh address'),
+    });
+  });
+
   test('other statuses are final at once', async () => {
     fail(status(400));
     await expect((await open()).read(0, 4)).rejects.toMatchObject({ code: 'HubError' });

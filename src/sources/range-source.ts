@@ -63,7 +63,7 @@ async function streamRange(
   await retrying(
     async (attemptSignal, received) => {
       const headers = { ...target.headers?.(), Range: `bytes=${taken}-${end - 1}` };
-      const response = await fetchOk(target.url, headers, subject, transfer, attemptSignal);
+      const response = await fetchOk(target.url, { headers }, subject, transfer, attemptSignal);
       try {
         checkAnswer(response, taken, end, target);
         let arrived = taken;

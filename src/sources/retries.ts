@@ -128,8 +128,10 @@ function backoffMs(reason: TransferWait['reason'], failed: number): number {
 function connectionLost(subject: RequestSubject, cause: unknown): AmalgamError {
   return new AmalgamError(
     'Offline',
-    `The connection to ${subject.host} was lost while reading ${subject.name}.`,
-    'Check the connection and start again; what was downloaded is kept.',
+    `The connection to ${subject.host} was lost while ${subject.writes ? 'pushing to' : 'reading'} ${subject.name}.`,
+    subject.writes
+      ? 'Check the connection and push again: files that arrived are not sent twice.'
+      : 'Check the connection and start again; what was downloaded is kept.',
     { cause },
   );
 }

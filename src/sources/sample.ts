@@ -81,7 +81,7 @@ async function fetchWhole(
   const subject = { name, host: new URL(url).host };
   const bytes = await retrying(
     async (signal, received) =>
-      readAll(await fetchOk(url, {}, subject, transfer, signal), subject, byteLength, received),
+      readAll(await fetchOk(url, { headers: {} }, subject, transfer, signal), subject, byteLength, received),
     subject,
     transfer,
   );

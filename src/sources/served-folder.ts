@@ -35,7 +35,12 @@ export async function openServedFolder(
   const subject = { name: `the folder ${path}`, host: base.host };
   const listing = await retrying(
     async (signal, received) =>
-      readAll(await fetchOk(base.href, {}, subject, transfer, signal), subject, LISTING_BYTES, received),
+      readAll(
+        await fetchOk(base.href, { headers: {} }, subject, transfer, signal),
+        subject,
+        LISTING_BYTES,
+        received,
+      ),
     subject,
     transfer,
   );

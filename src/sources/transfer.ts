@@ -1,47 +1,76 @@
 import { AmalgamError } from '../errors';
-import { type RequestSubject, refusal } from './http-error';
+import { quoted, type RequestSubject, reasonOf, refusal } from './http-error';
 import { Retryable, type Transfer } from './retries';
+
+/** Longest refusal that is read for its reason. */
+const REASON_BYTES = 64 * 1024;
 
 /**
  * Fetches `url` and returns the response when its status is a success. No cookies, no referrer, nothing in the HTTP
  * cache (which would keep a second copy of every weight).
- * @throws Retryable for 408, 425, 429 and 5xx; AmalgamError in words for every other refusal.
+ * @param also statuses that are an answer too
+ * @throws Retryable for 408, 425, 429 and 5xx, and where a storage no longer takes the address that the hub gave for it:
+ *   asked again, the hub gives a fresh one. AmalgamError in words for every other refusal.
  */
 export async function fetchOk(
   url: string,
-  headers: Record<string, string>,
+  init: { headers: Record<string, string>; method?: string; body?: BodyInit },
   subject: RequestSubject,
   transfer: Transfer,
   signal: AbortSignal,
+  also: readonly number[] = [],
 ): Promise<Response> {
+  const { name, host, writes } = subject;
   const request = transfer.fetch ?? globalThis.fetch;
   const response = await request(url, {
-    headers,
+    ...init,
     signal,
     cache: 'no-store',
     credentials: 'omit',
     referrerPolicy: 'no-referrer',
   });
-  if (response.ok) return response;
-  await response.body?.cancel();
   const { status } = response;
+  if (response.ok || also.includes(status)) return response;
+  const reason = reasonOf(response, await readReason(response, subject));
+  const words = quoted(reason.said);
+  const kept = writes
+    ? 'Push again later: files that arrived are not sent twice.'
+    : 'Start again later; what was downloaded is kept.';
   if (status === 429) {
     const final = new AmalgamError(
       'RateLimited',
-      `${subject.host} asks for fewer requests and does not yet answer for ${subject.name}.`,
-      'Wait some minutes and start again; what was downloaded is kept. An access token raises the limit.',
+      `${host} asks for fewer requests and does not yet answer for ${name}.${words}`,
+      `Wait some minutes. ${kept} An access token raises the limit.`,
     );
     throw new Retryable('rate-limit', final, announcedWaitMs(response.headers));
   }
   if (status === 408 || status === 425 || status >= 500) {
-    const final = new AmalgamError(
-      'HubError',
-      `${subject.host} keeps failing with status ${status} for ${subject.name}.`,
-      'The server has a problem. Start again later; what was downloaded is kept.',
-    );
-    throw new Retryable('server', final);
+    const message = `${host} keeps failing with status ${status} for ${name}.${words}`;
+    throw new Retryable('server', new AmalgamError('HubError', message, `The server has a problem. ${kept}`));
   }
-  throw refusal(response, subject, 'Authorization' in headers);
+  if (response.redirected && new URL(response.url).origin !== new URL(url).origin && EXPIRED.has(status)) {
+    const storage = new URL(response.url).host;
+    const message = `${storage}, where ${host} keeps ${name}, refuses it with status ${status}, also at a fresh address.${words}`;
+    const hint = 'Check the clock of this machine, and whether a network in between refuses that address.';
+    throw new Retryable('content', new AmalgamError('HubError', message, hint));
+  }
+  throw refusal(status, reason, subject, 'Authorization' in init.headers);
+}
+
+/** What storages answer to an address whose signature has expired. */
+const EXPIRED = new Set([400, 401, 403, 410]);
+
+/** The body of a refusal where it is JSON; the rest of it is not fetched. */
+async function readReason(response: Response, subject: RequestSubject): Promise<string> {
+  if (!response.headers.get('Content-Type')?.includes('json')) {
+    await response.body?.cancel();
+    return '';
+  }
+  // one that is cut or endless says nothing; the status is known
+  const bytes = await readAll(response, subject, REASON_BYTES, () => undefined).catch(
+    () => new Uint8Array(0),
+  );
+  return new TextDecoder().decode(bytes);
 }
 
 /** Hands every chunk of the body to `take`, which may throw to stop. */

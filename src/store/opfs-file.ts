@@ -14,6 +14,7 @@ export async function storageFolder(name: string): Promise<FileSystemDirectoryHa
     const root = await navigator.storage.getDirectory();
     return await root.getDirectoryHandle(name, { create: true });
   } catch (cause) {
+    if (cause instanceof AmalgamError) throw cause;
     if (isDomException(cause, 'QuotaExceededError')) throw storageFull('one more folder', cause);
     throw new AmalgamError(
       'StorageUnavailable',

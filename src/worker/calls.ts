@@ -40,7 +40,6 @@ import type { SearchProgress, SearchRequest } from '../reports/search';
 import type { ScoreTasksRequest, TasksProgress } from '../reports/tasks';
 import type { CacheInfo, WorkerInfo } from '../reports/worker';
 import { fileSource } from '../sources/file-source';
-import { searchModels } from '../sources/hub';
 import { foldersFromFiles } from '../sources/local-folder';
 import { sampleFolders, sampleTexts } from '../sources/sample';
 import { openServedFolder } from '../sources/served-folder';
@@ -75,6 +74,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     return opened;
   };
   const cleaned = cleanStorage().then(cleanStages);
+  cleaned.catch(() => undefined); // thrown by the calls that wait for it
 
   /** The plan of weights that are computed as they are read. @throws AmalgamError `RecipeInvalid` for several stages */
   const plan = async (recipe: Recipe) => {
@@ -192,7 +192,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     beginSignIn: hubSession.beginSignIn,
     finishSignIn: hubSession.finishSignIn,
     hubWaits: hubSession.hubWaits,
-    searchHub: (query: HubQuery) => searchModels(hub(), query),
+    searchHub: async (query: HubQuery) => (await import('../sources/hub')).searchModels(hub(), query),
     plan: (recipe: Recipe) => recipePlanReport(recipe, models),
     merge: (request: MergeRequest, onProgress: Tell<Progress>) =>
       job.run(async (signal) =>
@@ -204,7 +204,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       ({ recipe }) => recipe,
       { yields: true },
     ),
-    /** Merges again what a merged model's metadata says, keeps nothing, and compares the bytes. */
+    /** Hashes what was written, merges again what its metadata says, keeps nothing, and compares the bytes. */
     verify: (request: VerifyRequest, onProgress: Tell<Progress>) =>
       job.run(async (signal) =>
         (await import('../recipe/verification-job')).runVerify(
@@ -212,6 +212,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
           (again, watch) => mergeRecipe(again, models, signal, onProgress, watch),
           models,
           signal,
+          onProgress,
         ),
       ),
     /** Computes one tensor of a merge on both engines. */

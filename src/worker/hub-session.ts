@@ -3,7 +3,7 @@ import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL } from '../formats/hub-id';
 import type { HubWait, SignInAnswer, SignInPage, SignInRequest } from '../reports/sign-in';
 import type { Hub } from '../sources/hub-request';
-import { beginSignIn, finishSignIn, type SignIn } from '../sources/hub-sign-in';
+import type { SignIn } from '../sources/hub-sign-in';
 
 interface HubSession {
   /** The hub as it is now. While its address stays it is one object, so that models already open follow its token. */
@@ -60,14 +60,17 @@ export function openHubSession(): HubSession {
       if (token !== null) hub.token = token;
     },
     async beginSignIn(request) {
-      signIn = await beginSignIn(hub, request);
-      return { url: signIn.url, state: signIn.state };
+      const { beginSignIn } = await import('../sources/hub-sign-in');
+      const begun = await beginSignIn(hub, request);
+      signIn = begun;
+      return { url: begun.url, state: begun.state };
     },
     async finishSignIn(answer) {
       const begun = signIn;
       const asked = hub;
       // an answer to another sign-in does not end the one that is waited for
       if (answer.state === begun?.state) signIn = null;
+      const { finishSignIn } = await import('../sources/hub-sign-in');
       const granted = await finishSignIn(asked, begun, answer);
       if (hub !== asked) {
         throw new AmalgamError(

@@ -1,4 +1,7 @@
-import { HASHES_FILE, hashesText } from '../formats/output-hashes';
+import { HASHES_FILE, hashesText, parseHashes } from '../formats/output-hashes';
+import type { WrittenFiles } from '../reports/merge';
+import type { ModelFile } from '../sources/model-folder';
+import { hashLike } from '../sources/tree-hash';
 import type { Destination } from './destination';
 import { writeWhole } from './whole-file';
 
@@ -14,4 +17,41 @@ export async function commitOutput(
   const outputs = await destination.written?.();
   if (outputs) await writeWhole(destination, HASHES_FILE, hashesText(inputs, Object.fromEntries(outputs)));
   await destination.commit();
+}
+
+/**
+ * Every file of an output beside the list of hashes that was written last; hidden files, which hosts and systems add, are
+ * left out. Null where there is no list.
+ * @param onFile called with a file that was hashed
+ * @throws JsonInvalid for a list that is none, and what reading throws
+ */
+export async function checkWritten(
+  files: readonly ModelFile[],
+  signal?: AbortSignal,
+  onFile?: (file: ModelFile) => void,
+): Promise<WrittenFiles | null> {
+  const list = files.find(({ path }) => path === HASHES_FILE)?.open();
+  if (!list) return null;
+  const { outputs } = parseHashes(new TextDecoder().decode(await list.read(0, list.byteLength, signal)));
+  const there = files.filter(({ path }) => path !== HASHES_FILE && !/(^|\/)\./.test(path));
+  const names = new Set(there.map(({ path }) => path));
+  const checked: WrittenFiles = {
+    listed: Object.keys(outputs).length,
+    missing: Object.keys(outputs).filter((path) => !names.has(path)),
+    differing: [],
+    unlisted: [],
+  };
+  for (const file of there) {
+    if (!Object.hasOwn(outputs, file.path)) checked.unlisted.push(file.path);
+    else {
+      const hash = outputs[file.path]!;
+      if ((await hashLike(hash, file.open(), signal)) !== hash) checked.differing.push(file.path);
+    }
+    onFile?.(file);
+  }
+  return checked;
+}
+
+export function isAsWritten({ missing, differing, unlisted }: WrittenFiles): boolean {
+  return missing.length + differing.length + unlisted.length === 0;
 }

@@ -2,7 +2,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { livingOwner, ownNote } from './owner';
+import { hold, letGo, livingOwner, ownNote } from './owner';
+import { inWords } from './storage';
 
 interface LockOptions {
   ifAvailable?: boolean;
@@ -17,14 +18,14 @@ const MAKING_MS = 10_000;
 
 /** @param folder takes a file for every lock that is held */
 export function diskLocks(folder: string) {
-  mkdirSync(folder, { recursive: true });
   const held = new Set<string>();
   return {
     async request(name: string, options: LockOptions | Action, given?: Action): Promise<unknown> {
       const act = (given ?? options) as Action;
       const { ifAvailable = false, signal } = given ? (options as LockOptions) : {};
       const file = join(folder, createHash('sha256').update(name).digest('hex').slice(0, 32));
-      while (!(await take(file))) {
+      inWords(folder, () => mkdirSync(folder, { recursive: true }));
+      while ((await claim(file)) !== undefined) {
         signal?.throwIfAborted();
         if (ifAvailable) return act(null);
         await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
@@ -34,27 +35,46 @@ export function diskLocks(folder: string) {
         return await act({ name });
       } finally {
         held.delete(name);
-        rmSync(file, { force: true });
+        release(file);
       }
     },
     query: async () => ({ held: [...held].map((name) => ({ name })), pending: [] }),
   };
 }
 
-/** Makes the file of a lock, in place of one whose process is gone. */
-async function take(file: string): Promise<boolean> {
+/** No process, where it cannot be said which one holds a lock. */
+const SOMEBODY = -1;
+
+/**
+ * Makes the file of a lock, in place of one whose process is gone.
+ * @returns undefined once it is ours, else the number of the process that has it
+ */
+export async function claim(file: string): Promise<number | undefined> {
+  const own = await ownNote();
   for (let tried = 0; tried < 2; tried++) {
     try {
-      writeFileSync(file, await ownNote(), { flag: 'wx' });
-      return true;
+      writeFileSync(file, own, { flag: 'wx' });
+      hold(file);
+      return undefined;
     } catch (thrown) {
-      if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw thrown;
+      if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') {
+        inWords(file, () => {
+          throw thrown;
+        });
+      }
     }
     const note = noteIn(file);
-    if (note === undefined || (await livingOwner(note)) !== undefined) return false;
+    if (note === undefined) return SOMEBODY;
+    const owner = await livingOwner(note, file);
+    if (owner !== undefined) return owner;
     removeStale(file, note);
   }
-  return false;
+  return SOMEBODY;
+}
+
+export function release(file: string): void {
+  letGo(file);
+  rmSync(file, { force: true });
 }
 
 /** Undefined for a file that is just being made or just gone. */

@@ -1,5 +1,4 @@
 /** What a browser gives Amalgam, given by Node: storage and locks. */
-import { mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { availableParallelism, homedir } from 'node:os';
 import { join } from 'node:path';
@@ -17,17 +16,18 @@ export function defaultCache(): string {
 const OWN = new Set(['outputs', 'folder-runs']);
 
 /**
- * Makes this process a place where the worker's code runs.
+ * Makes this process a place where the worker's code runs. A cache that cannot be written stops only what needs it.
  * @param cache takes downloads and masks
  * @returns what removes what only this command needed
+ * @throws StorageFailed, StorageFull where neither the temporary folder nor the cache can be written
  */
 export async function becomeHost(cache: string): Promise<() => Promise<void>> {
-  mkdirSync(cache, { recursive: true });
-  const own = await temporaryFolder('amalgam-command-');
+  const own = await temporaryFolder('amalgam-command-', cache);
   const shared = diskDirectory(cache);
   const mine = diskDirectory(own);
   const root = {
-    ...shared,
+    // where storage is tried: a cache that cannot be written is found out by what needs it
+    ...mine,
     getDirectoryHandle: (name: string, options?: { create?: boolean }) =>
       (OWN.has(name) ? mine : shared).getDirectoryHandle(name, options),
   };

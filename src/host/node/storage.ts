@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { AmalgamError } from '../../errors';
 
 /** A folder as a `FileSystemDirectoryHandle`; only what `store/` and `write/` ask of one is there. */
 export function diskDirectory(path: string, name = ''): FileSystemDirectoryHandle {
@@ -32,16 +33,17 @@ export function diskDirectory(path: string, name = ''): FileSystemDirectoryHandl
     kind: 'directory',
     name,
     async getDirectoryHandle(child: string, { create = false } = {}) {
-      if (!wanted(child, 'directory', create)) mkdirSync(join(path, child), { recursive: true });
+      if (!wanted(child, 'directory', create))
+        inWords(path, () => mkdirSync(join(path, child), { recursive: true }));
       return diskDirectory(join(path, child), child);
     },
     async getFileHandle(child: string, { create = false } = {}) {
-      if (!wanted(child, 'file', create)) closeSync(openSync(join(path, child), 'a'));
+      if (!wanted(child, 'file', create)) inWords(path, () => closeSync(openSync(join(path, child), 'a')));
       return diskFile(join(path, child), child);
     },
     async removeEntry(child: string) {
       if (!existsSync(join(path, child))) throw new DOMException(child, 'NotFoundError');
-      rmSync(join(path, child), { recursive: true });
+      inWords(path, () => rmSync(join(path, child), { recursive: true }));
     },
     async *entries() {
       for await (const handle of handlesIn(path)) yield [handle.name, handle];
@@ -65,12 +67,15 @@ function diskFile(path: string, name: string): FileSystemFileHandle {
       return new File([await openAsBlob(path)], name);
     },
     async createSyncAccessHandle(options?: { mode: string }) {
-      return syncAccess(openSync(path, options?.mode === 'read-only' ? 'r' : 'r+'));
+      return syncAccess(
+        inWords(path, () => openSync(path, options?.mode === 'read-only' ? 'r' : 'r+')),
+        path,
+      );
     },
   } as unknown as FileSystemFileHandle;
 }
 
-function syncAccess(file: number): FileSystemSyncAccessHandle {
+function syncAccess(file: number, path: string): FileSystemSyncAccessHandle {
   let open = true;
   const view = (buffer: AllowSharedBufferSource) =>
     ArrayBuffer.isView(buffer)
@@ -96,12 +101,12 @@ function syncAccess(file: number): FileSystemSyncAccessHandle {
     write(buffer, options) {
       const at = options?.at ?? 0;
       const bytes = view(buffer);
-      return inBrowserWords(() =>
+      return inWords(path, () =>
         whole(bytes.length, (done) => writeSync(file, bytes, done, bytes.length - done, at + done)),
       );
     },
-    truncate: (size) => inBrowserWords(() => ftruncateSync(file, size)),
-    flush: () => inBrowserWords(() => fsyncSync(file)),
+    truncate: (size) => inWords(path, () => ftruncateSync(file, size)),
+    flush: () => inWords(path, () => fsyncSync(file)),
     // as in a browser, closing again does nothing: the number may be another file's by then
     close() {
       if (open) closeSync(file);
@@ -110,13 +115,23 @@ function syncAccess(file: number): FileSystemSyncAccessHandle {
   };
 }
 
-/** A full disk is what a browser calls a quota. */
-function inBrowserWords<T>(act: () => T): T {
+/** What the system says of a folder that cannot take any more. @throws StorageFull, StorageFailed, and what `act` throws */
+export function inWords<T>(path: string, act: () => T): T {
   try {
     return act();
   } catch (thrown) {
     const { code, message } = thrown as NodeJS.ErrnoException;
-    if (code === 'ENOSPC' || code === 'EDQUOT') throw new DOMException(message, 'QuotaExceededError');
+    const options = { cause: thrown };
+    if (code === 'ENOSPC' || code === 'EDQUOT') {
+      const hint = 'Free some space, or give --cache a folder on another disk.';
+      throw new AmalgamError('StorageFull', `There is no room left on the disk of ${path}.`, hint, options);
+    }
+    if (UNUSABLE.has(code ?? '')) {
+      const hint = 'Check its permissions and its disk, or give --cache another folder.';
+      throw new AmalgamError('StorageFailed', `${path} cannot be used: ${message}.`, hint, options);
+    }
     throw thrown;
   }
 }
+
+const UNUSABLE = new Set(['EROFS', 'EACCES', 'EPERM', 'ENOTDIR', 'EEXIST', 'ENOENT', 'EIO']);
