@@ -62,7 +62,7 @@ export default defineConfig({
           name: 'unit',
           ...PATIENCE,
           environment: 'node',
-          setupFiles: ['src/evaluate/foreign-text.test.support.ts'],
+          setupFiles: ['src/foreign/foreign-text.test.support.ts'],
           include: ['src/**/*.test.{ts,tsx}', 'assembly/*.test.ts', 'e2e/**/*.test.ts'],
           exclude: ['**/*.browser.test.*', 'node_modules/**'],
         },

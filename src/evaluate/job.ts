@@ -1,9 +1,9 @@
 import { AmalgamError } from '../errors';
+import { type GuardedTokenizer, renderGuarded } from '../foreign/foreign-text';
 import type { ChatTemplate } from '../formats/chat-template';
 import { isConversations, parseConversations } from '../formats/conversations';
 import type { EvaluateReport, EvaluateRequest, RunningProgress } from '../reports/evaluate';
 import { defaultsOf } from '../reports/option';
-import { type GuardedTokenizer, renderGuarded } from './foreign-text';
 import { peakOf } from './model-engines';
 import { evaluateOptions } from './options';
 import { type EvaluateInput, evaluate } from './perplexity';
@@ -106,9 +106,19 @@ export async function tokenize(
   };
 }
 
-/** Conversations one after the other, as a template writes them. @throws as {@link tokenize} */
-export async function renderedText(text: string, chat: ChatTemplate | undefined): Promise<string> {
-  if (chat) return (await renderGuarded(chat, parseConversations(text), false)).join('');
+/**
+ * Conversations one after the other, as a template writes them; those that it refuses are left out.
+ * @throws as {@link tokenize}
+ */
+export async function renderedText(
+  text: string,
+  chat: ChatTemplate | undefined,
+  signal?: AbortSignal,
+): Promise<string> {
+  if (chat) {
+    const rendered = await renderGuarded(chat, parseConversations(text), false, signal);
+    return rendered.filter((one) => one !== null).join('');
+  }
   throw new AmalgamError(
     'TokenizerUnsupported',
     'The text is conversations, and the model has no chat template to read them by.',

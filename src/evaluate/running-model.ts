@@ -1,6 +1,8 @@
 /** A model made ready to run: its plan, its weights as they are read, its tokenizer. */
 import { type CountedBackend, countedBackend } from '../backend/counted-backend';
 import { AmalgamError } from '../errors';
+import { type GuardedTokenizer, guardedTokenizer } from '../foreign/foreign-text';
+import { checkVocabulary, tokenizerConfig } from '../foreign/tokenizer';
 import { type ChatTemplate, chatTemplateOf } from '../formats/chat-template';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { openJoinedRunner } from '../forward/joined-runner';
@@ -16,11 +18,9 @@ import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
 import type { RunningProgress } from '../reports/evaluate';
 import { openCached } from '../store/cached-source';
-import { type GuardedTokenizer, guardedTokenizer } from './foreign-text';
 import { endTokens } from './generation';
 import { enginesFor, multiplyAdds, roomAhead } from './model-engines';
 import { openPlannedWeights } from './planned-weights';
-import { checkVocabulary, tokenizerConfig } from './tokenizer';
 
 export interface RunningModel {
   runner: Runner;
@@ -150,7 +150,7 @@ export async function plannedTokenizer(
     ...(config === undefined ? {} : { config }),
     hasSentencePiece: plan.extras.some((e) => e.path === 'tokenizer.model'),
   };
-  const made = await guardedTokenizer(files, plan.contributors[0] ?? 'the model');
+  const made = await guardedTokenizer(files, plan.contributors[0] ?? 'the model', signal);
   checkVocabulary(made, vocab);
   return made;
 }

@@ -6,14 +6,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 let folder: string;
-let guarded: typeof import('../../evaluate/foreign-text');
+let guarded: typeof import('../../foreign/foreign-text');
 
 /** As the command is bundled. */
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'amalgam-foreign-'));
   const { bundleForNode } = await import(pathToFileURL(join(ROOT, 'src/cli/build-command.mjs')).href);
   await bundleForNode(ROOT, folder, {
-    guarded: 'src/evaluate/foreign-text.ts',
+    guarded: 'src/foreign/foreign-text.ts',
     starter: 'src/host/node/start-foreign-text.ts',
     'foreign-text': 'src/worker/node-foreign-text.ts',
   });
@@ -27,7 +27,7 @@ test('R59: a template that does not end is stopped in Node too, and what comes a
   const messages = [{ role: 'user' as const, content: 'Hello' }];
   const loop = '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}';
   await expect(
-    guarded.renderGuarded({ template: loop, tokens: {} }, [messages], true, 500),
+    guarded.renderGuarded({ template: loop, tokens: {} }, [messages], true, undefined, 500),
   ).rejects.toMatchObject({
     code: 'TokenizerInvalid',
     message: expect.stringContaining('did not finish'),
