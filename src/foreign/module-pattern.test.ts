@@ -33,10 +33,11 @@ describe('module patterns', () => {
     ['(?!.*k_proj).*_proj', 'model.k_proj', false],
     ['(?P<side>left|right)_(?P=side)', 'model.left_left', true],
     ['(?P<side>left|right)_(?P=side)', 'model.left_right', false],
-    ['(a)\\2', 'model.aa', true],
+    ['(a)\\3', 'model.aa', true],
     ['\\Aq_proj\\Z', 'q_proj', true],
     ['\\Aq_proj\\Z', 'AqZ_proj', false],
     ['layers\\-1\\_q', 'layers-1_q', true],
+    ['[a\\-z]_q', 'b_q', false],
     ['\\bq_proj', 'model.q_proj', true],
   ])('%s on %s: %s', async (pattern, path, matches) => {
     expect(await find([pattern], path)).toBe(matches ? 0 : undefined);

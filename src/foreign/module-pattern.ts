@@ -34,8 +34,8 @@ function fromPython(pattern: string): string {
     .replace(/\\(.)/gsu, (whole, char: string) => {
       if (char === 'A') return '^';
       if (char === 'Z') return '$';
-      // only signs of the syntax may be escaped here, everything there
-      return /[^\w\s]/.test(char) && !/[\\^$.*+?()[\]{}|/-]/.test(char) ? char : whole;
+      // everything but letters and digits may be escaped there, only signs of the syntax here
+      return /[A-Za-z0-9\\^$.*+?()[\]{}|/]/.test(char) ? whole : `\\u{${char.codePointAt(0)!.toString(16)}}`;
     });
 }
 
