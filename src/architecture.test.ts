@@ -46,15 +46,16 @@ const MAY_IMPORT: Record<string, string[]> = {
   extract: 'formats reports sources write models backend linalg inputs host merge evaluate compare'.split(
     ' ',
   ),
-  collapse: 'formats reports sources models backend linalg inputs write host merge forward evaluate'.split(
-    ' ',
-  ),
+  collapse:
+    'formats reports sources models foreign backend linalg inputs write host merge forward evaluate'.split(
+      ' ',
+    ),
   push: 'formats reports sources write host'.split(' '),
   recipe:
     'formats reports sources store tasks backend linalg inputs gguf write host merge evaluate calibration'.split(
       ' ',
     ),
-  worker: 'formats reports sources store tasks backend write host merge'.split(' '),
+  worker: 'formats reports sources store foreign tasks backend write host merge'.split(' '),
   ui: [
     ...'recipe conversations text-file chat-template card-results adapter-combination names hashes gguf-type quantity hub-id'
       .split(' ')

@@ -97,7 +97,8 @@ export async function tokenize(
   const bytesOf = (read: string) => new TextEncoder().encode(read).length;
   if (isConversations(text)) {
     const rendered = await renderedText(text, await chatTemplate());
-    return { ids: await tokenizer.encode(rendered), bos: null, bytes: bytesOf(rendered) };
+    const ids = await tokenizer.encode(rendered.text);
+    return { ids, bos: null, bytes: bytesOf(rendered.text), leftOut: rendered.leftOut };
   }
   return {
     ids: [...tokenizer.prefix, ...(await tokenizer.encode(text))],
@@ -107,17 +108,18 @@ export async function tokenize(
 }
 
 /**
- * Conversations one after the other, as a template writes them; those that it refuses are left out.
+ * Conversations one after the other, as a template writes them; those that it refuses are left out and counted.
  * @throws as {@link tokenize}
  */
 export async function renderedText(
   text: string,
   chat: ChatTemplate | undefined,
   signal?: AbortSignal,
-): Promise<string> {
+): Promise<{ text: string; leftOut: number }> {
   if (chat) {
     const rendered = await renderGuarded(chat, parseConversations(text), false, signal);
-    return rendered.filter((one) => one !== null).join('');
+    const kept = rendered.filter((one) => one !== null);
+    return { text: kept.join(''), leftOut: rendered.length - kept.length };
   }
   throw new AmalgamError(
     'TokenizerUnsupported',
