@@ -5,6 +5,7 @@ import { type GuardedTokenizer, guardedTokenizer } from '../foreign/foreign-text
 import { checkVocabulary, tokenizerConfig } from '../foreign/tokenizer';
 import { type ChatTemplate, chatTemplateOf } from '../formats/chat-template';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
+import { MAX_JSON_LENGTH } from '../formats/strict-json';
 import { openJoinedRunner } from '../forward/joined-runner';
 import type { Runner, RunnerOptions } from '../forward/runner';
 import { openEvaluationBackends } from '../host/backends';
@@ -199,6 +200,13 @@ async function smallText(
   if (content === undefined) return undefined;
   if ('text' in content) return content.text;
   const { folder, file } = models.file(content.folder, content.file);
+  if (file.byteLength > 2 * MAX_JSON_LENGTH) {
+    throw new AmalgamError(
+      'LimitExceeded',
+      `${path} is ${file.byteLength} bytes long; at most ${2 * MAX_JSON_LENGTH} are read.`,
+      'No real model file comes near this limit: the file is damaged or malicious.',
+    );
+  }
   const source = await openCached(folder, file, { signal });
   try {
     return new TextDecoder().decode(await source.read(0, source.byteLength, signal));

@@ -9,6 +9,9 @@ import type { Model, ModelTensor } from './model';
 import type { Problems } from './problems';
 import type { LowRank, TensorRef } from './tensor-view';
 
+/** Most elements of a factor that is made of an adapter's tensors: a gigabyte of floats. A few of them can stand for many. */
+const MAX_FACTOR = 2 ** 28;
+
 /** A weight, and the bias beside it, as the adapter's kind has them. What does not fit goes to `problems`. */
 export function changedByKind(
   model: Model,
@@ -29,6 +32,8 @@ export function changedByKind(
     const update = adapter.method!.update(module);
     if (update.form === 'product') {
       const { rank, scale } = update;
+      if (rank * Math.max(inputs, outputs) > MAX_FACTOR)
+        module.refuse(`makes factors of rank ${rank} for ${outputs} × ${inputs} weights`);
       const a = madeTensor(parts, [rank, inputs], update.right);
       const b = madeTensor(parts, [outputs, rank], update.left);
       return { ...tensor, view: { ...tensor.view, lowRank: { a, b, rank, scale, layout: stored } } };
