@@ -1,7 +1,7 @@
 /** Datasets on the Hub as texts to measure on. */
 
 import { AmalgamError, errorReport } from '../errors';
-import type { Row } from '../foreign/parquet';
+import type { Row, RowValue } from '../foreign/parquet';
 import { displayName } from '../formats/names';
 import type { DatasetColumns, DatasetInfo, DatasetRequest, DatasetText } from '../reports/dataset';
 import type { RunningProgress } from '../reports/evaluate';
@@ -22,11 +22,12 @@ const KEPT_BYTES = 64 << 20;
 /** Characters taken where no number is asked for, and the most there can be. */
 const DEFAULT_CHARACTERS = 200_000;
 const MOST_CHARACTERS = 20_000_000;
-/** Rows of a split, all of which are held. */
+/** Rows of a split, all of which are held, and the characters of their texts. */
 const MOST_ROWS = 1_000_000;
+const MOST_ROW_CHARACTERS = 1 << 28;
 
 /** The rows of a split. */
-export interface SplitRows {
+interface SplitRows {
   rows: Row[];
   /** `owner/name@commit`, and the files that were read. */
   ref: string;
@@ -102,12 +103,16 @@ export function openDatasets(hub: () => Hub): Datasets {
     async rows({ dataset: id, subset, split, columns }, signal, onProgress) {
       const { ref, dataset, files } = await findSplit(id, subset, split, signal);
       const rows: Row[] = [];
+      let length = 0;
       for (const path of files) {
         const file = dataset.files.find((f) => f.path === path)!;
         const source = await openData(dataset, file, signal, onProgress);
         const take = (part: readonly Row[]) => {
-          for (const row of part) rows.push(row);
-          if (rows.length > MOST_ROWS) throw tooManyRows(dataset.id, split);
+          for (const row of part) {
+            rows.push(row);
+            length += lengthOf(row);
+          }
+          if (rows.length > MOST_ROWS || length > MOST_ROW_CHARACTERS) throw tooManyRows(dataset.id, split);
         };
         const name = `${dataset.id}: ${path}`;
         await withSource(source, (opened) => readRows(opened, name, path, columns, take, signal));
@@ -232,10 +237,17 @@ export function requireColumns(name: string, wanted: readonly string[], all: rea
   );
 }
 
+/** Characters of the texts in a value. */
+function lengthOf(value: RowValue): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce<number>((sum, inner) => sum + lengthOf(inner), 0);
+}
+
 function tooManyRows(id: string, split: string): AmalgamError {
   return new AmalgamError(
     'LimitExceeded',
-    `The split “${split}” of ${id} has more than ${MOST_ROWS} rows.`,
+    `The split “${split}” of ${id} has more than ${MOST_ROWS} rows, or ${MOST_ROW_CHARACTERS} characters of text.`,
     'Choose a smaller dataset for the task.',
   );
 }

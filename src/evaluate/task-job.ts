@@ -29,7 +29,7 @@ import { type Entry, runSideBySide, type SideBySideOptions, tokenizerKey } from 
 /** Rows that a trial runs. */
 const TRIAL_ROWS = 256;
 
-export interface ScoreTasksOptions extends SideBySideOptions {
+interface ScoreTasksOptions extends SideBySideOptions {
   rows: Datasets['rows'];
   onProgress(progress: TasksProgress): void;
 }

@@ -25,8 +25,8 @@ const DEADLINE_MS_PER_CHARACTER = 0.02;
 /** Limit for a page or row group of parquet, its bytes not waited for. */
 const PAGE_DEADLINE_MS = 10_000;
 const PATTERN_DEADLINE_MS = 2000;
-/** Conversations, and their characters, that are rendered within one deadline. */
-const BATCH = { conversations: 256, characters: 1 << 20 };
+/** Texts or conversations, and their characters, that are read within one deadline. */
+const BATCH = { items: 256, characters: 1 << 20 };
 /** Plain patterns of different forms × paths, about two seconds. */
 const MOST_COMPARED = 1e8;
 
@@ -87,9 +87,17 @@ export async function guardedTokenizer(
   first.close();
   const encodeAll = async (texts: readonly string[]) => {
     const { thread } = await open();
-    const characters = texts.reduce((sum, { length }) => sum + length, 0);
-    const patience = deadlineMs + characters * DEADLINE_MS_PER_CHARACTER;
-    return thread.ask((calls) => calls.encodeAll(texts), patience).finally(thread.close);
+    const encoded: number[][] = [];
+    try {
+      while (encoded.length < texts.length) {
+        const { batch, characters } = nextBatch(texts, encoded.length, (text) => text.length);
+        const patience = deadlineMs + characters * DEADLINE_MS_PER_CHARACTER;
+        encoded.push(...(await thread.ask((calls) => calls.encodeAll(batch), patience)));
+      }
+      return encoded;
+    } finally {
+      thread.close();
+    }
   };
   return {
     ...vocabulary,
@@ -112,6 +120,18 @@ export async function guardedTokenizer(
       };
     },
   };
+}
+
+/** Items from `begin` on, one at least. */
+function nextBatch<T>(items: readonly T[], begin: number, lengthOf: (item: T) => number) {
+  const batch: T[] = [];
+  let characters = 0;
+  for (const item of items.slice(begin, begin + BATCH.items)) {
+    if (characters >= BATCH.characters) break;
+    characters += lengthOf(item);
+    batch.push(item);
+  }
+  return { batch, characters };
 }
 
 /**
@@ -137,13 +157,9 @@ export async function renderGuarded(
   const rendered: Rendered[] = [];
   try {
     while (rendered.length < conversations.length) {
-      const batch: Message[][] = [];
-      for (let room = BATCH.characters; room > 0 && batch.length < BATCH.conversations; ) {
-        const next = conversations[rendered.length + batch.length];
-        if (!next) break;
-        room -= next.reduce((sum, { content }) => sum + content.length, 0);
-        batch.push(next);
-      }
+      const { batch } = nextBatch(conversations, rendered.length, (messages) =>
+        messages.reduce((sum, { content }) => sum + content.length, 0),
+      );
       rendered.push(...(await thread.ask((calls) => calls.render(chat, batch, toAnswer), deadlineMs)));
     }
   } finally {
@@ -202,7 +218,7 @@ export async function matchModules(
 }
 
 /** A parquet file whose pages are unpacked elsewhere. */
-export interface GuardedParquet {
+interface GuardedParquet {
   columns: ParquetColumns;
   /**
    * Rows with some of their columns, a few thousand at a time. One that is too large has none.

@@ -18,7 +18,7 @@ export interface Item extends Pick<Question, 'choices' | 'target' | 'labels'> {
 }
 
 /** The rows a task needs. */
-export interface TaskRows {
+interface TaskRows {
   /** What is scored. */
   rows: readonly Row[];
   /** Where examples are from; not needed without examples. */
