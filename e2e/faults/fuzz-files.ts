@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { readText } from '../../src/dataset/file-text';
 import { parseRows } from '../../src/dataset/json-lines';
-import type { Row } from '../../src/foreign/parquet';
+import { openParquet, type Row } from '../../src/foreign/parquet';
 import { parseAdapterConfig } from '../../src/formats/adapter-config';
 import { readAdapterTensors } from '../../src/formats/adapter-tensors';
 import { parseRecipe } from '../../src/formats/recipe-yaml';
@@ -117,6 +117,14 @@ export const fileTargets: FuzzTarget[] = [
     name: 'parquet',
     seeds: ['plain', 'snappy', 'zstd', 'brotli-delta', 'gzip-lengths', 'lz4-pages2'].map(parquet),
     runs: 100_000,
-    parse: (bytes) => readsText(bytes, 'train.parquet'),
+    async parse(bytes) {
+      const file = await openParquet('train.parquet', bytes.length, async (begin, end) =>
+        bytes.slice(begin, end),
+      );
+      file.select(file.columns.all, 1000);
+      let rows = 0;
+      for (let part = await file.next(); part.length > 0; part = await file.next()) rows += part.length;
+      return rows === file.columns.rows ? undefined : `${rows} rows of ${file.columns.rows}`;
+    },
   },
 ];

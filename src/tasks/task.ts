@@ -89,7 +89,7 @@ export function ownTask(fileName: string, lines: string): Task {
   return {
     ...{ name: fileName.replace(/\.\w+$/, ''), version: null, outputType: 'multiple_choice' },
     data: { name: fileName, lines },
-    ...{ training: null, validation: null, test: 'test', fewshotSplit: null, sampler: 'default' },
+    ...{ training: null, validation: null, test: 'test', fewshotSplit: 'test', sampler: 'default' },
     ...{ description: '', metrics: ['acc', 'acc_norm'], columns: ['question', 'choices', 'answer'] },
     ask(row) {
       const choices = textsOf(row, 'choices');
