@@ -103,6 +103,7 @@ async function open(name: string, byteLength: number, read: ReadBytes) {
   /** @param characters of a text that is a column of its own; what is longer is cut there */
   async function* rows(wanted: readonly string[], characters: number): AsyncGenerator<Row[]> {
     const trees = tree.children.filter(({ element }) => wanted.includes(element.name));
+    if (trees.length === 0) return;
     const [only] = trees;
     const isStream =
       trees.length === 1 && only!.children.length === 0 && only!.element.repetition_type !== 'REPEATED';
