@@ -6,6 +6,7 @@ import { familyOf } from '../models/families';
 import type { Family } from '../models/family';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readHeader, readSmallText, tensorRef } from './header';
+import { endsDiffer } from './model-ends';
 import { nameSome } from './problems';
 import type { TensorRef } from './tensor-view';
 
@@ -22,6 +23,8 @@ export interface Checkpoint {
   tensors: ReadonlyMap<string, TensorRef>;
   /** The weight files, in the order of the folder. */
   weightFiles: readonly ModelFile[];
+  /** The config ties head and embedding, but both are stored and differ. */
+  endsDiffer?: true;
 }
 
 /** Most bytes of an index: the limit of its parser. */
@@ -33,7 +36,7 @@ const HEADERS_AT_ONCE = 6;
 
 /**
  * Opens a checkpoint from headers alone: config.json, the index where there is one, and two reads at most per weight
- * file.
+ * file. Only of a tied model that stores both its ends are values read, to tell whether they are one.
  *
  * @param path key of the folder, unique among the opened ones; default its own path
  * @throws AmalgamError `NotSafetensors` (only pickles), `NotFound` (no weights, or shards that are not there),
@@ -56,11 +59,13 @@ export async function openCheckpoint(
     parseShardIndex(await readSmallText(indexFile, path, MAX_INDEX_BYTES, signal), `${path}/${SHARD_INDEX}`)
       .weightMap;
   const weightFiles = index ? indexedFiles(folder, path, index) : [singleFile(folder, path)];
+  requireAllShards(weightFiles, path);
   const tensors = await readTensors(weightFiles, path, signal);
   if (index) compareIndex(path, index, tensors);
   refuseLoraFactors(path, tensors);
 
   const family = familyOf(config?.modelType);
+  const differ = await endsDiffer(folder, config, family, tensors, signal);
   return {
     kind: 'checkpoint',
     path,
@@ -69,6 +74,7 @@ export async function openCheckpoint(
     ...(family ? { family } : {}),
     tensors,
     weightFiles,
+    ...(differ ? { endsDiffer: true } : {}),
   };
 }
 
@@ -114,6 +120,29 @@ function indexedFiles(folder: ModelFolder, path: string, index: ReadonlyMap<stri
     );
   }
   return names.map((name) => findFile(folder, name)!);
+}
+
+/**
+ * Names of shards say how many there are: `model-00001-of-00002.safetensors`.
+ * @throws `NotFound` where some of them are not there
+ */
+function requireAllShards(files: readonly ModelFile[], path: string): void {
+  const wholes = new Map<string, { of: number; found: Set<number> }>();
+  for (const file of files) {
+    const [, stem, index, of] = /^(.*?)-?(\d{3,6})-of-(\d{3,6})\.safetensors$/.exec(file.path) ?? [];
+    if (stem === undefined) continue;
+    const whole = wholes.get(`${stem} ${of}`) ?? { of: Number(of), found: new Set() };
+    whole.found.add(Number(index));
+    wholes.set(`${stem} ${of}`, whole);
+  }
+  for (const { of, found } of wholes.values()) {
+    if (found.size >= of) continue;
+    throw new AmalgamError(
+      'NotFound',
+      `${path} has ${found.size} of the ${of} weight files that their names count: ${nameSome(files.map((file) => file.path))}.`,
+      `The copy is incomplete. Get the other files and ${SHARD_INDEX}, or open the model from the Hub.`,
+    );
+  }
 }
 
 const OTHER_WEIGHTS = /\.(?:bin|pt|pth|ckpt|h5|msgpack|gguf|onnx|pkl|npz)$/i;

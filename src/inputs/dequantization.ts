@@ -63,6 +63,35 @@ export function dequantized(
   return { tensors, formats };
 }
 
+/** Ends of names that a way of quantizing leaves beside its weights, or in their place. */
+const MARKS: readonly (readonly [end: RegExp, method: string])[] = [
+  [/\.(?:absmax|quant_map|quant_state\.[^.]+|SCB)$/, 'bitsandbytes'],
+  [/\.(?:qweight|qzeros)$/, 'GPTQ or AWQ'],
+  [/\.weight_packed$/, 'compressed-tensors'],
+  [/\.W_q$/, 'HQQ'],
+  [/\.codebooks$/, 'AQLM'],
+];
+
+/**
+ * How the weights are quantized in a way that is not read, or undefined: by the names of what is stored, by integers that scales
+ * stand beside (MLX, eight bits), and by the config where nothing was read as what it stands for.
+ */
+export function unreadQuantization(
+  config: ModelConfig | undefined,
+  { tensors, formats }: Dequantized,
+): string | undefined {
+  const said = config?.quantization;
+  for (const [name, { dtype }] of tensors) {
+    const mark = MARKS.find(([end]) => end.test(name))?.[1];
+    if (mark !== undefined) return said ?? mark;
+    if (!/^[IU](?:8|16|32)$/.test(dtype) || !name.endsWith('.weight')) continue;
+    const module = name.slice(0, -'.weight'.length);
+    if (['.scales', '.weight_scale', '.scale'].some((end) => tensors.has(module + end)))
+      return said ?? `integers of ${dtype.slice(1)} bits`;
+  }
+  return formats.size > 0 ? undefined : said;
+}
+
 function derived(
   { folder, file, key }: TensorRef,
   shape: readonly number[],

@@ -6,7 +6,7 @@ import { parseModelRef, type Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { recipeModels } from '../../formats/recipe-models';
 import type { Checkpoint } from '../../inputs/checkpoint';
-import { isTied } from '../../inputs/model-tensors';
+import { saysTied } from '../../inputs/model-ends';
 import type { OpenModel } from '../../inputs/opened-model';
 import type { Problems } from '../../inputs/problems';
 import { findFile, hubCommit } from '../../sources/model-folder';
@@ -167,12 +167,13 @@ function outputConfig(
   problems: Problems,
 ): string {
   const dtype = mainDtype(tensors);
+  const isSaidTied = saysTied(checkpoint.config, checkpoint.family, checkpoint.tensors);
   const config = layerOrder
     ? { ...checkpoint.config!, text: restackedText(checkpoint, layerOrder, problems) }
     : checkpoint.config!;
   return editConfig(config, {
     ...(dtype ? { dtype } : {}),
-    ...(tied === undefined || tied === isTied(checkpoint) ? {} : { tieWordEmbeddings: tied }),
+    ...(tied === undefined || tied === isSaidTied ? {} : { tieWordEmbeddings: tied }),
     ...(vocabSize === undefined ? {} : { vocabSize }),
     // what was quantized is written as plain weights
     ...(tensors.some(

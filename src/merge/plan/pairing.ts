@@ -95,23 +95,13 @@ function noteConfigs(reference: Model, model: Model, problems: Problems): void {
   });
 }
 
-function noteQuantization({ ref, checkpoint, dequantized }: Model, problems: Problems): void {
-  const method = checkpoint.config?.quantization;
-  if (dequantized) {
-    problems.add({
-      severity: 'note',
-      code: 'Dequantized',
-      message: `Weights of ${ref} are stored as ${dequantized.join(' and ')}: they are read with their scales and written as BF16.`,
-      remedy: 'No action needed. Choose an output dtype to have them in another.',
-    });
-    return;
-  }
-  if (method === undefined) return;
+function noteQuantization({ ref, dequantized }: Model, problems: Problems): void {
+  if (!dequantized) return;
   problems.add({
-    severity: 'error',
-    code: 'Quantized',
-    message: `The weights of ${ref} are quantized (${method}) and cannot be merged as they are.`,
-    remedy: 'Use the model in F32, F16 or BF16 that it was quantized from.',
+    severity: 'note',
+    code: 'Dequantized',
+    message: `Weights of ${ref} are stored as ${dequantized.join(' and ')}: they are read with their scales and written as BF16.`,
+    remedy: 'No action needed. Choose an output dtype to have them in another.',
   });
 }
 

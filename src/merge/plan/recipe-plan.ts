@@ -70,6 +70,9 @@ export async function makePlan(
   for (const ref of slices.flatMap(refsOf)) {
     if (!models.has(ref)) models.set(ref, modelOf(ref, opened, problems));
   }
+  // whatever else is wrong with packed weights follows from their being packed
+  const packed = problems.list().filter(({ code }) => code === 'Quantized');
+  if (packed.length > 0) return { ...emptyPlan(recipe, problems), problems: packed };
   const contributors = [...new Set(slices.flatMap((slice) => slice.sources.map((source) => source.ref)))];
   const reference = referenceOf(slices[0]!, models);
   const unfit = unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
