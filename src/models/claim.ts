@@ -270,7 +270,7 @@ export function configFaults(config: ModelConfig, stored: Stored): ConfigFaults 
 }
 
 /** The config of the text tower where the model's own type cannot be run, without the quantization that was read away. */
-function textConfig({ raw, modelType, fileName }: ModelConfig): ConfigFile & { modelType?: string } {
+export function textConfig({ raw, modelType, fileName }: ModelConfig): ConfigFile & { modelType?: string } {
   const inner = raw.get('text_config');
   const type = inner instanceof Map ? inner.get('model_type') : undefined;
   const isOwn = modelType !== undefined && familyOf(modelType)?.modelTypes[modelType]?.wiring !== undefined;

@@ -1,7 +1,7 @@
 /** The small files beside the weights: config, tokenizer, model card, recipe. */
 
 import { modelCard } from '../../formats/model-card';
-import { editConfig } from '../../formats/model-config';
+import { editConfig, type ModelConfig, parseModelConfig } from '../../formats/model-config';
 import { parseModelRef, type Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { recipeModels } from '../../formats/recipe-models';
@@ -168,21 +168,24 @@ function outputConfig(
 ): string {
   const dtype = mainDtype(tensors);
   const isSaidTied = saysTied(checkpoint.config, checkpoint.family, checkpoint.tensors);
+  const isQuantized = tensors.some((tensor) => tensor.dtype.startsWith('F8_'));
+  const plain =
+    checkpoint.config!.quantization === undefined || isQuantized
+      ? checkpoint.config!
+      : withoutQuantization(checkpoint.config!);
   const config = layerOrder
-    ? { ...checkpoint.config!, text: restackedText(checkpoint, layerOrder, problems) }
-    : checkpoint.config!;
+    ? { ...plain, text: restackedText({ ...checkpoint, config: plain }, layerOrder, problems) }
+    : plain;
   return editConfig(config, {
     ...(dtype ? { dtype } : {}),
     ...(tied === undefined || tied === isSaidTied ? {} : { tieWordEmbeddings: tied }),
     ...(vocabSize === undefined ? {} : { vocabSize }),
-    // what was quantized is written as plain weights
-    ...(tensors.some(
-      ({ base, models, copy }) =>
-        !copy && [base, ...models.map(({ view }) => view)].some((v) => v?.origin.derived),
-    ) && {
-      without: ['quantization_config'],
-    }),
   });
+}
+
+/** What was quantized is written as plain weights; without the field it is also known what its layers are made of. */
+function withoutQuantization(config: ModelConfig): ModelConfig {
+  return parseModelConfig(editConfig(config, { without: ['quantization_config'] }), config.fileName);
 }
 
 const DTYPE_NAMES = new Map([

@@ -18,7 +18,14 @@ import { unfitModels } from './pairing';
 import { checkDensities, checkWholeModel } from './parameter-conflicts';
 import type { Plan, TensorPlan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
-import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from './recipe-models';
+import {
+  castForOutput,
+  donorModels,
+  modelOf,
+  type OpenByPath,
+  openRecipeModels,
+  refsOf,
+} from './recipe-models';
 import { checkIgnoredKeys, checkParameterNames } from './recipe-parameters';
 import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
@@ -68,7 +75,10 @@ export async function makePlan(
 
   const models = new Map<string, Model>();
   for (const ref of slices.flatMap(refsOf)) {
-    if (!models.has(ref)) models.set(ref, modelOf(ref, opened, problems));
+    if (models.has(ref)) continue;
+    const model = modelOf(ref, opened, problems);
+    castForOutput(recipe, model);
+    models.set(ref, model);
   }
   // whatever else is wrong with packed weights follows from their being packed
   const packed = problems.list().filter(({ code }) => code === 'Quantized');

@@ -17,7 +17,7 @@ import { resolveParameters } from './parameters';
 import type { ResolvedParameters, TensorPlan } from './plan';
 import type { Participant, Scope } from './scopes';
 import { leftOut } from './tensor-choice';
-import { copiedTensor, isOnBase, isPlain } from './untouched-tensors';
+import { copiedTensor, isOnBase, isPlain, isStored } from './untouched-tensors';
 
 interface TensorContext {
   recipe: Recipe;
@@ -116,8 +116,20 @@ function planTensor(
   checkWeights(name, method, models, parameters, context);
   checkTogether(name, method, models, parameters, problems);
 
-  const copy = copiedTensor(method, base, models, parameters);
+  const same = copiedTensor(method, base, models, parameters);
+  const copy = same && isStored(same) ? same : undefined;
   const dtype = outputDtype(recipe, reference.dtype);
+  if (copy && recipe.outDtype && copy.dtype.startsWith('F8_')) {
+    problems.add({
+      severity: 'error',
+      code: 'DtypeUnsupported',
+      message: `${copy.folder} stores tensors as ${copy.dtype} with scales of no known form, which cannot be brought to ${recipe.outDtype}.`,
+      remedy:
+        'Use a copy of the model in F32, F16 or BF16, or leave out_dtype away to copy them as they are.',
+      tensors: [name],
+    });
+    return [];
+  }
   if (copy && (copy.dtype === dtype || !isWeightDtype(copy.dtype))) {
     return [copyPlan(name, reference, copy, models, parameters, context, base)];
   }
@@ -161,13 +173,13 @@ function planTensor(
   ];
 }
 
-/** A tensor that the recipe leaves out: the base's bytes, whatever the method and the dtype of the output. */
+/** A tensor that the recipe leaves out: as the base has it, whatever the method and the dtype of the output. */
 function keepBase(name: string, local: string, scope: Scope, context: TensorContext): TensorPlan[] {
   const { recipe, method, problems } = context;
   const wanted = recipe.baseModel === undefined ? undefined : canonicalRef(recipe.baseModel);
   const base = scope.base ?? scope.sources.find(({ model }) => model.ref === wanted);
   const tensor = base?.tensors.get(local);
-  if (base && tensor && !isPlain(tensor.view)) {
+  if (base && tensor && !(isPlain(tensor.view) && isStored(tensor.view.origin))) {
     return [{ ...adaptedBase(name, tensor, base), leftOut: true }];
   }
   if (tensor) {
@@ -206,12 +218,14 @@ function otherTower(name: string, local: string, scope: Scope, context: TensorCo
 function baseAlone(name: string, tensor: ModelTensor, base: Participant, context: TensorContext): TensorPlan {
   const dtype = outputDtype(context.recipe, tensor.dtype);
   const { view } = tensor;
-  return isPlain(view) && (view.origin.dtype === dtype || !isWeightDtype(view.origin.dtype))
+  return isPlain(view) &&
+    isStored(view.origin) &&
+    (view.origin.dtype === dtype || !isWeightDtype(view.origin.dtype))
     ? copyPlan(name, tensor, view.origin, [], {}, context, { ...view, onBase: true })
     : { ...adaptedBase(name, tensor, base), dtype };
 }
 
-/** A tensor of a base with an adapter, as it is. */
+/** A tensor of a base with an adapter, or of weights in eight or four bits, as it is. */
 function adaptedBase(name: string, tensor: ModelTensor, { model }: Participant): TensorPlan {
   const { shape, dtype } = tensor;
   const source = { id: model.ref, parameters: { scale: 1 } };
