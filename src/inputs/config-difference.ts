@@ -142,9 +142,13 @@ function resolvedDifferences(base: RunConfig, other: RunConfig): string[] | unde
   const whole = arithmeticOf(other);
   if (whole === undefined || arithmeticOf(base) === undefined) return undefined;
   const fields = [...new Set([...base.raw.keys(), ...other.raw.keys()])].filter(
-    (field) => !ELSEWHERE.test(field) && !BOOKKEEPING.has(field) && !same(base.raw.get(field), other.raw.get(field)),
+    (field) =>
+      !ELSEWHERE.test(field) && !BOOKKEEPING.has(field) && !same(base.raw.get(field), other.raw.get(field)),
   );
-  const groups = [fields.filter((f) => ROPE.includes(f)), ...fields.filter((f) => !ROPE.includes(f)).map((f) => [f])];
+  const groups = [
+    fields.filter((f) => ROPE.includes(f)),
+    ...fields.filter((f) => !ROPE.includes(f)).map((f) => [f]),
+  ];
   return groups.flatMap((group) => {
     if (group.length === 0) return [];
     const raw = new Map(other.raw);
@@ -155,7 +159,8 @@ function resolvedDifferences(base: RunConfig, other: RunConfig): string[] | unde
     }
     const changed = arithmeticOf({ ...other, raw });
     if (changed === whole || (changed === undefined && !COMPUTING.test(group[0]!))) return [];
-    if (!ROPE.includes(group[0]!)) return [difference(group[0]!, other.raw.get(group[0]!), base.raw.get(group[0]!))];
+    if (!ROPE.includes(group[0]!))
+      return [difference(group[0]!, other.raw.get(group[0]!), base.raw.get(group[0]!))];
     const [mine, theirs] = [other, base].map(({ raw: all }) => ropeOf(all));
     return ['rope_theta', 'rope_scaling']
       .filter((field) => !same(mine!.get(field), theirs!.get(field)))
@@ -180,7 +185,8 @@ function ropeOf(raw: JsonObject): Map<string, JsonValue> {
   const scaling = new Map<string, JsonValue>();
   for (const key of ['rope_scaling', 'rope_parameters']) {
     const value = raw.get(key);
-    if (value instanceof Map) for (const [name, member] of value) scaling.set(name === 'type' ? 'rope_type' : name, member);
+    if (value instanceof Map)
+      for (const [name, member] of value) scaling.set(name === 'type' ? 'rope_type' : name, member);
   }
   const theta = scaling.get('rope_theta') ?? raw.get('rope_theta') ?? raw.get('rotary_emb_base');
   scaling.delete('rope_theta');

@@ -37,6 +37,8 @@ export interface VocabularyFiles {
   ids?: TokenIds;
   /** Text of generation_config.json, where ids in it change. */
   generation?: string;
+  /** `eos_token_id` of config.json, where it follows another model's tokenizer or template. */
+  eos?: number | number[];
 }
 
 /**
@@ -63,8 +65,12 @@ export function planExtras(
   if (config.config) {
     const text = outputConfig(config, output, problems);
     const { raw } = config.config;
-    const { ids } = vocabulary;
-    const written = ids ? withTokenIds(text, raw, ids, 'config.json', problems) : text;
+    const { ids, eos } = vocabulary;
+    const mapped = ids ? withTokenIds(text, raw, ids, 'config.json', problems) : text;
+    const written =
+      eos === undefined
+        ? mapped
+        : editConfig(parseModelConfig(mapped, 'config.json'), { fields: new Map([['eos_token_id', eos]]) });
     extras.push({ path: 'config.json', content: { text: written } });
   } else {
     problems.add({

@@ -11,9 +11,10 @@ import { findFile, type ModelFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { withChatTemplate } from '../vocabulary/chat-template';
 import { resolveVocabulary } from '../vocabulary/resolved-vocabulary';
-import { vocabularyFiles } from '../vocabulary/vocabulary-files';
+import { checkRows, endsOfText, vocabularyFiles } from '../vocabulary/vocabulary-files';
 import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
 import { planOutputGguf, writtenExtras } from './gguf-plan';
+import { checkCopied, checkModules } from './other-files';
 import { unfitModels } from './pairing';
 import { checkDensities, checkWholeModel } from './parameter-conflicts';
 import type { Plan, TensorPlan } from './plan';
@@ -123,11 +124,22 @@ export async function makePlan(
   if (problems.hasErrors()) return draft;
   const files = await vocabularyFiles(vocabulary, donor.config.checkpoint, problems);
   const checkpoints = [...new Set([...models.values()].map(({ checkpoint }) => checkpoint))];
-  const { tokenizer } = files;
-  files.tokenizer = await withChatTemplate(recipe, tokenizer, vocabulary.from, checkpoints, problems);
+  const chosen = await withChatTemplate(recipe, files.tokenizer, vocabulary.from, checkpoints, problems);
+  files.tokenizer = chosen.files;
+  const merged = [...models.values()];
+  const ended = await endsOfText(
+    vocabulary,
+    chosen.template,
+    donor.config.checkpoint,
+    merged,
+    files,
+    problems,
+  );
+  await checkRows(vocabulary, rows, problems);
+  await checkModules(donor.config.checkpoint, checkpoints, problems);
   const resized =
     rows === undefined || (rows === storedRows && !vocabulary.output) ? {} : { vocabSize: rows };
-  const output = { tied, slices, config: donor.config.checkpoint, files, ...resized };
+  const output = { tied, slices, config: donor.config.checkpoint, files: ended, ...resized };
   return finishPlan(draft, method, opened, output, problems, cached);
 }
 
@@ -163,6 +175,8 @@ async function finishPlan(
   const gguf = await planOutputGguf(recipe, tensors, extras, fileOf, problems);
   if (problems.hasErrors()) return { ...draft, problems: problems.list() };
   const written = writtenExtras({ recipe, extras });
+  await checkCopied(written, folders, problems);
+  if (problems.hasErrors()) return { ...draft, problems: problems.list() };
   const copied = written.flatMap(({ content }) =>
     'folder' in content
       ? [[folders.get(content.folder)!, fileOf(content.folder, content.file)] as const]
