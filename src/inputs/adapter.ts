@@ -161,6 +161,13 @@ function tokensOf(
 }
 
 function noWeights(folder: ModelFolder, path: string): AmalgamError {
+  if (findFile(folder, 'adapters.npz')) {
+    return new AmalgamError(
+      'NotSafetensors',
+      `${path} has its weights as arrays of an early mlx_lm only: adapters.npz.`,
+      'Save them again as adapters.safetensors with mlx (mx.load, mx.save_safetensors), or fuse the adapter with the mlx_lm it was trained with.',
+    );
+  }
   if (findFile(folder, 'adapter_model.bin')) {
     return new AmalgamError(
       'NotSafetensors',

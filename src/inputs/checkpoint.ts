@@ -1,6 +1,7 @@
 /** Opening a checkpoint: config, shard index and the headers of its weight files. No weight is read. */
 import { AmalgamError } from '../errors';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
+import { withoutWrappers } from '../formats/names';
 import { parseShardIndex, SHARD_INDEX } from '../formats/shard-index';
 import { familyOf } from '../models/families';
 import type { Family } from '../models/family';
@@ -78,7 +79,7 @@ export async function openCheckpoint(
   };
 }
 
-/** The headers of all weight files, as references by tensor name. */
+/** The headers of all weight files, as references by tensor name, without what a training wrapped the model in. */
 async function readTensors(
   files: readonly ModelFile[],
   path: string,
@@ -91,13 +92,18 @@ async function readTensors(
     for (const [i, header] of headers.entries()) {
       for (const stored of header.values()) {
         const file = group[i]!;
-        const other = tensors.get(stored.name);
-        if (other) throw storedTwice(path, stored.name, other.file, file.path);
-        tensors.set(stored.name, tensorRef(path, file, stored));
+        const name = withoutWrappers(stored.name);
+        const other = tensors.get(name);
+        if (other) throw storedTwice(path, name, other.file, file.path);
+        tensors.set(name, tensorRef(path, file, stored));
       }
     }
   }
-  return tensors;
+  // of DistributedDataParallel, and of DataParallel
+  const isWrapped = tensors.size > 0 && [...tensors.keys()].every((name) => name.startsWith('module.'));
+  return isWrapped
+    ? new Map([...tensors].map(([name, ref]) => [name.slice('module.'.length), ref]))
+    : tensors;
 }
 
 function storedTwice(path: string, name: string, one: string, other: string): AmalgamError {
@@ -145,6 +151,8 @@ function requireAllShards(files: readonly ModelFile[], path: string): void {
   }
 }
 
+/** Downloads on their way: of huggingface_hub, browsers, wget and aria2. */
+const UNFINISHED = /\.(?:safetensors|bin)(?:\.[^./]+)*\.(?:incomplete|part|crdownload|download|aria2|tmp)$/i;
 const OTHER_WEIGHTS = /\.(?:bin|pt|pth|ckpt|h5|msgpack|gguf|onnx|pkl|npz)$/i;
 
 /** The weight file of a folder without index. @throws `NotSafetensors`, `NotFound`, `IndexInvalid` */
@@ -161,14 +169,27 @@ function singleFile(folder: ModelFolder, path: string): ModelFile {
       `Add its ${SHARD_INDEX}, or keep one weight file in the folder.`,
     );
   }
+  const unfinished = folder.files.filter((file) => UNFINISHED.test(file.path)).map((file) => file.path);
+  if (unfinished.length > 0) {
+    throw new AmalgamError(
+      'NotFound',
+      `${path} has no weights but a download that was not finished: ${nameSome(unfinished)}.`,
+      'Finish the download (hf download goes on where it stopped), or get the model again.',
+    );
+  }
   const others = top.filter((file) => OTHER_WEIGHTS.test(file.path)).map((file) => file.path);
   if (others.length > 0) {
+    const all = (end: RegExp) => others.every((name) => end.test(name));
     throw new AmalgamError(
       'NotSafetensors',
       `${path} has its weights in another format only: ${nameSome(others)}.`,
-      others.every((name) => name.endsWith('.gguf'))
+      all(/\.gguf$/i)
         ? 'Amalgam writes GGUF and does not read it. Use the safetensors that the file was made of.'
-        : 'Amalgam reads safetensors only, since a pickle can run code when it is opened. Find a copy in safetensors, or convert it with transformers (save_pretrained).',
+        : all(/\.onnx$/i)
+          ? 'ONNX is made of a model to be run, and cannot be made into one again. Use the model in safetensors that it was exported from.'
+          : all(/\.npz$/i)
+            ? 'Amalgam reads safetensors only. Save the arrays again as safetensors with mlx (mx.load, mx.save_safetensors).'
+            : 'Amalgam reads safetensors only, since a pickle can run code when it is opened. Find a copy in safetensors, or convert it with transformers (save_pretrained).',
     );
   }
   throw new AmalgamError(
@@ -184,7 +205,8 @@ function compareIndex(
   index: ReadonlyMap<string, string>,
   tensors: ReadonlyMap<string, TensorRef>,
 ): void {
-  const lacking = [...index].filter(([name, file]) => tensors.get(name)?.file !== file);
+  const stored = new Map([...tensors.values()].map((ref) => [ref.key, ref]));
+  const lacking = [...index].filter(([name, file]) => stored.get(name)?.file !== file);
   const unlisted = [...tensors.values()].filter((ref) => !index.has(ref.key));
   if (lacking.length === 0 && unlisted.length === 0) return;
   const lists = [

@@ -2,6 +2,7 @@
 
 import { isWeightDtype } from '../../formats/dtype';
 import { computedOtherwise } from '../../inputs/config-difference';
+import { namesOneModel } from '../../formats/hub-id';
 import type { Model } from '../../inputs/model';
 import { layerCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
@@ -98,12 +99,13 @@ function noteLineage({ checkpoint, adapter }: Model, problems: Problems): void {
   const hub = hubCommit(checkpoint.folder.origin);
   const trainedOn = adapter?.config.baseModel;
   if (!adapter || trainedOn === undefined || !hub) return;
-  if (!/^[\w.-]+\/[\w.-]+$/.test(trainedOn) || trainedOn.toLowerCase() === hub.repo.toLowerCase()) return;
+  if (!/^[\w.-]+\/[\w.-]+$/.test(trainedOn) || namesOneModel(trainedOn, hub.repo)) return;
+  // tensors that do not fit are errors of their own
   problems.add({
-    severity: 'warning',
+    severity: 'note',
     code: 'AdapterBaseDiffers',
-    message: `${adapter.path} was trained on ${trainedOn}, but the recipe puts it on ${checkpoint.path}.`,
-    remedy: `Put it on ${trainedOn}, unless you know that the two are the same.`,
+    message: `${adapter.path} says that it was trained on ${trainedOn}, and the recipe puts it on ${checkpoint.path}.`,
+    remedy: `No action needed where the two are the same model; else put it on ${trainedOn}.`,
   });
 }
 

@@ -6,7 +6,7 @@ import type { Model } from '../../inputs/model';
 import { embeddingRows, storedEmbeddingRows } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/opened-model';
 import { collectProblems, type Problems } from '../../inputs/problems';
-import { inTensorOrder } from '../../models/tensor-role';
+import { hasTokenRows, inTensorOrder, tensorRole } from '../../models/tensor-role';
 import { findFile, type ModelFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { withChatTemplate } from '../vocabulary/chat-template';
@@ -32,7 +32,7 @@ import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
 import { finishShards } from './shards';
 import { stackedLayers } from './stacked-layers';
-import { checkPatterns } from './tensor-choice';
+import { checkPatterns, leftOut } from './tensor-choice';
 import { planScope } from './tensor-plans';
 import { resolveHeads } from './tied-heads';
 
@@ -97,7 +97,10 @@ export async function makePlan(
   const vocabulary = await resolveVocabulary(
     {
       recipe,
-      models: [reference, ...[...models.values()].filter((m) => m !== reference && !unfit.has(m))],
+      models: [
+        reference,
+        ...[...models.values()].filter((m) => m !== reference && !unfit.has(m) && !keepsEnds(recipe, reference)),
+      ],
       base: base === undefined ? undefined : models.get(base),
       ...donor,
     },
@@ -141,6 +144,15 @@ export async function makePlan(
     rows === undefined || (rows === storedRows && !vocabulary.output) ? {} : { vocabSize: rows };
   const output = { tied, slices, config: donor.config.checkpoint, files: ended, ...resized };
   return finishPlan(draft, method, opened, output, problems, cached);
+}
+
+/** Whether no row of a token is merged: then the vocabularies of the models need not agree. */
+function keepsEnds(recipe: Recipe, { tensors }: Model): boolean {
+  const perToken = [...tensors.values()].filter(({ name, shape }) => {
+    const { kind } = tensorRole(name, shape);
+    return kind === 'embedding' || kind === 'head' || hasTokenRows(name);
+  });
+  return perToken.length > 0 && perToken.every(({ name }) => leftOut(recipe, name));
 }
 
 /** Adds what only a clean plan has: small files, inputs, shards and the numbers of bytes. */

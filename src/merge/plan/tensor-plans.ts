@@ -36,7 +36,8 @@ export function planScope(scope: Scope, context: TensorContext): TensorPlan[] {
   const sources = scope.sources.filter(({ model }) => !context.unfit.has(model));
   const reference = scope.base ?? sources[0];
   if (!reference) return [];
-  for (const source of sources) if (source !== reference) compareNames(reference, source, context);
+  const isLeftOut = (name: string) => leftOut(context.recipe, scope.outputName(name));
+  for (const source of sources) if (source !== reference) compareNames(reference, source, isLeftOut, context);
   return [...reference.tensors].flatMap(([local, tensor]) => {
     const name = scope.outputName(tensor.name);
     if (leftOut(context.recipe, name)) return keepBase(name, local, scope, context);
@@ -55,11 +56,18 @@ function isTextOnly({ model }: Participant, reference: Participant): boolean {
   return isTextTower(model.checkpoint.config, reference.model.checkpoint.config);
 }
 
-/** Both models must have the same tensors here, buffers apart; a text model has the text tower's. */
-function compareNames(reference: Participant, source: Participant, { problems }: TensorContext): void {
+/** Both models must have the same tensors of what is merged, buffers apart; a text model has the text tower's. */
+function compareNames(
+  reference: Participant,
+  source: Participant,
+  isLeftOut: (name: string) => boolean,
+  { problems }: TensorContext,
+): void {
   const lacks = (a: Participant, b: Participant) =>
     [...b.tensors]
-      .filter(([local, tensor]) => !a.tensors.has(local) && !isBuffer(tensor.name))
+      .filter(
+        ([local, { name }]) => !a.tensors.has(local) && !isBuffer(name) && !isLeftOut(name),
+      )
       .map(([, tensor]) => tensor.name);
   const report = (less: Model, more: Model, tensors: string[]) => {
     if (tensors.length === 0) return;
