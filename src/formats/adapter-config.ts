@@ -199,7 +199,8 @@ function tokenIndices(value: JsonValue, fileName: string): NonNullable<AdapterCo
 }
 
 /** What to do with an adapter that cannot be part of a weight. */
-const BESIDE = 'No tool can merge it into weights: leave it out, and load it beside the merged model with PEFT.';
+const BESIDE =
+  'No tool can merge it into weights: leave it out, and load it beside the merged model with PEFT.';
 
 /** Methods with nothing that could be added to a weight → why. */
 const UNFOLDABLE: ReadonlyMap<string, string> = new Map([

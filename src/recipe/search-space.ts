@@ -93,9 +93,7 @@ export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace {
               weight: scaled(entry.parameters.weight ?? recipe.parameters.weight, weight),
             }),
             ...(density !== undefined && {
-              [DENSITY]: isShaped
-                ? scaled(standing[i] ?? 1, density, 1)
-                : density,
+              [DENSITY]: isShaped ? scaled(standing[i] ?? 1, density, 1) : density,
             }),
           },
         };

@@ -1,8 +1,8 @@
 /** Whether models belong together, by their configs: what would otherwise show up as a hundred wrong tensors. */
 
 import { isWeightDtype } from '../../formats/dtype';
-import { computedOtherwise } from '../../inputs/config-difference';
 import { namesOneModel } from '../../formats/hub-id';
+import { computedOtherwise } from '../../inputs/config-difference';
 import type { Model } from '../../inputs/model';
 import { layerCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';

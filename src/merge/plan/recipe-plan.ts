@@ -99,7 +99,9 @@ export async function makePlan(
       recipe,
       models: [
         reference,
-        ...[...models.values()].filter((m) => m !== reference && !unfit.has(m) && !keepsEnds(recipe, reference)),
+        ...[...models.values()].filter(
+          (m) => m !== reference && !unfit.has(m) && !keepsEnds(recipe, reference),
+        ),
       ],
       base: base === undefined ? undefined : models.get(base),
       ...donor,

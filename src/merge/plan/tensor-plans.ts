@@ -65,9 +65,7 @@ function compareNames(
 ): void {
   const lacks = (a: Participant, b: Participant) =>
     [...b.tensors]
-      .filter(
-        ([local, { name }]) => !a.tensors.has(local) && !isBuffer(name) && !isLeftOut(name),
-      )
+      .filter(([local, { name }]) => !a.tensors.has(local) && !isBuffer(name) && !isLeftOut(name))
       .map(([, tensor]) => tensor.name);
   const report = (less: Model, more: Model, tensors: string[]) => {
     if (tensors.length === 0) return;

@@ -49,7 +49,8 @@ function adapterLineage(model: ModelInfo, base: ModelInfo | undefined): Lineage 
   }
   if (base && parent !== undefined && isBaseOf(parent, base))
     return { text: 'matches base', tone: 'ok', why: trained };
-  if (base && fit) return { text: 'fits', tone: 'ok', why: `${trained} Its factors fit the weights of ${base.title}.` };
+  if (base && fit)
+    return { text: 'fits', tone: 'ok', why: `${trained} Its factors fit the weights of ${base.title}.` };
   return { text: 'adapter', tone: 'plain', why: trained };
 }
 
@@ -59,7 +60,9 @@ export function fitsWeights(adapter: ModelInfo, model: ModelInfo): boolean | und
   if (!wanted || !stored || model.kind !== 'checkpoint') return undefined;
   const names = Object.keys(stored);
   return Object.entries(wanted).every(([name, shapes]) => {
-    const found = names.find((other) => other === name || other.endsWith(`.${name}`) || name.endsWith(`.${other}`));
+    const found = names.find(
+      (other) => other === name || other.endsWith(`.${name}`) || name.endsWith(`.${other}`),
+    );
     const turned = (shape: string) => shape.split('×').reverse().join('×');
     return (
       found !== undefined &&

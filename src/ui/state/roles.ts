@@ -69,7 +69,9 @@ function waitedFor(
 ): string | null {
   if (models.some((m) => m.ref === base)) return null;
   const checkpoints = added.filter((m) => m.kind === 'checkpoint');
-  const adapters = models.filter((m) => m.kind === 'adapter' && contributors.some(({ ref }) => ref === m.ref));
+  const adapters = models.filter(
+    (m) => m.kind === 'adapter' && contributors.some(({ ref }) => ref === m.ref),
+  );
   const isFit = (m: ModelInfo) => adapters.length > 0 && adapters.every((adapter) => fitsWeights(adapter, m));
   return (checkpoints.find((m) => isBaseOf(base, m)) ?? checkpoints.find(isFit))?.ref ?? null;
 }
