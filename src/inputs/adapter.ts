@@ -3,6 +3,7 @@ import { AmalgamError } from '../errors';
 import { type AdapterConfig, parseAdapterConfig } from '../formats/adapter-config';
 import { type AdapterPair, readAdapterTensors } from '../formats/adapter-tensors';
 import { displayName } from '../formats/names';
+import { SHARD_INDEX } from '../formats/shard-index';
 import type { StoredTensor } from '../formats/safetensors-header';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readHeader, readSmallText, tensorRef } from './header';
@@ -57,6 +58,8 @@ const MAX_CONFIG_BYTES = 16 * 2 ** 20;
 /** Whether a folder holds a PEFT adapter rather than a checkpoint. */
 export function isAdapterFolder(folder: ModelFolder): boolean {
   const has = (path: string) => findFile(folder, path) !== undefined;
+  // a model beside the left-overs of an adapter is one
+  if (!has(CONFIG) && (has('model.safetensors') || has(SHARD_INDEX))) return false;
   if (has(WEIGHTS) || has('adapter_model.bin') || (has(CONFIG) && has(MLX_WEIGHTS))) return true;
   return has(CONFIG) && !folder.files.some((file) => file.path.endsWith('.safetensors'));
 }
