@@ -153,7 +153,7 @@ function configProblems(
 /**
  * Whether head and embedding are one tensor: by the config, unless both are stored and differ.
  */
-export function isTied({ config, family, tensors, endsDiffer }: Checkpoint): boolean {
+function isTied({ config, family, tensors, endsDiffer }: Checkpoint): boolean {
   return saysTied(config, family, tensors) && !endsDiffer;
 }
 

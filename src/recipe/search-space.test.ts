@@ -28,5 +28,8 @@ test('gradients and filters are scaled as they stand; the search begins at the r
     expect(twice.density).toEqual([0.75, 1]);
   }
   const plain = searchSpace(recipeOf(0.5, 0.25), methodById.get('ties')!);
-  expect(plain.recipe({ 'weight 1': 2, density: 0.3 }).models![0]!.parameters).toEqual({ weight: 2, density: 0.3 });
+  expect(plain.recipe({ 'weight 1': 2, density: 0.3 }).models![0]!.parameters).toEqual({
+    weight: 2,
+    density: 0.3,
+  });
 });
