@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { openSides } from '../../compare/sides';
 import { errorReport } from '../../errors';
+import type { Recipe } from '../../formats/recipe';
 import {
   factors,
   memoryFolder,
@@ -21,7 +22,12 @@ import { makePlan } from './recipe-plan';
 
 const whole = (path: string, options: TinyOptions = {}) =>
   tinyModel(path, { whole: true, hidden: 8, vocabulary: 8, ...options });
-const copyOf = (path: string) => ({ mergeMethod: 'passthrough', models: [{ model: path, parameters: {} }] });
+const copyRecipe: Recipe = {
+  mergeMethod: 'passthrough',
+  models: [{ model: 'm', parameters: {} }],
+  parameters: {},
+  amalgam: {},
+};
 const textOf = (plan: Awaited<ReturnType<typeof makePlan>>, file: string) => {
   const content = plan.extras.find(({ path }) => path === file)?.content;
   return content && 'text' in content ? JSON.parse(content.text) : undefined;
@@ -34,7 +40,7 @@ const places: Record<string, (folder: ModelFolder) => Promise<string>> = {
     return plan.problems.map(({ code, tensors }) => `${code} ${tensors ?? ''}`).join('; ');
   },
   copy: async (folder) => {
-    const plan = await makePlan({ ...recipeOf(['m']), ...copyOf('m') }, openerOf(folder), methodById);
+    const plan = await makePlan(copyRecipe, openerOf(folder), methodById);
     return plan.problems.map(({ code, tensors }) => `${code} ${tensors ?? ''}`).join('; ');
   },
   compare: async (folder) => {
@@ -161,7 +167,7 @@ function twoEnds(path: string, differ: boolean): ModelFolder {
 
 test('tied ends that are stored both are one where their bytes are, else two, in every place', async () => {
   const copy = (folder: ModelFolder) =>
-    makePlan({ ...recipeOf(['m']), ...copyOf('m') }, openerOf(folder), methodById);
+    makePlan(copyRecipe, openerOf(folder), methodById);
   const same = await copy(twoEnds('m', false));
   expect(same.tensors.map(({ name }) => name)).not.toContain('lm_head.weight');
   expect(textOf(same, 'config.json').tie_word_embeddings).toBe(true);
@@ -177,7 +183,7 @@ test('a tied model stored with its head alone has it for the embedding', async (
   const folder = whole('m', {
     tensors: { 'model.embed_tokens.weight': undefined, 'lm_head.weight': ['F32', [8, 8]] },
   });
-  const plan = await makePlan({ ...recipeOf(['m']), ...copyOf('m') }, openerOf(folder), methodById);
+  const plan = await makePlan(copyRecipe, openerOf(folder), methodById);
   const embedding = plan.tensors.find(({ name }) => name === 'model.embed_tokens.weight');
   expect(embedding?.copy?.key).toBe('lm_head.weight');
   expect(plan.tensors.map(({ name }) => name)).not.toContain('lm_head.weight');
@@ -194,7 +200,7 @@ test.each([
   ['tokenizer.model', '\n\u0020cut', 'cut off'],
 ])('%s that is %s is no file that leaves', async (file, content, why) => {
   const plan = await makePlan(
-    { ...recipeOf(['m']), ...copyOf('m') },
+    copyRecipe,
     openerOf(whole('m', { files: { [file]: content } })),
     methodById,
   );
