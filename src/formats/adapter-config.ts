@@ -68,7 +68,7 @@ export interface AdapterConfig {
  */
 export function parseAdapterConfig(text: string, fileName: string): AdapterConfig {
   const fields = parseConfigFile(text, fileName, 'AdapterInvalid');
-  if (stringField(fields, 'fine_tune_type') !== undefined) return mlxConfig(fields);
+  if (isMlx(fields)) return mlxConfig(fields);
   const type = methodOf(fields);
   const lora = type === 'LORA';
   if (lora) {
@@ -133,16 +133,23 @@ export function adapterSummary(config: AdapterConfig, title = 'LoRA'): string {
   return `${method}, r ${config.rank}, α ${config.alpha}${more}${saved}`;
 }
 
+/** A config of mlx_lm: early versions name no type, which is lora then. */
+function isMlx(fields: ConfigFields): boolean {
+  if (stringField(fields, 'fine_tune_type') !== undefined) return true;
+  return !fields.object.has('peft_type') && fields.object.has('lora_parameters');
+}
+
 /**
  * An adapter of mlx_lm: scale · a · b of the transposed weight. Its `scale` is α/r.
  */
 function mlxConfig(fields: ConfigFields): AdapterConfig {
   const { fileName, object } = fields;
-  const type = stringField(fields, 'fine_tune_type');
+  const type = stringField(fields, 'fine_tune_type') ?? 'lora';
   if (type !== 'lora') {
     throw unsupported(
       fileName,
-      `describes an MLX adapter of the type ${displayName(type ?? '', 40)}; lora can be merged`,
+      `describes an MLX adapter of the type ${displayName(type, 40)}; lora can be merged`,
+      'Fuse it into its model with mlx_lm (mlx_lm.fuse --model … --adapter-path …) and use the result as a full model.',
     );
   }
   const parameters = objectField(fields, 'lora_parameters');
@@ -193,6 +200,10 @@ function tokenIndices(value: JsonValue, fileName: string): NonNullable<AdapterCo
   return value instanceof Map ? new Map([...value].map(([key, items]) => [key, list(items)])) : list(value);
 }
 
+/** What to do with an adapter that cannot be part of a weight. */
+const BESIDE =
+  'No tool can merge it into weights: leave it out, and load it beside the merged model with PEFT.';
+
 /** Methods with nothing that could be added to a weight → why. */
 const UNFOLDABLE: ReadonlyMap<string, string> = new Map([
   ...[
@@ -215,11 +226,12 @@ function methodOf(fields: ConfigFields): string {
   const type = stringField(fields, 'peft_type')?.toUpperCase();
   if (type === undefined) throw invalid(fileName, 'it has no “peft_type”: it is not a PEFT adapter');
   const why = UNFOLDABLE.get(type);
-  if (why) throw unsupported(fileName, `describes a ${type} adapter, which ${why}`);
+  if (why) throw unsupported(fileName, `describes a ${type} adapter, which ${why}`, BESIDE);
   if (isSet(object.get('enable_lora'))) {
     throw unsupported(
       fileName,
       'uses “enable_lora”, the merged-linear form of early PEFT, in which one pair serves parts of a fused projection',
+      'Merge it with the version of PEFT that trained it (before 0.3: later ones do not load it) and use the result as a full model, or train it again.',
     );
   }
   return type;
@@ -266,7 +278,10 @@ function refuseVariants({ object, fileName }: ConfigFields): void {
   for (const [key, value] of object) {
     if (!isSet(value)) continue;
     const variant = VARIANTS.get(key);
-    if (variant !== undefined) throw unsupported(fileName, `uses ${variant}`);
+    if (variant !== undefined) {
+      const isDynamic = key === 'alora_invocation_tokens' || key === 'arrow_config';
+      throw unsupported(fileName, `uses ${variant}`, isDynamic ? BESIDE : undefined);
+    }
     // A variant that is newer than this list must not be merged as if it were plain LoRA.
     if (/^use_|_config$/.test(key) && !KNOWN.has(key)) {
       throw unsupported(
@@ -330,10 +345,10 @@ function invalid(fileName: string, what: string): AmalgamError {
   );
 }
 
-function unsupported(fileName: string, what: string): AmalgamError {
-  return new AmalgamError(
-    'AdapterUnsupported',
-    `${displayName(fileName)} ${what}.`,
-    'Merge this adapter into its base with PEFT (merge_and_unload) and use the result as a full model.',
-  );
+function unsupported(
+  fileName: string,
+  what: string,
+  remedy = 'Merge this adapter into its base with PEFT (merge_and_unload) and use the result as a full model.',
+): AmalgamError {
+  return new AmalgamError('AdapterUnsupported', `${displayName(fileName)} ${what}.`, remedy);
 }

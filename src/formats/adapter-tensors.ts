@@ -2,7 +2,7 @@
 import { AmalgamError } from '../errors';
 import type { AdapterConfig } from './adapter-config';
 import { isWeightDtype } from './dtype';
-import { displayName } from './names';
+import { displayName, withoutWrappers } from './names';
 import type { StoredTensor } from './safetensors-header';
 
 /** Low-rank update of one module. */
@@ -101,6 +101,7 @@ export function readAdapterTensors(
   matched: MatchedModules = { ranks: new Map(), alphas: new Map() },
 ): AdapterTensors {
   checkSaved(config, tensors);
+  refuseEmpty(config, tensors);
   const modules = new Map<string, Partial<Record<Part, StoredTensor>>>();
   const origins = new Map<string, StoredTensor>();
   const replaces = new Map<string, StoredTensor>();
@@ -186,6 +187,17 @@ export function modulePaths(config: AdapterConfig, names: Iterable<string>, kind
   return [...paths].filter(({ length }) => length <= MAX_MODULE_PATH);
 }
 
+/** Under DeepSpeed's ZeRO-3 every process holds a part of each weight: saved without gathering them, all are empty. */
+function refuseEmpty({ fileName }: AdapterConfig, tensors: ReadonlyMap<string, StoredTensor>): void {
+  const empty = [...tensors.values()].filter(({ shape }) => shape.includes(0));
+  if (empty.length === 0) return;
+  throw new AmalgamError(
+    'AdapterInvalid',
+    `The adapter of ${displayName(fileName)} has no values in ${empty.length} of its ${tensors.size} tensors, such as “${displayName(empty[0]!.name)}”: it was saved under DeepSpeed ZeRO-3 while the weights were spread over the processes.`,
+    'Save it again with its weights gathered (stage3_gather_16bit_weights_on_model_save, or zero_to_fp32.py on the checkpoint), or take an earlier checkpoint of it.',
+  );
+}
+
 /** Every module of a kind with all its tensors, and those that the adapter shares. */
 function ownModules(
   config: AdapterConfig,
@@ -229,8 +241,9 @@ function targetOf(
 const unwrapped = (path: string): string => path.replace(/(?:\.base_layer)+$/, '');
 
 function readKey(key: string, config: AdapterConfig, kind: KindParts | undefined): Key {
-  const prefixed = key.startsWith(PREFIX);
-  const path = prefixed ? key.slice(PREFIX.length) : key;
+  const plain = withoutWrappers(key).replace(/^module\./, '');
+  const prefixed = plain.startsWith(PREFIX);
+  const path = prefixed ? plain.slice(PREFIX.length).replace(/^module\./, '') : plain;
   if (kind) {
     const bare = path.replace(/(?:\.default)?(?:\.weight)?$/, '');
     const [, module, part] = /^(?:(.+)\.)?([^.]+)$/.exec(bare) ?? [];

@@ -24,6 +24,36 @@ export function isRepoId(text: string): boolean {
   return parts.every((part) => /^\w(?:[\w.-]{0,94}\w)?$/.test(part)) && !/--|\.\.|\.git$/.test(text);
 }
 
+/** What names of copies in fewer bits end with: of bitsandbytes, GPTQ, AWQ, MLX, compressed-tensors and their like. */
+const FEWER_BITS =
+  /(?:[-_.](?:unsloth|bnb|gptq|awq|hqq|aqlm|exl2|eetq|mlx|nf4|fp8|quantized|int-?[48]|[2-8]-?bits?|w[48]a(?:8|16)))+(?:[-_.]\d+g)?$/i;
+
+/** The name of the model that a copy in fewer bits was made from, without its owner: `acme/llama-bnb-4bit` → `llama`. */
+export function fullPrecisionName(id: string): string {
+  const name = id.split(/[/\\]/).filter(Boolean).at(-1) ?? id;
+  const full = name.replace(FEWER_BITS, '');
+  return full === '' ? name : full;
+}
+
+/**
+ * Whether two names may mean one model: the same but for the bits it is kept in, and for who gives it again. Owners that copy
+ * models of others (unsloth, mlx-community) mean theirs; where both have another owner, the names are of two models.
+ */
+export function namesOneModel(a: string, b: string): boolean {
+  const plain = (id: string) =>
+    fullPrecisionName(id)
+      .toLowerCase()
+      .replace(/^meta-/, '');
+  if (plain(a) !== plain(b)) return false;
+  const owner = (id: string) =>
+    id.includes('/') && isRepoId(id) ? id.split('/')[0]!.toLowerCase() : undefined;
+  const isCopy = (id: string) =>
+    fullPrecisionName(id) !== id.split('/').at(-1) || COPIERS.has(owner(id) ?? '');
+  return owner(a) === owner(b) || owner(a) === undefined || owner(b) === undefined || isCopy(a) || isCopy(b);
+}
+
+const COPIERS: ReadonlySet<string> = new Set(['unsloth', 'mlx-community', 'thebloke']);
+
 /**
  * Returns the model (`owner/name`) whose copy in the Hub's cache a path leads into, as in
  * `models--owner--name/snapshots/<commit>`, else undefined (huggingface_hub `file_download.py`, `repo_folder_name`).

@@ -93,6 +93,7 @@ export function parseModelConfig(text: string, fileName: string): ModelConfig {
   set(config, 'dtype', first(levels, SPELLINGS.dtype, stringField)?.replace(/^torch\./, ''));
   set(config, 'ropeTheta', first(levels, ['rope_theta', 'rope_parameters', 'rotary_emb_base'], ropeTheta));
   if (quantization) config.quantization = stringField(quantization, 'quant_method') ?? 'an unnamed method';
+  else if (objectField(top, 'quantization')) config.quantization = 'MLX';
   return config;
 }
 

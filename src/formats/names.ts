@@ -29,6 +29,11 @@ export function displayName(name: string, longest = 200): string {
   return cut.replace(INVISIBLE, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`);
 }
 
+/** A tensor name without what torch.compile, FSDP and activation checkpointing put into it while a model is trained. */
+export function withoutWrappers(name: string): string {
+  return name.replace(/(^|\.)(?:(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.)+/g, '$1');
+}
+
 /**
  * Lines of text as they may be printed on a terminal: as `displayName`, but whole and with ends of lines and tabs.
  * What a file says never moves the cursor, writes over a line or sets the title.

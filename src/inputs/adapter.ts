@@ -5,6 +5,7 @@ import { type AdapterConfig, type ModulePattern, parseAdapterConfig } from '../f
 import { type AdapterPair, modulePaths, readAdapterTensors } from '../formats/adapter-tensors';
 import { displayName } from '../formats/names';
 import type { StoredTensor } from '../formats/safetensors-header';
+import { SHARD_INDEX } from '../formats/shard-index';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readHeader, readSmallText, tensorRef } from './header';
 import { kindOf } from './kinds';
@@ -65,6 +66,8 @@ const MAX_CONFIG_BYTES = 16 * 2 ** 20;
 /** Whether a folder holds a PEFT adapter rather than a checkpoint. */
 export function isAdapterFolder(folder: ModelFolder): boolean {
   const has = (path: string) => findFile(folder, path) !== undefined;
+  // a model beside the left-overs of an adapter is one
+  if (!has(CONFIG) && (has('model.safetensors') || has(SHARD_INDEX))) return false;
   if (has(WEIGHTS) || has('adapter_model.bin') || (has(CONFIG) && has(MLX_WEIGHTS))) return true;
   return has(CONFIG) && !folder.files.some((file) => file.path.endsWith('.safetensors'));
 }
@@ -177,6 +180,13 @@ function tokensOf(
 }
 
 function noWeights(folder: ModelFolder, path: string): AmalgamError {
+  if (findFile(folder, 'adapters.npz')) {
+    return new AmalgamError(
+      'NotSafetensors',
+      `${path} has its weights as arrays of an early mlx_lm only: adapters.npz.`,
+      'Save them again as adapters.safetensors with mlx (mx.load, mx.save_safetensors), or fuse the adapter with the mlx_lm it was trained with.',
+    );
+  }
   if (findFile(folder, 'adapter_model.bin')) {
     return new AmalgamError(
       'NotSafetensors',

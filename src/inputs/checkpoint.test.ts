@@ -244,10 +244,25 @@ describe('describeModel', () => {
 it.each([
   ['pytorch_model.bin', /pickle/],
   ['model.gguf', /writes GGUF and does not read it/],
+  ['model.onnx', /ONNX .* cannot be made into one again/],
+  ['weights.npz', /mx.save_safetensors/],
 ])('a folder with %s alone gets the advice that fits', async (file, hint) => {
   const folder = memoryFolder('m', { 'config.json': '{}', [file]: 'x' });
   await expect(openCheckpoint(folder, 'm')).rejects.toMatchObject({
     code: 'NotSafetensors',
+    hint: expect.stringMatching(hint),
+  });
+});
+
+it.each([
+  ['model.safetensors.incomplete', 'x', 'NotFound', /Finish the download/],
+  ['model.safetensors', '# xet version 0\nfilesize = 1\n', 'NotSafetensors', /git-xet/],
+  ['model.safetensors', `<!DOCTYPE html>${' '.repeat(40)}`, 'NotSafetensors', /sign in/],
+  ['model.safetensors', 'version https://git-lfs.github.com/spec/v1\n', 'LfsPointer', /git lfs pull/],
+])('%s that is no weights yet gets its own next step', async (file, content, code, hint) => {
+  const folder = memoryFolder('m', { 'config.json': '{}', [file]: content });
+  await expect(openCheckpoint(folder, 'm')).rejects.toMatchObject({
+    code,
     hint: expect.stringMatching(hint),
   });
 });

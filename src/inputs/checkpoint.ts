@@ -1,11 +1,13 @@
 /** Opening a checkpoint: config, shard index and the headers of its weight files. No weight is read. */
 import { AmalgamError } from '../errors';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
+import { withoutWrappers } from '../formats/names';
 import { parseShardIndex, SHARD_INDEX } from '../formats/shard-index';
 import { familyOf } from '../models/families';
 import type { Family } from '../models/family';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readHeader, readSmallText, tensorRef } from './header';
+import { endsDiffer } from './model-ends';
 import { nameSome } from './problems';
 import type { TensorRef } from './tensor-view';
 
@@ -22,6 +24,8 @@ export interface Checkpoint {
   tensors: ReadonlyMap<string, TensorRef>;
   /** The weight files, in the order of the folder. */
   weightFiles: readonly ModelFile[];
+  /** The config ties head and embedding, but both are stored and differ. */
+  endsDiffer?: true;
 }
 
 /** Most bytes of an index: the limit of its parser. */
@@ -33,7 +37,7 @@ const HEADERS_AT_ONCE = 6;
 
 /**
  * Opens a checkpoint from headers alone: config.json, the index where there is one, and two reads at most per weight
- * file.
+ * file. Only of a tied model that stores both its ends are values read, to tell whether they are one.
  *
  * @param path key of the folder, unique among the opened ones; default its own path
  * @throws AmalgamError `NotSafetensors` (only pickles), `NotFound` (no weights, or shards that are not there),
@@ -56,11 +60,13 @@ export async function openCheckpoint(
     parseShardIndex(await readSmallText(indexFile, path, MAX_INDEX_BYTES, signal), `${path}/${SHARD_INDEX}`)
       .weightMap;
   const weightFiles = index ? indexedFiles(folder, path, index) : [singleFile(folder, path)];
+  requireAllShards(weightFiles, path);
   const tensors = await readTensors(weightFiles, path, signal);
   if (index) compareIndex(path, index, tensors);
   refuseLoraFactors(path, tensors);
 
   const family = familyOf(config?.modelType);
+  const differ = await endsDiffer(folder, config, family, tensors, signal);
   return {
     kind: 'checkpoint',
     path,
@@ -69,10 +75,11 @@ export async function openCheckpoint(
     ...(family ? { family } : {}),
     tensors,
     weightFiles,
+    ...(differ ? { endsDiffer: true } : {}),
   };
 }
 
-/** The headers of all weight files, as references by tensor name. */
+/** The headers of all weight files, as references by tensor name, without what a training wrapped the model in. */
 async function readTensors(
   files: readonly ModelFile[],
   path: string,
@@ -85,13 +92,18 @@ async function readTensors(
     for (const [i, header] of headers.entries()) {
       for (const stored of header.values()) {
         const file = group[i]!;
-        const other = tensors.get(stored.name);
-        if (other) throw storedTwice(path, stored.name, other.file, file.path);
-        tensors.set(stored.name, tensorRef(path, file, stored));
+        const name = withoutWrappers(stored.name);
+        const other = tensors.get(name);
+        if (other) throw storedTwice(path, name, other.file, file.path);
+        tensors.set(name, tensorRef(path, file, stored));
       }
     }
   }
-  return tensors;
+  // of DistributedDataParallel, and of DataParallel
+  const isWrapped = tensors.size > 0 && [...tensors.keys()].every((name) => name.startsWith('module.'));
+  return isWrapped
+    ? new Map([...tensors].map(([name, ref]) => [name.slice('module.'.length), ref]))
+    : tensors;
 }
 
 function storedTwice(path: string, name: string, one: string, other: string): AmalgamError {
@@ -116,6 +128,31 @@ function indexedFiles(folder: ModelFolder, path: string, index: ReadonlyMap<stri
   return names.map((name) => findFile(folder, name)!);
 }
 
+/**
+ * Names of shards say how many there are: `model-00001-of-00002.safetensors`.
+ * @throws `NotFound` where some of them are not there
+ */
+function requireAllShards(files: readonly ModelFile[], path: string): void {
+  const wholes = new Map<string, { of: number; found: Set<number> }>();
+  for (const file of files) {
+    const [, stem, index, of] = /^(.*?)-?(\d{3,6})-of-(\d{3,6})\.safetensors$/.exec(file.path) ?? [];
+    if (stem === undefined) continue;
+    const whole = wholes.get(`${stem} ${of}`) ?? { of: Number(of), found: new Set() };
+    whole.found.add(Number(index));
+    wholes.set(`${stem} ${of}`, whole);
+  }
+  for (const { of, found } of wholes.values()) {
+    if (found.size >= of) continue;
+    throw new AmalgamError(
+      'NotFound',
+      `${path} has ${found.size} of the ${of} weight files that their names count: ${nameSome(files.map((file) => file.path))}.`,
+      `The copy is incomplete. Get the other files and ${SHARD_INDEX}, or open the model from the Hub.`,
+    );
+  }
+}
+
+/** Downloads on their way: of huggingface_hub, browsers, wget and aria2. */
+const UNFINISHED = /\.(?:safetensors|bin)(?:\.[^./]+)*\.(?:incomplete|part|crdownload|download|aria2|tmp)$/i;
 const OTHER_WEIGHTS = /\.(?:bin|pt|pth|ckpt|h5|msgpack|gguf|onnx|pkl|npz)$/i;
 
 /** The weight file of a folder without index. @throws `NotSafetensors`, `NotFound`, `IndexInvalid` */
@@ -132,14 +169,27 @@ function singleFile(folder: ModelFolder, path: string): ModelFile {
       `Add its ${SHARD_INDEX}, or keep one weight file in the folder.`,
     );
   }
+  const unfinished = folder.files.filter((file) => UNFINISHED.test(file.path)).map((file) => file.path);
+  if (unfinished.length > 0) {
+    throw new AmalgamError(
+      'NotFound',
+      `${path} has no weights but a download that was not finished: ${nameSome(unfinished)}.`,
+      'Finish the download (hf download goes on where it stopped), or get the model again.',
+    );
+  }
   const others = top.filter((file) => OTHER_WEIGHTS.test(file.path)).map((file) => file.path);
   if (others.length > 0) {
+    const all = (end: RegExp) => others.every((name) => end.test(name));
     throw new AmalgamError(
       'NotSafetensors',
       `${path} has its weights in another format only: ${nameSome(others)}.`,
-      others.every((name) => name.endsWith('.gguf'))
+      all(/\.gguf$/i)
         ? 'Amalgam writes GGUF and does not read it. Use the safetensors that the file was made of.'
-        : 'Amalgam reads safetensors only, since a pickle can run code when it is opened. Find a copy in safetensors, or convert it with transformers (save_pretrained).',
+        : all(/\.onnx$/i)
+          ? 'ONNX is made of a model to be run, and cannot be made into one again. Use the model in safetensors that it was exported from.'
+          : all(/\.npz$/i)
+            ? 'Amalgam reads safetensors only. Save the arrays again as safetensors with mlx (mx.load, mx.save_safetensors).'
+            : 'Amalgam reads safetensors only, since a pickle can run code when it is opened. Find a copy in safetensors, or convert it with transformers (save_pretrained).',
     );
   }
   throw new AmalgamError(
@@ -155,7 +205,8 @@ function compareIndex(
   index: ReadonlyMap<string, string>,
   tensors: ReadonlyMap<string, TensorRef>,
 ): void {
-  const lacking = [...index].filter(([name, file]) => tensors.get(name)?.file !== file);
+  const stored = new Map([...tensors.values()].map((ref) => [ref.key, ref]));
+  const lacking = [...index].filter(([name, file]) => stored.get(name)?.file !== file);
   const unlisted = [...tensors.values()].filter((ref) => !index.has(ref.key));
   if (lacking.length === 0 && unlisted.length === 0) return;
   const lists = [

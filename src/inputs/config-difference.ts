@@ -1,8 +1,11 @@
 /** Two config.json field by field: what differs, and whether it matters. */
 
+import { AmalgamError } from '../errors';
 import type { ModelConfig } from '../formats/model-config';
 import { displayName } from '../formats/names';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
+import { textConfig } from '../models/claim';
+import { resolveArchitecture } from '../models/resolution';
 import type { ConfigComparison, ConfigDifference } from '../reports/compare';
 
 /** Fields that say how a file was made, or how a model is trained, not what it computes. */
@@ -105,6 +108,123 @@ function isRespelled(
 
 function isScaling(field: string): boolean {
   return field.startsWith('rope_scaling') || field.startsWith('rope_parameters');
+}
+
+/** Fields that say what a model computes with its weights, for models whose config is not known field by field. */
+const COMPUTING =
+  /(?:^|[._])(?:rope|rotary|theta|eps|epsilon|act|activation|softcap\w*|heads?|head_dim|groups|window|scale|scaling|multipliers?|factor|topk|alibi|bias|types|pattern|interval|scalar)(?:$|[._])|num_experts_per_tok|num_key_value_heads|num_attention_heads|head_dim|layer_norm|hidden_act|softcapping/;
+/** Of these, those that change what is computed where one config has them and the other leaves them out. */
+const ALONE = /rope|theta|window|softcap|scaling/;
+/** Fields of rotary positions, which are one setting in several spellings. */
+const ROPE: readonly string[] = ['rope_theta', 'rope_scaling', 'rope_parameters', 'rotary_emb_base'];
+/** What else tells two models apart: sizes and names, which are compared elsewhere. */
+const ELSEWHERE =
+  /^(?:vocab_size|tie_word_embeddings|model_type|architectures|auto_map|num_hidden_layers|n_layers?|num_layers|\w*_token_id|id2label|label2id)$/;
+
+const computed = new WeakMap<ModelConfig, WeakMap<ModelConfig, string[]>>();
+
+/**
+ * In what two models compute otherwise with the same weights, by their configs: `field x instead of y`, x the second model's.
+ * An absent field has the default of its family, so that a field matters where the architecture that is run would be another with
+ * the first model's value; for a model that cannot be run its name has to tell.
+ */
+export function computedOtherwise(base: ModelConfig, other: ModelConfig): string[] {
+  const known = computed.get(base)?.get(other);
+  if (known) return known;
+  const found = resolvedDifferences(textConfig(base), textConfig(other)) ?? namedDifferences(base, other);
+  computed.set(base, (computed.get(base) ?? new WeakMap<ModelConfig, string[]>()).set(other, found));
+  return found;
+}
+
+type RunConfig = ReturnType<typeof textConfig>;
+
+function resolvedDifferences(base: RunConfig, other: RunConfig): string[] | undefined {
+  const whole = arithmeticOf(other);
+  if (whole === undefined || arithmeticOf(base) === undefined) return undefined;
+  const fields = [...new Set([...base.raw.keys(), ...other.raw.keys()])].filter(
+    (field) =>
+      !ELSEWHERE.test(field) && !BOOKKEEPING.has(field) && !same(base.raw.get(field), other.raw.get(field)),
+  );
+  const groups = [
+    fields.filter((f) => ROPE.includes(f)),
+    ...fields.filter((f) => !ROPE.includes(f)).map((f) => [f]),
+  ];
+  return groups.flatMap((group) => {
+    if (group.length === 0) return [];
+    const raw = new Map(other.raw);
+    for (const field of group) {
+      const value = base.raw.get(field);
+      if (value === undefined) raw.delete(field);
+      else raw.set(field, value);
+    }
+    const changed = arithmeticOf({ ...other, raw });
+    if (changed === whole || (changed === undefined && !COMPUTING.test(group[0]!))) return [];
+    if (!ROPE.includes(group[0]!))
+      return [difference(group[0]!, other.raw.get(group[0]!), base.raw.get(group[0]!))];
+    const [mine, theirs] = [other, base].map(({ raw: all }) => ropeOf(all));
+    return ['rope_theta', 'rope_scaling']
+      .filter((field) => !same(mine!.get(field), theirs!.get(field)))
+      .map((field) => difference(field, mine!.get(field), theirs!.get(field)));
+  });
+}
+
+/** What is computed, without what names and sizes of both ends are; undefined where that is not known. */
+function arithmeticOf(config: RunConfig): string | undefined {
+  try {
+    const { vocab: _, maxPositions: __, final, ...rest } = resolveArchitecture(config, { masked: true });
+    return JSON.stringify({ ...rest, final: { ...final, head: '', tied: false, bias: null } });
+  } catch (thrown) {
+    if (thrown instanceof AmalgamError) return undefined;
+    throw thrown;
+  }
+}
+
+/** Base and scaling of rotary positions in one spelling. */
+function ropeOf(raw: JsonObject): Map<string, JsonValue> {
+  const fields = new Map<string, JsonValue>();
+  const scaling = new Map<string, JsonValue>();
+  for (const key of ['rope_scaling', 'rope_parameters']) {
+    const value = raw.get(key);
+    if (value instanceof Map)
+      for (const [name, member] of value) scaling.set(name === 'type' ? 'rope_type' : name, member);
+  }
+  const theta = scaling.get('rope_theta') ?? raw.get('rope_theta') ?? raw.get('rotary_emb_base');
+  scaling.delete('rope_theta');
+  if (theta !== undefined) fields.set('rope_theta', theta);
+  if (scaling.size > 0 && !(scaling.size === 1 && scaling.get('rope_type') === 'default')) {
+    fields.set('rope_scaling', new Map([...scaling].sort(([a], [b]) => (a < b ? -1 : 1))));
+  }
+  return fields;
+}
+
+function difference(field: string, mine: JsonValue | undefined, theirs: JsonValue | undefined): string {
+  const text = (value: JsonValue | undefined) =>
+    value !== undefined ? short(jsonText(value)) : field === 'rope_scaling' ? 'none' : 'the default';
+  return `${displayName(field)} ${text(mine)} instead of ${text(theirs)}`;
+}
+
+function namedDifferences(base: ModelConfig, other: ModelConfig): string[] {
+  const said = compareConfigs(base, other)
+    .differences.filter(({ field, base: a, finetuned: b, harmless }) => {
+      if (harmless || !COMPUTING.test(field)) return false;
+      return (a !== null && b !== null) || (ALONE.test(field) && ![a, b].includes('false'));
+    })
+    .map(
+      ({ field, base: a, finetuned: b }) =>
+        `${field} ${b === null ? 'not said' : b} instead of ${a === null ? 'not said' : a}`,
+    );
+  const thetas = [base.ropeTheta, other.ropeTheta];
+  if (thetas[0] !== thetas[1] && !thetas.includes(undefined) && !said.some((s) => s.includes('rope_theta'))) {
+    said.push(`rope_theta ${thetas[1]} instead of ${thetas[0]}`);
+  }
+  return said;
+}
+
+function same(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+  if (a instanceof Map && b instanceof Map) {
+    return a.size === b.size && [...a].every(([key, value]) => same(value, b.get(key)));
+  }
+  return equal(a, b);
 }
 
 function wordsFor(differences: readonly ConfigDifference[]): string[] {

@@ -63,6 +63,55 @@ export function dequantized(
   return { tensors, formats };
 }
 
+/**
+ * F64, and eight bits without scales, as f32 values: what a cast makes of them. Undefined for what is no such tensor.
+ * @param stored the tensors of its checkpoint: eight bits with a scale stand for something else
+ */
+export function castTensor(ref: TensorRef, stored: ReadonlyMap<string, TensorRef>): TensorRef | undefined {
+  if (ref.derived) return undefined;
+  if (ref.dtype === 'F64') {
+    return derived(ref, ref.shape, [ref], async (read) => async (begin, end) => {
+      const { buffer } = await read(ref, begin * 8, end * 8);
+      return Float32Array.from(new Float64Array(buffer));
+    });
+  }
+  if (ref.dtype !== 'F8_E4M3' && ref.dtype !== 'F8_E5M2') return undefined;
+  if ([`${ref.key}_scale_inv`, `${ref.key}_scale`].some((name) => stored.has(name))) return undefined;
+  const values = eightBitValues(ref.dtype);
+  return derived(ref, ref.shape, [ref], async (read) => async (begin, end) => {
+    return Float32Array.from(await read(ref, begin, end), (bits) => values[bits]!);
+  });
+}
+
+/** Ends of names that a way of quantizing leaves beside its weights, or in their place. */
+const MARKS: readonly (readonly [end: RegExp, method: string])[] = [
+  [/\.(?:absmax|quant_map|quant_state\.[^.]+|SCB)$/, 'bitsandbytes'],
+  [/\.(?:qweight|qzeros)$/, 'GPTQ or AWQ'],
+  [/\.weight_packed$/, 'compressed-tensors'],
+  [/\.W_q$/, 'HQQ'],
+  [/\.codebooks$/, 'AQLM'],
+];
+
+/**
+ * How the weights are quantized in a way that is not read, or undefined: by the names of what is stored, by integers that scales
+ * stand beside (MLX, eight bits), and by the config where nothing was read as what it stands for.
+ */
+export function unreadQuantization(
+  config: ModelConfig | undefined,
+  { tensors, formats }: Dequantized,
+): string | undefined {
+  const said = config?.quantization;
+  for (const [name, { dtype }] of tensors) {
+    const mark = MARKS.find(([end]) => end.test(name))?.[1];
+    if (mark !== undefined) return said ?? mark;
+    if (!/^[IU](?:8|16|32)$/.test(dtype) || !name.endsWith('.weight')) continue;
+    const module = name.slice(0, -'.weight'.length);
+    if (['.scales', '.weight_scale', '.scale'].some((end) => tensors.has(module + end)))
+      return said ?? `integers of ${dtype.slice(1)} bits`;
+  }
+  return formats.size > 0 ? undefined : said;
+}
+
 function derived(
   { folder, file, key }: TensorRef,
   shape: readonly number[],
@@ -109,9 +158,7 @@ function fits(
 function eightBits(ref: TensorRef, scale: TensorRef, block: readonly [number, number]) {
   const { shape } = ref;
   const [rows, columns] = [shape.at(-2) ?? 1, shape.at(-1) ?? 1];
-  const values = Float32Array.from({ length: 256 }, (_, bits) =>
-    ref.dtype === 'F8_E4M3' ? e4m3(bits) : e5m2(bits),
-  );
+  const values = eightBitValues(ref.dtype);
   const grid = scaleGrid(shape, scale.shape);
   const step = (all: number, count: number, size: number) => (count === 1 ? all : count === all ? 1 : size);
   const [rowStep, columnStep] = [step(rows, grid[1], block[0]), step(columns, grid[2], block[1])];
@@ -137,6 +184,10 @@ async function scaleValues(scale: TensorRef, read: ReadTensor): Promise<Float32A
   if (scale.dtype !== 'F8_E8M0') return readF32(scale, read);
   const bytes = await read(scale, 0, scale.end - scale.begin);
   return Float32Array.from(bytes, (b) => (b === 255 ? Number.NaN : 2 ** (b - 127)));
+}
+
+function eightBitValues(dtype: TensorRef['dtype']): Float32Array {
+  return Float32Array.from({ length: 256 }, (_, bits) => (dtype === 'F8_E4M3' ? e4m3(bits) : e5m2(bits)));
 }
 
 /** Four bits of exponent (bias 7), three of mantissa; no infinity, all ones are NaN. */

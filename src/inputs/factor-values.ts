@@ -1,7 +1,7 @@
 /** The values of a low-rank update's two factors, in memory. */
 import { decodeToF32 } from '../formats/half';
 import { type ReadTensor, weightDtype } from './stored-tensor';
-import type { LowRank, TensorRef } from './tensor-view';
+import type { LowRank, TensorRef, TensorView } from './tensor-view';
 
 /** The factors as they multiply the stored weight [rows, cols]: L [rows, rank] and R [rank, cols], row after row. */
 export async function loadFactorValues(
@@ -19,7 +19,16 @@ export async function readF32(ref: TensorRef, read: ReadTensor): Promise<Float32
   const bytes = await read(ref, 0, ref.end - ref.begin);
   const values = new Float32Array(ref.shape.reduce((x, y) => x * y, 1));
   decodeToF32(bytes, dtype, values);
+  if (!values.every(Number.isFinite)) nonFinite.add(ref);
   return values;
+}
+
+const nonFinite = new WeakSet<TensorRef>();
+
+/** The first stored tensor of an update in which a value was NaN or infinite when it was read. */
+export function nonFinitePart({ lowRank, addend }: Omit<TensorView, 'onBase'>): TensorRef | undefined {
+  const parts = [lowRank?.a, lowRank?.b, lowRank?.magnitude, addend?.tensor];
+  return parts.find((ref) => ref !== undefined && nonFinite.has(ref));
 }
 
 /** [rows, n/rows] → [n/rows, rows]. */

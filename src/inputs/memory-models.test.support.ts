@@ -50,6 +50,8 @@ export interface TinyOptions {
   dtype?: Dtype;
   /** A head of its own. */
   head?: boolean;
+  /** All the tensors of a Llama with two attention heads, and a config that can be run. */
+  whole?: boolean;
   /** Config members over the usual ones; `undefined` removes one. */
   config?: Record<string, unknown>;
   /** Tensors over the usual ones; `undefined` removes one. */
@@ -58,14 +60,21 @@ export interface TinyOptions {
   files?: Record<string, Uint8Array<ArrayBuffer> | string | object>;
 }
 
-/** Shapes of a Llama of two projections a layer. */
+/** Shapes of a Llama of two projections a layer, or of all of them. */
 export function tinyShapes(options: TinyOptions = {}): Shapes {
-  const { layers = 2, hidden = 4, vocabulary = 8, dtype = 'F32', head = false } = options;
+  const { layers = 2, hidden = 4, vocabulary = 8, dtype = 'F32', head = false, whole = false } = options;
   const shapes: Shapes = { 'model.embed_tokens.weight': [dtype, [vocabulary, hidden]] };
   for (let i = 0; i < layers; i++) {
     shapes[`model.layers.${i}.self_attn.q_proj.weight`] = [dtype, [hidden, hidden]];
     shapes[`model.layers.${i}.mlp.up_proj.weight`] = [dtype, [2 * hidden, hidden]];
     shapes[`model.layers.${i}.input_layernorm.weight`] = [dtype, [hidden]];
+    if (!whole) continue;
+    for (const side of ['k', 'v', 'o']) {
+      shapes[`model.layers.${i}.self_attn.${side}_proj.weight`] = [dtype, [hidden, hidden]];
+    }
+    shapes[`model.layers.${i}.mlp.gate_proj.weight`] = [dtype, [2 * hidden, hidden]];
+    shapes[`model.layers.${i}.mlp.down_proj.weight`] = [dtype, [hidden, 2 * hidden]];
+    shapes[`model.layers.${i}.post_attention_layernorm.weight`] = [dtype, [hidden]];
   }
   shapes['model.norm.weight'] = [dtype, [hidden]];
   if (head) shapes['lm_head.weight'] = [dtype, [vocabulary, hidden]];
@@ -87,6 +96,7 @@ export function tinyModel(path: string, options: TinyOptions = {}): ModelFolder 
     vocab_size: vocabulary,
     tie_word_embeddings: !head,
     torch_dtype: 'float32',
+    ...(options.whole && { num_attention_heads: 2, intermediate_size: 2 * hidden, rms_norm_eps: 1e-6 }),
     ...options.config,
   };
   return memoryFolder(path, {

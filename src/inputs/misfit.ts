@@ -1,4 +1,5 @@
 /** An adapter whose tensors are of other sizes than the weights of the base. */
+import { fullPrecisionName } from '../formats/hub-id';
 import type { PlanProblem } from '../reports/plan';
 import type { Adapter } from './adapter';
 
@@ -13,7 +14,9 @@ export function misfit(adapter: Adapter, name: string, what: string): PlanProble
   };
 }
 
-/** `, roberta-base` where the adapter says what it was trained on. */
-export function trainedOn({ config }: Adapter): string {
-  return config.baseModel === undefined ? '' : `, ${config.baseModel}`;
+/** `, roberta-base` where the adapter says what it was trained on; of a copy in fewer bits the model that it was made from. */
+export function trainedOn({ config: { baseModel } }: Adapter): string {
+  if (baseModel === undefined) return '';
+  const full = fullPrecisionName(baseModel);
+  return baseModel.endsWith(full) ? `, ${baseModel}` : `, ${full} in full precision`;
 }

@@ -1,13 +1,18 @@
 /** A model as a recipe names it: a checkpoint, with its adapter where it has one, tensor by tensor. */
 
+import { fullPrecisionName } from '../formats/hub-id';
+import { parseModelRef } from '../formats/recipe';
+import { configFaults } from '../models/claim';
 import { tensorKey } from '../models/families';
-import { tensorPlace, tensorRole } from '../models/tensor-role';
+import type { PlanProblem } from '../reports/plan';
 import type { Adapter } from './adapter';
 import { applyAdapter } from './adapter-views';
 import type { Checkpoint } from './checkpoint';
-import { dequantized } from './dequantization';
+import { dequantized, unreadQuantization } from './dequantization';
 import type { Model, ModelTensor } from './model';
+import { endsOf, saysTied } from './model-ends';
 import type { Problems } from './problems';
+import type { TensorRef } from './tensor-view';
 
 /**
  * The tensors of a checkpoint with an adapter applied to them. Nothing is read: the views say how the values come
@@ -20,7 +25,10 @@ export function modelTensors(
   problems: Problems,
 ): Model {
   const tensors = new Map<string, ModelTensor>();
-  const { tensors: stored, formats } = dequantized(checkpoint.tensors, checkpoint.config);
+  const read = dequantized(checkpoint.tensors, checkpoint.config);
+  const { tensors: stored, formats } = read;
+  const quantized = unreadQuantization(checkpoint.config, read);
+  takeHeadAsEmbedding(checkpoint, stored, problems);
   for (const [name, origin] of stored) {
     const short = tensorKey(name, checkpoint.family);
     // Both spellings in one file would be two tensors; then each keeps its own name.
@@ -28,60 +36,125 @@ export function modelTensors(
     const dtype = origin.derived ? 'BF16' : origin.dtype;
     tensors.set(key, { name, view: { origin }, shape: origin.shape, dtype });
   }
+  if (quantized !== undefined) problems.add(quantizedWeights(checkpoint, quantized));
+  else for (const problem of configProblems(checkpoint, stored)) problems.add(problem);
   const model: Model = {
     ref,
     checkpoint,
     ...(adapter ? { adapter } : {}),
     tensors,
     ...(formats.size > 0 && { dequantized: [...formats] }),
-    ...endsOf(checkpoint, tensors),
+    ...endsOf(checkpoint.family, tensors),
     tied: isTied(checkpoint),
   };
-  if (adapter) applyAdapter(model, adapter, problems);
+  if (adapter && quantized === undefined) applyAdapter(model, adapter, problems);
   return model;
 }
 
-/** Embeddings of positions and of segments have no row for a token. */
-const NO_TOKENS = /(?:^|\.)(?:wpe|embed_positions|position_embeddings|token_type_embeddings)\.weight$/;
-
-/** Names of embedding and head: the family's, or for an unknown one those whose role says so, where only one does. */
-function endsOf(
-  checkpoint: Checkpoint,
-  tensors: ReadonlyMap<string, ModelTensor>,
-): Pick<Model, 'embedding' | 'head'> {
-  const { family } = checkpoint;
-  if (family) {
-    return { embedding: tensorKey(family.embedding, family), head: tensorKey(family.head, family) };
+/**
+ * A tied model may be stored with its head alone, which is the embedding then. Both stored and different are two (see
+ * `endsDiffer`); that is said here, where every use of a model passes.
+ */
+function takeHeadAsEmbedding(
+  { config, family, path, endsDiffer }: Checkpoint,
+  stored: Map<string, TensorRef>,
+  problems: Problems,
+): void {
+  if (endsDiffer) {
+    problems.add({
+      severity: 'warning',
+      code: 'EndsDiffer',
+      message: `The config of ${path} ties its head to the embedding, but both are stored and differ. They are taken as two, as transformers 5 does, and what is written has both (tie_word_embeddings: false); versions before ignore the head.`,
+      remedy:
+        'Set tie_word_embeddings in the config of that model to what it was trained with, if you know better.',
+    });
   }
-  const only = (kind: 'embedding' | 'head') => {
-    const found = [...tensors].filter(
-      ([name, { shape }]) => tensorRole(name, shape).kind === kind && !NO_TOKENS.test(name),
-    );
-    // encoder–decoders: what both share, beside copies of it
-    const shared = found.find(([name]) => name === 'shared.weight');
-    return (found.length === 1 ? found[0]! : shared)?.[0];
+  const head = family && stored.get(family.head);
+  if (!head || !saysTied(config, family, stored)) return;
+  const keys = [...stored.keys()].map((name) => tensorKey(name, family));
+  if (keys.includes(tensorKey(family.embedding, family))) return;
+  stored.delete(family.head);
+  stored.set(family.embedding, head);
+  problems.add({
+    severity: 'note',
+    code: 'HeadIsEmbedding',
+    message: `${path} stores its head alone, to which its config ties the embedding: it is both, and is written as ${family.embedding}.`,
+    remedy: 'No action needed.',
+  });
+}
+
+function quantizedWeights({ path }: Checkpoint, method: string): PlanProblem {
+  const { path: name } = parseModelRef(path).model;
+  const full = fullPrecisionName(name);
+  return {
+    severity: 'error',
+    code: 'Quantized',
+    message: `The weights of ${path} are quantized (${method}) and cannot be computed with.`,
+    remedy: `Use the model in F32, F16 or BF16 that it was quantized from${name.endsWith(full) ? '' : `, by its name ${full}`}.`,
   };
-  const embedding = only('embedding');
-  if (embedding === undefined) return {};
-  return { embedding, head: only('head') ?? 'lm_head.weight' };
+}
+
+/** What is wrong with a checkpoint in itself, found out once. */
+const found = new WeakMap<Checkpoint, PlanProblem[]>();
+
+/** Where config.json and weights contradict each other: an error where it is sure that the output would not be the model. */
+function configProblems(
+  checkpoint: Checkpoint,
+  stored: ReadonlyMap<string, { shape: readonly number[] }>,
+): PlanProblem[] {
+  const { config, path } = checkpoint;
+  if (!config) return [];
+  const known = found.get(checkpoint);
+  if (known) return known;
+  const { missing, headless, misshapen, unused, invalid, unsure } = configFaults(config, stored);
+  const say = (
+    severity: PlanProblem['severity'],
+    code: string,
+    message: string,
+    tensors?: string[],
+  ): PlanProblem[] =>
+    tensors?.length === 0
+      ? []
+      : [
+          {
+            severity: unsure ? 'warning' : severity,
+            ...{ code, message },
+            remedy:
+              'The config.json and the weights do not belong together, or the copy is incomplete. Get both from one place.',
+            ...(tensors ? { tensors } : {}),
+          },
+        ];
+  const made = [
+    ...(invalid === undefined ? [] : say('error', 'ConfigInvalid', invalid)),
+    ...say('error', 'TensorMissing', `${path} lacks tensors that its config.json asks for.`, missing),
+    ...say(
+      'error',
+      'ShapeMismatch',
+      `Tensors of ${path} have other shapes than its config.json says.`,
+      misshapen,
+    ),
+    ...say(
+      'warning',
+      'HeadMissing',
+      `${path} has no head, and its config.json neither ties one to the embedding nor names a class without: whoever loads it gets a random one.`,
+      headless,
+    ),
+    ...say(
+      'warning',
+      'TensorsUnused',
+      `The config.json of ${path} has no place for tensors that it stores: whoever loads it leaves them out.`,
+      unused,
+    ),
+  ];
+  found.set(checkpoint, made);
+  return made;
 }
 
 /**
- * Whether the config ties the head to the embedding. Absent means what the family's configuration class says, and
- * for an unknown family that the embedding doubles as head when no head is stored.
+ * Whether head and embedding are one tensor: by the config, unless both are stored and differ.
  */
-export function isTied(checkpoint: Checkpoint): boolean {
-  const { config, family, tensors } = checkpoint;
-  if (!config) return false;
-  const text = config.raw.get('text_config');
-  const said =
-    config.raw.has('tie_word_embeddings') || (text instanceof Map && text.has('tie_word_embeddings'));
-  if (said) return config.tieWordEmbeddings;
-  const type = config.modelType;
-  if (family && type !== undefined) return family.modelTypes[type]?.tiedByDefault ?? false;
-  return ![...tensors].some(
-    ([name, { shape }]) => tensorPlace(name) === 'after' && tensorRole(name, shape).kind === 'head',
-  );
+function isTied({ config, family, tensors, endsDiffer }: Checkpoint): boolean {
+  return saysTied(config, family, tensors) && !endsDiffer;
 }
 
 /** Rows of a model's embedding, one per token; undefined where it is not known which tensor that is. */

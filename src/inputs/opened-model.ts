@@ -1,12 +1,14 @@
 import { adapterSummary } from '../formats/adapter-config';
 import type { Dtype } from '../formats/dtype';
 import { textSha256 } from '../formats/hashes';
+import { commonName } from '../models/aliases';
 import { splitLayer } from '../models/tensor-role';
 import type { ModelInfo } from '../reports/models';
 import type { ModelFolder } from '../sources/model-folder';
 import { hubCommit } from '../sources/model-folder';
 import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
 import { type Checkpoint, openCheckpoint } from './checkpoint';
+import { dequantized, unreadQuantization } from './dequantization';
 import type { TensorRef } from './tensor-view';
 
 export type OpenModel = Checkpoint | Adapter;
@@ -50,6 +52,7 @@ export function describeModel(model: OpenModel, license?: string): Omit<ModelInf
     bytes: files.reduce((sum, file) => sum + file.byteLength, 0),
     dtypes,
     ...own,
+    ...weightShapes(model),
     ...(commit === undefined ? {} : { commit }),
     ...(license === undefined ? {} : { license }),
   };
@@ -76,6 +79,28 @@ function fileTensors(model: OpenModel): TensorRef[] {
   const own = new Set([...modules.values()].flatMap(({ parts }) => Object.values(parts)));
   const rows = [...tokenRows.values()].map((trained) => trained.rows);
   return [...factors, ...origins.values(), ...replaces.values(), ...rows, ...own];
+}
+
+/** What tells an adapter of this model from one of another; see {@link ModelInfo.weights}. */
+function weightShapes(model: OpenModel): Pick<ModelInfo, 'weights'> {
+  const found = new Map<string, Set<string>>();
+  const add = (name: string, shape: readonly number[]) => {
+    const key = commonName(name).replace(/(^|\.)\d+(?=\.)/g, '$1#');
+    found.set(key, (found.get(key) ?? new Set()).add(shape.join('×')));
+  };
+  if (model.kind === 'checkpoint') {
+    const read = dequantized(model.tensors, model.config);
+    if (unreadQuantization(model.config, read) !== undefined) return {};
+    for (const [name, { shape }] of read.tensors) if (shape.length === 2) add(name, shape);
+  } else {
+    for (const [module, { a, b, experts, kind }] of model.updates) {
+      if (experts !== undefined || a.shape.length !== 2) continue;
+      const [outputs, inputs] = [b.shape[0]!, a.shape[1]!];
+      add(`${module}.weight`, kind === 'embedding' ? [inputs, outputs] : [outputs, inputs]);
+    }
+  }
+  if (found.size === 0) return {};
+  return { weights: Object.fromEntries([...found].map(([key, shapes]) => [key, [...shapes]])) };
 }
 
 function adapterInfo({ config, method }: Adapter): NonNullable<ModelInfo['adapter']> {

@@ -1,9 +1,13 @@
 /** Every tensor of a checkpoint is claimed by the architecture, known to be no weight, or a reason not to run it. */
 import { AmalgamError } from '../errors';
+import type { ModelConfig } from '../formats/model-config';
+import { isJsonNumber } from '../formats/strict-json';
 import type { Architecture, Block, Linear, Norm, Part, Vector } from './architecture';
-import { unsupported } from './config-reader';
+import { type ConfigFile, FieldMissing, unsupported } from './config-reader';
 import { familyOf, tensorKey } from './families';
-import { isBuffer } from './tensor-role';
+import { resolveArchitecture } from './resolution';
+import { isBuffer, splitLayer } from './tensor-role';
+import { isOfText, textModel } from './text-tower';
 
 /** A tensor an architecture computes with. */
 interface ExpectedTensor {
@@ -107,53 +111,197 @@ function linearTensors({ weight, bias, inputs, outputs, storage, stack, update }
   ];
 }
 
+/** What an architecture asks for beside what is stored. */
+interface Match {
+  /** The architecture's name → the stored name. */
+  claimed: Map<string, string>;
+  missing: ExpectedTensor[];
+  misshapen: { name: string; actual: readonly number[]; expected: readonly number[] }[];
+  /** Stored tensors that nobody claims. */
+  unclaimed: string[];
+}
+
+type Stored = ReadonlyMap<string, { shape: readonly number[] }>;
+
 /**
  * Matches stored tensors with the architecture's names: with or without the family's prefix. A stored head beside a
- * tied embedding is ignored, as transformers ignores it; so are buffers (`isBuffer`).
+ * tied embedding is ignored: where the two differ, the config that is read says that they are not tied. So are buffers.
+ */
+function matchTensors(architecture: Architecture, stored: Stored): Match {
+  const family = familyOf(architecture.modelType);
+  const storedName = new Map([...stored.keys()].map((name) => [tensorKey(name, family), name]));
+  const match: Match = { claimed: new Map(), missing: [], misshapen: [], unclaimed: [] };
+  for (const tensor of expectedTensors(architecture)) {
+    const { name, shape: expected } = tensor;
+    const found = storedName.get(tensorKey(name, family));
+    if (found === undefined) {
+      match.missing.push(tensor);
+      continue;
+    }
+    const actual = stored.get(found)!.shape;
+    if (actual.length !== expected.length || actual.some((extent, i) => extent !== expected[i])) {
+      match.misshapen.push({ name: found, actual, expected });
+    }
+    match.claimed.set(name, found);
+  }
+  const unused = new Set(architecture.unused?.map((name) => tensorKey(name, family)));
+  const known = new Set(match.claimed.values());
+  const tiedHead = architecture.final.tied && family ? [family.head] : [];
+  match.unclaimed = [...stored.keys()].filter(
+    (name) =>
+      !known.has(name) && !isBuffer(name) && !tiedHead.includes(name) && !unused.has(tensorKey(name, family)),
+  );
+  return match;
+}
+
+/** Tensors that only a model with a head for words has: a masked one's transformation of the stream is among them. */
+function headTensors({ masked, final, vocab, embedding }: Architecture): Set<string> {
+  const own = masked ? tensorsIn(final) : final.bias ? tensorsIn(final.bias) : [];
+  const head = final.tied ? [] : [{ name: final.head, shape: [vocab, embedding.width] }];
+  return new Set([...own, ...head].map(({ name }) => name));
+}
+
+/**
+ * The stored tensors of an architecture.
  *
  * @param stored shapes by stored name
  * @returns the architecture's name → the stored name
  * @throws AmalgamError `TensorMissing`, `ShapeMismatch`, `ArchitectureUnsupported` (a tensor nobody claims)
  */
-export function claimTensors(
-  architecture: Architecture,
-  stored: ReadonlyMap<string, { shape: readonly number[] }>,
-): Map<string, string> {
-  const family = familyOf(architecture.modelType);
-  const storedName = new Map([...stored.keys()].map((name) => [tensorKey(name, family), name]));
-  const claimed = new Map<string, string>();
-  const headNames = new Set(architecture.masked ? tensorsIn(architecture.final).map(({ name }) => name) : []);
-  for (const { name, shape } of expectedTensors(architecture)) {
-    const found = storedName.get(tensorKey(name, family));
-    if (found === undefined && headNames.has(name)) {
-      throw unsupported(
-        `The model has no head that fills in masked words (${name}): it was saved without, as sentence encoders and classifiers are. Measure it by its task.`,
-      );
-    }
-    if (found === undefined) {
-      throw new AmalgamError(
-        'TensorMissing',
-        `The model has no tensor ${name}, which a ${architecture.modelType} needs.`,
-        'Its config.json and its weights do not belong together, or the copy is incomplete. Get it again.',
-      );
-    }
-    const actual = stored.get(found)!.shape;
-    if (actual.length !== shape.length || actual.some((extent, i) => extent !== shape[i])) {
-      throw new AmalgamError(
-        'ShapeMismatch',
-        `${found} is [${actual.join(', ')}], but its config.json asks for [${shape.join(', ')}].`,
-        'The config.json and the weights do not belong together. Get both from one place.',
-      );
-    }
-    claimed.set(name, found);
+export function claimTensors(architecture: Architecture, stored: Stored): Map<string, string> {
+  const { claimed, missing, misshapen, unclaimed } = matchTensors(architecture, stored);
+  const heads = architecture.masked ? headTensors(architecture) : new Set<string>();
+  const lost = missing.find(({ name }) => !heads.has(name)) ?? missing[0];
+  if (lost && heads.has(lost.name)) {
+    throw unsupported(
+      `The model has no head that fills in masked words (${lost.name}): it was saved without, as sentence encoders and classifiers are. Measure it by its task.`,
+    );
   }
-  const unused = new Set(architecture.unused?.map((name) => tensorKey(name, family)));
-  const known = new Set(claimed.values());
-  const tiedHead = architecture.final.tied && family ? [family.head] : [];
-  for (const name of stored.keys()) {
-    if (known.has(name) || isBuffer(name) || tiedHead.includes(name)) continue;
-    if (unused.has(tensorKey(name, family))) continue;
-    throw unsupported(`The tensor ${name} has no place in a ${architecture.modelType} as it is known here.`);
+  if (lost) {
+    throw new AmalgamError(
+      'TensorMissing',
+      `The model has no tensor ${lost.name}, which a ${architecture.modelType} needs.`,
+      'Its config.json and its weights do not belong together, or the copy is incomplete. Get it again.',
+    );
+  }
+  const [odd] = misshapen;
+  if (odd) {
+    throw new AmalgamError(
+      'ShapeMismatch',
+      `${odd.name} is [${odd.actual.join(', ')}], but its config.json asks for [${odd.expected.join(', ')}].`,
+      'The config.json and the weights do not belong together. Get both from one place.',
+    );
+  }
+  if (unclaimed.length > 0) {
+    throw unsupported(
+      `The tensor ${unclaimed[0]} has no place in a ${architecture.modelType} as it is known here.`,
+    );
   }
   return claimed;
+}
+
+/** How a config.json and the weights beside it contradict each other: names, with both shapes where these differ. */
+interface ConfigFaults {
+  /** Tensors of the body that the config asks for. */
+  missing: string[];
+  /** Tensors of the head, which a model saved without one lacks and a loader makes up. */
+  headless: string[];
+  misshapen: string[];
+  /** Weights of layers that the config has no place for: loaders leave them out. */
+  unused: string[];
+  /** What the config says that no model can be. */
+  invalid?: string;
+  /** Set where the model cannot be run, or is one tower of several: less is known of what it asks for. */
+  unsure?: true;
+}
+
+/** Classes that predict words, by the ends of their names. */
+const WITH_HEAD = /(?:ForCausalLM|LMHeadModel|ForMaskedLM|ForConditionalGeneration)$/;
+/** Rows of labels: heads of classifiers. */
+const LABELS = /^(?:score|classifier(?:\.out_proj)?)\.weight$/;
+
+/**
+ * Compares a config with the weights beside it by what the forward pass would ask for, so that a plan finds before anything is
+ * downloaded what running the model would find. Of a multimodal model the text tower is compared.
+ *
+ * @param stored shapes by stored name, weights of eight and four bits as what they stand for
+ */
+export function configFaults(config: ModelConfig, stored: Stored): ConfigFaults {
+  // nothing but the ends of a model
+  if (config.layers === 0) return { missing: [], headless: [], misshapen: [], unused: [] };
+  const faults: ConfigFaults = {
+    missing: [],
+    headless: [],
+    misshapen: labelFaults(config, stored),
+    unused: [],
+  };
+  const text = textConfig(config);
+  let architecture: Architecture;
+  try {
+    architecture = resolveArchitecture(text, { masked: true });
+  } catch (thrown) {
+    if (!(thrown instanceof AmalgamError)) throw thrown;
+    // a field that is not there has a default that is not known here
+    if (thrown.code === 'ConfigInvalid' && !(thrown.cause instanceof FieldMissing)) {
+      return { ...faults, invalid: thrown.message };
+    }
+    return { ...faults, missing: lostLayers(config, stored), unsure: true };
+  }
+  const isWhole = text.modelType === config.modelType;
+  const isTower = (name: string) => isWhole || isOfText(tensorKey(name, familyOf(text.modelType)));
+  const among = new Map([...stored].filter(([name]) => isTower(name)));
+  if (!isWhole) faults.unsure = true;
+  if (among.size === 0) return faults;
+  const { missing, misshapen, unclaimed } = matchTensors(architecture, among);
+  const heads = headTensors(architecture);
+  const { architectures } = config;
+  const isHeaded =
+    architectures.some((name) => WITH_HEAD.test(name)) ||
+    (architectures.length === 0 && !architecture.masked);
+  for (const { name } of missing.filter((tensor) => isTower(tensor.name))) {
+    if (!heads.has(name)) faults.missing.push(name);
+    else if (isHeaded) faults.headless.push(name);
+  }
+  for (const { name, actual, expected } of misshapen) {
+    faults.misshapen.push(`${name}: [${actual}] instead of [${expected}]`);
+  }
+  faults.unused = unclaimed.filter((name) => splitLayer(name) !== null);
+  return faults;
+}
+
+/** The config of the text tower where the model's own type cannot be run, without the quantization that was read away. */
+export function textConfig({ raw, modelType, fileName }: ModelConfig): ConfigFile & { modelType?: string } {
+  const inner = raw.get('text_config');
+  const type = inner instanceof Map ? inner.get('model_type') : undefined;
+  const isOwn = modelType !== undefined && familyOf(modelType)?.modelTypes[modelType]?.wiring !== undefined;
+  const fields = !isOwn && inner instanceof Map && typeof type === 'string' ? inner : raw;
+  const said = new Map(fields);
+  said.delete('quantization_config');
+  const tied = raw.get('tie_word_embeddings');
+  if (fields !== raw && tied !== undefined) said.set('tie_word_embeddings', tied);
+  const own = fields === raw ? modelType : textModel(type as string);
+  return { raw: said, fileName, ...(own === undefined ? {} : { modelType: own }) };
+}
+
+/** Heads of classifiers with other rows than the config has labels: transformers takes two where it says nothing. */
+function labelFaults({ raw, modelType }: ModelConfig, stored: Stored): string[] {
+  const family = familyOf(modelType);
+  if (!family) return [];
+  const names = raw.get('id2label');
+  const count = raw.get('num_labels');
+  const labels = names instanceof Map ? names.size : isJsonNumber(count) ? Number(count.text) : 2;
+  return [...stored].flatMap(([name, { shape }]) =>
+    LABELS.test(name) && shape.length === 2 && shape[0] !== labels
+      ? [`${name}: [${shape}], and the config has ${labels} labels`]
+      : [],
+  );
+}
+
+/** Layers that a config counts and the weights lack, of a model whose tensors are not known by name. */
+function lostLayers({ layers = 0 }: ModelConfig, stored: Stored): string[] {
+  const found = [...stored.keys()].flatMap((name) => splitLayer(name) ?? []);
+  const most = found.reduce((last, { index }) => Math.max(last, index), 0);
+  // one layer alone may be shared by all
+  if (most === 0 || most + 1 >= layers) return [];
+  return [`${found[0]!.stack}${most + 1}${most + 2 < layers ? ` to ${found[0]!.stack}${layers - 1}` : ''}`];
 }

@@ -37,7 +37,7 @@ export function readNumber(config: ConfigFile, field: NumberField): number | nul
 /** A number that must be there. @throws AmalgamError `ConfigInvalid` */
 export function needNumber(config: ConfigFile, field: NumberField): number {
   const value = readNumber(config, field);
-  if (value === undefined || value === null) throw wrong(config, field.fields[0]!, 'is missing');
+  if (value === undefined || value === null) throw missing(config, field);
   return value;
 }
 
@@ -53,7 +53,7 @@ export function readSize(config: ConfigFile, field: NumberField): number | undef
 /** A positive integer that must be there. @throws AmalgamError `ConfigInvalid` */
 export function needSize(config: ConfigFile, field: NumberField): number {
   const value = readSize(config, field);
-  if (value === undefined) throw wrong(config, field.fields[0]!, 'is missing');
+  if (value === undefined) throw missing(config, field);
   return value;
 }
 
@@ -81,12 +81,20 @@ export function readLayerList(config: ConfigFile, path: string, layers: number):
   throw wrong(config, path, `is not a list of ${layers} entries, one per layer`);
 }
 
+/** The cause of an error about a field that is not there. */
+export class FieldMissing extends Error {}
+
+function missing(config: ConfigFile, { fields }: NumberField): AmalgamError {
+  return wrong(config, fields[0]!, 'is missing', new FieldMissing(fields[0]));
+}
+
 /** A field with a value that cannot be. */
-export function wrong(config: ConfigFile, path: string, what: string): AmalgamError {
+export function wrong(config: ConfigFile, path: string, what: string, cause?: FieldMissing): AmalgamError {
   return new AmalgamError(
     'ConfigInvalid',
     `${displayName(config.fileName)}: the field “${displayName(path)}” ${what}.`,
     'Correct the file, or get it again from its author.',
+    { cause },
   );
 }
 

@@ -12,6 +12,11 @@ const TEXT_MODELS: Readonly<Record<string, string>> = {
   qwen2_5_vl: 'qwen2',
 };
 
+/** The text model that a text tower was made from, by the type it has in `text_config`. */
+export function textModel(type: string): string {
+  return TEXT_MODELS[type] ?? type;
+}
+
 /** What a text model has, by the names that tensors are compared by. */
 const TEXT = /^(?:layers\.|embed_tokens|norm\.|lm_head\.)/;
 
@@ -25,6 +30,6 @@ export function isTextTower(text: ModelConfig | undefined, whole: ModelConfig | 
   const inner = whole?.raw.get('text_config');
   const type = inner instanceof Map ? inner.get('model_type') : undefined;
   if (typeof type !== 'string' || text?.modelType === undefined || text.raw.has('text_config')) return false;
-  const types = [type, type.replace(/_text$/, ''), TEXT_MODELS[type]];
+  const types = [type, type.replace(/_text$/, ''), textModel(type)];
   return types.includes(text.modelType) && text.modelType !== whole?.modelType;
 }

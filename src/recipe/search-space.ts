@@ -46,16 +46,18 @@ export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace {
     (recipe.parameters.normalize ?? defaultOf(method, 'normalize')) !== false;
   const variables: Variable[] = weighted
     ? models.map(({ parameters }, i) =>
-        linear(`weight ${i + 1}`, numberOf(parameters.weight ?? recipe.parameters.weight, 1)),
+        linear(`weight ${i + 1}`, startOf(parameters.weight ?? recipe.parameters.weight)),
       )
     : [];
   if (method.parameters[LAMBDA] && (!weighted || normalized)) {
-    variables.push(logarithmic(LAMBDA, numberOf(recipe.parameters[LAMBDA], 1)));
+    variables.push(logarithmic(LAMBDA, startOf(recipe.parameters[LAMBDA])));
   }
-  const densities = models.map(({ parameters }) =>
-    numberOf(parameters[DENSITY] ?? recipe.parameters[DENSITY], 1),
-  );
-  if (method.modelParameters[DENSITY] && densities.some((d) => d < 1)) {
+  const standing = models.map(({ parameters }) => parameters[DENSITY] ?? recipe.parameters[DENSITY]);
+  const densities = standing.map(startOf);
+  const isShaped = standing.some((setting) => Array.isArray(setting));
+  if (method.modelParameters[DENSITY] && isShaped) {
+    variables.push(logarithmic(DENSITY, 1));
+  } else if (method.modelParameters[DENSITY] && densities.some((d) => d < 1)) {
     variables.push(logistic(DENSITY, densities.reduce((a, b) => a + b, 0) / densities.length));
   }
   if (variables.length === 0) {
@@ -76,18 +78,23 @@ export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace {
         ...recipe.parameters,
         // weights say how far to go: λ beside them is not searched for again in every candidate
         ...(recipe.parameters[LAMBDA] === 'auto' && { [LAMBDA]: 1 }),
-        ...(values[LAMBDA] !== undefined && { [LAMBDA]: values[LAMBDA] }),
+        ...(values[LAMBDA] !== undefined && { [LAMBDA]: scaled(recipe.parameters[LAMBDA], values[LAMBDA]) }),
       },
       models: (recipe.models ?? []).map((entry) => {
         const i = models.indexOf(entry);
         if (i < 0) return entry;
         const weight = values[`weight ${i + 1}`];
+        const density = values[DENSITY];
         return {
           ...entry,
           parameters: {
             ...entry.parameters,
-            ...(weight !== undefined && { weight }),
-            ...(values[DENSITY] !== undefined && { [DENSITY]: values[DENSITY] }),
+            ...(weight !== undefined && {
+              weight: scaled(entry.parameters.weight ?? recipe.parameters.weight, weight),
+            }),
+            ...(density !== undefined && {
+              [DENSITY]: isShaped ? scaled(standing[i] ?? 1, density, 1) : density,
+            }),
           },
         };
       }),
@@ -100,9 +107,25 @@ function defaultOf(method: MergeMethod, name: string): unknown {
   return spec && 'default' in spec ? spec.default : undefined;
 }
 
-/** A number that is one for the whole model; gradients and filters start from what they would be without. */
-function numberOf(setting: ParameterSetting | undefined, otherwise: number): number {
-  return typeof setting === 'number' ? setting : otherwise;
+/** Where a setting starts: a number at itself; what differs from layer to layer at 1, the factor of all of it. */
+function startOf(setting: ParameterSetting | undefined): number {
+  return typeof setting === 'number' ? setting : 1;
+}
+
+/** The setting at a value of its variable: the value, or what stands, gradients and filters, times it. */
+function scaled(
+  setting: ParameterSetting | undefined,
+  value: number,
+  most = Number.POSITIVE_INFINITY,
+): ParameterSetting {
+  const times = (x: number) => round(Math.min(most, x * value));
+  if (!Array.isArray(setting)) return most === 1 && typeof setting === 'number' ? times(setting) : value;
+  return setting.map((entry) => {
+    if (typeof entry === 'number') return times(entry);
+    const { value: own } = entry;
+    const changed = Array.isArray(own) ? own.map(times) : typeof own === 'number' ? times(own) : own;
+    return { ...entry, value: changed };
+  }) as ParameterSetting;
 }
 
 const linear = (name: string, start: number): Variable => ({

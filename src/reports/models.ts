@@ -17,6 +17,11 @@ export interface ModelInfo {
   /** Dtype → number of tensors. */
   dtypes: Partial<Record<Dtype, number>>;
   layers?: number;
+  /**
+   * Shapes of its weights by their names with `#` for every number (`layers.#.mlp.up_proj.weight` → `64×32`), of an adapter those
+   * of the weights that its factors are for. Absent where they do not tell: of quantized weights.
+   */
+  weights?: Readonly<Record<string, readonly string[]>>;
   /** For an adapter: method and rank in words, and the base it names. */
   adapter?: { summary: string; rank: number; baseModel?: string };
   /** Hub only. */

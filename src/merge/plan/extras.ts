@@ -1,12 +1,12 @@
 /** The small files beside the weights: config, tokenizer, model card, recipe. */
 
 import { modelCard } from '../../formats/model-card';
-import { editConfig } from '../../formats/model-config';
+import { editConfig, type ModelConfig, parseModelConfig } from '../../formats/model-config';
 import { parseModelRef, type Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { recipeModels } from '../../formats/recipe-models';
 import type { Checkpoint } from '../../inputs/checkpoint';
-import { isTied } from '../../inputs/model-tensors';
+import { saysTied } from '../../inputs/model-ends';
 import type { OpenModel } from '../../inputs/opened-model';
 import type { Problems } from '../../inputs/problems';
 import { findFile, hubCommit } from '../../sources/model-folder';
@@ -37,6 +37,8 @@ export interface VocabularyFiles {
   ids?: TokenIds;
   /** Text of generation_config.json, where ids in it change. */
   generation?: string;
+  /** `eos_token_id` of config.json, where it follows another model's tokenizer or template. */
+  eos?: number | number[];
 }
 
 /**
@@ -63,8 +65,12 @@ export function planExtras(
   if (config.config) {
     const text = outputConfig(config, output, problems);
     const { raw } = config.config;
-    const { ids } = vocabulary;
-    const written = ids ? withTokenIds(text, raw, ids, 'config.json', problems) : text;
+    const { ids, eos } = vocabulary;
+    const mapped = ids ? withTokenIds(text, raw, ids, 'config.json', problems) : text;
+    const written =
+      eos === undefined
+        ? mapped
+        : editConfig(parseModelConfig(mapped, 'config.json'), { fields: new Map([['eos_token_id', eos]]) });
     extras.push({ path: 'config.json', content: { text: written } });
   } else {
     problems.add({
@@ -167,21 +173,25 @@ function outputConfig(
   problems: Problems,
 ): string {
   const dtype = mainDtype(tensors);
+  const isSaidTied = saysTied(checkpoint.config, checkpoint.family, checkpoint.tensors);
+  const isQuantized = tensors.some((tensor) => tensor.dtype.startsWith('F8_'));
+  const plain =
+    checkpoint.config!.quantization === undefined || isQuantized
+      ? checkpoint.config!
+      : withoutQuantization(checkpoint.config!);
   const config = layerOrder
-    ? { ...checkpoint.config!, text: restackedText(checkpoint, layerOrder, problems) }
-    : checkpoint.config!;
+    ? { ...plain, text: restackedText({ ...checkpoint, config: plain }, layerOrder, problems) }
+    : plain;
   return editConfig(config, {
     ...(dtype ? { dtype } : {}),
-    ...(tied === undefined || tied === isTied(checkpoint) ? {} : { tieWordEmbeddings: tied }),
+    ...(tied === undefined || tied === isSaidTied ? {} : { tieWordEmbeddings: tied }),
     ...(vocabSize === undefined ? {} : { vocabSize }),
-    // what was quantized is written as plain weights
-    ...(tensors.some(
-      ({ base, models, copy }) =>
-        !copy && [base, ...models.map(({ view }) => view)].some((v) => v?.origin.derived),
-    ) && {
-      without: ['quantization_config'],
-    }),
   });
+}
+
+/** What was quantized is written as plain weights; without the field it is also known what its layers are made of. */
+function withoutQuantization(config: ModelConfig): ModelConfig {
+  return parseModelConfig(editConfig(config, { without: ['quantization_config'] }), config.fileName);
 }
 
 const DTYPE_NAMES = new Map([

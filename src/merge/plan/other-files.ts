@@ -1,8 +1,133 @@
 /** The small files of a model that nothing here writes anew: processors of images and sound, parts of sentence encoders. */
 import { HASHES_FILE } from '../../formats/output-hashes';
+import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { nameSome, type Problems } from '../../inputs/problems';
+import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
+import { sameFile } from '../vocabulary/vocabulary';
 import type { Plan } from './plan';
+
+/**
+ * What is wrong with a small file that is copied, in words that go behind its name; undefined for one that is whole as far as
+ * its bytes tell: a pointer or a web page in its place, JSON that does not parse, weights or a SentencePiece model cut off.
+ */
+export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string | undefined {
+  const begin = new TextDecoder().decode(bytes.subarray(0, 512)).trimStart();
+  if (begin.startsWith('version https://git-lfs')) return 'is not the file but a git-lfs pointer to it';
+  if (begin.startsWith('# xet version')) return 'is not the file but a pointer to it (Xet)';
+  if (/^<(?:!doctype\s+html|html)\b/i.test(begin) && !/\.html?$/i.test(path)) return 'is a web page';
+  if (path.endsWith('.json')) {
+    try {
+      JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    } catch {
+      return 'is not JSON, or is cut off';
+    }
+  }
+  if (path.endsWith('.model') && !isWholeProtobuf(bytes)) return 'is cut off, or no SentencePiece model';
+  if (path.endsWith('.safetensors')) {
+    try {
+      const end = 8 + headerLength(bytes.subarray(0, 8), bytes.length, path);
+      parseSafetensorsHeader(bytes.subarray(8, end), bytes.length, path);
+    } catch {
+      return 'is no whole safetensors file';
+    }
+  }
+  return undefined;
+}
+
+/** Whether bytes are fields of a protobuf message up to the last one (protobuf.dev/programming-guides/encoding). */
+function isWholeProtobuf(bytes: Uint8Array): boolean {
+  let at = 0;
+  const varint = () => {
+    let value = 0;
+    for (let shift = 1; at < bytes.length; shift *= 128) {
+      const byte = bytes[at++]!;
+      value += (byte & 127) * shift;
+      if (byte < 128) return value;
+    }
+    return Number.NaN;
+  };
+  while (at < bytes.length) {
+    const kind = varint() % 8;
+    if (kind === 0) varint();
+    else if (kind === 1) at += 8;
+    else if (kind === 2) at += varint();
+    else if (kind === 5) at += 4;
+    else return false;
+  }
+  return at === bytes.length && at > 0;
+}
+
+const looked = new WeakMap<ModelFile, Promise<string | undefined>>();
+
+/** Looks into every file that is copied; those on a hub are looked into when they are written, since reading is a download. */
+export async function checkCopied(
+  extras: Plan['extras'],
+  folders: ReadonlyMap<string, ModelFolder>,
+  problems: Problems,
+): Promise<void> {
+  for (const { content } of extras) {
+    if ('text' in content) continue;
+    const folder = folders.get(content.folder)!;
+    const file = findFile(folder, content.file)!;
+    if (folder.origin.kind === 'hub') continue;
+    const fault =
+      looked.get(file) ??
+      file
+        .open()
+        .read(0, file.byteLength)
+        .then((b) => fileFault(file.path, b));
+    looked.set(file, fault);
+    fault.catch(() => looked.delete(file));
+    const why = await fault;
+    if (why !== undefined) {
+      problems.add({
+        severity: 'error',
+        code: 'FileDamaged',
+        message: `${content.folder}/${content.file} ${why}.`,
+        remedy: DAMAGED,
+      });
+    }
+  }
+}
+
+/** What to do about a file with a {@link fileFault}. */
+export const DAMAGED = 'Get the file again (git lfs pull in a clone), or take it out of the folder.';
+
+/** Weights in folders of their own: modules of a sentence encoder behind its body, such as `2_Dense`. */
+const MODULE_WEIGHTS = /^[^/]+\/(?:model\.safetensors|pytorch_model\.bin)$/;
+
+/**
+ * Refuses what would go out with the weights of one model alone: modules behind the body of a sentence encoder are copied, and
+ * not merged, so that all models must have the same.
+ */
+export async function checkModules(
+  config: Checkpoint,
+  models: readonly Checkpoint[],
+  problems: Problems,
+): Promise<void> {
+  if (!findFile(config.folder, 'modules.json')) return;
+  for (const file of config.folder.files.filter(({ path }) => MODULE_WEIGHTS.test(path))) {
+    const [module] = file.path.split('/');
+    const refuse = (message: string, remedy: string) =>
+      problems.add({ severity: 'error', code: 'ModuleWeights', message, remedy });
+    if (file.path.endsWith('.bin')) {
+      if (findFile(config.folder, `${module}/model.safetensors`)) continue;
+      refuse(
+        `${config.path} has the weights of its module ${module} as a pickle only: ${file.path}.`,
+        'Save the model again with sentence-transformers, which writes safetensors.',
+      );
+      continue;
+    }
+    for (const { path, folder } of models) {
+      if (folder === config.folder || (await sameFile(file, findFile(folder, file.path)))) continue;
+      refuse(
+        `The module ${module} of ${config.path} has weights that ${path} does not have, and modules behind the body are not merged.`,
+        `Merge models with the same ${module}, or take ${module} out of modules.json and of its folder to merge the bodies alone.`,
+      );
+    }
+  }
+}
 
 /** Files above this are named and not copied. */
 const MOST_BYTES = 32 * 2 ** 20;

@@ -1,7 +1,8 @@
 /** Whether models belong together, by their configs: what would otherwise show up as a hundred wrong tensors. */
 
 import { isWeightDtype } from '../../formats/dtype';
-import { compareConfigs } from '../../inputs/config-difference';
+import { namesOneModel } from '../../formats/hub-id';
+import { computedOtherwise } from '../../inputs/config-difference';
 import type { Model } from '../../inputs/model';
 import { layerCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
@@ -69,22 +70,10 @@ function compare(
   return undefined;
 }
 
-/** Fields that say what a model computes with its weights; others name tokens, or how it was trained. */
-const COMPUTING =
-  /(?:^|[._])(?:rope|rotary|theta|eps|epsilon|act|activation|softcap\w*|heads?|head_dim|groups|window|scale|scaling|multipliers?|factor|topk|alibi|bias|types|pattern|interval|scalar)(?:$|[._])|num_experts_per_tok|num_key_value_heads|num_attention_heads|head_dim|layer_norm|hidden_act|softcapping/;
-
 /** Configs that say otherwise what is computed: the output has the reference's, the weights come from both. */
 function noteConfigs(reference: Model, model: Model, problems: Problems): void {
-  const { differences } = compareConfigs(reference.checkpoint.config, model.checkpoint.config);
-  const thetas = [reference, model].map(({ checkpoint }) => checkpoint.config?.ropeTheta);
-  const said = differences
-    .filter(({ field, base, finetuned, harmless }) => {
-      return !harmless && base !== null && finetuned !== null && COMPUTING.test(field);
-    })
-    .map(({ field, base, finetuned }) => `${field} ${finetuned} instead of ${base}`);
-  if (thetas[0] !== thetas[1] && !thetas.includes(undefined) && !said.some((s) => s.includes('rope_theta'))) {
-    said.push(`rope_theta ${thetas[1]} instead of ${thetas[0]}`);
-  }
+  const [base, other] = [reference.checkpoint.config, model.checkpoint.config];
+  const said = base && other ? computedOtherwise(base, other) : [];
   if (said.length === 0) return;
   problems.add({
     severity: 'warning',
@@ -95,23 +84,13 @@ function noteConfigs(reference: Model, model: Model, problems: Problems): void {
   });
 }
 
-function noteQuantization({ ref, checkpoint, dequantized }: Model, problems: Problems): void {
-  const method = checkpoint.config?.quantization;
-  if (dequantized) {
-    problems.add({
-      severity: 'note',
-      code: 'Dequantized',
-      message: `Weights of ${ref} are stored as ${dequantized.join(' and ')}: they are read with their scales and written as BF16.`,
-      remedy: 'No action needed. Choose an output dtype to have them in another.',
-    });
-    return;
-  }
-  if (method === undefined) return;
+function noteQuantization({ ref, dequantized }: Model, problems: Problems): void {
+  if (!dequantized) return;
   problems.add({
-    severity: 'error',
-    code: 'Quantized',
-    message: `The weights of ${ref} are quantized (${method}) and cannot be merged as they are.`,
-    remedy: 'Use the model in F32, F16 or BF16 that it was quantized from.',
+    severity: 'note',
+    code: 'Dequantized',
+    message: `Weights of ${ref} are stored as ${dequantized.join(' and ')}: they are read with their scales, and written as BF16 where the recipe has no out_dtype.`,
+    remedy: 'No action needed. Choose an output dtype to have them in another.',
   });
 }
 
@@ -120,12 +99,13 @@ function noteLineage({ checkpoint, adapter }: Model, problems: Problems): void {
   const hub = hubCommit(checkpoint.folder.origin);
   const trainedOn = adapter?.config.baseModel;
   if (!adapter || trainedOn === undefined || !hub) return;
-  if (!/^[\w.-]+\/[\w.-]+$/.test(trainedOn) || trainedOn.toLowerCase() === hub.repo.toLowerCase()) return;
+  if (!/^[\w.-]+\/[\w.-]+$/.test(trainedOn) || namesOneModel(trainedOn, hub.repo)) return;
+  // tensors that do not fit are errors of their own
   problems.add({
-    severity: 'warning',
+    severity: 'note',
     code: 'AdapterBaseDiffers',
-    message: `${adapter.path} was trained on ${trainedOn}, but the recipe puts it on ${checkpoint.path}.`,
-    remedy: `Put it on ${trainedOn}, unless you know that the two are the same.`,
+    message: `${adapter.path} says that it was trained on ${trainedOn}, and the recipe puts it on ${checkpoint.path}.`,
+    remedy: `No action needed where the two are the same model; else put it on ${trainedOn}.`,
   });
 }
 

@@ -304,8 +304,8 @@ describe('configs that say otherwise what is computed', () => {
   const warned = async (config: Record<string, unknown>) => {
     const plan = await planOf(
       recipeOf(['m']),
-      tinyModel('base', { config: base }),
-      tinyModel('m', { config }),
+      tinyModel('base', { whole: true, hidden: 8, config: base }),
+      tinyModel('m', { whole: true, hidden: 8, config }),
     );
     expect(errors(plan)).toEqual([]);
     return plan.problems

@@ -3,10 +3,12 @@
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
 import type { Adapter } from '../../inputs/adapter';
 import type { Checkpoint } from '../../inputs/checkpoint';
+import { castTensor } from '../../inputs/dequantization';
 import type { Model } from '../../inputs/model';
 import { modelTensors } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/opened-model';
 import { collectProblems, type Problems, thrownProblem } from '../../inputs/problems';
+import { isBuffer } from '../../models/tensor-role';
 import type { PlanProblem } from '../../reports/plan';
 import type { SliceOutline } from './recipe-slices';
 
@@ -71,6 +73,15 @@ export function modelOf(ref: string, opened: ReadonlyMap<string, OpenModel>, pro
     adapter && (opened.get(repoKey(adapter)) as Adapter),
     problems,
   );
+}
+
+/** Where the recipe says how the output is written, what is computed with in no other way is read as f32, in place. */
+export function castForOutput({ outDtype }: Recipe, { tensors, checkpoint }: Model): void {
+  if (!outDtype) return;
+  for (const [key, tensor] of tensors) {
+    const origin = isBuffer(tensor.name) ? undefined : castTensor(tensor.view.origin, checkpoint.tensors);
+    if (origin) tensors.set(key, { ...tensor, view: { ...tensor.view, origin }, dtype: 'F32' });
+  }
 }
 
 /**

@@ -22,7 +22,9 @@ export function checkParameterNames(recipe: Recipe, method: MergeMethod, problem
         : `${method.id} has no parameter ${name}: under ${where} it has no effect.`,
       remedy: known
         ? `Move ${name} to the parameters of the recipe.`
-        : `${didYouMean(nearestName(name, takes))}Its parameters are ${nameSome(takes, 12)}.`,
+        : takes.length === 0
+          ? `Take ${name} out: ${method.id} has no parameters.`
+          : `${didYouMean(nearestName(name, takes))}Its parameters are ${nameSome(takes, 12)}.`,
     });
   };
   const check = (parameters: RecipeParameters, where: string, ofModel: boolean) => {

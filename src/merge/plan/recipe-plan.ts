@@ -6,25 +6,33 @@ import type { Model } from '../../inputs/model';
 import { embeddingRows, storedEmbeddingRows } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/opened-model';
 import { collectProblems, type Problems } from '../../inputs/problems';
-import { inTensorOrder } from '../../models/tensor-role';
+import { hasTokenRows, inTensorOrder, tensorRole } from '../../models/tensor-role';
 import { findFile, type ModelFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { withChatTemplate } from '../vocabulary/chat-template';
 import { resolveVocabulary } from '../vocabulary/resolved-vocabulary';
-import { vocabularyFiles } from '../vocabulary/vocabulary-files';
+import { checkRows, endsOfText, vocabularyFiles } from '../vocabulary/vocabulary-files';
 import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
 import { planOutputGguf, writtenExtras } from './gguf-plan';
+import { checkCopied, checkModules } from './other-files';
 import { unfitModels } from './pairing';
 import { checkDensities, checkWholeModel } from './parameter-conflicts';
 import type { Plan, TensorPlan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
-import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from './recipe-models';
+import {
+  castForOutput,
+  donorModels,
+  modelOf,
+  type OpenByPath,
+  openRecipeModels,
+  refsOf,
+} from './recipe-models';
 import { checkIgnoredKeys, checkParameterNames } from './recipe-parameters';
 import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
 import { finishShards } from './shards';
 import { stackedLayers } from './stacked-layers';
-import { checkPatterns } from './tensor-choice';
+import { checkPatterns, leftOut } from './tensor-choice';
 import { planScope } from './tensor-plans';
 import { resolveHeads } from './tied-heads';
 
@@ -68,8 +76,14 @@ export async function makePlan(
 
   const models = new Map<string, Model>();
   for (const ref of slices.flatMap(refsOf)) {
-    if (!models.has(ref)) models.set(ref, modelOf(ref, opened, problems));
+    if (models.has(ref)) continue;
+    const model = modelOf(ref, opened, problems);
+    castForOutput(recipe, model);
+    models.set(ref, model);
   }
+  // whatever else is wrong with packed weights follows from their being packed
+  const packed = problems.list().filter(({ code }) => code === 'Quantized');
+  if (packed.length > 0) return { ...emptyPlan(recipe, problems), problems: packed };
   const contributors = [...new Set(slices.flatMap((slice) => slice.sources.map((source) => source.ref)))];
   const reference = referenceOf(slices[0]!, models);
   const unfit = unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
@@ -83,7 +97,12 @@ export async function makePlan(
   const vocabulary = await resolveVocabulary(
     {
       recipe,
-      models: [reference, ...[...models.values()].filter((m) => m !== reference && !unfit.has(m))],
+      models: [
+        reference,
+        ...[...models.values()].filter(
+          (m) => m !== reference && !unfit.has(m) && !keepsEnds(recipe, reference),
+        ),
+      ],
       base: base === undefined ? undefined : models.get(base),
       ...donor,
     },
@@ -110,12 +129,32 @@ export async function makePlan(
   if (problems.hasErrors()) return draft;
   const files = await vocabularyFiles(vocabulary, donor.config.checkpoint, problems);
   const checkpoints = [...new Set([...models.values()].map(({ checkpoint }) => checkpoint))];
-  const { tokenizer } = files;
-  files.tokenizer = await withChatTemplate(recipe, tokenizer, vocabulary.from, checkpoints, problems);
+  const chosen = await withChatTemplate(recipe, files.tokenizer, vocabulary.from, checkpoints, problems);
+  files.tokenizer = chosen.files;
+  const merged = [...models.values()];
+  const ended = await endsOfText(
+    vocabulary,
+    chosen.template,
+    donor.config.checkpoint,
+    merged,
+    files,
+    problems,
+  );
+  await checkRows(vocabulary, rows, problems);
+  await checkModules(donor.config.checkpoint, checkpoints, problems);
   const resized =
     rows === undefined || (rows === storedRows && !vocabulary.output) ? {} : { vocabSize: rows };
-  const output = { tied, slices, config: donor.config.checkpoint, files, ...resized };
+  const output = { tied, slices, config: donor.config.checkpoint, files: ended, ...resized };
   return finishPlan(draft, method, opened, output, problems, cached);
+}
+
+/** Whether no row of a token is merged: then the vocabularies of the models need not agree. */
+function keepsEnds(recipe: Recipe, { tensors }: Model): boolean {
+  const perToken = [...tensors.values()].filter(({ name, shape }) => {
+    const { kind } = tensorRole(name, shape);
+    return kind === 'embedding' || kind === 'head' || hasTokenRows(name);
+  });
+  return perToken.length > 0 && perToken.every(({ name }) => leftOut(recipe, name));
 }
 
 /** Adds what only a clean plan has: small files, inputs, shards and the numbers of bytes. */
@@ -150,6 +189,8 @@ async function finishPlan(
   const gguf = await planOutputGguf(recipe, tensors, extras, fileOf, problems);
   if (problems.hasErrors()) return { ...draft, problems: problems.list() };
   const written = writtenExtras({ recipe, extras });
+  await checkCopied(written, folders, problems);
+  if (problems.hasErrors()) return { ...draft, problems: problems.list() };
   const copied = written.flatMap(({ content }) =>
     'folder' in content
       ? [[folders.get(content.folder)!, fileOf(content.folder, content.file)] as const]

@@ -141,7 +141,7 @@ function eachOnce(sources: readonly SliceSource[], where: string, problems: Prob
   const twice = new Set<string>();
   for (const source of sources) {
     const { layers } = once.get(source.ref) ?? source;
-    if (layers?.begin !== source.layers?.begin) {
+    if (layers?.begin !== source.layers?.begin || layers?.end !== source.layers?.end) {
       problems.add({
         severity: 'error',
         code: 'ModelTwice',

@@ -36,7 +36,7 @@ export function checkPatterns(
     problems.add({
       severity: 'note',
       code: 'TensorsLeftOut',
-      message: `${kept.length} of ${tensors.length} tensors are left out of the merge and keep the base’s bytes.`,
+      message: `${kept.length} of ${tensors.length} tensors are left out of the merge and stay as the base has them.`,
       remedy: 'No action needed: include and exclude say so.',
       tensors: kept,
     });

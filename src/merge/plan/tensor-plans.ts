@@ -17,7 +17,7 @@ import { resolveParameters } from './parameters';
 import type { ResolvedParameters, TensorPlan } from './plan';
 import type { Participant, Scope } from './scopes';
 import { leftOut } from './tensor-choice';
-import { copiedTensor, isOnBase, isPlain } from './untouched-tensors';
+import { copiedTensor, isOnBase, isPlain, isStored } from './untouched-tensors';
 
 interface TensorContext {
   recipe: Recipe;
@@ -36,7 +36,8 @@ export function planScope(scope: Scope, context: TensorContext): TensorPlan[] {
   const sources = scope.sources.filter(({ model }) => !context.unfit.has(model));
   const reference = scope.base ?? sources[0];
   if (!reference) return [];
-  for (const source of sources) if (source !== reference) compareNames(reference, source, context);
+  const isLeftOut = (name: string) => leftOut(context.recipe, scope.outputName(name));
+  for (const source of sources) if (source !== reference) compareNames(reference, source, isLeftOut, context);
   return [...reference.tensors].flatMap(([local, tensor]) => {
     const name = scope.outputName(tensor.name);
     if (leftOut(context.recipe, name)) return keepBase(name, local, scope, context);
@@ -55,11 +56,16 @@ function isTextOnly({ model }: Participant, reference: Participant): boolean {
   return isTextTower(model.checkpoint.config, reference.model.checkpoint.config);
 }
 
-/** Both models must have the same tensors here, buffers apart; a text model has the text tower's. */
-function compareNames(reference: Participant, source: Participant, { problems }: TensorContext): void {
+/** Both models must have the same tensors of what is merged, buffers apart; a text model has the text tower's. */
+function compareNames(
+  reference: Participant,
+  source: Participant,
+  isLeftOut: (name: string) => boolean,
+  { problems }: TensorContext,
+): void {
   const lacks = (a: Participant, b: Participant) =>
     [...b.tensors]
-      .filter(([local, tensor]) => !a.tensors.has(local) && !isBuffer(tensor.name))
+      .filter(([local, { name }]) => !a.tensors.has(local) && !isBuffer(name) && !isLeftOut(name))
       .map(([, tensor]) => tensor.name);
   const report = (less: Model, more: Model, tensors: string[]) => {
     if (tensors.length === 0) return;
@@ -116,8 +122,20 @@ function planTensor(
   checkWeights(name, method, models, parameters, context);
   checkTogether(name, method, models, parameters, problems);
 
-  const copy = copiedTensor(method, base, models, parameters);
+  const same = copiedTensor(method, base, models, parameters);
+  const copy = same && isStored(same) ? same : undefined;
   const dtype = outputDtype(recipe, reference.dtype);
+  if (copy && recipe.outDtype && copy.dtype.startsWith('F8_')) {
+    problems.add({
+      severity: 'error',
+      code: 'DtypeUnsupported',
+      message: `${copy.folder} stores tensors as ${copy.dtype} with scales of no known form, which cannot be brought to ${recipe.outDtype}.`,
+      remedy:
+        'Use a copy of the model in F32, F16 or BF16, or leave out_dtype away to copy them as they are.',
+      tensors: [name],
+    });
+    return [];
+  }
   if (copy && (copy.dtype === dtype || !isWeightDtype(copy.dtype))) {
     return [copyPlan(name, reference, copy, models, parameters, context, base)];
   }
@@ -161,13 +179,13 @@ function planTensor(
   ];
 }
 
-/** A tensor that the recipe leaves out: the base's bytes, whatever the method and the dtype of the output. */
+/** A tensor that the recipe leaves out: as the base has it, whatever the method and the dtype of the output. */
 function keepBase(name: string, local: string, scope: Scope, context: TensorContext): TensorPlan[] {
   const { recipe, method, problems } = context;
   const wanted = recipe.baseModel === undefined ? undefined : canonicalRef(recipe.baseModel);
   const base = scope.base ?? scope.sources.find(({ model }) => model.ref === wanted);
   const tensor = base?.tensors.get(local);
-  if (base && tensor && !isPlain(tensor.view)) {
+  if (base && tensor && !(isPlain(tensor.view) && isStored(tensor.view.origin))) {
     return [{ ...adaptedBase(name, tensor, base), leftOut: true }];
   }
   if (tensor) {
@@ -206,12 +224,14 @@ function otherTower(name: string, local: string, scope: Scope, context: TensorCo
 function baseAlone(name: string, tensor: ModelTensor, base: Participant, context: TensorContext): TensorPlan {
   const dtype = outputDtype(context.recipe, tensor.dtype);
   const { view } = tensor;
-  return isPlain(view) && (view.origin.dtype === dtype || !isWeightDtype(view.origin.dtype))
+  return isPlain(view) &&
+    isStored(view.origin) &&
+    (view.origin.dtype === dtype || !isWeightDtype(view.origin.dtype))
     ? copyPlan(name, tensor, view.origin, [], {}, context, { ...view, onBase: true })
     : { ...adaptedBase(name, tensor, base), dtype };
 }
 
-/** A tensor of a base with an adapter, as it is. */
+/** A tensor of a base with an adapter, or of weights in eight or four bits, as it is. */
 function adaptedBase(name: string, tensor: ModelTensor, { model }: Participant): TensorPlan {
   const { shape, dtype } = tensor;
   const source = { id: model.ref, parameters: { scale: 1 } };

@@ -10,7 +10,12 @@ export function isOnBase(view: Omit<TensorView, 'onBase'>, base: TensorView | un
   return base !== undefined && sameTensor(view.origin, base.origin) && isPlain(base);
 }
 
-/** True for stored weights with nothing added to them. */
+/** True where the values are those of the file, which can then be copied; others are worked out, if only from their scales. */
+export function isStored(ref: TensorRef): boolean {
+  return ref.derived === undefined;
+}
+
+/** True for weights with nothing added to them. */
 export function isPlain(view: Omit<TensorView, 'onBase'>): boolean {
   return view.lowRank === undefined && view.addend === undefined;
 }

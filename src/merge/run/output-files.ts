@@ -1,13 +1,17 @@
 /** What a job writes besides the shards. */
+
+import { AmalgamError } from '../../errors';
 import { buildShardIndex, SHARD_INDEX } from '../../formats/shard-index';
 import type { OpenModels } from '../../host/models';
+import { inputName } from '../../inputs/input-name';
 import { openCached } from '../../store/cached-source';
 import type { Destination } from '../../write/destination';
 import type { ShardPlan } from '../../write/shard-plan';
 import { writeWhole } from '../../write/whole-file';
+import { DAMAGED, fileFault } from '../plan/other-files';
 import type { Plan } from '../plan/plan';
 
-/** Config, tokenizer, card and recipe. */
+/** Config, tokenizer, card and recipe. @throws AmalgamError `JsonInvalid` for a copied file that is none or not whole */
 export async function writeSmallFiles(
   extras: Plan['extras'],
   models: OpenModels,
@@ -22,7 +26,15 @@ export async function writeSmallFiles(
     const { folder, file } = models.file(content.folder, content.file);
     const source = await openCached(folder, file, { signal });
     try {
-      await writeWhole(destination, path, await source.read(0, source.byteLength, signal));
+      const bytes = await source.read(0, source.byteLength, signal);
+      const fault = fileFault(file.path, bytes);
+      if (fault !== undefined)
+        throw new AmalgamError(
+          'JsonInvalid',
+          `${inputName(content.folder, content.file)} ${fault}.`,
+          DAMAGED,
+        );
+      await writeWhole(destination, path, bytes);
     } finally {
       source.close();
     }

@@ -3,6 +3,7 @@ import { DTYPE_CODE } from '../../backend/kernels/decode';
 import { encode, packGroups } from '../../backend/kernels/encode';
 import { AmalgamError } from '../../errors';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
+import { nonFinitePart } from '../../inputs/factor-values';
 import { spareArray } from '../../sources/spare-arrays';
 import type { TensorTask } from './tensor-task';
 
@@ -51,6 +52,16 @@ export function requireFinite(task: TensorTask, status: Uint32Array, policy: 'st
   const { plan, work } = task;
   const total = status.reduce((a, b) => a + b, 0);
   if (total === 0 || policy === 'carry') return total;
+  const part = [...(plan.base ? [plan.base] : []), ...plan.models.map(({ view }) => view)]
+    .map(nonFinitePart)
+    .find((ref) => ref !== undefined);
+  if (part) {
+    throw new AmalgamError(
+      'NonFinite',
+      `${plan.name}: ${part.key} of ${part.folder} holds values that are NaN or infinite.`,
+      'Its training has diverged, or the file is damaged: take an earlier checkpoint of that adapter.',
+    );
+  }
   const slot = status.findIndex((n) => n > 0);
   const where =
     slot === 0

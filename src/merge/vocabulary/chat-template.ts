@@ -14,6 +14,12 @@ interface Files {
   folder: ModelFolder;
 }
 
+/** A template that the recipe asks for, and the model it is of where it is one's. */
+export interface ChosenTemplate {
+  text: string;
+  from?: Files;
+}
+
 const SETTINGS = 'tokenizer_config.json';
 const FILE = 'chat_template.jinja';
 const MAX_BYTES = 16 * 2 ** 20;
@@ -31,17 +37,16 @@ export async function withChatTemplate(
   donor: Files,
   models: readonly Files[],
   problems: Problems,
-): Promise<Plan['extras']> {
-  if (files.length === 0) return files;
+): Promise<{ files: Plan['extras']; template?: ChosenTemplate }> {
+  if (files.length === 0) return { files };
   if (chatTemplate === undefined) {
     const lacks = baseModel !== undefined && (await templateOf(donor)) === undefined;
     if (lacks) await noteOtherTemplates(models, problems);
-    return files;
+    return { files };
   }
+  const found = chatTemplate === 'auto' ? await Promise.all(models.map(templateOf)) : [];
   const template =
-    chatTemplate === 'auto'
-      ? mostCommon(await Promise.all(models.map(templateOf)))
-      : (BUILT_IN_TEMPLATES[chatTemplate] ?? chatTemplate);
+    chatTemplate === 'auto' ? mostCommon(found) : (BUILT_IN_TEMPLATES[chatTemplate] ?? chatTemplate);
   if (template === undefined) {
     problems.add({
       severity: 'warning',
@@ -49,21 +54,28 @@ export async function withChatTemplate(
       message: 'chat_template: auto finds no template: none of the models has one.',
       remedy: `Name one: ${Object.keys(BUILT_IN_TEMPLATES).join(', ')}, or write it out.`,
     });
-    return files;
+    return { files };
   }
   const others = files.filter(({ path }) => path !== FILE && path !== SETTINGS);
   const settings = files.find(({ path }) => path === SETTINGS);
   const text =
     settings && ('text' in settings.content ? settings.content.text : await textOf(donor, SETTINGS));
-  return [
-    ...others,
-    ...(text === undefined
-      ? []
-      : [
-          { path: SETTINGS, content: { text: editJsonObject(text, new Map([['chat_template', template]])) } },
-        ]),
-    { path: FILE, content: { text: template } },
-  ];
+  const from = models[found.indexOf(template)];
+  return {
+    template: { text: template, ...(from ? { from } : {}) },
+    files: [
+      ...others,
+      ...(text === undefined
+        ? []
+        : [
+            {
+              path: SETTINGS,
+              content: { text: editJsonObject(text, new Map([['chat_template', template]])) },
+            },
+          ]),
+      { path: FILE, content: { text: template } },
+    ],
+  };
 }
 
 async function noteOtherTemplates(models: readonly Files[], problems: Problems): Promise<void> {

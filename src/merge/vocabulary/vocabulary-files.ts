@@ -1,13 +1,157 @@
 /** The small files that depend on the output's vocabulary: the tokenizer, and configs that name ids of tokens. */
+import { chatTemplateOf } from '../../formats/chat-template';
+import { editJsonObject } from '../../formats/json-edit';
 import { parseModelConfig } from '../../formats/model-config';
+import { displayName } from '../../formats/names';
+import { parseJson } from '../../formats/strict-json';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { readSmallText } from '../../inputs/header';
-import type { Problems } from '../../inputs/problems';
-import { findFile } from '../../sources/model-folder';
+import type { Model } from '../../inputs/model';
+import { nameSome, type Problems } from '../../inputs/problems';
+import { findFile, type ModelFolder } from '../../sources/model-folder';
 import type { VocabularyFiles } from '../plan/extras';
+import type { ChosenTemplate } from './chat-template';
 import type { ResolvedVocabulary } from './resolved-vocabulary';
 import { tokenIds, withTokenIds } from './token-ids';
 import { tokenizerFiles } from './tokenizer-files';
+import { isNear, knownVocabulary, type Vocabulary, vocabularyOf } from './vocabulary';
+
+/** Tokens that end a turn in the chat templates of the larger families. */
+const ENDS_OF_TURN = [
+  ...['<|im_end|>', '<|eot_id|>', '<|eot|>', '<|end|>', '<end_of_turn>', '[|endofturn|]', '<|endofturn|>'],
+  ...['<|end_of_turn|>', '<|END_OF_TURN_TOKEN|>', '<|end_of_role|>', '<|return|>', '<turn|>'],
+];
+
+interface Files {
+  path: string;
+  folder: ModelFolder;
+}
+
+/**
+ * Ids that end a text, where they follow a tokenizer or a chat template that is not of the model whose config the output takes:
+ * those of that model, the end of a turn in the template, and the tokenizer's own. Undefined where the config's stay.
+ *
+ * @param files what {@link vocabularyFiles} has made: ids in it are those of the output
+ * @throws AmalgamError of reading a text
+ */
+export async function endsOfText(
+  { from, output }: ResolvedVocabulary,
+  template: ChosenTemplate | undefined,
+  donor: Checkpoint,
+  models: readonly Model[],
+  files: VocabularyFiles,
+  problems: Problems,
+): Promise<VocabularyFiles> {
+  const speaker = template?.from ?? from;
+  if (speaker.path === donor.path && from.path === donor.path && !template) return files;
+  const known = await knownVocabulary(from);
+  const idOf = (token: string) =>
+    output?.ids.get(token) ?? (typeof known === 'string' ? undefined : known.tokens.ids.get(token));
+  const moved = await idsOf(speaker, from, models, idOf);
+  const spoken = await statedEnds(speaker);
+  const own = await statedEnds(donor);
+  const kept = (id: number) => (files.ids ? files.ids.map(id) : id);
+  const ids = (of: number[]) => of.map(speaker.path === donor.path ? kept : moved);
+  const stated = ids(spoken.generation ?? spoken.config ?? []);
+  const said = template ? ENDS_OF_TURN.filter((token) => template.text.includes(token)).map(idOf) : [];
+  const token = from.path === donor.path || spoken.token === undefined ? [] : [idOf(spoken.token)];
+  const isId = (id: number | undefined) => id !== undefined;
+  const all = [...new Set([...stated, ...said, ...token].filter(isId))];
+  const before = (own.generation ?? own.config ?? []).map(kept);
+  if (all.length === 0 || (all.length === before.length && all.every((id) => before.includes(id))))
+    return files;
+  const one = (list: readonly number[]) => (list.length === 1 ? list[0]! : [...list]);
+  const inConfig = ids(spoken.config ?? []).filter(isId);
+  const generation = findFile(donor.folder, GENERATION);
+  const text = files.generation ?? (generation && (await readSmallText(generation, donor.path, MAX_BYTES)));
+  problems.add({
+    severity: 'note',
+    code: 'EndsFollow',
+    message: `A text of the output ends at token ${all.join(' or ')}, as ${template ? `its chat template${template.from ? `, that of ${template.from.path},` : ''}` : `the tokenizer of ${from.path}`} has it, and not at ${before.join(' or ') || 'none'}, as in the config of ${donor.path}.`,
+    remedy: 'No action needed: eos_token_id is written so.',
+  });
+  return {
+    ...files,
+    eos: one(inConfig.length > 0 && said.length === 0 ? inConfig : all),
+    ...(text === undefined
+      ? {}
+      : { generation: editJsonObject(text, new Map([['eos_token_id', one(all)]])) }),
+  };
+}
+
+/** From ids of the model that a text is written for to those of the output. */
+async function idsOf(
+  speaker: Files,
+  from: Vocabulary,
+  models: readonly Model[],
+  idOf: (token: string) => number | undefined,
+): Promise<(id: number) => number | undefined> {
+  const model = models.find(({ checkpoint }) => checkpoint.path === speaker.path);
+  if (speaker.path === from.path || !model) return (id) => id;
+  const known = await knownVocabulary(vocabularyOf(model));
+  if (typeof known === 'string') return (id) => id;
+  const tokens = new Map([...known.tokens.ids].map(([token, id]) => [id, token]));
+  return (id) => {
+    const token = tokens.get(id);
+    return token === undefined ? undefined : idOf(token);
+  };
+}
+
+/** `eos_token_id` of both configs of a folder, and its tokenizer's end token. */
+async function statedEnds({
+  path,
+  folder,
+}: Files): Promise<{ config?: number[]; generation?: number[]; token?: string }> {
+  const read = async (name: string): Promise<Record<string, unknown>> => {
+    const file = findFile(folder, name);
+    const value = file && parseJson(await readSmallText(file, path, MAX_BYTES), `${path}/${name}`);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  };
+  const [config, generation, settings] = await Promise.all(
+    ['config.json', GENERATION, 'tokenizer_config.json'].map(read),
+  );
+  const idsIn = (fields: Record<string, unknown> | undefined) => {
+    const value = fields?.eos_token_id;
+    const list = (Array.isArray(value) ? value : [value]).filter(
+      (id): id is number => typeof id === 'number',
+    );
+    return list.length > 0 ? list : undefined;
+  };
+  const inner = config!.text_config as Record<string, unknown> | undefined;
+  const inConfig = idsIn(config) ?? idsIn(inner);
+  const inGeneration = idsIn(generation);
+  const token = chatTemplateOf({ ...settings, chat_template: '' })?.tokens.eos_token;
+  return {
+    ...(inConfig ? { config: inConfig } : {}),
+    ...(inGeneration ? { generation: inGeneration } : {}),
+    ...(token === undefined ? {} : { token }),
+  };
+}
+
+/** Says which tokens of the output's tokenizer have no row, so that a text with them cannot be run. */
+export async function checkRows(
+  { from, output }: ResolvedVocabulary,
+  rows: number | undefined,
+  problems: Problems,
+): Promise<void> {
+  // of a hub the file is looked at when it is written, unless it has been read for something else
+  const known = rows === undefined || !isNear(from) ? undefined : await knownVocabulary(from);
+  if (rows === undefined || known === undefined || typeof known === 'string') return;
+  const left = output?.changes?.dropped;
+  const beyond = [...known.tokens.ids].filter(([token, id]) => id >= rows && !left?.has(token));
+  if (beyond.length === 0) return;
+  const own = beyond.filter(([token]) => !known.tokens.added.has(token));
+  const some = nameSome(beyond.map(([token, id]) => `${displayName(token, 40)} (${id})`));
+  problems.add({
+    severity: own.length > 0 ? 'error' : 'warning',
+    code: 'TokensBeyondRows',
+    message: `The tokenizer of ${from.path} has ${beyond.length} tokens beyond the ${rows} rows of the embedding it is written over: ${some}.`,
+    remedy:
+      own.length > 0
+        ? 'Choose the tokenizer of the model whose rows the output has, or tokenizer_source: union.'
+        : 'Texts with them cannot be run. Leave them out of the tokenizer, or add rows for them (amalgam: tokenizer tokens).',
+  });
+}
 
 const GENERATION = 'generation_config.json';
 const MAX_BYTES = 16 * 2 ** 20;

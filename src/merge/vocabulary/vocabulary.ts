@@ -41,6 +41,11 @@ const read = new WeakMap<ModelFile, Promise<TokenizerTokens>>();
 const within = new WeakMap<TokenizerTokens, { rows: number; ids: ReadonlyMap<string, number> }>();
 const compared = new WeakMap<ModelFile, WeakMap<ModelFile, Promise<boolean>>>();
 
+/** Whether the tokens of a vocabulary are at hand: known already, or in a file that is not on a hub. */
+export function isNear({ file, folder }: Vocabulary): boolean {
+  return file !== undefined && (read.has(file) || folder.origin.kind !== 'hub');
+}
+
 /** The tokens of a tokenizer.json; every file is read once. @throws AmalgamError, see {@link readTokenizerJson} */
 function tokensOf(file: ModelFile, path: string): Promise<TokenizerTokens> {
   const known =
@@ -81,9 +86,13 @@ function idsWithin(tokens: TokenizerTokens, rows: number): ReadonlyMap<string, n
   return ids;
 }
 
-/** Whether both have the same tokenizer.json: told apart by hashes, read only when the lengths agree and no hash is known. */
+/** Whether both have the same tokenizer.json. */
 export async function sameTokenizerFile(a: Vocabulary, b: Vocabulary): Promise<boolean> {
-  const [x, y] = [a.file, b.file];
+  return sameFile(a.file, b.file);
+}
+
+/** Whether two files are the same: told apart by hashes, read only when the lengths agree and no hash is known. */
+export async function sameFile(x: ModelFile | undefined, y: ModelFile | undefined): Promise<boolean> {
   if (x === y) return true;
   if (!x || !y || x.byteLength !== y.byteLength) return false;
   if (x.sha256 !== undefined && y.sha256 !== undefined) return x.sha256 === y.sha256;

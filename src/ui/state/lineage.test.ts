@@ -22,11 +22,27 @@ test.each([
   ['org/model', 'models/model', 'ok'],
   ['/srv/hub/models--org--model/snapshots/0123abc', 'org/model@0123abc', 'ok'],
   ['org/model', 'models--org--model/snapshots/0123abc', 'ok'],
-  ['org/model', 'models--other--model/snapshots/0123abc', 'warn'],
-  ['org/model', 'other/model@0123abc', 'warn'],
-  ['org/model', 'org/model-instruct', 'warn'],
+  ['org/model', 'models--other--model/snapshots/0123abc', 'plain'],
+  ['org/model', 'other/model@0123abc', 'plain'],
+  ['org/model', 'org/model-instruct', 'plain'],
+  ['unsloth/model-unsloth-bnb-4bit', 'org/model@0123abc', 'ok'],
+  ['org/model-bnb-4bit', 'model', 'ok'],
+  ['TheBloke/model-GPTQ', 'org/model@0123abc', 'ok'],
+  ['/home/me/model-AWQ', 'model', 'ok'],
+  ['mlx-community/model-4bit', 'org/model@0123abc', 'ok'],
+  ['unsloth/model', 'org/model@0123abc', 'ok'],
 ])('an adapter that names %s on the base %s: %s', (parent, ref, tone) => {
   expect(lineage(adapterOf(parent), at(ref)).tone).toBe(tone);
+});
+
+test('shapes decide whether an adapter fits, names only hint', () => {
+  const wanted = { ...adapterOf('org/other'), weights: { 'layers.#.q_proj.weight': ['8×4'] } };
+  const of = (shape: string) => ({ ...at('model'), weights: { 'model.layers.#.q_proj.weight': [shape] } });
+  expect(lineage(wanted, of('8×4'))).toMatchObject({ text: 'fits', tone: 'ok' });
+  expect(lineage(wanted, of('4×8'))).toMatchObject({ text: 'fits' });
+  expect(lineage(wanted, of('8×8'))).toMatchObject({ text: 'of another base', tone: 'warn' });
+  const named = { ...wanted, adapter: { ...kitchen.adapter!, baseModel: 'model' } };
+  expect(lineage(named, of('8×8')).text).toBe('of another base');
 });
 
 test('an adapter that names no base, and one without a base to compare with, are neither good nor bad', () => {

@@ -1,6 +1,6 @@
 /** How a contributor is related to the chosen base, as far as its own facts tell. Pure. */
 
-import { cachedModelId, isRepoId } from '../../formats/hub-id';
+import { cachedModelId, isRepoId, namesOneModel } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
 
@@ -38,21 +38,37 @@ export function lineage(model: ModelInfo, base: ModelInfo | undefined): Lineage 
 function adapterLineage(model: ModelInfo, base: ModelInfo | undefined): Lineage {
   const parent = model.adapter?.baseModel;
   const summary = model.adapter?.summary ?? 'Adapter';
-  if (parent === undefined) {
-    return {
-      text: 'adapter',
-      tone: 'plain',
-      why: `${summary}. It does not say which base it was trained on.`,
-    };
+  const trained =
+    parent === undefined
+      ? `${summary}. It does not say which base it was trained on.`
+      : `${summary}, trained on ${parent}.`;
+  const fit = base && fitsWeights(model, base);
+  if (base && fit === false) {
+    const why = `${trained} Its factors do not fit the weights of ${base.title}.`;
+    return { text: 'of another base', tone: 'warn', why };
   }
-  if (!base) return { text: 'adapter', tone: 'plain', why: `${summary}, trained on ${parent}.` };
-  return isBaseOf(parent, base)
-    ? { text: 'matches base', tone: 'ok', why: `${summary}, trained on ${parent}.` }
-    : {
-        text: 'of another base',
-        tone: 'warn',
-        why: `${summary}, trained on ${parent}, not on ${base.title}.`,
-      };
+  if (base && parent !== undefined && isBaseOf(parent, base))
+    return { text: 'matches base', tone: 'ok', why: trained };
+  if (base && fit)
+    return { text: 'fits', tone: 'ok', why: `${trained} Its factors fit the weights of ${base.title}.` };
+  return { text: 'adapter', tone: 'plain', why: trained };
+}
+
+/** Whether the factors of an adapter fit the weights of a model; undefined where the shapes of one are not known. */
+export function fitsWeights(adapter: ModelInfo, model: ModelInfo): boolean | undefined {
+  const [wanted, stored] = [adapter.weights, model.weights];
+  if (!wanted || !stored || model.kind !== 'checkpoint') return undefined;
+  const names = Object.keys(stored);
+  return Object.entries(wanted).every(([name, shapes]) => {
+    const found = names.find(
+      (other) => other === name || other.endsWith(`.${name}`) || name.endsWith(`.${other}`),
+    );
+    const turned = (shape: string) => shape.split('×').reverse().join('×');
+    return (
+      found !== undefined &&
+      shapes.every((shape) => stored[found]!.some((other) => other === shape || other === turned(shape)))
+    );
+  });
 }
 
 /**
@@ -63,8 +79,9 @@ export function isBaseOf(parent: string, model: Pick<ModelInfo, 'ref' | 'origin'
   const asked = cachedModelId(parent) ?? parseModelRef(parent).model.path;
   const { path } = parseModelRef(model.ref).model;
   const own = cachedModelId(path) ?? path;
-  const last = (name: string) => name.split(/[/\\]/).filter(Boolean).at(-1)?.toLowerCase();
   if (asked === own) return true;
   const bothOnHub = isRepoId(asked) && asked.includes('/') && (model.origin === 'hub' || own !== path);
-  return !bothOnHub && model.origin !== 'sample' && last(asked) === last(own);
+  if (bothOnHub) return namesOneModel(asked, own);
+  const last = (name: string) => name.split(/[/\\]/).filter(Boolean).at(-1) ?? '';
+  return model.origin !== 'sample' && namesOneModel(last(asked), last(own));
 }

@@ -2,7 +2,7 @@
 import { isRepoId } from '../../formats/hub-id';
 import type { ModelInfo } from '../../reports/models';
 import { shortName } from './built-recipe';
-import { isBaseOf } from './lineage';
+import { fitsWeights, isBaseOf } from './lineage';
 import {
   addContributor,
   emptyRecipe,
@@ -49,7 +49,7 @@ export function withModels(
   added: readonly ModelInfo[],
   models: readonly ModelInfo[],
 ): RecipeState {
-  const base = recipe.base === null ? baseOf(added, models) : waitedFor(recipe.base, added, models);
+  const base = recipe.base === null ? baseOf(added, models) : waitedFor(recipe, recipe.base, added, models);
   const based = base === null ? recipe : setBase(recipe, base);
   const named = base !== null && !models.some((m) => m.ref === base);
   // a path on another computer: no hub has it
@@ -60,10 +60,20 @@ export function withModels(
     .reduce((filled, m) => addContributor(filled, m.ref), { ...based, origins });
 }
 
-/** The added checkpoint that a base which is named and not open means. */
-function waitedFor(base: string, added: readonly ModelInfo[], models: readonly ModelInfo[]): string | null {
+/** The added checkpoint that a base which is named and not open means: by its name, or the first that the recipe's adapters fit. */
+function waitedFor(
+  { contributors }: RecipeState,
+  base: string,
+  added: readonly ModelInfo[],
+  models: readonly ModelInfo[],
+): string | null {
   if (models.some((m) => m.ref === base)) return null;
-  return added.find((m) => m.kind === 'checkpoint' && isBaseOf(base, m))?.ref ?? null;
+  const checkpoints = added.filter((m) => m.kind === 'checkpoint');
+  const adapters = models.filter(
+    (m) => m.kind === 'adapter' && contributors.some(({ ref }) => ref === m.ref),
+  );
+  const isFit = (m: ModelInfo) => adapters.length > 0 && adapters.every((adapter) => fitsWeights(adapter, m));
+  return (checkpoints.find((m) => isBaseOf(base, m)) ?? checkpoints.find(isFit))?.ref ?? null;
 }
 
 function baseOf(added: readonly ModelInfo[], models: readonly ModelInfo[]): string | null {

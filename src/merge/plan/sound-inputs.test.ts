@@ -1,0 +1,306 @@
+/** What a plan finds in its inputs by themselves, over every place that opens a model. */
+import { expect, test } from 'vitest';
+import { openSides } from '../../compare/sides';
+import { errorReport } from '../../errors';
+import type { Recipe } from '../../formats/recipe';
+import {
+  factors,
+  memoryFolder,
+  openerOf,
+  recipeOf,
+  type Shapes,
+  safetensors,
+  type TinyOptions,
+  tinyAdapter,
+  tinyModel,
+  tinyShapes,
+} from '../../inputs/memory-models.test.support';
+import type { ModelFolder } from '../../sources/model-folder';
+import { methodById } from '../methods';
+import { requireClean } from './clean-plan';
+import { makePlan } from './recipe-plan';
+
+const whole = (path: string, options: TinyOptions = {}) =>
+  tinyModel(path, { whole: true, hidden: 8, vocabulary: 8, ...options });
+const copyRecipe: Recipe = {
+  mergeMethod: 'passthrough',
+  models: [{ model: 'm', parameters: {} }],
+  parameters: {},
+  amalgam: {},
+};
+const textOf = (plan: Awaited<ReturnType<typeof makePlan>>, file: string) => {
+  const content = plan.extras.find(({ path }) => path === file)?.content;
+  return content && 'text' in content ? JSON.parse(content.text) : undefined;
+};
+
+/** What each place says of a model: a merge with a sound one, a copy (collapse, evaluate, GGUF), a comparison (extract). */
+const places: Record<string, (folder: ModelFolder) => Promise<string>> = {
+  merge: async (folder) => {
+    const plan = await makePlan(recipeOf(['m']), openerOf(whole('base'), folder), methodById);
+    return plan.problems.map(({ code, tensors }) => `${code} ${tensors ?? ''}`).join('; ');
+  },
+  copy: async (folder) => {
+    const plan = await makePlan(copyRecipe, openerOf(folder), methodById);
+    return plan.problems.map(({ code, tensors }) => `${code} ${tensors ?? ''}`).join('; ');
+  },
+  compare: async (folder) => {
+    try {
+      return (await openSides('base', 'm', openerOf(whole('base'), folder))).notes.join('; ');
+    } catch (thrown) {
+      const { code, message } = errorReport(thrown);
+      return `${code} ${message}`;
+    }
+  },
+};
+
+const faults: Record<string, [ModelFolder, inPlan: RegExp, inCompare: RegExp]> = {
+  vocab_size: [
+    whole('m', { config: { vocab_size: 16 } }),
+    /ShapeMismatch model.embed_tokens.weight: \[8,8\]/,
+    /PlanHasErrors/,
+  ],
+  intermediate_size: [
+    whole('m', { config: { intermediate_size: 32 } }),
+    /ShapeMismatch .*down_proj/,
+    /PlanHasErrors/,
+  ],
+  num_key_value_heads: [
+    whole('m', { config: { num_key_value_heads: 1 } }),
+    /ShapeMismatch .*k_proj/,
+    /PlanHasErrors/,
+  ],
+  'heads that do not divide': [
+    whole('m', { config: { num_attention_heads: 3 } }),
+    /ConfigInvalid/,
+    /PlanHasErrors/,
+  ],
+  'a half of the layers': [
+    whole('m', {
+      tensors: Object.fromEntries(
+        Object.keys(tinyShapes({ whole: true }))
+          .filter((n) => n.includes('.1.'))
+          .map((n) => [n, undefined]),
+      ),
+    }),
+    /TensorMissing .*layers\.1\./,
+    /PlanHasErrors/,
+  ],
+  'more layers than it says': [
+    whole('m', { config: { num_hidden_layers: 1 } }),
+    /TensorsUnused .*layers\.1\./,
+    /no place/,
+  ],
+  'no head': [whole('m', { config: { tie_word_embeddings: false } }), /HeadMissing lm_head/, /has no head/],
+  'three labels of two': [
+    whole('m', {
+      config: { architectures: ['LlamaForSequenceClassification'] },
+      tensors: { 'score.weight': ['F32', [3, 8]] },
+    }),
+    /ShapeMismatch score.weight: \[3,8\]/,
+    /PlanHasErrors/,
+  ],
+  GPTQ: [
+    whole('m', { tensors: { 'model.layers.0.self_attn.q_proj.qweight': ['I32', [1, 8]] } }),
+    /^Quantized $/,
+    /quantized \(GPTQ/,
+  ],
+  MLX: [
+    whole('m', {
+      config: { quantization: { bits: 4 } },
+      tensors: {
+        'model.layers.0.self_attn.q_proj.weight': ['U32', [8, 1]],
+        'model.layers.0.self_attn.q_proj.scales': ['BF16', [8, 1]],
+      },
+    }),
+    /^Quantized $/,
+    /quantized \(MLX/,
+  ],
+  bitsandbytes: [
+    whole('m', { config: { quantization_config: { quant_method: 'bitsandbytes' } } }),
+    /^Quantized $/,
+    /bitsandbytes/,
+  ],
+  'compressed-tensors': [
+    whole('m', { tensors: { 'model.layers.0.self_attn.q_proj.weight_packed': ['I32', [8, 1]] } }),
+    /^Quantized $/,
+    /compressed/,
+  ],
+};
+
+test.each(
+  Object.keys(faults).flatMap((fault) => Object.keys(places).map((place) => [fault, place] as const)),
+)('%s is found by %s', async (fault, place) => {
+  const [folder, inPlan, inCompare] = faults[fault]!;
+  expect(await places[place]!(folder)).toMatch(place === 'compare' ? inCompare : inPlan);
+});
+
+test('nothing is found where all is well: tied, with a head, without by its class, with two labels', async () => {
+  const sound = [
+    whole('m'),
+    whole('m', { head: true }),
+    whole('m', { config: { tie_word_embeddings: false, architectures: ['LlamaModel'] } }),
+    whole('m', {
+      config: { architectures: ['LlamaForSequenceClassification'] },
+      tensors: { 'score.weight': ['F32', [2, 8]] },
+    }),
+  ];
+  for (const folder of sound) expect(await places.copy!(folder)).toBe('');
+});
+
+test('a shard of several alone is refused when it is opened, with the index that lists it alone or without', async () => {
+  const file = safetensors(tinyShapes());
+  const name = 'model-00001-of-00002.safetensors';
+  const index = { weight_map: Object.fromEntries(Object.keys(tinyShapes()).map((n) => [n, name])) };
+  for (const more of [{}, { 'model.safetensors.index.json': index }]) {
+    const folder = memoryFolder('m', { 'config.json': { model_type: 'llama' }, [name]: file, ...more });
+    expect(await places.copy!(folder)).toMatch(/^NotFound/);
+  }
+});
+
+/** A tied model that stores both ends; they differ in the last value. */
+function twoEnds(path: string, differ: boolean): ModelFolder {
+  const shapes: Shapes = tinyShapes({ whole: true, hidden: 8 });
+  const file = safetensors({ ...shapes, 'lm_head.weight': ['F32', [8, 8]] });
+  if (differ) file[file.length - 1] = 0x3f;
+  return whole(path, { files: { 'model.safetensors': file } });
+}
+
+test('tied ends that are stored both are one where their bytes are, else two, in every place', async () => {
+  const copy = (folder: ModelFolder) =>
+    makePlan(copyRecipe, openerOf(folder), methodById);
+  const same = await copy(twoEnds('m', false));
+  expect(same.tensors.map(({ name }) => name)).not.toContain('lm_head.weight');
+  expect(textOf(same, 'config.json').tie_word_embeddings).toBe(true);
+  const apart = await copy(twoEnds('m', true));
+  expect(apart.tensors.map(({ name }) => name)).toContain('lm_head.weight');
+  expect(textOf(apart, 'config.json').tie_word_embeddings).toBe(false);
+  expect(apart.problems.map(({ code }) => code)).toEqual(['EndsDiffer']);
+  const { base, tuned } = await openSides('base', 'm', openerOf(whole('base'), twoEnds('m', true)));
+  expect([base.tensors.has('lm_head.weight'), tuned.tensors.has('lm_head.weight')]).toEqual([true, true]);
+});
+
+test('a tied model stored with its head alone has it for the embedding', async () => {
+  const folder = whole('m', {
+    tensors: { 'model.embed_tokens.weight': undefined, 'lm_head.weight': ['F32', [8, 8]] },
+  });
+  const plan = await makePlan(copyRecipe, openerOf(folder), methodById);
+  const embedding = plan.tensors.find(({ name }) => name === 'model.embed_tokens.weight');
+  expect(embedding?.copy?.key).toBe('lm_head.weight');
+  expect(plan.tensors.map(({ name }) => name)).not.toContain('lm_head.weight');
+  expect(plan.problems.map(({ code }) => code)).toEqual(['HeadIsEmbedding']);
+});
+
+test.each([
+  ['tokenizer.json', 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n', 'pointer'],
+  ['tokenizer.json', '{"model": {"vocab"', 'cut off'],
+  ['special_tokens_map.json', '<!DOCTYPE html><html></html>', 'web page'],
+  ['merges.txt', '<html>error</html>', 'web page'],
+  ['vocab.txt', '# xet version 0\n', 'Xet'],
+  ['preprocessor_config.json', '{', 'not JSON'],
+  ['tokenizer.model', '\n\u0020cut', 'cut off'],
+])('%s that is %s is no file that leaves', async (file, content, why) => {
+  const plan = await makePlan(
+    copyRecipe,
+    openerOf(whole('m', { files: { [file]: content } })),
+    methodById,
+  );
+  expect(plan.problems.map(({ code, message }) => [code, message])).toContainEqual([
+    'FileDamaged',
+    expect.stringContaining(why),
+  ]);
+  expect(() => requireClean(plan)).toThrow(file);
+});
+
+test('modules behind the body of a sentence encoder are copied where all models have the same, else refused', async () => {
+  const encoder = (path: string, fill: number) =>
+    whole(path, {
+      files: { 'modules.json': '[]', '2_Dense/model.safetensors': safetensors({ w: ['F32', [2]] }, fill) },
+    });
+  const codes = async (...folders: ModelFolder[]) =>
+    (await makePlan(recipeOf(['m']), openerOf(...folders), methodById)).problems.map(({ code }) => code);
+  expect(await codes(encoder('base', 0), encoder('m', 0))).not.toContain('ModuleWeights');
+  expect(await codes(encoder('base', 0), encoder('m', 1))).toContain('ModuleWeights');
+  expect(await codes(encoder('base', 0), whole('m'))).toContain('ModuleWeights');
+});
+
+test('the end of a text follows the tokenizer and the template that were chosen', async () => {
+  const vocab = { a: 0, b: 1, '</s>': 2, '<|im_end|>': 3 };
+  const files = (eos: number, token: string, template?: string) => ({
+    'tokenizer.json': { model: { type: 'BPE', vocab, merges: [] } },
+    'tokenizer_config.json': { eos_token: token, ...(template ? { chat_template: template } : {}) },
+    'generation_config.json': { eos_token_id: eos },
+  });
+  const base = whole('base', { config: { eos_token_id: 2 }, files: files(2, '</s>') });
+  const chat = whole('m', {
+    config: { eos_token_id: 3 },
+    files: files(3, '<|im_end|>', 'x{{ messages }}<|im_end|>'),
+  });
+  const ends = async (changes: object) => {
+    const plan = await makePlan({ ...recipeOf(['m']), ...changes }, openerOf(base, chat), methodById);
+    const generation = plan.extras.find(({ path }) => path === 'generation_config.json')!.content;
+    return [
+      textOf(plan, 'config.json').eos_token_id,
+      'text' in generation ? JSON.parse(generation.text).eos_token_id : 'copied',
+    ];
+  };
+  expect(await ends({})).toEqual([2, 'copied']);
+  expect(await ends({ tokenizerSource: 'm' })).toEqual([3, 3]);
+  expect(await ends({ chatTemplate: 'auto' })).toEqual([3, 3]);
+  expect(await ends({ chatTemplate: 'chatml' })).toEqual([
+    [2, 3],
+    [2, 3],
+  ]);
+});
+
+test('a tokenizer has no tokens beyond the rows it is written over: those of the model are an error, added ones a warning', async () => {
+  const of = (vocab: object, added: object[] = []) =>
+    places.copy!(
+      whole('m', {
+        files: { 'tokenizer.json': { model: { type: 'BPE', vocab, merges: [] }, added_tokens: added } },
+      }),
+    );
+  const seen = { a: 0, z: 7 };
+  expect(await of(seen)).toBe('');
+  expect(await of({ ...seen, beyond: 8 })).toMatch('TokensBeyondRows');
+  expect(await of(seen, [{ id: 8, content: '[PAD]', special: true }])).toMatch('TokensBeyondRows');
+});
+
+test('what is left out of a merge need not be in every model, nor have the same rows', async () => {
+  const recipe = recipeOf(['m'], { amalgam: { exclude: ['lm_head', 'embed_tokens'] } });
+  const base = whole('base', { head: true });
+  const headless = whole('m', { config: { tie_word_embeddings: false, architectures: ['LlamaModel'] } });
+  for (const other of [headless, whole('m', { head: true, vocabulary: 10 })]) {
+    const plan = await makePlan(recipe, openerOf(base, other), methodById);
+    expect(plan.problems.filter(({ severity }) => severity === 'error')).toEqual([]);
+  }
+});
+
+test('names that a training wrapped are those of the model, in checkpoints and in adapters', async () => {
+  const wrapped = (wrap: (name: string) => string) =>
+    whole('m', {
+      files: {
+        'model.safetensors': safetensors(
+          Object.fromEntries(
+            Object.entries(tinyShapes({ whole: true, hidden: 8 })).map(([n, s]) => [wrap(n), s]),
+          ),
+        ),
+      },
+    });
+  const inLayer = (name: string) => name.replace(/(layers\.\d+\.)/, '$1_fsdp_wrapped_module.');
+  for (const wrap of [(n: string) => `_orig_mod.${n}`, inLayer, (n: string) => `module.${n}`]) {
+    expect(await places.merge!(wrapped(wrap))).toBe('');
+    const lora = factors('model.layers.0.self_attn.q_proj', 8, 8);
+    const keys = [
+      (n: string) => wrap(n),
+      (n: string) => n.replace('base_model.model.', `base_model.model.${wrap('')}`),
+    ].map((rename) => Object.fromEntries(Object.entries(lora).map(([n, s]) => [rename(n), s])));
+    for (const shapes of keys) {
+      const plan = await makePlan(
+        recipeOf(['base+a']),
+        openerOf(whole('base'), tinyAdapter('a', shapes)),
+        methodById,
+      );
+      expect(plan.problems).toEqual([]);
+    }
+  }
+});
