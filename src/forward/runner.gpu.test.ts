@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
@@ -8,11 +9,7 @@ import { LLAMA_CONFIG, LONG, withRope, YARN } from './rope.test.fixture';
 import { openRunner } from './runner';
 import { describeGoldens, ROOMY, sourceOf, TIGHT } from './runner.test.cases';
 
-const read = async (path: string) => {
-  const response = await fetch(`/${path}`);
-  if (!response.ok) throw new Error(`${path}: ${response.status}`);
-  return new Uint8Array(await response.arrayBuffer());
-};
+const read = async (path: string) => new Uint8Array(readFileSync(path));
 
 describeGoldens('webgpu engine, legacy config', GOLDEN_NAMES, read, createGpuBackend, ROOMY, 'legacy');
 describeGoldens(

@@ -1,4 +1,5 @@
 /** The sample model on the graphics device: perplexity as on the processor, greedy text as published. */
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
@@ -22,12 +23,8 @@ import { generateMany } from './sampled-texts';
 import { GREEDY } from './sampler';
 import { createTokenizer, type Tokenizer } from './tokenizer';
 
-const file = async (path: string) => {
-  const response = await fetch(`/samples/${path}`);
-  if (!response.ok) throw new Error(`${path}: ${response.status}`);
-  return new Uint8Array(await response.arrayBuffer());
-};
-const text = async (path: string) => new TextDecoder().decode(await file(path));
+const file = (path: string) => new Uint8Array(readFileSync(`public/samples/${path}`));
+const text = (path: string) => readFileSync(`public/samples/${path}`, 'utf8');
 
 describe('the sample base on the graphics device', () => {
   let gpu: Backend;
@@ -36,9 +33,9 @@ describe('the sample base on the graphics device', () => {
   let tokenizer: Tokenizer;
   beforeAll(async () => {
     gpu = await createGpuBackend();
-    config = await text('base/config.json');
-    tensors = readTensors(await file('base/model.safetensors'));
-    const files = { tokenizer: await text('base/tokenizer.json'), hasSentencePiece: false };
+    config = text('base/config.json');
+    tensors = readTensors(file('base/model.safetensors'));
+    const files = { tokenizer: text('base/tokenizer.json'), hasSentencePiece: false };
     tokenizer = createTokenizer(files, 'samples/base');
   });
   afterAll(() => gpu.close());
@@ -46,7 +43,7 @@ describe('the sample base on the graphics device', () => {
     openRunner(engine, resolveArchitecture(parseModelConfig(config, 'config.json')), sourceOf(tensors));
 
   it('is as surprised by each token as on the processor', async () => {
-    const story = (await text('texts/kitchen.eval.txt')).slice(0, 700);
+    const story = text('texts/kitchen.eval.txt').slice(0, 700);
     const ids = [...tokenizer.prefix, ...tokenizer.encode(story)];
     const input = { ids, bos: 0, bytes: story.length };
     const protocol = { window: 128, stride: 64 };
@@ -64,12 +61,12 @@ describe('the sample base on the graphics device', () => {
   });
 
   it('gives the log-likelihoods of lm-evaluation-harness', async () => {
-    const golden = JSON.parse(new TextDecoder().decode(await file(`../${LM_EVAL_FIXTURE}`))) as {
+    const golden = JSON.parse(readFileSync(LM_EVAL_FIXTURE, 'utf8')) as {
       models: Record<string, LogLikelihoodGolden>;
     };
     const files = {
-      tokenizer: await text('base/tokenizer.json'),
-      config: await text('base/tokenizer_config.json'),
+      tokenizer: text('base/tokenizer.json'),
+      config: text('base/tokenizer_config.json'),
       hasSentencePiece: false,
     };
     const far = await checkLogLikelihoods(golden.models['samples/base']!, files, open(gpu));
@@ -99,7 +96,7 @@ describe('the sample base on the graphics device', () => {
   });
 
   it('writes the published continuations', async () => {
-    const { greedy } = JSON.parse(await text('expected.json')) as {
+    const { greedy } = JSON.parse(text('expected.json')) as {
       greedy: { base: { prompt: string; prompt_ids: number[]; ids: number[] }[] };
     };
     const prompts = greedy.base.map(({ prompt }) => [...tokenizer.prefix, ...tokenizer.encode(prompt)]);
@@ -117,11 +114,7 @@ describe('encoders on the graphics device', () => {
     gpu = await createGpuBackend();
   });
   afterAll(() => gpu.close());
-  const read = async (path: string) => {
-    const response = await fetch(`/${path}`);
-    if (!response.ok) throw new Error(`${path}: ${response.status}`);
-    return new Uint8Array(await response.arrayBuffer());
-  };
+  const read = async (path: string) => new Uint8Array(readFileSync(path));
 
   it.each(ENCODER_NAMES)('%s: logits and masked losses are those of transformers', async (name) => {
     await checkEncoder(name, read, gpu);

@@ -1,13 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, test } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { checkFamily, FAMILY_FOLDER, FAMILY_NAMES } from './families.test.cases';
 
-const read = async (path: string) => {
-  const response = await fetch(`/${path}`);
-  if (!response.ok) throw new Error(`${path}: ${response.status}`);
-  return new Uint8Array(await response.arrayBuffer());
-};
+const read = async (path: string) => new Uint8Array(readFileSync(path));
 
 let engine: Backend;
 beforeAll(async () => {

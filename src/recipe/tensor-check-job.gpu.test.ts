@@ -1,12 +1,12 @@
-/** One tensor on both engines of the test browser: the bits are the same, and a difference is found where there is one. */
+/** One tensor on both engines: the bits are the same, and a difference is found where there is one. */
 import { expect, test } from 'vitest';
+import { diskFolder } from '../../e2e/disk-folder';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import type { Recipe } from '../formats/recipe';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
-import { sampleFolders } from '../sources/sample';
 import { runVerifyTensor } from './tensor-check-job';
 
 const TENSOR = 'model.layers.1.mlp.down_proj.weight';
@@ -24,7 +24,9 @@ const RECIPE: Recipe = {
 
 async function verify(name: string, open?: readonly (() => Backend)[]) {
   const models = openModels(() => ({ url: 'https://hub.invalid' }));
-  for (const folder of sampleFolders()) await models.add(folder);
+  for (const one of ['base', 'kitchen', 'workshop']) {
+    await models.add(await diskFolder(`samples/${one}`, `public/samples/${one}`));
+  }
   const plan = await makePlan(RECIPE, (ref) => models.open(ref), methodById);
   const { signal } = new AbortController();
   const onProgress = () => undefined;
