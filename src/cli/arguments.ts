@@ -25,7 +25,7 @@ export const engineOptions = {
   engine: {
     kind: 'text',
     argument: ENGINES.join('|'),
-    help: 'webgpu computes in a browser on the GPU; cpu and auto in this process.',
+    help: 'webgpu computes on the GPU, by the package webgpu; cpu and auto on the processor.',
   },
   ...placeOptions,
 } as const satisfies Options;

@@ -4,9 +4,9 @@ import { dirname, join, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 import { safeRelativePath } from '../formats/names';
 import { formatBytes } from '../formats/quantity';
+import { type ListedFile, listFolder } from './folder-listing';
 import { claimPartial, findPartial, JOURNAL, OWNER } from './partial-output';
 import { lookAtTarget, publish, refuseNonEmpty, takeBack } from './publish';
-import { listFolder, type ServedFile } from './served-folder';
 import type { Place } from './verb';
 
 /**
@@ -23,7 +23,7 @@ export interface OutputFolder {
   /** The same for the run's journal, which is no part of the output. */
   appendJournal(offset: number, body: AsyncIterable<Uint8Array>): Promise<number>;
   /** A file as it is, or the journal; undefined when there is none. */
-  find(path: string | 'journal'): Promise<ServedFile | undefined>;
+  find(path: string | 'journal'): Promise<ListedFile | undefined>;
   /** @throws StorageFull when so many bytes more do not fit on the disk */
   checkRoom(bytes: number): Promise<void>;
   /** Leaves everything for a later run to resume; returns the folder it lies in. */
@@ -71,7 +71,7 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
     return made;
   });
   /** Files of an interrupted run that this one has not touched. */
-  const left = found ? (await listFolder(found)).files : new Map<string, ServedFile>();
+  const left = found ? (await listFolder(found)).files : new Map<string, ListedFile>();
   const sizes = new Map<string, number>();
   let isCommitted = false;
   let isKept = false;

@@ -122,7 +122,7 @@ export const collapseVerb: Verb<CollapseCommand> = {
     const evaluation = asked && (await readInput(asked, workingFolder));
     const opened = task.kind === 'collapse' ? await openOutput(task.out, place) : undefined;
     const { engine } = task.request;
-    const { calls, server, refs } = await openNamed([task.request.model], place, { ...command, engine });
+    const { calls, worker, refs } = await openNamed([task.request.model], place, { ...command, engine });
     const [model] = refs;
     if (task.kind === 'measure') {
       const request = { ...task.request, model, calibration: calibration! };
@@ -137,7 +137,7 @@ export const collapseVerb: Verb<CollapseCommand> = {
       model,
       ...(calibration && { calibration }),
       ...(evaluation === undefined ? {} : { evaluation }),
-      destination: { kind: 'served', url: server.receiveOutput(output) } as const,
+      destination: worker.writeTo(output),
     };
     const report = await withProgress((print) => calls.collapse(request, print));
     requireCommitted(output);

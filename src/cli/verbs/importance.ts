@@ -124,7 +124,7 @@ export const importanceVerb: Verb<ImportanceCommand> = {
     const plan = await job.calls.plan(job.recipe);
     for (const line of problemLines(plan.problems)) say(line);
     if (!plan.clean) return 1;
-    const destination = { kind: 'served', url: job.server.receiveOutput(output) } as const;
+    const destination = job.worker.writeTo(output);
     const request = { recipe: job.recipe, engine: command.engine, destination };
     const report = await withProgress((print) => job.calls.importance(request, print));
     requireCommitted(output);

@@ -107,8 +107,7 @@ export const mergeVerb: Verb<MergeCommand> = {
       return 1;
     }
     await output.checkRoom(plan.bytesToWrite);
-    const url = job.server.receiveOutput(output);
-    const destination = { kind: 'served', url, name: basename(folder) } as const;
+    const destination = job.worker.writeTo(output, basename(folder));
     const request = { recipe: job.recipe, engine, destination, resume, ...(recommended && { recommended }) };
     const report = await withProgress((print) => job.calls.merge(request, print));
     requireCommitted(output);

@@ -45,7 +45,8 @@ export const verifyVerb: Verb<VerifyCommand> = {
         ? metadata.recipe
         : await locateModels(metadata.recipe, resolve(workingFolder, command.recipe), workingFolder);
     const job = await openJob(recipe, folder, place, command, repositoriesRead);
-    await job.calls.openServed(folder, (await job.server.serveFolder(folder)).url);
+    await job.worker.listModel(folder);
+    await job.calls.openDisk(folder, folder);
     const request = { merged: folder, recipe: job.recipe, inputs, engine: command.engine };
     const report = await withProgress((print) => job.calls.verify(request, print));
     await place.write(`${verifyText(report)}\n`);

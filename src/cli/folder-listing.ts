@@ -1,13 +1,10 @@
-import { createReadStream } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { basename, dirname, join, sep } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 
-/** A file that may be read through the server, and nothing else of the folder may. */
-export interface ServedFile {
+/** A file of a listed folder. */
+export interface ListedFile {
   /** Relative, forward slashes. */
   path: string;
   size: number;
@@ -17,7 +14,7 @@ export interface ServedFile {
 
 /** A folder's files, and the links in it that lead to nothing. */
 export interface FolderListing {
-  files: Map<string, ServedFile>;
+  files: Map<string, ListedFile>;
   dangling: string[];
 }
 
@@ -37,7 +34,7 @@ const MAX_DEPTH = 8;
  *   copied into the output. LimitExceeded for a folder that cannot be a model's, NotFound when it cannot be read
  */
 export async function listFolder(folder: string): Promise<FolderListing> {
-  const files = new Map<string, ServedFile>();
+  const files = new Map<string, ListedFile>();
   const dangling: string[] = [];
   let entries = 0;
   const root = await realpath(folder).catch((thrown: Error) => {
@@ -105,44 +102,4 @@ function unreadable(folder: string, cause: Error): AmalgamError {
     'Check the path and its permissions.',
     { cause },
   );
-}
-
-/**
- * Answers a GET or HEAD for a file, a part of it when one range is asked for. The length sent is the one in the
- * listing; a file that has changed since cannot pass for the one that was planned with.
- */
-export async function sendFile(
-  request: IncomingMessage,
-  response: ServerResponse,
-  file: ServedFile,
-  headers: Record<string, string>,
-): Promise<void> {
-  const { size } = await stat(file.location);
-  const range = byteRange(request.headers.range, size);
-  if (range === 'unsatisfiable') {
-    response.writeHead(416, { ...headers, 'Content-Range': `bytes */${size}` }).end();
-    return;
-  }
-  const [begin, end] = range ?? [0, size];
-  response.writeHead(range ? 206 : 200, {
-    ...headers,
-    'Accept-Ranges': 'bytes',
-    'Content-Length': end - begin,
-    ...(range ? { 'Content-Range': `bytes ${begin}-${end - 1}/${size}` } : {}),
-  });
-  if (request.method === 'HEAD' || begin === end) {
-    response.end();
-    return;
-  }
-  await pipeline(createReadStream(file.location, { start: begin, end: end - 1 }), response);
-}
-
-/** The one range asked for as `[begin, end)`; undefined when none is, or a kind of range that we need not know. */
-function byteRange(header: string | undefined, size: number): [number, number] | 'unsatisfiable' | undefined {
-  const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? '');
-  if (!match || (match[1] === '' && match[2] === '')) return undefined;
-  const [, first, last] = match;
-  const begin = first === '' ? Math.max(0, size - Number(last)) : Number(first);
-  const end = first === '' || last === '' ? size : Math.min(size, Number(last) + 1);
-  return begin < end ? [begin, end] : 'unsatisfiable';
 }
