@@ -154,7 +154,7 @@ export async function inverseTransposed(
 }
 
 /** Enqueues X[r, c] -= Σ_{k < column} X[r, k] · L[c, k] for the 32 columns from `column` on. */
-export function enqueuePanel(
+function enqueuePanel(
   queue: Queue,
   factor: BackendBuffer,
   x: BackendBuffer,

@@ -137,24 +137,6 @@ export function lossOracle(
   return d.reduce((sum, v, i) => sum + v * rowTimes(d, a, i, width), 0);
 }
 
-/** SparseGPT's sweep over the columns of one row with a fixed mask (Frantar and Alistarh 2023, algorithm 1). */
-export function sweepOracle(
-  tau: ArrayLike<number>,
-  kept: ReadonlySet<number>,
-  a: Float64Array,
-  width: number,
-): Float64Array {
-  const u = sparseGptFactorOracle(a, width);
-  const w = Float64Array.from(tau);
-  for (let i = 0; i < width; i++) {
-    if (kept.has(i)) continue;
-    const e = w[i]! / u[i * width + i]!;
-    for (let j = i; j < width; j++) w[j]! -= e * u[i * width + j]!;
-    w[i] = 0;
-  }
-  return w;
-}
-
 /** (ΣGᵢ)⁻¹ ΣGᵢτᵢ of one row, Gᵢ = Hᵢ + 0.01 · mean(diag Hᵢ) · I (no rule for dead inputs: the damping answers for them). */
 export function gramMergeOracle(
   grams: readonly { s: ArrayLike<number>; tokens: number }[],

@@ -137,7 +137,7 @@ async function trimmedChange(
   const [mask] = await engine.read([{ buffer: found.mask, byteLength: found.maskBytes }]);
   const kept = countBits(new Uint32Array(mask!.buffer));
   engine.free(found.mask);
-  const notes = factorNotes(plan.name, { gram, facts: found.factorings });
+  const notes = factorNotes(plan.name, { gram, facts: [found.factoring] });
   if (found.tau) return { tau: found.tau, kept, notes };
   const flat = flatBits(new Uint32Array(mask!.buffer), cols, 0, plan.elements);
   return { tau: masked(engine, tau, flat, plan.elements), kept, notes };

@@ -9,29 +9,10 @@ export function transpose(
   rows: number,
   cols: number,
 ): BackendBuffer {
-  return rearranged(engine, x, rows, cols, false);
-}
-
-/** Rows and columns of a square matrix in reverse order. @returns f32 [width, width]; the caller frees it */
-export function reversed(
-  engine: Pick<Backend, 'allocate' | 'run'>,
-  x: BackendBuffer,
-  width: number,
-): BackendBuffer {
-  return rearranged(engine, x, width, width, true);
-}
-
-function rearranged(
-  engine: Pick<Backend, 'allocate' | 'run'>,
-  x: BackendBuffer,
-  rows: number,
-  cols: number,
-  back: boolean,
-): BackendBuffer {
   const elements = rows * cols;
-  const y = engine.allocate(elements * 4, back ? 'reversed' : 'transposed');
+  const y = engine.allocate(elements * 4, 'transposed');
   engine.run(rearrange, {
-    params: { rows, cols, reversed: +back },
+    params: { rows, cols },
     buffers: { x, y },
     groups: Math.ceil(elements / 1024),
     elements,

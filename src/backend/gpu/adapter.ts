@@ -45,7 +45,11 @@ function bufferLimit(adapter: GPUAdapter): number {
 export async function requestDevice(): Promise<{ device: GPUDevice; info: AdapterInfo }> {
   const found = await findAdapter();
   if ('why' in found) {
-    throw new AmalgamError('NoWebGpu', found.why, 'Choose the CPU engine, a browser with WebGPU enabled, or install a graphics driver.');
+    throw new AmalgamError(
+      'NoWebGpu',
+      found.why,
+      'Choose the CPU engine, a browser with WebGPU enabled, or install a graphics driver.',
+    );
   }
   const info = adapterInfo(found.adapter);
   const device = await found.adapter.requestDevice({

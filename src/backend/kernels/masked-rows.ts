@@ -1,15 +1,12 @@
 import cgBeginWgsl from '../../../shaders/cg-begin.wgsl?raw';
 import cgStepWgsl from '../../../shaders/cg-step.wgsl?raw';
 import splitByMaskWgsl from '../../../shaders/split-by-mask.wgsl?raw';
-import sweepTileWgsl from '../../../shaders/sweep-tile.wgsl?raw';
 import { type CpuRun, defineKernel } from '../kernel';
 import { ROW_LIBRARY, type RowForm } from './row-form';
-import { TRIANGULAR_TILE } from './triangular';
 
 const PARAMS = {
   rows: 'u32',
   width4: 'u32',
-  column4: 'u32',
   mask_row: 'u32',
   mask_words: 'u32',
   mask_begin: 'u32',
@@ -84,33 +81,6 @@ const defineStep = (form: RowForm) =>
 /** Masked conjugate gradients. See shaders/cg-begin.wgsl and shaders/cg-step.wgsl. */
 export const cgBegin = { group: defineBegin('group'), line: defineBegin('line') };
 export const cgStep = { group: defineStep('group'), line: defineStep('line') };
-
-/** SparseGPT's sweep over 32 columns. See shaders/sweep-tile.wgsl. */
-export const sweepTile = defineKernel({
-  id: 'sweep-tile',
-  wgsl: sweepTileWgsl,
-  libraries: ['maskedRows'],
-  params: PARAMS,
-  buffers: { mask: 'read', factor: 'read', x: 'read_write', kept: 'read_write' },
-  cpu(run) {
-    const { rows, width4, column4 } = run.params;
-    const width = 4 * width4;
-    const factor = run.f32('factor');
-    const x = run.f32('x');
-    const kept = run.f32('kept');
-    const isKept = keeping(run);
-    for (let r = 0; r < rows; r++) {
-      const at = r * width;
-      for (let c = 4 * column4; c < Math.min(4 * column4 + TRIANGULAR_TILE, width); c++) {
-        let w = x[at + c]!;
-        for (let k = 4 * column4; k < c; k++) w -= x[at + k]! * factor[c * width + k]!;
-        const keep = isKept(r, c);
-        x[at + c] = keep ? 0 : w / factor[c * width + c]!;
-        kept[at + c] = keep ? w : 0;
-      }
-    }
-  },
-});
 
 /** Whether the mask keeps an entry of the chunk. */
 function keeping({ params, u32 }: CpuRun<Params, 'mask'>): (row: number, column: number) => boolean {

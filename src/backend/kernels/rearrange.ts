@@ -4,21 +4,16 @@ import { defineKernel } from '../kernel';
 /** Columns that are turned together on the processor. */
 const COLUMNS = 16;
 
-/** A matrix transposed, or back to front. See shaders/rearrange.wgsl. */
+/** A matrix transposed. See shaders/rearrange.wgsl. */
 export const rearrange = defineKernel({
   id: 'rearrange',
   wgsl: rearrangeWgsl,
-  params: { rows: 'u32', cols: 'u32', reversed: 'u32' },
+  params: { rows: 'u32', cols: 'u32' },
   buffers: { x: 'read', y: 'read_write' },
   cpu({ params, u32 }) {
-    const { rows, cols, reversed } = params;
+    const { rows, cols } = params;
     const x = u32('x');
     const y = u32('y');
-    const n = rows * cols;
-    if (reversed === 1) {
-      for (let e = 0; e < n; e++) y[e] = x[n - 1 - e]!;
-      return;
-    }
     // few columns at a time: their lines of y stay in the cache
     for (let begin = 0; begin < cols; begin += COLUMNS) {
       const end = Math.min(cols, begin + COLUMNS);

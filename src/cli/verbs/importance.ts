@@ -40,7 +40,7 @@ const importanceOptions = {
   },
   compensation: {
     kind: 'text',
-    argument: 'off|cg|sweep',
+    argument: 'off|cg',
     help: 'How kept changes make up for the others: off where nothing is said.',
   },
   windows: { kind: 'integer', help: 'Windows of text that are read.', default: 128, min: 1 },
