@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { storedSums } from '../src/backend/kernels/stored-sum';
+import { storedSums } from '../src/backend/kernels/sums';
 import { allKernels } from '../src/worker/all-kernels';
 import { compileKernels } from './vite-plugin';
 

@@ -1,7 +1,7 @@
 /** Compensation against exact least squares, on either engine. */
 import { describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
-import { maskRowWords } from '../backend/kernels/pack-mask';
+import { maskRowWords } from '../backend/kernels/select';
 import { compensate } from './compensation';
 import type { GramForm } from './gram';
 import { keepMask } from './keep-masks';

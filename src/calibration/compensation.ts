@@ -1,14 +1,14 @@
 /** Kept entries that make up for those that went. */
 import type { Backend, BackendBuffer } from '../backend/backend';
-import { cgBegin, cgStep, splitByMask } from '../backend/kernels/masked-rows';
-import { maskRowWords } from '../backend/kernels/pack-mask';
-import { rowForm } from '../backend/kernels/row-form';
+import { cgBegin, cgStep, splitByMask } from '../backend/kernels/compensation';
+import { rowForm } from '../backend/kernels/rows';
+import { maskRowWords } from '../backend/kernels/select';
 import { createQueue, type Queue } from '../forward/queue';
 import type { Gram, GramBlock } from './gram';
 import { type Hessian, hessianOf } from './hessian';
 import { chunkRows, enqueueCopy, enqueueProduct, type RowChunk, rowChunks } from './row-chunks';
 
-/** Steps that every row takes; then those go on whose error still falls (shaders/cg-step.wgsl), up to the most. */
+/** Steps that every row takes; then those go on whose error still falls (shaders/compensation/cg-step.wgsl), up to the most. */
 const CG_STEPS = { least: 4, most: 32 };
 
 /** Inputs of compensating one block of columns. */

@@ -1,12 +1,9 @@
 /** Keep-masks: which entries of a task vector matter most, one bit each. */
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { blockCount } from '../backend/kernel';
-import { columnScore } from '../backend/kernels/column-score';
-import { HISTOGRAM_WORDS } from '../backend/kernels/histogram';
-import { maskRowWords, packMask } from '../backend/kernels/pack-mask';
-import { rowForm } from '../backend/kernels/row-form';
-import { selectThreshold } from '../backend/kernels/select-threshold';
-import { trimRows } from '../backend/kernels/trim-rows';
+import { rowForm } from '../backend/kernels/rows';
+import { HISTOGRAM_WORDS } from '../backend/kernels/search';
+import { columnScore, maskRowWords, packMask, selectThreshold, trimRows } from '../backend/kernels/select';
 import type { KeySearch } from '../merge/tensor/key-search';
 import { searchDigits } from '../merge/tensor/radix-search';
 import { beginSearch, KEEP_NONE, keptCount } from '../merge/tensor/radix-select';

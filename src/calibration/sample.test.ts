@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { maskRowWords } from '../backend/kernels/pack-mask';
+import { maskRowWords } from '../backend/kernels/select';
 import { encodeText, openSample, readText } from '../evaluate/sample.test.fixture';
 import { readTensors, values } from '../forward/golden.test.fixture';
 import { compensate } from './compensation';

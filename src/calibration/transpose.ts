@@ -1,6 +1,6 @@
 /** Weights stored [in, out] (Conv1D) turned to [out, in] and back. */
 import type { Backend, BackendBuffer } from '../backend/backend';
-import { rearrange } from '../backend/kernels/rearrange';
+import { rearrange } from '../backend/kernels/rows';
 
 /** y[c, r] = x[r, c]. @param x f32 [rows, cols] @returns f32 [cols, rows]; the caller frees it */
 export function transpose(

@@ -1,7 +1,7 @@
 /** Trimming one change by importance: its mask, and values that make up for what went. */
 
 import type { Backend, BackendBuffer } from '../backend/backend';
-import { maskRowWords } from '../backend/kernels/pack-mask';
+import { maskRowWords } from '../backend/kernels/select';
 import { densityOf } from '../merge/tensor/delta-selectors';
 import { compensate } from './compensation';
 import type { FactorResult } from './factor';

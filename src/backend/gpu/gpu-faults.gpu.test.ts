@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Backend } from '../backend';
 import { blockCount, type Kernel } from '../kernel';
-import { subtract } from '../kernels/subtract';
+import { subtract } from '../kernels/sums';
 import { createGpuBackend } from './gpu-backend';
 
 const ELEMENTS = 10_000;

@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { blockCount } from '../kernel';
-import { subtract } from '../kernels/subtract';
+import { subtract } from '../kernels/sums';
 import { createGpuBackend } from './gpu-backend';
 
 const engines: Backend[] = [];

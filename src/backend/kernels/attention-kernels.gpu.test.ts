@@ -3,10 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
-import { NO_WINDOW } from './attention-groups';
-import { attentionMix } from './attention-mix';
-import { attentionScores } from './attention-scores';
-import { attentionSoftmax, attentionSoftmaxLine } from './attention-softmax';
+import {
+  attentionMix,
+  attentionScores,
+  attentionSoftmax,
+  attentionSoftmaxLine,
+  NO_WINDOW,
+} from './attention';
 import { comparison, each, floats, inGroups } from './forward-kernels.test.fixture';
 
 let gpu: Backend;

@@ -5,10 +5,10 @@ import { createCpuBackend } from '../cpu/cpu-backend';
 import { exact } from '../exact';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
-import { DIFFERENCE_WORDS, difference, rowSegments } from './difference';
 import { bytesAfter, type Contents, expectDeclared, floats, sameOnBoth } from './kernels.test.support';
-import { PANEL_CHUNK, panelProduct, panelProductTransposed, panelWork } from './panel-product';
-import { PICKS_PER_GROUP, pickValues } from './pick-values';
+import { PANEL_CHUNK, panelProduct, panelProductTransposed, panelWork } from './products';
+import { PICKS_PER_GROUP, pickValues } from './search';
+import { DIFFERENCE_WORDS, difference, rowSegments } from './statistics';
 
 const SIZES = [1, 3, 63, 255, 4095, 4097, 33_001];
 const kernels = [difference, panelProduct, panelProductTransposed, pickValues] as unknown as Kernel[];

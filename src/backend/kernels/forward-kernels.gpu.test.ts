@@ -9,22 +9,30 @@ import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
-import { ACTIVATION_CODE, activate } from './activate';
-import { addScaled } from './add-scaled';
-import { attentionMix } from './attention-mix';
-import { attentionScores } from './attention-scores';
-import { attentionSoftmax, attentionSoftmaxLine } from './attention-softmax';
-import { capLogits } from './cap-logits';
-import { countNonFinite } from './count-non-finite';
-import { DTYPE_CODE } from './decode';
-import { embed } from './embed';
+import {
+  ACTIVATION_CODE,
+  activate,
+  capLogits,
+  LOG_SUM_SEGMENT,
+  logSum,
+  NORM_CODE,
+  norm,
+  normLine,
+} from './activation';
+import {
+  attentionMix,
+  attentionScores,
+  attentionSoftmax,
+  attentionSoftmaxLine,
+  placeHeads,
+} from './attention';
+import { DTYPE_CODE } from './encoding';
 import { after, comparison, each, floats, inGroups, packed, tolerance } from './forward-kernels.test.fixture';
-import { gatherRows } from './gather-rows';
 import { expectDeclared } from './kernels.test.support';
-import { LOG_SUM_SEGMENT, logSum } from './log-sum';
 import { type MatmulForm, matmul, matmulWork } from './matmul';
-import { NORM_CODE, norm, normLine } from './norm';
-import { placeHeads } from './place-heads';
+import { embed, gatherRows } from './rows';
+import { countNonFinite } from './statistics';
+import { addScaled } from './sums';
 
 const FORMS = Object.keys(matmul) as MatmulForm[];
 const DTYPES: WeightDtype[] = ['F32', 'F16', 'BF16'];

@@ -7,21 +7,15 @@ import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
-import { addDamped } from './add-damped';
-import { columnScore } from './column-score';
-import { copyColumns } from './copy-columns';
+import { cgBegin, cgStep, splitByMask } from './compensation';
+import { addDamped, choleskyTile, panelBlocks, triangularPanel, triangularTile } from './factor';
 import { after, comparison, each, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
-import { GRAM_ROWS, inputGram } from './input-gram';
-import { inputSquares } from './input-squares';
 import { expectDeclared, sameOnBoth, words } from './kernels.test.support';
-import { cgBegin, cgStep, splitByMask } from './masked-rows';
-import { matrixDiagonal } from './matrix-diagonal';
-import { mixColumns } from './mix-columns';
-import { maskRowWords, packMask } from './pack-mask';
-import { rearrange } from './rearrange';
+import { GRAM_ROWS, inputGram, inputSquares, matrixDiagonal } from './products';
 import { REFERENCES } from './references.test.support';
-import { choleskyTile, panelBlocks, triangularPanel, triangularTile } from './triangular';
-import { trimRows } from './trim-rows';
+import { copyColumns, rearrange } from './rows';
+import { columnScore, maskRowWords, packMask, trimRows } from './select';
+import { mixColumns } from './sums';
 
 const kernels = [
   ...Object.values(inputGram),

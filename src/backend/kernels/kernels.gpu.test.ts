@@ -7,29 +7,23 @@ import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
-import { absoluteSum } from './absolute-sum';
-import { COLUMN_ROWS, columnGroups, columnProducts } from './column-products';
-import { COMBINE_STATS, coefficientWords, combine } from './combine';
-import { countEqual } from './count-equal';
-import { DTYPE_CODE, decode, inputWords } from './decode';
-import { encode, packGroups } from './encode';
-import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from './histogram';
-import { innerProducts, pairCount } from './inner-products';
+import { COMBINE_STATS, coefficientWords, combine, packKept } from './combine';
+import { DTYPE_CODE, decode, encode, inputWords, packGroups } from './encoding';
 import { bytesAfter, expectDeclared, floats, sameOnBoth, words } from './kernels.test.support';
-import { lowRank } from './low-rank';
-import { maskByScore } from './mask-by-score';
-import { moveValues } from './move-values';
-import { packKept } from './pack-kept';
-import { RANK_SHIFTS, rankDigit } from './rank-digit';
-import { rowScale } from './row-scale';
-import { rowScore } from './row-score';
-import { selectMask } from './select-mask';
-import { selectRandom } from './select-random';
-import { selectRank } from './select-rank';
-import { selectThreshold } from './select-threshold';
-import { subtract } from './subtract';
-import { variance } from './variance';
-import { weightedSum } from './weighted-sum';
+import { COLUMN_ROWS, columnGroups, columnProducts, innerProducts, pairCount } from './products';
+import { rowScale } from './rows';
+import {
+  countEqual,
+  HISTOGRAM_ELEMENTS,
+  HISTOGRAM_WORDS,
+  histogram,
+  RANK_SHIFTS,
+  rankDigit,
+  sumCopies,
+} from './search';
+import { maskByScore, rowScore, selectMask, selectRandom, selectRank, selectThreshold } from './select';
+import { absoluteSum, variance } from './statistics';
+import { lowRank, moveValues, subtract, weightedSum } from './sums';
 
 const DTYPES = Object.keys(DTYPE_CODE) as (keyof typeof DTYPE_CODE)[];
 const SIZES = [1, 3, 63, 255, 4095, 4096, 4097, 33_001];

@@ -5,7 +5,7 @@ import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import { blockCount, type Kernel } from '../kernel';
 import { expectDeclared, floats, packedWords, sameOnBoth } from './kernels.test.support';
-import { mergeCounts, mergeCountWords } from './merge-counts';
+import { mergeCounts, mergeCountWords } from './statistics';
 
 let gpu: Backend;
 const cpu = createCpuBackend();

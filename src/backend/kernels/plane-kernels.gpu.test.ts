@@ -6,8 +6,8 @@ import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
 import { comparison, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
 import { expectDeclared } from './kernels.test.support';
-import { matchSize, mixPlanes, spreadRows } from './mix-planes';
-import { sparseRows } from './sparse-rows';
+import { matchSize, mixPlanes, spreadRows } from './planes';
+import { sparseRows } from './rows';
 
 let gpu: Backend;
 beforeAll(async () => {

@@ -4,15 +4,12 @@ import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
-import { activateRare, RARE_CODE } from './activate-rare';
-import { NO_WINDOW } from './attention-groups';
-import { attentionSinks } from './attention-softmax';
-import { causalConv, keepRows } from './causal-conv';
+import { activateRare, GATE_CODE, gateRows, RARE_CODE } from './activation';
+import { attentionSinks, NO_WINDOW } from './attention';
 import { comparison, each, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
-import { GATE_CODE, gateRows } from './gate-rows';
 import { expectDeclared } from './kernels.test.support';
-import { scatterRows } from './scatter-rows';
-import { lruScan, SCAN_CODE, stateScan } from './state-scan';
+import { scatterRows } from './rows';
+import { causalConv, keepRows, lruScan, SCAN_CODE, stateScan } from './sequence';
 
 let gpu: Backend;
 beforeAll(async () => {

@@ -5,13 +5,11 @@ import type { Backend, BackendBuffer } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
-import { DTYPE_CODE, decode, inputWords } from './decode';
-import { packGroups } from './encode';
-import { innerProducts, pairCount } from './inner-products';
+import { DTYPE_CODE, decode, inputWords, packGroups } from './encoding';
 import { bytesAfter, expectDeclared, firstDifference, floats, packedWords } from './kernels.test.support';
-import { mergeCounts } from './merge-counts';
-import { storedSums, storedSumWords } from './stored-sum';
-import { weightedSum } from './weighted-sum';
+import { innerProducts, pairCount } from './products';
+import { mergeCounts } from './statistics';
+import { storedSums, storedSumWords, weightedSum } from './sums';
 
 const DTYPES: WeightDtype[] = ['BF16', 'F16', 'F32'];
 const cpu = createCpuBackend();

@@ -4,9 +4,8 @@ import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
-import { countWindow, WINDOW_COUNTS } from './count-window';
 import { bytesAfter, expectDeclared, floats, sameOnBoth } from './kernels.test.support';
-import { sampleKeys } from './sample-keys';
+import { countWindow, sampleKeys, WINDOW_COUNTS } from './search';
 
 const SIZES = [1, 3, 7, 63, 255, 4096, 4097, 33_001];
 

@@ -4,8 +4,13 @@
  */
 
 import { blockCount } from '../../backend/kernel';
-import { countEqual } from '../../backend/kernels/count-equal';
-import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from '../../backend/kernels/histogram';
+import {
+  countEqual,
+  HISTOGRAM_ELEMENTS,
+  HISTOGRAM_WORDS,
+  histogram,
+  sumCopies,
+} from '../../backend/kernels/search';
 import type { FillKeys, KeySearch } from './key-search';
 import { DIGITS, findCut, NO_CUT, narrow } from './radix-select';
 import type { TensorTask } from './tensor-task';
