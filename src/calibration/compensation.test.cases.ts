@@ -6,7 +6,7 @@ import { compensate } from './compensation';
 import type { GramForm } from './gram';
 import { keepMask } from './keep-masks';
 import { download, gramOf, layerInputs, normals, upload } from './mathematics.test.support';
-import { dampedOracle, gramOracle, leastSquaresOracle, lossOracle } from './oracle';
+import { dampedOracle, gramOracle, leastSquaresOracle, lossOracle } from './oracle.test.support';
 import { columnScores } from './scores';
 
 export function describeCompensation(title: string, engineOf: () => Promise<Backend>): void {

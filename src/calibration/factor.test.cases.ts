@@ -6,7 +6,7 @@ import { enqueueDamped, factorDamped, inverseTransposed } from './factor';
 import { type Gram, openGram } from './gram';
 import { gramSolve } from './gram-merge';
 import { download, farthest, gramOf, layerInputs, normals, tapped, upload } from './mathematics.test.support';
-import { choleskyOracle, dampedOracle, gramOracle, sparseGptFactorOracle } from './oracle';
+import { choleskyOracle, dampedOracle, gramOracle, sparseGptFactorOracle } from './oracle.test.support';
 import { columnScores } from './scores';
 
 export function describeFactors(title: string, engineOf: () => Promise<Backend>): void {

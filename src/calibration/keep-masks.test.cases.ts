@@ -4,7 +4,7 @@ import type { Backend } from '../backend/backend';
 import { maskRowWords } from '../backend/kernels/select';
 import { keepMask, type ScoreScope } from './keep-masks';
 import { normals, upload } from './mathematics.test.support';
-import { keepOracle } from './oracle';
+import { keepOracle } from './oracle.test.support';
 
 export function describeMasks(title: string, engineOf: () => Promise<Backend>): void {
   describe(title, () => {

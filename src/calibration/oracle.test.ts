@@ -10,7 +10,7 @@ import {
   lossOracle,
   scoresOracle,
   sparseGptFactorOracle,
-} from './oracle';
+} from './oracle.test.support';
 
 /** det 4, inverse ¼ · [[3, −2, 1], [−2, 4, −2], [1, −2, 3]]. */
 const A = Float64Array.of(2, 1, 0, 1, 2, 1, 0, 1, 2);

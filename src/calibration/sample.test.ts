@@ -9,7 +9,7 @@ import { compensate } from './compensation';
 import { type Gram, openGram } from './gram';
 import { keepMask } from './keep-masks';
 import { download, upload } from './mathematics.test.support';
-import { dampedOracle, leastSquaresOracle, lossOracle } from './oracle';
+import { dampedOracle, leastSquaresOracle, lossOracle } from './oracle.test.support';
 import { columnScores } from './scores';
 
 const LAYER = 2;

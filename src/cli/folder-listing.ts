@@ -13,7 +13,7 @@ export interface ListedFile {
 }
 
 /** A folder's files, and the links in it that lead to nothing. */
-export interface FolderListing {
+interface FolderListing {
   files: Map<string, ListedFile>;
   dangling: string[];
 }

@@ -17,7 +17,7 @@ export const NO_WINDOW = 0x7fffffff;
 /** Set in a window that is the size of a chunk: rows see keys of their own chunk of positions alone. */
 export const CHUNKED = 0x80000000;
 
-export interface AttentionGroup {
+interface AttentionGroup {
   row: number;
   rows: number;
   origin: number;
@@ -46,7 +46,7 @@ export function columnCount(group: AttentionGroup, window: number): number {
 }
 
 /** Calls `work` for every head of every group of a dispatch: its index, the head, its group, and its first key. */
-export function eachHead(
+function eachHead(
   { params, words, at, size }: Strip<'groups' | 'group_begin' | 'heads' | 'window', 'groups'>,
   work: (index: number, head: number, group: AttentionGroup, first: number) => void,
 ): void {
@@ -61,7 +61,7 @@ export function eachHead(
 }
 
 /** Bytes of a head, of the heads of a row, of a row of keys, and of a row of scores. */
-export function attentionPitches({
+function attentionPitches({
   heads,
   heads_per_key,
   dim4,

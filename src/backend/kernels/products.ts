@@ -141,7 +141,7 @@ export const inputGram = {
   }),
 };
 
-export type InputGramForm = keyof typeof inputGram;
+type InputGramForm = keyof typeof inputGram;
 
 /** The form for this engine, the width of its tiles in fours, the tiles of one workgroup, and the rows of one dispatch. */
 export function inputGramForm(engine: Pick<Backend, 'software'>): {

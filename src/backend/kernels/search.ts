@@ -9,7 +9,7 @@ import { BLOCK, blockOf, defineKernel, SCRATCH } from '../kernel';
 /** Elements one workgroup counts, the most bins, and the copies that share the traffic; as in shaders/search/histogram.wgsl. */
 export const HISTOGRAM_ELEMENTS = 32768;
 export const HISTOGRAM_BINS = 2048;
-export const HISTOGRAM_COPIES = 8;
+const HISTOGRAM_COPIES = 8;
 /** Words a histogram takes in the buffer. */
 export const HISTOGRAM_WORDS = HISTOGRAM_BINS * HISTOGRAM_COPIES;
 

@@ -6,7 +6,7 @@ import { defineKernel } from '../kernel';
 import { sigmoid } from '../special';
 
 /** Words of a piece: first row, rows, slot, 1 where its sequence begins (shaders/sequence/causal-conv.wgsl). */
-export const PIECE_WORDS = 4;
+const PIECE_WORDS = 4;
 
 /** A convolution of each channel along its sequence. See shaders/sequence/causal-conv.wgsl. */
 export const causalConv = defineKernel({

@@ -22,7 +22,7 @@ import { withProgress } from '../progress-printer';
 import { reportWriter } from '../report-file';
 import type { Verb } from '../verb';
 
-export interface CollapseCommand extends Where {
+interface CollapseCommand extends Where {
   report?: string;
   /** Where texts come from; each file, or each of its lines, is a text of its own. */
   calibration?:

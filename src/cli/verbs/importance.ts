@@ -14,7 +14,7 @@ import { withProgress } from '../progress-printer';
 import { isTokensFile } from '../recipe-texts';
 import type { Verb } from '../verb';
 
-export interface ImportanceCommand extends Where {
+interface ImportanceCommand extends Where {
   /** Its base, the model, and what it reads. */
   recipe: Recipe;
   /** Token ids to read in place of a text, cut into windows by {@link tokenWindows}. */

@@ -24,7 +24,7 @@ import { recommendedText } from '../recommended-print';
 import { reportWriter } from '../report-file';
 import type { Verb } from '../verb';
 
-export interface MergeCommand extends Where {
+interface MergeCommand extends Where {
   recipe: string;
   out: string;
   engine: BackendChoice;

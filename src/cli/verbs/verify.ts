@@ -8,7 +8,7 @@ import { verifyText } from '../print';
 import { withProgress } from '../progress-printer';
 import type { Verb } from '../verb';
 
-export interface VerifyCommand extends Where {
+interface VerifyCommand extends Where {
   merged: string;
   recipe?: string;
   engine: BackendChoice;

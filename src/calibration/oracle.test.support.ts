@@ -12,7 +12,7 @@ export function gramOracle(x: ArrayLike<number>, rows: number, width: number): F
   return s;
 }
 
-export interface DampedOracle {
+interface DampedOracle {
   /** H = 2/n · S with H_jj = 1 for dead inputs. */
   h: Float64Array;
   /** H + λ · mean(diag H) · I. */
