@@ -117,9 +117,7 @@ try {
   console.log(
     `checkpoint ${mib(bytes)}, written ${mib(written)}, ${options.method} on ${options.engine}, ${merge.seconds.toFixed(0)} s`,
   );
-  console.log(
-    `memory: planning ${mib(idle.peak)}, ${verb[0]} ${mib(merge.peak)}, above ${mib(above)}`,
-  );
+  console.log(`memory: planning ${mib(idle.peak)}, ${verb[0]} ${mib(merge.peak)}, above ${mib(above)}`);
   if (above > LIMIT_BYTES) process.exitCode = 1;
 } finally {
   rmSync(work, { recursive: true, force: true });
