@@ -10,11 +10,14 @@ import {
   STUDIO_PORT,
   STUDIO_URL,
 } from './e2e/journeys/addresses';
+import { swiftShaderEnvironment } from './e2e/setup-chromium.mjs';
 
 const HUB_JOURNEYS = /\/(hub|names|outputs|own|push|sign-in|tasks)\.spec\.ts$/;
 const outDir = `--outDir ${STUDIO_DIST}`;
 // What the command keeps from one run to the next is nobody's here, and new every time.
 process.env.XDG_CACHE_HOME = join(import.meta.dirname, 'test-results/cache');
+// and its WebGPU is the software adapter
+Object.assign(process.env, swiftShaderEnvironment());
 
 export default defineConfig({
   testDir: 'e2e/journeys',

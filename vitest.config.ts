@@ -8,7 +8,12 @@ import { defineConfig } from 'vitest/config';
 import { cpuKernels } from './assembly/vite-plugin.ts';
 import './e2e/map-group-by.ts';
 import { SEED } from './e2e/seed.ts';
-import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './e2e/setup-chromium.mjs';
+import {
+  CHROMIUM_ARGS,
+  findChromium,
+  SWIFTSHADER_ARGS,
+  swiftShaderEnvironment,
+} from './e2e/setup-chromium.mjs';
 
 // Found up front, so that no test file has to be reloaded in the middle of a run.
 const BROWSER_DEPENDENCIES = [
@@ -65,6 +70,8 @@ const PATIENCE = { testTimeout: 180_000, hookTimeout: 180_000, expect: { poll: {
 const profile = mkdtempSync(join(tmpdir(), 'amalgam-vitest-'));
 process.once('exit', () => rmSync(profile, { recursive: true, force: true }));
 const executablePath = findChromium();
+// the loader of libraries reads it when a process starts: those of the tests on WebGPU do later
+Object.assign(process.env, swiftShaderEnvironment());
 
 export default defineConfig({
   test: {
@@ -82,7 +89,19 @@ export default defineConfig({
           isolate: false,
           setupFiles: ['src/foreign/foreign-text.test.support.ts', 'src/given-back.test.support.ts'],
           include: ['src/**/*.test.{ts,tsx}', 'assembly/*.test.ts', 'e2e/**/*.test.ts'],
-          exclude: ['**/*.browser.test.*', 'node_modules/**'],
+          exclude: ['**/*.{browser,gpu}.test.*', 'node_modules/**'],
+        },
+      },
+      {
+        plugins: [cpuKernels(), seededProperties],
+        test: {
+          name: 'gpu',
+          ...PATIENCE,
+          environment: 'node',
+          // Dawn is one to a process
+          pool: 'forks',
+          setupFiles: ['src/backend/gpu/node-webgpu.test.support.ts'],
+          include: ['src/**/*.gpu.test.ts'],
         },
       },
       {

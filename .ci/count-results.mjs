@@ -6,7 +6,7 @@ const status = Number(process.argv[2]);
 let passed = 0;
 let failed = 0;
 
-for (const vitest of ['unit', 'browser'].map((phase) => report(`test-results/${phase}.json`))) {
+for (const vitest of ['unit', 'gpu', 'browser'].map((phase) => report(`test-results/${phase}.json`))) {
   if (!vitest) continue;
   passed += vitest.numPassedTests;
   failed += vitest.numTotalTests - vitest.numPassedTests;

@@ -1,5 +1,5 @@
 /**
- * `npm test`: types, style and unit tests on one core, the journeys on the other, then the browser tests; every line says whose
+ * `npm test`: types, style, unit, WebGPU and browser tests on one core, the journeys on the other; every line says whose
  * it is. What fails ends nothing else. At the end: which phases failed, and the test files that took longest.
  */
 import { spawn } from 'node:child_process';
@@ -17,12 +17,13 @@ const LANES = [
     ['types', 'tsc', '--noEmit'],
     ['style', 'biome', 'check', '.'],
     ['unit', 'vitest', 'run', '--project', 'unit', '--outputFile.json=test-results/unit.json'],
+    ['gpu', 'vitest', 'run', '--project', 'gpu', '--outputFile.json=test-results/gpu.json'],
     ['browser', 'vitest', 'run', '--project', 'browser', '--outputFile.json=test-results/browser.json'],
   ],
   [['journeys', 'playwright', 'test']],
 ];
 
-for (const name of ['unit', 'browser', 'playwright']) rmSync(reportFile(name), { force: true });
+for (const name of ['unit', 'gpu', 'browser', 'playwright']) rmSync(reportFile(name), { force: true });
 const ended = (await Promise.all(LANES.map(runLane))).flat();
 process.stdout.write(`\n${slowest()}\n\n`);
 for (const { phase, seconds, status } of ended)
@@ -50,7 +51,7 @@ function run([phase, file, ...args]) {
 /** The test files of both runners that took longest, as a table. */
 function slowest() {
   const rows = [
-    ...['unit', 'browser'].flatMap((phase) =>
+    ...['unit', 'gpu', 'browser'].flatMap((phase) =>
       (report(phase)?.testResults ?? []).map(({ name, startTime, endTime }) => ({
         file: relative(process.cwd(), name),
         seconds: (endTime - startTime) / 1000,

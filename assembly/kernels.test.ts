@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { storedSums } from '../src/backend/kernels/stored-sum';
+import { storedSums } from '../src/backend/kernels/sums';
 import { allKernels } from '../src/worker/all-kernels';
 import { compileKernels } from './vite-plugin';
 
@@ -8,24 +8,17 @@ it('exports.d.ts is what the compiler says the module exports', async () => {
   await expect((await compileKernels()).types).toMatchFileSnapshot('exports.d.ts');
 });
 
-const files = (folder: string, end: string) =>
-  readdirSync(new URL(folder, import.meta.url))
-    .filter((name) => name.endsWith(end))
-    .map((name) => name.slice(0, -end.length));
-
 /** Without a form for the GPU: what it makes goes to a file, and is made beside a merge. */
 const PROCESSOR_ALONE = ['encode-blocks'];
 
-it('a kernel has one name in assembly/kernels, src/backend/kernels and shaders', () => {
-  const [declared, shaders] = [files('../src/backend/kernels', '.ts'), files('../shaders', '.wgsl')];
-  for (const name of files('./kernels', '.ts')) {
-    expect(declared).toContain(name);
-    if (PROCESSOR_ALONE.includes(name)) continue;
-    expect(
-      shaders.some((shader) => shader === name || shader.startsWith(`${name}-`)),
-      name,
-    ).toBe(true);
-  }
+it('a theme has one name in assembly/kernels, src/backend/kernels and shaders', () => {
+  const entries = (folder: string) => readdirSync(new URL(folder, import.meta.url), { withFileTypes: true });
+  const namesIn = (folder: string) =>
+    entries(folder).flatMap((entry) => (/^[\w-]+\.ts$/.test(entry.name) ? [entry.name.slice(0, -3)] : []));
+  const declared = namesIn('../src/backend/kernels').sort();
+  const folders = entries('../shaders').flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+  expect(folders.filter((name) => name !== 'lib').sort()).toEqual(declared);
+  expect(namesIn('./kernels').filter((name) => !declared.includes(name))).toEqual([]);
 });
 
 it('every kernel has a form for the GPU, but for those of the processor alone', () => {

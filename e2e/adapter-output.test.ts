@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
-import { gramOracle, solveOracle } from '../src/calibration/oracle';
+import { gramOracle, solveOracle } from '../src/calibration/oracle.test.support';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { parseRecipe } from '../src/formats/recipe-yaml';
 import type { OpenModels } from '../src/host/models';

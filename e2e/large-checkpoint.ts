@@ -1,6 +1,6 @@
 /**
  * Memory does not grow with the model: merges or compares synthetic 4 GB checkpoints (a LLaMA shape with right headers
- * and sparse data) through the headless command and prints the peak memory of all browser processes above an idle studio.
+ * and sparse data) through the headless command and prints the peak memory above that of planning.
  *
  *     npx tsx e2e/large-checkpoint.ts [--engine cpu|webgpu] [--gigabytes 4] [--method ties | --method compare]
  *
@@ -83,7 +83,7 @@ async function writeSparse(folder: string, bytes: number): Promise<number> {
   return total;
 }
 
-/** Runs the headless command and returns the peak of its browser's memory. */
+/** Runs the headless command and returns the peak of its memory. */
 async function peakOf(args: string[]): Promise<{ peak: number; seconds: number }> {
   const begin = performance.now();
   const child: ChildProcess = spawn(process.execPath, ['src/cli/amalgam.mjs', ...args], {
@@ -117,9 +117,7 @@ try {
   console.log(
     `checkpoint ${mib(bytes)}, written ${mib(written)}, ${options.method} on ${options.engine}, ${merge.seconds.toFixed(0)} s`,
   );
-  console.log(
-    `browser memory: planning ${mib(idle.peak)}, ${verb[0]} ${mib(merge.peak)}, above ${mib(above)}`,
-  );
+  console.log(`memory: planning ${mib(idle.peak)}, ${verb[0]} ${mib(merge.peak)}, above ${mib(above)}`);
   if (above > LIMIT_BYTES) process.exitCode = 1;
 } finally {
   rmSync(work, { recursive: true, force: true });

@@ -6,7 +6,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright';
@@ -37,6 +37,18 @@ export const GPU_ARGS =
         '--disable-gpu-compositing',
       ]
     : [];
+
+/**
+ * Environment of a program in Node that is to have the same software adapter by Dawn: the Vulkan driver and loader that
+ * lie beside the installed Chromium. Empty where they do not, and off Linux, where Dawn needs none.
+ */
+export function swiftShaderEnvironment() {
+  const folder = dirname(findChromium() ?? '');
+  const driver = join(folder, 'vk_swiftshader_icd.json');
+  if (process.platform !== 'linux' || !existsSync(driver)) return {};
+  const libraries = [folder, process.env.LD_LIBRARY_PATH].filter(Boolean).join(':');
+  return { VK_ICD_FILENAMES: driver, LD_LIBRARY_PATH: libraries };
+}
 
 /**
  * The path of a Chromium or Chrome binary, or undefined. `CHROMIUM_PATH` wins. Real binaries come before the wrapper

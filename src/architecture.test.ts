@@ -68,7 +68,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   cli: 'worker reports formats sources write host/node host/threads foreign/foreign-text tasks/harness-report'.split(
     ' ',
   ),
-  main: ['ui', 'cli/page', 'worker/client'],
+  main: ['ui', 'worker/client'],
 };
 
 /**
@@ -81,7 +81,10 @@ const MERGE_FLOORS = ['vocabulary', 'tensor', 'methods', 'plan', 'prediction', '
 const FOR_ALL = ['errors', 'trusted-worker-url'];
 
 /** What runs in Node alone. */
-const NODE_ONLY = /^(cli\/(?!page$|headless$)|host\/node\/|worker\/node-)/;
+const NODE_ONLY = /^(cli\/|host\/node\/|worker\/node-)/;
+
+/** What production code takes from outside of `src`: never a test's or a build's own files. */
+const OUTSIDE = /^(shaders\/.*\.wgsl|package\.json)$/;
 
 const RUNTIME_DEPENDENCIES = [
   '@huggingface/hub',
@@ -119,6 +122,17 @@ describe('rooms', () => {
     expect(wrong).toEqual([]);
     const rooms = new Set(production.map((source) => source.room));
     expect([...rooms].filter((room) => !(room in MAY_IMPORT) && !FOR_ALL.includes(room))).toEqual([]);
+  });
+
+  test('from outside of src come shaders and the version', () => {
+    const wrong = production.flatMap((source) =>
+      source.imports.flatMap(({ specifier }) => {
+        if (!specifier.startsWith('.')) return [];
+        const target = join('src', dirname(source.path), specifier.replace(/\?.*$/, ''));
+        return target.startsWith('src/') || OUTSIDE.test(target) ? [] : [`${source.path} imports ${target}`];
+      }),
+    );
+    expect(wrong).toEqual([]);
   });
 
   test('every permission is used', () => {

@@ -1,15 +1,11 @@
-// The entry. The headless command opens the same page with `#headless` and drives the engine from Node; the hub opens it
-// with the answer to a sign-in.
+// The entry. The hub opens it with the answer to a sign-in.
 
 import { answerIn, handOver } from './ui/sign-in-window';
 import { sayNotStarted } from './ui/start-failure';
 
 const answer = answerIn(location.search);
 const root = document.getElementById('root') as HTMLElement;
-if (location.hash === '#headless') {
-  const { exposeHeadless } = await import('./cli/page');
-  exposeHeadless();
-} else if (answer !== null) {
+if (answer !== null) {
   handOver(answer, root);
 } else {
   const [{ startStudio }, { connectWorker }, { keepApp }] = await Promise.all([

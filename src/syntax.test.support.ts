@@ -11,8 +11,7 @@ export const API_ROOMS: Record<string, string[]> = {
   'navigator.gpu': ['backend/gpu'],
   'getDirectory()': ['store', 'write'],
   'createSyncAccessHandle()': ['store', 'write'],
-  // The headless command's page sends its output to the command's own server.
-  'fetch()': ['sources', 'write/served-destination', 'cli'],
+  'fetch()': ['sources'],
   // Nothing else tells how much of a body is sent.
   XMLHttpRequest: ['sources/hub-upload'],
   WebSocket: [],

@@ -1,6 +1,8 @@
-// The elected sum of task vectors: shaders/combine.wgsl.
-import { BLOCK, hasSmall, lanesSum, rounded } from './lib/lanes';
+import { BLOCK, hasSmall, lanesSum, MAGNITUDE, rounded } from './lib/lanes';
+import { bits16 } from './lib/masks';
 import { dotBlock, total } from './lib/sums';
+
+// The elected sum of task vectors: shaders/combine/combine.wgsl.
 
 // Where the scratch of a block lies: 256 bytes of lane sums, then a block each of
 const DELTA: usize = 256;
@@ -9,7 +11,7 @@ const CHANGES: usize = 256 + (<usize>BLOCK << 2);
 /** More models have no table of reciprocals: 2^16 of them are 256 KiB. */
 const MOST_IN_TABLE: i32 = 16;
 
-/** 1/x as in shaders/combine.wgsl. */
+/** 1/x as in shaders/combine/combine.wgsl. */
 @inline
 function inverse(x: v128, small: bool): v128 {
   const size = f32x4.abs(x);
@@ -283,4 +285,30 @@ export function combine(
     store<f32>(stats, dotBlock(delta, delta, n, hasSmall(delta, n), scratch), 4);
     stats += 16;
   }
+}
+
+// Which elements are not 0, as bits: shaders/combine/pack-kept.wgsl.
+
+@inline
+function sixteen(p: usize): u32 {
+  const zero = f32x4.splat(0);
+  return bits16(
+    f32x4.ne(v128.load(p), zero),
+    f32x4.ne(v128.load(p, 16), zero),
+    f32x4.ne(v128.load(p, 32), zero),
+    f32x4.ne(v128.load(p, 48), zero),
+  );
+}
+
+/** ⌈n / 32⌉ words to `mask`: a bit for each of n f32, set where it is not 0. */
+export function packKept(values: usize, n: i32, mask: usize): void {
+  for (; n >= 32; n -= 32) {
+    store<u32>(mask, sixteen(values) | (sixteen(values + 64) << 16));
+    values += 128;
+    mask += 4;
+  }
+  if (n == 0) return;
+  let word: u32 = 0;
+  for (let i = 0; i < n; i++) word |= (<u32>((load<u32>(values + (<usize>i << 2)) & MAGNITUDE) != 0)) << i;
+  store<u32>(mask, word);
 }

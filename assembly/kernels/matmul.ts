@@ -1,3 +1,4 @@
+
 // The linear layer y = add·y + bias + scale · x·wᵀ with f32 sums: shaders/lib/matmul.wgsl. Weights are widened when they
 // are packed into panels of eight outputs, [k][8]; a panel stays in the first cache while all rows of x pass it in fours.
 

@@ -5,7 +5,10 @@
  * each row counts.
  *
  *     npm run bench -- [--quick] [--case TEXT] [--engine cpu|webgpu] [--repeat 2] [--mergekit PROGRAM]
- *                      [--browser chromium|firefox] [--gpu] [--threads] [--dist DIR]
+ *                      [--browser chromium|firefox] [--gpu] [--threads]
+ *
+ * `--gpu` measures the command alone, on the machine's own graphics device, and needs no browser; without it WebGPU is the
+ * software adapter of the tests.
  *
  * What is generated and the browsers' profiles are kept in node_modules/.cache/amalgam-bench. Memory and processor time of
  * browsers are read from /proc, on Linux only.
@@ -15,9 +18,10 @@ import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { startAppServer } from '../../src/cli/app-server';
-import { ensureBuilt } from '../../src/cli/build';
+import type { Browser } from 'puppeteer-core';
 import type { BackendKind } from '../../src/reports/backend';
+import { type BuiltStudio, startBuiltStudio } from '../built-studio';
+import { swiftShaderEnvironment } from '../setup-chromium.mjs';
 import { buildCommand, mergeByCommand, mergeByMergekit } from './by-command';
 import { CASES, type Case, type Folders, QUICK_CASES, waysOf, weightFiles } from './cases';
 import { adapter, checkpoint } from './checkpoints';
@@ -54,21 +58,30 @@ const chosenWays = (c: Case, engine: BackendKind): Way[] =>
   waysOf(c, engine).filter(
     (way) =>
       `${c.name}, ${WAYS[way]}`.includes(options.case) &&
-      (options.browser === 'chromium' || way === 'storage'),
+      (options.browser === 'chromium' || way === 'storage') &&
+      (!options.gpu || way === 'command'),
   );
 
+interface Measured {
+  c: Case;
+  engine: BackendKind;
+  ways: readonly Way[];
+}
+
 /** A case on one engine, every way and mergekit in turn; the best round of each is printed. */
-async function measure(c: Case, engine: BackendKind, ways: readonly Way[]): Promise<void> {
+async function measure({ c, engine, ways }: Measured, opened?: Opened): Promise<void> {
   const folders = await foldersOf(c);
   // the first of the ways finds its files in the cache of the system too
   diskFloor(weightFiles(c, folders), 0, join(cache, 'floor'));
   let stored: Stored | undefined;
   try {
-    if (ways.includes('storage'))
-      stored = await storeModels(browser, server.url, c, engine, folders, PORT, flops, options);
+    if (opened && ways.includes('storage')) {
+      const { browser, studio, flops } = opened;
+      stored = await storeModels(browser, studio, c, engine, folders, PORT, flops, options);
+    }
     const act: Record<Way, () => Promise<Row>> = {
       command: () => mergeByCommand(c, engine, folders, cache),
-      folder: () => mergeFromFolder(browser, server.url, c, engine, folders, cache, options),
+      folder: () => mergeFromFolder(opened!.browser, opened!.studio, c, engine, folders, cache, options),
       storage: () => stored!.measure(),
     };
     const compared =
@@ -103,26 +116,41 @@ function print(row: Row, mergekitSeconds: readonly number[]): void {
     if (user + system >= 0.05) console.log(`    ${thread}: ${text(user)} user, ${text(system)} system`);
 }
 
-const dist = options.dist ?? (await ensureBuilt(PROJECT, () => console.log('Building the studio …')));
-await buildCommand(cache);
-const hosts = [`http://127.0.0.1:${PORT}`, `http://127.0.0.1:${PORT + 1}`];
-const server = await startAppServer(dist, hosts, PORT + 2);
-const profile = join(cache, options.browser === 'chromium' ? 'profile' : `profile-${options.browser}`);
-const browser = await startBrowser(options, profile, new URL(server.url).origin);
-const flops = await measureProducts(browser, server.url);
-try {
+/** The browser that is measured, and the studio in it. */
+interface Opened {
+  browser: Browser;
+  studio: BuiltStudio;
+  /** Floating point operations a second of one thread there. */
+  flops: number;
+}
+
+async function open(): Promise<Opened> {
+  const hosts = [`http://127.0.0.1:${PORT}`, `http://127.0.0.1:${PORT + 1}`];
+  const studio = await startBuiltStudio(hosts, PORT + 2);
+  const profile = join(cache, options.browser === 'chromium' ? 'profile' : `profile-${options.browser}`);
+  const browser = await startBrowser(options, profile, new URL(studio.url).origin);
+  const flops = await measureProducts(browser, studio.url);
   console.log(
     `${await browser.version()}; one thread: ${(flops / 1e9).toFixed(1)} GFLOP/s in products of matrices, ` +
       `${freshPageMicroseconds().toFixed(2)} µs for a fresh page of memory.`,
   );
+  return { browser, studio, flops };
+}
+
+if (!options.gpu) Object.assign(process.env, swiftShaderEnvironment());
+await buildCommand(cache);
+const all = (options.quick ? QUICK_CASES : CASES).flatMap((c) =>
+  (options.engine ? [options.engine] : c.engines).map((engine) => ({
+    c,
+    engine,
+    ways: chosenWays(c, engine),
+  })),
+);
+const opened = all.some(({ ways }) => ways.some((way) => way !== 'command')) ? await open() : undefined;
+try {
   console.log(HEADER);
-  for (const c of options.quick ? QUICK_CASES : CASES) {
-    for (const engine of options.engine ? [options.engine] : c.engines) {
-      const ways = chosenWays(c, engine);
-      if (ways.length > 0) await measure(c, engine, ways);
-    }
-  }
+  for (const one of all) if (one.ways.length > 0) await measure(one, opened);
 } finally {
-  await browser.close();
-  await server.close();
+  await opened?.browser.close();
+  await opened?.studio.close();
 }

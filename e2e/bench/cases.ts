@@ -42,9 +42,11 @@ export interface Case {
  * (what the command's browser takes for WebGPU, its own process does not count).
  */
 export const waysOf = ({ job, shape, masks }: Case, engine: BackendKind): readonly Way[] =>
-  job === 'merge' && shape !== 'sample' && masks === undefined && engine === 'cpu'
-    ? ['command', 'folder', 'storage']
-    : ['storage'];
+  job !== 'merge' || shape === 'sample' || masks !== undefined
+    ? ['storage']
+    : engine === 'cpu'
+      ? ['command', 'folder', 'storage']
+      : ['command', 'storage'];
 
 /** A case's models by their folders or their names: the base first. */
 export type Folders = readonly [string, ...string[]];

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Browser, Page } from 'puppeteer-core';
 import type { BackendKind } from '../../src/reports/backend';
 import type { LocalFile } from '../../src/reports/models';
+import type { BuiltStudio } from '../built-studio';
 import { type Case, type Folders, namesOf, recipeOf, weightFiles } from './cases';
 import { diskFloor, PIECE_BYTES } from './disk-floor';
 import type { BenchOptions } from './options';
@@ -87,7 +88,7 @@ function copyInPage(page: Page, bytes: number): Promise<number> {
 /** One merge. @param scratch takes the output for as long as it is measured */
 export async function mergeFromFolder(
   browser: Browser,
-  url: string,
+  studio: BuiltStudio,
   c: Case,
   engine: BackendKind,
   folders: Folders,
@@ -97,11 +98,11 @@ export async function mergeFromFolder(
   const output = join(scratch, 'picked');
   rmSync(output, { recursive: true, force: true });
   mkdirSync(output);
-  const { page, calls } = await openStudio(browser, url);
+  const { page, calls } = await openStudio(browser, studio);
   try {
     const weights = weightFiles(c, folders);
     await giveFolders(page, [...new Set(weights.map((file) => dirname(file)))], output);
-    await page.evaluate(async () => window.amalgamHeadless!.openLocal((await window.given!).files));
+    await page.evaluate(async () => window.amalgamCalls!.openLocal((await window.given!).files));
     const recipe = recipeOf(c, namesOf(folders));
     await calls.plan(recipe);
     const { result: report, ...spent } = await watched(
@@ -109,7 +110,7 @@ export async function mergeFromFolder(
         page.evaluate(
           async (asked, name) => {
             const destination = { kind: 'folder' as const, handle: (await window.given!).output, name };
-            return window.amalgamHeadless!.merge({ ...asked, destination }, () => undefined);
+            return window.amalgamCalls!.merge({ ...asked, destination }, () => undefined);
           },
           { recipe, engine },
           OUTPUT,

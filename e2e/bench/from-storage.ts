@@ -6,6 +6,7 @@ import { renameRepositories } from '../../src/formats/recipe-models';
 import type { BackendKind } from '../../src/reports/backend';
 import type { MergeReport } from '../../src/reports/merge';
 import type { WorkerCalls } from '../../src/worker/calls';
+import type { BuiltStudio } from '../built-studio';
 import { type FakeHub, startFakeHub } from '../fake-hub';
 import {
   CALIBRATION,
@@ -110,13 +111,12 @@ export interface Stored {
 
 /**
  * Downloads what is not in the browser's storage yet, makes masks where they are to be found, and warms the files.
- * @param url the studio's address
  * @param flopsPerSecond of products of matrices
  * @param port of the hub: always the same, so that the studio finds its downloads again; the next one is its download host's
  */
 export async function storeModels(
   browser: Browser,
-  url: string,
+  studio: BuiltStudio,
   c: Case,
   engine: BackendKind,
   folders: Folders,
@@ -136,7 +136,7 @@ export async function storeModels(
 
   /** @returns the weight files that the case reads, and their bytes */
   async function makeReady(): Promise<{ blobs: string[]; read: number }> {
-    const { page, calls } = await openStudio(browser, url);
+    const { page, calls } = await openStudio(browser, studio);
     try {
       const recipe = await openModels(calls, c, hub, folders);
       const { bytesToDownload } = await calls.plan(recipe);
@@ -152,7 +152,7 @@ export async function storeModels(
 
   /** The merge on a page of its own: not every browser lets the floor read what another page has open. */
   async function run(): Promise<Watched<Done>> {
-    const { page, calls } = await openStudio(browser, url);
+    const { page, calls } = await openStudio(browser, studio);
     try {
       await removeOutput(page);
       if (c.masks === 'cold') await removeMasks(page);
@@ -175,11 +175,11 @@ export async function storeModels(
 
   async function measure(blobs: readonly string[], read: number): Promise<Row> {
     // also brings the files into the cache of the system
-    const before = await copyFloor(browser, url, blobs, 0);
+    const before = await copyFloor(browser, studio.url, blobs, 0);
     const { result, ...spent } = await run();
     const { shards = [], stages, seconds, adapter } = result;
     const written = shards.reduce((sum, shard) => sum + shard.bytes, 0);
-    const copied = await copyFloor(browser, url, blobs, written);
+    const copied = await copyFloor(browser, studio.url, blobs, written);
     const moved = { what: 'bytes', seconds: written > 0 ? copied : Math.min(before, copied) };
     const products = { what: 'products', seconds: (c.flops ?? 0) / flopsPerSecond };
     return {

@@ -1,28 +1,23 @@
 /**
  * Wall time of every method on both engines, for a million elements of the output: a generated checkpoint of 3.5 million
- * parameters in bfloat16 goes with up to three fine-tunes through the built studio in the installed Chromium; nothing is
+ * parameters in bfloat16 goes with up to three fine-tunes through the command's engine in this process; nothing is
  * written. Reading, computing and reading back are in the time, hashing the inputs is too.
  *
- *     npm run bench:methods -- [--method PATTERN] [--engine cpu|webgpu] [--repeat 3] [--gpu]
+ *     npm run bench:methods -- [--method PATTERN] [--engine cpu|webgpu] [--repeat 3]
  *
- * Without `--gpu` WebGPU is the software adapter of the tests.
+ * Where there is no graphics device, `VK_ICD_FILENAMES` chooses a software driver.
  */
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { chromium } from 'playwright';
 import { createServer } from 'vite';
-import { startAppServer } from '../../src/cli/app-server';
-import { openCalls } from '../../src/cli/browser';
-import { ensureBuilt } from '../../src/cli/build';
 import type { Recipe } from '../../src/formats/recipe';
 import type { MergeMethod } from '../../src/merge/method';
 import type { BackendKind } from '../../src/reports/backend';
 import type { WorkerCalls } from '../../src/worker/calls';
-import { CHROMIUM_ARGS, findChromium, GPU_ARGS, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 import { checkpoint } from './checkpoints';
 import { QWEN_SLICE, type Shape } from './shapes';
 
@@ -44,7 +39,6 @@ const { values: options } = parseArgs({
     method: { type: 'string', default: '' },
     engine: { type: 'string' },
     repeat: { type: 'string', default: '3' },
-    gpu: { type: 'boolean', default: false },
   },
 });
 
@@ -78,37 +72,22 @@ async function measure(calls: WorkerCalls, recipe: Recipe, engine: BackendKind):
   return best;
 }
 
-/** The method files import shaders, which Vite reads and Node does not. */
-async function loadMethods(): Promise<readonly MergeMethod[]> {
-  const server = await createServer({
-    server: { middlewareMode: true, ws: false },
-    appType: 'custom',
-    logLevel: 'error',
-  });
-  try {
-    const loaded = await server.ssrLoadModule('/src/merge/methods/index.ts');
-    return loaded.methods as readonly MergeMethod[];
-  } finally {
-    await server.close();
-  }
-}
-
-const methods = await loadMethods();
-mkdirSync(CACHE, { recursive: true });
-const profile = mkdtempSync(join(tmpdir(), 'amalgam-bench-'));
-const server = await startAppServer(await ensureBuilt(PROJECT, () => {}), []);
-const executablePath = findChromium();
-const context = await chromium.launchPersistentContext(profile, {
-  args: [...CHROMIUM_ARGS, ...(options.gpu ? GPU_ARGS : SWIFTSHADER_ARGS)],
-  ...(executablePath ? { executablePath } : {}),
+// what imports shaders is read by Vite
+const vite = await createServer({
+  server: { middlewareMode: true, ws: false },
+  appType: 'custom',
+  logLevel: 'error',
 });
+const [{ methods }, { openNodeEngine }] = (await Promise.all(
+  ['/src/merge/methods/index.ts', '/src/cli/node-worker.ts'].map((path) => vite.ssrLoadModule(path)),
+)) as [{ methods: readonly MergeMethod[] }, typeof import('../../src/cli/node-worker')];
+mkdirSync(CACHE, { recursive: true });
+const { calls, listModel, close } = await openNodeEngine(CACHE, join(PROJECT, 'public/samples'), 'webgpu');
 try {
-  const page = context.pages()[0] ?? (await context.newPage());
-  const calls = await openCalls(page, server.url);
   for (let i = 0; i <= MODELS; i++) {
     const folder = await checkpoint(CACHE, SHAPE, i);
-    const { url } = await server.serveFolder(folder);
-    await calls.openServed(i === 0 ? 'bench/base' : `bench/tuned-${i}`, url);
+    await listModel(folder);
+    await calls.openDisk(i === 0 ? 'bench/base' : `bench/tuned-${i}`, folder);
   }
   const engines = (['cpu', 'webgpu'] as const).filter((e) => (options.engine ?? e) === e);
   console.log(`| method | models | ${engines.map((e) => `${e}, ms for 10⁶ elements`).join(' | ')} |`);
@@ -131,7 +110,8 @@ try {
     }
   }
 } finally {
-  await context.close();
-  await server.close();
-  rmSync(profile, { recursive: true, force: true });
+  await close();
+  await vite.close();
 }
+// Dawn keeps a process alive
+process.exit();

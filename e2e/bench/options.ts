@@ -9,11 +9,9 @@ export interface BenchOptions {
   engine?: BackendKind;
   /** Rounds of each case; 0 only brings the models into the browser's storage. */
   repeat: number;
-  /** The machine's own graphics device in place of the software adapter. */
+  /** The command alone, on the machine's own graphics device in place of the software adapter. */
   gpu: boolean;
   threads: boolean;
-  /** A studio that is built already. */
-  dist?: string;
   browser: 'chromium' | 'firefox';
   /** A program that merges: called with a recipe in mergekit's YAML and the output's folder. */
   mergekit?: string;
@@ -30,19 +28,17 @@ export function benchOptions(args: string[]): BenchOptions {
       repeat: { type: 'string', default: '2' },
       gpu: { type: 'boolean', default: false },
       threads: { type: 'boolean', default: false },
-      dist: { type: 'string' },
       browser: { type: 'string', default: 'chromium' },
       mergekit: { type: 'string' },
     },
   });
-  const { engine, browser, repeat, dist, mergekit, ...rest } = values;
+  const { engine, browser, repeat, mergekit, ...rest } = values;
   if (!/^\d{1,3}$/.test(repeat)) throw new Error(`--repeat is ${repeat}; it is a number of rounds.`);
   return {
     ...rest,
     repeat: Number(repeat),
     browser: oneOf('browser', browser, ['chromium', 'firefox']),
     ...(engine === undefined ? {} : { engine: oneOf('engine', engine, ['cpu', 'webgpu']) }),
-    ...(dist === undefined ? {} : { dist }),
     ...(mergekit === undefined ? {} : { mergekit }),
   };
 }

@@ -1,4 +1,4 @@
-/** The studio in the browser that is measured, called from Node as the headless command calls it. */
+/** The studio in the browser that is measured, called from Node. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -14,7 +14,8 @@ import {
   watchThreads,
 } from '../browser-memory';
 import { missingPackages, startChromium, startFirefox } from '../browsers/launch';
-import { GPU_ARGS, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
+import type { BuiltStudio } from '../built-studio';
+import { SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 import type { BenchOptions } from './options';
 
 /** A merge may take as long as it takes. */
@@ -30,7 +31,7 @@ export interface Studio {
  * @throws Error that names what is to be installed
  */
 export async function startBrowser(
-  { browser, gpu }: BenchOptions,
+  { browser }: BenchOptions,
   profile: string,
   origin: string,
 ): Promise<Browser> {
@@ -39,7 +40,7 @@ export async function startBrowser(
   mkdirSync(profile, { recursive: true });
   if (browser === 'firefox') return startFirefox(profile, FOR_EVER);
   allowFolders(profile, origin);
-  return startChromium(profile, gpu ? GPU_ARGS : SWIFTSHADER_ARGS, FOR_EVER);
+  return startChromium(profile, SWIFTSHADER_ARGS, FOR_EVER);
 }
 
 /** What a person answers when a page asks for a folder, as Chromium's settings for a site: nobody is there to be asked. */
@@ -58,12 +59,12 @@ interface Settings {
   profile?: { content_settings?: { exceptions?: object } };
 }
 
-/** Opens the headless page of the studio at `url`. */
-export async function openStudio(browser: Browser, url: string): Promise<Studio> {
+/** Opens the page of the studio's calls. */
+export async function openStudio(browser: Browser, { callsUrl }: BuiltStudio): Promise<Studio> {
   const page = await browser.newPage();
   page.on('pageerror', (error) => console.error(error));
-  await page.goto(`${url}#headless`);
-  await page.waitForFunction('window.amalgamHeadless !== undefined');
+  await page.goto(callsUrl);
+  await page.waitForFunction('window.amalgamCalls !== undefined');
   const call = async (name: string, args: unknown[]): Promise<unknown> => {
     // progress stays in the page
     const given = args.filter((arg) => typeof arg !== 'function');
@@ -82,7 +83,7 @@ export async function openStudio(browser: Browser, url: string): Promise<Studio>
 
 /** Runs in the page, alone. */
 async function callInPage(name: string, args: unknown[], reports: boolean): Promise<Outcome> {
-  const calls = window.amalgamHeadless as unknown as Record<string, (...all: unknown[]) => Promise<unknown>>;
+  const calls = window.amalgamCalls as unknown as Record<string, (...all: unknown[]) => Promise<unknown>>;
   try {
     return { value: await calls[name]!(...args, ...(reports ? [() => undefined] : [])) };
   } catch (thrown) {

@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { startAppServer } from '../../src/cli/app-server';
-import { ensureBuilt } from '../../src/cli/build';
+import { ensureBuilt, serveStudio } from '../../src/cli/build';
 import { HUB_ORIGINS } from '../../src/cli/content-security-policy';
+import { startBuiltStudio } from '../built-studio';
 import { sampleModels, startFakeHub } from '../fake-hub';
 import { JOURNEYS, type Walk } from './journeys';
 import { missingPackages, openChromium, openFirefox, openWebKit } from './launch';
@@ -25,7 +25,7 @@ install(chosen.map(([name]) => name));
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const dist = await ensureBuilt(root, () => console.log('Building the studio …'));
 const hub = await startFakeHub({ models: sampleModels(join(root, 'public/samples')) });
-const server = await startAppServer(dist, [hub.url, hub.cdnUrl]);
+const server = await startBuiltStudio([hub.url, hub.cdnUrl]);
 const { url } = server;
 
 function install(browsers: readonly string[]): void {
@@ -53,7 +53,7 @@ for (const [, open] of chosen) {
   const tab = await open();
   names.push(tab.browser);
   // under the policy that stands in the page itself: the service worker takes no page that differs from the build
-  const started = await startAppServer(dist, HUB_ORIGINS);
+  const started = await serveStudio(dist, HUB_ORIGINS);
   const walk: Walk = {
     tab,
     person: personAt(tab),

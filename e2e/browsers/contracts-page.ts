@@ -15,9 +15,9 @@ declare global {
 }
 
 const files = {
-  ...import.meta.glob('../../src/backend/kernels/*.browser.test.ts'),
-  ...import.meta.glob('../../src/merge/tensor/*.browser.test.ts'),
-  ...import.meta.glob('../../src/merge/methods/contract.browser.test.ts'),
+  ...import.meta.glob('../../src/backend/kernels/*.gpu.test.ts'),
+  ...import.meta.glob('../../src/merge/tensor/*.gpu.test.ts'),
+  ...import.meta.glob('../../src/merge/methods/contract.gpu.test.ts'),
 };
 
 window.contracts = { results: [], begun: 0, title: '', isOver: false };

@@ -41,7 +41,7 @@ declare global {
  */
 export async function attemptMerge(wanted: Attempt): Promise<AttemptOutcome> {
   const { recipe, hub, models, kind, name, engine, moment } = wanted;
-  const calls = window.amalgamHeadless!;
+  const calls = window.amalgamCalls!;
   const found = await calls.interrupted();
   const resumed = found.find((run) => run.destination.kind === kind && run.destination.name === name) ?? null;
   await calls.setHub({ url: hub });

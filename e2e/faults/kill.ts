@@ -100,7 +100,7 @@ async function killOnce(
     try {
       await openPage(second.page, server);
       // the start-up cleaning has run when the engine answers
-      const left = await second.page.evaluate(() => window.amalgamHeadless!.interrupted());
+      const left = await second.page.evaluate(() => window.amalgamCalls!.interrupted());
       const before = await second.page.evaluate(storedState);
       // a run can have ended before its kill, and before it could say so: all of it must be there
       const isOver = isReported || (before.outputs.length > 0 && left.length === 0);

@@ -1,18 +1,16 @@
 /** What tests of faults share: the fake Hub with the family of models, the built studio, and pages of it. */
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright';
-import { type AppServer, startAppServer } from '../../src/cli/app-server';
-import { ensureBuilt } from '../../src/cli/build';
+import { type BuiltStudio, startBuiltStudio } from '../built-studio';
 import { type FakeHub, startFakeHub } from '../fake-hub';
 import { type ChromiumProcess, startChromium } from './chromium-process';
 import { KILL_RECIPE, killModels } from './kill-models';
 import { type Attempt, type AttemptOutcome, attemptMerge } from './kill-page';
 
 export interface Rig {
-  server: AppServer;
+  server: BuiltStudio;
   hub: FakeHub;
 }
 
@@ -24,20 +22,15 @@ const BYTES_PER_SECOND = 16_000_000;
 /** A page opens in a second; on a machine with much other work in a minute. */
 const PATIENCE_MS = 180_000;
 
-/** Runs `act` with a hub and a copy of the studio as it is built now. */
+/** Runs `act` with a hub and the studio as it is now. */
 export async function withRig<T>(act: (rig: Rig) => Promise<T>): Promise<T> {
-  const root = fileURLToPath(new URL('../..', import.meta.url));
   const hub = await startFakeHub({ models: killModels(), bytesPerSecond: BYTES_PER_SECOND });
-  // a copy: the tests take minutes, and a build in between would take the files away
-  const dist = mkdtempSync(join(tmpdir(), 'amalgam-dist-'));
-  cpSync(await ensureBuilt(root, () => {}), dist, { recursive: true });
-  const server = await startAppServer(dist, [hub.url, hub.cdnUrl]);
+  const server = await startBuiltStudio([hub.url, hub.cdnUrl]);
   try {
     return await act({ server, hub });
   } finally {
     await server.close();
     await hub.close();
-    rmSync(dist, { recursive: true, force: true });
   }
 }
 
@@ -51,7 +44,7 @@ export async function withProfile<T>(act: (profile: string) => Promise<T>): Prom
   }
 }
 
-/** Runs `act` in a browser of its own, with the studio's headless page open. */
+/** Runs `act` in a browser of its own, with the page of the studio's calls open. */
 export async function withPage<T>(rig: Rig, act: (chromium: ChromiumProcess) => Promise<T>): Promise<T> {
   return withProfile(async (profile) => {
     const chromium = await startChromium(profile);
@@ -64,10 +57,10 @@ export async function withPage<T>(rig: Rig, act: (chromium: ChromiumProcess) => 
   });
 }
 
-/** Opens the headless page. */
-export async function openPage(page: Page, server: AppServer): Promise<void> {
-  await page.goto(`${server.url}#headless`);
-  await page.waitForFunction(() => window.amalgamHeadless !== undefined, undefined, { timeout: PATIENCE_MS });
+/** Opens the page of the studio's calls. */
+export async function openPage(page: Page, server: BuiltStudio): Promise<void> {
+  await page.goto(server.callsUrl);
+  await page.waitForFunction(() => window.amalgamCalls !== undefined, undefined, { timeout: PATIENCE_MS });
   // functions sent to the page were compiled with this mark on every name
   await page.evaluate('globalThis.__name = (named) => named');
 }

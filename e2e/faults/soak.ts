@@ -9,13 +9,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Page, chromium as playwright } from 'playwright';
-import { startAppServer } from '../../src/cli/app-server';
-import { ensureBuilt } from '../../src/cli/build';
 import type { BackendChoice } from '../../src/reports/backend';
 import { browserFiles, browserOwnBytes } from '../browser-memory';
+import { startBuiltStudio } from '../built-studio';
 import { startChromium } from './chromium-process';
 
 const { values } = parseArgs({
@@ -26,17 +24,14 @@ const MOST_GROWTH = 0.05;
 /** The merge whose memory the last one's is compared with: by then everything is loaded and compiled. */
 const WARM = 10;
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const samples = join(root, 'public/samples');
-const server = await startAppServer(await ensureBuilt(root, () => {}), []);
-const models = [];
-for (const name of ['base', 'kitchen', 'workshop']) {
-  models.push({ name, ...(await server.serveFolder(join(samples, name))) });
-}
+const server = await startBuiltStudio([]);
 const recipe = {
   mergeMethod: 'ties',
-  baseModel: 'base',
-  models: ['base+kitchen', 'workshop'].map((model) => ({ model, parameters: { weight: 1, density: 0.2 } })),
+  baseModel: 'samples/base',
+  models: ['samples/base+samples/kitchen', 'samples/workshop'].map((model) => ({
+    model,
+    parameters: { weight: 1, density: 0.2 },
+  })),
   parameters: {},
   amalgam: {},
 };
@@ -66,7 +61,7 @@ async function mergeAll(from: number, to: number): Promise<void> {
           for (let i = from; i <= to; i++) {
             const name = `soak-${i}`;
             const request = { recipe, engine, destination: { kind: 'downloads', name } } as const;
-            await window.amalgamHeadless!.merge(request, () => {});
+            await window.amalgamCalls!.merge(request, () => {});
             // the outputs are files, not memory; but a disk is not endless
             const outputs = await (await navigator.storage.getDirectory()).getDirectoryHandle('outputs');
             await outputs.removeEntry(name, { recursive: true });
@@ -122,11 +117,9 @@ async function held(): Promise<{ bytes: number; files: number; workers: number }
 }
 
 try {
-  await chromium.page.goto(`${server.url}#headless`);
-  await chromium.page.waitForFunction(() => window.amalgamHeadless !== undefined);
-  for (const { name, url } of models) {
-    await chromium.page.evaluate(([ref, at]) => window.amalgamHeadless!.openServed(ref!, at!), [name, url]);
-  }
+  await chromium.page.goto(server.callsUrl);
+  await chromium.page.waitForFunction(() => window.amalgamCalls !== undefined);
+  await chromium.page.evaluate(() => window.amalgamCalls!.openSample());
   await chromium.browser.close();
   const stops = new Set([
     WARM,

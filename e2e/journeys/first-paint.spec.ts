@@ -8,8 +8,8 @@ const MOST_WORKER_KILOBYTES = 150;
 
 /** Static imports of a built module: `import"./a.js"`, `import{b}from"./c.js"`, `export{d}from"./e.js"`. */
 const STATIC = /\b(?:import|from)\s*["']\.\/([^"']+\.js)["']/g;
-/** What the entry starts by `import()`; the headless command's page is not for people. */
-const STARTED = /\bimport\(\s*[`"']\.\/((?!page-)[^`"']+\.js)[`"']/g;
+/** What the entry starts by `import()`. */
+const STARTED = /\bimport\(\s*[`"']\.\/([^`"']+\.js)[`"']/g;
 
 const all = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1] ?? '');
 

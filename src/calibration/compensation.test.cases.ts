@@ -1,19 +1,19 @@
-/** Compensation against exact least squares and the textbook sweep, on either engine. */
+/** Compensation against exact least squares, on either engine. */
 import { describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
-import { maskRowWords } from '../backend/kernels/pack-mask';
-import { type Compensation, compensate } from './compensation';
+import { maskRowWords } from '../backend/kernels/select';
+import { compensate } from './compensation';
 import type { GramForm } from './gram';
 import { keepMask } from './keep-masks';
-import { download, farthest, gramOf, layerInputs, normals, upload } from './mathematics.test.support';
-import { dampedOracle, gramOracle, leastSquaresOracle, lossOracle, sweepOracle } from './oracle';
+import { download, gramOf, layerInputs, normals, upload } from './mathematics.test.support';
+import { dampedOracle, gramOracle, leastSquaresOracle, lossOracle } from './oracle.test.support';
 import { columnScores } from './scores';
 
 export function describeCompensation(title: string, engineOf: () => Promise<Backend>): void {
   describe(title, () => {
     const rows = 19;
     /** τ, what a wanda mask of a density keeps of it, and τ̂. */
-    const run = async (width: number, tokens: number, density: number, how: Compensation, form: GramForm) => {
+    const run = async (width: number, tokens: number, density: number, form: GramForm) => {
       const engine = await engineOf();
       const x = layerInputs(tokens, width, 31, [2]);
       const tau = Float32Array.from(normals(rows * width, 32), (v) => 0.01 * v);
@@ -21,7 +21,7 @@ export function describeCompensation(title: string, engineOf: () => Promise<Back
       const { scale } = await columnScores(engine, gram, 'wanda');
       const buffer = upload(engine, tau);
       const mask = await keepMask(engine, buffer, rows, width, scale, density, 'tensor');
-      const { tau: out, factoring: result } = await compensate(engine, buffer, mask, rows, width, gram, how);
+      const out = await compensate(engine, buffer, mask, rows, width, gram);
       const values = await download(engine, out, rows * width);
       const bits = new Uint32Array((await download(engine, mask, rows * maskRowWords(width))).buffer);
       for (const b of [scale, buffer, mask, out]) engine.free(b);
@@ -32,7 +32,7 @@ export function describeCompensation(title: string, engineOf: () => Promise<Back
         ),
       );
       const row = (all: Float32Array, r: number) => all.subarray(r * width, (r + 1) * width);
-      return { x, tau, values, kept, factoring: result, row, s: gramOracle(x, tokens, width) };
+      return { x, tau, values, kept, row, s: gramOracle(x, tokens, width) };
     };
     const apart = (s: Float64Array, width: number, each: number) =>
       s.map((v, e) => (Math.floor(Math.floor(e / width) / each) === Math.floor((e % width) / each) ? v : 0));
@@ -45,14 +45,7 @@ export function describeCompensation(title: string, engineOf: () => Promise<Back
     ] as const)(
       '%i columns, %i tokens, density %f: within 0.5 percent of the least error, %o',
       async (width, tokens, density, form, each) => {
-        const {
-          s,
-          tau,
-          values,
-          kept,
-          factoring: result,
-          row,
-        } = await run(width, tokens, density, 'cg', form);
+        const { s, tau, values, kept, row } = await run(width, tokens, density, form);
         const { damped } = dampedOracle(apart(s, width, each), width, tokens);
         let [error, least, masked] = [0, 0, 0];
         for (let r = 0; r < rows; r++) {
@@ -66,22 +59,8 @@ export function describeCompensation(title: string, engineOf: () => Promise<Back
         // relative output errors, as roots: the study's measure
         expect(Math.sqrt(error / least)).toBeLessThan(1.005);
         expect(least).toBeLessThan(0.97 * masked);
-        expect(result).toEqual({ damping: 0.01, retries: 0, dead: 1, fellBackToDiagonal: false });
       },
     );
-
-    it.each([
-      [68, { kind: 'full' }, 68],
-      [68, { kind: 'blocks', width: 36 }, 36],
-    ] as const)('the sweep over %i columns is the one of the textbook, %o', async (width, form, each) => {
-      const { s, tau, values, kept, factoring: result, row } = await run(width, 300, 0.4, 'sweep', form);
-      const { damped } = dampedOracle(apart(s, width, each), width, 300);
-      for (let r = 0; r < rows; r++) {
-        const wanted = sweepOracle(row(tau, r), new Set(kept[r]), damped, width);
-        expect(farthest(row(values, r), wanted)).toBeLessThan(1e-4);
-      }
-      expect(result).toEqual({ damping: 0.01, retries: 0, dead: 1, fellBackToDiagonal: false });
-    });
 
     it('rows in several chunks, each with its own part of the mask', async () => {
       const engine = await engineOf();
@@ -91,7 +70,7 @@ export function describeCompensation(title: string, engineOf: () => Promise<Back
       const bits = Uint32Array.from(normals(many * maskRowWords(wide), 72), (v) => v * 2 ** 30);
       const gram = gramOf(engine, Float32Array.from(normals(wide, 73)), wide, { kind: 'diagonal' });
       const [t, mask] = [upload(engine, tau), upload(engine, bits)];
-      const { tau: out } = await compensate(engine, t, mask, many, wide, gram, 'cg');
+      const out = await compensate(engine, t, mask, many, wide, gram);
       const wanted = tau.map((v, e) => {
         const [r, c] = [Math.floor(e / wide), e % wide];
         return (bits[r * maskRowWords(wide) + (c >> 5)]! >> (c & 31)) & 1 ? v : 0;
@@ -101,17 +80,14 @@ export function describeCompensation(title: string, engineOf: () => Promise<Back
       gram.close();
     });
 
-    it.each(['cg', 'sweep'] as const)(
-      'with a diagonal H, or everything kept, nothing moves: %s',
-      async (how) => {
-        const diagonal = await run(68, 300, 0.2, how, { kind: 'diagonal' });
-        for (let r = 0; r < rows; r++) {
-          const masked = diagonal.row(diagonal.tau, r).map((v, c) => (diagonal.kept[r]!.includes(c) ? v : 0));
-          expect(diagonal.row(diagonal.values, r)).toEqual(masked);
-        }
-        const all = await run(68, 300, 1, how, { kind: 'full' });
-        expect(all.values).toEqual(all.tau);
-      },
-    );
+    it('with a diagonal H, or everything kept, nothing moves', async () => {
+      const diagonal = await run(68, 300, 0.2, { kind: 'diagonal' });
+      for (let r = 0; r < rows; r++) {
+        const masked = diagonal.row(diagonal.tau, r).map((v, c) => (diagonal.kept[r]!.includes(c) ? v : 0));
+        expect(diagonal.row(diagonal.values, r)).toEqual(masked);
+      }
+      const all = await run(68, 300, 1, { kind: 'full' });
+      expect(all.values).toEqual(all.tau);
+    });
   });
 }

@@ -1,34 +1,15 @@
 /** Kept entries that make up for those that went. */
 import type { Backend, BackendBuffer } from '../backend/backend';
-import { cgBegin, cgStep, splitByMask, sweepTile } from '../backend/kernels/masked-rows';
-import { maskRowWords } from '../backend/kernels/pack-mask';
-import { rowForm } from '../backend/kernels/row-form';
-import { TRIANGULAR_TILE } from '../backend/kernels/triangular';
+import { cgBegin, cgStep, splitByMask } from '../backend/kernels/compensation';
+import { rowForm } from '../backend/kernels/rows';
+import { maskRowWords } from '../backend/kernels/select';
 import { createQueue, type Queue } from '../forward/queue';
-import {
-  enqueueDamped,
-  enqueuePanel,
-  type FactorResult,
-  factorDamped,
-  inverseTransposed,
-  joinResults,
-} from './factor';
 import type { Gram, GramBlock } from './gram';
 import { type Hessian, hessianOf } from './hessian';
 import { chunkRows, enqueueCopy, enqueueProduct, type RowChunk, rowChunks } from './row-chunks';
-import { reversed } from './transpose';
 
-/** `cg`: at least four masked conjugate-gradient steps per row, all rows at once. `sweep`: SparseGPT's pass over the columns. */
-export type Compensation = 'cg' | 'sweep';
-
-/** Steps that every row takes; then those go on whose error still falls (shaders/cg-step.wgsl), up to the most. */
+/** Steps that every row takes; then those go on whose error still falls (shaders/compensation/cg-step.wgsl), up to the most. */
 const CG_STEPS = { least: 4, most: 32 };
-
-interface Compensated {
-  /** τ̂, f32 [rows, cols], 0 where the mask has no bit. The caller frees it. */
-  tau: BackendBuffer;
-  factoring: FactorResult;
-}
 
 /** Inputs of compensating one block of columns. */
 interface Work {
@@ -41,13 +22,13 @@ interface Work {
 }
 
 /**
- * τ̂ on the kept entries with a small (τ̂ − τ) Hd (τ̂ − τ)ᵀ per row, Hd = H + 0.01·mean(diag H)·I: the least within
- * 0.5 % with `cg`; what one pass from left to right finds with `sweep`. Blocks of a Gram matrix are compensated each by
- * itself; a diagonal one has nothing to make up with, nor has a block that could not be factored for the sweep (the
- * result says so): there τ̂ is the masked τ.
+ * τ̂ on the kept entries with a small (τ̂ − τ) Hd (τ̂ − τ)ᵀ per row, Hd = H + 0.01·mean(diag H)·I: the least within 0.5 %, by
+ * masked conjugate gradients over all rows at once. Blocks of a Gram matrix are compensated each by itself; a diagonal one
+ * has nothing to make up with: there τ̂ is the masked τ.
  *
  * @param tau f32 [rows, cols]; unchanged
  * @param mask from `keepMask`
+ * @returns τ̂, f32 [rows, cols], 0 where the mask has no bit. The caller frees it.
  * @throws RangeError when the Gram matrix has no tokens; what `Backend.read` throws
  */
 export async function compensate(
@@ -57,20 +38,13 @@ export async function compensate(
   rows: number,
   cols: number,
   gram: Gram,
-  how: Compensation,
-): Promise<Compensated> {
+): Promise<BackendBuffer> {
   const queue = createQueue(engine);
   const hessian = await hessianOf(gram);
   const work: Work = { queue, tau, mask, out: engine.allocate(rows * cols * 4, 'compensated'), rows, cols };
-  const found: FactorResult[] = [];
-  for (const block of gram.blocks) {
-    if (how === 'cg') await conjugateGradients(work, block, hessian);
-    else found.push(await sweep(work, block, hessian));
-  }
+  for (const block of gram.blocks) await conjugateGradients(work, block, hessian);
   if (gram.blocks.length === 0) await maskOnly(work, { begin: 0, width: cols });
-  // conjugate gradients factor nothing: the damping is the first one tried
-  const own = { damping: hessian.damping, retries: 0, dead: hessian.dead, fellBackToDiagonal: false };
-  return { tau: work.out, factoring: joinResults([own, ...found]) };
+  return work.out;
 }
 
 /** The params of the kernels on masked rows for a chunk of a block. */
@@ -78,7 +52,6 @@ function maskedParams({ cols }: Work, { begin, width }: Span, { first, rows }: R
   return {
     rows,
     width4: width / 4,
-    column4: 0,
     mask_row: first,
     mask_words: maskRowWords(cols),
     mask_begin: begin,
@@ -182,45 +155,4 @@ async function conjugateGradients(work: Work, block: GramBlock, hessian: Hessian
 async function allRest(queue: Queue, rho: BackendBuffer, rows: number): Promise<boolean> {
   const [bytes] = await queue.read([{ buffer: rho, byteLength: rows * 8 }]);
   return new Float32Array(bytes!.buffer).every((v, i) => i % 2 === 1 || v === 0);
-}
-
-/** SparseGPT's sweep with Uᵀ, U = R⁻¹ and Hd = R·Rᵀ, R upper triangular: one factoring in reversed order and its inverse. */
-async function sweep(work: Work, block: GramBlock, hessian: Hessian): Promise<FactorResult> {
-  const { queue, mask } = work;
-  const { width, buffer } = block;
-  const factor = queue.allocate(width ** 2 * 4, 'factor');
-  const result = await factorDamped(queue, factor, width, (damping) => {
-    const shift = hessian.shift(damping);
-    enqueueDamped(queue, buffer, factor, width, {
-      scale: hessian.scale,
-      shift,
-      reversed: true,
-      fillDead: true,
-    });
-    return shift;
-  });
-  if (result.fellBackToDiagonal) {
-    queue.free(factor);
-    await maskOnly(work, block);
-    return { ...result, dead: 0 };
-  }
-  const inverse = await inverseTransposed(queue, factor, width);
-  queue.free(factor);
-  const transposed = reversed(queue.engine, inverse, width);
-  queue.free(inverse);
-  await eachChunk(work, block, ['swept entries'], async (chunk, x, [kept]) => {
-    for (let column = 0; column < width; column += TRIANGULAR_TILE) {
-      enqueuePanel(queue, transposed, x, { width, column, rows: chunk.rows, unit: false });
-      queue.run(sweepTile, {
-        params: { ...maskedParams(work, block, chunk), column4: column / 4 },
-        buffers: { mask, factor: transposed, x, kept: kept! },
-        groups: Math.ceil(chunk.rows / 64),
-        elements: chunk.rows,
-      });
-      await queue.breathe();
-    }
-    return kept!;
-  });
-  queue.free(transposed);
-  return { ...result, dead: 0 };
 }

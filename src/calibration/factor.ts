@@ -1,13 +1,13 @@
 /** Cholesky factors of H + λ · mean(diag H) · I, and their inverses, on the device. */
 import type { BackendBuffer } from '../backend/backend';
-import { addDamped } from '../backend/kernels/add-damped';
 import {
+  addDamped,
   choleskyTile,
   panelBlocks,
   TRIANGULAR_TILE,
   triangularPanel,
   triangularTile,
-} from '../backend/kernels/triangular';
+} from '../backend/kernels/factor';
 import type { Queue } from '../forward/queue';
 
 /** λ first tried, and the most: ten times as much after every failure. */
@@ -39,7 +39,7 @@ export function joinResults(results: readonly FactorResult[]): FactorResult {
 /** Elements of one workgroup of the element-wise kernels here. */
 const ELEMENTS = 1024;
 
-/** Enqueues y = (add ? y : 0) + scale · S (maybe reversed) + shift · I; see shaders/add-damped.wgsl. */
+/** Enqueues y = (add ? y : 0) + scale · S (maybe reversed) + shift · I; see shaders/factor/add-damped.wgsl. */
 export function enqueueDamped(
   queue: Queue,
   s: BackendBuffer,
@@ -154,7 +154,7 @@ export async function inverseTransposed(
 }
 
 /** Enqueues X[r, c] -= Σ_{k < column} X[r, k] · L[c, k] for the 32 columns from `column` on. */
-export function enqueuePanel(
+function enqueuePanel(
   queue: Queue,
   factor: BackendBuffer,
   x: BackendBuffer,

@@ -4,7 +4,7 @@
  */
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
-import { maskRowWords } from '../backend/kernels/pack-mask';
+import { maskRowWords } from '../backend/kernels/select';
 import {
   type FileTensor,
   GOLDEN_FOLDER,

@@ -5,7 +5,7 @@ import { type CrossGram, holdRows, openCrossGram } from './cross-gram';
 import { type Gram, type GramForm, openGram } from './gram';
 import { gramSolve } from './gram-merge';
 import { download, farthest, gramOf, layerInputs, normals, tapped, upload } from './mathematics.test.support';
-import { gramMergeOracle, gramOracle, matchedOutputsOracle, solveOracle } from './oracle';
+import { gramMergeOracle, gramOracle, matchedOutputsOracle, solveOracle } from './oracle.test.support';
 import { transpose } from './transpose';
 
 export function describeSolve(title: string, engineOf: () => Promise<Backend>): void {

@@ -1,6 +1,6 @@
 /** The Gram merge: task vectors combined where their models' inputs are active. */
 import type { Backend, BackendBuffer } from '../backend/backend';
-import { mixColumns } from '../backend/kernels/mix-columns';
+import { mixColumns } from '../backend/kernels/sums';
 import { createQueue, type Queue } from '../forward/queue';
 import type { CrossGram } from './cross-gram';
 import {

@@ -11,7 +11,7 @@ import {
   tapped,
   worstRatio,
 } from './mathematics.test.support';
-import { gramOracle, scoresOracle } from './oracle';
+import { gramOracle, scoresOracle } from './oracle.test.support';
 import { columnScores, type ScoreKind } from './scores';
 
 const SCORES: ScoreKind[] = ['wanda', 'obs', 'sparsegpt'];

@@ -3,9 +3,13 @@
  * is computed from it.
  */
 import type { Backend, BackendBuffer } from '../backend/backend';
-import { GRAM_ROWS, inputGram, inputGramForm } from '../backend/kernels/input-gram';
-import { inputSquares } from '../backend/kernels/input-squares';
-import { matrixDiagonal } from '../backend/kernels/matrix-diagonal';
+import {
+  GRAM_ROWS,
+  inputGram,
+  inputGramForm,
+  inputSquares,
+  matrixDiagonal,
+} from '../backend/kernels/products';
 import type { TappedRows } from '../forward/pass';
 
 /** Layout of a Gram matrix: full, square blocks along its diagonal (the last may be narrower), or the diagonal. */

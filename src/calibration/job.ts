@@ -24,7 +24,7 @@ import { findLambda } from './lambda-choice';
 import { prepareImportance } from './prepared-changes';
 import { type Contributor, readingFor } from './readings';
 
-export interface Calibrated {
+interface Calibrated {
   /** The plan with the λ that was found. */
   plan: Plan;
   prepared?: Prepared;

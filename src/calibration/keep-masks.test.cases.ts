@@ -1,10 +1,10 @@
 /** Keep-masks against a sort, on either engine. */
 import { describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
-import { maskRowWords } from '../backend/kernels/pack-mask';
+import { maskRowWords } from '../backend/kernels/select';
 import { keepMask, type ScoreScope } from './keep-masks';
 import { normals, upload } from './mathematics.test.support';
-import { keepOracle } from './oracle';
+import { keepOracle } from './oracle.test.support';
 
 export function describeMasks(title: string, engineOf: () => Promise<Backend>): void {
   describe(title, () => {

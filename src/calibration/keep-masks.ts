@@ -1,24 +1,12 @@
 /** Keep-masks: which entries of a task vector matter most, one bit each. */
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { blockCount } from '../backend/kernel';
-import { columnScore } from '../backend/kernels/column-score';
-import { countEqual } from '../backend/kernels/count-equal';
-import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from '../backend/kernels/histogram';
-import { maskRowWords, packMask } from '../backend/kernels/pack-mask';
-import { rowForm } from '../backend/kernels/row-form';
-import { selectThreshold } from '../backend/kernels/select-threshold';
-import { trimRows } from '../backend/kernels/trim-rows';
-import {
-  beginSearch,
-  DIGITS,
-  findCut,
-  KEEP_NONE,
-  keptCount,
-  NO_CUT,
-  narrow,
-  type Search,
-  type Threshold,
-} from '../merge/tensor/radix-select';
+import { rowForm } from '../backend/kernels/rows';
+import { HISTOGRAM_WORDS } from '../backend/kernels/search';
+import { columnScore, maskRowWords, packMask, selectThreshold, trimRows } from '../backend/kernels/select';
+import type { KeySearch } from '../merge/tensor/key-search';
+import { searchDigits } from '../merge/tensor/radix-search';
+import { beginSearch, KEEP_NONE, keptCount } from '../merge/tensor/radix-select';
 
 /** Entries that compete for a share ρ: the whole tensor, each row, or each block of 128 columns (all rows). */
 export type ScoreScope = 'tensor' | 'row' | 'block';
@@ -60,7 +48,7 @@ export async function keepMask(
     const params = { rows, cols, keep: keptCount(density, cols) };
     engine.run(trimRows[form], { params, buffers: { keys }, groups, elements: rows });
   } else {
-    await trim(engine, keys, stretches(rows, cols, block), density);
+    await trim(engine, stretches(keys, rows, cols, block, density));
   }
   engine.run(packMask, {
     params: { rows, cols, block },
@@ -72,36 +60,35 @@ export async function keepMask(
   return mask;
 }
 
-/** Keys that compete with each other: `count` words from `begin` on. */
-interface Stretch {
-  begin: number;
-  count: number;
-}
-
-function stretches(rows: number, cols: number, block: number): Stretch[] {
-  return Array.from({ length: Math.ceil(cols / block) }, (_, b) => ({
-    begin: b * block * rows,
-    count: Math.min(block, cols - b * block) * rows,
-  }));
-}
-
-/** Zeros all keys but the k largest of every stretch, by the radix select that trims task vectors. */
-async function trim(
-  engine: Backend,
+/** The searches of keys that compete with each other: whole columns of a width, one after another. */
+function stretches(
   keys: BackendBuffer,
-  all: readonly Stretch[],
+  rows: number,
+  cols: number,
+  block: number,
   density: number,
-): Promise<void> {
-  const searches = all.map(({ count }) => beginSearch(keptCount(density, count), count));
-  await search(engine, keys, all, searches);
-  const thresholds = await cutTies(engine, keys, all, searches);
+): (KeySearch & { elements: number })[] {
+  return Array.from({ length: Math.ceil(cols / block) }, (_, b) => {
+    const elements = Math.min(block, cols - b * block) * rows;
+    const search = beginSearch(keptCount(density, elements), elements);
+    return { buffer: keys, offset: b * block * rows, elements, search };
+  });
+}
+
+/** Zeros all keys but the k largest of every stretch. */
+async function trim(engine: Backend, all: ReturnType<typeof stretches>): Promise<void> {
+  const longest = Math.max(...all.map(({ elements }) => elements));
+  const blocks = blockCount(longest);
+  const bins = engine.allocate(all.length * HISTOGRAM_WORDS * 4, 'bins');
+  const sums = engine.allocate(all.length * blocks * 4, 'equal keys');
+  await searchDigits({ work: { engine, bins, sums }, blocks, pass: (visit) => visit(0, longest) }, all);
   const kept = engine.allocate(4, 'kept');
-  for (const [i, { begin, count }] of all.entries()) {
-    const { key, cutBlock, cutQuota } = thresholds[i]!;
+  for (const { buffer, offset, elements, threshold } of all) {
+    const { key, cutBlock, cutQuota } = threshold!;
     engine.run(selectThreshold, {
       params: {
-        elements: count,
-        slot: begin,
+        elements,
+        slot: offset,
         first_block: 0,
         key,
         cut_block: cutBlock,
@@ -111,81 +98,10 @@ async function trim(
         inner_cut_quota: KEEP_NONE.cutQuota,
         out: 0,
       },
-      buffers: { values: keys, kept },
-      groups: blockCount(count),
-      elements: count,
+      buffers: { values: buffer, kept },
+      groups: blockCount(elements),
+      elements,
     });
   }
-  engine.free(kept);
-}
-
-/** Three digits: afterwards every search's prefix is its threshold. */
-async function search(
-  engine: Backend,
-  keys: BackendBuffer,
-  all: readonly Stretch[],
-  searches: Search[],
-): Promise<void> {
-  const bins = engine.allocate(all.length * HISTOGRAM_WORDS * 4, 'bins');
-  for (const [digit, { shift, bins: width, prefixShift }] of DIGITS.entries()) {
-    engine.clear(bins);
-    for (const [i, { begin, count }] of all.entries()) {
-      engine.run(histogram, {
-        params: {
-          elements: count,
-          slot: begin,
-          shift,
-          bins: width,
-          prefix_shift: prefixShift,
-          prefix: searches[i]!.prefix,
-          out: i * HISTOGRAM_WORDS,
-        },
-        buffers: { values: keys, bins },
-        groups: Math.ceil(count / HISTOGRAM_ELEMENTS),
-        elements: count,
-      });
-    }
-    const [bytes] = await engine.read([{ buffer: bins, byteLength: all.length * HISTOGRAM_WORDS * 4 }]);
-    const counts = new Uint32Array(bytes!.buffer);
-    for (const [i, s] of searches.entries()) {
-      searches[i] = narrow(
-        s,
-        digit,
-        sumCopies(counts.subarray(i * HISTOGRAM_WORDS, (i + 1) * HISTOGRAM_WORDS)),
-      );
-    }
-  }
-  engine.free(bins);
-}
-
-/** The thresholds, with the block in which the quota of equal keys runs out. */
-async function cutTies(
-  engine: Backend,
-  keys: BackendBuffer,
-  all: readonly Stretch[],
-  searches: readonly Search[],
-): Promise<Threshold[]> {
-  const tied = [...searches.keys()].filter((i) => searches[i]!.wanted < searches[i]!.available);
-  const most = blockCount(Math.max(...all.map(({ count }) => count)));
-  const counts = engine.allocate(Math.max(1, tied.length) * most * 4, 'equal keys');
-  for (const [t, i] of tied.entries()) {
-    const { begin, count } = all[i]!;
-    engine.run(countEqual, {
-      params: { elements: count, slot: begin, key: searches[i]!.prefix, out: t * most },
-      buffers: { values: keys, counts },
-      groups: blockCount(count),
-      elements: count,
-    });
-  }
-  const [bytes] = await engine.read([{ buffer: counts, byteLength: tied.length * most * 4 }]);
-  engine.free(counts);
-  const equal = new Uint32Array(bytes!.buffer);
-  const thresholds = searches.map(
-    ({ prefix }): Threshold => ({ key: prefix, cutBlock: NO_CUT, cutQuota: 0 }),
-  );
-  for (const [t, i] of tied.entries()) {
-    const { prefix, wanted } = searches[i]!;
-    thresholds[i] = findCut(prefix, wanted, equal.subarray(t * most, (t + 1) * most));
-  }
-  return thresholds;
+  for (const buffer of [bins, sums, kept]) engine.free(buffer);
 }

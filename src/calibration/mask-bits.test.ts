@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { maskRowWords } from '../backend/kernels/pack-mask';
+import { maskRowWords } from '../backend/kernels/select';
 import { countBits, flatBits, pack, transposeBits, unpack } from './mask-bits';
 
 /** A mask [rows, cols] of booleans, as words. */

@@ -1,5 +1,5 @@
 /** Masks of one bit per entry on the host: row after row, least significant bit first, rows filled up to 32 bits. */
-import { maskRowWords } from '../backend/kernels/pack-mask';
+import { maskRowWords } from '../backend/kernels/select';
 
 /** Number of bits set. */
 export function countBits(words: Uint32Array): number {

@@ -3,7 +3,7 @@ import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { createQueue, type Queue } from '../forward/queue';
 import { openGram } from './gram';
 import { download, farthest, layerInputs, normals, tapped, upload } from './mathematics.test.support';
-import { gramOracle } from './oracle';
+import { gramOracle } from './oracle.test.support';
 import { enqueueProduct, rowChunks } from './row-chunks';
 
 /** A queue that takes only short dispatches. */

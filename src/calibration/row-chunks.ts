@@ -1,8 +1,8 @@
 /** Rows of weights that are worked on together: parts of tensors cut out, multiplied with square matrices, put back. */
 import type { BackendBuffer } from '../backend/backend';
-import { addScaled } from '../backend/kernels/add-scaled';
-import { copyColumns } from '../backend/kernels/copy-columns';
 import { matmul, matmulForm, matmulWork } from '../backend/kernels/matmul';
+import { copyColumns } from '../backend/kernels/rows';
+import { addScaled } from '../backend/kernels/sums';
 import type { Queue } from '../forward/queue';
 
 /** Most bytes of one buffer of a chunk. */

@@ -2,14 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { maskRowWords } from '../backend/kernels/pack-mask';
+import { maskRowWords } from '../backend/kernels/select';
 import { encodeText, openSample, readText } from '../evaluate/sample.test.fixture';
 import { readTensors, values } from '../forward/golden.test.fixture';
 import { compensate } from './compensation';
 import { type Gram, openGram } from './gram';
 import { keepMask } from './keep-masks';
 import { download, upload } from './mathematics.test.support';
-import { dampedOracle, leastSquaresOracle, lossOracle } from './oracle';
+import { dampedOracle, leastSquaresOracle, lossOracle } from './oracle.test.support';
 import { columnScores } from './scores';
 
 const LAYER = 2;
@@ -68,7 +68,7 @@ describe('compensation on the sample family', () => {
         const buffer = upload(engine, tau);
         const { scale } = await columnScores(engine, gram, 'wanda');
         const mask = await keepMask(engine, buffer, rows, width, scale, density, 'tensor');
-        const { tau: out } = await compensate(engine, buffer, mask, rows, width, gram, 'cg');
+        const out = await compensate(engine, buffer, mask, rows, width, gram);
         const compensated = await download(engine, out, tau.length);
         const bits = new Uint32Array((await download(engine, mask, rows * maskRowWords(width))).buffer);
         const { damped } = dampedOracle(await gram.read(), width, gram.tokens);

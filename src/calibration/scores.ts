@@ -1,7 +1,6 @@
 /** How much each input column matters. Every score of an entry is τ² · c_j with one c per column j. */
 import type { Backend, BackendBuffer } from '../backend/backend';
-import { innerProducts } from '../backend/kernels/inner-products';
-import { matrixDiagonal } from '../backend/kernels/matrix-diagonal';
+import { innerProducts, matrixDiagonal } from '../backend/kernels/products';
 import { createQueue, type Queue } from '../forward/queue';
 import { enqueueDamped, type FactorResult, factorDamped, inverseTransposed, joinResults } from './factor';
 import type { Gram, GramBlock } from './gram';

@@ -88,11 +88,11 @@ export async function chooseTensor(
         ...settings,
         ...hashes,
         kept: countBits(words),
-        facts: trimmed.factorings,
+        facts: [trimmed.factoring],
       },
       [new Uint8Array(words.buffer), ...(packed ? [new Uint8Array(packed.buffer)] : [])],
     );
-    return { record, notes: factorNotes(plan.name, { gram, facts: trimmed.factorings }) };
+    return { record, notes: factorNotes(plan.name, { gram, facts: [trimmed.factoring] }) };
   } finally {
     vectors.close();
   }

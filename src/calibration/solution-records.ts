@@ -1,9 +1,9 @@
 /** The Gram merge of linear layers, one after the other, as records in the browser's storage. */
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { BLOCK, blockCount } from '../backend/kernel';
-import { innerProducts } from '../backend/kernels/inner-products';
-import { moveValues } from '../backend/kernels/move-values';
-import { selectMask } from '../backend/kernels/select-mask';
+import { innerProducts } from '../backend/kernels/products';
+import { selectMask } from '../backend/kernels/select';
+import { moveValues } from '../backend/kernels/sums';
 import { createQueue } from '../forward/queue';
 import type { ReadTensor } from '../inputs/stored-tensor';
 import type { PreparedSolution } from '../merge/tensor/prepared';
@@ -137,7 +137,7 @@ async function trimmedChange(
   const [mask] = await engine.read([{ buffer: found.mask, byteLength: found.maskBytes }]);
   const kept = countBits(new Uint32Array(mask!.buffer));
   engine.free(found.mask);
-  const notes = factorNotes(plan.name, { gram, facts: found.factorings });
+  const notes = factorNotes(plan.name, { gram, facts: [found.factoring] });
   if (found.tau) return { tau: found.tau, kept, notes };
   const flat = flatBits(new Uint32Array(mask!.buffer), cols, 0, plan.elements);
   return { tau: masked(engine, tau, flat, plan.elements), kept, notes };

@@ -1,7 +1,7 @@
 /** Task vectors of a linear layer, whole on the device and turned so that rows are outputs. */
 import type { BackendBuffer } from '../backend/backend';
 import { blockCount } from '../backend/kernel';
-import { moveValues } from '../backend/kernels/move-values';
+import { moveValues } from '../backend/kernels/sums';
 import { AmalgamError } from '../errors';
 import type { ReadTensor } from '../inputs/stored-tensor';
 import { readProducts } from '../merge/tensor/delta-measure';

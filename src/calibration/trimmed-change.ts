@@ -1,9 +1,9 @@
 /** Trimming one change by importance: its mask, and values that make up for what went. */
 
 import type { Backend, BackendBuffer } from '../backend/backend';
-import { maskRowWords } from '../backend/kernels/pack-mask';
+import { maskRowWords } from '../backend/kernels/select';
 import { densityOf } from '../merge/tensor/delta-selectors';
-import { type Compensation, compensate } from './compensation';
+import { compensate } from './compensation';
 import type { FactorResult } from './factor';
 import type { Gram } from './gram';
 import { keepMask, type ScoreScope } from './keep-masks';
@@ -13,7 +13,7 @@ export interface TrimSettings {
   density: number;
   score: ScoreKind;
   scope: ScoreScope;
-  compensation: Compensation | 'off';
+  compensation: 'cg' | 'off';
 }
 
 interface Trimmed {
@@ -22,7 +22,7 @@ interface Trimmed {
   maskBytes: number;
   /** The kept entries that make up for the others; absent without compensation. The caller frees it. */
   tau?: BackendBuffer;
-  factorings: FactorResult[];
+  factoring: FactorResult;
 }
 
 /** Trims τ [rows, cols], which stays as it is. @throws what `Backend.read` throws */
@@ -37,10 +37,9 @@ export async function trim(
   const { scale, factoring } = await columnScores(engine, gram, score);
   const mask = await keepMask(engine, tau, rows, cols, scale, density, scope);
   engine.free(scale);
-  const trimmed = { mask, maskBytes: rows * maskRowWords(cols) * 4, factorings: [factoring] };
+  const trimmed = { mask, maskBytes: rows * maskRowWords(cols) * 4, factoring };
   if (compensation === 'off') return trimmed;
-  const compensated = await compensate(engine, tau, mask, rows, cols, gram, compensation);
-  return { ...trimmed, tau: compensated.tau, factorings: [factoring, compensated.factoring] };
+  return { ...trimmed, tau: await compensate(engine, tau, mask, rows, cols, gram) };
 }
 
 /** What a person should know of factorings, in sentences; nothing where all went as planned. */
@@ -74,6 +73,6 @@ export function trimSettings(
     density: densityOf(model),
     score: parameters.score as ScoreKind,
     scope: parameters.scope as ScoreScope,
-    compensation: parameters.compensation as Compensation | 'off',
+    compensation: parameters.compensation as TrimSettings['compensation'],
   };
 }

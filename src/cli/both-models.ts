@@ -23,9 +23,9 @@ export async function withBoth<T>(
 ): Promise<{ report: T; folder: string }> {
   const { folder, output } = await openOutput(out, place);
   const where = { ...(hub ? { hub } : {}), ...(cache ? { cache } : {}), engine: request.engine };
-  const { refs, server, calls } = await openNamed([request.base, request.finetuned], place, where);
+  const { refs, worker, calls } = await openNamed([request.base, request.finetuned], place, where);
   const [base, finetuned] = refs;
-  const destination = { kind: 'served', url: server.receiveOutput(output) } as const;
+  const destination = worker.writeTo(output);
   const report = await withProgress((print) => run(calls, { base, finetuned, destination }, print));
   requireCommitted(output);
   return { report, folder };

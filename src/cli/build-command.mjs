@@ -39,7 +39,7 @@ export async function bundleForNode(root, outDir, inputs) {
     configFile: false,
     logLevel: 'warn',
     plugins: [forNode, cpuKernels()],
-    ssr: { noExternal: true, external: ['playwright', 'vite'] },
+    ssr: { noExternal: true, external: ['webgpu'] },
     build: {
       ssr: true,
       outDir,

@@ -1,6 +1,8 @@
 import { readdir, rename, rm, stat } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import process from 'node:process';
+import { contentSecurityPolicy } from './content-security-policy';
 
 /** What the built studio is made of, from the project's root. */
 const INPUTS = [
@@ -50,6 +52,38 @@ async function newestChange(path: string): Promise<number> {
     stats.mtimeMs,
     ...(await Promise.all(inside.map((name) => newestChange(join(path, name))))),
   );
+}
+
+/**
+ * Serves a built studio on 127.0.0.1: nothing but its files, to no other origin, under the policy it has everywhere.
+ * @param connect origins that its pages may talk to besides their own
+ * @param port 0 for any free one
+ * @throws Error when the port is taken
+ */
+export async function serveStudio(
+  dist: string,
+  connect: readonly string[],
+  port = 0,
+): Promise<{ url: string; close(): Promise<void> }> {
+  const { preview } = await import('vite');
+  const headers = {
+    'Content-Security-Policy': `${contentSecurityPolicy(connect)}; frame-ancestors 'none'`,
+    'Cross-Origin-Resource-Policy': 'same-origin',
+    'X-Content-Type-Options': 'nosniff',
+    'Referrer-Policy': 'no-referrer',
+  };
+  const server = await preview({
+    configFile: false,
+    logLevel: 'silent',
+    // what is not there is not there
+    appType: 'mpa',
+    build: { outDir: dist },
+    preview: { host: '127.0.0.1', port, strictPort: true, open: false, cors: false, headers },
+  });
+  return {
+    url: `http://127.0.0.1:${(server.httpServer.address() as AddressInfo).port}/`,
+    close: () => server.close(),
+  };
 }
 
 function ignoreMissing(thrown: NodeJS.ErrnoException): void {

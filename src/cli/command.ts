@@ -17,7 +17,7 @@ ${VERBS.map((verb) => verb.usage).join('\n')}
 --version prints the version, --help after a command prints its arguments; --quiet hides progress.
 <model> is a folder, a Hub id, or model+adapter; a recipe file in its place runs the merge without writing it.
 A model in the recipe is a folder beside the recipe, else a folder in the working directory, else a Hub id.
-HF_TOKEN in the environment gives access to private and gated models, HF_ENDPOINT is the hub where --hub names none. CHROMIUM_PATH chooses the browser.
+HF_TOKEN in the environment gives access to private and gated models, HF_ENDPOINT is the hub where --hub names none.
 `;
 
 /**

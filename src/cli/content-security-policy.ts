@@ -1,6 +1,6 @@
 /**
- * The Content-Security-Policy of the built studio. The static build carries it as a `<meta>` element, the headless
- * command's server sends it as a header. Pure strings: the build configuration imports this file too.
+ * The Content-Security-Policy of the built studio. The static build carries it as a `<meta>` element, `npm start`
+ * sends it as a header. Pure strings: the build configuration imports this file too.
  *
  * WebAssembly may be compiled (sha256 is); no string ever becomes script.
  *

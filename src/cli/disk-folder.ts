@@ -5,8 +5,8 @@ import { checkByteRange } from '../sources/byte-range';
 import type { ByteSource } from '../sources/byte-source';
 import type { HubCommit, ModelFolder } from '../sources/model-folder';
 import { spareArray } from '../sources/spare-arrays';
+import type { ListedFile } from './folder-listing';
 import { claimedSha256 } from './hub-cache';
-import type { ServedFile } from './served-folder';
 
 /**
  * A model folder of this machine, read by one open descriptor a file: what was hashed is what is merged.
@@ -15,12 +15,12 @@ import type { ServedFile } from './served-folder';
  */
 export function diskFolder(
   path: string,
-  files: Iterable<ServedFile>,
+  files: Iterable<ListedFile>,
   snapshot?: HubCommit & { license?: string },
 ): ModelFolder {
   return {
     path,
-    origin: { kind: 'served', ...(snapshot ? { snapshot } : {}) },
+    origin: { kind: 'disk', ...(snapshot ? { snapshot } : {}) },
     ...(snapshot?.license === undefined ? {} : { license: snapshot.license }),
     files: [...files].map((file) => {
       let source: ByteSource | undefined;
@@ -38,7 +38,7 @@ export function diskFolder(
 }
 
 /** Reads one descriptor, and finds at every read that the file is the one that was opened first. */
-function steadySource({ location, size }: ServedFile, name: string): ByteSource {
+function steadySource({ location, size }: ListedFile, name: string): ByteSource {
   let opened: Promise<{ handle: FileHandle; identity: string }> | undefined;
   const changed = () =>
     new AmalgamError(

@@ -8,7 +8,7 @@ import { AmalgamError } from '../errors';
 import { isCommit, isRepoId } from '../formats/hub-id';
 import { displayName } from '../formats/names';
 import { parseShardIndex, SHARD_INDEX } from '../formats/shard-index';
-import type { ServedFile } from './served-folder';
+import type { ListedFile } from './folder-listing';
 
 /** A whole snapshot of a model repository. */
 export interface CachedModel {
@@ -62,7 +62,7 @@ function weightFiles(index: string): string[] {
 }
 
 /** The sha256 that the name of a blob in LFS is. */
-export function claimedSha256({ location }: ServedFile): { claimedSha256: string } | undefined {
+export function claimedSha256({ location }: ListedFile): { claimedSha256: string } | undefined {
   const name = basename(location);
   return /^[0-9a-f]{64}$/.test(name) ? { claimedSha256: name } : undefined;
 }
@@ -72,7 +72,7 @@ export function claimedSha256({ location }: ServedFile): { claimedSha256: string
  * they are hashed ({@link claimedSha256}).
  * @throws IntegrityError for one that was changed or damaged
  */
-export async function checkSnapshot(files: Iterable<ServedFile>): Promise<void> {
+export async function checkSnapshot(files: Iterable<ListedFile>): Promise<void> {
   for (const { path, location, size } of files) {
     const name = basename(location);
     if (!/^[0-9a-f]{40}$/.test(name) || size > MAX_SMALL_BYTES) continue;

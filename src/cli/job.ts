@@ -12,9 +12,9 @@ import { defaultCache } from '../host/node/platform';
 import type { BackendChoice } from '../reports/backend';
 import type { WorkerCalls } from '../worker/calls';
 import { isHubAddress, usage } from './arguments';
-import type { CommandWorker } from './command-worker';
 import { hubCacheFolder } from './hub-cache';
 import { lookUpModels, publishedNames } from './model-lookup';
+import type { CommandWorker } from './node-worker';
 import { publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
 import type { Place } from './verb';
 
@@ -22,7 +22,7 @@ import type { Place } from './verb';
 export interface Job {
   /** Hub models are pinned to the commit they were opened at. */
   recipe: Recipe;
-  server: CommandWorker['server'];
+  worker: CommandWorker;
   calls: WorkerCalls;
 }
 
@@ -93,7 +93,7 @@ export async function locateModels(
 }
 
 /**
- * Opens the recipe's models: in this process, or for `--engine webgpu` in a browser.
+ * Opens the recipe's models.
  *
  * @param recipeFile where the recipe came from: models are looked up beside it
  * @param place its folder is where they are looked up next; its `undo` gets what has to be closed at the end
@@ -103,13 +103,13 @@ export async function openJob(
   recipe: Recipe,
   recipeFile: string,
   { workingFolder, undo, say }: Place,
-  { hub, cache, engine: choice = 'auto' }: Where,
+  { hub, cache, engine }: Where,
   wanted: (recipe: Recipe) => string[] = recipeRepositories,
 ): Promise<Job> {
   const address = hubAddress(hub);
   const places = [resolve(workingFolder, dirname(recipeFile)), workingFolder];
   // what another hub calls by that name is another model
-  const hubCache = hub === undefined && choice !== 'webgpu' ? hubCacheFolder() : undefined;
+  const hubCache = hub === undefined ? hubCacheFolder() : undefined;
   const found = await lookUpModels(wanted(recipe), places, hubCache);
   const texts = await readCalibrationTexts(recipe, places);
   const names = publishedNames(
@@ -118,12 +118,9 @@ export async function openJob(
   );
   const textNames = publishedTexts(recipe);
   const published = renameTexts(renameRepositories(recipe, names), textNames);
-  const worker =
-    choice === 'webgpu'
-      ? await openBrowserWorker(address.url, say)
-      : await openNode(cache === undefined ? defaultCache() : resolve(workingFolder, cache));
+  const worker = await openNode(cache === undefined ? defaultCache() : resolve(workingFolder, cache), engine);
   undo.push(() => worker.close());
-  const { server, calls } = worker;
+  const { calls } = worker;
   const models = [];
   for (const { name, folder, snapshot } of found) {
     if (folder === undefined) {
@@ -132,22 +129,21 @@ export async function openJob(
     }
     if (snapshot)
       say(`${displayName(name)}: commit ${snapshot.commit.slice(0, 8)} from the Hugging Face cache.`);
-    const { url, dangling } = await server.serveFolder(folder, snapshot);
-    for (const path of dangling) {
+    for (const path of await worker.listModel(folder, snapshot)) {
       say(`warning: ${displayName(path)} in ${displayName(name)} is a broken link and is left out.`);
     }
-    models.push({ name: names.get(name)!, url });
+    models.push({ name: names.get(name)!, folder });
   }
 
   try {
     await calls.setHub(address);
     for (const { name, text } of texts) await calls.addCalibrationText(textNames.get(name) ?? name, text);
     const pinned = new Map<string, string>();
-    for (const { name, url } of models) {
-      const { ref } = await (url === undefined ? calls.openHub(name) : calls.openServed(name, url));
+    for (const { name, folder } of models) {
+      const { ref } = await (folder === undefined ? calls.openHub(name) : calls.openDisk(name, folder));
       pinned.set(name, ref);
     }
-    return { recipe: renameRepositories(published, pinned), server, calls };
+    return { recipe: renameRepositories(published, pinned), worker, calls };
   } catch (thrown) {
     throw withPlaces(thrown, models, places, address.url);
   }
@@ -172,57 +168,21 @@ export async function readSubject(name: string, workingFolder: string) {
 }
 
 /** The worker's session in this process. @param cache takes what is downloaded */
-export async function openNode(cache: string): Promise<CommandWorker> {
+export async function openNode(cache: string, engine?: BackendChoice): Promise<CommandWorker> {
   const { openNodeEngine } = await import('./node-worker');
-  return openNodeEngine(cache, join(PROJECT, 'public', 'samples'));
-}
-
-/** The studio's page in the installed Chromium, which has WebGPU. */
-async function openBrowserWorker(
-  hub: string | undefined,
-  say: (line: string) => void,
-): Promise<CommandWorker> {
-  const [{ ensureBuilt }, { startAppServer }, { openStudioPage }, { HUB_ORIGINS }] = await Promise.all([
-    import('./build'),
-    import('./app-server'),
-    import('./browser'),
-    import('./content-security-policy'),
-  ]);
-  const dist = await ensureBuilt(PROJECT, () => say('Building the studio …'));
-  const server = await startAppServer(dist, hub === undefined ? HUB_ORIGINS : hubOrigins(hub));
-  try {
-    const page = await openStudioPage(server.url);
-    return {
-      server,
-      calls: page.calls,
-      async close() {
-        await page.close();
-        await server.close();
-      },
-    };
-  } catch (thrown) {
-    await server.close();
-    throw thrown;
-  }
-}
-
-/** Where the page of `--hub` may be sent for downloads is not known beforehand: any https host, or any local port. */
-function hubOrigins(hub: string): string[] {
-  const { origin, hostname } = new URL(hub);
-  const isLocal = ['127.0.0.1', 'localhost', '[::1]'].includes(hostname);
-  return [origin, 'https:', ...(isLocal ? ['http://127.0.0.1:*', 'http://localhost:*'] : [])];
+  return openNodeEngine(cache, join(PROJECT, 'public', 'samples'), engine);
 }
 
 /** A name that is no folder was looked for on the Hub; when it is not there either, both are said. */
 function withPlaces(
   thrown: unknown,
-  models: { name: string; url?: string }[],
+  models: { name: string; folder?: string }[],
   places: string[],
   hub?: string,
 ) {
   if (!(thrown instanceof AmalgamError) || (thrown.code !== 'NotFound' && thrown.code !== 'Offline'))
     return thrown;
-  const asked = models.filter(({ url }) => url === undefined).map(({ name }) => displayName(name));
+  const asked = models.filter(({ folder }) => folder === undefined).map(({ name }) => displayName(name));
   if (asked.length === 0) return thrown;
   const looked = [...new Set(places)].map((place) => displayName(place)).join(' and ');
   return new AmalgamError(

@@ -6,7 +6,7 @@ import { displayName } from '../formats/names';
 import { type CachedModel, findInHubCache } from './hub-cache';
 
 /** Where a name in a recipe leads. */
-export type FoundModel =
+type FoundModel =
   | { name: string; folder: string; snapshot?: CachedModel }
   | { name: string; folder?: undefined; snapshot?: undefined };
 

@@ -6,9 +6,9 @@ import { AmalgamError } from '../errors';
 import { safeRelativePath } from '../formats/names';
 import { formatBytes } from '../formats/quantity';
 import { release } from '../host/node/locks';
+import { type ListedFile, listFolder } from './folder-listing';
 import { claimPartial, findPartial, JOURNAL, leftoverWords, OWNER, sweepPartials } from './partial-output';
 import { lookAtTarget, publish, refuseNonEmpty, takeBack } from './publish';
-import { listFolder, type ServedFile } from './served-folder';
 import type { Place } from './verb';
 
 /**
@@ -25,7 +25,7 @@ export interface OutputFolder {
   /** The same for the run's journal, which is no part of the output. */
   appendJournal(offset: number, body: AsyncIterable<Uint8Array>): Promise<number>;
   /** A file as it is, or the journal; undefined when there is none. */
-  find(path: string | 'journal'): Promise<ServedFile | undefined>;
+  find(path: string | 'journal'): Promise<ListedFile | undefined>;
   /** What interrupted merges left beside it: a sentence, or nothing. */
   leftBefore(): Promise<string>;
   /** @throws StorageFull when so many bytes more do not fit on the disk */
@@ -81,7 +81,7 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
     return made;
   });
   /** Files of an interrupted run that this one has not touched. */
-  const left = found ? (await listFolder(found)).files : new Map<string, ServedFile>();
+  const left = found ? (await listFolder(found)).files : new Map<string, ListedFile>();
   const sizes = new Map<string, number>();
   /** How files were when they were read back. */
   const seen = new Map<string, string>();

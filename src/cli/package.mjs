@@ -1,5 +1,5 @@
 /**
- * Packs the headless command, the studio it serves and `amalgam/formats` as one npm package without dependencies, prebuilt:
+ * Packs the headless command and `amalgam/formats` as one npm package without dependencies, prebuilt:
  * `npm run package`. Prints the path of the tarball.
  */
 import { execFileSync } from 'node:child_process';
@@ -14,20 +14,13 @@ const FORMATS = join('src', 'formats', 'index.ts');
 const node = (...args) =>
   execFileSync(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] });
 
-// both are made where their sources are newer
+// made where its sources are newer
 node(join('src', 'cli', 'amalgam.mjs'), '--version');
-node(
-  '--import',
-  'tsx',
-  '--eval',
-  "await (await import('./src/cli/build.ts')).ensureBuilt(process.cwd(), () => {})",
-);
 
 rmSync(PACKAGE, { recursive: true, force: true });
 mkdirSync(PACKAGE);
 const take = (path) => cpSync(join(ROOT, path), join(PACKAGE, path), { recursive: true });
-for (const path of ['dist-command', 'dist', join('public', 'samples', 'texts'), 'LICENSE', 'README.md'])
-  take(path);
+for (const path of ['dist-command', join('public', 'samples', 'texts'), 'LICENSE', 'README.md']) take(path);
 
 const project = join(ROOT, 'tsconfig.json');
 const { compilerOptions } = JSON.parse(readFileSync(project, 'utf8'));
@@ -47,7 +40,7 @@ writeFileSync(config, JSON.stringify({ compilerOptions: types, files: [join(ROOT
 node(join('node_modules', 'typescript', 'bin', 'tsc'), '--project', config);
 rmSync(config);
 
-const { name, version, description, license, repository, bugs, engines, devDependencies } = JSON.parse(
+const { name, version, description, license, repository, bugs, engines, optionalDependencies } = JSON.parse(
   readFileSync(join(ROOT, 'package.json'), 'utf8'),
 );
 const manifest = {
@@ -56,9 +49,9 @@ const manifest = {
   exports: {
     './formats': { types: './types/formats/index.d.ts', default: './dist-command/bin/formats.mjs' },
   },
-  // drives the browser for --engine webgpu
-  peerDependencies: { playwright: devDependencies.playwright },
-  peerDependenciesMeta: { playwright: { optional: true } },
+  // for --engine webgpu
+  peerDependencies: { webgpu: optionalDependencies.webgpu },
+  peerDependenciesMeta: { webgpu: { optional: true } },
 };
 writeFileSync(join(PACKAGE, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
 const target = process.argv[2] ?? ROOT;

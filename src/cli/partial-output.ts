@@ -6,7 +6,7 @@ import { displayName } from '../formats/names';
 import { formatBytes } from '../formats/quantity';
 import { claim } from '../host/node/locks';
 import { livingOwner } from '../host/node/owner';
-import { listFolder } from './served-folder';
+import { listFolder } from './folder-listing';
 
 /** In an output folder that is not finished: the journal of its run, and which process writes it. */
 export const JOURNAL = '.amalgam-run.jsonl';

@@ -22,7 +22,7 @@ const MOVING = '.amalgam-files.json';
 const PARTIAL_INSIDE = '.amalgam-';
 
 /** Where an output will lie and where it is written until then. */
-export interface OutputPlace {
+interface OutputPlace {
   /** Absolute; where the folder asked for is a link, what it leads to. */
   target: string;
   /** What the name of a new partial output begins with: inside `target` where that exists, else beside it. */

@@ -8,10 +8,10 @@ import { diskDirectory } from '../host/node/storage';
 import type { PushReport } from '../reports/push';
 import type { WorkerCalls } from '../worker/calls';
 import { usage } from './arguments';
-import type { CommandWorker } from './command-worker';
+import { listFolder } from './folder-listing';
 import { hubAddress, openNode } from './job';
+import type { CommandWorker } from './node-worker';
 import { withProgress } from './progress-printer';
-import { listFolder } from './served-folder';
 import type { Undo } from './verb';
 
 /** Where a push goes and how. */

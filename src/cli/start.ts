@@ -1,13 +1,11 @@
 /**
- * `npm start`: the built studio on this machine, under the policy it has everywhere else. Nothing but the build is
- * served, to no other origin. The port stays the same, because a browser keeps what is stored by address.
+ * `npm start`: the built studio on this machine. The port stays the same, because a browser keeps what is stored by address.
  */
 import { spawn } from 'node:child_process';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { startAppServer } from './app-server';
-import { ensureBuilt } from './build';
+import { ensureBuilt, serveStudio } from './build';
 import { HUB_ORIGINS } from './content-security-policy';
 
 const PORT = 5173;
@@ -19,10 +17,9 @@ const { values } = parseArgs({
 const port = values.port === undefined ? PORT : Number(values.port);
 
 const dist = await ensureBuilt(PROJECT, () => console.log('Building the studio …'));
-const { url } = await startAppServer(dist, HUB_ORIGINS, port).catch((thrown: NodeJS.ErrnoException) => {
-  const why = thrown.code === 'EADDRINUSE' ? 'another program is using it' : thrown.message;
+const { url } = await serveStudio(dist, HUB_ORIGINS, port).catch((thrown: Error) => {
   console.error(
-    `Port ${port} cannot be used: ${why}. Is the studio already running? Otherwise: npm start -- --port 5174`,
+    `Port ${port} cannot be used: ${thrown.message}. Is the studio already running? Otherwise: npm start -- --port 5174`,
   );
   process.exit(1);
 });

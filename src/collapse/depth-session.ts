@@ -1,11 +1,11 @@
 /** A model opened to be looked at layer by layer: engine, weights within reach, calibration tokens. */
 
 import type { Backend } from '../backend/backend';
-import type { GuardedTokenizer } from '../foreign/foreign-text';
 import { tokenize } from '../evaluate/job';
 import type { EvaluateInput } from '../evaluate/perplexity';
 import { openPlannedWeights } from '../evaluate/planned-weights';
 import { plannedChatTemplate, plannedTokenizer } from '../evaluate/running-model';
+import type { GuardedTokenizer } from '../foreign/foreign-text';
 import type { Sequence } from '../forward/chunk';
 import { openRunner } from '../forward/runner';
 import { type HashedInputs, openHashedInputs } from '../host/hashed-inputs';

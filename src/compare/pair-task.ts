@@ -1,8 +1,8 @@
 /** Two versions of a tensor at work: Δ = tuned − base tile by tile, what there is to know of it, and Δ as a matrix. */
 import type { BackendBuffer } from '../backend/backend';
 import { BLOCK } from '../backend/kernel';
-import { DIFFERENCE_WORDS, difference, rowSegments } from '../backend/kernels/difference';
-import { PANEL_CHUNK } from '../backend/kernels/panel-product';
+import { PANEL_CHUNK } from '../backend/kernels/products';
+import { DIFFERENCE_WORDS, difference, rowSegments } from '../backend/kernels/statistics';
 import { AmalgamError } from '../errors';
 import type { ReadTensor } from '../inputs/stored-tensor';
 import type { TensorPlan } from '../merge/plan/plan';

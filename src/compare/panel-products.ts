@@ -1,12 +1,7 @@
 /** Products of Δ with narrow matrices, on the engine. Operands are rounded to f32, results come back in f64. */
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { exact } from '../backend/exact';
-import {
-  PANEL_CHUNK,
-  panelProduct,
-  panelProductTransposed,
-  panelWork,
-} from '../backend/kernels/panel-product';
+import { PANEL_CHUNK, panelProduct, panelProductTransposed, panelWork } from '../backend/kernels/products';
 import { type Columns, zeroColumns } from '../linalg/columns';
 import type { DeltaMatrix, DeltaPanel } from './pair-task';
 

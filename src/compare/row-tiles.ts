@@ -1,5 +1,5 @@
 import { BLOCK } from '../backend/kernel';
-import { PANEL_CHUNK } from '../backend/kernels/panel-product';
+import { PANEL_CHUNK } from '../backend/kernels/products';
 import type { Tile } from '../merge/tensor/tiles';
 
 /** A tensor seen as a matrix: its last dimension are the columns; a vector is one row. */

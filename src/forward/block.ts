@@ -1,5 +1,5 @@
 /** One block over one chunk of rows: its steps, one after the other, each joining its branches to the residual stream. */
-import { capLogits } from '../backend/kernels/cap-logits';
+import { capLogits } from '../backend/kernels/activation';
 import type { Block, Norm, Part } from '../models/architecture';
 import type { BlockPassage, BlockWeights } from './block-passage';
 import type { RowBuffer } from './operations';

@@ -1,6 +1,6 @@
 /** Sequences cut into chunks of rows: what goes through a block at once. */
 
-import { GROUP_ROWS } from '../backend/kernels/attention-groups';
+import { GROUP_ROWS } from '../backend/kernels/attention';
 import { AmalgamError } from '../errors';
 import type { Architecture } from '../models/architecture';
 
@@ -43,7 +43,7 @@ export interface Chunk {
   places: Uint32Array<ArrayBuffer>;
   /** Rows in fours that share a sequence: shaders/lib/attention.wgsl. */
   groups: Uint32Array<ArrayBuffer>;
-  /** Pieces for what runs along a sequence: shaders/causal-conv.wgsl. */
+  /** Pieces for what runs along a sequence: shaders/sequence/causal-conv.wgsl. */
   runs: Uint32Array<ArrayBuffer>;
   /** True when its sequences are longer than the model's original positions (longrope). */
   long: boolean;

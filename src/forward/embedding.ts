@@ -1,7 +1,7 @@
 /** Token ids → the stream that enters block 0. */
 
-import { DTYPE_CODE } from '../backend/kernels/decode';
-import { embed } from '../backend/kernels/embed';
+import { DTYPE_CODE } from '../backend/kernels/encoding';
+import { embed } from '../backend/kernels/rows';
 import { weightBytes } from '../formats/dtype';
 import type { PerLayerInputs } from '../models/architecture';
 import type { Chunk } from './chunk';

@@ -1,8 +1,7 @@
 /** The stream after the last block → losses or logits, a tile of the vocabulary at a time. */
 import type { BackendBuffer } from '../backend/backend';
-import { capLogits } from '../backend/kernels/cap-logits';
-import { gatherRows } from '../backend/kernels/gather-rows';
-import { LOG_SUM_SEGMENT, logSum } from '../backend/kernels/log-sum';
+import { capLogits, LOG_SUM_SEGMENT, logSum } from '../backend/kernels/activation';
+import { gatherRows } from '../backend/kernels/rows';
 import type { Chunk, Sequence } from './chunk';
 import { streamName } from './embedding';
 import type { HeadTile, Model } from './model';

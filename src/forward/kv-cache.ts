@@ -1,7 +1,7 @@
 /** Keys, values and states of earlier tokens, kept on the device between passes. */
 import type { BackendBuffer } from '../backend/backend';
-import { gatherRows } from '../backend/kernels/gather-rows';
-import { placeHeads } from '../backend/kernels/place-heads';
+import { placeHeads } from '../backend/kernels/attention';
+import { gatherRows } from '../backend/kernels/rows';
 import { AmalgamError } from '../errors';
 import type { Architecture } from '../models/architecture';
 import { blockStates } from './parts/kinds';

@@ -1,12 +1,18 @@
 /** The kernels of the forward pass as operations on rows; each enqueues one or a few dispatches. */
 import type { BackendBuffer } from '../backend/backend';
-import { ACTIVATION_CODE, activate } from '../backend/kernels/activate';
-import { activateRare, RARE_CODE } from '../backend/kernels/activate-rare';
-import { addScaled } from '../backend/kernels/add-scaled';
-import { countNonFinite } from '../backend/kernels/count-non-finite';
-import { gateRows } from '../backend/kernels/gate-rows';
+import {
+  ACTIVATION_CODE,
+  activate,
+  activateRare,
+  gateRows,
+  NORM_CODE,
+  norm,
+  normLine,
+  RARE_CODE,
+} from '../backend/kernels/activation';
 import { matmul, matmulForm, matmulWork } from '../backend/kernels/matmul';
-import { NORM_CODE, norm, normLine } from '../backend/kernels/norm';
+import { countNonFinite } from '../backend/kernels/statistics';
+import { addScaled } from '../backend/kernels/sums';
 import type { WeightDtype } from '../formats/dtype';
 import type { Activation, Mlp, Norm } from '../models/architecture';
 import type { DeviceLinear } from './device-weights';

@@ -2,9 +2,8 @@
  * Streams beside the model's own (alternating updates, Baykal et al. 2023; transformers modeling_gemma3n.py): begun behind the
  * embedding, predicted ahead of a block and corrected behind it, joined behind the last.
  */
-import { capLogits } from '../backend/kernels/cap-logits';
-import { GATE_CODE } from '../backend/kernels/gate-rows';
-import { matchSize, mixPlanes, spreadRows } from '../backend/kernels/mix-planes';
+import { capLogits, GATE_CODE } from '../backend/kernels/activation';
+import { matchSize, mixPlanes, spreadRows } from '../backend/kernels/planes';
 import type { BlockPlanes, Vector } from '../models/architecture';
 import type { BlockPassage, BlockWeights } from './block-passage';
 import { streamName } from './embedding';

@@ -1,7 +1,6 @@
 /** Rows of weights → the blocks of a GGUF tensor. */
 import type { Backend } from '../backend/backend';
-import { DTYPE_CODE } from '../backend/kernels/decode';
-import { encodeBlocks } from '../backend/kernels/encode-blocks';
+import { DTYPE_CODE, encodeBlocks } from '../backend/kernels/encoding';
 import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../formats/half';

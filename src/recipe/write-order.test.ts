@@ -5,7 +5,7 @@ import { openModels } from '../host/models';
 import { tinyModel } from '../inputs/memory-models.test.support';
 import type { MergeRequest } from '../reports/merge';
 import type { Destination } from '../write/destination';
-import { openServedWith } from '../write/opened-destination';
+import { openDiskWith } from '../write/opened-destination';
 import { runMerge } from './job';
 import { planRecipe } from './recipe-jobs';
 
@@ -20,7 +20,7 @@ async function written(amalgam: string): Promise<string[]> {
     commit: async () => void acts.push('commit'),
     discard: async () => void acts.push('discard'),
   };
-  openServedWith(() => destination);
+  openDiskWith(() => destination);
   const models = openModels(() => ({ url: 'https://hub.invalid' }));
   for (const name of ['a', 'b']) await models.add(tinyModel(name), name);
   const contributors = ['a', 'b'].map((model) => `{model: ${model}, parameters: {weight: 1}}`);
@@ -29,7 +29,7 @@ async function written(amalgam: string): Promise<string[]> {
   const request: MergeRequest = {
     recipe: recipe!,
     engine: 'cpu',
-    destination: { kind: 'served', url: 'out' },
+    destination: { kind: 'disk' },
   };
   await runMerge(plan, request, models, new AbortController().signal, () => {});
   expect(new Set(acts).size).toBe(acts.length);

@@ -7,8 +7,8 @@ export type DestinationSpec =
   | { kind: 'folder'; handle: FileSystemDirectoryHandle; name: string }
   /** Finished files stay in the browser's storage until they are downloaded. */
   | { kind: 'downloads'; name: string }
-  /** The headless command's own server, same origin only. */
-  | { kind: 'served'; url: string; name?: string }
+  /** The output folder that the command has begun. */
+  | { kind: 'disk'; name?: string }
   /** Keeps nothing: only the report is wanted. */
   | { kind: 'nowhere' };
 

@@ -5,7 +5,7 @@ export interface ModelInfo {
   /** What a recipe calls it: a path, or `owner/name@commit` for the Hub. */
   ref: string;
   title: string;
-  origin: 'sample' | 'local' | 'served' | 'hub';
+  origin: 'sample' | 'local' | 'disk' | 'hub';
   kind: 'checkpoint' | 'adapter';
   /** `model_type` of config.json, or of the adapter's base where known. */
   family?: string;

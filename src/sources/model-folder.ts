@@ -14,8 +14,8 @@ export interface ModelFolder {
 export type ModelOrigin =
   | { kind: 'sample' }
   | { kind: 'local' }
-  /** A folder that the headless command serves; a snapshot in another program's cache tells where on the Hub it is from. */
-  | { kind: 'served'; snapshot?: HubCommit }
+  /** A folder that the command reads; a snapshot in another program's cache tells where on the Hub it is from. */
+  | { kind: 'disk'; snapshot?: HubCommit }
   | ({ kind: 'hub'; revision: string } & HubCommit);
 
 /** A repository on the Hub as it was. */
@@ -26,7 +26,7 @@ export interface HubCommit {
 
 /** The repository on the Hub that a folder is, wherever its bytes are. */
 export function hubCommit(origin: ModelOrigin): HubCommit | undefined {
-  if (origin.kind === 'served') return origin.snapshot;
+  if (origin.kind === 'disk') return origin.snapshot;
   return origin.kind === 'hub' ? origin : undefined;
 }
 

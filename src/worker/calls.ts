@@ -41,8 +41,8 @@ import type { ScoreTasksRequest, TasksProgress } from '../reports/tasks';
 import type { CacheInfo, WorkerInfo } from '../reports/worker';
 import { fileSource } from '../sources/file-source';
 import { foldersFromFiles } from '../sources/local-folder';
+import type { ModelFolder } from '../sources/model-folder';
 import { sampleFolders, sampleTexts } from '../sources/sample';
-import { openServedFolder } from '../sources/served-folder';
 import { sha256Of } from '../sources/sha256';
 import { deleteBlob, listBlobs } from '../store/blobs';
 import { deleteMasks, listMasks } from '../store/masks';
@@ -61,9 +61,9 @@ type Job<Args extends unknown[], P, T> = (
 
 /**
  * The calls of a new session, which has the Hub it talks to, the models it has opened and the job it runs.
- * @param openServed opens a folder that the headless command names
+ * @param openDisk opens a folder of the machine: of the command alone
  */
-export function createCalls(openServed: typeof openServedFolder = openServedFolder) {
+export function createCalls(openDisk?: (ref: string, folder: string) => ModelFolder) {
   const hubSession = openHubSession();
   const { hub } = hubSession;
   const job = oneJob();
@@ -186,8 +186,11 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       const { id, revision } = parseHubId(idOrUrl, hub().url);
       return models.addHub(id, revision);
     },
-    /** Opens a folder that the page's own origin serves under `url` (headless only), under the given recipe name. */
-    openServed: async (ref: string, url: string) => models.add(await openServed(ref, url), ref),
+    /** Opens a folder of the machine under the given recipe name. */
+    async openDisk(ref: string, folder: string) {
+      if (!openDisk) throw new Error('a browser reads no folders by their path');
+      return models.add(openDisk(ref, folder), ref);
+    },
     setHub: hubSession.setHub,
     beginSignIn: hubSession.beginSignIn,
     finishSignIn: hubSession.finishSignIn,

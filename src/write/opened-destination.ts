@@ -3,13 +3,12 @@ import { checkedDestination } from './checked-destination';
 import type { Destination } from './destination';
 import { openDownloadDestination } from './download-destination';
 import { openFolderDestination } from './folder-destination';
-import { openServedDestination } from './served-destination';
 
-let openServed: (url: string) => Destination = openServedDestination;
+let openDisk: (() => Destination) | undefined;
 
-/** Has `served` destinations opened otherwise: the command in Node has its output folder at hand. */
-export function openServedWith(open: (url: string) => Destination): void {
-  openServed = open;
+/** Sets what opens the output folder of the command, which alone writes to the disk. */
+export function openDiskWith(open: () => Destination): void {
+  openDisk = open;
 }
 
 /**
@@ -22,8 +21,9 @@ export async function openDestination(spec: DestinationSpec, resume = false): Pr
       return checkedDestination(await openFolderDestination(spec.handle, spec.name, resume));
     case 'downloads':
       return checkedDestination(await openDownloadDestination(spec.name, resume));
-    case 'served':
-      return checkedDestination(openServed(spec.url));
+    case 'disk':
+      if (!openDisk) throw new Error('openDiskWith comes before the first job');
+      return checkedDestination(openDisk());
     case 'nowhere':
       return openNowhere();
   }

@@ -3,14 +3,11 @@ import { describe, expect, it } from 'vitest';
 import type { WeightDtype } from '../../formats/dtype';
 import { f16ToF32 } from '../../formats/half';
 import type { Kernel } from '../kernel';
-import { addScaled } from '../kernels/add-scaled';
-import { NO_WINDOW } from '../kernels/attention-groups';
-import { attentionMix } from '../kernels/attention-mix';
-import { attentionScores } from '../kernels/attention-scores';
+import { attentionMix, attentionScores, NO_WINDOW, placeHeads } from '../kernels/attention';
 import { after as contentsAfter, floats, packed } from '../kernels/forward-kernels.test.fixture';
-import { inputGram } from '../kernels/input-gram';
 import { matmul, matmulWork } from '../kernels/matmul';
-import { placeHeads } from '../kernels/place-heads';
+import { inputGram } from '../kernels/products';
+import { addScaled } from '../kernels/sums';
 import { createCpuBackend } from './cpu-backend';
 import { closeToReference } from './references.test.support';
 

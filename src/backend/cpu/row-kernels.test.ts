@@ -1,13 +1,9 @@
 /** Softmax, activations, norms and log-sum-exps in WebAssembly against f64. */
 import { describe, expect, it } from 'vitest';
 import { exact } from '../exact';
-import { ACTIVATION_CODE, activate } from '../kernels/activate';
-import { GROUP_ROWS, NO_WINDOW } from '../kernels/attention-groups';
-import { attentionSoftmaxLine } from '../kernels/attention-softmax';
-import { capLogits } from '../kernels/cap-logits';
+import { ACTIVATION_CODE, activate, capLogits, logSum, NORM_CODE, normLine } from '../kernels/activation';
+import { attentionSoftmaxLine, GROUP_ROWS, NO_WINDOW } from '../kernels/attention';
 import { after, floats } from '../kernels/forward-kernels.test.fixture';
-import { logSum } from '../kernels/log-sum';
-import { NORM_CODE, normLine } from '../kernels/norm';
 import { erf } from '../special';
 import { createCpuBackend, instantiateKernels } from './cpu-backend';
 import { closeToReference } from './references.test.support';

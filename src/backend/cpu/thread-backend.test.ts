@@ -1,9 +1,8 @@
 /** An engine behind a port computes what the engine itself does, copies what it is lent and says what went wrong. */
 import { describe, expect, it } from 'vitest';
 import type { Kernel } from '../kernel';
-import { addScaled } from '../kernels/add-scaled';
 import { bytesAfter } from '../kernels/kernels.test.support';
-import { subtract } from '../kernels/subtract';
+import { addScaled, subtract } from '../kernels/sums';
 import { createCpuBackend } from './cpu-backend';
 import { localPort } from './local-port.test.support';
 import { createThreadBackend } from './thread-backend';

@@ -11,11 +11,11 @@ interface AdapterInfo {
 /** More than this in one buffer gains nothing: tiles are far smaller. */
 const WANTED_BUFFER_BYTES = 1 << 30;
 
-/** The adapter the browser offers, or a reason in words why there is none. */
+/** The adapter that WebGPU offers, or a reason in words why there is none. */
 export async function findAdapter(): Promise<{ adapter: GPUAdapter } | { why: string }> {
   if (navigator.gpu === undefined) return { why: 'This browser has no WebGPU.' };
   const adapter = await navigator.gpu.requestAdapter({ powerPreference: 'high-performance' });
-  return adapter ? { adapter } : { why: 'This browser has WebGPU but offers no graphics adapter.' };
+  return adapter ? { adapter } : { why: 'WebGPU finds no graphics adapter.' };
 }
 
 export function adapterInfo(adapter: GPUAdapter): AdapterInfo {
@@ -45,7 +45,11 @@ function bufferLimit(adapter: GPUAdapter): number {
 export async function requestDevice(): Promise<{ device: GPUDevice; info: AdapterInfo }> {
   const found = await findAdapter();
   if ('why' in found) {
-    throw new AmalgamError('NoWebGpu', found.why, 'Choose the CPU engine, or a browser with WebGPU enabled.');
+    throw new AmalgamError(
+      'NoWebGpu',
+      found.why,
+      'Choose the CPU engine, a browser with WebGPU enabled, or install a graphics driver.',
+    );
   }
   const info = adapterInfo(found.adapter);
   const device = await found.adapter.requestDevice({

@@ -1,8 +1,9 @@
-import combineWgsl from '../../../shaders/combine.wgsl?raw';
+import combineWgsl from '../../../shaders/combine/combine.wgsl?raw';
+import packKeptWgsl from '../../../shaders/combine/pack-kept.wgsl?raw';
 import { BLOCK, defineKernel, SCRATCH } from '../kernel';
-import { packBlocks } from './encode';
+import { packBlocks } from './encoding';
 
-/** Ballots of the sign election, by number; as in shaders/combine.wgsl. */
+/** Ballots of the sign election, by number; as in shaders/combine/combine.wgsl. */
 export const ELECTION = { none: 0, weighted: 1, values: 2, signs: 3 } as const;
 /** Words of statistics per block: conflicts, Σ delta², ballot sums above and below zero. */
 export const COMBINE_STATS = 4;
@@ -23,7 +24,7 @@ export function isTiny(c: number): boolean {
 
 /**
  * Weighted (elected) sum of task vectors, divided, scaled, added to the base and packed into the output dtype; adds the
- * number of non-finite results to status[status]. See shaders/combine.wgsl.
+ * number of non-finite results to status[status]. See shaders/combine/combine.wgsl.
  */
 export const combine = defineKernel({
   id: 'combine',
@@ -68,5 +69,17 @@ export const combine = defineKernel({
         SCRATCH,
       ),
     );
+  },
+});
+
+/** One bit per element: whether it is not 0. See shaders/combine/pack-kept.wgsl. */
+export const packKept = defineKernel({
+  id: 'pack-kept',
+  wgsl: packKeptWgsl,
+  params: { elements: 'u32', slot: 'u32', first: 'u32' },
+  buffers: { values: 'read', mask: 'read_write' },
+  unit: () => BLOCK,
+  wasm(k, { params: { slot, first }, at, begin, n }) {
+    k.packKept(at('values') + (slot + begin) * 4, n, at('mask') + (first + begin / 32) * 4);
   },
 });

@@ -1,11 +1,11 @@
-import matmulBlock from '../../../shaders/matmul-block.wgsl?raw';
-import matmulLine from '../../../shaders/matmul-line.wgsl?raw';
-import matmulTile from '../../../shaders/matmul-tile.wgsl?raw';
-import matmulVector from '../../../shaders/matmul-vector.wgsl?raw';
+import matmulBlock from '../../../shaders/matmul/matmul-block.wgsl?raw';
+import matmulLine from '../../../shaders/matmul/matmul-line.wgsl?raw';
+import matmulTile from '../../../shaders/matmul/matmul-tile.wgsl?raw';
+import matmulVector from '../../../shaders/matmul/matmul-vector.wgsl?raw';
 import type { WeightDtype } from '../../formats/dtype';
 import type { Backend } from '../backend';
 import { defineKernel, SCRATCH } from '../kernel';
-import { DTYPE_CODE, dtypeBytes } from './decode';
+import { DTYPE_CODE, dtypeBytes } from './encoding';
 
 const LIBRARY = { F32: 'weightF32', F16: 'weightF16', BF16: 'weightBf16' } as const;
 

@@ -3,10 +3,8 @@ import type { WeightDtype } from '../../formats/dtype';
 import { decodeToF32 } from '../../formats/half';
 import type { CpuRun } from '../kernel';
 import { erf } from '../special';
-import { ACTIVATION_CODE } from './activate';
-import { columnCount, firstColumn, firstKey, GROUP_ROWS, groupAt } from './attention-groups';
-import { LOG_SUM_SEGMENT } from './log-sum';
-import { NORM_CODE } from './norm';
+import { ACTIVATION_CODE, LOG_SUM_SEGMENT, NORM_CODE } from './activation';
+import { columnCount, firstColumn, firstKey, GROUP_ROWS, groupAt } from './attention';
 
 type Params = Readonly<Record<string, number>>;
 type Reference = (run: CpuRun & { params: Params }) => void;

@@ -22,7 +22,7 @@ import { withProgress } from '../progress-printer';
 import { reportWriter } from '../report-file';
 import type { Verb } from '../verb';
 
-export interface CollapseCommand extends Where {
+interface CollapseCommand extends Where {
   report?: string;
   /** Where texts come from; each file, or each of its lines, is a text of its own. */
   calibration?:
@@ -122,7 +122,7 @@ export const collapseVerb: Verb<CollapseCommand> = {
     const evaluation = asked && (await readInput(asked, workingFolder));
     const opened = task.kind === 'collapse' ? await openOutput(task.out, place) : undefined;
     const { engine } = task.request;
-    const { calls, server, refs } = await openNamed([task.request.model], place, { ...command, engine });
+    const { calls, worker, refs } = await openNamed([task.request.model], place, { ...command, engine });
     const [model] = refs;
     if (task.kind === 'measure') {
       const request = { ...task.request, model, calibration: calibration! };
@@ -137,7 +137,7 @@ export const collapseVerb: Verb<CollapseCommand> = {
       model,
       ...(calibration && { calibration }),
       ...(evaluation === undefined ? {} : { evaluation }),
-      destination: { kind: 'served', url: server.receiveOutput(output) } as const,
+      destination: worker.writeTo(output),
     };
     const report = await withProgress((print) => calls.collapse(request, print));
     requireCommitted(output);

@@ -5,7 +5,7 @@ import { type BothCommand, TWO_MODELS, withBoth } from '../both-models';
 import { compareText } from '../compare-print';
 import type { Verb } from '../verb';
 
-export interface CompareCommand extends BothCommand {
+interface CompareCommand extends BothCommand {
   request: Omit<CompareRequest, 'destination'>;
 }
 

@@ -15,7 +15,7 @@ import { reportWriter } from '../report-file';
 import { openTarget, openTargets } from '../targets';
 import type { Place, Verb } from '../verb';
 
-export interface EvaluateCommand extends Where, OptionValues<typeof evaluateOptions> {
+interface EvaluateCommand extends Where, OptionValues<typeof evaluateOptions> {
   /** A model reference, or the path of a recipe whose merge is run without being written. */
   model: string;
   /** Models and recipes besides, measured side by side with the first. */

@@ -8,7 +8,7 @@ import { evaluationOptions, type InputFile, inputOf, readInput } from '../input-
 import { reportWriter } from '../report-file';
 import type { Verb } from '../verb';
 
-export interface ExtractLoraCommand extends BothCommand {
+interface ExtractLoraCommand extends BothCommand {
   report?: string;
   /** What base, base with adapter and fine-tune are run on. */
   evaluation?: InputFile;

@@ -9,7 +9,7 @@ import { reportWriter } from '../report-file';
 import { openTarget } from '../targets';
 import type { Verb } from '../verb';
 
-export interface GenerateCommand extends Omit<GenerateRequest, 'target'>, Omit<Where, 'engine'> {
+interface GenerateCommand extends Omit<GenerateRequest, 'target'>, Omit<Where, 'engine'> {
   /** A model reference, or the path of a recipe whose merge is run without being written. */
   model: string;
   report?: string;

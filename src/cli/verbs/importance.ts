@@ -14,7 +14,7 @@ import { withProgress } from '../progress-printer';
 import { isTokensFile } from '../recipe-texts';
 import type { Verb } from '../verb';
 
-export interface ImportanceCommand extends Where {
+interface ImportanceCommand extends Where {
   /** Its base, the model, and what it reads. */
   recipe: Recipe;
   /** Token ids to read in place of a text, cut into windows by {@link tokenWindows}. */
@@ -40,7 +40,7 @@ const importanceOptions = {
   },
   compensation: {
     kind: 'text',
-    argument: 'off|cg|sweep',
+    argument: 'off|cg',
     help: 'How kept changes make up for the others: off where nothing is said.',
   },
   windows: { kind: 'integer', help: 'Windows of text that are read.', default: 128, min: 1 },
@@ -124,7 +124,7 @@ export const importanceVerb: Verb<ImportanceCommand> = {
     const plan = await job.calls.plan(job.recipe);
     for (const line of problemLines(plan.problems)) say(line);
     if (!plan.clean) return 1;
-    const destination = { kind: 'served', url: job.server.receiveOutput(output) } as const;
+    const destination = job.worker.writeTo(output);
     const request = { recipe: job.recipe, engine: command.engine, destination };
     const report = await withProgress((print) => job.calls.importance(request, print));
     requireCommitted(output);

@@ -24,7 +24,7 @@ import { recommendedText } from '../recommended-print';
 import { reportWriter } from '../report-file';
 import type { Verb } from '../verb';
 
-export interface MergeCommand extends Where {
+interface MergeCommand extends Where {
   recipe: string;
   out: string;
   engine: BackendChoice;
@@ -107,8 +107,7 @@ export const mergeVerb: Verb<MergeCommand> = {
       return 1;
     }
     await output.checkRoom(plan.bytesToWrite);
-    const url = job.server.receiveOutput(output);
-    const destination = { kind: 'served', url, name: basename(folder) } as const;
+    const destination = job.worker.writeTo(output, basename(folder));
     const request = { recipe: job.recipe, engine, destination, resume, ...(recommended && { recommended }) };
     const report = await withProgress((print) => job.calls.merge(request, print));
     requireCommitted(output);

@@ -6,7 +6,7 @@ import { openJob, readRecipe, type Where } from '../job';
 import { planText } from '../print';
 import type { Verb } from '../verb';
 
-export interface PlanCommand extends Where {
+interface PlanCommand extends Where {
   recipe: string;
   json: boolean;
 }

@@ -3,7 +3,7 @@ import { parseTwo, placeOf, placeOptions, usageOf } from '../arguments';
 import { openPusher, type PushOptions, pushFolder, pushText, repoOf } from '../push-folder';
 import type { Verb } from '../verb';
 
-export interface PushCommand extends PushOptions {
+interface PushCommand extends PushOptions {
   folder: string;
 }
 

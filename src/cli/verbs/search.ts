@@ -20,7 +20,7 @@ import type { Verb } from '../verb';
 
 type Measured = OptionValues<typeof protocolOptions & typeof searchOptions>;
 
-export interface SearchCommand extends Where, Measured {
+interface SearchCommand extends Where, Measured {
   recipe: string;
   inputs: InputFile[];
   /** Names of tasks, or paths of files of rows, in place of inputs. */

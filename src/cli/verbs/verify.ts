@@ -6,14 +6,14 @@ import type { BackendChoice } from '../../reports/backend';
 import { checkWritten, isAsWritten } from '../../write/output-commit';
 import { engineOptions, parseOne, runOf, usage, usageOf } from '../arguments';
 import { diskFolder } from '../disk-folder';
+import { listFolder } from '../folder-listing';
 import { locateModels, openJob, type Where } from '../job';
 import { readMergedMetadata } from '../merged-metadata';
 import { verifyText, writtenText } from '../print';
 import { withProgress } from '../progress-printer';
-import { listFolder } from '../served-folder';
 import type { Verb } from '../verb';
 
-export interface VerifyCommand extends Where {
+interface VerifyCommand extends Where {
   merged: string;
   recipe?: string;
   /** Looks at the hashes that were written alone. */
@@ -62,7 +62,8 @@ export const verifyVerb: Verb<VerifyCommand> = {
         ? metadata.recipe
         : await locateModels(metadata.recipe, resolve(workingFolder, command.recipe), workingFolder);
     const job = await openJob(recipe, folder, place, command, repositoriesRead);
-    await job.calls.openServed(folder, (await job.server.serveFolder(folder)).url);
+    await job.worker.listModel(folder);
+    await job.calls.openDisk(folder, folder);
     const request = { merged: folder, recipe: job.recipe, inputs, engine: command.engine };
     const report = await withProgress((print) => job.calls.verify(request, print));
     await place.write(`${verifyText(report)}\n`);

@@ -3,23 +3,21 @@
  * window, ALiBi slopes, sinks, a gate, queries and keys out of narrow rows.
  */
 import type { BackendBuffer } from '../../backend/backend';
+import { GATE_CODE } from '../../backend/kernels/activation';
 import {
+  attentionMix,
+  attentionScores,
+  attentionSinks,
+  attentionSoftmax,
+  attentionSoftmaxLine,
   CHUNKED,
   columnCount,
   GROUP_ROWS,
   GROUP_WORDS,
   groupAt,
   NO_WINDOW,
-} from '../../backend/kernels/attention-groups';
-import { attentionMix } from '../../backend/kernels/attention-mix';
-import { attentionScores } from '../../backend/kernels/attention-scores';
-import {
-  attentionSinks,
-  attentionSoftmax,
-  attentionSoftmaxLine,
-} from '../../backend/kernels/attention-softmax';
-import { GATE_CODE } from '../../backend/kernels/gate-rows';
-import { placeHeads } from '../../backend/kernels/place-heads';
+  placeHeads,
+} from '../../backend/kernels/attention';
 import type { Attention, HeadLayout, Norm, Rope } from '../../models/architecture';
 import type { Chunk } from '../chunk';
 import type { RowBuffer } from '../operations';

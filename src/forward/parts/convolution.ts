@@ -1,5 +1,5 @@
 /** Convolutions along sequences: y[r] = f(b + Σ_k w_k x[r − taps + 1 + k]), the last rows kept for what comes after. */
-import { causalConv, keepRows } from '../../backend/kernels/causal-conv';
+import { causalConv, keepRows } from '../../backend/kernels/sequence';
 import type { Convolution } from '../../models/architecture';
 import type { RowBuffer } from '../operations';
 import { type Passage, room, type StateShape } from './part';

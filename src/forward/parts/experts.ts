@@ -2,9 +2,8 @@
  * y = Σ share_e(x) · expert_e(x) over the experts a router chooses. The scores come to the host, which chooses (routing.ts); each
  * expert then runs on the rows that took it.
  */
-import { GATE_CODE } from '../../backend/kernels/gate-rows';
-import { gatherRows } from '../../backend/kernels/gather-rows';
-import { scatterRows } from '../../backend/kernels/scatter-rows';
+import { GATE_CODE } from '../../backend/kernels/activation';
+import { gatherRows, scatterRows } from '../../backend/kernels/rows';
 import type { Experts } from '../../models/architecture';
 import { activatedRows } from './mlp';
 import { type PartKind, project, room } from './part';

@@ -1,6 +1,6 @@
 /** y = W_out (gelu(W_y x) ⊙ lru(conv(W_x x))): the recurrent block of Griffin (De et al. 2024; transformers modeling_recurrent_gemma.py). */
-import { GATE_CODE } from '../../backend/kernels/gate-rows';
-import { lruScan } from '../../backend/kernels/state-scan';
+import { GATE_CODE } from '../../backend/kernels/activation';
+import { lruScan } from '../../backend/kernels/sequence';
 import type { Lru } from '../../models/architecture';
 import { convolutionStates, convolve } from './convolution';
 import { type PartKind, project, room, type StateShape } from './part';

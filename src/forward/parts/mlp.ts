@@ -1,6 +1,6 @@
 /** y = W_out · (f(W_gate x) ⊙ W_up x), or W_out · f(W_up x); times σ(w · x) where it has a factor. */
-import { GATE_CODE } from '../../backend/kernels/gate-rows';
-import { sparseRows } from '../../backend/kernels/sparse-rows';
+import { GATE_CODE } from '../../backend/kernels/activation';
+import { sparseRows } from '../../backend/kernels/rows';
 import { normalQuantile } from '../../backend/special';
 import type { Mlp } from '../../models/architecture';
 import type { RowBuffer } from '../operations';

@@ -1,5 +1,5 @@
 /** y = W_out (f(W_gate x) ⊙ e / √2), e = the layer's share of the token's embedding (Gemma 3n, Gemma 4). */
-import { GATE_CODE } from '../../backend/kernels/gate-rows';
+import { GATE_CODE } from '../../backend/kernels/activation';
 import type { PerLayer } from '../../models/architecture';
 import { type PartKind, project, room } from './part';
 

@@ -1,10 +1,10 @@
 /**
- * A matrix state per head that runs along the sequence, h ← a ∘ h + u Bᵀ, y = h C + D x (shaders/state-scan.wgsl), with what
+ * A matrix state per head that runs along the sequence, h ← a ∘ h + u Bᵀ, y = h C + D x (shaders/sequence/state-scan.wgsl), with what
  * stands around it: a convolution ahead, a gate and a norm behind. Mamba (Gu and Dao 2023), Mamba-2 (Dao and Gu 2024), the
  * gated delta rule (Yang et al. 2024), decaying attention (Qin et al. 2024).
  */
-import { GATE_CODE } from '../../backend/kernels/gate-rows';
-import { SCAN_CODE, stateScan } from '../../backend/kernels/state-scan';
+import { GATE_CODE } from '../../backend/kernels/activation';
+import { SCAN_CODE, stateScan } from '../../backend/kernels/sequence';
 import type { Columns, Norm, Recurrence } from '../../models/architecture';
 import type { RowBuffer } from '../operations';
 import { placeRows } from './attention';

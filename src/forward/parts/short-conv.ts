@@ -1,5 +1,5 @@
 /** y = W_out (C ⊙ conv(B ⊙ x)) with (B, C, x) = W_in · input: the short convolution of LFM2 (transformers modeling_lfm2.py). */
-import { GATE_CODE } from '../../backend/kernels/gate-rows';
+import { GATE_CODE } from '../../backend/kernels/activation';
 import type { ShortConv } from '../../models/architecture';
 import { placeRows } from './attention';
 import { convolutionStates, convolve } from './convolution';

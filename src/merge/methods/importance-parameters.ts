@@ -61,14 +61,13 @@ const scope: ChoiceSpec = {
 const compensation: ChoiceSpec = {
   kind: 'choice',
   label: 'compensation',
-  help: 'Kept changes make up for those dropped. cg: four steps of conjugate gradients; sweep: SparseGPT’s pass over the columns.',
+  help: 'Kept changes make up for those dropped, by four or more steps of conjugate gradients.',
   default: 'cg',
   extension: true,
   calibrates: true,
   booleans: { true: 'cg', false: 'off' },
   choices: [
     { value: 'cg', label: 'least squares (cg)' },
-    { value: 'sweep', label: 'SparseGPT sweep' },
     { value: 'off', label: 'off' },
   ],
 };

@@ -166,8 +166,7 @@ function twoEnds(path: string, differ: boolean): ModelFolder {
 }
 
 test('tied ends that are stored both are one where their bytes are, else two, in every place', async () => {
-  const copy = (folder: ModelFolder) =>
-    makePlan(copyRecipe, openerOf(folder), methodById);
+  const copy = (folder: ModelFolder) => makePlan(copyRecipe, openerOf(folder), methodById);
   const same = await copy(twoEnds('m', false));
   expect(same.tensors.map(({ name }) => name)).not.toContain('lm_head.weight');
   expect(textOf(same, 'config.json').tie_word_embeddings).toBe(true);
@@ -199,11 +198,7 @@ test.each([
   ['preprocessor_config.json', '{', 'not JSON'],
   ['tokenizer.model', '\n\u0020cut', 'cut off'],
 ])('%s that is %s is no file that leaves', async (file, content, why) => {
-  const plan = await makePlan(
-    copyRecipe,
-    openerOf(whole('m', { files: { [file]: content } })),
-    methodById,
-  );
+  const plan = await makePlan(copyRecipe, openerOf(whole('m', { files: { [file]: content } })), methodById);
   expect(plan.problems.map(({ code, message }) => [code, message])).toContainEqual([
     'FileDamaged',
     expect.stringContaining(why),

@@ -4,7 +4,7 @@
  */
 
 import type { Backend, BackendBuffer } from '../../backend/backend';
-import { PICKS_PER_GROUP, pickValues } from '../../backend/kernels/pick-values';
+import { PICKS_PER_GROUP, pickValues } from '../../backend/kernels/search';
 import { philox } from '../../backend/philox';
 import { shareOut } from '../../backend/shared-work';
 import { columns, type ReadTensor } from '../../inputs/stored-tensor';

@@ -5,7 +5,7 @@
  * model.
  */
 import type { Backend } from '../../backend/backend';
-import { HISTOGRAM_BINS } from '../../backend/kernels/histogram';
+import { HISTOGRAM_BINS } from '../../backend/kernels/search';
 import { isWeightDtype } from '../../formats/dtype';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { DeltaPreset, MergeMethod } from '../method';

@@ -2,8 +2,8 @@
 
 import type { BackendBuffer } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
-import { packGroups } from '../../backend/kernels/encode';
-import { weightedSum } from '../../backend/kernels/weighted-sum';
+import { packGroups } from '../../backend/kernels/encoding';
+import { weightedSum } from '../../backend/kernels/sums';
 import type { TensorTask } from './tensor-task';
 import { packing } from './tile-encoding';
 
@@ -20,7 +20,7 @@ export interface WeightedSum {
   /** Group of an element e: ⌊e / per⌋ mod groups. */
   per: number;
   groups: number;
-  /** Per group: b, k, c₀ … (shaders/weighted-sum.wgsl). */
+  /** Per group: b, k, c₀ … (shaders/sums/weighted-sum.wgsl). */
   table: Float32Array<ArrayBuffer>;
 }
 

@@ -2,7 +2,7 @@
 import { exactFloats } from '../../backend/exact';
 import { BLOCK, blockCount } from '../../backend/kernel';
 import { coefficientWords, MOST_IN_TABLE } from '../../backend/kernels/combine';
-import { innerProducts, pairCount } from '../../backend/kernels/inner-products';
+import { innerProducts, pairCount } from '../../backend/kernels/products';
 import type { DeltaPreset } from '../method';
 import { densityOf, type Selector, trims } from './delta-selectors';
 import { reciprocal } from './divisor';
@@ -67,7 +67,7 @@ export function energyWeights(kept: ProductSums, models: number, elements: numbe
   return energies.map((energy) => (sum > 0 && sum >= floor ? energy / sum : 1 / models));
 }
 
-/** Weights, scales and the reciprocal of the divisor for every set of agreeing models (see shaders/combine.wgsl). */
+/** Weights, scales and the reciprocal of the divisor for every set of agreeing models (see shaders/combine/combine.wgsl). */
 export function writeCoefficients(
   task: TensorTask,
   preset: DeltaPreset,

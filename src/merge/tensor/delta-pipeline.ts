@@ -5,7 +5,7 @@
 import { exact } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
 import { COMBINE_STATS, combine, ELECTION } from '../../backend/kernels/combine';
-import { packGroups } from '../../backend/kernels/encode';
+import { packGroups } from '../../backend/kernels/encoding';
 import type { DeltaPreset } from '../method';
 import { energyWeights, rescaleFactors, writeCoefficients } from './delta-measure';
 import { type Score, scoreOf } from './delta-score';

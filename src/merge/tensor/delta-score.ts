@@ -5,11 +5,9 @@
  */
 import { exactFloats } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
-import { countEqual } from '../../backend/kernels/count-equal';
-import { maskByScore } from '../../backend/kernels/mask-by-score';
-import { rowScore } from '../../backend/kernels/row-score';
-import { selectThreshold } from '../../backend/kernels/select-threshold';
-import { variance } from '../../backend/kernels/variance';
+import { countEqual } from '../../backend/kernels/search';
+import { maskByScore, rowScore, selectThreshold } from '../../backend/kernels/select';
+import { variance } from '../../backend/kernels/statistics';
 import type { DeltaPreset } from '../method';
 import type { KeySearch } from './key-search';
 import {

@@ -2,11 +2,14 @@
 import type { BackendBuffer } from '../../backend/backend';
 import { exact } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
-import { RANK_SHIFTS, rankDigit } from '../../backend/kernels/rank-digit';
-import { selectMask } from '../../backend/kernels/select-mask';
-import { selectRandom } from '../../backend/kernels/select-random';
-import { MOST_UNRANKED, selectRank } from '../../backend/kernels/select-rank';
-import { selectThreshold } from '../../backend/kernels/select-threshold';
+import { RANK_SHIFTS, rankDigit } from '../../backend/kernels/search';
+import {
+  MOST_UNRANKED,
+  selectMask,
+  selectRandom,
+  selectRank,
+  selectThreshold,
+} from '../../backend/kernels/select';
 import { maskKey } from '../../backend/philox';
 import type { DeltaPreset } from '../method';
 import type { ResolvedParameters } from '../plan/plan';

@@ -1,8 +1,8 @@
 /** Which elements a selection left in every tile, so that a later pass need not make it again. */
 import type { BackendBuffer } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
-import { packKept } from '../../backend/kernels/pack-kept';
-import { selectMask } from '../../backend/kernels/select-mask';
+import { packKept } from '../../backend/kernels/combine';
+import { selectMask } from '../../backend/kernels/select';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
 

@@ -7,6 +7,8 @@ import type { Tile } from './tiles';
 export interface KeySearch {
   buffer: BackendBuffer;
   offset: number;
+  /** How many, where they are not those of a tile. */
+  elements?: number;
   search: Search;
   threshold?: Threshold;
 }

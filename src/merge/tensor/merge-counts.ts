@@ -1,8 +1,8 @@
-/** Counts of what a merge did, tile by tile (shaders/merge-counts.wgsl). */
+/** Counts of what a merge did, tile by tile (shaders/statistics/merge-counts.wgsl). */
 import type { BufferRange } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
 import { ELECTION } from '../../backend/kernels/combine';
-import { mergeCounts, mergeCountWords } from '../../backend/kernels/merge-counts';
+import { mergeCounts, mergeCountWords } from '../../backend/kernels/statistics';
 import type { MergeCounts } from '../../reports/job';
 import type { TensorTask } from './tensor-task';
 import { packing } from './tile-encoding';

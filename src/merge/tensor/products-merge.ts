@@ -4,8 +4,13 @@
  * another pass combines. Row by row both happen in one pass, for a tile holds whole rows.
  */
 
-import { COLUMN_ROWS, columnGroups, columnProducts } from '../../backend/kernels/column-products';
-import { innerProducts, pairCount } from '../../backend/kernels/inner-products';
+import {
+  COLUMN_ROWS,
+  columnGroups,
+  columnProducts,
+  innerProducts,
+  pairCount,
+} from '../../backend/kernels/products';
 import { AmalgamError } from '../../errors';
 import type { ProductsCompute } from '../method';
 import { layOut, runWeightedSum, type WeightedSum, WHOLE } from './affine';

@@ -4,8 +4,13 @@
  */
 
 import { blockCount } from '../../backend/kernel';
-import { countEqual } from '../../backend/kernels/count-equal';
-import { HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sumCopies } from '../../backend/kernels/histogram';
+import {
+  countEqual,
+  HISTOGRAM_ELEMENTS,
+  HISTOGRAM_WORDS,
+  histogram,
+  sumCopies,
+} from '../../backend/kernels/search';
 import type { FillKeys, KeySearch } from './key-search';
 import { DIGITS, findCut, NO_CUT, narrow } from './radix-select';
 import type { TensorTask } from './tensor-task';
@@ -14,16 +19,16 @@ import type { Workspace } from './workspace';
 
 /** Adds the tile to the histograms of a digit. `work.bins` is cleared before the first tile. */
 export function countDigit(
-  work: Workspace,
+  work: Pick<Workspace, 'engine' | 'bins'>,
   searches: readonly KeySearch[],
   digit: number,
   elements: number,
 ): void {
   const { shift, bins, prefixShift } = DIGITS[digit]!;
-  for (const [i, { buffer, offset, search }] of searches.entries()) {
+  for (const [i, { buffer, offset, search, elements: own = elements }] of searches.entries()) {
     work.engine.run(histogram, {
       params: {
-        elements,
+        elements: own,
         slot: offset,
         shift,
         bins,
@@ -32,14 +37,17 @@ export function countDigit(
         out: i * HISTOGRAM_WORDS,
       },
       buffers: { values: buffer, bins: work.bins },
-      groups: Math.ceil(elements / HISTOGRAM_ELEMENTS),
-      elements,
+      groups: Math.ceil(own / HISTOGRAM_ELEMENTS),
+      elements: own,
     });
   }
 }
 
 /** The histograms of a digit, one per search. */
-export async function readDigit(work: Workspace, searches: number): Promise<Uint32Array[]> {
+export async function readDigit(
+  work: Pick<Workspace, 'engine' | 'bins'>,
+  searches: number,
+): Promise<Uint32Array[]> {
   const [bytes] = await work.engine.read([{ buffer: work.bins, byteLength: searches * HISTOGRAM_WORDS * 4 }]);
   const counts = new Uint32Array(bytes!.buffer);
   return Array.from({ length: searches }, (_, i) =>
@@ -86,19 +94,31 @@ export async function finishSearches(
     }, false);
     left = await windows.readCounts();
   }
-  await searchDigits(task, left, fill);
+  const pass: KeyPasses['pass'] = (visit, readsBack) =>
+    task.pass(async (tile, elements) => {
+      fill(tile, elements);
+      await visit(tile.begin, elements);
+    }, readsBack);
+  await searchDigits({ work: task.work, blocks: blockCount(task.plan.elements), pass }, left);
 }
 
-/** Three digits, then the cut among equals, each by a pass. */
-async function searchDigits(task: TensorTask, searches: readonly KeySearch[], fill: FillKeys): Promise<void> {
+/** Where a search by digits finds its keys. */
+interface KeyPasses {
+  /** `bins` takes a histogram of every search, `sums` its equal keys by block. */
+  work: Pick<Workspace, 'engine' | 'bins' | 'sums'>;
+  /** Blocks of the longest search. */
+  blocks: number;
+  /** Puts all keys in place, part after part. @param readsBack whether every visit reads from the engine */
+  pass(visit: (begin: number, elements: number) => Promise<void>, readsBack: boolean): Promise<void>;
+}
+
+/** Three digits, then the cut among equals, each by a pass: afterwards every search has its threshold. */
+export async function searchDigits(keys: KeyPasses, searches: readonly KeySearch[]): Promise<void> {
   if (searches.length === 0) return;
-  const { work } = task;
+  const { work } = keys;
   for (const digit of DIGITS.keys()) {
     work.engine.clear(work.bins);
-    await task.pass(async (tile, elements) => {
-      fill(tile, elements);
-      countDigit(work, searches, digit, elements);
-    }, false);
+    await keys.pass(async (_, elements) => countDigit(work, searches, digit, elements), false);
     for (const [i, counts] of (await readDigit(work, searches.length)).entries()) {
       const target = searches[i]!;
       target.search = narrow(target.search, digit, counts);
@@ -107,36 +127,36 @@ async function searchDigits(task: TensorTask, searches: readonly KeySearch[], fi
   for (const s of searches) s.threshold = { key: s.search.prefix, cutBlock: NO_CUT, cutQuota: 0 };
   const tied = searches.filter((s) => s.search.wanted < s.search.available);
   if (tied.length === 0) return;
-  const equal = await countTies(task, tied, fill);
+  const equal = await countTies(keys, tied);
   for (const [t, s] of tied.entries()) {
     s.threshold = findCut(s.search.prefix, s.search.wanted, equal[t]!);
   }
 }
 
-/** For every search, the number of keys equal to its prefix in each block of the tensor. */
+/** For every search, the number of keys equal to its prefix in each block. */
 async function countTies(
-  task: TensorTask,
+  { work, blocks: most, pass }: KeyPasses,
   tied: readonly KeySearch[],
-  fill: FillKeys,
 ): Promise<Uint32Array[]> {
-  const { work } = task;
-  const equal = tied.map(() => new Uint32Array(blockCount(task.plan.elements)));
-  await task.pass(async (tile, elements) => {
-    fill(tile, elements);
+  const equal = tied.map(() => new Uint32Array(most));
+  await pass(async (begin, elements) => {
     const blocks = blockCount(elements);
-    for (const [t, { buffer, offset, search }] of tied.entries()) {
+    for (const [t, { buffer, offset, search, elements: own = elements }] of tied.entries()) {
       work.engine.run(countEqual, {
-        params: { elements, slot: offset, key: search.prefix, out: t * blocks },
+        params: { elements: own, slot: offset, key: search.prefix, out: t * blocks },
         buffers: { values: buffer, counts: work.sums },
-        groups: blocks,
-        elements,
+        groups: blockCount(own),
+        elements: own,
       });
     }
     const [bytes] = await work.engine.read([{ buffer: work.sums, byteLength: tied.length * blocks * 4 }]);
     const counts = new Uint32Array(bytes!.buffer);
-    const firstBlock = blockCount(tile.begin);
+    const firstBlock = blockCount(begin);
     for (const [t, all] of equal.entries())
-      all.set(counts.subarray(t * blocks, (t + 1) * blocks), firstBlock);
-  });
+      all.set(
+        counts.subarray(t * blocks, t * blocks + blockCount(tied[t]!.elements ?? elements)),
+        firstBlock,
+      );
+  }, true);
   return equal;
 }

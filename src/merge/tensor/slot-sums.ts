@@ -1,8 +1,8 @@
 /** What a pass measures of the slots as they stand. */
 import type { BackendBuffer, BufferRange } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
-import { absoluteSum } from '../../backend/kernels/absolute-sum';
-import { pairCount } from '../../backend/kernels/inner-products';
+import { pairCount } from '../../backend/kernels/products';
+import { absoluteSum } from '../../backend/kernels/statistics';
 import { runProducts } from './delta-measure';
 import { ProductSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';

@@ -1,9 +1,9 @@
 /** Weighted sums of whole weights on a graphics device straight from their stored words, in one kernel a tile. */
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
-import { packGroups } from '../../backend/kernels/encode';
-import { pairCount } from '../../backend/kernels/inner-products';
-import { MOST_STORED, storedSums, storedSumWords } from '../../backend/kernels/stored-sum';
+import { packGroups } from '../../backend/kernels/encoding';
+import { pairCount } from '../../backend/kernels/products';
+import { MOST_STORED, storedSums, storedSumWords } from '../../backend/kernels/sums';
 import type { MergeCounts } from '../../reports/job';
 import type { TensorPlan } from '../plan/plan';
 import type { WeightedSum } from './affine';

@@ -1,4 +1,4 @@
-import { pairCount } from '../../backend/kernels/inner-products';
+import { pairCount } from '../../backend/kernels/products';
 import type { MergeCounts, TensorReport } from '../../reports/job';
 import type { TensorPlan } from '../plan/plan';
 import { type Products, productsOf } from './products';

@@ -1,6 +1,5 @@
 import type { BufferRange } from '../../backend/backend';
-import { DTYPE_CODE } from '../../backend/kernels/decode';
-import { encode, packGroups } from '../../backend/kernels/encode';
+import { DTYPE_CODE, encode, packGroups } from '../../backend/kernels/encoding';
 import { AmalgamError } from '../../errors';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
 import { nonFinitePart } from '../../inputs/factor-values';

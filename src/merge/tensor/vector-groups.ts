@@ -1,5 +1,5 @@
 /** What counts as one vector in a tensor: all of it, a row (last dimension), or a column (first dimension). */
-import { COLUMN_ROWS } from '../../backend/kernels/column-products';
+import { COLUMN_ROWS } from '../../backend/kernels/products';
 
 export type VectorGroups = 'tensor' | 'rows' | 'columns';
 

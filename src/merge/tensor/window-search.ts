@@ -1,8 +1,7 @@
 /** The exact select by windows of keys: a sample predicts where a threshold lies, one pass over the tensor proves it. */
 import type { BackendBuffer } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
-import { countWindow, WINDOW_COUNTS } from '../../backend/kernels/count-window';
-import { sampleKeys } from '../../backend/kernels/sample-keys';
+import { countWindow, sampleKeys, WINDOW_COUNTS } from '../../backend/kernels/search';
 import type { KeySearch } from './key-search';
 import { type KeyWindow, sampleStep, selectKey, windowOf } from './key-window';
 import { findCut, NO_CUT, type Search } from './radix-select';

@@ -1,10 +1,10 @@
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { BLOCK, blockCount } from '../../backend/kernel';
 import { COMBINE_STATS, coefficientWords, MOST_IN_TABLE } from '../../backend/kernels/combine';
-import { INPUT_WORDS } from '../../backend/kernels/decode';
-import { HISTOGRAM_WORDS } from '../../backend/kernels/histogram';
-import { mergeCountWords } from '../../backend/kernels/merge-counts';
-import { storedSumWords } from '../../backend/kernels/stored-sum';
+import { INPUT_WORDS } from '../../backend/kernels/encoding';
+import { HISTOGRAM_WORDS } from '../../backend/kernels/search';
+import { mergeCountWords } from '../../backend/kernels/statistics';
+import { storedSumWords } from '../../backend/kernels/sums';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
 
 /**
@@ -19,7 +19,7 @@ export interface Workspace {
   stride: number;
   /** Stored words of every slot, `stride` words apart. */
   raw: BackendBuffer;
-  /** What becomes of the stored words of every slot (shaders/decode.wgsl). */
+  /** What becomes of the stored words of every slot (shaders/encoding/decode.wgsl). */
   inputs: BackendBuffer;
   values: BackendBuffer;
   /** Merged f32 values of the tile, for kernels that do not pack them. */
@@ -34,7 +34,7 @@ export interface Workspace {
   sums: BackendBuffer;
   stats: BackendBuffer;
   coefficients: BackendBuffer;
-  /** What the merge did to the elements of the tile (shaders/merge-counts.wgsl). */
+  /** What the merge did to the elements of the tile (shaders/statistics/merge-counts.wgsl). */
   counts: BackendBuffer;
   /** Told how long the run stood still for stored bytes. */
   onWait?(seconds: number): void;

@@ -133,7 +133,11 @@ describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => {
       contributors: ids.length,
       hasBase: method.base !== 'none',
     };
-    const predicted = new Predictor().predictTensors(statistics, method, recipeSettings(recipe!, method, LAYERS));
+    const predicted = new Predictor().predictTensors(
+      statistics,
+      method,
+      recipeSettings(recipe!, method, LAYERS),
+    );
     const before = check({ ...traits, hasBase: true }, ids, predicted);
     const { reports } = await mergeInNode(text, samples, folders, undefined, UNPREPARED);
     const after = check(traits, ids, reports);

@@ -1,0 +1,188 @@
+import columnProductsWgsl from '../../../shaders/products/column-products.wgsl?raw';
+import innerProductsWgsl from '../../../shaders/products/inner-products.wgsl?raw';
+import inputGramBlock from '../../../shaders/products/input-gram-block.wgsl?raw';
+import inputGramTile from '../../../shaders/products/input-gram-tile.wgsl?raw';
+import inputSquaresWgsl from '../../../shaders/products/input-squares.wgsl?raw';
+import matrixDiagonalWgsl from '../../../shaders/products/matrix-diagonal.wgsl?raw';
+import panelProductWgsl from '../../../shaders/products/panel-product.wgsl?raw';
+import panelProductTransposedWgsl from '../../../shaders/products/panel-product-transposed.wgsl?raw';
+import type { Backend } from '../backend';
+import { exact } from '../exact';
+import { defineKernel, SCRATCH } from '../kernel';
+
+/** Number of pairs i ≤ j of `count` vectors. */
+export function pairCount(count: number): number {
+  return (count * (count + 1)) / 2;
+}
+
+/** Sums of all pairwise products over runs of elements. See shaders/products/inner-products.wgsl. */
+export const innerProducts = defineKernel({
+  id: 'inner-products',
+  wgsl: innerProductsWgsl,
+  params: { elements: 'u32', slot: 'u32', stride: 'u32', count: 'u32', run: 'u32' },
+  buffers: { values: 'read', sums: 'read_write' },
+  unit: ({ run }) => run,
+  wasm(k, { params, at, begin, n }) {
+    const { slot, stride, count, run } = params;
+    const sums = at('sums') + (begin / run) * pairCount(count) * 4;
+    k.innerProducts(at('values') + (slot + begin) * 4, stride * 4, count, n, run, sums, SCRATCH);
+  },
+});
+
+/** Rows of one partial sum; as in shaders/products/column-products.wgsl. */
+export const COLUMN_ROWS = 64;
+
+/** Workgroups that cover a matrix of `rows` × `cols`. */
+export function columnGroups(rows: number, cols: number): number {
+  return Math.ceil(rows / COLUMN_ROWS) * Math.ceil(cols / 64);
+}
+
+/** Products column by column over blocks of 64 rows. See shaders/products/column-products.wgsl. */
+export const columnProducts = defineKernel({
+  id: 'column-products',
+  wgsl: columnProductsWgsl,
+  params: { elements: 'u32', slot: 'u32', stride: 'u32', count: 'u32', cols: 'u32' },
+  buffers: { values: 'read', sums: 'read_write' },
+  cpu({ params, f32 }) {
+    const { elements, slot, stride, count, cols } = params;
+    const values = f32('values');
+    const sums = f32('sums');
+    const rows = elements / cols;
+    const pairs = pairCount(count);
+    for (let begin = 0, block = 0; begin < rows; begin += COLUMN_ROWS, block++) {
+      const end = Math.min(begin + COLUMN_ROWS, rows);
+      let p = 0;
+      for (let i = 0; i < count; i++) {
+        for (let j = i; j < count; j++) {
+          const out = (block * pairs + p++) * cols;
+          sums.fill(0, out, out + cols);
+          for (let row = begin; row < end; row++) {
+            const a = slot + row * cols + i * stride;
+            const b = slot + row * cols + j * stride;
+            for (let c = 0; c < cols; c++) {
+              sums[out + c] = exact(sums[out + c]! + exact(values[a + c]! * values[b + c]!));
+            }
+          }
+        }
+      }
+    }
+  },
+});
+
+/** Terms of one chunk of a sum; panels are cut at multiples of it. As in shaders/panel-product*.wgsl. */
+export const PANEL_CHUNK = 64;
+
+/** Workgroups of both products, and the work items they stamp: four rows (or columns) of one quad each. */
+export function panelWork(outputs: number, k4: number): { groups: number; elements: number } {
+  const elements = Math.ceil(outputs / 4) * k4;
+  return { groups: Math.ceil(elements / 64), elements };
+}
+
+const PARAMS = { first: 'u32', rows: 'u32', cols: 'u32', k4: 'u32', y_row: 'u32' } as const;
+
+/** Y = P·X for a panel of whole rows and a narrow X. See shaders/products/panel-product.wgsl. */
+export const panelProduct = defineKernel({
+  id: 'panel-product',
+  wgsl: panelProductWgsl,
+  libraries: ['exact4'],
+  params: PARAMS,
+  buffers: { panel: 'read', x: 'read', y: 'read_write' },
+  wasm(k, { params, at }) {
+    const { first, rows, cols, k4, y_row } = params;
+    const [panel, x] = [at('panel') + first * 4, at('x')];
+    const y = at('y') + y_row * k4 * 16;
+    k.panelProduct(panel, rows, cols, x, k4, y, k.hasSmall(x, cols * k4 * 4), SCRATCH);
+  },
+});
+
+/** Z += Pᵀ·Y for a panel of whole rows and a narrow Y. See shaders/products/panel-product-transposed.wgsl. */
+export const panelProductTransposed = defineKernel({
+  id: 'panel-product-transposed',
+  wgsl: panelProductTransposedWgsl,
+  libraries: ['exact4'],
+  params: PARAMS,
+  buffers: { panel: 'read', y: 'read', z: 'read_write' },
+  wasm(k, { params, at }) {
+    const { first, rows, cols, k4, y_row } = params;
+    const panel = at('panel') + first * 4;
+    const y = at('y') + y_row * k4 * 16;
+    k.panelProductTransposed(panel, rows, cols, y, k4, at('z'), k.hasSmall(y, rows * k4 * 4), SCRATCH);
+  },
+});
+
+/** Most rows that a dispatch sums before it folds them into S. */
+export const GRAM_ROWS = 2048;
+/** The same where the processor does it: so many rows of two tiles stay in its first cache. */
+const SOFTWARE_ROWS = 512;
+
+const DECLARATION = {
+  params: { rows: 'u32', first: 'u32', stride4: 'u32', begin4: 'u32', width4: 'u32', first_tile: 'u32' },
+  buffers: { x: 'read', s: 'read_write' },
+} as const;
+
+/** S += x xᵀ in both forms; tiles are for real GPUs. See shaders/lib/input-gram.wgsl. */
+export const inputGram = {
+  block: defineKernel({
+    ...DECLARATION,
+    id: 'input-gram-block',
+    wgsl: inputGramBlock,
+    libraries: ['inputGram'],
+    wasm(k, { params, at, n }) {
+      const { rows, first, stride4, begin4, width4, first_tile } = params;
+      const x = at('x') + (first * stride4 + begin4) * 16;
+      k.inputGram(x, stride4 * 16, rows, width4 * 4, at('s'), first_tile, first_tile + n, SCRATCH);
+    },
+  }),
+  tile: defineKernel({
+    ...DECLARATION,
+    id: 'input-gram-tile',
+    wgsl: inputGramTile,
+    libraries: ['inputGram'],
+  }),
+};
+
+type InputGramForm = keyof typeof inputGram;
+
+/** The form for this engine, the width of its tiles in fours, the tiles of one workgroup, and the rows of one dispatch. */
+export function inputGramForm(engine: Pick<Backend, 'software'>): {
+  form: InputGramForm;
+  side4: number;
+  perGroup: number;
+  rows: number;
+} {
+  return engine.software
+    ? { form: 'block', side4: 2, perGroup: 64, rows: SOFTWARE_ROWS }
+    : { form: 'tile', side4: 16, perGroup: 1, rows: GRAM_ROWS };
+}
+
+/** squares += Σ x², column by column. See shaders/products/input-squares.wgsl. */
+export const inputSquares = defineKernel({
+  id: 'input-squares',
+  wgsl: inputSquaresWgsl,
+  params: { rows: 'u32', first: 'u32', stride4: 'u32', width4: 'u32' },
+  buffers: { x: 'read', squares: 'read_write' },
+  cpu({ params, f32 }) {
+    const { rows, first, stride4, width4 } = params;
+    const x = f32('x');
+    const squares = f32('squares');
+    const sums = new Float64Array(4 * width4);
+    for (let r = first; r < first + rows; r++) {
+      for (let c = 0; c < 4 * width4; c++) sums[c]! += x[r * 4 * stride4 + c]! ** 2;
+    }
+    for (const [c, sum] of sums.entries()) squares[c]! += sum;
+  },
+});
+
+/** The diagonal of a square matrix. See shaders/products/matrix-diagonal.wgsl. */
+export const matrixDiagonal = defineKernel({
+  id: 'matrix-diagonal',
+  wgsl: matrixDiagonalWgsl,
+  params: { width: 'u32', out: 'u32' },
+  buffers: { m: 'read', diagonal: 'read_write' },
+  cpu({ params, f32 }) {
+    const { width, out } = params;
+    const m = f32('m');
+    const diagonal = f32('diagonal');
+    for (let j = 0; j < width; j++) diagonal[out + j] = m[j * (width + 1)]!;
+  },
+});

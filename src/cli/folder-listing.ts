@@ -1,0 +1,105 @@
+import { readdir, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join, sep } from 'node:path';
+import { AmalgamError } from '../errors';
+import { displayName } from '../formats/names';
+
+/** A file of a listed folder. */
+export interface ListedFile {
+  /** Relative, forward slashes. */
+  path: string;
+  size: number;
+  /** Where it is on disk. */
+  location: string;
+}
+
+/** A folder's files, and the links in it that lead to nothing. */
+interface FolderListing {
+  files: Map<string, ListedFile>;
+  dangling: string[];
+}
+
+/**
+ * Most files and folders below a model's folder, and how deep they lie. The largest models have some hundred shards; a
+ * folder with more than this is a disk or a home.
+ */
+const MAX_ENTRIES = 10_000;
+const MAX_DEPTH = 8;
+
+/**
+ * The files below a folder, hidden ones left out. Links to files are followed where they stay in the folder, or lead to
+ * the blobs of the same repository in a Hub cache, whose snapshots are made of such links; links to folders are not:
+ * they can run in circles.
+ *
+ * @throws UnsafePath for a link to a file elsewhere: a folder from somebody else could have any file of this machine
+ *   copied into the output. LimitExceeded for a folder that cannot be a model's, NotFound when it cannot be read
+ */
+export async function listFolder(folder: string): Promise<FolderListing> {
+  const files = new Map<string, ListedFile>();
+  const dangling: string[] = [];
+  let entries = 0;
+  const root = await realpath(folder).catch((thrown: Error) => {
+    throw unreadable(folder, thrown);
+  });
+  const within = [root, ...hubBlobs(root)].map((allowed) =>
+    allowed.endsWith(sep) ? allowed : allowed + sep,
+  );
+  // The root of a disk has folders of the system in it that cannot be listed.
+  if (dirname(root) === root) throw noModelFolder(folder);
+  const walk = async (inside: string, prefix: string, depth: number): Promise<void> => {
+    const found = await readdir(inside, { withFileTypes: true }).catch((thrown: Error) => {
+      throw unreadable(inside, thrown);
+    });
+    entries += found.length;
+    if (entries > MAX_ENTRIES || depth > MAX_DEPTH) throw noModelFolder(folder);
+    for (const entry of found) {
+      if (entry.name.startsWith('.')) continue;
+      const path = prefix + entry.name;
+      if (entry.isDirectory()) {
+        await walk(join(inside, entry.name), `${path}/`, depth + 1);
+        continue;
+      }
+      const location = await realpath(join(inside, entry.name)).catch(() => undefined);
+      const stats = location === undefined ? undefined : await stat(location).catch(() => undefined);
+      if (location === undefined || stats === undefined) dangling.push(path);
+      else if (stats.isFile()) {
+        if (!within.some((allowed) => location.startsWith(allowed))) throw leadsOut(path, folder, location);
+        files.set(path, { path, size: stats.size, location });
+      }
+    }
+  };
+  await walk(root, '', 0);
+  return { files, dangling };
+}
+
+/** `models--owner--name/snapshots/<commit>` keeps its files in `models--owner--name/blobs` (huggingface_hub). */
+function hubBlobs(root: string): string[] {
+  const snapshots = dirname(root);
+  const repository = dirname(snapshots);
+  const isSnapshot = basename(snapshots) === 'snapshots' && basename(repository).startsWith('models--');
+  return isSnapshot ? [join(repository, 'blobs')] : [];
+}
+
+function leadsOut(path: string, folder: string, location: string): AmalgamError {
+  return new AmalgamError(
+    'UnsafePath',
+    `${displayName(path)} in ${displayName(folder)} is a link to ${displayName(location)}, outside of the model's folder. It was not read.`,
+    'If the link is yours, put the file itself in its place; if it is not, someone may be trying to get that file into your output.',
+  );
+}
+
+function noModelFolder(folder: string): AmalgamError {
+  return new AmalgamError(
+    'LimitExceeded',
+    `${displayName(folder)} has more than ${MAX_ENTRIES} files, or folders more than ${MAX_DEPTH} deep: it is not a model's folder.`,
+    'Give the folder that holds config.json and the safetensors files.',
+  );
+}
+
+function unreadable(folder: string, cause: Error): AmalgamError {
+  return new AmalgamError(
+    'NotFound',
+    `${displayName(folder)} cannot be read: ${cause.message}.`,
+    'Check the path and its permissions.',
+    { cause },
+  );
+}

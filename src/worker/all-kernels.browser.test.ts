@@ -1,0 +1,29 @@
+/** That a browser's WebGPU takes what Dawn in Node was tested with (`npx vitest run --project gpu`): every kernel, and a merge. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Backend } from '../backend/backend';
+import { requestDevice } from '../backend/gpu/adapter';
+import { createGpuBackend } from '../backend/gpu/gpu-backend';
+import { methodById } from '../merge/methods';
+import { engineTests } from '../merge/methods/contract.engines.test.support';
+import { allKernels } from './all-kernels';
+
+test('the WGSL of every kernel is taken', async () => {
+  const { device } = await requestDevice();
+  const kernels = [...allKernels.values()].filter(({ wgsl }) => wgsl !== '');
+  const refused = kernels.map(async ({ id, wgsl }) => {
+    const { messages } = await device.createShaderModule({ code: wgsl }).getCompilationInfo();
+    return messages.flatMap(({ type, message }) => (type === 'error' ? [`${id}: ${message}`] : []));
+  });
+  expect((await Promise.all(refused)).flat()).toEqual([]);
+  expect(kernels.length).toBeGreaterThan(80);
+  device.destroy();
+});
+
+describe('ties', () => {
+  let gpu: Backend;
+  beforeAll(async () => {
+    gpu = await createGpuBackend();
+  });
+  afterAll(() => gpu.close());
+  engineTests(methodById.get('ties')!, () => gpu);
+});
