@@ -75,7 +75,7 @@ const MAY_IMPORT: Record<string, string[]> = {
 const MERGE_FLOORS = ['vocabulary', 'tensor', 'methods', 'plan', 'prediction', 'run'];
 
 /** Files at the root of `src` that every room may use. */
-const FOR_ALL = ['errors', 'trusted-worker-url'];
+const FOR_ALL = ['errors', 'platform', 'trusted-worker-url'];
 
 /** What runs in Node alone. */
 const NODE_ONLY = /^(cli\/(?!page$|headless$)|host\/node\/|worker\/node-)/;

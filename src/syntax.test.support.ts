@@ -9,8 +9,24 @@ const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
 /** Where each platform API may be called: `room` or `room/file`. */
 export const API_ROOMS: Record<string, string[]> = {
   'navigator.gpu': ['backend/gpu'],
-  'getDirectory()': ['store', 'write'],
-  'createSyncAccessHandle()': ['store', 'write'],
+  // What is awaited must be reachable from a root until it has settled, and these are not by themselves.
+  'getDirectory()': ['platform'],
+  'getDirectoryHandle()': ['platform', 'host/node'],
+  'getFileHandle()': ['platform'],
+  'getFile()': ['platform'],
+  'createSyncAccessHandle()': ['platform'],
+  'createWritable()': ['platform'],
+  'removeEntry()': ['platform'],
+  'move()': ['platform'],
+  'arrayBuffer()': ['platform', 'write/served-destination'],
+  'getReader()': ['platform'],
+  'pipeTo()': ['platform', 'ui/local/new-folder'],
+  'awaited entries()': ['platform'],
+  Worker: ['platform', 'host/node'],
+  MessageChannel: ['platform'],
+  BroadcastChannel: ['platform'],
+  onmessage: ['platform', 'backend/cpu/thread-backend', 'host/node'],
+  'expose()': ['platform', 'worker/node'],
   // The headless command's page sends its output to the command's own server.
   'fetch()': ['sources', 'write/served-destination', 'cli'],
   // Nothing else tells how much of a body is sent.
@@ -103,8 +119,11 @@ function apiIn(node: ts.Node): string | undefined {
     const called = `${name}()`;
     return Object.hasOwn(API_ROOMS, called) ? called : Object.hasOwn(API_ROOMS, name) ? name : undefined;
   }
+  if (ts.isForOfStatement(node) && node.awaitModifier)
+    return /\.(entries|keys|values)\(\)$/.test(node.expression.getText()) ? 'awaited entries()' : undefined;
   if (ts.isPropertyAccessExpression(node)) {
     const { text } = node.name;
+    if (text === 'onmessage') return text;
     if (text === 'gpu' && /navigator$/.test(node.expression.getText())) return 'navigator.gpu';
     return text.endsWith('HTML') && Object.hasOwn(API_ROOMS, text) ? text : undefined;
   }

@@ -3,11 +3,13 @@
  * protocol (transfers `basic` and the Hub's `multipart`), the others travel in the commit. Protocol as spoken by
  * huggingface_hub (`lfs.py`, `_commit_api.py`) and `@huggingface/hub` (`commit.ts`).
  */
+
 import { whoAmI } from '@huggingface/hub';
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
 import { isRepoId } from '../formats/hub-id';
 import { displayName } from '../formats/names';
+import { bytesOf } from '../platform';
 import type { HubAccount, PushTarget } from '../reports/push';
 import { throwIfCancelled } from './cancellation';
 import type { RequestSubject } from './http-error';
@@ -339,10 +341,6 @@ function policyBlocks(host: string): AmalgamError {
     `The hub wants large files sent to ${host}, which the policy of this page does not name.`,
     'Push with the command (amalgam push), or build the page with this host in VITE_HUB_URL.',
   );
-}
-
-async function bytesOf(content: Blob): Promise<Uint8Array> {
-  return new Uint8Array(await content.arrayBuffer());
 }
 
 /** RFC 4648 with padding, in pieces that end on whole groups. */

@@ -1,4 +1,5 @@
 import { AmalgamError } from '../errors';
+import { piecesOf } from '../platform';
 import { type RequestSubject, refusal } from './http-error';
 import { Retryable, type Transfer } from './retries';
 
@@ -44,22 +45,13 @@ export async function fetchOk(
   throw refusal(response, subject, 'Authorization' in headers);
 }
 
-/** Hands every chunk of the body to `take`, which may throw to stop. */
+/** Hands every chunk of the body to `take`, which may throw to stop: that ends the transfer. */
 export async function readBody(
   response: Response,
   take: (chunk: Uint8Array<ArrayBuffer>) => void,
 ): Promise<void> {
   if (!response.body) return;
-  const reader = response.body.getReader();
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      take(value);
-    }
-  } finally {
-    reader.releaseLock();
-  }
+  for await (const chunk of piecesOf(response.body)) take(chunk);
 }
 
 /**
@@ -74,18 +66,12 @@ export async function readAll(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
-  try {
-    await readBody(response, (chunk) => {
-      length += chunk.length;
-      received(chunk.length);
-      if (length > limit) throw tooLarge(subject, limit);
-      chunks.push(chunk);
-    });
-  } catch (thrown) {
-    // Ends the transfer; on a stream that has already failed there is nothing left to end.
-    await response.body?.cancel().catch(() => undefined);
-    throw thrown;
-  }
+  await readBody(response, (chunk) => {
+    length += chunk.length;
+    received(chunk.length);
+    if (length > limit) throw tooLarge(subject, limit);
+    chunks.push(chunk);
+  });
   const whole = new Uint8Array(length);
   let at = 0;
   for (const chunk of chunks) {

@@ -9,9 +9,18 @@
  */
 import { AmalgamError, isDomException } from '../errors';
 import { hex } from '../formats/hashes';
+import { contentOf, entriesOf, fileIn, folderIn } from '../platform';
 import { beginSha256 } from '../sources/sha256';
 import { digestOf } from './blob-record';
-import { type OpfsFile, openOpfsFile, readWhole, removeStored, storageFolder, writeWhole } from './opfs-file';
+import {
+  isFolder,
+  type OpfsFile,
+  openOpfsFile,
+  readWhole,
+  removeStored,
+  storageFolder,
+  writeWhole,
+} from './opfs-file';
 import { storageError } from './storage-error';
 
 const MAGIC = 'AMALGAM1';
@@ -69,7 +78,7 @@ export interface RecordFolder {
 export async function openRecords(key: string, title: string): Promise<RecordFolder> {
   const id = await digestOf(new TextEncoder().encode(key));
   const top = await storageFolder('importance');
-  const folder = await top.getDirectoryHandle(id, { create: true }).catch((thrown: unknown) => {
+  const folder = await folderIn(top, id, true).catch((thrown: unknown) => {
     throw storageError(thrown, title);
   });
   if (!(await readWhole(folder, ABOUT, title))) {
@@ -97,14 +106,13 @@ export async function openRecords(key: string, title: string): Promise<RecordFol
 /** Everything that is kept, with what it takes. */
 export async function listMasks(): Promise<StoredMasks[]> {
   const found: StoredMasks[] = [];
-  for await (const [id, handle] of (await storageFolder('importance')).entries()) {
-    if (handle.kind !== 'directory') continue;
-    const folder = handle as FileSystemDirectoryHandle;
+  for (const [id, folder] of await entriesOf(await storageFolder('importance'))) {
+    if (!isFolder(folder)) continue;
     let bytes = 0;
     let tensors = 0;
-    for await (const [name, file] of folder.entries()) {
+    for (const [name, file] of await entriesOf(folder)) {
       if (file.kind !== 'file' || name === ABOUT) continue;
-      bytes += (await (file as FileSystemFileHandle).getFile()).size;
+      bytes += (await contentOf(file as FileSystemFileHandle)).size;
       tensors++;
     }
     found.push({ id, title: await titleOf(folder), bytes, tensors });
@@ -191,7 +199,7 @@ async function openIfThere(
   what: string,
 ): Promise<OpfsFile | undefined> {
   try {
-    await folder.getFileHandle(name);
+    await fileIn(folder, name);
   } catch (thrown) {
     if (isDomException(thrown, 'NotFoundError')) return undefined;
     throw storageError(thrown, what);
