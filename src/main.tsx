@@ -2,7 +2,7 @@
 // with the answer to a sign-in.
 
 import { answerIn, handOver } from './ui/sign-in-window';
-import { sayNotStarted } from './ui/start-failure';
+import { INSECURE, sayNotStarted } from './ui/start-failure';
 
 const answer = answerIn(location.search);
 const root = document.getElementById('root') as HTMLElement;
@@ -11,6 +11,8 @@ if (location.hash === '#headless') {
   exposeHeadless();
 } else if (answer !== null) {
   handOver(answer, root);
+} else if (!isSecureContext) {
+  sayNotStarted(root, INSECURE);
 } else {
   const [{ startStudio }, { connectWorker }, { keepApp }] = await Promise.all([
     import('./ui/start'),

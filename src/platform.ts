@@ -61,7 +61,7 @@ async function repeated<T>(
   }
 }
 
-/** What a promise gives, or undefined after the deadline. A thread that computes for so long has not waited: half is left to it. */
+/** What a promise gives, or undefined after the deadline. A thread that computed all the while has not waited: it has half of it again. */
 export function withinDeadline<T>(
   pending: Promise<T>,
   deadlineMs: number,

@@ -16,8 +16,8 @@ export const API_ROOMS: Record<string, string[]> = {
   'getFile()': ['platform'],
   'createSyncAccessHandle()': ['platform'],
   'createWritable()': ['platform'],
-  'removeEntry()': ['platform'],
-  'move()': ['platform'],
+  '.removeEntry()': ['platform'],
+  '.move()': ['platform'],
   'arrayBuffer()': ['platform', 'write/served-destination'],
   'getReader()': ['platform'],
   'pipeTo()': ['platform', 'ui/local/new-folder'],
@@ -117,6 +117,7 @@ function apiIn(node: ts.Node): string | undefined {
     const callee = node.expression;
     const name = ts.isPropertyAccessExpression(callee) ? callee.name.text : callee.getText();
     const called = `${name}()`;
+    if (Object.hasOwn(API_ROOMS, `.${called}`)) return callee.getText() === name ? undefined : `.${called}`;
     return Object.hasOwn(API_ROOMS, called) ? called : Object.hasOwn(API_ROOMS, name) ? name : undefined;
   }
   if (ts.isForOfStatement(node) && node.awaitModifier)

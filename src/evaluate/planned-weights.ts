@@ -11,6 +11,7 @@ import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { measuredTensors, measureWholeModel } from '../merge/run/whole-model';
+import { bytesOf } from '../platform';
 import {
   type ComputeSettings,
   computeTensor,
@@ -198,5 +199,5 @@ async function mergeWhole(
     task.close();
   }
   if (pieces.length === 1) return pieces[0]!;
-  return new Uint8Array(await new Blob(pieces).arrayBuffer());
+  return bytesOf(new Blob(pieces));
 }

@@ -15,7 +15,8 @@ const leave = () => dispatchEvent(new PageTransitionEvent('pagehide', { persiste
 
 describe('R39: a page that is left and kept by the browser', () => {
   it('ends its worker in the middle of work, so that another page can have its locks', async () => {
-    const calls = connectWorker(await silentWorker('left at work'));
+    const worker = await silentWorker('left at work');
+    const calls = connectWorker(() => worker);
     const opening = calls.openSample();
     leave();
     await expect(opening).rejects.toMatchObject({ code: 'WorkerDied' });
@@ -25,7 +26,7 @@ describe('R39: a page that is left and kept by the browser', () => {
 
   it('keeps a worker that does nothing', async () => {
     const worker = await silentWorker('left idle');
-    void connectWorker(worker).follow(() => undefined);
+    void connectWorker(() => worker).follow(() => undefined);
     leave();
     // as long as the others' locks took to go
     await expect.poll(() => isFree('left at work')).toBe(true);

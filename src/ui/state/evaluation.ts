@@ -1,5 +1,6 @@
 /** Actions of the Evaluate tab: the texts that models are measured on, and what earlier visits measured. */
 
+import { bytesOf } from '../../platform';
 import { AmalgamError, errorReport } from '../../errors';
 import { formatBytes } from '../../formats/quantity';
 import { textOfFile } from '../../formats/text-file';
@@ -121,7 +122,7 @@ async function readTextFile(file: File): Promise<string> {
       'Cut out a part of it: a few thousand words already tell models apart.',
     );
   }
-  const bytes = await file.arrayBuffer();
+  const bytes = await bytesOf(file);
   try {
     return textOfFile(file.name, new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (thrown) {
