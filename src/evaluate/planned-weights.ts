@@ -11,7 +11,6 @@ import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { measuredTensors, measureWholeModel } from '../merge/run/whole-model';
-import { bytesOf } from '../platform';
 import {
   type ComputeSettings,
   computeTensor,
@@ -20,6 +19,7 @@ import {
 } from '../merge/tensor/computation';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
+import { bytesOf } from '../platform';
 
 interface PlannedWeights extends WeightSource {
   /** Gives back the device memory that merging takes; the next read takes it again. */

@@ -43,14 +43,14 @@ export function ensureStorage(): Promise<number | undefined> {
   return tried;
 }
 
+type LockAct = (lock: object | null) => unknown;
+
 /** Web Locks of this worker alone, where the browser has none; what is shared there is exclusive here. */
 export function memoryLocks(): Pick<LockManager, 'request' | 'query'> {
   const last = new Map<string, Promise<unknown>>();
-  const request = async (
-    name: string,
-    { ifAvailable, signal }: LockOptions,
-    act: (lock: object | null) => unknown,
-  ): Promise<unknown> => {
+  const request = async (name: string, options: LockOptions | LockAct, given?: LockAct): Promise<unknown> => {
+    const act = (given ?? options) as LockAct;
+    const { ifAvailable, signal }: LockOptions = given ? (options as LockOptions) : {};
     signal?.throwIfAborted();
     const before = last.get(name);
     if (before && ifAvailable) return act(null);

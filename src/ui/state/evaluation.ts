@@ -1,9 +1,9 @@
 /** Actions of the Evaluate tab: the texts that models are measured on, and what earlier visits measured. */
 
-import { bytesOf } from '../../platform';
 import { AmalgamError, errorReport } from '../../errors';
 import { formatBytes } from '../../formats/quantity';
 import { textOfFile } from '../../formats/text-file';
+import { bytesOf } from '../../platform';
 import { forgetOutcomes, keptOutcomes } from '../local/saved-evaluations';
 import type { EvaluationSlice, EvaluationText } from './evaluation-state';
 import { freeName, MAX_TEXT_BYTES, textHashes } from './evaluation-texts';
