@@ -57,7 +57,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     ...'recipe conversations text-file chat-template card-results adapter-combination names hashes gguf-type quantity hub-id'
       .split(' ')
       .map((file) => `formats/${file}`),
-    ...'worker/calls worker/client reports merge/method merge/methods merge/prediction tasks/harness-report tasks/metrics'.split(
+    ...'worker/client reports merge/method merge/methods merge/prediction tasks/harness-report tasks/metrics'.split(
       ' ',
     ),
     ...'tasks/statistics collapse/choose-layers'.split(' '),

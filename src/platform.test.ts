@@ -18,7 +18,7 @@ function answering(call: string, ...answers: (() => Promise<unknown>)[]) {
   return { file: { [call]: asked } as unknown as FileSystemFileHandle, asked };
 }
 
-describe('a call of the browser', () => {
+describe('R64: a call of the browser', () => {
   it('without an answer is made again', async () => {
     const { file, asked } = answering('getFile', never, async () => 'the file');
     const content = contentOf(file);
@@ -108,7 +108,7 @@ it('reading ends a stream of which no more is wanted, and hands on its failure',
   expect([...(await bytesOf(new Blob([Uint8Array.of(1, 2)])))]).toEqual([1, 2]);
 });
 
-describe('where the browser has no locks', () => {
+describe('R65: where the browser has no locks', () => {
   beforeEach(() => {
     vi.useRealTimers();
     vi.stubGlobal('navigator', { locks: memoryLocks() });
