@@ -11,6 +11,7 @@ const restart = vi.fn();
 
 beforeEach(() => {
   vi.useFakeTimers();
+  vi.stubGlobal('navigator', {});
   vi.stubGlobal('addEventListener', () => undefined);
   vi.stubGlobal('removeEventListener', () => undefined);
   ping.mockReset().mockResolvedValue(undefined);
