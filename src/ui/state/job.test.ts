@@ -72,7 +72,7 @@ test('restarting a step begins it again in a new engine', async () => {
 test('what does not stop when it is canceled is ended with the engine', async () => {
   cancel.mockReturnValue(new Promise(() => undefined));
   void cancelJob(studio);
-  await seconds(1);
+  await seconds(0.9);
   expect(restart).not.toHaveBeenCalled();
   await seconds(1);
   expect(restart).toHaveBeenCalledExactlyOnceWith('cancel');

@@ -47,7 +47,7 @@ const QUIET_MS = 30_000;
 /** How often the engine is asked whether it is there. */
 const PING_MS = 5000;
 /** An engine that has not stopped a job by then is ended with it. */
-const CANCEL_MS = 1500;
+const CANCEL_MS = 1000;
 
 /** Makes this the studio's job, keeps the screen on and watches it; returns what ends it. */
 export function beginJob(studio: Studio, kind: JobKind): () => void {
