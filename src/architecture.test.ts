@@ -60,7 +60,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     ...'recipe conversations text-file chat-template card-results adapter-combination names hashes gguf-type quantity hub-id'
       .split(' ')
       .map((file) => `formats/${file}`),
-    ...'worker/calls reports merge/method merge/methods merge/prediction tasks/harness-report tasks/metrics'.split(
+    ...'worker/client reports merge/method merge/methods merge/prediction tasks/harness-report tasks/metrics'.split(
       ' ',
     ),
     ...'tasks/statistics collapse/choose-layers'.split(' '),
@@ -78,7 +78,7 @@ const MAY_IMPORT: Record<string, string[]> = {
 const MERGE_FLOORS = ['vocabulary', 'tensor', 'methods', 'plan', 'prediction', 'run'];
 
 /** Files at the root of `src` that every room may use. */
-const FOR_ALL = ['errors', 'trusted-worker-url'];
+const FOR_ALL = ['errors', 'platform', 'trusted-worker-url'];
 
 /** What runs in Node alone. */
 const NODE_ONLY = /^(cli\/|host\/node\/|worker\/node-)/;

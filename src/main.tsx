@@ -1,12 +1,14 @@
 // The entry. The hub opens it with the answer to a sign-in.
 
 import { answerIn, handOver } from './ui/sign-in-window';
-import { sayNotStarted } from './ui/start-failure';
+import { INSECURE, sayNotStarted } from './ui/start-failure';
 
 const answer = answerIn(location.search);
 const root = document.getElementById('root') as HTMLElement;
 if (answer !== null) {
   handOver(answer, root);
+} else if (!isSecureContext) {
+  sayNotStarted(root, INSECURE);
 } else {
   const [{ startStudio }, { connectWorker }, { keepApp }] = await Promise.all([
     import('./ui/start'),

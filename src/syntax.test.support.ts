@@ -9,8 +9,24 @@ const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
 /** Where each platform API may be called: `room` or `room/file`. */
 export const API_ROOMS: Record<string, string[]> = {
   'navigator.gpu': ['backend/gpu'],
-  'getDirectory()': ['store', 'write'],
-  'createSyncAccessHandle()': ['store', 'write'],
+  // What is awaited must be reachable from a root until it has settled, and these are not by themselves.
+  'getDirectory()': ['platform'],
+  'getDirectoryHandle()': ['platform', 'host/node'],
+  'getFileHandle()': ['platform'],
+  'getFile()': ['platform'],
+  'createSyncAccessHandle()': ['platform'],
+  'createWritable()': ['platform'],
+  '.removeEntry()': ['platform'],
+  '.move()': ['platform'],
+  'arrayBuffer()': ['platform'],
+  'getReader()': ['platform'],
+  'pipeTo()': ['platform', 'ui/local/new-folder'],
+  'awaited entries()': ['platform'],
+  Worker: ['platform', 'host/node'],
+  MessageChannel: ['platform'],
+  BroadcastChannel: ['platform'],
+  onmessage: ['platform', 'backend/cpu/thread-backend', 'host/node'],
+  'expose()': ['platform', 'worker/node'],
   'fetch()': ['sources'],
   // Nothing else tells how much of a body is sent.
   XMLHttpRequest: ['sources/hub-upload'],
@@ -100,10 +116,14 @@ function apiIn(node: ts.Node): string | undefined {
     const callee = node.expression;
     const name = ts.isPropertyAccessExpression(callee) ? callee.name.text : callee.getText();
     const called = `${name}()`;
+    if (Object.hasOwn(API_ROOMS, `.${called}`)) return callee.getText() === name ? undefined : `.${called}`;
     return Object.hasOwn(API_ROOMS, called) ? called : Object.hasOwn(API_ROOMS, name) ? name : undefined;
   }
+  if (ts.isForOfStatement(node) && node.awaitModifier)
+    return /\.(entries|keys|values)\(\)$/.test(node.expression.getText()) ? 'awaited entries()' : undefined;
   if (ts.isPropertyAccessExpression(node)) {
     const { text } = node.name;
+    if (text === 'onmessage') return text;
     if (text === 'gpu' && /navigator$/.test(node.expression.getText())) return 'navigator.gpu';
     return text.endsWith('HTML') && Object.hasOwn(API_ROOMS, text) ? text : undefined;
   }

@@ -1,6 +1,6 @@
 /**
  * A worker's URL under the strict policy of the built studio, where `new Worker` takes a `TrustedScriptURL` only.
- * Import the worker as `./some.worker?worker&url` and start it with `new Worker(trustedWorkerUrl(url), { type: 'module' })`.
+ * Import the worker as `./some.worker?worker&url` and start it with `startWorker` (platform.ts).
  */
 interface TrustedTypePolicy {
   createScriptURL(url: string): string;

@@ -3,7 +3,7 @@
  * `?layers=24&experts=64`.
  */
 
-import { trustedWorkerUrl } from '../../src/trusted-worker-url';
+import { startWorker } from '../../src/platform';
 import { startStudio } from '../../src/ui/start';
 import { openHub } from '../../src/ui/state/models';
 import { addContributor } from '../../src/ui/state/recipe-state';
@@ -18,7 +18,7 @@ declare global {
   }
 }
 
-const worker = new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: location.search.slice(1) });
+const worker = () => startWorker(workerUrl, location.search.slice(1));
 window.studio = startStudio(connectWorker(worker), document.getElementById('root') as HTMLElement).studio;
 
 window.addFourth = async () => {

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { createServer } from 'vite';
 import { ensureBuilt, serveStudio } from '../../src/cli/build';
 import { HUB_ORIGINS } from '../../src/cli/content-security-policy';
 import { startBuiltStudio } from '../built-studio';
@@ -27,6 +28,16 @@ const dist = await ensureBuilt(root, () => console.log('Building the studio …'
 const hub = await startFakeHub({ models: sampleModels(join(root, 'public/samples')) });
 const server = await startBuiltStudio([hub.url, hub.cdnUrl]);
 const { url } = server;
+const pages = await createServer({
+  root,
+  configFile: false,
+  logLevel: 'error',
+  cacheDir: 'node_modules/.cache/held',
+  optimizeDeps: { entries: ['e2e/browsers/held.html'] },
+  server: { port: 0, host: '127.0.0.1', open: false, hmr: false, watch: null },
+});
+await pages.listen();
+const heldUrl = `${pages.resolvedUrls!.local[0]}e2e/browsers/held.html`;
 
 function install(browsers: readonly string[]): void {
   const missing = missingPackages(browsers);
@@ -58,6 +69,7 @@ for (const [, open] of chosen) {
     tab,
     person: personAt(tab),
     url,
+    heldUrl,
     hub,
     started: { url: started.url, leave: () => started.close() },
     hasStorage: false,
@@ -91,6 +103,7 @@ for (const [, open] of chosen) {
   }
 }
 await server.close();
+await pages.close();
 await hub.close();
 console.log(`\n| journey | ${names.join(' | ')} |\n|---|${'---|'.repeat(names.length)}`);
 for (const [title, results] of table) console.log(`| ${title} | ${results.join(' | ')} |`);

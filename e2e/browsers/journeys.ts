@@ -12,6 +12,8 @@ export interface Walk {
   tab: Tab;
   person: Person;
   url: string;
+  /** The page of held.html. */
+  heldUrl: string;
   hub: FakeHub;
   /** The studio as `npm start` serves it, until `leave` was called. */
   started: { url: string; leave(): Promise<void> };
@@ -75,6 +77,15 @@ function same(walk: Walk, sha256: string): string {
 }
 
 export const JOURNEYS: Record<string, Journey> = {
+  async 'holds files and workers that are waited for'({ tab, heldUrl, hasStorage }) {
+    await tab.goto(heldUrl);
+    // other browsers have no readers side by side: one lane waits for the other
+    const rounds = /chrom/i.test(tab.browser) ? 1000 : 50;
+    const files = hasStorage ? await tab.run<number>(`hold('files', ${rounds})`) : 2 * rounds;
+    const workers = await tab.run<number>(`hold('workers', 5)`);
+    if (files !== 2 * rounds || workers !== 10) throw new Error(`${files} opens, ${workers} workers`);
+    return `${hasStorage ? `${files} opens, ` : ''}${workers} workers`;
+  },
   async 'opens and predicts'(walk) {
     await opened(walk);
     return walk.hasStorage ? 'yes' : 'yes, and says: 1.07 GB in memory';

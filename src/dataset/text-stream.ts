@@ -1,5 +1,6 @@
 /** The bytes of a file from its front on, unpacked where they are packed, and as text. */
 import { AmalgamError } from '../errors';
+import { piecesOf } from '../platform';
 import type { ByteSource } from '../sources/byte-source';
 import { throwIfCancelled } from '../sources/cancellation';
 
@@ -34,13 +35,8 @@ export async function* openStream(
       }
     },
   });
-  const reader = stream.pipeThrough(new DecompressionStream('gzip')).getReader();
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      yield value;
-    }
+    yield* piecesOf(stream.pipeThrough(new DecompressionStream('gzip')));
   } catch (cause) {
     if (failed !== undefined) throw failed;
     throw new AmalgamError(
@@ -49,9 +45,6 @@ export async function* openStream(
       'Choose another file.',
       { cause },
     );
-  } finally {
-    // Nothing more is wanted; a stream that has failed has nothing left to end.
-    await reader.cancel().catch(() => undefined);
   }
 }
 

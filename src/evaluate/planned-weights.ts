@@ -19,6 +19,7 @@ import {
 } from '../merge/tensor/computation';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
+import { bytesOf } from '../platform';
 
 interface PlannedWeights extends WeightSource {
   /** Gives back the device memory that merging takes; the next read takes it again. */
@@ -198,5 +199,5 @@ async function mergeWhole(
     task.close();
   }
   if (pieces.length === 1) return pieces[0]!;
-  return new Uint8Array(await new Blob(pieces).arrayBuffer());
+  return bytesOf(new Blob(pieces));
 }

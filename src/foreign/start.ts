@@ -1,5 +1,5 @@
 import type { Endpoint } from 'comlink';
-import { trustedWorkerUrl } from '../trusted-worker-url';
+import { startWorker } from '../platform';
 import workerUrl from './foreign-text.worker.ts?worker&url';
 
 /** A thread that can be ended at any moment. */
@@ -12,7 +12,7 @@ export interface ForeignTextPort {
 
 /** Starts a thread for foreign text in a browser. */
 export function startForeignText(): ForeignTextPort {
-  const worker = new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: 'amalgam-foreign-text' });
+  const worker = startWorker(workerUrl, 'amalgam-foreign-text');
   return {
     endpoint: worker,
     onError: (tell) => worker.addEventListener('error', ({ message }) => tell(message)),

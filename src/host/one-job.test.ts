@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
+import { createThreadBackend, type ThreadPort } from '../backend/cpu/thread-backend';
 import { oneJob } from './one-job';
+import { startThread, startThreadsWith } from './threads';
 
 /** Work that ends when told to, or when its signal fires. */
 function held() {
@@ -65,3 +67,30 @@ it('cancel stops the job with a code, and failures of its own pass through', asy
     }),
   ).rejects.toThrow(TypeError);
 });
+
+it('R64: a canceled job ends its threads at once, in the middle of their work', async () => {
+  const thread = createThread();
+  startThreadsWith(() => thread.port);
+  const job = oneJob();
+  const running = job.run(() => {
+    const backend = createThreadBackend(startThread(), 'a thread', { tileBytes: 1, keptBytes: 1 });
+    return backend.read([]);
+  });
+  job.cancel();
+  await expect(running).rejects.toMatchObject({ code: 'Cancelled' });
+  expect(thread.isEnded()).toBe(true);
+});
+
+/** A thread that never answers. */
+function createThread() {
+  let isOver = false;
+  const port: ThreadPort = {
+    postMessage() {},
+    onmessage: null,
+    onerror: null,
+    terminate() {
+      isOver = true;
+    },
+  };
+  return { port, isEnded: () => isOver };
+}

@@ -1,5 +1,6 @@
 /** One job at a time: jobs share the device and the storage. */
 import { AmalgamError } from '../errors';
+import { endThreads } from './threads';
 
 interface OneJob {
   /**
@@ -7,7 +8,7 @@ interface OneJob {
    * @throws AmalgamError `Busy`, `Cancelled`, and what `work` throws
    */
   run<T>(work: (signal: AbortSignal) => Promise<T>, options?: { yields?: boolean }): Promise<T>;
-  /** Stops the running job, if there is one. */
+  /** Stops the running job, if there is one, and its threads at once. */
   cancel(): void;
 }
 
@@ -23,6 +24,7 @@ export function oneJob(): OneJob {
         throw new AmalgamError('Busy', 'Another job is still running.', 'Wait for it, or cancel it first.');
       }
       const controller = new AbortController();
+      controller.signal.addEventListener('abort', endThreads);
       let end = () => {};
       const ended = new Promise<void>((resolve) => {
         end = resolve;

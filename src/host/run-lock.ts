@@ -3,13 +3,12 @@
  * tab) and tells the others how far it is. They may ask it to let go.
  */
 import { AmalgamError } from '../errors';
+import { holdLock, openBroadcast } from '../platform';
 import type { Progress } from '../reports/job';
 import type { MergeRequest, RunElsewhere } from '../reports/merge';
 
 const LOCK = 'amalgam-run';
 const CHANNEL = 'amalgam-run';
-/** A tab that dies lets go of its lock within this time, and one that is asked to stop has stopped. */
-const PATIENCE_MS = 5000;
 /** How often a tab looks whether the one at work is still there. */
 const LOOK_MS = 1000;
 
@@ -19,21 +18,19 @@ type Message = { kind: 'progress'; run: RunElsewhere } | { kind: 'ended' } | { k
  * Runs a merge while no other tab merges, and tells the others its progress.
  * @param stop called when another tab wants to take over
  * @param onProgress gets what `act` tells, in this tab
- * @throws Busy when another tab keeps merging; one that is going is waited for when resuming
+ * @throws Busy when another tab keeps merging; one that is going is waited for
  */
 export async function withRunLock<T>(
-  { destination, resume = false }: Pick<MergeRequest, 'destination' | 'resume'>,
+  { destination }: Pick<MergeRequest, 'destination'>,
   stop: () => void,
   onProgress: (progress: Progress) => void,
   act: (tell: (progress: Progress) => void) => Promise<T>,
 ): Promise<T> {
   const name = 'name' in destination ? destination.name : destination.kind;
-  const release = await takeLock(resume ? PATIENCE_MS : 0);
-  const channel = new BroadcastChannel(CHANNEL);
-  const say = (message: Message) => channel.postMessage(message);
-  channel.onmessage = ({ data }: MessageEvent<Message>) => {
-    if (data.kind === 'yield') stop();
-  };
+  const release = await takeLock();
+  const { say, close } = openBroadcast<Message>(CHANNEL, ({ kind }) => {
+    if (kind === 'yield') stop();
+  });
   try {
     say({ kind: 'progress', run: { name, progress: null } });
     return await act((message) => {
@@ -44,7 +41,7 @@ export async function withRunLock<T>(
   } finally {
     release();
     say({ kind: 'ended' });
-    channel.close();
+    close();
   }
 }
 
@@ -56,11 +53,11 @@ export async function followOtherTabs(onRun: (run: RunElsewhere | null) => void)
     known = run;
     onRun(run);
   };
-  new BroadcastChannel(CHANNEL).onmessage = ({ data }: MessageEvent<Message>) => {
+  openBroadcast<Message>(CHANNEL, (message) => {
     // what this worker says to other tabs comes back to it
-    if (data.kind === 'progress' && !heldHere) tell(data.run);
-    if (data.kind === 'ended') tell(null);
-  };
+    if (message.kind === 'progress' && !heldHere) tell(message.run);
+    if (message.kind === 'ended') tell(null);
+  });
   for (;;) {
     // a tab that was killed says nothing, but its lock goes; one that merges on quietly keeps it
     const held = await isHeldElsewhere();
@@ -72,12 +69,12 @@ export async function followOtherTabs(onRun: (run: RunElsewhere | null) => void)
 
 /** Asks the tab that merges to stop and waits until it has. @throws Busy when it does not */
 export async function takeOver(): Promise<void> {
-  const channel = new BroadcastChannel(CHANNEL);
-  channel.postMessage({ kind: 'yield' } satisfies Message);
+  const { say, close } = openBroadcast<Message>(CHANNEL, () => {});
+  say({ kind: 'yield' });
   try {
-    (await takeLock(PATIENCE_MS))();
+    (await takeLock())();
   } finally {
-    channel.close();
+    close();
   }
 }
 
@@ -94,22 +91,14 @@ async function isHeldElsewhere(): Promise<boolean> {
   return !heldHere && isRunHeld();
 }
 
-function takeLock(waitMs: number): Promise<() => void> {
-  const signal = waitMs > 0 ? AbortSignal.timeout(waitMs) : undefined;
-  return new Promise((resolve, reject) => {
-    navigator.locks
-      .request(LOCK, signal ? { signal } : { ifAvailable: true }, (lock) => {
-        if (!lock) return reject(busy());
-        heldHere = true;
-        return new Promise<void>((release) =>
-          resolve(() => {
-            heldHere = false;
-            release();
-          }),
-        );
-      })
-      .catch((thrown) => reject(signal?.aborted ? busy() : thrown));
-  });
+async function takeLock(): Promise<() => void> {
+  const release = await holdLock(LOCK);
+  if (!release) throw busy();
+  heldHere = true;
+  return () => {
+    heldHere = false;
+    release();
+  };
 }
 
 function busy(): AmalgamError {

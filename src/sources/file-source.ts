@@ -1,4 +1,5 @@
 import { AmalgamError } from '../errors';
+import { bytesOf } from '../platform';
 import { checkByteRange } from './byte-range';
 import type { ByteSource } from './byte-source';
 import { throwIfCancelled } from './cancellation';
@@ -14,15 +15,12 @@ export function fileSource(file: Blob, name: string): ByteSource {
       throwIfCancelled(signal);
       checkByteRange(begin, end, file.size, name);
       if (begin === end) return new Uint8Array(0);
-      const buffer = await file
-        .slice(begin, end)
-        .arrayBuffer()
-        .catch((cause: unknown) => {
-          throw fileChanged(name, cause);
-        });
+      const bytes = await bytesOf(file.slice(begin, end)).catch((cause: unknown) => {
+        throw fileChanged(name, cause);
+      });
       throwIfCancelled(signal);
-      if (buffer.byteLength !== end - begin) throw fileChanged(name);
-      return new Uint8Array(buffer);
+      if (bytes.byteLength !== end - begin) throw fileChanged(name);
+      return bytes;
     },
   };
 }

@@ -1,4 +1,5 @@
 import { AmalgamError } from '../errors';
+import { piecesOf } from '../platform';
 import { quoted, type RequestSubject, reasonOf, refusal } from './http-error';
 import { Retryable, type Transfer } from './retries';
 
@@ -73,22 +74,13 @@ async function readReason(response: Response, subject: RequestSubject): Promise<
   return new TextDecoder().decode(bytes);
 }
 
-/** Hands every chunk of the body to `take`, which may throw to stop. */
+/** Hands every chunk of the body to `take`, which may throw to stop: that ends the transfer. */
 export async function readBody(
   response: Response,
   take: (chunk: Uint8Array<ArrayBuffer>) => void,
 ): Promise<void> {
   if (!response.body) return;
-  const reader = response.body.getReader();
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      take(value);
-    }
-  } finally {
-    reader.releaseLock();
-  }
+  for await (const chunk of piecesOf(response.body)) take(chunk);
 }
 
 /**
@@ -103,18 +95,12 @@ export async function readAll(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
-  try {
-    await readBody(response, (chunk) => {
-      length += chunk.length;
-      received(chunk.length);
-      if (length > limit) throw tooLarge(subject, limit);
-      chunks.push(chunk);
-    });
-  } catch (thrown) {
-    // Ends the transfer; on a stream that has already failed there is nothing left to end.
-    await response.body?.cancel().catch(() => undefined);
-    throw thrown;
-  }
+  await readBody(response, (chunk) => {
+    length += chunk.length;
+    received(chunk.length);
+    if (length > limit) throw tooLarge(subject, limit);
+    chunks.push(chunk);
+  });
   const whole = new Uint8Array(length);
   let at = 0;
   for (const chunk of chunks) {

@@ -1,4 +1,5 @@
 import { AmalgamError, isDomException } from '../errors';
+import { contentOf, fileIn, folderIn } from '../platform';
 import { cancelled } from '../sources/cancellation';
 import { type BlobRecord, parseRecord } from './blob-record';
 import { readWhole, storageFolder } from './opfs-file';
@@ -22,7 +23,7 @@ export function isSha256(text: string): boolean {
 export async function findBlobFolder(sha256: string): Promise<FileSystemDirectoryHandle | undefined> {
   const blobs = await blobsFolder();
   try {
-    return await blobs.getDirectoryHandle(sha256);
+    return await folderIn(blobs, sha256);
   } catch (thrown) {
     if (isDomException(thrown, 'NotFoundError')) return undefined;
     throw storageError(thrown, `the blob ${sha256}`);
@@ -43,7 +44,7 @@ export async function readDone(folder: FileSystemDirectoryHandle): Promise<BlobR
   const record = await readRecord(folder, DONE);
   if (!record) return undefined;
   try {
-    const { size } = await (await folder.getFileHandle(DATA)).getFile();
+    const { size } = await contentOf(await fileIn(folder, DATA));
     return size === record.byteLength ? record : undefined;
   } catch (thrown) {
     if (isDomException(thrown, 'NotFoundError')) return undefined;

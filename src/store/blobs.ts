@@ -1,4 +1,5 @@
 import { AmalgamError } from '../errors';
+import { entriesOf, folderIn } from '../platform';
 import { type BlobWanted, type DownloadOptions, downloadBlob } from './blob-download';
 import {
   blobsFolder,
@@ -13,7 +14,7 @@ import {
   withBlobLock,
 } from './blob-folder';
 import { bytesPresent, DOWNLOAD_SIZES, formatRecord } from './blob-record';
-import { entriesOf, isFolder, removeStored, writeWhole } from './opfs-file';
+import { isFolder, removeStored, writeWhole } from './opfs-file';
 import { storageError } from './storage-error';
 
 /** A blob in the cache. */
@@ -41,11 +42,9 @@ export async function ensureBlob(
   await withBlobLock(wanted.sha256, options.signal, async () => {
     const blobs = await blobsFolder();
     for (let tried = 1; ; tried++) {
-      const folder = await blobs
-        .getDirectoryHandle(wanted.sha256, { create: true })
-        .catch((thrown: unknown) => {
-          throw storageError(thrown, wanted.name);
-        });
+      const folder = await folderIn(blobs, wanted.sha256, true).catch((thrown: unknown) => {
+        throw storageError(thrown, wanted.name);
+      });
       if (await readDone(folder)) return options.onBytes?.(wanted.byteLength);
       const { record, sha256 } = await downloadBlob(folder, wanted, sizes, options);
       if (sha256 === wanted.sha256) {

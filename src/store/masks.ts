@@ -9,9 +9,18 @@
  */
 import { AmalgamError, isDomException } from '../errors';
 import { hex } from '../formats/hashes';
+import { contentOf, entriesOf, fileIn, folderIn } from '../platform';
 import { beginSha256 } from '../sources/sha256';
 import { digestOf } from './blob-record';
-import { type OpfsFile, openOpfsFile, readWhole, removeStored, storageFolder, writeWhole } from './opfs-file';
+import {
+  isFolder,
+  type OpfsFile,
+  openOpfsFile,
+  readWhole,
+  removeStored,
+  storageFolder,
+  writeWhole,
+} from './opfs-file';
 import { storageError } from './storage-error';
 
 const MAGIC = 'AMALGAM1';
@@ -29,7 +38,7 @@ export interface RecordHeader {
   sections: number[];
 }
 
-/** A file that was found whole. Reading opens it for a moment. */
+/** A file that was found whole. */
 export interface StoredRecord<H extends RecordHeader> {
   header: H;
   /** Bytes on the disk. */
@@ -69,7 +78,7 @@ export interface RecordFolder {
 export async function openRecords(key: string, title: string): Promise<RecordFolder> {
   const id = await digestOf(new TextEncoder().encode(key));
   const top = await storageFolder('importance');
-  const folder = await top.getDirectoryHandle(id, { create: true }).catch((thrown: unknown) => {
+  const folder = await folderIn(top, id, true).catch((thrown: unknown) => {
     throw storageError(thrown, title);
   });
   if (!(await readWhole(folder, ABOUT, title))) {
@@ -97,14 +106,13 @@ export async function openRecords(key: string, title: string): Promise<RecordFol
 /** Everything that is kept, with what it takes. */
 export async function listMasks(): Promise<StoredMasks[]> {
   const found: StoredMasks[] = [];
-  for await (const [id, handle] of (await storageFolder('importance')).entries()) {
-    if (handle.kind !== 'directory') continue;
-    const folder = handle as FileSystemDirectoryHandle;
+  for (const [id, folder] of await entriesOf(await storageFolder('importance'))) {
+    if (!isFolder(folder)) continue;
     let bytes = 0;
     let tensors = 0;
-    for await (const [name, file] of folder.entries()) {
+    for (const [name, file] of await entriesOf(folder)) {
       if (file.kind !== 'file' || name === ABOUT) continue;
-      bytes += (await (file as FileSystemFileHandle).getFile()).size;
+      bytes += (await contentOf(file as FileSystemFileHandle)).size;
       tensors++;
     }
     found.push({ id, title: await titleOf(folder), bytes, tensors });
@@ -114,6 +122,7 @@ export async function listMasks(): Promise<StoredMasks[]> {
 
 /** Removes a folder; nothing happens when it is not there. @throws AmalgamError `Busy` while it is read or written */
 export async function deleteMasks(id: string): Promise<void> {
+  for (const key of reading.keys()) if (key.startsWith(`${id}/`)) await stopReading(key);
   await removeStored(await storageFolder('importance'), id, 'These masks');
 }
 
@@ -144,6 +153,7 @@ async function writeRecord(
   head.set(new TextEncoder().encode(MAGIC));
   new DataView(head.buffer).setUint32(8, text.length, true);
   const hash = await beginSha256();
+  await stopReading(`${folder.name}/${fileName}`);
   const file = await openOpfsFile(folder, fileName, header.name, 'create');
   try {
     file.resize(recordBytes(header));
@@ -166,6 +176,7 @@ async function checkedHeader<H extends RecordHeader>(
   fileName: string,
   name: string,
 ): Promise<H | undefined> {
+  await stopReading(`${folder.name}/${fileName}`);
   const file = await openIfThere(folder, fileName, name);
   if (!file) return undefined;
   try {
@@ -191,7 +202,7 @@ async function openIfThere(
   what: string,
 ): Promise<OpfsFile | undefined> {
   try {
-    await folder.getFileHandle(name);
+    await fileIn(folder, name);
   } catch (thrown) {
     if (isDomException(thrown, 'NotFoundError')) return undefined;
     throw storageError(thrown, what);
@@ -217,14 +228,44 @@ function recordOf<H extends RecordHeader>(
           'This is a fault in Amalgam. Copy the details into a bug report.',
         );
       }
-      const file = await openOpfsFile(folder, fileName, header.name, 'read-only');
-      try {
-        return file.read(data + before + begin, data + before + end);
-      } finally {
-        file.close();
-      }
+      return readPart(folder, fileName, header.name, data + before + begin, data + before + end);
     },
   };
+}
+
+/** Records that are read, each by one handle: a job reads them part by part, and opening takes longer than reading. */
+const reading = new Map<string, { file: Promise<OpfsFile>; timer?: ReturnType<typeof setTimeout> }>();
+/** A record that nobody reads for so long is closed: another tab may want to write or delete it. */
+const IDLE_MS = 500;
+
+async function readPart(
+  folder: FileSystemDirectoryHandle,
+  fileName: string,
+  what: string,
+  begin: number,
+  end: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const key = `${folder.name}/${fileName}`;
+  const entry = reading.get(key) ?? { file: openOpfsFile(folder, fileName, what, 'read-only') };
+  reading.set(key, entry);
+  try {
+    const file = await entry.file;
+    clearTimeout(entry.timer);
+    entry.timer = setTimeout(() => void stopReading(key), IDLE_MS);
+    return file.read(begin, end);
+  } catch (thrown) {
+    await stopReading(key);
+    throw thrown;
+  }
+}
+
+async function stopReading(key: string): Promise<void> {
+  const entry = reading.get(key);
+  if (!entry) return;
+  reading.delete(key);
+  clearTimeout(entry.timer);
+  const file = await entry.file.catch(() => undefined); // what was not opened is not closed
+  file?.close();
 }
 
 async function titleOf(folder: FileSystemDirectoryHandle): Promise<string> {

@@ -3,6 +3,8 @@
  * are in the memory of this worker, up to a bound, and gone with it.
  */
 
+import { fileIn, removeFrom, storageRoot, syncAccess } from '../platform';
+
 /** Bytes of all files: downloads and results together. What a tab of any browser on any computer may take. */
 export const MEMORY_BYTES = 2 ** 30;
 
@@ -29,6 +31,8 @@ let tried: Promise<number | undefined> | undefined;
  * @returns the bytes that fit into memory, or undefined where the browser keeps files
  */
 export function ensureStorage(): Promise<number | undefined> {
+  if (navigator.locks === undefined)
+    Object.defineProperty(navigator, 'locks', { value: memoryLocks(), configurable: true });
   tried ??= keepsFiles().then((does) => {
     if (does) return undefined;
     const root = memoryStorage(MEMORY_BYTES);
@@ -39,14 +43,50 @@ export function ensureStorage(): Promise<number | undefined> {
   return tried;
 }
 
+type LockAct = (lock: object | null) => unknown;
+
+/** Web Locks of this worker alone, where the browser has none; what is shared there is exclusive here. */
+export function memoryLocks(): Pick<LockManager, 'request' | 'query'> {
+  const last = new Map<string, Promise<unknown>>();
+  const request = async (name: string, options: LockOptions | LockAct, given?: LockAct): Promise<unknown> => {
+    const act = (given ?? options) as LockAct;
+    const { ifAvailable, signal }: LockOptions = given ? (options as LockOptions) : {};
+    signal?.throwIfAborted();
+    const before = last.get(name);
+    if (before && ifAvailable) return act(null);
+    let isGone = false;
+    const running = (async () => {
+      await before;
+      if (!isGone) return act({ name });
+    })();
+    const settled = running.catch(() => undefined);
+    last.set(name, settled);
+    void settled.then(() => last.get(name) === settled && last.delete(name));
+    if (!signal || !before) return running;
+    // who waits may leave; his place in the row stays
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        isGone = true;
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', leave, { once: true });
+      void before.then(() => signal.removeEventListener('abort', leave));
+      running.then(resolve, reject);
+    });
+  };
+  return {
+    request: request as LockManager['request'],
+    query: async () => ({ held: [...last.keys()].map((name) => ({ name })), pending: [] }),
+  };
+}
+
 /** A browser may have folders, and no files that a worker can write. */
 async function keepsFiles(): Promise<boolean> {
   const name = `probe-${crypto.randomUUID()}`;
   try {
-    const root = await navigator.storage.getDirectory();
-    const file = await root.getFileHandle(name, { create: true });
-    (await file.createSyncAccessHandle()).close();
-    await root.removeEntry(name);
+    const root = await storageRoot();
+    (await syncAccess(await fileIn(root, name, true), 'readwrite', 0)).close();
+    await removeFrom(root, name);
     return true;
   } catch (thrown) {
     // storage that is full is storage
@@ -98,12 +138,6 @@ function folderHandle(name: string, folder: MemoryFolder, room: Room): FileSyste
     async *entries() {
       for (const [child, entry] of [...folder]) yield [child, handleOf(child, entry)];
     },
-    async *keys() {
-      yield* [...folder.keys()];
-    },
-    async *values() {
-      for (const [child, entry] of [...folder]) yield handleOf(child, entry);
-    },
   } as unknown as FileSystemDirectoryHandle;
 }
 
@@ -120,7 +154,7 @@ function fileHandle(name: string, file: MemoryFile, room: Room): FileSystemFileH
       file.snapshot ??= new File([...pagesOf(file)], name);
       return file.snapshot;
     },
-    createSyncAccessHandle: async () => syncAccess(file, room),
+    createSyncAccessHandle: async () => memoryAccess(file, room),
   } as unknown as FileSystemFileHandle;
 }
 
@@ -130,7 +164,7 @@ function* pagesOf({ pages, size }: MemoryFile): Generator<Uint8Array<ArrayBuffer
   }
 }
 
-function syncAccess(file: MemoryFile, room: Room): FileSystemSyncAccessHandle {
+function memoryAccess(file: MemoryFile, room: Room): FileSystemSyncAccessHandle {
   const view = (buffer: AllowSharedBufferSource) =>
     ArrayBuffer.isView(buffer)
       ? new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength)

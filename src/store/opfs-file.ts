@@ -1,7 +1,8 @@
 import { AmalgamError, isDomException } from '../errors';
+import { bytesOf, contentOf, fileIn, folderIn, removeFrom, storageRoot, syncAccess } from '../platform';
 import { storageError, storageFull } from './storage-error';
 
-/** A handle can stay locked for a moment after its worker or tab is gone: one second is enough. */
+/** Times that a small file is read while its writer changes it. */
 const TRIES = 20;
 const WAIT_MS = 50;
 
@@ -11,8 +12,7 @@ const WAIT_MS = 50;
  */
 export async function storageFolder(name: string): Promise<FileSystemDirectoryHandle> {
   try {
-    const root = await navigator.storage.getDirectory();
-    return await root.getDirectoryHandle(name, { create: true });
+    return await folderIn(await storageRoot(), name, true);
   } catch (cause) {
     if (cause instanceof AmalgamError) throw cause;
     if (isDomException(cause, 'QuotaExceededError')) throw storageFull('one more folder', cause);
@@ -97,7 +97,7 @@ export class OpfsFile {
 
 /**
  * Opens `name` in `folder`, for one writer, or for any number of readers where the browser has that mode; a lock that
- * is about to go away is waited for, one second at most.
+ * is about to go away is waited for.
  * @throws Busy when someone else keeps the file open; StorageFailed and StorageFull.
  */
 export async function openOpfsFile(
@@ -106,16 +106,11 @@ export async function openOpfsFile(
   what: string,
   mode: 'create' | 'read-only',
 ): Promise<OpfsFile> {
-  for (let tried = 1; ; tried++) {
-    try {
-      const file = await folder.getFileHandle(name, { create: mode === 'create' });
-      const handle = await file.createSyncAccessHandle(mode === 'create' ? undefined : { mode });
-      return new OpfsFile(handle, what);
-    } catch (thrown) {
-      if (!isDomException(thrown, 'NoModificationAllowedError') || tried === TRIES)
-        throw storageError(thrown, what);
-      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
-    }
+  try {
+    const file = await fileIn(folder, name, mode === 'create');
+    return new OpfsFile(await syncAccess(file, mode === 'create' ? 'readwrite' : mode), what);
+  } catch (thrown) {
+    throw storageError(thrown, what);
   }
 }
 
@@ -147,8 +142,7 @@ export async function readWhole(
 ): Promise<Uint8Array<ArrayBuffer> | undefined> {
   for (let tried = 1; ; tried++) {
     try {
-      const file = await (await folder.getFileHandle(name)).getFile();
-      return new Uint8Array(await file.arrayBuffer());
+      return await bytesOf(await contentOf(await fileIn(folder, name)));
     } catch (thrown) {
       if (isDomException(thrown, 'NotFoundError')) return undefined;
       if (!isDomException(thrown, 'NotReadableError') || tried === TRIES) throw storageError(thrown, what);
@@ -164,17 +158,10 @@ export async function removeStored(
   what: string,
 ): Promise<void> {
   try {
-    await folder.removeEntry(name, { recursive: true });
+    await removeFrom(folder, name, { recursive: true });
   } catch (thrown) {
     if (!isDomException(thrown, 'NotFoundError')) throw storageError(thrown, what);
   }
-}
-
-/** The entries as they are now; the folder may be changed while they are looked at. */
-export async function entriesOf(folder: FileSystemDirectoryHandle): Promise<[string, FileSystemHandle][]> {
-  const entries: [string, FileSystemHandle][] = [];
-  for await (const entry of folder.entries()) entries.push(entry);
-  return entries;
 }
 
 export function isFolder(handle: FileSystemHandle): handle is FileSystemDirectoryHandle {

@@ -3,6 +3,7 @@
  * capacity with each way a browser reports that it is reached, and power cuts. What was written but not flushed may
  * be lost, kept or torn by a power cut, in any combination.
  */
+import { memoryLocks } from './memory-storage';
 
 type Pending = { at: number; bytes: Uint8Array } | { size: number };
 
@@ -22,7 +23,7 @@ interface FakeFolder {
 
 export interface FakeStorage {
   /** What goes into `navigator`. */
-  navigator: { storage: { getDirectory(): Promise<unknown> }; locks: { request: unknown } };
+  navigator: { storage: { getDirectory(): Promise<unknown> }; locks: unknown };
   root: FakeFolder;
   /** Operations done so far. */
   steps: number;
@@ -41,7 +42,7 @@ export function fakeStorage(): FakeStorage {
   const storage: FakeStorage = {
     navigator: {
       storage: { getDirectory: async () => folderHandle(storage, root, '') },
-      locks: { request: fakeLocks() },
+      locks: memoryLocks(),
     },
     root,
     steps: 0,
@@ -237,32 +238,5 @@ function syncHandle(storage: FakeStorage, file: FakeFile, readOnly: boolean): Fi
       if (readOnly) file.readers--;
       else file.writer = false;
     },
-  };
-}
-
-function fakeLocks() {
-  const queues = new Map<string, Promise<unknown>>();
-  return async (
-    name: string,
-    options: { ifAvailable?: boolean; signal?: AbortSignal },
-    action: (lock: object | null) => Promise<unknown>,
-  ): Promise<unknown> => {
-    options.signal?.throwIfAborted();
-    const before = queues.get(name);
-    if (before && options.ifAvailable) return action(null);
-    const running = (async () => {
-      await before;
-      options.signal?.throwIfAborted();
-      return action({ name });
-    })();
-    const settled = running.then(
-      () => undefined,
-      () => undefined,
-    );
-    queues.set(name, settled);
-    void settled.then(() => {
-      if (queues.get(name) === settled) queues.delete(name);
-    });
-    return running;
   };
 }

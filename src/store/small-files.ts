@@ -1,7 +1,8 @@
 import { AmalgamError } from '../errors';
 import { hex } from '../formats/hashes';
+import { contentOf, entriesOf } from '../platform';
 import type { ModelFile } from '../sources/model-folder';
-import { entriesOf, readWhole, removeStored, storageFolder, writeWhole } from './opfs-file';
+import { readWhole, removeStored, storageFolder, writeWhole } from './opfs-file';
 
 /** Files that the Hub keeps outside LFS are at most 10 MB there; this leaves room for other hubs. */
 const MOST_BYTES = 64 * 1024 * 1024;
@@ -56,7 +57,7 @@ export async function cleanSmallFiles(mostBytes = KEPT_BYTES): Promise<string[]>
     removed.push(name);
   };
   for (const [name, handle] of await entriesOf(folder)) {
-    const file = handle.kind === 'file' ? await (handle as FileSystemFileHandle).getFile() : null;
+    const file = handle.kind === 'file' ? await contentOf(handle as FileSystemFileHandle) : null;
     if (file && file.size > 0 && /^[0-9a-f]{40}$/.test(name)) {
       kept.push({ name, size: file.size, lastModified: file.lastModified });
     } else await remove(name);

@@ -3,6 +3,8 @@
  * waits in its next write for ever (Chromium 156), and cannot say so.
  */
 
+import { folderIn, storageRoot } from '../platform';
+
 /** An empty folder that is there until everything goes. */
 const MARK = 'in-use';
 const LOOK_MS = 2000;
@@ -16,7 +18,7 @@ export function watchStorage(onCleared: () => void): () => void {
   const look = async (root: FileSystemDirectoryHandle) => {
     while (!isOver) {
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-      const isThere = await root.getDirectoryHandle(MARK).then(
+      const isThere = await folderIn(root, MARK).then(
         () => true,
         (thrown: unknown) => !(thrown instanceof DOMException && thrown.name === 'NotFoundError'),
       );
@@ -25,14 +27,13 @@ export function watchStorage(onCleared: () => void): () => void {
       onCleared();
     }
   };
-  navigator.storage
-    ?.getDirectory?.()
-    .then(async (root) => {
-      await root.getDirectoryHandle(MARK, { create: true });
-      await look(root);
-    })
-    // a browser without storage, or a private window that refuses it: nothing can be cleared there
-    .catch(() => undefined);
+  const watch = async () => {
+    const root = await storageRoot();
+    await folderIn(root, MARK, true);
+    await look(root);
+  };
+  // a browser without storage, or a private window that refuses it: nothing can be cleared there
+  watch().catch(() => undefined);
   return () => {
     isOver = true;
   };

@@ -1,4 +1,5 @@
 /** The window that the hub sends back to Amalgam: it hands the answer to the tab that asked, and closes. */
+import { openBroadcast } from '../platform';
 import type { SignInAnswer } from '../reports/sign-in';
 
 /** Between the tab that asked and this window, of one origin. */
@@ -22,19 +23,18 @@ export function answerIn(search: string): SignInAnswer | null {
 export function handOver(answer: SignInAnswer, element: HTMLElement): void {
   history.replaceState(null, '', location.pathname);
   element.textContent = 'Signing in…';
-  const channel = new BroadcastChannel(SIGN_IN_CHANNEL);
   const timer = setTimeout(() => {
     element.textContent =
       'No tab of Amalgam waits for this sign-in. Close this window and sign in again from the tab you work in.';
     channel.close();
   }, PATIENCE);
-  channel.onmessage = ({ data }: MessageEvent<SignInMessage>) => {
-    if (!('taken' in data) || data.taken !== answer.state) return;
+  const channel = openBroadcast<SignInMessage>(SIGN_IN_CHANNEL, (message) => {
+    if (!('taken' in message) || message.taken !== answer.state) return;
     clearTimeout(timer);
     channel.close();
     // where the browser does not let a page close itself
     element.textContent = 'You can close this window.';
     window.close();
-  };
-  channel.postMessage({ answer } satisfies SignInMessage);
+  });
+  channel.say({ answer });
 }

@@ -1,13 +1,20 @@
 /** The page where the studio itself did not arrive, or cannot run: plain elements, since nothing else is there. */
 
-/** Says in `root` that the studio could not start, and offers to try again. */
-export function sayNotStarted(root: HTMLElement): void {
+const BROKEN =
+  'A part of the page did not arrive, or this browser is too old for it. Look at the connection and try again; ' +
+  'a current Chrome, Edge, Firefox or Safari runs it. Recipes and files kept in this browser are still there.';
+
+/** Browsers give storage, hashing, the graphics card and locks to secure pages only. */
+export const INSECURE =
+  'This page was opened over plain http, where browsers give it neither storage nor hashing nor the graphics card. ' +
+  'Open it over https, or on this machine as http://localhost.';
+
+/** Says in `root` that the studio could not start and why, and offers to try again. */
+export function sayNotStarted(root: HTMLElement, why = BROKEN): void {
   const title = document.createElement('h1');
   title.textContent = 'Amalgam could not start';
   const words = document.createElement('p');
-  words.textContent =
-    'A part of the page did not arrive, or this browser is too old for it. Look at the connection and try again; ' +
-    'a current Chrome, Edge, Firefox or Safari runs it. Recipes and files kept in this browser are still there.';
+  words.textContent = why;
   const again = document.createElement('button');
   again.type = 'button';
   again.textContent = 'Try again';

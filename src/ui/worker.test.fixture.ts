@@ -62,6 +62,8 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
   const interrupted = [...(options.interrupted ?? [])];
   const outputs: CacheInfo['outputs'] = [];
   return {
+    ping: async () => {},
+    restart: async () => ({ signedOut: false }),
     info: async () => ({ ...workerInfo, ...options.engine }),
     openSample: async () => sampleModels,
     openLocal: async (files) => {

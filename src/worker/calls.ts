@@ -163,6 +163,8 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       });
 
   return {
+    /** Answers as soon as the worker comes to it. */
+    async ping() {},
     async info(): Promise<WorkerInfo> {
       await cleaned;
       return { ...(await backendInfo()), storage: await storageInfo(), version: AMALGAM_VERSION };

@@ -15,7 +15,8 @@ const leave = () => dispatchEvent(new PageTransitionEvent('pagehide', { persiste
 
 describe('R39: a page that is left and kept by the browser', () => {
   it('ends its worker in the middle of work, so that another page can have its locks', async () => {
-    const calls = connectWorker(await silentWorker('left at work'));
+    const worker = await silentWorker('left at work');
+    const calls = connectWorker(() => worker);
     const opening = calls.openSample();
     leave();
     await expect(opening).rejects.toMatchObject({ code: 'WorkerDied' });
@@ -25,11 +26,68 @@ describe('R39: a page that is left and kept by the browser', () => {
 
   it('keeps a worker that does nothing', async () => {
     const worker = await silentWorker('left idle');
-    void connectWorker(worker).follow(() => undefined);
+    void connectWorker(() => worker).follow(() => undefined);
     leave();
     // as long as the others' locks took to go
     await expect.poll(() => isFree('left at work')).toBe(true);
     expect(await isFree('left idle')).toBe(false);
     worker.terminate();
+  });
+});
+
+/** Workers that remember what they were asked and, but the first, answer with it; a job tells of progress first. */
+function startRemembering() {
+  const started: Worker[] = [];
+  const asked: [worker: number, name: string, args: unknown[]][] = [];
+  const start = () => {
+    const n = started.length;
+    const code = `
+      onmessage = ({ data: { id, path, argumentList } }) => {
+        const [name, args] = argumentList.map(({ value }) => value);
+        postMessage({ asked: [name, args] });
+        const value = name === 'interrupted' ? [{ destination: { kind: 'downloads', name: 'left' } }] : { ref: 'a@1', name };
+        if (${n} > 0 || name.startsWith('open')) postMessage({ id, type: 'RAW', value: { value } });
+      };`;
+    const worker = new Worker(URL.createObjectURL(new Blob([code], { type: 'text/javascript' })));
+    worker.addEventListener('message', ({ data }) => {
+      if (data.asked) asked.push([n, ...(data.asked as [string, unknown[]])]);
+    });
+    started.push(worker);
+    return worker;
+  };
+  return { start, asked };
+}
+
+describe('R64: an engine that stands still', () => {
+  const request = { destination: { kind: 'downloads', name: 'left' } } as never;
+
+  it('is replaced: the next one opens the same models, pinned, and goes on with what was written', async () => {
+    const { start, asked } = startRemembering();
+    const engine = connectWorker(start);
+    await engine.openHub('a');
+    const merging = engine.merge(request, () => undefined);
+    const asking = engine.shippedTasks();
+    await expect.poll(() => asked.length).toBe(3);
+    await engine.restart('again');
+    expect(await merging).toMatchObject({ name: 'merge' });
+    expect(await asking).toMatchObject({ name: 'shippedTasks' });
+    const second = asked.filter(([worker]) => worker === 1);
+    expect(second[0]).toEqual([1, 'openHub', ['a@1']]);
+    const again = second.find(([, name]) => name === 'merge');
+    expect(again?.[2]).toEqual([{ ...(request as object), resume: true }]);
+  });
+
+  it('is ended at once where its job is canceled, and what is asked meanwhile waits for the next', async () => {
+    const { start, asked } = startRemembering();
+    const engine = connectWorker(start);
+    const merging = expect(engine.merge(request, () => undefined)).rejects.toMatchObject({
+      code: 'Cancelled',
+    });
+    await expect.poll(() => asked.length).toBe(1);
+    const restarted = engine.restart('cancel');
+    await merging;
+    expect(await engine.shippedTasks()).toMatchObject({ name: 'shippedTasks' });
+    await restarted;
+    expect(asked.filter(([worker, name]) => worker === 1 && name === 'merge')).toEqual([]);
   });
 });

@@ -1,34 +1,76 @@
 /**
  * The engine as the window sees it: its calls, run in the one dedicated worker. Failures arrive as
- * AmalgamError with their code; a worker that dies rejects every call in flight (comlink alone leaves them pending).
+ * AmalgamError with their code; a worker that dies rejects every call in flight (comlink alone leaves them pending). One that
+ * stands still can be replaced: the next one opens the same models and goes on with the calls in flight.
  */
 import * as Comlink from 'comlink';
 import { AmalgamError } from '../errors';
+import { startWorker } from '../platform';
+import type { InterruptedRun, MergeRequest } from '../reports/merge';
+import type { ModelInfo } from '../reports/models';
+import { cancelled } from '../sources/cancellation';
 import { watchStorage } from '../store/storage-watch';
-import { trustedWorkerUrl } from '../trusted-worker-url';
 import type { WorkerCalls } from './calls';
 import workerUrl from './main.worker.ts?worker&url';
-import { type Outcome, proxyOf, type RemoteWorker } from './remote';
+import { callRemote, type Outcome, proxyOf, type RemoteWorker, reports } from './remote';
 
 /** Calls that last as long as the page: no jobs. */
 const ENDLESS: ReadonlySet<keyof WorkerCalls> = new Set(['follow', 'hubWaits']);
+/** Calls whose effect stays in the worker, and has to be there again in another. */
+const KEPT: ReadonlySet<keyof WorkerCalls> = new Set([
+  'setHub',
+  'openSample',
+  'openLocal',
+  'openHub',
+  'openDisk',
+  'openDataset',
+  'addCalibrationText',
+]);
 
-/** @param worker runs a {@link RemoteWorker}; default: the engine's own, started here */
-export function connectWorker(worker: Worker = startWorker()): WorkerCalls {
-  const remote = Comlink.wrap<RemoteWorker>(worker);
+interface Call {
+  name: keyof WorkerCalls;
+  args: unknown[];
+}
+
+/** A call that is not answered yet. */
+interface Flight extends Call {
+  resolve(outcome: Outcome): void;
+  reject(error: unknown): void;
+  /** Lets go of what it holds, whether it was answered or not. */
+  close(): void;
+}
+
+export interface Engine extends WorkerCalls {
+  /**
+   * Ends the worker at once, whatever it does, and starts another. Jobs in flight begin again with what they have finished,
+   * or end as `Cancelled`; other calls are made again.
+   * @returns whether a sign-in was lost with it: the page never sees its token
+   */
+  restart(jobs: 'again' | 'cancel'): Promise<{ signedOut: boolean }>;
+}
+
+/** @param start starts a worker that runs a {@link RemoteWorker}; default: the engine's own */
+export function connectWorker(start: () => Worker = () => startWorker(workerUrl, 'amalgam-engine')): Engine {
+  let worker = start();
+  let remote = Comlink.wrap<RemoteWorker>(worker);
   let died: AmalgamError | null = null;
-  // not one promise that every call races: it would keep what each of them ever answered
-  const inFlight = new Set<(error: AmalgamError) => void>();
+  const flights = new Set<Flight>();
+  const kept: Call[] = [];
+  let signedIn = false;
+  /** What waits until another worker knows what the one before knew. */
+  let ready: Promise<unknown> | undefined;
+
   const die = (message: string, hint: string) => {
     died = new AmalgamError('WorkerDied', message, hint);
-    for (const reject of inFlight) reject(died);
+    for (const { reject } of flights) reject(died);
   };
-  worker.addEventListener('error', (event) =>
-    die(
-      `The engine stopped: ${event.message || 'its worker could not be started'}.`,
-      'Reload the page. Downloads that finished are kept.',
-    ),
-  );
+  const watchDeath = () =>
+    worker.addEventListener('error', ({ message, target }) => {
+      if (target !== worker) return;
+      const why = message || 'its worker could not be started';
+      die(`The engine stopped: ${why}.`, 'Reload the page. Downloads that finished are kept.');
+    });
+  watchDeath();
   const dieWithoutStorage = () => {
     worker.terminate();
     die(
@@ -38,33 +80,86 @@ export function connectWorker(worker: Worker = startWorker()): WorkerCalls {
   };
   // WebKit may keep a page that somebody leaves, with its worker and all that it has locked, to show it again: no other page
   // could merge then. So a worker at work ends with the page, and a page that comes back without it begins anew.
-  let working = 0;
   addEventListener('pagehide', () => {
-    if (working === 0) return;
+    if ([...flights].every(({ name }) => ENDLESS.has(name))) return;
     worker.terminate();
     die('The page was left while it worked.', 'Reload the page. Downloads that finished are kept.');
   });
   addEventListener('pageshow', ({ persisted }) => {
     if (persisted && died) location.reload();
   });
-  const orDied = (request: Promise<Outcome>): Promise<Outcome> =>
-    new Promise<Outcome>((resolve, reject) => {
-      if (died) return reject(died);
-      inFlight.add(reject);
-      request.then(resolve, reject).finally(() => inFlight.delete(reject));
-    });
 
-  return proxyOf<WorkerCalls>(remote, (request, name, reports) => {
-    if (ENDLESS.has(name)) return orDied(request);
-    const endWatch = reports ? watchStorage(dieWithoutStorage) : () => undefined;
-    working++;
-    return orDied(request).finally(() => {
-      working--;
+  const isJob = ({ name, args }: Call) => reports(args) && !ENDLESS.has(name);
+  const send = (flight: Flight) => {
+    const lost = (why: string) =>
+      die(`The engine stopped: ${why}.`, 'Reload the page. Downloads that finished are kept.');
+    const { outcome, close } = callRemote(remote, flight.name, flight.args, lost);
+    const endWatch = isJob(flight) ? watchStorage(dieWithoutStorage) : () => undefined;
+    flight.close = () => {
       endWatch();
+      close();
+    };
+    outcome.then(flight.resolve, flight.reject);
+  };
+  const call = (name: keyof WorkerCalls, args: unknown[]): Promise<Outcome> => {
+    if (died) return Promise.reject(died);
+    const flight: Flight = { name, args, resolve() {}, reject() {}, close() {} };
+    return new Promise<Outcome>((resolve, reject) => {
+      Object.assign(flight, { resolve, reject });
+      flights.add(flight);
+      send(flight);
+    }).finally(() => {
+      flights.delete(flight);
+      flight.close();
     });
-  });
-}
+  };
+  const keep = ({ name, args }: Call, outcome: Outcome): Outcome => {
+    if ('error' in outcome) return outcome;
+    // a branch of the hub moves, the commit it was opened at stays
+    const again = name === 'openHub' ? [(outcome.value as ModelInfo).ref] : args;
+    if (KEPT.has(name)) kept.push({ name, args: again });
+    if (name === 'setHub' || name === 'finishSignIn') signedIn = name === 'finishSignIn';
+    return outcome;
+  };
+  /** The merge that goes on from what it has written, where it has written anything. */
+  const resumed = async (request: MergeRequest): Promise<MergeRequest> => {
+    const names = [request.destination, ...Object.values(request.names ?? {}).map((name) => ({ name }))];
+    const outcome = await call('interrupted', []);
+    const left = 'value' in outcome ? (outcome.value as InterruptedRun[]) : [];
+    const isLeft = left.some((run) => names.some((d) => 'name' in d && d.name === run.destination.name));
+    return { ...request, resume: request.resume || request.recommended === true || isLeft };
+  };
 
-function startWorker(): Worker {
-  return new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: 'amalgam-engine' });
+  const calls = proxyOf<WorkerCalls>(async (name, args) => {
+    if (ready) await ready;
+    return keep({ name, args }, await call(name, args));
+  });
+  const restart = async (jobs: 'again' | 'cancel') => {
+    worker.terminate();
+    const open = [...flights];
+    for (const flight of open) {
+      flight.close();
+      if (isJob(flight) && jobs === 'cancel') flight.reject(cancelled());
+    }
+    worker = start();
+    remote = Comlink.wrap<RemoteWorker>(worker);
+    died = null;
+    watchDeath();
+    const signedOut = signedIn;
+    signedIn = false;
+    // what cannot be opened again is not open, and says so where it is asked for
+    const opening = kept.map(({ name, args }) => call(name, args));
+    ready = Promise.allSettled(opening);
+    await ready;
+    ready = undefined;
+    for (const flight of open) {
+      if (!flights.has(flight)) continue;
+      if (flight.name === 'merge') flight.args[0] = await resumed(flight.args[0] as MergeRequest);
+      send(flight);
+    }
+    return { signedOut };
+  };
+  return new Proxy(calls, {
+    get: (target, name) => (name === 'restart' ? restart : Reflect.get(target, name)),
+  }) as Engine;
 }

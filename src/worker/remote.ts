@@ -4,6 +4,7 @@
  */
 import * as Comlink from 'comlink';
 import { type ErrorReport, errorReport, fromErrorReport } from '../errors';
+import { openPort } from '../platform';
 
 /** Result of a call on the other side: its value, or the error with its code, which comlink would drop. */
 export type Outcome = { value: unknown } | { error: ErrorReport };
@@ -32,31 +33,40 @@ export function serveCalls(calls: object): RemoteWorker {
   };
 }
 
+/** Whether a call is told of progress. */
+export function reports(args: readonly unknown[]): boolean {
+  return typeof args.at(-1) === 'function';
+}
+
 /**
- * The window's half.
- * @param settle passes on how a call ends, or rejects when the worker is gone; told whether the call reports progress
+ * Makes a call on the other side.
+ * @param lost hears of progress that cannot be read
+ * @returns how it ends, and what lets go of its channel before that
  */
-export function proxyOf<Calls extends object>(
+export function callRemote(
   remote: Comlink.Remote<RemoteWorker>,
-  settle: (request: Promise<Outcome>, name: keyof Calls, reports: boolean) => Promise<Outcome>,
+  name: string,
+  args: unknown[],
+  lost: (why: string) => void,
+): { outcome: Promise<Outcome>; close(): void } {
+  if (!reports(args)) return { outcome: remote.call(name, args), close() {} };
+  const { given, close } = openPort(args.at(-1) as (message: unknown) => void, lost);
+  const outcome = remote.call(name, args.slice(0, -1), Comlink.transfer(given, [given]));
+  return { outcome: outcome.finally(close), close };
+}
+
+/** The window's half. @param call makes a call, and rejects when the worker is gone */
+export function proxyOf<Calls extends object>(
+  call: (name: keyof Calls, args: unknown[]) => Promise<Outcome>,
 ): Calls {
-  const call = async (name: string, args: unknown[]): Promise<unknown> => {
-    const tell = args.at(-1);
-    const channel = typeof tell === 'function' ? new MessageChannel() : undefined;
-    try {
-      if (channel) channel.port1.onmessage = ({ data }: MessageEvent) => (tell as AnyCall)(data);
-      const request = channel
-        ? remote.call(name, args.slice(0, -1), Comlink.transfer(channel.port2, [channel.port2]))
-        : remote.call(name, args);
-      const outcome = await settle(request, name as keyof Calls, channel !== undefined);
-      if ('error' in outcome) throw fromErrorReport(outcome.error);
-      return outcome.value;
-    } finally {
-      channel?.port1.close();
-    }
+  const answerTo = async (outcome: Promise<Outcome>): Promise<unknown> => {
+    const ended = await outcome;
+    if ('error' in ended) throw fromErrorReport(ended.error);
+    return ended.value;
   };
   return new Proxy({} as Calls, {
     // what is awaited is asked for `then`; the proxy itself is no promise
-    get: (_, name) => (name === 'then' ? undefined : (...args: unknown[]) => call(String(name), args)),
+    get: (_, name) =>
+      name === 'then' ? undefined : (...args: unknown[]) => answerTo(call(name as keyof Calls, args)),
   });
 }

@@ -1,5 +1,6 @@
 /** A thread of the CPU engine: runs the kernels it is told to (src/backend/cpu/thread-backend.ts). */
 import type { Batch } from '../backend/cpu/thread-protocol';
+import { takeMessages } from '../platform';
 
 // the kernels' WebAssembly is a file, and batches come before it has
 const serving = Promise.all([import('../backend/cpu/serve-thread'), import('./all-kernels')]).then(
@@ -7,6 +8,4 @@ const serving = Promise.all([import('../backend/cpu/serve-thread'), import('./al
     serveThread(allKernels, (answer, transfer) => self.postMessage(answer, { transfer })),
 );
 
-self.onmessage = ({ data }: MessageEvent<Batch>) => {
-  serving.then((serve) => serve(data), reportError);
-};
+takeMessages<Batch>((batch) => void serving.then((serve) => serve(batch), reportError));

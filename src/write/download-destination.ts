@@ -1,3 +1,4 @@
+import { folderIn, holdLock, removeFrom } from '../platform';
 import { fileSource } from '../sources/file-source';
 import type { Destination, FileSink } from './destination';
 import { destinationError, notEmpty, outputName, outputPathParts } from './destination-error';
@@ -29,13 +30,14 @@ const ROOM_FILE = 'room';
  */
 export async function openDownloadDestination(name: string, resume = false): Promise<Destination> {
   outputName(name);
-  const release = await takeOutputLock(name);
+  const release = await holdLock(outputLock(name));
+  if (!release) throw outputBusy(name);
   try {
     const existing = await findOutput(name);
     if (existing && (await readOutput(existing)).complete) throw notEmpty(name);
     if (!resume) await removeOutput(name);
-    const folder = await (await outputsRoot()).getDirectoryHandle(name, { create: true });
-    const files = await folder.getDirectoryHandle(FILES_FOLDER, { create: true });
+    const folder = await folderIn(await outputsRoot(), name, true);
+    const files = await folderIn(folder, FILES_FOLDER, true);
     return downloadDestination(name, folder, files, release);
   } catch (thrown) {
     release();
@@ -94,7 +96,7 @@ function downloadDestination(
           await opfsSink(`${name}, which needs ${bytes} bytes`, handle, bytes, () => {}).close();
         } finally {
           handle.close();
-          await folder.removeEntry(ROOM_FILE);
+          await removeFrom(folder, ROOM_FILE);
         }
       } catch (thrown) {
         throw destinationError(thrown, name);
@@ -146,18 +148,4 @@ function downloadDestination(
 /** Whether another thread can have the folder: one in memory, or of Node, is in this thread alone. */
 function goesToThreads(folder: FileSystemDirectoryHandle): boolean {
   return typeof FileSystemDirectoryHandle === 'function' && folder instanceof FileSystemDirectoryHandle;
-}
-
-/** Holds the output's lock until the returned function is called. @throws Busy when somebody else holds it. */
-async function takeOutputLock(name: string): Promise<() => void> {
-  return new Promise((resolve, reject) => {
-    const held = navigator.locks.request(outputLock(name), { ifAvailable: true }, (lock) => {
-      if (!lock) {
-        reject(outputBusy(name));
-        return;
-      }
-      return new Promise<void>((release) => resolve(release));
-    });
-    held.catch(reject);
-  });
 }

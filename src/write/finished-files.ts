@@ -1,6 +1,7 @@
 /** The files of a finished output, disk-backed, wherever it was written. */
 
 import { AmalgamError } from '../errors';
+import { contentOf, fileIn, folderIn } from '../platform';
 import type { PushSource } from '../reports/push';
 import { destinationError, outputPathParts } from './destination-error';
 import { findOutput, openOutputFile, readOutput } from './finished-outputs';
@@ -29,9 +30,9 @@ export async function finishedFiles(source: PushSource): Promise<FinishedFile[]>
     const parts = outputPathParts(path);
     const name = parts.pop()!;
     try {
-      let inside = await source.handle.getDirectoryHandle(source.name);
-      for (const part of parts) inside = await inside.getDirectoryHandle(part);
-      files.push({ path, content: await (await inside.getFileHandle(name)).getFile() });
+      let inside = await folderIn(source.handle, source.name);
+      for (const part of parts) inside = await folderIn(inside, part);
+      files.push({ path, content: await contentOf(await fileIn(inside, name)) });
     } catch (thrown) {
       throw destinationError(thrown, `${source.name}/${path}`);
     }

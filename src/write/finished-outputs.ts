@@ -1,4 +1,14 @@
 import { AmalgamError, isDomException } from '../errors';
+import {
+  bytesOf,
+  contentOf,
+  entriesOf,
+  fileIn,
+  folderIn,
+  openBroadcast,
+  removeFrom,
+  storageRoot,
+} from '../platform';
 import { isFolder } from '../store/opfs-file';
 import { destinationError, outputName, outputPathParts, storageFull } from './destination-error';
 import { readStored } from './opfs-sink';
@@ -36,8 +46,7 @@ export function outputLock(name: string): string {
 /** @throws StorageUnavailable when the browser has no storage for this page, StorageFull. */
 export async function outputsRoot(): Promise<FileSystemDirectoryHandle> {
   try {
-    const root = await navigator.storage.getDirectory();
-    return await root.getDirectoryHandle('outputs', { create: true });
+    return await folderIn(await storageRoot(), 'outputs', true);
   } catch (thrown) {
     if (isDomException(thrown, 'QuotaExceededError')) throw storageFull('an output', { cause: thrown });
     throw new AmalgamError(
@@ -49,11 +58,19 @@ export async function outputsRoot(): Promise<FileSystemDirectoryHandle> {
   }
 }
 
-/** Every output, complete or not, by name. */
+/** Outputs that were found complete; one stays so until somebody removes it, here or in another tab. */
+const known = new Map<string, FinishedOutput>();
+let changes: ReturnType<typeof openBroadcast<string>> | undefined;
+
+/** Every output, complete or not, by name. Each complete one is looked through once: there may be hundreds. */
 export async function listOutputs(): Promise<FinishedOutput[]> {
+  changes ??= openBroadcast<string>('amalgam-outputs', (name) => known.delete(name));
+  const folders = (await entriesOf(await outputsRoot())).filter(([, handle]) => isFolder(handle));
   const outputs: FinishedOutput[] = [];
-  for await (const handle of (await outputsRoot()).values()) {
-    if (isFolder(handle)) outputs.push(await readOutput(handle));
+  for (const [name, folder] of folders) {
+    const output = known.get(name) ?? (await readOutput(folder as FileSystemDirectoryHandle));
+    if (output.complete) known.set(name, output);
+    outputs.push(output);
   }
   return outputs.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -74,9 +91,9 @@ export async function openOutputFile(name: string, path: string): Promise<File> 
   }
   const parts = outputPathParts(path);
   const fileName = parts.pop()!;
-  let inside = await folder!.getDirectoryHandle(FILES_FOLDER);
-  for (const part of parts) inside = await inside.getDirectoryHandle(part);
-  return (await inside.getFileHandle(fileName)).getFile();
+  let inside = await folderIn(folder!, FILES_FOLDER);
+  for (const part of parts) inside = await folderIn(inside, part);
+  return contentOf(await fileIn(inside, fileName));
 }
 
 /** Removes an output. One that is not there is fine. @throws Busy while a merge writes it. */
@@ -125,27 +142,25 @@ export function outputBusy(name: string): AmalgamError {
 
 /** Removes the folder with everything in it. The caller holds its lock. A crashed tab's handles take a moment to go. */
 export async function removeOutput(name: string): Promise<void> {
-  const root = await outputsRoot();
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await root.removeEntry(name, { recursive: true });
-      return;
-    } catch (thrown) {
-      if (isDomException(thrown, 'NotFoundError')) return;
-      const isLocked = isDomException(thrown, 'NoModificationAllowedError');
-      if (!isLocked || attempt === 20) throw destinationError(thrown, name);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+  known.delete(name);
+  changes?.say(name);
+  try {
+    await removeFrom(await outputsRoot(), name, { recursive: true, isAwaited: true });
+  } catch (thrown) {
+    if (!isDomException(thrown, 'NotFoundError')) throw destinationError(thrown, name);
   }
 }
 
 /** The folder of an output, or undefined. @throws UnsafePath */
 export async function findOutput(name: string): Promise<FileSystemDirectoryHandle | undefined> {
   outputName(name);
-  for await (const handle of (await outputsRoot()).values()) {
-    if (handle.name === name && isFolder(handle)) return handle;
+  try {
+    return await folderIn(await outputsRoot(), name);
+  } catch (thrown) {
+    if (isDomException(thrown, 'NotFoundError') || isDomException(thrown, 'TypeMismatchError'))
+      return undefined;
+    throw thrown;
   }
-  return undefined;
 }
 
 /** An output as its record says; incomplete when the record is missing, torn, or tells of files that are not there. */
@@ -159,8 +174,8 @@ export async function readOutput(folder: FileSystemDirectoryHandle): Promise<Fin
 
 async function readRecord(folder: FileSystemDirectoryHandle): Promise<OutputFile[] | undefined> {
   try {
-    const record = await folder.getFileHandle(RECORD_FILE);
-    const { files } = JSON.parse(await (await record.getFile()).text()) as { files: OutputFile[] };
+    const record = await bytesOf(await contentOf(await fileIn(folder, RECORD_FILE)));
+    const { files } = JSON.parse(new TextDecoder().decode(record)) as { files: OutputFile[] };
     return files;
   } catch (thrown) {
     // Not there, or torn by a crash while it was written: the output was never complete.
@@ -173,13 +188,13 @@ async function readRecord(folder: FileSystemDirectoryHandle): Promise<OutputFile
 async function filesBelow(folder: FileSystemDirectoryHandle, name: string): Promise<Map<string, number>> {
   const sizes = new Map<string, number>();
   const walk = async (inside: FileSystemDirectoryHandle, prefix: string): Promise<void> => {
-    for await (const handle of inside.values()) {
-      if (isFolder(handle)) await walk(handle, `${prefix}${handle.name}/`);
-      else sizes.set(prefix + handle.name, (await (handle as FileSystemFileHandle).getFile()).size);
+    for (const [entry, handle] of await entriesOf(inside)) {
+      if (isFolder(handle)) await walk(handle, `${prefix}${entry}/`);
+      else sizes.set(prefix + entry, (await contentOf(handle as FileSystemFileHandle)).size);
     }
   };
-  for await (const handle of folder.values()) {
-    if (handle.name === name && isFolder(handle)) await walk(handle, '');
+  for (const [entry, handle] of await entriesOf(folder)) {
+    if (entry === name && isFolder(handle)) await walk(handle, '');
   }
   return sizes;
 }

@@ -1,4 +1,5 @@
 import { isDomException } from '../errors';
+import { contentOf, entriesOf, fileIn, folderIn, removeFrom, rooted, writableOf } from '../platform';
 import { fileSource } from '../sources/file-source';
 import type { Destination, FileSink, Remains } from './destination';
 import { destinationError, notEmpty, outputName, outputPathParts, shortFile } from './destination-error';
@@ -41,17 +42,17 @@ export async function openFolderDestination(
       for (const part of parts) {
         const known = await childFolder(inside, part);
         if (!known) folders.push({ parent: inside, name: part });
-        inside = known ?? (await inside.getDirectoryHandle(part, { create: true }));
+        inside = known ?? (await folderIn(inside, part, true));
       }
-      const handle = await inside.getFileHandle(fileName, { create: true });
+      const handle = await fileIn(inside, fileName, true);
       const file = { handle, bytes: 0, isWhole: false };
       files.set(path, file);
-      const stream = await handle.createWritable();
+      const stream = await writableOf(handle);
       open = { path, stream };
       return {
         async write(bytes) {
           try {
-            await stream.write(bytes);
+            await rooted(stream, stream.write(bytes));
           } catch (thrown) {
             throw destinationError(thrown, path);
           }
@@ -59,7 +60,7 @@ export async function openFolderDestination(
         },
         async close() {
           try {
-            await stream.close();
+            await rooted(stream, stream.close());
             open = undefined;
             await verify(path, handle, file.bytes);
             file.isWhole = true;
@@ -90,7 +91,7 @@ export async function openFolderDestination(
     async discard() {
       if (isCommitted) return;
       try {
-        await open?.stream.abort().catch(ignoreClosed);
+        if (open) await rooted(open.stream, open.stream.abort()).catch(ignoreClosed);
         open = undefined;
         await journal?.remove();
         for (const path of [...files.keys()].reverse()) await removeFile(folder, path);
@@ -115,12 +116,12 @@ export async function openFolderDestination(
       async adopt(path, bytes) {
         const parts = outputPathParts(path);
         let inside = folder;
-        for (const part of parts.slice(0, -1)) inside = await inside.getDirectoryHandle(part);
-        files.set(path, { handle: await inside.getFileHandle(parts.at(-1)!), bytes, isWhole: true });
+        for (const part of parts.slice(0, -1)) inside = await folderIn(inside, part);
+        files.set(path, { handle: await fileIn(inside, parts.at(-1)!), bytes, isWhole: true });
       },
       async keep() {
         if (isCommitted) return;
-        await open?.stream.abort().catch(ignoreClosed);
+        if (open) await rooted(open.stream, open.stream.abort()).catch(ignoreClosed);
         open = undefined;
         kept.close();
       },
@@ -131,9 +132,9 @@ export async function openFolderDestination(
 /** Removes what a killed browser leaves of files that were being written: swap files, and the empty file of that name. */
 async function cleanSwapFiles(folder: FileSystemDirectoryHandle): Promise<void> {
   const left: string[] = [];
-  for await (const handle of folder.values()) {
+  for (const [, handle] of await entriesOf(folder)) {
     if (handle.kind === 'directory') continue;
-    const { size } = await (handle as FileSystemFileHandle).getFile();
+    const { size } = await contentOf(handle as FileSystemFileHandle);
     const isBegun = handle.name.endsWith('.safetensors') && size === 0;
     if (handle.name.endsWith('.crswap') || isBegun) left.push(handle.name);
   }
@@ -145,10 +146,10 @@ async function claimFolder(parent: FileSystemDirectoryHandle, name: string, resu
   try {
     const existing = await childFolder(parent, name);
     if (!existing && resume) throw new DOMException(name, 'NotFoundError');
-    if (!existing) return { folder: await parent.getDirectoryHandle(name, { create: true }), isNew: true };
+    if (!existing) return { folder: await folderIn(parent, name, true), isNew: true };
     if (resume) return { folder: existing, isNew: false };
     // a merge that was cut off before its first file leaves its mark
-    for await (const key of existing.keys()) if (!key.startsWith(MARKER)) throw notEmpty(name);
+    for (const [key] of await entriesOf(existing)) if (!key.startsWith(MARKER)) throw notEmpty(name);
     return { folder: existing, isNew: false };
   } catch (thrown) {
     // A plain file of that name.
@@ -162,7 +163,7 @@ async function childFolder(
   name: string,
 ): Promise<FileSystemDirectoryHandle | undefined> {
   try {
-    return await parent.getDirectoryHandle(name);
+    return await folderIn(parent, name);
   } catch (thrown) {
     if (isDomException(thrown, 'NotFoundError')) return undefined;
     throw thrown;
@@ -171,7 +172,7 @@ async function childFolder(
 
 /** Opens the closed file again and compares its size with what was written. */
 async function verify(path: string, handle: FileSystemFileHandle, bytes: number): Promise<void> {
-  const { size } = await handle.getFile();
+  const { size } = await contentOf(handle);
   if (size !== bytes) throw shortFile(path, bytes, size);
 }
 
@@ -186,7 +187,7 @@ async function removeFile(folder: FileSystemDirectoryHandle, path: string): Prom
 /** Removes a file or an empty folder; one that is gone already is fine, and so is a folder with somebody else's files. */
 async function removeEntry(parent: FileSystemDirectoryHandle, name: string): Promise<void> {
   try {
-    await parent.removeEntry(name);
+    await removeFrom(parent, name);
   } catch (thrown) {
     if (isDomException(thrown, 'NotFoundError') || isDomException(thrown, 'InvalidModificationError')) return;
     throw thrown;

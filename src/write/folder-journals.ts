@@ -4,6 +4,16 @@
  * belongs to, so that no other folder is ever taken for it.
  */
 import { AmalgamError, isDomException } from '../errors';
+import {
+  bytesOf,
+  entriesOf,
+  fileIn,
+  folderIn,
+  removeFrom,
+  rooted,
+  storageRoot,
+  writableOf,
+} from '../platform';
 import { destinationError } from './destination-error';
 import { findFile, openJournal } from './opfs-sink';
 
@@ -53,7 +63,8 @@ export async function foundFolderJournal(
 }
 
 async function markedId(folder: FileSystemDirectoryHandle): Promise<string | undefined> {
-  const id = (await (await findFile(folder, [MARKER]))?.text()) ?? '';
+  const file = await findFile(folder, [MARKER]);
+  const id = file ? new TextDecoder().decode(await bytesOf(file)) : '';
   return ID.test(id) ? id : undefined;
 }
 
@@ -77,7 +88,7 @@ export async function removeFolderJournals(wanted: string): Promise<void> {
 
 async function filesOf(journals: FileSystemDirectoryHandle | undefined) {
   const files: { file: string; name: string }[] = [];
-  for await (const file of journals?.keys() ?? []) {
+  for (const [file] of journals ? await entriesOf(journals) : []) {
     const name = file.slice(0, -fileName('', '').length - 36);
     if (file.endsWith(SUFFIX) && name !== '') files.push({ file, name });
   }
@@ -107,7 +118,7 @@ function folderJournal(
     close: () => journal.close(),
     async remove() {
       await journal.remove();
-      await folder.removeEntry(MARKER).catch((thrown: unknown) => {
+      await removeFrom(folder, MARKER).catch((thrown: unknown) => {
         if (!isDomException(thrown, 'NotFoundError')) throw destinationError(thrown, name);
       });
       marked = false;
@@ -117,9 +128,9 @@ function folderJournal(
 
 async function mark(folder: FileSystemDirectoryHandle, name: string, id: string): Promise<void> {
   try {
-    const stream = await (await folder.getFileHandle(MARKER, { create: true })).createWritable();
-    await stream.write(id);
-    await stream.close();
+    const stream = await writableOf(await fileIn(folder, MARKER, true));
+    await rooted(stream, stream.write(id));
+    await rooted(stream, stream.close());
   } catch (thrown) {
     throw destinationError(thrown, name);
   }
@@ -127,8 +138,7 @@ async function mark(folder: FileSystemDirectoryHandle, name: string, id: string)
 
 async function folderJournals(): Promise<FileSystemDirectoryHandle | undefined> {
   try {
-    const root = await navigator.storage.getDirectory();
-    return await root.getDirectoryHandle('folder-runs', { create: true });
+    return await folderIn(await storageRoot(), 'folder-runs', true);
   } catch (thrown) {
     if (isDomException(thrown, 'SecurityError') || thrown instanceof TypeError) return undefined;
     throw thrown;

@@ -1,11 +1,9 @@
 /** Files of the browser's own storage, written front to back. For a dedicated worker: no other has such handles. */
 import { isDomException } from '../errors';
+import { contentOf, fileIn, folderIn, removeFrom, syncAccess } from '../platform';
+import { readWhole } from '../store/opfs-file';
 import type { FileSink } from './destination';
 import { destinationError, shortFile, storageFull } from './destination-error';
-
-/** A crashed tab's handles take a moment to go: one second is enough. */
-const TRIES = 20;
-const WAIT_MS = 50;
 
 /** Opens the file below `folder`, making folders and file; waits a moment for a lock that is about to go. */
 export async function openHandle(
@@ -13,16 +11,8 @@ export async function openHandle(
   parts: readonly string[],
 ): Promise<FileSystemSyncAccessHandle> {
   let inside = folder;
-  for (const part of parts.slice(0, -1)) inside = await inside.getDirectoryHandle(part, { create: true });
-  const file = await inside.getFileHandle(parts.at(-1)!, { create: true });
-  for (let tried = 1; ; tried++) {
-    try {
-      return await file.createSyncAccessHandle();
-    } catch (thrown) {
-      if (!isDomException(thrown, 'NoModificationAllowedError') || tried === TRIES) throw thrown;
-      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
-    }
-  }
+  for (const part of parts.slice(0, -1)) inside = await folderIn(inside, part, true);
+  return syncAccess(await fileIn(inside, parts.at(-1)!, true));
 }
 
 /**
@@ -79,16 +69,7 @@ export async function readStored(
   folder: FileSystemDirectoryHandle,
   name: string,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  for (let tried = 1; ; tried++) {
-    const file = await findFile(folder, [name]);
-    try {
-      return file ? new Uint8Array(await file.arrayBuffer()) : new Uint8Array(0);
-    } catch (thrown) {
-      // its writer changed it just then
-      if (!isDomException(thrown, 'NotReadableError') || tried === TRIES) throw thrown;
-      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
-    }
-  }
+  return (await readWhole(folder, name, name)) ?? new Uint8Array(0);
 }
 
 /** A file below `folder`; undefined when it, or a folder on the way, is not there. */
@@ -98,8 +79,8 @@ export async function findFile(
 ): Promise<File | undefined> {
   try {
     let inside = folder;
-    for (const part of parts.slice(0, -1)) inside = await inside.getDirectoryHandle(part);
-    return await (await inside.getFileHandle(parts.at(-1)!)).getFile();
+    for (const part of parts.slice(0, -1)) inside = await folderIn(inside, part);
+    return await contentOf(await fileIn(inside, parts.at(-1)!));
   } catch (thrown) {
     if (isDomException(thrown, 'NotFoundError')) return undefined;
     throw thrown;
@@ -132,7 +113,7 @@ export function openJournal(folder: FileSystemDirectoryHandle, name: string, out
     async remove(): Promise<void> {
       this.close();
       try {
-        await folder.removeEntry(name);
+        await removeFrom(folder, name);
       } catch (thrown) {
         if (!isDomException(thrown, 'NotFoundError')) throw destinationError(thrown, name);
       }

@@ -1,8 +1,8 @@
 /** A file of the browser's own storage that a thread of its own writes, while this one reads and hands out tiles. */
 import * as Comlink from 'comlink';
 import { AmalgamError } from '../errors';
+import { startWorker } from '../platform';
 import { giveBack } from '../sources/spare-arrays';
-import { trustedWorkerUrl } from '../trusted-worker-url';
 import type { FileSink } from './destination';
 import type { WritingThread, Written } from './write.worker';
 import workerUrl from './write.worker.ts?worker&url';
@@ -29,7 +29,7 @@ export async function openThreadedSink(
   bytes: number,
   onClose: (bytes: number) => void,
 ): Promise<ThreadedSink> {
-  const worker = new Worker(trustedWorkerUrl(workerUrl), { type: 'module', name: 'amalgam-write' });
+  const worker = startWorker(workerUrl, 'amalgam-write');
   const thread = Comlink.wrap<WritingThread>(worker);
   let at = bytes;
   let failed: AmalgamError | undefined;

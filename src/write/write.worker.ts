@@ -1,6 +1,7 @@
 /** Writes one file of the browser's own storage in a thread of its own (threaded-sink.ts). */
 import * as Comlink from 'comlink';
 import { AmalgamError, type ErrorReport, errorReport } from '../errors';
+import { exposeHere } from '../platform';
 import { destinationError, outputPathParts } from './destination-error';
 import { openHandle, opfsSink } from './opfs-sink';
 
@@ -46,4 +47,4 @@ const thread = {
 
 export type WritingThread = typeof thread;
 
-Comlink.expose(thread);
+exposeHere(thread);

@@ -46,17 +46,13 @@ export function diskDirectory(path: string, name = ''): FileSystemDirectoryHandl
       inWords(path, () => rmSync(join(path, child), { recursive: true }));
     },
     async *entries() {
-      for await (const handle of handlesIn(path)) yield [handle.name, handle];
+      for (const entry of await readdir(path, { withFileTypes: true })) {
+        const inside = join(path, entry.name);
+        const handle = entry.isDirectory() ? diskDirectory(inside, entry.name) : diskFile(inside, entry.name);
+        yield [entry.name, handle];
+      }
     },
-    values: () => handlesIn(path),
   } as unknown as FileSystemDirectoryHandle;
-}
-
-async function* handlesIn(path: string): AsyncGenerator<FileSystemHandle> {
-  for (const entry of await readdir(path, { withFileTypes: true })) {
-    const inside = join(path, entry.name);
-    yield entry.isDirectory() ? diskDirectory(inside, entry.name) : diskFile(inside, entry.name);
-  }
 }
 
 function diskFile(path: string, name: string): FileSystemFileHandle {

@@ -15,7 +15,7 @@ export interface MagnitudeCurve {
   elements: number;
   /** ‖τ‖₂ */
   norm: number;
-  /** Upper edges of the bins, falling, and the lower edge of the last: bins + 1 numbers. */
+  /** Upper edges of the bins, falling, and the lower edge of the last: bins + 1 numbers, a part of the table of all. */
   edges: Float64Array;
   /** Elements of |τ| at or above edge j. */
   counts: Float64Array;
@@ -27,20 +27,27 @@ export interface MagnitudeCurve {
 export function magnitudeCurve(statistics: DeltaStatistics, index: number): MagnitudeCurve {
   const { first, counts } = statistics.contributors[index]!.histogram;
   const bins = Math.max(0, Math.min(counts.length, NON_FINITE_BIN - first));
-  const edges = new Float64Array(bins + 1);
+  // of thousands of tensors at once: neither edges nor mean squares are worked out again
+  const top = NON_FINITE_BIN - (first + bins);
+  const edges = EDGES.subarray(top, top + bins + 1);
   const above = new Float64Array(bins + 1);
   const energies = new Float64Array(bins + 1);
-  for (let j = 0; j <= bins; j++) edges[j] = keyToMagnitude((first + bins - j) << BIN_SHIFT);
   for (let j = 0; j < bins; j++) {
     const count = counts[bins - 1 - j]!;
     above[j + 1] = above[j]! + count;
-    energies[j + 1] = energies[j]! + (count > 0 ? count * meanSquare(edges[j + 1]!, edges[j]!) : 0);
+    energies[j + 1] = energies[j]! + (count > 0 ? count * MEAN_SQUARES[top + j]! : 0);
   }
   const square = statistics.products[index + 1]![index + 1]!;
   const sum = energies[bins]!;
   if (sum > 0) for (let j = 0; j <= bins; j++) energies[j]! *= square / sum;
   return { elements: statistics.elements, norm: Math.sqrt(square), edges, counts: above, energies };
 }
+
+/** Lower edges of all finite bins and the upper one of the first, falling, and the mean square of each bin. */
+const EDGES = Float64Array.from({ length: NON_FINITE_BIN + 1 }, (_, j) =>
+  keyToMagnitude((NON_FINITE_BIN - j) << BIN_SHIFT),
+);
+const MEAN_SQUARES = EDGES.subarray(1).map((low, j) => meanSquare(low, EDGES[j]!));
 
 /** Mean of x² for x evenly spread over [low, high]. */
 function meanSquare(low: number, high: number): number {
@@ -127,7 +134,9 @@ function firstFrom(bins: number, holds: (bin: number) => boolean): number {
  * The curves of several tensors as one, for thresholds of a whole model: counts and energies over the union of bins.
  */
 export function mergeCurves(curves: readonly MagnitudeCurve[]): MagnitudeCurve {
-  const edges = Float64Array.from(new Set(curves.flatMap((c) => [...c.edges]))).sort((a, b) => b - a);
+  const union = new Set<number>();
+  for (const curve of curves) for (const edge of curve.edges) union.add(edge);
+  const edges = Float64Array.from(union).sort((a, b) => b - a);
   const counts = new Float64Array(edges.length);
   const energies = new Float64Array(edges.length);
   let elements = 0;

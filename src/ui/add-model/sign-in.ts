@@ -4,6 +4,7 @@
  */
 
 import { AmalgamError } from '../../errors';
+import { openBroadcast } from '../../platform';
 import type { SignInAnswer } from '../../reports/sign-in';
 import { SIGN_IN_CHANNEL, type SignInMessage } from '../sign-in-window';
 import { retryRefused } from '../state/named-models';
@@ -89,17 +90,18 @@ function editSignIn(
 }
 
 function waitForAnswer(state: string, signal: AbortSignal): Promise<SignInAnswer> {
-  const channel = new BroadcastChannel(SIGN_IN_CHANNEL);
+  let close = () => {};
   return new Promise<SignInAnswer>((resolve, reject) => {
-    channel.onmessage = ({ data }: MessageEvent<SignInMessage>) => {
+    const channel = openBroadcast<SignInMessage>(SIGN_IN_CHANNEL, (message) => {
       // other tabs may be signing in too
-      if (!('answer' in data) || data.answer.state !== state) return;
-      channel.postMessage({ taken: state } satisfies SignInMessage);
-      resolve(data.answer);
-    };
+      if (!('answer' in message) || message.answer.state !== state) return;
+      channel.say({ taken: state });
+      resolve(message.answer);
+    });
+    close = channel.close;
     const stop = () =>
       reject(new AmalgamError('Cancelled', 'The sign-in was canceled.', 'Sign in again when you like.'));
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });
-  }).finally(() => channel.close());
+  }).finally(() => close());
 }

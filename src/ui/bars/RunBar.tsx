@@ -9,11 +9,13 @@ import {
   formatWeightFiles,
   NBSP,
 } from '../../formats/quantity';
+import type { Recipe } from '../../formats/recipe';
 import type { InterruptedRun } from '../../reports/merge';
 import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
 import { resumeRun } from '../state/interrupted-merges';
+import { restartStep } from '../state/job';
 import { mergeGate } from '../state/merge-gate';
 import { sameMerge } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
@@ -23,7 +25,7 @@ import { runShare, runWords, spokenWords } from '../state/run-log';
 import type { RunState } from '../state/run-state';
 import { notifyError, type Studio, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
-import type { Tab } from '../state/tabs';
+import { JOB_WORDS, type Tab } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
 import { Announcer } from './Announcer';
 
@@ -91,6 +93,7 @@ export function RunBar() {
           <Resting />
         )}
         <HubWaiting />
+        <StandingStill />
       </div>
       {active && run ? (
         <>
@@ -117,6 +120,27 @@ export function RunBar() {
       {stopped ? <Button onClick={() => location.reload()}>Reload</Button> : null}
       <Announcer />
     </footer>
+  );
+}
+
+/** Any job of which nothing was heard for long: where it stands, and a way on. */
+function StandingStill() {
+  const studio = useStudio();
+  const job = useStudioState((s) => (s.job?.stalled ? s.job : null));
+  if (!job?.stalled) return null;
+  const { progress, stalled, kind } = job;
+  const where = [progress?.phase, progress?.item].filter(Boolean).join(', ');
+  return (
+    <p className="small run-line" role="status" data-tone="bad">
+      <span className="truncate">
+        {JOB_WORDS[kind].title}: nothing new for {formatSeconds(stalled.seconds)}
+        {where === '' ? '' : ` (${where})`}; the engine{' '}
+        {stalled.answers ? 'answers, so the step may only be slow' : 'does not answer'}.
+      </span>
+      <button type="button" className="link" onClick={() => void restartStep(studio)}>
+        Restart this step
+      </button>
+    </p>
   );
 }
 
@@ -258,7 +282,10 @@ interface RestingLine {
 function restingLine(state: StudioState): RestingLine {
   const { run, plan } = state;
   const gate = mergeGate(state);
-  if (run && run.status !== 'running' && isRecipeOf(run.recipe, state.recipe, state.models))
+  const isOf = (recipe: Recipe) => isRecipeOf(recipe, state.recipe, state.models);
+  // until it has ended well, the recommended merge is one of the recipe that it was asked for with
+  const asked = run?.status === 'done' ? undefined : run?.asked;
+  if (run && run.status !== 'running' && (isOf(run.recipe) || (asked && isOf(asked))))
     return outcome(run, keptOf(state));
   if (!gate.open) {
     return {

@@ -1,5 +1,6 @@
 /** Folders and files from pickers, inputs and drops, as a flat list of paths. Files are not read here. */
 import { AmalgamError } from '../../errors';
+import { contentOf, entriesOf } from '../../platform';
 import type { LocalFile } from '../../reports/models';
 
 /** A picked or dropped folder or file, with the path that the paths of its files begin with. */
@@ -64,11 +65,11 @@ async function walk(
   found: LocalFile[],
 ): Promise<void> {
   if (handle.kind === 'file') {
-    found.push({ path, file: await (handle as FileSystemFileHandle).getFile() });
+    found.push({ path, file: await contentOf(handle as FileSystemFileHandle) });
     return;
   }
   if (depth > MAX_DEPTH) return;
-  for await (const [name, child] of (handle as FileSystemDirectoryHandle).entries()) {
+  for (const [name, child] of await entriesOf(handle as FileSystemDirectoryHandle)) {
     if (!isHidden(name)) await walk(child, `${path}/${name}`, depth + 1, found);
   }
 }

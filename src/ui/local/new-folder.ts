@@ -1,4 +1,5 @@
 /** Files written into a new folder on the person's disk. */
+import { entriesOf, fileIn, folderIn, rooted, writableOf } from '../../platform';
 
 /**
  * Writes files into a new folder `name`, or `name-2`, … where there is one.
@@ -11,18 +12,14 @@ export async function saveFolder(
   name: string,
   files: readonly { name: string; file: Blob }[],
 ): Promise<string> {
+  const taken = new Set((await entriesOf(within)).map(([entry]) => entry));
   let free = name;
-  for (let n = 2; await has(within, free); n++) free = `${name}-${n}`;
-  const folder = await within.getDirectoryHandle(free, { create: true });
+  for (let n = 2; taken.has(free); n++) free = `${name}-${n}`;
+  const folder = await folderIn(within, free, true);
   for (const { name: path, file } of files) {
-    const handle = await folder.getFileHandle(path, { create: true });
+    const stream = await writableOf(await fileIn(folder, path, true));
     // closes the file when all is written, and gives it up when something fails
-    await file.stream().pipeTo(await handle.createWritable());
+    await rooted(stream, file.stream().pipeTo(stream));
   }
   return free;
-}
-
-async function has(within: FileSystemDirectoryHandle, name: string): Promise<boolean> {
-  for await (const taken of within.keys()) if (taken === name) return true;
-  return false;
 }

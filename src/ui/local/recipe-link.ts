@@ -1,7 +1,9 @@
 /**
  * Recipes in a link: their YAML, deflated, in the part of the address behind `#`, which browsers never send anywhere.
  */
+
 import { AmalgamError } from '../../errors';
+import { bytesOf, piecesOf } from '../../platform';
 
 /** Longest link part read, and longest text inflated: no recipe comes near, and a bomb goes no further. */
 const MAX_LINK = 100_000;
@@ -85,18 +87,14 @@ async function throughStream(
   stream: CompressionStream | DecompressionStream,
   limit: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
-  for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    length += next.value.byteLength;
-    if (length > limit) {
-      await reader.cancel();
-      throw new RangeError(`more than ${limit} bytes`);
-    }
-    pieces.push(next.value as Uint8Array<ArrayBuffer>);
+  for await (const piece of piecesOf(new Blob([bytes]).stream().pipeThrough(stream))) {
+    length += piece.byteLength;
+    if (length > limit) throw new RangeError(`more than ${limit} bytes`);
+    pieces.push(piece as Uint8Array<ArrayBuffer>);
   }
-  return new Uint8Array(await new Blob(pieces).arrayBuffer());
+  return bytesOf(new Blob(pieces));
 }
 
 function toBase64Url(bytes: Uint8Array): string {

@@ -3,7 +3,9 @@
  * archive is a Blob of the files themselves between their headers: they are read once for their CRC, and again when the
  * browser saves it, never as a whole in memory.
  */
+
 import { createCRC32 } from 'hash-wasm';
+import { piecesOf } from '../../platform';
 
 /** From here on sizes and offsets are written in the 64-bit form. */
 const ZIP64 = 0xffff_ffff;
@@ -50,13 +52,11 @@ export async function zipOf(
 async function crcOf(file: Blob, onBytes: (bytes: number) => void): Promise<number> {
   const crc = await createCRC32();
   crc.init();
-  const reader = file.stream().getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return Number.parseInt(crc.digest('hex'), 16);
-    crc.update(value);
-    onBytes(value.length);
+  for await (const piece of piecesOf(file.stream())) {
+    crc.update(piece);
+    onBytes(piece.length);
   }
+  return Number.parseInt(crc.digest('hex'), 16);
 }
 
 /** Little-endian fields: `[bytes, value]`. */

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'react';
+import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
 import { CopyButton } from '../parts/CopyButton';
 import { Section } from '../parts/Section';
 import type { RunState } from '../state/run-state';
@@ -40,16 +41,22 @@ export function ModelCard() {
   );
 }
 
+const textOf = async (file: File) => new TextDecoder().decode(await bytesOf(file));
+
 /** Null where it cannot be had any more: a folder that is not open, an output that was deleted. */
 async function readCard(studio: Studio, run: RunState): Promise<string | null> {
   const { kind, name } = run.destination;
   if (!run.outputFiles.includes(CARD)) return null;
   if (kind === 'folder') {
-    const folder = await studio.transient.folder?.getDirectoryHandle(name).catch(() => null);
-    const file = await folder?.getFileHandle(CARD).catch(() => null);
-    return file ? (await file.getFile()).text() : null;
+    const { folder } = studio.transient;
+    const file =
+      folder &&
+      (await folderIn(folder, name)
+        .then((f) => fileIn(f, CARD))
+        .catch(() => null));
+    return file ? textOf(await contentOf(file)) : null;
   }
   const { outputs } = await studio.worker.cache();
   if (!outputs.some((o) => o.name === name && o.complete)) return null;
-  return (await studio.worker.outputFile(name, CARD)).text();
+  return textOf(await studio.worker.outputFile(name, CARD));
 }

@@ -3,6 +3,7 @@
 import { AmalgamError, errorReport } from '../../errors';
 import { formatBytes } from '../../formats/quantity';
 import { textOfFile } from '../../formats/text-file';
+import { bytesOf } from '../../platform';
 import { forgetOutcomes, keptOutcomes } from '../local/saved-evaluations';
 import type { EvaluationSlice, EvaluationText } from './evaluation-state';
 import { freeName, MAX_TEXT_BYTES, textHashes } from './evaluation-texts';
@@ -121,7 +122,7 @@ async function readTextFile(file: File): Promise<string> {
       'Cut out a part of it: a few thousand words already tell models apart.',
     );
   }
-  const bytes = await file.arrayBuffer();
+  const bytes = await bytesOf(file);
   try {
     return textOfFile(file.name, new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (thrown) {

@@ -10,6 +10,16 @@ export interface Job {
   /** null until it tells something. */
   progress: JobProgress | null;
   cancelling: boolean;
+  /** Set while nothing was heard of it for long. */
+  stalled?: Stalled | undefined;
+}
+
+/** A job that stands still. */
+export interface Stalled {
+  /** Since something was heard of it. */
+  seconds: number;
+  /** Whether the engine answers otherwise: then a step is slow, or waits for something that does not come. */
+  answers: boolean;
 }
 
 export interface JobProgress {

@@ -2,8 +2,8 @@
 
 import { type ErrorReport, errorReport } from '../../errors';
 import { whyNoEngine } from './engine-summary';
-import type { JobProgress, ToolRun } from './job-state';
-import { notifyError, type Studio } from './studio';
+import type { JobProgress, Stalled, ToolRun } from './job-state';
+import { notify, notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 import { JOB_WORDS, type JobKind, type Tab } from './tabs';
 import { stayAwake } from './wake-lock';
@@ -42,27 +42,88 @@ export function isAtWork({ job }: Pick<StudioState, 'job'>, kind: JobKind): bool
   return job?.kind === kind;
 }
 
-/** Makes this the studio's job and keeps the screen on; returns what ends it. */
+/** Without a word of a job for so long, the page says so. */
+const QUIET_MS = 30_000;
+/** How often the engine is asked whether it is there. */
+const PING_MS = 5000;
+/** An engine that has not stopped a job by then is ended with it. */
+const CANCEL_MS = 1000;
+
+/** Makes this the studio's job, keeps the screen on and watches it; returns what ends it. */
 export function beginJob(studio: Studio, kind: JobKind): () => void {
   studio.store.setState({ job: { kind, progress: null, cancelling: false } });
   const release = stayAwake();
+  const endWatch = watchJob(studio);
   return () => {
     studio.store.setState({ job: null });
+    clearTimeout(studio.transient.cancelTimer);
+    endWatch();
     release();
   };
 }
 
-export function tellProgress(studio: Studio, kind: JobKind, progress: JobProgress): void {
-  studio.store.setState(({ job }) => (job?.kind === kind ? { job: { ...job, progress } } : {}));
+/** Says of the job when nothing is heard of it. What waits for a hub says so itself. */
+function watchJob(studio: Studio): () => void {
+  let answered = Date.now();
+  studio.transient.heardAt = answered;
+  const timer = setInterval(() => {
+    studio.worker.ping().then(
+      () => {
+        answered = Date.now();
+      },
+      // an engine that died ends the job too
+      () => undefined,
+    );
+    const { hubWaits } = studio.store.getState();
+    if (hubWaits.length > 0) studio.transient.heardAt = Date.now();
+    const quiet = Date.now() - studio.transient.heardAt;
+    const stalled: Stalled | undefined =
+      quiet < QUIET_MS
+        ? undefined
+        : { seconds: Math.round(quiet / 1000), answers: Date.now() - answered < 2 * PING_MS };
+    studio.store.setState(({ job }) => (job && (stalled || job.stalled) ? { job: { ...job, stalled } } : {}));
+  }, PING_MS);
+  return () => clearInterval(timer);
 }
 
-/** Asks the engine to stop; the job ends once it has cleaned up. */
+export function tellProgress(studio: Studio, kind: JobKind, progress: JobProgress): void {
+  studio.transient.heardAt = Date.now();
+  studio.store.setState(({ job }) =>
+    job?.kind === kind ? { job: { ...job, progress, stalled: undefined } } : {},
+  );
+}
+
+/** Asks the engine to stop; the job ends once it has cleaned up, or with the engine where that does not answer. */
 export async function cancelJob(studio: Studio): Promise<void> {
   const { job } = studio.store.getState();
   if (!job || job.cancelling) return;
-  studio.store.setState({ job: { ...job, cancelling: true } });
+  studio.store.setState({ job: { ...job, cancelling: true, stalled: undefined } });
+  studio.transient.cancelTimer = setTimeout(() => void restartEngine(studio, 'cancel'), CANCEL_MS);
   try {
     await studio.worker.cancel();
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** Begins the step again that the job is at, in a new engine; what was finished is kept. Never rejects. */
+export async function restartStep(studio: Studio): Promise<void> {
+  studio.transient.heardAt = Date.now();
+  studio.store.setState(({ job }) => (job ? { job: { ...job, stalled: undefined } } : {}));
+  await restartEngine(studio, 'again');
+}
+
+async function restartEngine(studio: Studio, jobs: 'again' | 'cancel'): Promise<void> {
+  try {
+    const { signedOut } = await studio.worker.restart(jobs);
+    if (!signedOut) return;
+    studio.store.setState(({ hub }) => ({ hub: { ...hub, hasToken: false, signedInAs: null } }));
+    notify(
+      studio,
+      'note',
+      'You are signed out of the hub: the engine was started again.',
+      'Sign in again where a model needs it.',
+    );
   } catch (thrown) {
     notifyError(studio, thrown);
   }

@@ -3,7 +3,7 @@
 import { recipeOfRun } from '../layers/predicted-runs';
 import { buildRecipe, freeName, outputName } from './built-recipe';
 import { mergeGate } from './merge-gate';
-import { planContributors } from './plan';
+import { planOf } from './plan';
 import type { RecipeState } from './recipe-state';
 import { carryOut, chooseDestination, newRun, plannedRun } from './run';
 import { NOW } from './run-state';
@@ -36,8 +36,8 @@ async function mergeOne(studio: Studio, id: string, taken: string[]): Promise<bo
   const recipe = settingsOf(studio, id);
   if (!recipe) return true; // it was removed meanwhile
   const built = buildRecipe(recipe, state.models, methodOf(recipe));
-  const plan = await studio.worker.plan(built);
-  const problem = plan.problems.find((p) => p.severity === 'error');
+  const plan = await planOf(studio, recipe);
+  const problem = plan.report.problems.find((p) => p.severity === 'error');
   if (problem) {
     notify(studio, 'error', problem.message, problem.remedy);
     return false;
@@ -45,10 +45,8 @@ async function mergeOne(studio: Studio, id: string, taken: string[]): Promise<bo
   const destination = await chooseDestination(studio, freeName(outputName(recipe), taken));
   if (!destination) return false;
   taken.push(destination.name);
-  const known = planContributors({ ...state, recipe });
-  const contributors = plan.contributors.flatMap((name) => known.find((c) => c.id === name) ?? []);
   const started = newRun(studio, {
-    ...plannedRun(studio, recipe, { report: plan, contributors }, destination),
+    ...plannedRun(studio, recipe, plan, destination),
     ...(id === NOW ? {} : { of: id }),
   });
   await carryOut(studio, started, { recipe: built, engine: state.engine.choice, destination });

@@ -1,4 +1,5 @@
 /** What was written, opened again as a model. */
+import { folderIn } from '../../platform';
 import { walkHandle } from '../local/local-files';
 import { openLocal } from './models';
 import type { SavedOutput } from './saved-state';
@@ -29,6 +30,6 @@ export async function openOutput(
 }
 
 async function filesInFolder(studio: Studio, name: string) {
-  const folder = await studio.transient.folder?.getDirectoryHandle(name);
-  return folder ? walkHandle(folder) : [];
+  const { folder } = studio.transient;
+  return folder ? walkHandle(await folderIn(folder, name)) : [];
 }

@@ -1,8 +1,10 @@
 /** Keeps the plan in step with the recipe: every edit plans again, once the person pauses. */
 import { errorReport } from '../../errors';
+import type { PlanReport } from '../../reports/plan';
 import { buildRecipe, contributorId, shortName } from './built-recipe';
 import { previousIfEqual } from './deep-equality';
 import { missingModels } from './named-models';
+import type { RecipeState } from './recipe-state';
 import { recipeProblems } from './recipe-validation';
 import type { Contributor } from './run-state';
 import { methodOf, type Studio } from './studio';
@@ -34,22 +36,19 @@ export async function planNow(studio: Studio): Promise<void> {
     studio.store.setState({ plan: { status: 'empty', report: null, contributors: [], error: null } });
     return;
   }
-  const contributors = planContributors(studio.store.getState());
   const current = () => {
     const now = studio.store.getState();
     return now.recipe === recipe && now.models === models;
   };
   try {
-    const report = await studio.worker.plan(buildRecipe(recipe, models, methodOf(recipe)));
+    const { report, contributors } = await planOf(studio, recipe);
     if (!current()) return;
-    const byId = new Map(contributors.map((c) => [c.id, c]));
-    const named = report.contributors.map((id) => byId.get(id) ?? { id, label: shortName(id), colour: 0 });
     studio.store.setState(({ plan: before }) => ({
       plan: {
         status: 'ready',
         // most edits change no tensor: what is drawn from them is not drawn again
         report: { ...report, tensors: previousIfEqual(report.tensors, before.report?.tensors) },
-        contributors: previousIfEqual(named, before.contributors),
+        contributors: previousIfEqual(contributors, before.contributors),
         error: null,
       },
     }));
@@ -61,15 +60,25 @@ export async function planNow(studio: Studio): Promise<void> {
   }
 }
 
-/** The enabled contributors by the names the plan gives them. */
-export function planContributors({ recipe, models }: StudioState): Contributor[] {
-  return recipe.contributors
-    .filter((c) => c.enabled)
-    .map((c) => ({
-      id: contributorId(recipe.base, c.ref, models),
-      label: shortName(c.ref),
-      colour: c.colour,
-    }));
+/** The plan of any recipe of the opened models, and its contributors as charts show them. @throws what planning throws */
+export async function planOf(
+  studio: Studio,
+  recipe: RecipeState,
+): Promise<{ report: PlanReport; contributors: Contributor[] }> {
+  const { models } = studio.store.getState();
+  const known = new Map(
+    recipe.contributors
+      .filter((c) => c.enabled)
+      .map(({ ref, colour }) => {
+        const id = contributorId(recipe.base, ref, models);
+        return [id, { id, label: shortName(ref), colour }];
+      }),
+  );
+  const report = await studio.worker.plan(buildRecipe(recipe, models, methodOf(recipe)));
+  const contributors = report.contributors.map(
+    (id) => known.get(id) ?? { id, label: shortName(id), colour: 0 },
+  );
+  return { report, contributors };
 }
 
 /** Nothing is planned about a model that is not open. */

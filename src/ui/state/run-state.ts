@@ -37,6 +37,8 @@ export interface RunState {
   paused?: true;
   /** Methods are compared for it, and the best is merged. */
   recommended?: true;
+  /** Then: the recipe it was asked for with, which stays until it has ended. */
+  asked?: Recipe;
   /** Then: the output's name by the method that is chosen, unless a person chose one. */
   names?: Readonly<Record<string, string>>;
   /** The predicted run that it merges; else the recipe. */

@@ -12,36 +12,33 @@ import { beginJob, cancelJob, isAtWork, tellProgress } from './job';
 import { tensorProgress } from './job-state';
 import { mergeGate } from './merge-gate';
 import { recipeState } from './opened-recipe';
-import { planNow } from './plan';
+import { planNow, planOf } from './plan';
 import type { RecipeState } from './recipe-state';
 import { mergeWell } from './recommended-settings';
 import { finishUnfinished, loadInterrupted } from './resumable-runs';
 import { progressLog } from './run-log';
 import type { LogEntry, RunPlan, RunState } from './run-state';
-import { editRecipe, methodOf, notifyError, type Studio, showTab } from './studio';
+import { editRecipe, methodOf, notify, notifyError, type Studio, showTab } from './studio';
 import type { PlanSlice } from './studio-state';
 
 /**
  * Starts the merge of the recipe: asks for the folder first where one is wanted (browsers allow that only right after
  * the click), plans once more if an edit is still pending, then runs. Does nothing while the gate is closed.
  */
-export async function startMerge(studio: Studio, recommended = false): Promise<void> {
+export async function startMerge(studio: Studio): Promise<void> {
   if (studio.transient.starting || !mergeGate(studio.store.getState()).open) return;
   studio.transient.starting = true;
   try {
     const { output, recipe } = studio.store.getState();
-    const names = recommended && output.name === null ? await namesByMethod(studio, recipe) : undefined;
-    const destination = await chooseDestination(
-      studio,
-      output.name ?? outputName(names ? { ...recipe, method: 'recommended' } : recipe),
-    );
+    const destination = await chooseDestination(studio, output.name ?? outputName(recipe));
     if (!destination) return;
     if (studio.store.getState().plan.status !== 'ready') await planNow(studio);
     if (!mergeGate(studio.store.getState()).open) return showTab(studio, 'plan');
     const { tab } = studio.store.getState().view;
-    if (recommended) showTab(studio, 'run');
-    else if (tab !== 'run' && tab !== 'output') showTab(studio, 'layers');
-    void run(studio, destination, recommended, names);
+    if (tab !== 'run' && tab !== 'output') showTab(studio, 'layers');
+    const { recipe: now, plan, engine } = studio.store.getState();
+    const started = newRun(studio, plannedRun(studio, now, plan, destination));
+    void carryOut(studio, started, { recipe: started.recipe, engine: engine.choice, destination });
   } catch (thrown) {
     notifyError(studio, thrown);
   } finally {
@@ -49,17 +46,47 @@ export async function startMerge(studio: Studio, recommended = false): Promise<v
   }
 }
 
-/** Starts the recommended merge of the recipe's base and contributors: methods are compared, the best is merged. */
+/**
+ * Starts the recommended merge of the recipe's base and contributors: methods are compared, the best is merged. The recipe
+ * stays as it is until the merge has ended: what is stopped changes nothing.
+ */
 export async function startRecommended(studio: Studio): Promise<void> {
+  if (studio.transient.starting) return;
+  studio.transient.starting = true;
   try {
-    const { models, output } = studio.store.getState();
+    const { models, output, recipe } = studio.store.getState();
     // a folder can be asked for right after the click only
     if (output.kind === 'folder' && !studio.transient.folder && !(await chooseFolder(studio))) return;
-    editRecipe(studio, (recipe) => mergeWell(recipe, models));
-    await planNow(studio);
-    await startMerge(studio, true);
+    const well = mergeWell(recipe, models);
+    const plan = await planOf(studio, well);
+    const problem = plan.report.problems.find(({ severity }) => severity === 'error');
+    if (problem) return notify(studio, 'error', problem.message, problem.remedy);
+    const state = studio.store.getState();
+    const gate = mergeGate({ ...state, recipe: well, plan: { ...plan, status: 'ready', error: null } });
+    if (!gate.open) return notify(studio, 'error', gate.why, gate.remedy ?? 'Then start the merge again.');
+    const names = output.name === null ? await namesByMethod(studio, well) : undefined;
+    const name = output.name ?? outputName({ ...well, method: 'recommended' });
+    const destination = await chooseDestination(studio, name);
+    if (!destination) return;
+    showTab(studio, 'run');
+    const started = newRun(studio, {
+      ...plannedRun(studio, well, plan, destination),
+      methodTitle: 'Recommended merge',
+      recommended: true,
+      asked: buildRecipe(recipe, models, methodOf(recipe)),
+      ...(names && { names }),
+    });
+    void carryOut(studio, started, {
+      recipe: started.recipe,
+      engine: state.engine.choice,
+      destination,
+      recommended: true,
+      ...(names && { names }),
+    });
   } catch (thrown) {
     notifyError(studio, thrown);
+  } finally {
+    studio.transient.starting = false;
   }
 }
 
@@ -135,23 +162,6 @@ async function namesByMethod(studio: Studio, recipe: RecipeState): Promise<Recor
   );
 }
 
-async function run(
-  studio: Studio,
-  destination: NamedDestination,
-  recommended: boolean,
-  names: RunState['names'],
-): Promise<void> {
-  const started = beginRun(studio, destination, recommended, names);
-  const { choice } = studio.store.getState().engine;
-  await carryOut(studio, started, {
-    recipe: started.recipe,
-    engine: choice,
-    destination,
-    ...(recommended && { recommended }),
-    ...(names && { names }),
-  });
-}
-
 /** Has the engine do a run that was begun here, and keeps its facts up to date. Never rejects. */
 export async function carryOut(studio: Studio, started: RunState, request: MergeRequest): Promise<void> {
   const end = beginJob(studio, 'merge');
@@ -163,6 +173,7 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
     const known = results.length > 0 ? { ...request, results } : request;
     finish(studio, await studio.worker.merge(known, (progress) => follow(studio, started.id, progress)));
     await loadInterrupted(studio);
+    await sayWhatIsKept(studio);
   } catch (thrown) {
     const error = errorReport(thrown);
     // first what is left, then the words about it
@@ -179,19 +190,23 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
   }
 }
 
-function beginRun(
-  studio: Studio,
-  destination: NamedDestination,
-  recommended: boolean,
-  names: RunState['names'],
-): RunState {
-  const { recipe, plan } = studio.store.getState();
-  const planned = plannedRun(studio, recipe, plan, destination);
-  return newRun(
+/** Bytes of finished merges that are worth a word, and again when there are as many more. */
+const MUCH_KEPT = 300e6;
+
+/** Says what finished merges take in the browser's storage: every one stays until somebody deletes it. */
+async function sayWhatIsKept(studio: Studio): Promise<void> {
+  const { run } = studio.store.getState();
+  if (run?.destination.kind !== 'downloads') return;
+  const outputs = (await studio.worker.cache()).outputs.filter(({ complete }) => complete);
+  const bytes = outputs.reduce((sum, output) => sum + output.bytes, 0);
+  const own = outputs.find(({ name }) => name === run.destination.name)?.bytes ?? 0;
+  if (outputs.length < 2 || Math.floor(bytes / MUCH_KEPT) === Math.floor((bytes - own) / MUCH_KEPT)) return;
+  notify(
     studio,
-    recommended
-      ? { ...planned, methodTitle: 'Recommended merge', recommended: true, ...(names && { names }) }
-      : planned,
+    'note',
+    `${outputs.length} merged models take ${formatBytes(bytes)} in this browser.`,
+    'Save those that you want to keep, and delete the others under Storage at the top.',
+    'kept outputs',
   );
 }
 
@@ -218,7 +233,7 @@ export function plannedRun(
 }
 
 /** A plan of a run, and what is asked for besides. */
-type PlannedRun = RunPlan & Pick<RunState, 'of' | 'recommended' | 'names'>;
+type PlannedRun = RunPlan & Pick<RunState, 'of' | 'recommended' | 'names' | 'asked'>;
 
 /** Makes this the studio's run. */
 export function newRun(studio: Studio, planned: PlannedRun): RunState {

@@ -4,7 +4,7 @@ import { errorReport } from '../../errors';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import type { Predictor } from '../../merge/prediction/predictor';
-import type { WorkerCalls } from '../../worker/calls';
+import type { Engine } from '../../worker/client';
 import { withOpened } from './model-origins';
 import type { RecipeState } from './recipe-state';
 import { NOW } from './run-state';
@@ -12,7 +12,7 @@ import { initialState, type StudioState, type ViewSlice } from './studio-state';
 import type { Tab } from './tabs';
 
 /** Calls of the worker that the studio makes; the others are the command's. */
-export type StudioWorker = Omit<WorkerCalls, 'openDisk' | 'verify' | 'evaluate' | 'importance'>;
+export type StudioWorker = Omit<Engine, 'openDisk' | 'verify' | 'evaluate' | 'importance'>;
 
 export interface Studio {
   readonly worker: StudioWorker;
@@ -27,6 +27,9 @@ export interface Studio {
     folder: FileSystemDirectoryHandle | null;
     starting: boolean;
     signIn: AbortController | null;
+    /** When something was heard of the job last, and what ends an engine that does not stop it. */
+    heardAt: number;
+    cancelTimer?: ReturnType<typeof setTimeout>;
     /** `at` of the kept draft that this tab read or wrote last. */
     draftSeen?: number | undefined;
     /** `at` of the draft that this tab began to write last. */
@@ -47,7 +50,7 @@ export function createStudio(worker: StudioWorker): Studio {
     worker,
     store,
     predictors,
-    transient: { folder: null, starting: false, signIn: null },
+    transient: { folder: null, starting: false, signIn: null, heardAt: 0 },
   };
 }
 

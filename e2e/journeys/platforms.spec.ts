@@ -1,0 +1,110 @@
+/** Browsers that refuse, hang or lack what the studio asks for: it opens and merges all the same, and says what it does without. */
+import type { Page } from '@playwright/test';
+import { expect, test } from './studio';
+
+const throws = (name: string, message: string) =>
+  `async () => { throw new DOMException('${message}', '${name}'); }`;
+const missing = (of: string, what: string) =>
+  `Object.defineProperty(${of}, '${what}', { get: () => undefined, configurable: true });`;
+
+interface Case {
+  /** Runs in the engine before anything else. */
+  worker?: string;
+  page?: string;
+  /** What the badge's popover says. */
+  says?: RegExp;
+  /** What stands in the run bar besides. */
+  shows?: RegExp;
+}
+
+const CASES: Record<string, Case> = {
+  'the graphics adapter is refused': {
+    worker: `navigator.gpu.requestAdapter = ${throws('OperationError', 'blocklisted')};`,
+    says: /This browser refuses WebGPU \(blocklisted\): merges run on the CPU/,
+  },
+  'the question for an adapter is never answered': {
+    worker: 'navigator.gpu.requestAdapter = () => new Promise(() => {});',
+    says: /does not answer when it is asked for a graphics adapter: merges run on the CPU/,
+  },
+  'the adapter says nothing of itself': { worker: missing('GPUAdapter.prototype', 'info') },
+  'there are no locks': {
+    worker: missing('WorkerNavigator.prototype', 'locks'),
+    page: missing('Navigator.prototype', 'locks'),
+  },
+  'storage fails for an unknown reason': {
+    worker: `navigator.storage.getDirectory = ${throws('UnknownError', 'transient')};`,
+    shows: /This browser keeps no files/,
+  },
+  'files are locked': {
+    worker: `FileSystemFileHandle.prototype.createSyncAccessHandle = ${throws('NoModificationAllowedError', 'locked')};`,
+    shows: /This browser keeps no files/,
+  },
+  'a file is not answered for, once': {
+    worker: `{
+      const { getFile } = FileSystemFileHandle.prototype;
+      let asked = 0;
+      FileSystemFileHandle.prototype.getFile = function () {
+        return asked++ === 0 ? new Promise(() => {}) : getFile.call(this);
+      };
+    }`,
+  },
+};
+
+async function openOn(page: Page, { worker, page: inPage }: Case): Promise<void> {
+  await page.route(/main\.worker.*\.js/, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: `${worker ?? ''}\n${await response.text()}` });
+  });
+  if (inPage) await page.addInitScript(inPage);
+  await page.goto('/');
+}
+
+for (const [title, where] of Object.entries(CASES)) {
+  test(`R65: where ${title}, it merges`, async ({ page }) => {
+    await openOn(page, where);
+    await expect(page.getByText(/^Ready:/)).toBeVisible();
+    if (where.shows) await expect(page.getByText(where.shows).first()).toBeVisible();
+    if (where.says) {
+      await page.getByRole('banner').getByRole('button', { name: /^CPU/ }).click();
+      await expect(page.getByText(where.says)).toBeVisible();
+      await page.keyboard.press('Escape');
+    }
+    await page.getByRole('button', { name: 'Merge', exact: true }).click();
+    await expect(page.getByText(/^Merged in/)).toBeVisible();
+  });
+}
+
+test('R65: over plain http it says what it needs', async ({ page }) => {
+  await page.addInitScript(() => Object.defineProperty(window, 'isSecureContext', { value: false }));
+  await page.goto('/');
+  await expect(page.getByRole('alert')).toContainText(
+    'Open it over https, or on this machine as http://localhost',
+  );
+});
+
+test('R64: an engine that does not answer is said to, and goes on in another with what it has', async ({
+  page,
+}) => {
+  await openOn(page, {
+    // the first engine stops in the middle of the merge
+    worker: `{
+      const { write } = FileSystemSyncAccessHandle.prototype;
+      let written = 0;
+      FileSystemSyncAccessHandle.prototype.write = function (bytes, options) {
+        const n = write.call(this, bytes, options);
+        written += bytes.byteLength;
+        if (written > 300_000) {
+          const end = Date.now() + 3_600_000;
+          for (;;) if (Date.now() > end) break;
+        }
+        return n;
+      };
+    }`,
+  });
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await page.unroute(/main\.worker.*\.js/);
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/Merging: nothing new for .*the engine does not answer/)).toBeVisible();
+  await page.getByRole('button', { name: 'Restart this step' }).click();
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
+});

@@ -1,0 +1,263 @@
+/**
+ * Calls of the browser. What one needs stays in reach of the collector until it has settled: Chromium 156 collects a file
+ * handle that is reachable only through its own pending call, and the promise is gone; Firefox 140 does the same to a worker
+ * inside a worker that is reachable only through its listeners. A call that can be made again has a deadline, and is.
+ */
+import * as Comlink from 'comlink';
+import { AmalgamError, isDomException } from './errors';
+import { trustedWorkerUrl } from './trusted-worker-url';
+
+/** Calls under way, workers and ports. */
+const held = new Set<object>();
+
+/** Keeps a call under way, and what it is a call of, until it has settled. For what cannot be made again. */
+export function rooted<T>(owner: object, pending: Promise<T>): Promise<T> {
+  const call = { owner, pending };
+  held.add(call);
+  const settled = () => held.delete(call);
+  pending.then(settled, settled);
+  return pending;
+}
+
+/** Milliseconds until a call without an answer is made again; reading takes as long as the disk. */
+const DEADLINE_MS = 10_000;
+const READ_DEADLINE_MS = 60_000;
+/** Times that a call is made which gets no answer, or a passing failure. */
+const TRIES = 3;
+/** What somebody who goes away still holds (a lock, a file) is waited for this long. */
+const PATIENCE_MS = 5000;
+const WAIT_MS = 50;
+
+interface Repeated<T> {
+  deadlineMs?: number;
+  /** How long a file that somebody else has open is waited for; default: not at all. */
+  patienceMs?: number;
+  /** Gets what came after the deadline. */
+  late?(value: T): void;
+}
+
+/**
+ * The answer to a call that can be made again.
+ * @throws AmalgamError `StorageFailed` when the browser does not answer, else what the call throws
+ */
+async function repeated<T>(
+  owner: object,
+  call: () => Promise<T>,
+  { deadlineMs = DEADLINE_MS, patienceMs = 0, late = () => {} }: Repeated<T> = {},
+): Promise<T> {
+  const begun = performance.now();
+  for (let tried = 1; ; tried++) {
+    try {
+      const answer = await withinDeadline(rooted(owner, call()), deadlineMs, late);
+      if (answer !== undefined) return answer.value;
+      if (tried >= TRIES) throw noAnswer();
+    } catch (thrown) {
+      const isBusy = isDomException(thrown, 'NoModificationAllowedError');
+      // "The operation failed for an unknown transient reason"
+      const passes = isDomException(thrown, 'UnknownError') && tried < TRIES;
+      if (!passes && !(isBusy && performance.now() - begun < patienceMs)) throw thrown;
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+    }
+  }
+}
+
+/** What a promise gives, or undefined after the deadline. A thread that computed all the while has not waited: it has half of it again. */
+export function withinDeadline<T>(
+  pending: Promise<T>,
+  deadlineMs: number,
+  late: (value: T) => void = () => {},
+): Promise<{ value: T } | undefined> {
+  return new Promise((resolve, reject) => {
+    let isLate = false;
+    let timer = setTimeout(() => {
+      timer = setTimeout(() => {
+        isLate = true;
+        resolve(undefined);
+      }, deadlineMs / 2);
+    }, deadlineMs / 2);
+    pending
+      .then(
+        (value) => (isLate ? late(value) : resolve({ value })),
+        (thrown: unknown) => reject(thrown),
+      )
+      .finally(() => clearTimeout(timer));
+  });
+}
+
+function noAnswer(): AmalgamError {
+  return new AmalgamError(
+    'StorageFailed',
+    'The browser does not answer when it is asked for a file.',
+    'Start again; if it happens again, restart the browser. What was finished is kept.',
+  );
+}
+
+// ---- files
+
+/** The top folder of the browser's storage. */
+export function storageRoot(): Promise<FileSystemDirectoryHandle> {
+  return repeated(navigator.storage, () => navigator.storage.getDirectory());
+}
+
+export function folderIn(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  create = false,
+): Promise<FileSystemDirectoryHandle> {
+  return repeated(folder, () => folder.getDirectoryHandle(name, { create }));
+}
+
+export function fileIn(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  create = false,
+): Promise<FileSystemFileHandle> {
+  return repeated(folder, () => folder.getFileHandle(name, { create }));
+}
+
+export function contentOf(file: FileSystemFileHandle): Promise<File> {
+  return repeated(file, () => file.getFile());
+}
+
+/** Opens a file for one writer, or for any number of readers where the browser has that mode. */
+export function syncAccess(
+  file: FileSystemFileHandle,
+  mode: 'readwrite' | 'read-only' = 'readwrite',
+  patienceMs = PATIENCE_MS,
+): Promise<FileSystemSyncAccessHandle> {
+  const open = () => file.createSyncAccessHandle(mode === 'readwrite' ? undefined : { mode });
+  return repeated(file, open, { patienceMs, late: (handle) => handle.close() });
+}
+
+export function writableOf(file: FileSystemFileHandle): Promise<FileSystemWritableFileStream> {
+  const late = (stream: FileSystemWritableFileStream) => void stream.abort().catch(() => undefined);
+  return repeated(file, () => file.createWritable(), { late });
+}
+
+/** Removes a file, or with `recursive` a folder and all it holds. @param isAwaited waits for files that are open a little longer */
+export function removeFrom(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  { recursive = false, isAwaited = false } = {},
+): Promise<void> {
+  const patienceMs = isAwaited ? PATIENCE_MS : 0;
+  return repeated(folder, () => folder.removeEntry(name, { recursive }), { patienceMs });
+}
+
+/** The entries of a folder as they are now; it may be changed while they are looked at. */
+export function entriesOf(folder: FileSystemDirectoryHandle): Promise<[string, FileSystemHandle][]> {
+  return repeated(folder, async () => {
+    const found: [string, FileSystemHandle][] = [];
+    const entries = folder.entries();
+    for (;;) {
+      const { done, value } = await rooted(entries, entries.next());
+      if (done) return found;
+      found.push(value);
+    }
+  });
+}
+
+/** The bytes of a file or a part of one. */
+export async function bytesOf(file: Blob): Promise<Uint8Array<ArrayBuffer>> {
+  const deadlineMs = READ_DEADLINE_MS;
+  return new Uint8Array(await repeated(file, () => file.arrayBuffer(), { deadlineMs }));
+}
+
+/** What a stream gives, piece by piece; who stops early ends it. */
+export async function* piecesOf<T>(stream: ReadableStream<T>): AsyncGenerator<T> {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await rooted(reader, reader.read());
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // a stream that has ended or failed has nothing left to end
+    await rooted(reader, reader.cancel()).catch(() => undefined);
+    reader.releaseLock();
+  }
+}
+
+// ---- locks
+
+/**
+ * Takes the lock of a name and holds it until the returned function is called. A tab that dies lets go within a moment, and one
+ * that is asked to stop has stopped by then, so it is waited for.
+ * @returns undefined where somebody else keeps it
+ */
+export function holdLock(name: string): Promise<(() => void) | undefined> {
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  return new Promise((resolve, reject) => {
+    navigator.locks
+      .request(name, { signal }, () => new Promise<void>((release) => resolve(release)))
+      .catch((thrown: unknown) => (signal.aborted ? resolve(undefined) : reject(thrown)));
+  });
+}
+
+// ---- workers and ports: held until they are ended
+
+/** Starts a worker, held until it is terminated. A message it sent that cannot be read is an `error` of it, as one thrown there. */
+export function startWorker(url: string, name: string): Worker {
+  const worker = new Worker(trustedWorkerUrl(url), { type: 'module', name });
+  held.add(worker);
+  worker.addEventListener('messageerror', () =>
+    worker.dispatchEvent(new ErrorEvent('error', { message: UNREADABLE })),
+  );
+  worker.terminate = () => {
+    held.delete(worker);
+    Worker.prototype.terminate.call(worker);
+  };
+  return worker;
+}
+
+const UNREADABLE = 'a message could not be read';
+
+/** In a worker: a message that cannot be read is an error of the worker, which its owner hears of. */
+function heedLostMessages(): void {
+  self.addEventListener('messageerror', () => reportError(new Error(UNREADABLE)));
+}
+
+/** In a worker: offers it to its owner. */
+export function exposeHere(calls: object): void {
+  heedLostMessages();
+  Comlink.expose(calls);
+}
+
+/** In a worker: takes its owner's messages. */
+export function takeMessages<T>(take: (message: T) => void): void {
+  heedLostMessages();
+  self.onmessage = ({ data }: MessageEvent<T>) => take(data);
+}
+
+/** A port to give away; what is sent back over it comes to `take`, and a message that cannot be read to `lost`. */
+export function openPort<T>(take: (message: T) => void, lost: (why: string) => void) {
+  const { port1, port2 } = new MessageChannel();
+  held.add(port1);
+  port1.onmessage = ({ data }: MessageEvent<T>) => take(data);
+  port1.onmessageerror = () => lost(UNREADABLE);
+  return {
+    given: port2,
+    close() {
+      port1.close();
+      held.delete(port1);
+    },
+  };
+}
+
+/** A channel to other tabs, held until it is closed. What cannot be read comes from another version: it is for others. */
+export function openBroadcast<T>(name: string, take: (message: T) => void) {
+  const channel = new BroadcastChannel(name);
+  held.add(channel);
+  // in Node it would keep the command from ending
+  (channel as { unref?(): void }).unref?.();
+  channel.onmessage = ({ data }: MessageEvent<T>) => take(data);
+  channel.onmessageerror = () => console.warn(`${name}: ${UNREADABLE}`);
+  return {
+    say: (message: T) => channel.postMessage(message),
+    close() {
+      channel.close();
+      held.delete(channel);
+    },
+  };
+}
