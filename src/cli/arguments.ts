@@ -81,7 +81,8 @@ export function parseSome<const S extends Options>(verb: string, what: string, a
   return parsed;
 }
 
-function parseArguments<S extends Options>(verb: string, args: string[], spec: S): Arguments<S> {
+/** All that stands on the command line. @throws Usage */
+export function parseArguments<S extends Options>(verb: string, args: string[], spec: S): Arguments<S> {
   const flags = Object.entries(spec).map(([name, option]) => [flagOf(name, option), option] as const);
   const options = Object.fromEntries(
     flags.map(([flag, { kind }]) => [
@@ -147,7 +148,7 @@ function choiceOf(flag: string, { values, typed = values }: ChoiceOption, text: 
 }
 
 /** `maxRank` → `max-rank`, unless the option has a flag of its own. */
-function flagOf(name: string, { flag }: Option): string {
+export function flagOf(name: string, { flag }: Option): string {
   return flag ?? name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
@@ -174,7 +175,7 @@ const typedDefault = ({ values, typed = values, default: value }: ChoiceOption) 
   typed[values.indexOf(value!)];
 
 /** `--threshold 1e-6`: an option as the usage has it, with its default or what stands for its value. */
-function flagUsage(name: string, option: Option): string {
+export function flagUsage(name: string, option: Option): string {
   return [`--${flagOf(name, option)}`, valueUsage(option)].filter((part) => part !== '').join(' ');
 }
 

@@ -5,8 +5,20 @@ interface Described {
   flag?: string;
   /** What stands for the value in the usage, where that is no default. */
   argument?: string;
-  /** What it does, in a sentence: `<verb> --help` lists it. */
+  /** What it does, in a sentence: `<verb> --help` lists it, and the studio says it of the field. */
   help: string;
+  /** What stands beside its field in the studio. Absent: its name in words. */
+  label?: string;
+  /** Where it exists, unless in both. */
+  only?: 'command' | 'studio';
+  /** Options of one name exclude each other. */
+  either?: string;
+  /** It, or one of those that exclude each other, has to be given. */
+  needed?: true;
+  /** The values of other options with which it means something; the studio shows it with them only. */
+  when?: Readonly<Record<string, readonly unknown[]>>;
+  /** What the studio begins with, where that is not the default. */
+  start?: unknown;
 }
 
 export interface NumberOption extends Described {
@@ -32,6 +44,8 @@ export interface ChoiceOption extends Described {
   values: readonly string[];
   /** The values as they are typed, where that differs. */
   typed?: readonly string[];
+  /** The values as the studio has them. */
+  labels?: readonly string[];
   default?: string;
 }
 

@@ -1,7 +1,6 @@
 /** The part of the pretended worker that compares, extracts and collapses: figures drawn from hashes of names. */
 
 import { AmalgamError } from '../errors';
-import type { CollapseProgress, CollapseReport, MeasureDepthReport } from '../reports/collapse';
 import type {
   CompareProgress,
   CompareReport,
@@ -11,6 +10,8 @@ import type {
 } from '../reports/compare';
 import type { EvaluateReport } from '../reports/evaluate';
 import type { PlanTensor } from '../reports/plan';
+import { variantOf } from '../tools/collapse/options';
+import type { CollapseProgress, CollapseReport, MeasureLayersReport } from '../tools/collapse/report';
 import type { WorkerCalls } from '../worker/calls';
 import { chance, planFor } from './worker-plan.test.fixture';
 
@@ -88,7 +89,7 @@ export function pretendTools(tools: Tools) {
         return copied ? [] : [{ name, elements, kept: [kept, kept] as const, both }];
       });
     },
-    async measureDepth(request, onProgress) {
+    async measureLayers(request, onProgress) {
       begin();
       for (let i = 1; i <= layers; i++) {
         await step();
@@ -277,14 +278,14 @@ function extractReport(
   };
 }
 
-function depthReport(model: string, layers: number, block?: number): MeasureDepthReport {
+function depthReport(model: string, layers: number, block?: number): MeasureLayersReport {
   const influence = Array.from({ length: layers }, (_, i) => 0.04 + 0.3 * chance(`layer ${i}`));
   const map = Array.from({ length: layers + 1 }, (_, i) =>
     Array.from({ length: layers + 1 }, (_, j) => Math.min(0.5, 0.07 * Math.abs(i - j))),
   );
   return {
     ...{ model, engine: 'webgpu', adapter: 'Apple M3', seconds: 2.1, layers, influence },
-    distance: { lastToken: map, allTokens: map },
+    distance: map,
     calibration: { sequences: 4, tokens: 900, window: 256 },
     ...(block
       ? {
@@ -298,21 +299,18 @@ function depthReport(model: string, layers: number, block?: number): MeasureDept
 }
 
 function collapseReport(
-  { model, planner, variant, parts }: Parameters<WorkerCalls['collapse']>[0],
+  { model, settings }: Parameters<WorkerCalls['collapse']>[0],
   layers: number,
 ): CollapseReport {
-  const removed = planner.kind === 'manual' ? planner.remove : [layers - 2];
+  const removed = [layers - 2];
   const kept = Array.from({ length: layers }, (_, i) => i).filter((i) => !removed.includes(i));
   return {
-    ...{ model, ...FACTS, stages: STAGES, planner },
-    ...{ variant: variant ?? 'drop', parts: parts ?? 'linear' },
+    ...{ model, ...FACTS, stages: STAGES },
+    settings: { ...settings, variant: variantOf(settings) },
     layers: { before: layers, after: kept.length },
     parameters: { before: 1_238_656, after: 1_238_656 - removed.length * 184_000 },
     removed,
-    stack: kept.map((origin) => {
-      const itself = [{ layer: origin, coefficient: 1 }];
-      return { origin, attention: itself, mlp: itself, norm: itself };
-    }),
+    stack: kept.map((origin) => ({ origin, terms: [{ layer: origin, coefficient: 1 }] })),
     steps: [],
     measure: null,
     calibration: { sequences: 4, tokens: 900, window: 256 },

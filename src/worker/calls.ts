@@ -47,6 +47,7 @@ import { openServedFolder } from '../sources/served-folder';
 import { sha256Of } from '../sources/sha256';
 import { deleteBlob, listBlobs } from '../store/blobs';
 import { deleteMasks, listMasks } from '../store/masks';
+import { TOOLS, type ToolCalls } from '../tools';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { openHubSession } from './hub-session';
 
@@ -163,6 +164,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       });
 
   return {
+    ...callsOfTools(job, models, (model) => plan(copyOf(model))),
     async info(): Promise<WorkerInfo> {
       await cleaned;
       return { ...(await backendInfo()), storage: await storageInfo(), version: AMALGAM_VERSION };
@@ -267,16 +269,6 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       }),
     /** The difference of two models as a LoRA adapter in PEFT's format. */
     extractLora: jobOf(async () => (await import('../extract/job')).runExtractLora),
-    /** Which layers could go: block influence, angular distances, similarity curve. Nothing is written. */
-    measureDepth: planJobOf(
-      async () => (await import('../collapse/job')).runMeasureDepth,
-      ({ model }) => copyOf(model),
-    ),
-    /** A shallower model: layers collapsed, measured, and written as a checkpoint. */
-    collapse: planJobOf(
-      async () => (await import('../collapse/job')).runCollapse,
-      ({ model }) => copyOf(model),
-    ),
     /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
     openDataset: async (idOrUrl: string) => (await datasets()).open(idOrUrl),
     /** The text columns of a file of a dataset. */
@@ -349,4 +341,28 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     for (const folder of folders) infos.push(await models.add(folder));
     return infos;
   }
+}
+
+type AnyJob = (
+  ...args: [...Parameters<Job<[unknown], unknown, unknown>>, copyPlan: (model: string) => Promise<Plan>]
+) => Promise<unknown>;
+const TOOL_JOBS = import.meta.glob<{ jobs: Readonly<Record<string, AnyJob>> }>('../tools/*/job.ts');
+
+/** The calls of the tools; a job is loaded when it is first asked for. */
+function callsOfTools(
+  job: ReturnType<typeof oneJob>,
+  models: OpenModels,
+  copyPlan: (model: string) => Promise<Plan>,
+): ToolCalls {
+  const calls = TOOLS.flatMap(({ id, jobs }) =>
+    Object.keys(jobs).map((name) => [
+      name,
+      (request: unknown, onProgress: Tell<unknown>) =>
+        job.run(async (signal) => {
+          const file = await TOOL_JOBS[`../tools/${id}/job.ts`]!();
+          return file.jobs[name]!(request, models, signal, onProgress, copyPlan);
+        }),
+    ]),
+  );
+  return Object.fromEntries(calls) as ToolCalls;
 }

@@ -1,6 +1,6 @@
 /** The verbs of the command, in the order of its help. */
+import { TOOLS } from '../../tools';
 import type { Verb } from '../verb';
-import { collapseVerb } from './collapse';
 import { compareVerb } from './compare';
 import { evaluateVerb } from './evaluate';
 import { extractLoraVerb } from './extract-lora';
@@ -12,6 +12,9 @@ import { pushVerb } from './push';
 import { searchVerb } from './search';
 import { verifyVerb } from './verify';
 
+const VERB_FILES = import.meta.glob<{ verb: Verb }>('../../tools/*/verb.ts', { eager: true });
+const TOOL_VERBS = TOOLS.map(({ id }) => VERB_FILES[`../../tools/${id}/verb.ts`]!.verb);
+
 export const VERBS: readonly Verb[] = [
   planVerb,
   mergeVerb,
@@ -20,7 +23,7 @@ export const VERBS: readonly Verb[] = [
   generateVerb,
   compareVerb,
   extractLoraVerb,
-  collapseVerb,
+  ...TOOL_VERBS,
   importanceVerb,
   searchVerb,
   pushVerb,
