@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
-import { type Comparison, compareModels } from '../src/compare/compare-models';
-import type { CompareOptions } from '../src/compare/compare-tensors';
-import { openSides, type Sides } from '../src/compare/sides';
+import { type Comparison, compareModels } from '../src/tools/difference/compare-models';
+import type { CompareOptions } from '../src/tools/difference/compare-tensors';
+import { openSides, type Sides } from '../src/tools/difference/sides';
 import { openModel } from '../src/inputs/opened-model';
 import type { ReadTensor } from '../src/inputs/stored-tensor';
 import type { TensorRef } from '../src/inputs/tensor-view';

@@ -1,5 +1,5 @@
 /** What `compare` and `extract-lora` have in common: two models, and an output folder. */
-import type { CompareProgress, ExtractLoraRequest } from '../reports/compare';
+import type { CompareProgress, ExtractLoraRequest } from '../tools/difference/report';
 import type { WorkerCalls } from '../worker/calls';
 import { openNamed, type Where } from './job';
 import { openOutput, requireCommitted } from './output-folder';

@@ -35,7 +35,7 @@ export const tabParts: Readonly<Record<Tab, TabParts>> = {
     mark: <EvaluateMark />,
     screen: part(() => import('./evaluate/EvaluateTab').then((m) => m.EvaluateTab)),
   },
-  compare: tool('compare', () => import('./compare/CompareTab').then((m) => m.CompareTab)),
+  compare: tool('compare', () => import('../tools/difference/Screen').then((m) => m.CompareTab)),
   ...toolParts,
   output: { screen: part(loadOutput) },
 };

@@ -7,7 +7,7 @@ import type {
   ExtractLoraReport,
   LoraLikeness,
   TensorDifference,
-} from '../reports/compare';
+} from '../tools/difference/report';
 import type { EvaluateReport } from '../reports/evaluate';
 import type { PlanTensor } from '../reports/plan';
 import { variantOf } from '../tools/collapse/options';

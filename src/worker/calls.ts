@@ -259,16 +259,16 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     },
     generate: targetJobOf(async () => (await import('../evaluate/generation-job')).runGeneration),
     /** How two models differ, tensor by tensor. */
-    compare: jobOf(async () => (await import('../compare/job')).runCompare),
+    compare: jobOf(async () => (await import('../tools/difference/job')).runCompare),
     /** How far the masks of one model agree in two recipes; nothing is merged. */
     overlap: (request: OverlapRequest, onProgress: Tell<OverlapProgress>) =>
       job.run(async (signal) => {
         const { plan: ready } = targetsOf(request, signal, quiet);
-        const { runMaskOverlap } = await import('../compare/mask-overlap');
+        const { runMaskOverlap } = await import('../tools/difference/mask-overlap');
         return runMaskOverlap(request, { plan: (recipe) => ready({ recipe }), models, signal, onProgress });
       }),
     /** The difference of two models as a LoRA adapter in PEFT's format. */
-    extractLora: jobOf(async () => (await import('../extract/job')).runExtractLora),
+    extractLora: jobOf(async () => (await import('../tools/extract/job')).runExtractLora),
     /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
     openDataset: async (idOrUrl: string) => (await datasets()).open(idOrUrl),
     /** The text columns of a file of a dataset. */

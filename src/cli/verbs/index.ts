@@ -1,9 +1,9 @@
 /** The verbs of the command, in the order of its help. */
 import { TOOLS } from '../../tools';
 import type { Verb } from '../verb';
-import { compareVerb } from './compare';
+import { compareVerb } from '../../tools/difference/verb';
 import { evaluateVerb } from './evaluate';
-import { extractLoraVerb } from './extract-lora';
+import { extractLoraVerb } from '../../tools/extract/verb';
 import { generateVerb } from './generate';
 import { importanceVerb } from './importance';
 import { mergeVerb } from './merge';

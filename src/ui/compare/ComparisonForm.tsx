@@ -7,8 +7,8 @@ import { whyNoTool } from '../state/job';
 import { whyNotSaved } from '../state/saved-output';
 import { useStudio, useStudioState } from '../studio-context';
 import { compare, editComparison } from './comparing';
-import { usePair } from './PairPicker';
-import { pairProblem } from './pair';
+import { usePair } from '../parts/PairPicker';
+import { pairProblem } from '../state/pair';
 
 /** What is measured, where the report goes, and the button. */
 export function ComparisonForm() {

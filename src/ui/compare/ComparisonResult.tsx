@@ -6,10 +6,10 @@ import { ToolEnd } from '../parts/ToolEnd';
 import { choiceName } from '../state/model-choices';
 import { useStudioState } from '../studio-context';
 import type { Comparison } from './compare-state';
-import { DifferenceChart } from './DifferenceChart';
-import { DifferenceTable } from './DifferenceTable';
-import { EngineTimes } from './EngineTimes';
-import { Findings } from './Findings';
+import { DifferenceChart } from '../../tools/difference/DifferenceChart';
+import { DifferenceTable } from '../../tools/difference/DifferenceTable';
+import { EngineTimes } from '../../tools/difference/EngineTimes';
+import { Findings } from '../../tools/difference/Findings';
 
 /** What was found so far: nothing yet, a chart that fills in, or the whole report. */
 export function ComparisonResult() {

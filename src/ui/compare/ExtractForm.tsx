@@ -10,9 +10,9 @@ import { whyNotSaved } from '../state/saved-output';
 import { useStudio, useStudioState } from '../studio-context';
 import type { ExtractChoices } from './compare-state';
 import { choicesProblem, editChoices, extract } from './comparing';
-import { EvaluationTextField } from './EvaluationTextField';
-import { usePair } from './PairPicker';
-import { pairProblem } from './pair';
+import { EvaluationTextField } from '../parts/EvaluationTextField';
+import { usePair } from '../parts/PairPicker';
+import { pairProblem } from '../state/pair';
 
 /** How large the adapter may be, what it carries, and the button. */
 export function ExtractForm() {

@@ -1,13 +1,13 @@
 /** What the Compare tab knows: the pair, the choices, what was found. Plain, serialisable facts. */
 
-import { compareOptions } from '../../compare/options';
-import { extractOptions } from '../../extract/options';
+import { compareOptions } from '../../tools/difference/options';
+import { extractOptions } from '../../tools/extract/options';
 import type {
   CompareReport,
   ExtractLoraReport,
   ExtractLoraRequest,
   TensorDifference,
-} from '../../reports/compare';
+} from '../../tools/difference/report';
 import { defaultsOf } from '../../reports/option';
 import type { PlanTensor } from '../../reports/plan';
 import type { WritingRun } from '../state/job-state';

@@ -1,9 +1,9 @@
 /** Actions of the Compare tab: choosing a pair, comparing it, extracting a LoRA from it. */
 
 import { errorReport } from '../../errors';
-import { extractOptions, rankOptions } from '../../extract/options';
+import { extractOptions, rankOptions } from '../../tools/extract/options';
 import { copyOf } from '../../formats/recipe';
-import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../reports/compare';
+import type { CompareProgress, ExtractLoraRequest, RankChoice } from '../../tools/difference/report';
 import { isInRange } from '../../reports/option';
 import { scoredText } from '../state/evaluation-texts';
 import { ended, runTool, whyNoTool } from '../state/job';
@@ -13,7 +13,7 @@ import { chooseDestination } from '../state/run';
 import { savedOutput, whyNotSaved } from '../state/saved-output';
 import { notifyError, type Studio } from '../state/studio';
 import type { Comparison, ComparisonSlice, ExtractChoices, Extraction } from './compare-state';
-import { pairOf } from './pair';
+import { pairOf } from '../state/pair';
 
 export function editComparison(studio: Studio, change: Partial<ComparisonSlice>): void {
   studio.store.setState((s) => ({ comparison: { ...s.comparison, ...change } }));

@@ -12,7 +12,7 @@ import { TensorDetail } from './TensorDetail';
 import { TensorRuns } from './TensorRuns';
 
 const DifferenceDetail = lazy(() =>
-  import('../compare/DifferenceDetail').then((m) => ({ default: m.DifferenceDetail })),
+  import('../../tools/difference/Detail').then((m) => ({ default: m.DifferenceDetail })),
 );
 
 /** The right panel: what is selected in the tab beside it, or the whole model while nothing is. */

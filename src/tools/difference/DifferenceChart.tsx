@@ -1,0 +1,69 @@
+import { memo, useMemo, useRef } from 'react';
+import { colorScale, domain } from '../../ui/charts/color-scale';
+import { HeatmapFigure } from '../../ui/charts/HeatmapFigure';
+import { extremeValues, type Heatmap } from '../../ui/charts/heatmap-data';
+import { Segmented } from '../../ui/parts/Segmented';
+import { choiceName } from '../../ui/state/model-choices';
+import { useShownTheme, useStudio, useStudioState } from '../../ui/studio-context';
+import type { Comparison, DifferenceMetricId } from '../../ui/compare/compare-state';
+import { editComparison } from '../../ui/compare/comparing';
+import { differenceGrid, differenceMap, differenceMetric, differenceMetrics } from './difference-metrics';
+
+const NO_CONTRIBUTORS: never[] = [];
+
+/** The layer × module chart of a comparison, filling in as tensors finish. */
+export const DifferenceChart = memo(function DifferenceChart({ found }: { found: Comparison }) {
+  const studio = useStudio();
+  const theme = useShownTheme();
+  const metric = differenceMetric(useStudioState((s) => s.comparison.metric));
+  const extent = useStudioState((s) => s.comparison.scale);
+  const { planned, tensors, status } = found;
+  // without a plan the rows are those measured so far
+  const measured = planned.length > 0 ? NO_TENSORS : tensors;
+  const grid = useMemo(() => differenceGrid(planned, measured), [planned, measured]);
+  const byName = useMemo(() => new Map(tensors.map((t) => [t.name, t])), [tensors]);
+  const before = useRef<{ id: DifferenceMetricId; data: Heatmap } | null>(null);
+  const data = useMemo(() => {
+    const old = before.current?.id === metric.id ? before.current.data : undefined;
+    const map = differenceMap(grid, byName, metric.id, status === 'done', old);
+    before.current = { id: metric.id, data: map };
+    return map;
+  }, [grid, byName, metric.id, status]);
+  const { min, max } = domain(metric, extremeValues([data]), extent);
+  const scale = useMemo(() => colorScale(metric, min, max, theme), [metric, min, max, theme]);
+  return (
+    <section className="stack difference-chart" aria-label="Where the weights moved">
+      <div className="layers-bar">
+        <div className="scroll-x layers-metric">
+          <Segmented<DifferenceMetricId>
+            label="Metric"
+            value={metric.id}
+            options={differenceMetrics.map((m) => ({ value: m.id, label: m.label }))}
+            onChange={(next) => editComparison(studio, { metric: next })}
+          />
+        </div>
+        <Segmented
+          label="Color scale"
+          value={extent}
+          options={[
+            { value: 'full', label: 'Full scale' },
+            { value: 'fit', label: 'Fit' },
+          ]}
+          onChange={(next) => editComparison(studio, { scale: next })}
+        />
+        <p className="small quiet layers-meaning">{metric.meaning}</p>
+      </div>
+      <HeatmapFigure
+        contributors={NO_CONTRIBUTORS}
+        title={choiceName(found.finetuned)}
+        metric={metric}
+        grid={grid}
+        data={data}
+        scale={scale}
+        annotated
+      />
+    </section>
+  );
+});
+
+const NO_TENSORS: never[] = [];
