@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import type { ExtractLoraReport } from '../../src/tools/difference/report';
+import type { ExtractLoraReport } from '../../src/tools/extract/report';
 import { treeHashOfFile } from '../tree-hash';
 import { readSafetensors } from './merged-folder';
 

@@ -135,10 +135,18 @@ function optionValue(flag: string, option: Option, given: unknown) {
 }
 
 /** @throws Usage for what is no number, or out of range */
-export function numberOf(flag: string, option: NumberOption, text: string): number {
-  const value = text.trim() === '' ? Number.NaN : Number(text);
+function numberOf(flag: string, option: NumberOption, text: string): number {
+  const value = option.unit === 'bytes' ? bytesOf(text) : text.trim() === '' ? Number.NaN : Number(text);
   if (isInRange(option, value)) return value;
   throw usage(`--${flag} is ${text}; it is ${rangeWords(option)}.`);
+}
+
+const UNITS: Readonly<Record<string, number>> = { kb: 1e3, mb: 1e6, gb: 1e9 };
+
+/** `20MB` → 20 000 000; NaN for what is no size. */
+function bytesOf(text: string): number {
+  const [, digits, unit = ''] = /^([\d.]+) ?([kmg]b)?$/i.exec(text) ?? [];
+  return digits === undefined ? Number.NaN : Math.floor(Number(digits) * (UNITS[unit.toLowerCase()] ?? 1));
 }
 
 function choiceOf(flag: string, { values, typed = values }: ChoiceOption, text: string): string {

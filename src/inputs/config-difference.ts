@@ -3,7 +3,7 @@
 import type { ModelConfig } from '../formats/model-config';
 import { displayName } from '../formats/names';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
-import type { ConfigComparison, ConfigDifference } from '../tools/difference/report';
+import type { ConfigComparison, ConfigDifference } from '../reports/models';
 
 /** Fields that say how a file was made, or how a model is trained, not what it computes. */
 const BOOKKEEPING = new Set([

@@ -28,6 +28,8 @@ export interface NumberOption extends Described {
   /** Bounds that are values themselves. */
   min?: number;
   max?: number;
+  /** Typed with a unit, too (`20MB`); megabytes in the studio. */
+  unit?: 'bytes';
   /** Bounds that are not. */
   above?: number;
   below?: number;

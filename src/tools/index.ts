@@ -8,6 +8,8 @@ import type { Plan } from '../merge/plan/plan';
 import type { TensorProgress } from '../reports/job';
 import { defaultsOf, type Options, type OptionValues } from '../reports/option';
 import { collapseOptions } from './collapse/options';
+import { compareOptions } from './difference/options';
+import { extractOptions } from './extract/options';
 
 export interface JobWords {
   title: string;
@@ -41,6 +43,20 @@ const tool =
     row;
 
 export const TOOLS = [
+  tool<typeof import('./difference/job').jobs>()({
+    id: 'difference',
+    text: 'Difference',
+    options: compareOptions,
+    jobs: {
+      compare: { title: 'Measuring difference', busy: 'The difference of two models is being measured.' },
+    },
+  }),
+  tool<typeof import('./extract/job').jobs>()({
+    id: 'extract',
+    text: 'Extract',
+    options: extractOptions,
+    jobs: { extractLora: { title: 'Extracting', busy: 'A LoRA is being extracted.' } },
+  }),
   tool<typeof import('./collapse/job').jobs>()({
     id: 'collapse',
     text: 'Collapse',
@@ -63,6 +79,12 @@ export type ToolCall = keyof Jobs;
 export type RequestOf<K extends ToolCall> = Parameters<Jobs[K]>[0];
 export type ProgressOf<K extends ToolCall> = Parameters<Parameters<Jobs[K]>[3]>[0];
 export type ReportOf<K extends ToolCall> = Awaited<ReturnType<Jobs[K]>>;
+
+/** The calls of a tool; none for another name. */
+export function toolCallsOf(id: string): ToolCall[] {
+  const row = TOOLS.find((tool) => tool.id === id);
+  return Object.keys(row?.jobs ?? {}) as ToolCall[];
+}
 
 /** The tools' calls of the worker. */
 export type ToolCalls = {

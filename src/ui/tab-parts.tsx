@@ -35,7 +35,6 @@ export const tabParts: Readonly<Record<Tab, TabParts>> = {
     mark: <EvaluateMark />,
     screen: part(() => import('./evaluate/EvaluateTab').then((m) => m.EvaluateTab)),
   },
-  compare: tool('compare', () => import('../tools/difference/Screen').then((m) => m.CompareTab)),
   ...toolParts,
   output: { screen: part(loadOutput) },
 };

@@ -1,17 +1,17 @@
 /** The part of the pretended worker that compares, extracts and collapses: figures drawn from hashes of names. */
 
 import { AmalgamError } from '../errors';
-import type {
-  CompareProgress,
-  CompareReport,
-  ExtractLoraReport,
-  LoraLikeness,
-  TensorDifference,
-} from '../tools/difference/report';
 import type { EvaluateReport } from '../reports/evaluate';
 import type { PlanTensor } from '../reports/plan';
 import { variantOf } from '../tools/collapse/options';
 import type { CollapseProgress, CollapseReport, MeasureLayersReport } from '../tools/collapse/report';
+import type {
+  CompareProgress,
+  CompareReport,
+  LoraLikeness,
+  TensorDifference,
+} from '../tools/difference/report';
+import type { ExtractLoraReport } from '../tools/extract/report';
 import type { WorkerCalls } from '../worker/calls';
 import { chance, planFor } from './worker-plan.test.fixture';
 

@@ -134,12 +134,7 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
     onProgress: T,
   ) => ({ ...targetsOf(request, signal, onProgress), rows: (await datasets()).rows });
 
-  /** The call of a job, whose room is loaded when it is first asked for. */
-  const jobOf =
-    <R, P, T>(load: () => Promise<Job<[R], P, T>>) =>
-    (request: R, onProgress: Tell<P>): Promise<T> =>
-      job.run(async (signal) => (await load())(request, models, signal, onProgress));
-  /** The same of a job over the plan of a recipe. */
+  /** The call of a job over the plan of a recipe, whose room is loaded when it is first asked for. */
   const planJobOf =
     <R, P, T>(
       load: () => Promise<Job<[R, Plan], P, T>>,
@@ -258,8 +253,6 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
       return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
     },
     generate: targetJobOf(async () => (await import('../evaluate/generation-job')).runGeneration),
-    /** How two models differ, tensor by tensor. */
-    compare: jobOf(async () => (await import('../tools/difference/job')).runCompare),
     /** How far the masks of one model agree in two recipes; nothing is merged. */
     overlap: (request: OverlapRequest, onProgress: Tell<OverlapProgress>) =>
       job.run(async (signal) => {
@@ -267,8 +260,6 @@ export function createCalls(openServed: typeof openServedFolder = openServedFold
         const { runMaskOverlap } = await import('../tools/difference/mask-overlap');
         return runMaskOverlap(request, { plan: (recipe) => ready({ recipe }), models, signal, onProgress });
       }),
-    /** The difference of two models as a LoRA adapter in PEFT's format. */
-    extractLora: jobOf(async () => (await import('../tools/extract/job')).runExtractLora),
     /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
     openDataset: async (idOrUrl: string) => (await datasets()).open(idOrUrl),
     /** The text columns of a file of a dataset. */

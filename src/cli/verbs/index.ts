@@ -1,9 +1,7 @@
 /** The verbs of the command, in the order of its help. */
 import { TOOLS } from '../../tools';
 import type { Verb } from '../verb';
-import { compareVerb } from '../../tools/difference/verb';
 import { evaluateVerb } from './evaluate';
-import { extractLoraVerb } from '../../tools/extract/verb';
 import { generateVerb } from './generate';
 import { importanceVerb } from './importance';
 import { mergeVerb } from './merge';
@@ -21,8 +19,6 @@ export const VERBS: readonly Verb[] = [
   verifyVerb,
   evaluateVerb,
   generateVerb,
-  compareVerb,
-  extractLoraVerb,
   ...TOOL_VERBS,
   importanceVerb,
   searchVerb,

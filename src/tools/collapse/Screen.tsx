@@ -26,7 +26,7 @@ import { whyNotSaved } from '../../ui/state/saved-output';
 import type { SavedOutput } from '../../ui/state/saved-state';
 import { notify } from '../../ui/state/studio';
 import type { StudioState } from '../../ui/state/studio-state';
-import { beginTool, chooseToolModels, editTool } from '../../ui/state/tool-state';
+import { beginTool, chooseToolModels, editTool } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import '../../ui/styles/evaluate.css';
 import '../../ui/styles/tools.css';

@@ -1,51 +1,46 @@
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../../formats/quantity';
-import type { ExtractedModule, TensorDifference } from './report';
 import { SpectrumPlot } from '../../ui/charts/SpectrumPlot';
+import { Panel } from '../../ui/inspector/Inspector';
 import { largest } from '../../ui/inspector/model-overview';
 import { Fact } from '../../ui/parts/Fact';
 import { Section } from '../../ui/parts/Section';
 import { Shortlist } from '../../ui/parts/Shortlist';
 import { choiceName } from '../../ui/state/model-choices';
+import type { ToolJob } from '../../ui/state/tool-state';
 import { useStudioState } from '../../ui/studio-context';
 import { differenceMetric } from './difference-metrics';
+import type { TensorDifference } from './report';
 
-/** The panel beside the Compare tab: the selected tensor's differences, or a word on what selecting does. */
-export function DifferenceDetail() {
+/** The panel beside the tab: the selected tensor's differences, or the tensors worth a look. */
+export function Detail() {
   const selected = useStudioState((s) => s.view.selected);
-  const mode = useStudioState((s) => s.comparison.mode);
-  const tensor = useStudioState((s) => s.comparison.found?.tensors.find((t) => t.name === s.view.selected));
-  const planned = useStudioState((s) => s.comparison.found?.planned.find((t) => t.name === s.view.selected));
-  const pair = useStudioState((s) =>
-    s.comparison.found
-      ? `${choiceName(s.comparison.found.base)} → ${choiceName(s.comparison.found.finetuned)}`
-      : '',
+  const found = useStudioState((s) => s.tools.jobs.compare);
+  const tensor = found && tensorsOf(found).find((t) => t.name === selected);
+  return (
+    <Panel detail={selected !== null} open={tensor !== undefined}>
+      {found && tensor ? (
+        <Numbers
+          tensor={tensor}
+          pair={`${choiceName(found.request.base)} → ${choiceName(found.request.finetuned)}`}
+        />
+      ) : (
+        <Overview tensors={found ? tensorsOf(found) : []} />
+      )}
+    </Panel>
   );
-  const module = useStudioState((s) =>
-    s.comparison.extraction?.report?.modules.find((m) => isOf(m, s.view.selected ?? '')),
-  );
-  if (mode === 'extract') {
-    return module ? <ModuleNumbers module={module} /> : <Hint what="A module of the adapter" />;
-  }
-  if (tensor) return <Numbers tensor={tensor} pair={pair} />;
-  if (selected !== null && planned) {
-    return (
-      <Section title="Tensor">
-        <h3 className="tensor-title">{selected}</h3>
-        <p className="small quiet">
-          {formatShape(planned.shape)} · {planned.dtype}. Not compared, or not yet.
-        </p>
-      </Section>
-    );
-  }
-  return <Overview />;
+}
+
+function tensorsOf({ report, finished }: ToolJob<'compare'>): readonly TensorDifference[] {
+  return report?.tensors ?? finished;
 }
 
 /** Nothing is selected: the tensors worth a look. */
-function Overview() {
-  const tensors = useStudioState((s) => s.comparison.found?.tensors) ?? [];
+function Overview({ tensors }: { tensors: readonly TensorDifference[] }) {
   return (
     <>
-      <Hint what="A cell or a row" />
+      <Section title="Tensor">
+        <p className="quiet">A cell or a row opens here, with its numbers, its rows and its spectrum.</p>
+      </Section>
       <Shortlist
         title="Largest relative change"
         tensors={largest(tensors, (t) => t.relative, 5)}
@@ -65,19 +60,6 @@ function Overview() {
   );
 }
 
-/** `model.layers.0.mlp.up_proj` of `model.layers.0.mlp.up_proj.weight`. */
-function isOf(module: ExtractedModule, name: string): boolean {
-  return name === module.module || name.startsWith(`${module.module}.`);
-}
-
-function Hint({ what }: { what: string }) {
-  return (
-    <Section title="Tensor">
-      <p className="quiet">{what} opens here, with its numbers, its rows and its spectrum.</p>
-    </Section>
-  );
-}
-
 function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }) {
   const dtype = t.dtype.base === t.dtype.finetuned ? t.dtype.base : `${t.dtype.base} → ${t.dtype.finetuned}`;
   return (
@@ -91,7 +73,7 @@ function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }
         </Section>
         {t.normDelta > 0 && t.shape.length > 1 ? <Rows rows={t.rows} /> : null}
       </div>
-      <Section title={pair || 'Difference'}>
+      <Section title={pair}>
         <dl className="facts">
           <Fact label="‖Δ‖ / ‖base‖" value={formatReal(t.relative)} />
           <Fact label="‖Δ‖" value={formatReal(t.normDelta)} />
@@ -170,32 +152,5 @@ function Spectrum({ tensor: { lora, shape } }: { tensor: TensorDifference }) {
         <Fact label="Decomposed" value={lora.exact ? 'exactly' : 'by a random sketch'} />
       </dl>
     </Section>
-  );
-}
-
-function ModuleNumbers({ module: m }: { module: ExtractedModule }) {
-  return (
-    <>
-      <Section title="Module">
-        <h3 className="tensor-title">{m.module}</h3>
-        <p className="small quiet">
-          {m.kind} · {formatShape(m.shape)}
-        </p>
-      </Section>
-      <Section title="Spectrum of Δ">
-        <SpectrumPlot singularValues={m.singularValues} mark={m.rank} markWords={`rank ${m.rank}`} />
-        <dl className="facts">
-          <Fact label="Rank" value={`${formatCount(m.rank)} of ${formatCount(m.fullRank)}`} />
-          <Fact label="‖Δ‖" value={formatReal(m.normDelta)} />
-          <Fact
-            label="Error left"
-            value={m.error === null ? 'not finite' : formatReal(m.error)}
-            bad={m.error === null}
-          />
-          <Fact label="Largest element" value={m.maxError === null ? 'not finite' : formatReal(m.maxError)} />
-          <Fact label="Decomposed" value={m.exact ? 'exactly' : 'by a random sketch'} />
-        </dl>
-      </Section>
-    </>
   );
 }

@@ -1,23 +1,33 @@
-import { memo, useMemo, useRef } from 'react';
+import { memo, useEffect, useMemo, useRef, useState } from 'react';
+import { copyOf } from '../../formats/recipe';
+import type { PlanTensor } from '../../reports/plan';
 import { colorScale, domain } from '../../ui/charts/color-scale';
 import { HeatmapFigure } from '../../ui/charts/HeatmapFigure';
 import { extremeValues, type Heatmap } from '../../ui/charts/heatmap-data';
 import { Segmented } from '../../ui/parts/Segmented';
 import { choiceName } from '../../ui/state/model-choices';
+import { editTool } from '../../ui/state/tool-jobs';
+import type { ToolJob } from '../../ui/state/tool-state';
 import { useShownTheme, useStudio, useStudioState } from '../../ui/studio-context';
-import type { Comparison, DifferenceMetricId } from '../../ui/compare/compare-state';
-import { editComparison } from '../../ui/compare/comparing';
-import { differenceGrid, differenceMap, differenceMetric, differenceMetrics } from './difference-metrics';
+import {
+  type DifferenceMetricId,
+  differenceGrid,
+  differenceMap,
+  differenceMetric,
+  differenceMetrics,
+} from './difference-metrics';
 
 const NO_CONTRIBUTORS: never[] = [];
 
 /** The layer × module chart of a comparison, filling in as tensors finish. */
-export const DifferenceChart = memo(function DifferenceChart({ found }: { found: Comparison }) {
+export const DifferenceChart = memo(function DifferenceChart({ found }: { found: ToolJob<'compare'> }) {
   const studio = useStudio();
   const theme = useShownTheme();
-  const metric = differenceMetric(useStudioState((s) => s.comparison.metric));
-  const extent = useStudioState((s) => s.comparison.scale);
-  const { planned, tensors, status } = found;
+  const metric = differenceMetric(useStudioState((s) => s.tools.values.difference.metric));
+  const extent = useStudioState((s) => s.tools.values.difference.scale);
+  const { status } = found;
+  const tensors = found.report?.tensors ?? found.finished;
+  const planned = usePlanned(found.request.base);
   // without a plan the rows are those measured so far
   const measured = planned.length > 0 ? NO_TENSORS : tensors;
   const grid = useMemo(() => differenceGrid(planned, measured), [planned, measured]);
@@ -39,7 +49,7 @@ export const DifferenceChart = memo(function DifferenceChart({ found }: { found:
             label="Metric"
             value={metric.id}
             options={differenceMetrics.map((m) => ({ value: m.id, label: m.label }))}
-            onChange={(next) => editComparison(studio, { metric: next })}
+            onChange={(next) => editTool(studio, 'difference', { metric: next })}
           />
         </div>
         <Segmented
@@ -49,13 +59,13 @@ export const DifferenceChart = memo(function DifferenceChart({ found }: { found:
             { value: 'full', label: 'Full scale' },
             { value: 'fit', label: 'Fit' },
           ]}
-          onChange={(next) => editComparison(studio, { scale: next })}
+          onChange={(next) => editTool(studio, 'difference', { scale: next })}
         />
         <p className="small quiet layers-meaning">{metric.meaning}</p>
       </div>
       <HeatmapFigure
         contributors={NO_CONTRIBUTORS}
-        title={choiceName(found.finetuned)}
+        title={choiceName(found.request.finetuned)}
         metric={metric}
         grid={grid}
         data={data}
@@ -67,3 +77,21 @@ export const DifferenceChart = memo(function DifferenceChart({ found }: { found:
 });
 
 const NO_TENSORS: never[] = [];
+
+/** Tensors of the base: rows and columns of the chart, before anything is measured. */
+function usePlanned(base: string): readonly PlanTensor[] {
+  const studio = useStudio();
+  const [planned, setPlanned] = useState<{ base: string; tensors: PlanTensor[] } | null>(null);
+  useEffect(() => {
+    let isGone = false;
+    studio.worker.plan(copyOf(base)).then(
+      ({ tensors }) => isGone || setPlanned({ base, tensors }),
+      // the comparison itself says what is wrong with the base; without a plan the rows come as they are measured
+      () => undefined,
+    );
+    return () => {
+      isGone = true;
+    };
+  }, [studio, base]);
+  return planned?.base === base ? planned.tensors : NO_TENSORS;
+}

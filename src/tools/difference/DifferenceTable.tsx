@@ -1,22 +1,23 @@
 import { memo, useMemo, useState } from 'react';
 import { formatCount } from '../../formats/quantity';
-import type { TensorDifference } from './report';
 import { Segmented } from '../../ui/parts/Segmented';
 import { TensorName } from '../../ui/parts/TensorName';
 import { type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { toggleSelected } from '../../ui/state/studio';
+import type { ToolJob } from '../../ui/state/tool-state';
 import { useNarrow, useStudio, useStudioState } from '../../ui/studio-context';
-import type { Comparison } from '../../ui/compare/compare-state';
 import { differenceMetric } from './difference-metrics';
+import type { TensorDifference } from './report';
 
 /** The numbers behind the chart: the most changed tensors first, or all; sortable. */
-export const DifferenceTable = memo(function DifferenceTable({ found }: { found: Comparison }) {
+export const DifferenceTable = memo(function DifferenceTable({ found }: { found: ToolJob<'compare'> }) {
   const studio = useStudio();
   const narrow = useNarrow();
   const selected = useStudioState((s) => s.view.selected);
-  const top = useStudioState((s) => s.comparison.top);
+  const top = useStudioState((s) => s.tools.values.difference.top);
   const [all, setAll] = useState(false);
-  const rows = useMemo(() => ranked(found.tensors, all ? null : top), [found.tensors, all, top]);
+  const tensors = found.report?.tensors ?? found.finished;
+  const rows = useMemo(() => ranked(tensors, all ? null : top), [tensors, all, top]);
   return (
     <section className="stack difference-table" aria-label="Most changed tensors">
       <div className="table-bar">
@@ -25,7 +26,7 @@ export const DifferenceTable = memo(function DifferenceTable({ found }: { found:
           value={all ? 'all' : 'top'}
           options={[
             { value: 'top', label: `Top ${formatCount(top)}` },
-            { value: 'all', label: `All ${formatCount(found.tensors.length)}` },
+            { value: 'all', label: `All ${formatCount(tensors.length)}` },
           ]}
           onChange={(next) => setAll(next === 'all')}
         />

@@ -1,7 +1,7 @@
 import { formatCount, formatCounted, formatParameters, formatShape } from '../../formats/quantity';
-import type { CompareReport } from './report';
 import { Message } from '../../ui/parts/Message';
 import { Section } from '../../ui/parts/Section';
+import type { CompareReport } from './report';
 
 /** The findings as sentences: weights, config, architecture, tokenizer, and what could not be compared. */
 export function Findings({ report }: { report: CompareReport }) {

@@ -2,10 +2,10 @@
 
 import { compareConfigs } from '../../inputs/config-difference';
 import { AMALGAM_VERSION } from '../../merge/version';
-import type { CompareReport } from './report';
 import { compareArchitectures } from './architecture-difference';
 import { type CompareOptions, compareTensors } from './compare-tensors';
 import { findingsOf } from './findings';
+import type { CompareReport } from './report';
 import { compareTokenizerFiles } from './tokenizer-difference';
 
 export interface Comparison {

@@ -6,7 +6,6 @@ import { AmalgamError, type ErrorCode, errorReport } from '../../errors';
 import type { Model } from '../../inputs/model';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { Workspace } from '../../merge/tensor/workspace';
-import type { CompareReport, EngineTiming, LoraLikeness, TensorDifference } from './report';
 import { throwIfCancelled } from '../../sources/cancellation';
 import { decomposesExactly, spectrumOf } from './decomposition';
 import { likenessOf, SPECTRUM_VALUES } from './likeness';
@@ -18,6 +17,7 @@ import {
   openPairWorkspace,
   type PairSums,
 } from './pair-task';
+import type { CompareReport, EngineTiming, LoraLikeness, TensorDifference } from './report';
 import { describeDifference, floorF32, relativeDifference } from './tensor-difference';
 import {
   pairBytes,

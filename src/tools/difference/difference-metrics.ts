@@ -1,11 +1,13 @@
 /** What the chart of a comparison can show, and its cells. Pure. */
 
 import { formatPercent, formatReal } from '../../formats/quantity';
-import type { TensorDifference } from './report';
 import type { PlanTensor } from '../../reports/plan';
 import { type Cell, type Heatmap, type LayerGrid, layerGrid } from '../../ui/charts/heatmap-data';
 import { mean, percentTick, realTick, type ShownMetric } from '../../ui/charts/metrics';
-import type { DifferenceMetricId } from '../../ui/compare/compare-state';
+import type { compareOptions } from './options';
+import type { TensorDifference } from './report';
+
+export type DifferenceMetricId = (typeof compareOptions.metric.values)[number];
 
 interface DifferenceMetric extends ShownMetric {
   id: DifferenceMetricId;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { memoryFolder } from '../../inputs/memory-models.test.support';
 import {
   base,
   changed,
@@ -18,7 +19,6 @@ import {
   Q,
   settings,
 } from '../extract/extract.test.support';
-import { memoryFolder } from '../../inputs/memory-models.test.support';
 import { CONFIG, lowRankDelta, modelFolder, random, weightFile } from './compare.test.support';
 
 describe('modules', () => {

@@ -1,8 +1,8 @@
 /** What a comparison found, as sentences for a person. */
 
 import { displayName } from '../../formats/names';
-import type { CompareReport } from './report';
 import { percent, real } from './number-text';
+import type { CompareReport } from './report';
 
 /** Names listed in one sentence. */
 const MOST_NAMES = 5;

@@ -7,13 +7,13 @@ import type { OpenModels } from '../../host/models';
 import { progressMeter, secondsOf } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
-import type { CompareProgress, CompareReport, CompareRequest } from './report';
 import { defaultsOf, isInRange } from '../../reports/option';
 import { commitOutput } from '../../write/output-commit';
 import { writeWhole } from '../../write/whole-file';
 import { compareModels } from './compare-models';
 import { bytesToCompare, requireShared } from './compare-tensors';
 import { compareOptions } from './options';
+import type { CompareProgress, CompareReport, CompareRequest } from './report';
 import { reportFiles } from './report-files';
 import { openSides, weightFiles } from './sides';
 import { pairElements, pairTensors, type TensorPair } from './tensor-pairs';
@@ -22,7 +22,7 @@ import { pairElements, pairTensors, type TensorPair } from './tensor-pairs';
  * Compares two models. Whatever fails, the destination is discarded.
  * @throws AmalgamError `Usage`, `NothingToCompare`, `Cancelled`, and what sources, engine and destination throw
  */
-export async function runCompare(
+async function runCompare(
   request: CompareRequest,
   models: OpenModels,
   signal: AbortSignal,
@@ -90,3 +90,6 @@ function checkNumbers(threshold: number, top: number): void {
     'Give a threshold from 0 and a whole number of rows.',
   );
 }
+
+/** The calls of the tool. */
+export const jobs = { compare: runCompare } as const;

@@ -1,5 +1,5 @@
-import type { LoraLikeness } from './report';
 import type { Spectrum } from './decomposition';
+import type { LoraLikeness } from './report';
 
 /** Singular values that are looked for and reported. */
 export const SPECTRUM_VALUES = 64;

@@ -1,8 +1,8 @@
 /** `comparison_report.html`: one page without scripts or outside resources, on which foreign names are text only. */
 
 import { displayName } from '../../formats/names';
-import type { CompareReport, TensorDifference } from './report';
 import { real } from './number-text';
+import type { CompareReport, TensorDifference } from './report';
 import { LORA_COLUMNS, loraRow, ranked, TENSOR_COLUMNS, tensorRow } from './report-text';
 
 type Report = Omit<CompareReport, 'files' | 'stages'>;

@@ -1,8 +1,8 @@
 /** The text files of a comparison. */
 
 import { displayName } from '../../formats/names';
-import type { CompareReport, LoraLikeness, TensorDifference } from './report';
 import { percent, real } from './number-text';
+import type { CompareReport, LoraLikeness, TensorDifference } from './report';
 
 type Report = Omit<CompareReport, 'files' | 'stages'>;
 

@@ -1,8 +1,8 @@
 /** From the sums over a pair of tensors to the figures of a report. */
 
 import { tensorRole } from '../../models/tensor-role';
-import type { RowNorms, TensorDifference } from './report';
 import type { PairSums } from './pair-task';
+import type { RowNorms, TensorDifference } from './report';
 import { type TensorPair, valueDtype } from './tensor-pairs';
 
 /** Added to the base's norm, so that a base of zeros gives a number. */

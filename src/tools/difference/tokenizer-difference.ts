@@ -8,8 +8,8 @@ import { readTokenizerJson, TOKENIZER_JSON_RULES, type TokenizerTokens } from '.
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { jsonText } from '../../inputs/config-difference';
 import { readSmallText } from '../../inputs/header';
-import type { TokenizerComparison, TokenSample } from './report';
 import { findFile, type ModelFolder } from '../../sources/model-folder';
+import type { TokenizerComparison, TokenSample } from './report';
 
 const TOKENIZER = 'tokenizer.json';
 const SETTINGS = 'tokenizer_config.json';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseCommand, USAGE } from '../../cli/command';
-import { compareVerb } from './verb';
 import { extractLoraVerb } from '../extract/verb';
+import { compareVerb } from './verb';
 
 describe('compare', () => {
   test('two models and a folder; the figures of the reports as defaults', () => {

@@ -7,37 +7,122 @@ import {
   formatReal,
   formatSeconds,
 } from '../../formats/quantity';
-import type { ExtractedModule, ExtractLoraReport } from '../difference/report';
+import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
+import { EvaluationTextField } from '../../ui/parts/EvaluationTextField';
+import { OpenModels } from '../../ui/parts/ModelSelect';
+import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
+import { PairPicker, usePair } from '../../ui/parts/PairPicker';
+import { Problem } from '../../ui/parts/Problem';
 import { SavedFiles } from '../../ui/parts/SavedFiles';
+import { SaveTo } from '../../ui/parts/SaveTo';
 import { Section } from '../../ui/parts/Section';
 import { TensorName } from '../../ui/parts/TensorName';
+import { ToolBar } from '../../ui/parts/ToolBar';
 import { ToolEnd } from '../../ui/parts/ToolEnd';
 import { type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
-import { choiceName } from '../../ui/state/model-choices';
+import { scoredText } from '../../ui/state/evaluation-texts';
+import { whyNoTool } from '../../ui/state/job';
+import { choiceName, fileNameOf } from '../../ui/state/model-choices';
+import { pairProblem } from '../../ui/state/pair';
+import { whyNotSaved } from '../../ui/state/saved-output';
+import { beginTool, editTool } from '../../ui/state/tool-jobs';
+import type { ToolJob } from '../../ui/state/tool-state';
+import { extractOptions, rankOf } from './options';
+import type { ExtractedModule, ExtractLoraReport } from './report';
+import '../../ui/styles/tools.css';
 import { toggleSelected } from '../../ui/state/studio';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 
-/** The adapter and what it leaves: error in total and per module, files, perplexities where they were asked for. */
-export function ExtractResult() {
-  const extraction = useStudioState((s) => s.comparison.extraction);
-  if (!extraction) {
-    return (
-      <div className="empty" role="status">
-        <strong>Nothing extracted yet</strong>
-        <span>
-          The difference of the two models as two thin matrices per module: a small file that PEFT loads on
-          the base. Before it is saved it is merged back, and what it leaves is shown.
-        </span>
+/** Two models: their difference as a LoRA. */
+export function Screen() {
+  const job = useStudioState((s) => s.tools.jobs.extractLora);
+  return (
+    <div className="screen tool-screen">
+      <PairPicker />
+      <OpenModels />
+      <Form />
+      <ToolBar kinds={['extractLora']} />
+      {job ? (
+        <Result job={job} />
+      ) : (
+        <div className="empty" role="status">
+          <strong>Nothing extracted yet</strong>
+          <span>
+            The difference of the two models as two thin matrices per module: a small file that PEFT loads on
+            the base. Before it is saved it is merged back, and what it leaves is shown.
+          </span>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** How large the adapter may be, what it carries, and the button. */
+function Form() {
+  const studio = useStudio();
+  const values = useStudioState((s) => s.tools.values.extract);
+  const busy = useStudioState(whyNoTool);
+  const unsaved = useStudioState(whyNotSaved);
+  const pair = usePair();
+  const { base, finetuned } = pair;
+  const problem = optionsProblem(extractOptions, values);
+  const edit = (change: Partial<typeof values>) => editTool(studio, 'extract', change);
+  const extract = () => {
+    const rank = rankOf(values);
+    if (base === null || finetuned === null || rank === null) return;
+    const { evaluation: texts } = studio.store.getState();
+    const { maxRank, include, exclude, embeddings, vectors, dtype, seed, textId } = values;
+    const text = texts.texts.find((t) => t.id === textId)?.text;
+    const asked = {
+      ...{ base, finetuned, rank, maxRank, embeddings, vectors, dtype, seed },
+      include: include.filter(Boolean),
+      exclude: exclude.filter(Boolean),
+      ...(text === undefined ? {} : { evaluation: { text: scoredText(text, texts.amount) } }),
+    };
+    void beginTool(studio, 'extractLora', asked, {
+      name: fileNameOf('lora', finetuned),
+      files: ({ files }) => files.map(({ file, ...rest }) => ({ name: file, ...rest })),
+    });
+  };
+  return (
+    <div className="tool-form">
+      <OptionsForm options={extractOptions} names={RANKS} values={values} onChange={edit} />
+      <Problem>{problem}</Problem>
+      <details className="tool-more">
+        <summary>Modules, embeddings, dtype, perplexity</summary>
+        <OptionsForm options={extractOptions} names={MORE} values={values} onChange={edit} />
+        <div className="row tool-field">
+          <span aria-hidden="true">perplexity on</span>
+          <EvaluationTextField
+            label="Text on which base, adapter and fine-tune are run"
+            value={values.textId ?? null}
+            none="not measured"
+            onChange={(textId) => edit({ textId: textId ?? '' })}
+          />
+        </div>
+      </details>
+      <div className="row wrap tool-actions">
+        <Button className="strong" why={busy ?? pairProblem(pair) ?? problem ?? unsaved} onClick={extract}>
+          Extract LoRA
+        </Button>
+        <SaveTo what="Adapter to" />
       </div>
-    );
-  }
-  const { base, finetuned, report, saved } = extraction;
+    </div>
+  );
+}
+
+const RANKS = ['rank', 'energy', 'cutoff', 'budget', 'maxRank'] as const;
+const MORE = ['include', 'exclude', 'embeddings', 'vectors', 'dtype', 'seed'] as const;
+
+/** The adapter and what it leaves: error in total and per module, files, perplexities where they were asked for. */
+function Result({ job }: { job: ToolJob<'extractLora'> }) {
+  const { request, report, saved } = job;
   return (
     <>
       <header className="tool-head">
         <h2>
-          LoRA of {choiceName(base)} → {choiceName(finetuned)}
+          LoRA of {choiceName(request.base)} → {choiceName(request.finetuned)}
         </h2>
         {report ? (
           <p className="small quiet">
@@ -46,7 +131,7 @@ export function ExtractResult() {
           </p>
         ) : null}
       </header>
-      <ToolEnd run={extraction} stopped="Stopped. Nothing was saved." nothing="NothingToExtract" />
+      <ToolEnd run={job} stopped="Stopped. Nothing was saved." nothing="NothingToExtract" />
       {report ? <Totals report={report} /> : null}
       {report?.perplexity ? <Perplexities perplexity={report.perplexity} /> : null}
       {report ? <Notes report={report} /> : null}

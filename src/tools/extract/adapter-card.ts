@@ -1,8 +1,8 @@
-import { count } from '../difference/findings';
-import { real } from '../difference/number-text';
 import { markdownText, nameCode } from '../../formats/model-card';
 import { yamlText } from '../../formats/yaml-text';
-import type { ExtractLoraReport } from '../difference/report';
+import { count } from '../difference/findings';
+import { real } from '../difference/number-text';
+import type { ExtractLoraReport } from './report';
 
 /**
  * The README.md of an extracted adapter: what it is, how near it comes, and what it does not carry.

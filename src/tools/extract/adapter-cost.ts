@@ -8,10 +8,10 @@ import { methodById } from '../../merge/methods';
 import { requireClean } from '../../merge/plan/clean-plan';
 import { makePlan } from '../../merge/plan/recipe-plan';
 import type { BackendChoice } from '../../reports/backend';
-import type { ExtractLoraReport } from '../difference/report';
 import { findFile } from '../../sources/model-folder';
 import type { AdapterFile } from './adapter-file';
 import { ADAPTER, adapterFolder } from './merge-check';
+import type { ExtractLoraReport } from './report';
 
 interface AdapterCostOptions {
   base: string;

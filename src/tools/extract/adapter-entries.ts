@@ -1,10 +1,10 @@
 /** The tensors of an adapter under PEFT's key names (its `save_and_load.py`), from what changed and the ranks chosen. */
 
-import { openPair, openPairWorkspace } from '../difference/pair-task';
-import { pairElements, type TensorPair } from '../difference/tensor-pairs';
 import { isWeightDtype } from '../../formats/dtype';
 import type { ModelTensor } from '../../inputs/model';
 import { isPlain } from '../../merge/plan/untouched-tensors';
+import { openPair, openPairWorkspace } from '../difference/pair-task';
+import { pairElements, type TensorPair } from '../difference/tensor-pairs';
 import { type AdapterEntry, copied, inMemory } from './adapter-file';
 import { encoded, firstRanks, firstRanksByOutput } from './lora-factors';
 import type { ChangedTensors, ExtractOptions, FactorModule } from './lora-modules';

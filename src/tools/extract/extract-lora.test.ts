@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { CONFIG, modelFolder, random, weightFile, zeros } from '../difference/compare.test.support';
 import { decodeToF32 } from '../../formats/half';
 import { memoryFolder } from '../../inputs/memory-models.test.support';
+import { CONFIG, modelFolder, random, weightFile, zeros } from '../difference/compare.test.support';
 import { readEntry } from './adapter-file';
 import {
   base,

@@ -1,18 +1,17 @@
 /** A fine-tune as a LoRA on its base: truncated singular value decompositions of what changed, in PEFT's file format. */
 
-import { bytesToCompare } from '../difference/compare-tensors';
-import { count } from '../difference/findings';
-import { SPECTRUM_VALUES } from '../difference/likeness';
-import { percent, real } from '../difference/number-text';
-import type { TensorPairs } from '../difference/tensor-pairs';
 import { AmalgamError } from '../../errors';
 import { weightBytes } from '../../formats/dtype';
 import { peftConfigText, taskOf } from '../../formats/peft-config';
 import { parseModelRef } from '../../formats/recipe';
 import { nameSome } from '../../inputs/problems';
 import { AMALGAM_VERSION } from '../../merge/version';
-import type { ExtractLoraReport, RankChoice } from '../difference/report';
 import { hubCommit } from '../../sources/model-folder';
+import { bytesToCompare } from '../difference/compare-tensors';
+import { count } from '../difference/findings';
+import { SPECTRUM_VALUES } from '../difference/likeness';
+import { percent, real } from '../difference/number-text';
+import type { TensorPairs } from '../difference/tensor-pairs';
 import { adapterCard } from './adapter-card';
 import { biasEntries, canCarryBiases, factorEntries, savedEntries } from './adapter-entries';
 import { type AdapterEntry, type AdapterFile, adapterFile } from './adapter-file';
@@ -21,6 +20,7 @@ import { type ChangedTensors, changedTensors, type ExtractOptions } from './lora
 import { matrixModules, targetOf } from './lora-targets';
 import { checkMerged, type MergeCheck } from './merge-check';
 import { ranksWithin } from './rank-choice';
+import type { ExtractLoraReport, RankChoice } from './report';
 
 export interface ExtractedLora {
   file: AdapterFile;

@@ -1,8 +1,8 @@
 /** When no adapter can be extracted, and how that is said. */
 
-import { pairTensors, type TensorPairs } from '../difference/tensor-pairs';
 import { AmalgamError } from '../../errors';
 import { nameSome } from '../../inputs/problems';
+import { pairTensors, type TensorPairs } from '../difference/tensor-pairs';
 import type { ChangedTensors, ExtractOptions } from './lora-modules';
 import { targetOf } from './lora-targets';
 import { checkRankChoice } from './rank-choice';

@@ -1,5 +1,6 @@
 /** A small Llama and changes of it, for tests of extracting. */
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import type { ModelFolder } from '../../sources/model-folder';
 import {
   CONFIG,
   lowRankDelta,
@@ -9,7 +10,6 @@ import {
   sidesOf,
   type Weights,
 } from '../difference/compare.test.support';
-import type { ModelFolder } from '../../sources/model-folder';
 import { type ExtractedLora, extractLora } from './extract-lora';
 import type { ExtractOptions } from './lora-modules';
 

@@ -1,23 +1,24 @@
 /** One extraction from two references to a committed adapter: weights, card, and the config last. */
 
-import { openSides, weightFiles } from '../difference/sides';
 import { openBackend } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
 import { type ProgressMeter, progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
 import type { ReadTensor } from '../../inputs/stored-tensor';
-import type { CompareProgress, ExtractLoraReport, ExtractLoraRequest } from '../difference/report';
 import { defaultsOf } from '../../reports/option';
 import type { Destination, WrittenShard } from '../../write/destination';
 import { commitOutput } from '../../write/output-commit';
 import { ShardWriter } from '../../write/shard-writer';
 import { writeWhole } from '../../write/whole-file';
+import type { CompareProgress } from '../difference/report';
+import { openSides, weightFiles } from '../difference/sides';
 import { adapterPerplexity } from './adapter-cost';
 import { type AdapterFile, readEntry } from './adapter-file';
 import { extractLora } from './extract-lora';
 import { checkExtraction } from './extract-refusals';
 import { extractOptions } from './options';
+import type { ExtractLoraReport, ExtractLoraRequest } from './report';
 
 /** Whole tensors are copied in pieces of this size. */
 const COPY_BYTES = 8 * 2 ** 20;
@@ -26,7 +27,7 @@ const COPY_BYTES = 8 * 2 ** 20;
  * Extracts an adapter. Whatever fails, the destination is discarded: nothing that looks complete is left.
  * @throws AmalgamError see {@link extractLora}; `Cancelled`, and what sources, engine and destination throw
  */
-export async function runExtractLora(
+async function runExtractLora(
   request: ExtractLoraRequest,
   models: OpenModels,
   signal: AbortSignal,
@@ -125,3 +126,6 @@ async function writeWeights(
     throw error;
   }
 }
+
+/** The calls of the tool. */
+export const jobs = { extractLora: runExtractLora } as const;

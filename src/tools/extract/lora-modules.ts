@@ -1,5 +1,8 @@
 /** The first pass of an extraction: what changed, and the factors of what can have factors. */
 import type { Backend } from '../../backend/backend';
+import type { Model } from '../../inputs/model';
+import type { ReadTensor } from '../../inputs/stored-tensor';
+import { throwIfCancelled } from '../../sources/cancellation';
 import { decompose, decomposesExactly } from '../difference/decomposition';
 import { SPECTRUM_VALUES } from '../difference/likeness';
 import {
@@ -12,13 +15,10 @@ import {
 } from '../difference/pair-task';
 import { readDelta } from '../difference/panel-products';
 import { pairBytes, pairElements, type TensorPair } from '../difference/tensor-pairs';
-import type { Model } from '../../inputs/model';
-import type { ReadTensor } from '../../inputs/stored-tensor';
-import type { RankChoice } from '../difference/report';
-import { throwIfCancelled } from '../../sources/cancellation';
 import { factorsOf, type LoraFactors } from './lora-factors';
 import { type LoraSettings, type Target, targetOf } from './lora-targets';
 import { rankOf, wantedValues } from './rank-choice';
+import type { RankChoice } from './report';
 
 export interface ExtractOptions {
   base: Model;

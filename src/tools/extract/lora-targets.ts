@@ -4,7 +4,7 @@ import type { Model } from '../../inputs/model';
 import { memoryName } from '../../models/aliases';
 import { tensorKey } from '../../models/families';
 import { isBuffer, splitLayer, tensorRole } from '../../models/tensor-role';
-import type { ExtractLoraRequest } from '../difference/report';
+import type { ExtractLoraRequest } from './report';
 
 export type LoraSettings = Required<
   Pick<ExtractLoraRequest, 'include' | 'exclude' | 'embeddings' | 'vectors'>

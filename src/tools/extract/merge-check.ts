@@ -1,8 +1,5 @@
 /** Merging an adapter that is about to be written into its base, and measuring how far from the fine-tune it lands. */
 
-import { bytesToCompare } from '../difference/compare-tensors';
-import { measurePair, openPair, openPairWorkspace } from '../difference/pair-task';
-import { pairBytes, pairElements, pairTensors } from '../difference/tensor-pairs';
 import { AmalgamError, errorReport } from '../../errors';
 import { openAdapter } from '../../inputs/adapter';
 import type { Model } from '../../inputs/model';
@@ -13,6 +10,9 @@ import { resolveHeads } from '../../merge/plan/tied-heads';
 import { bufferSource } from '../../sources/buffer-source';
 import { throwIfCancelled } from '../../sources/cancellation';
 import type { ModelFolder } from '../../sources/model-folder';
+import { bytesToCompare } from '../difference/compare-tensors';
+import { measurePair, openPair, openPairWorkspace } from '../difference/pair-task';
+import { pairBytes, pairElements, pairTensors } from '../difference/tensor-pairs';
 import { ADAPTER_WEIGHTS, type AdapterFile } from './adapter-file';
 import type { ExtractOptions } from './lora-modules';
 

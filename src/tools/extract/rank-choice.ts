@@ -1,10 +1,10 @@
 /** How many singular values of each module an adapter keeps. */
 
-import { smallestRank } from '../difference/likeness';
 import { AmalgamError } from '../../errors';
-import type { RankChoice } from '../difference/report';
 import { isInRange } from '../../reports/option';
-import { extractOptions, rankOptions } from './options';
+import { smallestRank } from '../difference/likeness';
+import { extractOptions } from './options';
+import type { RankChoice } from './report';
 
 /** @throws AmalgamError `Usage` for a choice that cannot be meant */
 export function checkRankChoice(choice: RankChoice, maxRank: number): void {
@@ -22,13 +22,13 @@ export function checkRankChoice(choice: RankChoice, maxRank: number): void {
 function faultOf(choice: RankChoice): string | undefined {
   switch (choice.kind) {
     case 'rank':
-      return isInRange(rankOptions.rank, choice.rank) ? undefined : `The rank is ${choice.rank}`;
+      return isInRange(extractOptions.rank, choice.rank) ? undefined : `The rank is ${choice.rank}`;
     case 'energy':
-      return isInRange(rankOptions.energy, choice.share) ? undefined : `The energy is ${choice.share}`;
+      return isInRange(extractOptions.energy, choice.share) ? undefined : `The energy is ${choice.share}`;
     case 'cutoff':
-      return isInRange(rankOptions.cutoff, choice.ratio) ? undefined : `The cutoff is ${choice.ratio}`;
+      return isInRange(extractOptions.cutoff, choice.ratio) ? undefined : `The cutoff is ${choice.ratio}`;
     case 'bytes':
-      return isInRange(rankOptions.budget, choice.bytes) ? undefined : `The budget is ${choice.bytes} bytes`;
+      return isInRange(extractOptions.budget, choice.bytes) ? undefined : `The budget is ${choice.bytes} bytes`;
   }
 }
 

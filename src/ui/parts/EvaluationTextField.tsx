@@ -1,7 +1,7 @@
 import { useEffect } from 'react';
-import { Select } from './Select';
 import { openSampleTexts } from '../state/evaluation';
 import { useStudio, useStudioState } from '../studio-context';
+import { Select } from './Select';
 
 interface EvaluationTextFieldProps {
   label: string;

@@ -1,17 +1,17 @@
 import { useMemo } from 'react';
+import { pairOf } from '../state/pair';
+import { chooseToolModels } from '../state/tool-jobs';
+import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 import { SwapIcon } from './icons';
 import { ModelSelect } from './ModelSelect';
-import { useStudio, useStudioState } from '../studio-context';
-import { editComparison, swapPair } from '../compare/comparing';
-import { pairOf } from '../state/pair';
 
 /** The pair as chosen, or as the recipe suggests it. */
 export function usePair() {
   const models = useStudioState((s) => s.models);
   const recipe = useStudioState((s) => s.recipe);
-  const comparison = useStudioState((s) => s.comparison);
-  return useMemo(() => pairOf({ models, recipe, comparison }), [models, recipe, comparison]);
+  const tools = useStudioState((s) => s.tools);
+  return useMemo(() => pairOf({ models, recipe, tools }), [models, recipe, tools]);
 }
 
 /** Base and fine-tune, side by side, and a button that turns them round. */
@@ -24,7 +24,7 @@ export function PairPicker() {
         <span className="pair-label" aria-hidden="true">
           Base
         </span>
-        <ModelSelect label="Base" value={base} onChange={(ref) => editComparison(studio, { base: ref })} />
+        <ModelSelect label="Base" value={base} onChange={(ref) => chooseToolModels(studio, { base: ref })} />
       </div>
       <Button
         variant="quiet"
@@ -33,7 +33,7 @@ export function PairPicker() {
         aria-label="Swap the two models"
         tip="Swap"
         why={base === null || finetuned === null ? 'Choose two models first.' : null}
-        onClick={() => swapPair(studio)}
+        onClick={() => chooseToolModels(studio, { base: finetuned, finetuned: base })}
       >
         <SwapIcon />
       </Button>
@@ -44,7 +44,7 @@ export function PairPicker() {
         <ModelSelect
           label="Fine-tuned model"
           value={finetuned}
-          onChange={(ref) => editComparison(studio, { finetuned: ref })}
+          onChange={(ref) => chooseToolModels(studio, { finetuned: ref })}
         />
       </div>
     </div>

@@ -13,7 +13,6 @@ import type { PlanReport } from '../../reports/plan';
 import type { HubWait } from '../../reports/sign-in';
 import type { WorkerInfo } from '../../reports/worker';
 import type { MetricId } from '../charts/metrics';
-import { initialComparison } from '../compare/compare-state';
 import { initialPush } from '../push/push-state';
 import { initialEvaluation, initialGeneration } from './evaluation-state';
 import type { Job } from './job-state';
@@ -29,7 +28,6 @@ const initialSlices = {
   evaluation: initialEvaluation,
   generation: initialGeneration,
   tasks: initialTasks,
-  comparison: initialComparison,
   tools: initialTools,
   push: initialPush,
 };

@@ -24,17 +24,6 @@ const BEFORE = [
       generation: { title: 'Generating', busy: 'Models are generating text.' },
     },
   },
-  {
-    id: 'compare',
-    text: 'Difference',
-    jobs: {
-      comparison: {
-        title: 'Measuring difference',
-        busy: 'The difference of two models is being measured.',
-      },
-      extraction: { title: 'Extracting', busy: 'A LoRA is being extracted.' },
-    },
-  },
 ] as const satisfies readonly TabRow[];
 const BEHIND = [
   {
