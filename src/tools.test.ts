@@ -1,10 +1,35 @@
 /** That a tool is whole: what has one part of it has the others (CONTRIBUTING.md). */
 import { expect, test } from 'vitest';
+import { VERBS } from './cli/verbs';
+import type { Option } from './reports/option';
 import { imports, production, read } from './syntax.test.support';
+import { TOOLS } from './tools';
 import { JOB_WORDS, TABS } from './ui/state/tabs';
 
 const roomsWith = (file: string) =>
   production.filter(({ path, room }) => path === `${room}/${file}`).map(({ room }) => room);
+
+const JOBS = import.meta.glob<{ jobs: object }>('./tools/*/job.ts');
+const rows = TOOLS.map((row) => ({ ...row, name: row.id }));
+
+test('every folder of a tool is a row, and every row a folder', () => {
+  const folders = new Set(production.flatMap(({ path }) => /^tools\/([^/]+)\//.exec(path)?.[1] ?? []));
+  expect([...folders].sort()).toEqual(TOOLS.map(({ id }) => id).sort());
+});
+
+test.each(rows)(
+  '$name: a row has its screen, its calls, its verb with every option, and help',
+  async (row) => {
+    const { id, jobs, options } = row;
+    expect(production.map(({ path }) => path)).toContain(`tools/${id}/Screen`);
+    const job = await JOBS[`./tools/${id}/job.ts`]!();
+    expect(Object.keys(job.jobs)).toEqual(Object.keys(jobs));
+    const shared = Object.entries<Option>(options).filter(([, { only }]) => only !== 'studio');
+    const verb = VERBS.find((one) => shared.every(([name, option]) => one.options[name] === option));
+    expect(verb).toBeDefined();
+    for (const [, { help }] of shared) expect(verb!.usage + JSON.stringify(verb!.options)).toContain(help);
+  },
+);
 
 test('a room with a job is called by the worker', () => {
   const rooms = roomsWith('job').filter((room) => room !== 'cli');
@@ -27,7 +52,7 @@ test('every verb is in the index, every screen of a tab in the studio', () => {
 
 test('every kind of job is begun by somebody', () => {
   const begun = production
-    .filter(({ path }) => path.startsWith('ui/') && path !== 'ui/state/tabs')
+    .filter(({ path, room }) => room === 'ui' && path !== 'ui/state/tabs')
     .map(({ text }) => text)
     .join();
   expect(Object.keys(JOB_WORDS).filter((kind) => !begun.includes(`'${kind}'`))).toEqual([]);

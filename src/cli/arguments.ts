@@ -35,7 +35,7 @@ const reportOption = {
 } as const satisfies Options;
 
 /** Of a verb that reads models and reports on them, and computes nothing. */
-export const reportOptions = { ...reportOption, ...placeOptions } as const satisfies Options;
+const reportOptions = { ...reportOption, ...placeOptions } as const satisfies Options;
 
 export const runOptions = { ...reportOption, ...engineOptions } as const satisfies Options;
 
@@ -49,7 +49,7 @@ export function isQuiet(): boolean {
 }
 
 /** What stands on the command line: what a verb is about, and its options. */
-export interface Arguments<S extends Options> {
+interface Arguments<S extends Options> {
   subjects: string[];
   options: OptionValues<S>;
   /** Flags that were typed. */

@@ -112,10 +112,9 @@ ${wrapped(about.split(' '), '      ', '      ')}
   };
 }
 
-/** `two models, the base and the fine-tune`; `a model` */
+/** `<base> and <finetuned>` */
 function wordsOf(subjects: readonly string[]): string {
-  if (subjects.length === 1) return `a ${subjects[0]}`;
-  return `${subjects.length === 2 ? 'two models' : `${subjects.length} models`}, ${subjects.map((what) => `the ${what}`).join(' and ')}`;
+  return subjects.map((what) => `<${what}>`).join(' and ');
 }
 
 /** @throws Usage for options that exclude each other, and for one that is needed */

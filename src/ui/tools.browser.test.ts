@@ -17,7 +17,7 @@ afterEach(() => {
 
 /** Opens the studio at one of its tabs, with a pretended worker. */
 async function open(
-  tab: 'Difference' | 'Collapse',
+  tab: 'Difference' | 'Extract' | 'Collapse',
   options: FixtureOptions = {},
   change: Partial<StudioWorker> = {},
 ) {
@@ -90,7 +90,7 @@ test('cells speak the metric that is chosen; a tensor opens with its rows and it
   // the table sorts by any figure
   await page.getByRole('button', { name: 'Cosine', exact: true }).click();
   const names = () => [...document.querySelectorAll('.tool-table .table-row')].map((r) => r.textContent);
-  const most = [...(studio.store.getState().comparison.found?.tensors ?? [])]
+  const most = [...(studio.store.getState().tools.jobs.compare?.report?.tensors ?? [])]
     .sort((a, b) => b.relative - a.relative)
     .slice(0, 20)
     .sort((a, b) => b.cosine - a.cosine)[0];
@@ -110,11 +110,11 @@ test('both engines are timed side by side', async () => {
 test('a comparison can be stopped; what was measured stays, and no file is kept', async () => {
   const studio = await open('Difference', { toolPace: 300 });
   await button('Measure difference').click();
-  await waitFor(() => expect(studio.store.getState().comparison.found?.tensors.length).toBeGreaterThan(1));
+  await waitFor(() => expect(studio.store.getState().tools.jobs.compare?.finished.length).toBeGreaterThan(1));
   await button('Stop').click();
   await idle(studio);
   await expect.element(page.getByText(/^Stopped after \d+ tensors\.$/)).toBeVisible();
-  expect(studio.store.getState().comparison.found?.saved).toBeNull();
+  expect(studio.store.getState().tools.jobs.compare?.saved).toBeNull();
 });
 
 test('models that cannot be compared say why; without storage there are no files but a comparison', async () => {
@@ -156,9 +156,8 @@ test('identical models: nothing to do, in words', async () => {
 
 test('a LoRA is extracted by rank, energy or size; its error and modules are shown', async () => {
   const extractLora = vi.spyOn(fixtureWorker(), 'extractLora');
-  const studio = await open('Difference', {}, { extractLora });
+  const studio = await open('Extract', {}, { extractLora });
   await page.getByLabelText('Fine-tuned model').selectOptions('samples/base+samples/kitchen');
-  await page.getByRole('radio', { name: 'Extract a LoRA' }).click();
   await button('Extract LoRA').click();
   await idle(studio);
   expect(extractLora.mock.calls[0]?.[0]).toMatchObject({
@@ -177,11 +176,13 @@ test('a LoRA is extracted by rank, energy or size; its error and modules are sho
   await page.getByRole('radio', { name: 'Energy' }).click();
   await page.getByLabelText('share kept').fill('1.5');
   await userEvent.keyboard('{Enter}');
-  await expect.element(button('Extract LoRA')).toHaveAccessibleDescription(/above 0 and at most 1/);
+  await expect
+    .element(button('Extract LoRA'))
+    .toHaveAccessibleDescription('Share kept: a number above 0 and at most 1.');
   await page.getByLabelText('share kept').fill('0.9');
   await userEvent.keyboard('{Enter}');
   await page.getByText('Modules, embeddings, dtype, perplexity').click();
-  await page.getByLabelText(/^Only modules/).fill('q_proj, v_proj');
+  await page.getByLabelText('Only modules').fill('q_proj, v_proj');
   await page.getByLabelText(/^Text on which base/).selectOptions('kitchen');
   await button('Extract LoRA').click();
   await idle(studio);

@@ -125,7 +125,6 @@ const REPORT_FILES = [
   'config_comparison.json',
   'architecture_comparison.json',
   'lora_analysis.json',
-  'comparison_report.txt',
   'comparison_report.html',
 ];
 

@@ -12,7 +12,7 @@ import type { LayerMeasure } from './report';
 /** Streams of all depths that are held at a time. */
 const STREAM_BYTES = 2 ** 30;
 
-export interface PassOptions {
+interface PassOptions {
   signal?: AbortSignal;
   /** After each step of a pass. */
   onStep?(): void;

@@ -6,7 +6,7 @@ import type { MergeReport } from '../../reports/merge';
 import type { CollapseSettings, CollapseVariant } from './options';
 
 /** Texts, each run by itself with what its tokenizer puts in front, or ids as they are. */
-export type CalibrationInput = { texts: string[] } | { ids: number[] };
+type CalibrationInput = { texts: string[] } | { ids: number[] };
 
 export interface Calibration {
   input: CalibrationInput;

@@ -103,7 +103,7 @@ describe('collapseCard', () => {
     );
     expect(card).toContain('base_model:\n  - me/model');
     expect(card).toContain('Similarity to the original\\: 0.8765');
-    expect(card).toContain('Perplexity on 99 tokens\\: 12.500 before, 20.250 after');
+    expect(card).toContain('Perplexity on 1816 tokens\\: 12.500 before, 20.250 after');
     expect(card).toContain('300 tokens in 2 sequences');
   });
 });

@@ -8,7 +8,7 @@ import { Shortlist } from '../../ui/parts/Shortlist';
 import { choiceName } from '../../ui/state/model-choices';
 import type { ToolJob } from '../../ui/state/tool-state';
 import { useStudioState } from '../../ui/studio-context';
-import { differenceMetric } from './difference-metrics';
+import { differenceMetric } from './Metrics';
 import type { TensorDifference } from './report';
 
 /** The panel beside the tab: the selected tensor's differences, or the tensors worth a look. */

@@ -15,7 +15,7 @@ import {
   differenceMap,
   differenceMetric,
   differenceMetrics,
-} from './difference-metrics';
+} from './Metrics';
 
 const NO_CONTRIBUTORS: never[] = [];
 

@@ -6,7 +6,7 @@ import { type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { toggleSelected } from '../../ui/state/studio';
 import type { ToolJob } from '../../ui/state/tool-state';
 import { useNarrow, useStudio, useStudioState } from '../../ui/studio-context';
-import { differenceMetric } from './difference-metrics';
+import { differenceMetric } from './Metrics';
 import type { TensorDifference } from './report';
 
 /** The numbers behind the chart: the most changed tensors first, or all; sortable. */

@@ -6,7 +6,7 @@ import {
   loraAnalysisJson,
   weightDifferencesJson,
 } from './report-json';
-import { comparisonReportText, differenceText } from './report-text';
+import { differenceText } from './report-text';
 
 /** The files of a comparison, in the order they are written; each is made when it is asked for. */
 export function reportFiles({ report, rowNorms }: Comparison): { path: string; text(): string }[] {
@@ -16,7 +16,6 @@ export function reportFiles({ report, rowNorms }: Comparison): { path: string; t
     { path: 'config_comparison.json', text: () => configComparisonJson(report) },
     { path: 'architecture_comparison.json', text: () => architectureComparisonJson(report) },
     { path: 'lora_analysis.json', text: () => loraAnalysisJson(report) },
-    { path: 'comparison_report.txt', text: () => comparisonReportText(report) },
     { path: 'comparison_report.html', text: () => comparisonReportHtml(report) },
   ];
 }

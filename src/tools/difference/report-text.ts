@@ -1,4 +1,4 @@
-/** The text files of a comparison. */
+/** The figures of a comparison as text: rows of tables, and the one file of them. */
 
 import { displayName } from '../../formats/names';
 import { percent, real } from './number-text';
@@ -32,34 +32,6 @@ export function differenceText(report: Report): string {
     report.failed.map(({ name, message }) => `${name}: ${message}`),
   );
   return `${lines.join('\n')}\n`;
-}
-
-/** `comparison_report.txt`: the findings, the most changed tensors and their spectra. */
-export function comparisonReportText(report: Report): string {
-  const top = ranked(report).slice(0, report.top);
-  const analysed = ranked(report).filter(({ lora }) => lora !== undefined);
-  const sections: [string, string[]][] = [
-    ['Findings', report.words],
-    ['Config', report.config.words],
-    ['Architecture', report.architecture.words],
-    ['Tokenizer', report.tokenizer.words],
-    [`The ${top.length} most changed tensors`, table([TENSOR_COLUMNS, ...top.map(tensorRow)])],
-  ];
-  if (analysed.length > 0) {
-    sections.push(['Similarity to a LoRA', table([LORA_COLUMNS, ...analysed.map(loraRow)])]);
-  }
-  if (report.timing) {
-    const rows = report.timing.tensors.map((t) => [displayName(t.name), real(t.webgpu), real(t.cpu)]);
-    sections.push(['Tensor by tensor', table([['tensor', 'webgpu s', 'WebAssembly s'], ...rows])]);
-  }
-  const head = [
-    'Comparison of two models',
-    `base       ${displayName(report.base)}`,
-    `fine-tune  ${displayName(report.finetuned)}`,
-    `engine     ${report.engine} (${displayName(report.adapter)}), ${real(report.seconds)} s, Amalgam ${report.version}`,
-  ];
-  const body = sections.map(([title, lines]) => [title, '-'.repeat(title.length), ...lines].join('\n'));
-  return `${[head.join('\n'), ...body].join('\n\n')}\n`;
 }
 
 /** Tensors by descending relative difference. */

@@ -28,7 +28,9 @@ function faultOf(choice: RankChoice): string | undefined {
     case 'cutoff':
       return isInRange(extractOptions.cutoff, choice.ratio) ? undefined : `The cutoff is ${choice.ratio}`;
     case 'bytes':
-      return isInRange(extractOptions.budget, choice.bytes) ? undefined : `The budget is ${choice.bytes} bytes`;
+      return isInRange(extractOptions.budget, choice.bytes)
+        ? undefined
+        : `The budget is ${choice.bytes} bytes`;
   }
 }
 

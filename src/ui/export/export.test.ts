@@ -4,7 +4,7 @@ import type { MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
 import { metricById } from '../charts/metrics';
 import { chartSet, comparedSets, type Drawn } from './chart-sets';
-import { escapeMarkup } from './escape';
+import { escapeMarkup } from '../../formats/html-page';
 import { heatmapSvg } from './heatmap-svg';
 import { reportHtml } from './report-html';
 import { tensorCsv } from './tensor-csv';

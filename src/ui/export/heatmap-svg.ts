@@ -1,7 +1,7 @@
 /** Sets of heatmaps as one SVG text: for files and reports, so in the colours of paper and without scripts. Pure. */
 import { type Cell, cellText, rowLabel } from '../charts/heatmap-data';
 import type { ChartSet } from './chart-sets';
-import { escapeMarkup } from './escape';
+import { escapeMarkup } from '../../formats/html-page';
 
 /** In SVG units, which are CSS pixels. */
 const CELL = { width: 34, height: 16, gap: 1 };

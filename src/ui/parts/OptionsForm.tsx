@@ -80,15 +80,16 @@ function Field({ name, option, value, edit }: FieldProps) {
   switch (option.kind) {
     case 'number':
     case 'integer': {
-      const shown = typeof value === 'number' ? value : undefined;
+      const shown = typeof value === 'number' ? value : (option.default ?? option.min ?? 0);
+      const unit = option.unit === 'bytes' ? 1e6 : 1;
       return (
         <span title={option.help}>
           <LabelledNumber
             label={label}
-            value={shown ?? option.default ?? option.min ?? 0}
+            value={shown / unit}
             {...boundsOf(option)}
-            invalid={shown !== undefined && !isInRange(option, shown)}
-            onChange={(next) => edit({ [name]: next })}
+            invalid={!isInRange(option, shown)}
+            onChange={(next) => edit({ [name]: unit === 1 ? next : Math.round(next * unit) })}
           />
         </span>
       );
@@ -165,7 +166,8 @@ function Either({ label, members, values, edit }: EitherProps) {
 }
 
 /** Bounds and step of a field; what cannot be meant may be typed, and is said. */
-function boundsOf({ kind, min, max, above, below, default: value = 0 }: NumberOption) {
+function boundsOf({ kind, unit, min, max, above, below, default: value = 0 }: NumberOption) {
+  if (unit === 'bytes') return { min: 0.5, max: 1e5, step: 0.5 };
   const step = kind === 'integer' ? undefined : value > 0 && value < 1e-3 ? value : 0.01;
   return { min: min ?? above ?? 0, max: max ?? below ?? 1e6, step };
 }
