@@ -68,9 +68,8 @@ export const collapseOptions = {
     kind: 'integer',
     argument: 'LAST',
     help: 'The highest layer where a block is tried; without, the last.',
-    label: 'highest layer',
     min: 0,
-    when: { planner: ['laco'] },
+    only: 'command',
   },
   variant: {
     kind: 'choice',
