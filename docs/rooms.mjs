@@ -18,7 +18,7 @@ const END = '<!-- written by `npm run docs:rooms`: end -->';
 export function roomOf(path) {
   const [room = '', , file = ''] = path.split('/');
   if (room !== 'tools') return room;
-  return /^[A-Z]/.test(file) ? 'ui' : /^verb\b/.test(file) ? 'cli' : room;
+  return /^[A-Z]|\.css$/.test(file) ? 'ui' : /^verb\b/.test(file) ? 'cli' : room;
 }
 
 /** @returns {Map<string, Set<string>>} for each room, the rooms that its product files import */

@@ -3,6 +3,7 @@
 import { AmalgamError } from '../errors';
 import type { EvaluateReport } from '../reports/evaluate';
 import type { PlanTensor } from '../reports/plan';
+import { TOOLS, type ToolCalls } from '../tools';
 import { variantOf } from '../tools/collapse/options';
 import type { CollapseProgress, CollapseReport, MeasureLayersReport } from '../tools/collapse/report';
 import type {
@@ -30,6 +31,13 @@ interface Tools {
   keep(name: string, bytes: number): void;
 }
 
+/** Every call of a tool, refusing. */
+const notPretended = Object.fromEntries(
+  TOOLS.flatMap(({ jobs }) =>
+    Object.keys(jobs).map((name) => [name, () => Promise.reject(new Error(`${name} is not pretended.`))]),
+  ),
+) as unknown as ToolCalls;
+
 const STAGES = { read: 0.4, upload: 0.1, compute: 0.8, readback: 0.1, write: 0.02 };
 const FACTS = { engine: 'webgpu', adapter: 'Apple M3', version: '0.1.0', seconds: 1.4 } as const;
 
@@ -44,6 +52,7 @@ export function pretendTools(tools: Tools) {
     if (tools.isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
   };
   return {
+    ...notPretended,
     async compare(request, onProgress) {
       begin();
       const planned = tensorsOf(request.base, layers);
