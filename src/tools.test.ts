@@ -9,7 +9,6 @@ import { JOB_WORDS, TABS } from './ui/state/tabs';
 const roomsWith = (file: string) =>
   production.filter(({ path, room }) => path === `${room}/${file}`).map(({ room }) => room);
 
-const JOBS = import.meta.glob<{ jobs: object }>('./tools/*/job.ts');
 const rows = TOOLS.map((row) => ({ ...row, name: row.id }));
 
 test('every folder of a tool is a row, and every row a folder', () => {

@@ -95,6 +95,20 @@ export function defaultsOf<const S extends Options>(options: S): OptionDefaults<
   return Object.fromEntries(found) as OptionDefaults<S>;
 }
 
+/** Whether an option means something with these values of the others. */
+export function isMeant({ when = {} }: Option, values: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(when).every(([other, wanted]) => wanted.includes(values[other]));
+}
+
+/** The values without what nobody gave, and without what was given and means nothing beside the others. */
+export function meantValues<const S extends Options>(options: S, values: OptionValues<S>): OptionValues<S> {
+  const all = values as Readonly<Record<string, unknown>>;
+  const meant = Object.entries(options).filter(
+    ([name, option]) => all[name] !== undefined && ('default' in option || isMeant(option, all)),
+  );
+  return Object.fromEntries(meant.map(([name]) => [name, all[name]])) as OptionValues<S>;
+}
+
 export function isInRange({ kind, min, max, above, below }: NumberOption, value: number): boolean {
   return (
     (kind === 'integer' ? Number.isSafeInteger(value) : Number.isFinite(value)) &&

@@ -1,4 +1,5 @@
-import { useEffect, useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
+import { meantValues } from '../../reports/option';
 import {
   formatCount,
   formatParameters,
@@ -31,9 +32,10 @@ import { useStudio, useStudioState } from '../../ui/studio-context';
 import '../../ui/styles/evaluate.css';
 import '../../ui/styles/tools.css';
 import './style.css';
+import type { ToolValues } from '..';
 import { layerWords, settingsProblem } from './choose-layers';
 import { LayerMap, SimilarityCurve } from './LayerCharts';
-import { collapseOptions, variantOf } from './options';
+import { type CollapseSettings, collapseOptions, variantOf } from './options';
 import type { Calibration, CollapseReport, CollapseStep } from './report';
 
 /** One model made shallower: look at its layers, choose which go, write what is left. */
@@ -116,6 +118,7 @@ function Choosing() {
   const layers = useStudioState(layersOf);
   const problem = useStudioState(choicesProblem);
   const measured = useMeasured()?.report ?? null;
+  const settings = useMemo(() => settingsOf(values), [values]);
   return (
     <>
       <OptionsForm
@@ -125,7 +128,7 @@ function Choosing() {
         onChange={(change) => editTool(studio, 'collapse', change)}
       />
       <Problem>{problem}</Problem>
-      <LayerMap settings={values} measured={measured} layers={measured?.layers ?? layers} />
+      <LayerMap settings={settings} measured={measured} layers={measured?.layers ?? layers} />
       {measured?.curve && measured.curve.length > 0 ? (
         <figure className="chart similarity-chart">
           <figcaption>
@@ -153,8 +156,8 @@ function Writing() {
     const state = studio.store.getState();
     const model = modelOf(state);
     if (model === null) return;
-    const { perLine: _, window: __, perplexity, ...settings } = values;
-    const asked = { model, settings, calibration: calibrationOf(state) };
+    const { perplexity } = values;
+    const asked = { model, settings: settingsOf(values), calibration: calibrationOf(state) };
     void beginTool(studio, 'collapse', perplexity ? asked : { ...asked, evaluation: null }, {
       name: `${fileNameOf(model)}-collapsed`,
       files: ({ shards, files }) => [
@@ -311,6 +314,12 @@ function layersOf(state: StudioState): number | null {
   return model === null ? null : (checkpointOf(state.models, model)?.layers ?? null);
 }
 
+/** What the form says of the planner and of what becomes of the layers. */
+function settingsOf(values: ToolValues['collapse']): CollapseSettings {
+  const { perLine: _, window: __, perplexity: ___, ...settings } = meantValues(collapseOptions, values);
+  return settings;
+}
+
 /** The chosen texts, each run by itself. */
 function calibrationOf({ evaluation, tools }: StudioState): Calibration {
   const texts = evaluation.texts.filter((t) => t.chosen).map((t) => scoredText(t.text, evaluation.amount));
@@ -336,5 +345,5 @@ function whyNotCollapsed(state: StudioState): string | null {
 /** Why these choices cannot be meant for the model, or null. */
 function choicesProblem(state: StudioState): string | null {
   const layers = layersOf(state);
-  return layers === null ? null : settingsProblem(state.tools.values.collapse, layers);
+  return layers === null ? null : settingsProblem(settingsOf(state.tools.values.collapse), layers);
 }

@@ -77,7 +77,6 @@ export const collapseOptions = {
     label: 'removed layers are',
     values: ['drop', 'rdsc'],
     labels: ['dropped', 'folded into the layer before (RDSC)'],
-    start: 'drop',
   },
   perLine: {
     kind: 'boolean',

@@ -1,6 +1,7 @@
 /** The form of a tool, drawn from its options: a field each by kind, with range, default and help as the command has them. */
 import {
   isInRange,
+  isMeant,
   type NumberOption,
   type Option,
   type Options,
@@ -61,11 +62,7 @@ export function optionsProblem<S extends Options>(options: S, values: OptionValu
 
 /** What the studio has of the options, with these values of the others. */
 function shownOptions<S extends Options>(options: S, values: OptionValues<S>): [keyof S & string, Option][] {
-  return Object.entries(options).filter(
-    ([, { only, when = {} }]) =>
-      only === undefined &&
-      Object.entries(when).every(([other, wanted]) => wanted.includes((values as Values)[other])),
-  );
+  return Object.entries(options).filter(([, option]) => option.only === undefined && isMeant(option, values));
 }
 
 interface FieldProps {
