@@ -1,5 +1,4 @@
 import { useEffect, useMemo, useState } from 'react';
-import { meantValues } from '../../reports/option';
 import {
   formatCount,
   formatParameters,
@@ -7,6 +6,7 @@ import {
   formatReal,
   formatSeconds,
 } from '../../formats/quantity';
+import { meantValues } from '../../reports/option';
 import { TextChoice } from '../../ui/evaluate/TextChoice';
 import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
