@@ -143,7 +143,7 @@ describe('a run as HTML', () => {
     expect([...tagsOf(html)].sort()).toEqual(
       [
         ...['!doctype', 'body', 'code', 'div', 'g', 'h1', 'h2', 'head', 'html', 'meta', 'p', 'pre', 'rect'],
-        ...['style', 'svg', 'table', 'td', 'text', 'th', 'title', 'tr'],
+        ...['style', 'svg', 'table', 'tbody', 'td', 'text', 'th', 'thead', 'title', 'tr'],
       ].sort(),
     );
   });
