@@ -10,6 +10,17 @@ const FILE = join(ROOT, 'docs/design.md');
 const BEGIN = '<!-- written by `npm run docs:rooms`: begin -->';
 const END = '<!-- written by `npm run docs:rooms`: end -->';
 
+/**
+ * The room of a file: the first folder below `src`, or its own name at the root. What draws a tool (its name begins with a
+ * capital) belongs to the studio, its verb to the command, wherever they lie.
+ * @param {string} path below `src` @returns {string}
+ */
+export function roomOf(path) {
+  const [room = '', , file = ''] = path.split('/');
+  if (room !== 'tools') return room;
+  return /^[A-Z]|\.css$/.test(file) ? 'ui' : /^verb\b/.test(file) ? 'cli' : room;
+}
+
 /** @returns {Map<string, Set<string>>} for each room, the rooms that its product files import */
 function importsOfRooms() {
   const rooms = new Map();
@@ -18,13 +29,14 @@ function importsOfRooms() {
   )) {
     if (!path.includes('/') || !/\.tsx?$/.test(path) || /\.(test|cases|oracle)\.|fixture|\.d\.ts$/.test(path))
       continue;
-    const room = path.split('/')[0];
+    const room = roomOf(path);
     const found = rooms.get(room) ?? new Set();
     rooms.set(room, found);
     for (const { fileName } of ts.preProcessFile(readFileSync(join(ROOT, 'src', path), 'utf8'))
       .importedFiles) {
-      const target = posix.join(dirname(path), fileName).split('/');
-      if (fileName.startsWith('.') && target[0] !== '..' && target.length > 1) found.add(target[0]);
+      const target = posix.join(dirname(path), fileName);
+      const isInRoom = fileName.startsWith('.') && !target.startsWith('..');
+      if (isInRoom && (target.includes('/') || target === 'tools')) found.add(roomOf(target));
     }
     found.delete(room);
   }

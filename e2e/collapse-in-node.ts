@@ -1,9 +1,6 @@
 import { join } from 'node:path';
 import type { Backend } from '../src/backend/backend';
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
-import { collapsePlan, type DepthModel, depthModel } from '../src/collapse/collapse-plan';
-import type { OpenedStack } from '../src/collapse/search';
-import type { Stack } from '../src/collapse/stack';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { copyOf } from '../src/formats/recipe';
 import { openRunner, type RunnerOptions } from '../src/forward/runner';
@@ -15,6 +12,8 @@ import { planShards } from '../src/merge/plan/shards';
 import { runPlan } from '../src/merge/run/run';
 import { bufferSource } from '../src/sources/buffer-source';
 import { findFile, type ModelFolder } from '../src/sources/model-folder';
+import type { OpenedStack } from '../src/tools/collapse/search';
+import { collapsePlan, type DepthModel, depthModel, type Stack } from '../src/tools/collapse/stack';
 import { diskFolder } from './disk-folder';
 
 export interface DepthInNode {

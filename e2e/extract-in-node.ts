@@ -1,6 +1,6 @@
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
-import { type ExtractedLora, extractLora } from '../src/extract/extract-lora';
-import type { ExtractOptions } from '../src/extract/lora-modules';
+import { type ExtractedLora, extractLora } from '../src/tools/extract/extract-lora';
+import type { ExtractOptions } from '../src/tools/extract/lora-modules';
 import { sidesInNode } from './compare-in-node';
 
 /** Extracts an adapter from two models on this machine's disk: what the studio's worker does, in Node. */

@@ -251,6 +251,9 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.getByRole('tab', { name: /^Collapse/ }).click();
   await page.getByRole('button', { name: 'Measure layers' }).click();
   await page.getByText(/^Layer \d of 6 goes/).waitFor();
+  await page.getByRole('tab', { name: /^Extract/ }).click();
+  await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
+  await page.locator('.costs > div', { hasText: 'Error left' }).waitFor();
 }
 
 /** The sizes of the files are known: until then they cannot be downloaded. */

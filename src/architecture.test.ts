@@ -4,7 +4,7 @@
  */
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { withRooms } from '../docs/rooms.mjs';
+import { roomOf, withRooms } from '../docs/rooms.mjs';
 import {
   API_ROOMS,
   filesBelow,
@@ -13,12 +13,12 @@ import {
   production,
   read,
   resolveImport,
-  roomOf,
 } from './syntax.test.support';
 
 /**
  * What each room may import besides itself: a room, or single files of one. `errors` and the like are for all, the
- * `options` of a tool for its form and its verb, and a room with a `job` for the worker.
+ * `options` of a room for a form and a verb, a room with a `job` for the worker, and of a tool ({@link isOfTool}) what is plain.
+ * What draws a tool is of the room `ui`, its verb of `cli`; its job and what that computes with are of `tools`.
  */
 const MAY_IMPORT: Record<string, string[]> = {
   formats: [],
@@ -42,11 +42,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'formats reports store foreign dataset tasks models backend linalg inputs host forward merge'.split(' '),
   calibration:
     'formats reports sources store models backend linalg inputs write host forward merge evaluate'.split(' '),
-  compare: 'formats reports sources models backend linalg inputs write host merge'.split(' '),
-  extract: 'formats reports sources write models backend linalg inputs host merge evaluate compare'.split(
-    ' ',
-  ),
-  collapse:
+  tools:
     'formats reports sources models foreign backend linalg inputs write host merge forward evaluate'.split(
       ' ',
     ),
@@ -55,15 +51,15 @@ const MAY_IMPORT: Record<string, string[]> = {
     'formats reports sources store tasks backend linalg inputs gguf write host merge evaluate calibration'.split(
       ' ',
     ),
-  worker: 'formats reports sources store foreign tasks backend write host merge'.split(' '),
+  worker: 'formats reports sources store foreign tasks backend write host merge tools'.split(' '),
   ui: [
-    ...'recipe conversations text-file chat-template card-results adapter-combination names hashes gguf-type quantity hub-id'
+    ...'recipe conversations text-file chat-template card-results adapter-combination names hashes gguf-type quantity hub-id html-page'
       .split(' ')
       .map((file) => `formats/${file}`),
     ...'worker/client reports merge/method merge/methods merge/prediction tasks/harness-report tasks/metrics'.split(
       ' ',
     ),
-    ...'tasks/statistics collapse/choose-layers'.split(' '),
+    'tasks/statistics',
   ],
   cli: 'worker reports formats sources write host/node host/threads foreign/foreign-text tasks/harness-report'.split(
     ' ',
@@ -281,10 +277,26 @@ function tooLong(paths: string[], limit: number): string[] {
     .map(({ path, lines }) => `${path}: ${lines} lines`);
 }
 
-/** Whether a tool's own files are open to a room: its options to those who ask for them, its job to the worker. */
+/**
+ * Whether files are open to a room by what they are: options to those who ask for them, a room's job to the worker; of a
+ * tool what is plain to all, and its words to the verb.
+ */
 function isOfTool(room: string, target: string): boolean {
   if (room === 'worker') return production.some(({ path }) => path === `${roomOf(target)}/job`);
-  return (room === 'ui' || room === 'cli') && target === `${roomOf(target)}/options`;
+  if (room !== 'ui' && room !== 'cli') return false;
+  if (target === `${roomOf(target)}/options` || target === 'tools') return true;
+  return isPlain(target) || (room === 'cli' && /^tools\/[^/]+\/words$/.test(target));
+}
+
+/** A file of a tool that imports nothing but formats, reports and such files: what both sides may read. */
+function isPlain(target: string): boolean {
+  const source = production.find(({ path, room }) => path === target && room === 'tools');
+  return (
+    source?.imports.every(({ specifier }) => {
+      const needed = resolveImport(source, specifier);
+      return needed !== undefined && (isOneOf(needed, ['formats', 'reports', 'errors']) || isPlain(needed));
+    }) ?? false
+  );
 }
 
 function packageOf(specifier: string): string {

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import { roomOf } from '../docs/rooms.mjs';
 
 const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
 
@@ -132,11 +133,6 @@ function apiIn(node: ts.Node): string | undefined {
     return Object.hasOwn(API_ROOMS, name) ? name : undefined;
   }
   return undefined;
-}
-
-/** The first folder below `src`, or the file's own name at the root. */
-export function roomOf(path: string): string {
-  return path.split('/')[0]!;
 }
 
 /** The imported file below `src`, or undefined for a package, a shader or a file outside. */

@@ -1,10 +1,31 @@
 /** That a tool is whole: what has one part of it has the others (CONTRIBUTING.md). */
 import { expect, test } from 'vitest';
+import { VERBS } from './cli/verbs';
+import type { Option } from './reports/option';
 import { imports, production, read } from './syntax.test.support';
+import { TOOLS } from './tools';
 import { JOB_WORDS, TABS } from './ui/state/tabs';
 
 const roomsWith = (file: string) =>
   production.filter(({ path, room }) => path === `${room}/${file}`).map(({ room }) => room);
+
+const rows = TOOLS.map((row) => ({ ...row, name: row.id }));
+
+test('every folder of a tool is a row, and every row a folder', () => {
+  const folders = new Set(production.flatMap(({ path }) => /^tools\/([^/]+)\//.exec(path)?.[1] ?? []));
+  expect([...folders].sort()).toEqual(TOOLS.map(({ id }) => id).sort());
+});
+
+test.each(rows)('$name: a row has its screen, its job, its verb with every option, and help', (row) => {
+  const { id, options } = row;
+  const paths = production.map(({ path }) => path);
+  // that the job answers the calls that the row names is the compiler's to say
+  expect(paths).toEqual(expect.arrayContaining([`tools/${id}/Screen`, `tools/${id}/job`]));
+  const shared = Object.entries<Option>(options).filter(([, { only }]) => only !== 'studio');
+  const verb = VERBS.find((one) => shared.every(([name, option]) => one.options[name] === option));
+  expect(verb).toBeDefined();
+  for (const [, { help }] of shared) expect(help.length).toBeGreaterThan(8);
+});
 
 test('a room with a job is called by the worker', () => {
   const rooms = roomsWith('job').filter((room) => room !== 'cli');
@@ -27,14 +48,15 @@ test('every verb is in the index, every screen of a tab in the studio', () => {
 
 test('every kind of job is begun by somebody', () => {
   const begun = production
-    .filter(({ path }) => path.startsWith('ui/') && path !== 'ui/state/tabs')
+    .filter(({ path, room }) => room === 'ui' && path !== 'ui/state/tabs')
     .map(({ text }) => text)
     .join();
   expect(Object.keys(JOB_WORDS).filter((kind) => !begun.includes(`'${kind}'`))).toEqual([]);
 });
 
-test('docs/design.md names the tabs in their order', () => {
+test('docs/design.md names the tabs in their order, those of tools by their index', () => {
   const [, named] = /tabs \*([^*]+)\*/.exec(read('docs/design.md')) ?? [];
-  const tabs = TABS.flatMap(({ id, text }) => (id === 'recipe' ? [] : [text]));
+  const tools: readonly string[] = TOOLS.map(({ id }) => id);
+  const tabs = TABS.flatMap(({ id, text }) => (id === 'recipe' || tools.includes(id) ? [] : [text]));
   expect(named?.split(/\s+·\s+/)).toEqual(tabs);
 });

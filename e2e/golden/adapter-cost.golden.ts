@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { adapterPerplexity } from '../../src/extract/adapter-cost';
 import type { OpenModels } from '../../src/host/models';
 import { openModel } from '../../src/inputs/opened-model';
 import { findFile, type ModelFolder } from '../../src/sources/model-folder';
+import { adapterPerplexity } from '../../src/tools/extract/adapter-cost';
 import { diskFolder } from '../disk-folder';
 import { extractInNode } from '../extract-in-node';
 import { readText, real } from './reference';

@@ -1,11 +1,11 @@
 /** LoRA extraction from a real fine-tune: errors against the optimal ones, a full-rank adapter against the fine-tune. */
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
-import { decompose } from '../../src/compare/decomposition';
-import { residual } from '../../src/compare/delta.test.support';
-import { deltaMatrix, measurePair, openPair, openPairWorkspace } from '../../src/compare/pair-task';
-import { readDelta } from '../../src/compare/panel-products';
-import { pairTensors } from '../../src/compare/tensor-pairs';
+import { decompose } from '../../src/tools/difference/decomposition';
+import { residual } from '../../src/tools/difference/delta.test.support';
+import { deltaMatrix, measurePair, openPair, openPairWorkspace } from '../../src/tools/difference/pair-task';
+import { readDelta } from '../../src/tools/difference/panel-products';
+import { pairTensors } from '../../src/tools/difference/tensor-pairs';
 import { sidesInNode } from '../compare-in-node';
 import { extractInNode } from '../extract-in-node';
 import { readText, real } from './reference';

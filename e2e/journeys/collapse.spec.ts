@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import type { CollapseReport, MeasureDepthReport } from '../../src/reports/collapse';
+import type { CollapseReport, MeasureLayersReport } from '../../src/tools/collapse/report';
 import { readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');
@@ -34,19 +34,22 @@ for (const engine of ['cpu', 'webgpu']) {
     const out = join(work, engine);
     const reportFile = join(work, `${engine}.json`);
     const { code, stdout } = await amalgam(
-      ...['collapse', base, '--out', out, '--tokens', tokens, '--layers', '2,4'],
-      ...['--variant', 'mean', '--engine', engine, '--report', reportFile],
+      ...['collapse', base, '--out', out, '--tokens', tokens, '--planner', 'influence', '--remove', '2'],
+      ...['--variant', 'rdsc', '--engine', engine, '--report', reportFile],
     );
     expect(code).toBe(0);
     expect(stdout).toContain('4 of 6 layers');
     const report = json(reportFile) as CollapseReport;
-    expect(report).toMatchObject({ engine, removed: [2, 4], layers: { before: 6, after: 4 } });
-    expect(report.similarity!.mean).toBeLessThan(1);
+    expect(report).toMatchObject({ engine, layers: { before: 6, after: 4 } });
+    expect(report.removed).toHaveLength(2);
+    expect(report.similarity.mean).toBeLessThan(1);
     expect(readdirSync(out)).toEqual(
       expect.arrayContaining(['README.md', 'config.json', 'model.safetensors', 'tokenizer.json']),
     );
     expect(json(out, 'config.json')).toMatchObject({ num_hidden_layers: 4 });
-    expect(readFileSync(join(out, 'README.md'), 'utf8')).toContain('Removed\\: 2 and 4');
+    expect(readFileSync(join(out, 'README.md'), 'utf8')).toContain(
+      `Removed\\: ${report.removed[0]} and ${report.removed[1]}`,
+    );
     const { tensors } = readSafetensors(readFileSync(join(out, 'model.safetensors')));
     const layers = [...tensors.keys()].map((name) => /layers\.(\d+)\./.exec(name)?.[1]).filter(Boolean);
     expect([...new Set(layers)].sort()).toEqual(['0', '1', '2', '3']);
@@ -67,9 +70,9 @@ test('says what could go', async () => {
   );
   expect(code).toBe(0);
   expect(stdout).toContain('block influence');
-  const report = json(reportFile) as MeasureDepthReport;
+  const report = json(reportFile) as MeasureLayersReport;
   expect(report.influence).toHaveLength(6);
-  expect(report.distance.lastToken).toHaveLength(7);
+  expect(report.distance).toHaveLength(7);
   expect(report.curve!.map(({ layer }) => layer)).toEqual([0, 1, 2, 3, 4]);
 });
 
@@ -78,9 +81,9 @@ test('says what is wrong, ends with a code, and writes nothing', async () => {
   const short = join(work, 'short.json');
   writeFileSync(short, '[1, 2]');
   for (const [args, words] of [
-    [['--layers', '9'], /no layer 9: the model has the layers 0 to 5/],
+    [['--tokens', tokens, '--remove', '9'], /Cannot remove 9 layers of 6/],
     [['--tokens', short, '--planner', 'influence', '--remove', '1'], /2 tokens; 8 is the least/],
-    [['--tokens', tokens, '--threshold', '0.999999'], /so there is nothing to do/],
+    [['--tokens', tokens, '--similarity', '0.999999'], /so there is nothing to do/],
     [['--tokens', tokens, '--block', '7'], /No block of 7 layers fits/],
   ] as const) {
     const { code, stderr } = await amalgam('collapse', base, '--out', out, ...args, '--engine', 'cpu');

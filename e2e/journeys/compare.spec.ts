@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import type { ExtractLoraReport } from '../../src/reports/compare';
+import type { ExtractLoraReport } from '../../src/tools/extract/report';
 import { treeHashOfFile } from '../tree-hash';
 import { readSafetensors } from './merged-folder';
 
@@ -94,7 +94,6 @@ test('compares on both engines, which agree to the bit, and writes every file', 
     'amalgam-hashes.json',
     'architecture_comparison.json',
     'comparison_report.html',
-    'comparison_report.txt',
     'config_comparison.json',
     'difference.txt',
     'lora_analysis.json',

@@ -81,7 +81,8 @@ export function parseSome<const S extends Options>(verb: string, what: string, a
   return parsed;
 }
 
-function parseArguments<S extends Options>(verb: string, args: string[], spec: S): Arguments<S> {
+/** All that stands on the command line. @throws Usage */
+export function parseArguments<S extends Options>(verb: string, args: string[], spec: S): Arguments<S> {
   const flags = Object.entries(spec).map(([name, option]) => [flagOf(name, option), option] as const);
   const options = Object.fromEntries(
     flags.map(([flag, { kind }]) => [
@@ -134,10 +135,18 @@ function optionValue(flag: string, option: Option, given: unknown) {
 }
 
 /** @throws Usage for what is no number, or out of range */
-export function numberOf(flag: string, option: NumberOption, text: string): number {
-  const value = text.trim() === '' ? Number.NaN : Number(text);
+function numberOf(flag: string, option: NumberOption, text: string): number {
+  const value = option.unit === 'bytes' ? bytesOf(text) : text.trim() === '' ? Number.NaN : Number(text);
   if (isInRange(option, value)) return value;
   throw usage(`--${flag} is ${text}; it is ${rangeWords(option)}.`);
+}
+
+const UNITS: Readonly<Record<string, number>> = { kb: 1e3, mb: 1e6, gb: 1e9 };
+
+/** `20MB` → 20 000 000; NaN for what is no size. */
+function bytesOf(text: string): number {
+  const [, digits, unit = ''] = /^([\d.]+) ?([kmg]b)?$/i.exec(text) ?? [];
+  return digits === undefined ? Number.NaN : Math.floor(Number(digits) * (UNITS[unit.toLowerCase()] ?? 1));
 }
 
 function choiceOf(flag: string, { values, typed = values }: ChoiceOption, text: string): string {
@@ -147,7 +156,7 @@ function choiceOf(flag: string, { values, typed = values }: ChoiceOption, text: 
 }
 
 /** `maxRank` → `max-rank`, unless the option has a flag of its own. */
-function flagOf(name: string, { flag }: Option): string {
+export function flagOf(name: string, { flag }: Option): string {
   return flag ?? name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
@@ -174,7 +183,7 @@ const typedDefault = ({ values, typed = values, default: value }: ChoiceOption) 
   typed[values.indexOf(value!)];
 
 /** `--threshold 1e-6`: an option as the usage has it, with its default or what stands for its value. */
-function flagUsage(name: string, option: Option): string {
+export function flagUsage(name: string, option: Option): string {
   return [`--${flagOf(name, option)}`, valueUsage(option)].filter((part) => part !== '').join(' ');
 }
 

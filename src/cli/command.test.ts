@@ -57,7 +57,7 @@ describe('parseCommand', () => {
     for (const { name, options } of VERBS) expect(options, name).toHaveProperty('hub');
     expect(helpText('evaluate')).toMatch(/--text FILE.*side by side.*--task NAME.*model-index/s);
     expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*more evaluations/s);
-    expect(helpText('collapse')).toMatch(/--layers LIST.*--measure/s);
+    expect(helpText('collapse')).toMatch(/--similarity 0.75.*--measure/s);
     expect(helpText('plan')).not.toContain('merge <recipe.yml>');
     expect(USAGE).toMatch(/plan <recipe.yml>.*merge <recipe.yml> --out DIR/s);
   });

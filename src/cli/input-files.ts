@@ -45,8 +45,8 @@ export function parseTokens(text: string, name: string): number[] {
 
 /** What a result is measured on. */
 export const evaluationOptions = {
-  evalText: { kind: 'text', argument: 'FILE', help: 'A text to measure the result on.' },
-  evalTokens: { kind: 'text', argument: 'IDS.json', help: 'A text as token ids.' },
+  evalText: { kind: 'text', argument: 'FILE', help: 'A text to measure the result on.', either: 'measured' },
+  evalTokens: { kind: 'text', argument: 'IDS.json', help: 'A text as token ids.', either: 'measured' },
 } as const satisfies Options;
 
 /** The text or the ids that were given, or neither. @throws Usage for both */

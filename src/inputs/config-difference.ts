@@ -6,7 +6,7 @@ import { displayName } from '../formats/names';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
 import { textConfig } from '../models/claim';
 import { resolveArchitecture } from '../models/resolution';
-import type { ConfigComparison, ConfigDifference } from '../reports/compare';
+import type { ConfigComparison, ConfigDifference } from '../reports/models';
 
 /** Fields that say how a file was made, or how a model is trained, not what it computes. */
 const BOOKKEEPING = new Set([

@@ -15,19 +15,15 @@ import { resolveArchitecture } from './resolution';
 import { splitLayer } from './tensor-role';
 import type { Wiring } from './wiring';
 
-/** The parts of a block that can be collapsed apart: linear layers of attention and MLP with their biases, and norms. */
-export type BlockPart = 'attention' | 'mlp' | 'norm';
-
-/** Name within a block (`self_attn.q_proj.weight`) → the part it belongs to; names that are not in it are norms. */
-export function blockParts(block: Block): Map<string, Exclude<BlockPart, 'norm'>> {
-  const parts = new Map<string, Exclude<BlockPart, 'norm'>>();
-  for (const { kind, linears } of linearSites(block)) {
-    const part = kind === 'mlp' ? 'mlp' : 'attention';
-    for (const { weight, bias } of linears) {
-      for (const name of [weight, bias]) if (name !== undefined) parts.set(splitLayer(name)!.rest, part);
-    }
-  }
-  return parts;
+/** Names within a block (`self_attn.q_proj.weight`) of its linear layers, with their biases. */
+export function linearNames(block: Block): Set<string> {
+  return new Set(
+    linearSites(block).flatMap(({ linears }) =>
+      linears.flatMap(({ weight, bias }) =>
+        [weight, bias].flatMap((name) => (name === undefined ? [] : [splitLayer(name)!.rest])),
+      ),
+    ),
+  );
 }
 
 export interface DepthConfig {

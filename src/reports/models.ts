@@ -53,3 +53,18 @@ export interface HubHit {
   /** Parameter count from the safetensors index, where the Hub knows it. */
   parameters?: number;
 }
+
+export interface ConfigComparison {
+  differences: ConfigDifference[];
+  words: string[];
+}
+
+export interface ConfigDifference {
+  /** Path of the field, parts joined by dots. */
+  field: string;
+  /** JSON text of the value, null where the field is absent. */
+  base: string | null;
+  finetuned: string | null;
+  /** The same setting in another spelling, or a field that does not change what a model computes. */
+  harmless: boolean;
+}

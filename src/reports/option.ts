@@ -5,8 +5,20 @@ interface Described {
   flag?: string;
   /** What stands for the value in the usage, where that is no default. */
   argument?: string;
-  /** What it does, in a sentence: `<verb> --help` lists it. */
+  /** What it does, in a sentence: `<verb> --help` lists it, and the studio says it of the field. */
   help: string;
+  /** What stands beside its field in the studio. Absent: its name in words. */
+  label?: string;
+  /** Where it exists, unless in both. */
+  only?: 'command' | 'studio';
+  /** Options of one name exclude each other. */
+  either?: string;
+  /** It, or one of those that exclude each other, has to be given. */
+  needed?: true;
+  /** The values of other options with which it means something; the studio shows it with them only. */
+  when?: Readonly<Record<string, readonly unknown[]>>;
+  /** What the studio begins with, where that is not the default. */
+  start?: unknown;
 }
 
 export interface NumberOption extends Described {
@@ -16,6 +28,8 @@ export interface NumberOption extends Described {
   /** Bounds that are values themselves. */
   min?: number;
   max?: number;
+  /** Typed with a unit, too (`20MB`); megabytes in the studio. */
+  unit?: 'bytes';
   /** Bounds that are not. */
   above?: number;
   below?: number;
@@ -32,6 +46,8 @@ export interface ChoiceOption extends Described {
   values: readonly string[];
   /** The values as they are typed, where that differs. */
   typed?: readonly string[];
+  /** The values as the studio has them. */
+  labels?: readonly string[];
   default?: string;
 }
 
@@ -77,6 +93,20 @@ export function defaultsOf<const S extends Options>(options: S): OptionDefaults<
     return value === undefined ? [] : [[name, value] as const];
   });
   return Object.fromEntries(found) as OptionDefaults<S>;
+}
+
+/** Whether an option means something with these values of the others. */
+export function isMeant({ when = {} }: Option, values: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(when).every(([other, wanted]) => wanted.includes(values[other]));
+}
+
+/** The values without what nobody gave, and without what was given and means nothing beside the others. */
+export function meantValues<const S extends Options>(options: S, values: OptionValues<S>): OptionValues<S> {
+  const all = values as Readonly<Record<string, unknown>>;
+  const meant = Object.entries(options).filter(
+    ([name, option]) => all[name] !== undefined && ('default' in option || isMeant(option, all)),
+  );
+  return Object.fromEntries(meant.map(([name]) => [name, all[name]])) as OptionValues<S>;
 }
 
 export function isInRange({ kind, min, max, above, below }: NumberOption, value: number): boolean {

@@ -1,5 +1,6 @@
 import { Tabs } from 'radix-ui';
 import { lazy, Suspense, useEffect } from 'react';
+import { toolCallsOf } from '../tools';
 import { RunBar } from './bars/RunBar';
 import { TopBar } from './bars/TopBar';
 import { DropZone } from './local/DropZone';
@@ -13,6 +14,7 @@ import { notify, setView, showTab } from './state/studio';
 import { TABS, type Tab } from './state/tabs';
 import { useMedia, useNarrow, useRecipeAs, useStudio, useStudioState } from './studio-context';
 import { loadSoon, tabParts } from './tab-parts';
+import { detailOf } from './tool-details';
 
 const loadInspector = () => import('./inspector/Inspector').then((m) => ({ default: m.Inspector }));
 const Inspector = lazy(loadInspector);
@@ -118,11 +120,12 @@ export function Workbench() {
  */
 function useSide(tab: Tab, beside: boolean): 'panel' | 'drawer' | 'none' {
   const narrow = useMedia('(max-width: 1199px)');
-  const compared = useStudioState(({ comparison: c }) => c.found !== null || c.extraction !== null);
-  const fits = tab === 'compare' ? compared : tab === 'plan' || tab === 'layers' || tab === 'run';
+  const isTool = detailOf(tab) !== undefined;
+  const hasWorked = useStudioState(({ tools }) => toolCallsOf(tab).some((kind) => tools.jobs[kind]));
+  const fits = isTool ? hasWorked : tab === 'plan' || tab === 'layers' || tab === 'run';
   // below it the middle needs the room more than a summary does
   const roomy = useMedia('(min-width: 1360px)');
   const selected = useStudioState((s) => s.view.selected !== null);
-  if (!fits || (!roomy && !narrow && !selected && tab !== 'compare')) return 'none';
+  if (!fits || (!roomy && !narrow && !selected && !isTool)) return 'none';
   return narrow || beside ? 'drawer' : 'panel';
 }

@@ -1,6 +1,7 @@
 /** What each tab shows: a mark beside its name, and its screen. */
 import { type ComponentType, lazy, type ReactNode, Suspense } from 'react';
 import { formatCount } from '../formats/quantity';
+import { TOOLS, type ToolId } from '../tools';
 import { PartBoundary } from './parts/PartBoundary';
 import { RecipePanel } from './recipe/RecipePanel';
 import { runShare } from './state/run-log';
@@ -20,6 +21,11 @@ interface TabParts {
   screen: ReactNode;
 }
 
+const SCREENS = import.meta.glob<{ Screen: ComponentType }>('../tools/*/Screen.tsx');
+const toolParts = Object.fromEntries(
+  TOOLS.map(({ id }) => [id, tool(id, async () => (await SCREENS[`../tools/${id}/Screen.tsx`]!()).Screen)]),
+) as Record<ToolId, TabParts>;
+
 export const tabParts: Readonly<Record<Tab, TabParts>> = {
   recipe: { screen: <RecipePanel /> },
   plan: { mark: <PlanCount />, screen: part(loadPlan) },
@@ -29,8 +35,7 @@ export const tabParts: Readonly<Record<Tab, TabParts>> = {
     mark: <EvaluateMark />,
     screen: part(() => import('./evaluate/EvaluateTab').then((m) => m.EvaluateTab)),
   },
-  compare: tool('compare', () => import('./compare/CompareTab').then((m) => m.CompareTab)),
-  collapse: tool('collapse', () => import('./collapse/CollapseTab').then((m) => m.CollapseTab)),
+  ...toolParts,
   output: { screen: part(loadOutput) },
 };
 

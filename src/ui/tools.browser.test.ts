@@ -17,7 +17,7 @@ afterEach(() => {
 
 /** Opens the studio at one of its tabs, with a pretended worker. */
 async function open(
-  tab: 'Difference' | 'Collapse',
+  tab: 'Difference' | 'Extract' | 'Collapse',
   options: FixtureOptions = {},
   change: Partial<StudioWorker> = {},
 ) {
@@ -90,7 +90,7 @@ test('cells speak the metric that is chosen; a tensor opens with its rows and it
   // the table sorts by any figure
   await page.getByRole('button', { name: 'Cosine', exact: true }).click();
   const names = () => [...document.querySelectorAll('.tool-table .table-row')].map((r) => r.textContent);
-  const most = [...(studio.store.getState().comparison.found?.tensors ?? [])]
+  const most = [...(studio.store.getState().tools.jobs.compare?.report?.tensors ?? [])]
     .sort((a, b) => b.relative - a.relative)
     .slice(0, 20)
     .sort((a, b) => b.cosine - a.cosine)[0];
@@ -110,11 +110,11 @@ test('both engines are timed side by side', async () => {
 test('a comparison can be stopped; what was measured stays, and no file is kept', async () => {
   const studio = await open('Difference', { toolPace: 300 });
   await button('Measure difference').click();
-  await waitFor(() => expect(studio.store.getState().comparison.found?.tensors.length).toBeGreaterThan(1));
+  await waitFor(() => expect(studio.store.getState().tools.jobs.compare?.finished.length).toBeGreaterThan(1));
   await button('Stop').click();
   await idle(studio);
   await expect.element(page.getByText(/^Stopped after \d+ tensors\.$/)).toBeVisible();
-  expect(studio.store.getState().comparison.found?.saved).toBeNull();
+  expect(studio.store.getState().tools.jobs.compare?.saved).toBeNull();
 });
 
 test('models that cannot be compared say why; without storage there are no files but a comparison', async () => {
@@ -156,9 +156,8 @@ test('identical models: nothing to do, in words', async () => {
 
 test('a LoRA is extracted by rank, energy or size; its error and modules are shown', async () => {
   const extractLora = vi.spyOn(fixtureWorker(), 'extractLora');
-  const studio = await open('Difference', {}, { extractLora });
+  const studio = await open('Extract', {}, { extractLora });
   await page.getByLabelText('Fine-tuned model').selectOptions('samples/base+samples/kitchen');
-  await page.getByRole('radio', { name: 'Extract a LoRA' }).click();
   await button('Extract LoRA').click();
   await idle(studio);
   expect(extractLora.mock.calls[0]?.[0]).toMatchObject({
@@ -177,11 +176,13 @@ test('a LoRA is extracted by rank, energy or size; its error and modules are sho
   await page.getByRole('radio', { name: 'Energy' }).click();
   await page.getByLabelText('share kept').fill('1.5');
   await userEvent.keyboard('{Enter}');
-  await expect.element(button('Extract LoRA')).toHaveAccessibleDescription(/above 0 and at most 1/);
+  await expect
+    .element(button('Extract LoRA'))
+    .toHaveAccessibleDescription('Share kept: a number above 0 and at most 1.');
   await page.getByLabelText('share kept').fill('0.9');
   await userEvent.keyboard('{Enter}');
   await page.getByText('Modules, embeddings, dtype, perplexity').click();
-  await page.getByLabelText(/^Only modules/).fill('q_proj, v_proj');
+  await page.getByLabelText('Only modules').fill('q_proj, v_proj');
   await page.getByLabelText(/^Text on which base/).selectOptions('kitchen');
   await button('Extract LoRA').click();
   await idle(studio);
@@ -193,62 +194,56 @@ test('a LoRA is extracted by rank, energy or size; its error and modules are sho
   await expect.element(page.getByText('base + adapter', { exact: true })).toBeVisible();
 });
 
-test('layers are measured, chosen by the planner or by hand, and collapsed', async () => {
+test('layers are measured, chosen by the planner, and collapsed', async () => {
   const collapse = vi.spyOn(fixtureWorker(), 'collapse');
   const studio = await open('Collapse', {}, { collapse });
   await expect.element(page.getByText(/Measure the layers to see which would be removed/)).toBeVisible();
   await button('Measure layers').click();
   await idle(studio);
-  const layer = (n: number) => page.getByRole('button', { name: new RegExp(`^layer ${n} block influence`) });
-  const least = studio.store.getState().collapse.survey?.report?.influence ?? [];
+  const rows = () => [...document.querySelectorAll<HTMLElement>('.layer-row')];
+  const least = studio.store.getState().tools.jobs.measureLayers?.report?.influence ?? [];
   const first = least.indexOf(Math.min(...least));
-  await expect.element(layer(first)).toHaveAttribute('aria-pressed', 'true');
+  expect(rows().map((row) => row.dataset.goes)).toEqual(
+    least.map((_, layer) => (layer === first ? 'true' : undefined)),
+  );
   await expect.element(page.getByText(new RegExp(`^Layer ${first} of 6 goes, 5 stay`))).toBeVisible();
-  expect(document.querySelectorAll('.distance-cell')).toHaveLength(49);
   await expect
-    .element(page.getByRole('img', { name: /^Similarity to the original with 2 layers as one/ }))
+    .element(page.getByRole('img', { name: /^Similarity to the original with 3 layers as one/ }))
     .toBeVisible();
-  const corner = page.getByRole('gridcell', { name: /^depth 0 to depth 6, distance/ });
-  (corner.element() as HTMLElement).focus();
-  await userEvent.keyboard('{ArrowLeft}');
-  await expect.element(page.getByRole('gridcell', { name: /^depth 0 to depth 5,/ })).toHaveFocus();
 
-  // pressing a layer turns to choosing by hand
-  await layer(2).click();
-  await expect.element(page.getByRole('radio', { name: 'By hand' })).toBeChecked();
-  await layer(3).click();
-  await expect.element(page.getByText(/^Layers 2 and 3 of 6 go, 4 stay/)).toBeVisible();
+  await page.getByLabelText('layers to remove').fill('2');
+  await userEvent.keyboard('{Enter}');
+  expect(rows().filter((row) => row.dataset.goes)).toHaveLength(2);
   await button('Collapse').click();
   await idle(studio);
   expect(collapse.mock.calls[0]?.[0]).toMatchObject({
     model: 'samples/base',
-    planner: { kind: 'manual', remove: [2, 3] },
-    variant: 'drop',
-    parts: 'linear',
+    settings: { planner: 'influence', remove: 2, variant: 'drop' },
     destination: { kind: 'downloads', name: 'base-collapsed' },
     calibration: { window: 256 },
   });
-  await expect.element(page.getByText('base without layers 2 and 3')).toBeVisible();
+  await expect.element(page.getByText(/^base without layer/)).toBeVisible();
   await expect.element(page.getByText('4.10 → 5.20')).toBeVisible();
   await expect.element(button('Download model.safetensors')).toBeVisible();
 });
 
 test('choices that cannot be meant are refused before anything runs', async () => {
   const studio = await open('Collapse');
-  await page.getByRole('radio', { name: 'By hand' }).click();
-  await expect.element(button('Collapse')).toHaveAccessibleDescription('Choose layers on the map first.');
-  await page.getByRole('button', { name: 'layer 0 not measured stays' }).click();
-  await page.getByLabelText('What happens to the removed layers').selectOptions('mean');
-  await expect.element(button('Collapse')).toHaveAccessibleDescription(/Layer 0 has no layer before it/);
-  await page.getByRole('radio', { name: 'Greedy search' }).click();
-  await page.getByLabelText('block of').fill('9');
-  await userEvent.keyboard('{Enter}');
-  await expect.element(button('Collapse')).toHaveAccessibleDescription(/A block has 2 to 6 layers/);
-  await page.getByRole('radio', { name: 'Least influence' }).click();
   await page.getByLabelText('layers to remove').fill('6');
   await userEvent.keyboard('{Enter}');
   await expect.element(button('Collapse')).toHaveAccessibleDescription(/Cannot remove 6 layers of 6/);
-  expect(studio.store.getState().collapse.outcome).toBeNull();
+  await page.getByRole('radio', { name: 'No target' }).click();
+  await expect.element(button('Collapse')).toHaveAccessibleDescription(/needs to know how much is to go/);
+  await page.getByLabelText('How layers are chosen').selectOptions('Greedy search');
+  await page.getByLabelText('blocks of').fill('9');
+  await userEvent.keyboard('{Enter}');
+  await expect.element(button('Collapse')).toHaveAccessibleDescription(/No block of 9 layers fits/);
+  await page.getByLabelText('blocks of').fill('1');
+  await userEvent.keyboard('{Enter}');
+  await expect
+    .element(button('Measure layers'))
+    .toHaveAccessibleDescription('Blocks of: a whole number from 2.');
+  expect(studio.store.getState().tools.jobs.collapse).toBeUndefined();
 });
 
 test('no layer within the threshold is said as nothing to do', async () => {
@@ -258,7 +253,7 @@ test('no layer within the threshold is said as nothing to do', async () => {
     'Choose a lower threshold.',
   );
   const studio = await open('Collapse', { toolError });
-  await page.getByRole('radio', { name: 'Greedy search' }).click();
+  await page.getByLabelText('How layers are chosen').selectOptions('Greedy search');
   await button('Collapse').click();
   await idle(studio);
   await expect.element(page.getByText('No block stays similar enough.')).toBeVisible();

@@ -1,16 +1,18 @@
 /** The part of the pretended worker that compares, extracts and collapses: figures drawn from hashes of names. */
 
 import { AmalgamError } from '../errors';
-import type { CollapseProgress, CollapseReport, MeasureDepthReport } from '../reports/collapse';
+import type { EvaluateReport } from '../reports/evaluate';
+import type { PlanTensor } from '../reports/plan';
+import { TOOLS, type ToolCalls } from '../tools';
+import { variantOf } from '../tools/collapse/options';
+import type { CollapseProgress, CollapseReport, MeasureLayersReport } from '../tools/collapse/report';
 import type {
   CompareProgress,
   CompareReport,
-  ExtractLoraReport,
   LoraLikeness,
   TensorDifference,
-} from '../reports/compare';
-import type { EvaluateReport } from '../reports/evaluate';
-import type { PlanTensor } from '../reports/plan';
+} from '../tools/difference/report';
+import type { ExtractLoraReport } from '../tools/extract/report';
 import type { WorkerCalls } from '../worker/calls';
 import { chance, planFor } from './worker-plan.test.fixture';
 
@@ -29,6 +31,13 @@ interface Tools {
   keep(name: string, bytes: number): void;
 }
 
+/** Every call of a tool, refusing. */
+const notPretended = Object.fromEntries(
+  TOOLS.flatMap(({ jobs }) =>
+    Object.keys(jobs).map((name) => [name, () => Promise.reject(new Error(`${name} is not pretended.`))]),
+  ),
+) as unknown as ToolCalls;
+
 const STAGES = { read: 0.4, upload: 0.1, compute: 0.8, readback: 0.1, write: 0.02 };
 const FACTS = { engine: 'webgpu', adapter: 'Apple M3', version: '0.1.0', seconds: 1.4 } as const;
 
@@ -43,6 +52,7 @@ export function pretendTools(tools: Tools) {
     if (tools.isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
   };
   return {
+    ...notPretended,
     async compare(request, onProgress) {
       begin();
       const planned = tensorsOf(request.base, layers);
@@ -88,7 +98,7 @@ export function pretendTools(tools: Tools) {
         return copied ? [] : [{ name, elements, kept: [kept, kept] as const, both }];
       });
     },
-    async measureDepth(request, onProgress) {
+    async measureLayers(request, onProgress) {
       begin();
       for (let i = 1; i <= layers; i++) {
         await step();
@@ -124,7 +134,6 @@ const REPORT_FILES = [
   'config_comparison.json',
   'architecture_comparison.json',
   'lora_analysis.json',
-  'comparison_report.txt',
   'comparison_report.html',
 ];
 
@@ -277,14 +286,14 @@ function extractReport(
   };
 }
 
-function depthReport(model: string, layers: number, block?: number): MeasureDepthReport {
+function depthReport(model: string, layers: number, block?: number): MeasureLayersReport {
   const influence = Array.from({ length: layers }, (_, i) => 0.04 + 0.3 * chance(`layer ${i}`));
   const map = Array.from({ length: layers + 1 }, (_, i) =>
     Array.from({ length: layers + 1 }, (_, j) => Math.min(0.5, 0.07 * Math.abs(i - j))),
   );
   return {
     ...{ model, engine: 'webgpu', adapter: 'Apple M3', seconds: 2.1, layers, influence },
-    distance: { lastToken: map, allTokens: map },
+    distance: map,
     calibration: { sequences: 4, tokens: 900, window: 256 },
     ...(block
       ? {
@@ -298,21 +307,18 @@ function depthReport(model: string, layers: number, block?: number): MeasureDept
 }
 
 function collapseReport(
-  { model, planner, variant, parts }: Parameters<WorkerCalls['collapse']>[0],
+  { model, settings }: Parameters<WorkerCalls['collapse']>[0],
   layers: number,
 ): CollapseReport {
-  const removed = planner.kind === 'manual' ? planner.remove : [layers - 2];
+  const removed = [layers - 2];
   const kept = Array.from({ length: layers }, (_, i) => i).filter((i) => !removed.includes(i));
   return {
-    ...{ model, ...FACTS, stages: STAGES, planner },
-    ...{ variant: variant ?? 'drop', parts: parts ?? 'linear' },
+    ...{ model, ...FACTS, stages: STAGES },
+    settings: { ...settings, variant: variantOf(settings) },
     layers: { before: layers, after: kept.length },
     parameters: { before: 1_238_656, after: 1_238_656 - removed.length * 184_000 },
     removed,
-    stack: kept.map((origin) => {
-      const itself = [{ layer: origin, coefficient: 1 }];
-      return { origin, attention: itself, mlp: itself, norm: itself };
-    }),
+    stack: kept.map((origin) => ({ origin, terms: [{ layer: origin, coefficient: 1 }] })),
     steps: [],
     measure: null,
     calibration: { sequences: 4, tokens: 900, window: 256 },

@@ -46,6 +46,7 @@ import { sampleFolders, sampleTexts } from '../sources/sample';
 import { sha256Of } from '../sources/sha256';
 import { deleteBlob, listBlobs } from '../store/blobs';
 import { deleteMasks, listMasks } from '../store/masks';
+import { TOOLS, type ToolCalls } from '../tools';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { openHubSession } from './hub-session';
 
@@ -133,12 +134,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     onProgress: T,
   ) => ({ ...targetsOf(request, signal, onProgress), rows: (await datasets()).rows });
 
-  /** The call of a job, whose room is loaded when it is first asked for. */
-  const jobOf =
-    <R, P, T>(load: () => Promise<Job<[R], P, T>>) =>
-    (request: R, onProgress: Tell<P>): Promise<T> =>
-      job.run(async (signal) => (await load())(request, models, signal, onProgress));
-  /** The same of a job over the plan of a recipe. */
+  /** The call of a job over the plan of a recipe, whose room is loaded when it is first asked for. */
   const planJobOf =
     <R, P, T>(
       load: () => Promise<Job<[R, Plan], P, T>>,
@@ -165,6 +161,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
   return {
     /** Answers as soon as the worker comes to it. */
     async ping() {},
+    ...callsOfTools(job, models, (model) => plan(copyOf(model))),
     async info(): Promise<WorkerInfo> {
       await cleaned;
       return { ...(await backendInfo()), storage: await storageInfo(), version: AMALGAM_VERSION };
@@ -262,27 +259,13 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
     },
     generate: targetJobOf(async () => (await import('../evaluate/generation-job')).runGeneration),
-    /** How two models differ, tensor by tensor. */
-    compare: jobOf(async () => (await import('../compare/job')).runCompare),
     /** How far the masks of one model agree in two recipes; nothing is merged. */
     overlap: (request: OverlapRequest, onProgress: Tell<OverlapProgress>) =>
       job.run(async (signal) => {
         const { plan: ready } = targetsOf(request, signal, quiet);
-        const { runMaskOverlap } = await import('../compare/mask-overlap');
+        const { runMaskOverlap } = await import('../tools/difference/mask-overlap');
         return runMaskOverlap(request, { plan: (recipe) => ready({ recipe }), models, signal, onProgress });
       }),
-    /** The difference of two models as a LoRA adapter in PEFT's format. */
-    extractLora: jobOf(async () => (await import('../extract/job')).runExtractLora),
-    /** Which layers could go: block influence, angular distances, similarity curve. Nothing is written. */
-    measureDepth: planJobOf(
-      async () => (await import('../collapse/job')).runMeasureDepth,
-      ({ model }) => copyOf(model),
-    ),
-    /** A shallower model: layers collapsed, measured, and written as a checkpoint. */
-    collapse: planJobOf(
-      async () => (await import('../collapse/job')).runCollapse,
-      ({ model }) => copyOf(model),
-    ),
     /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
     openDataset: async (idOrUrl: string) => (await datasets()).open(idOrUrl),
     /** The text columns of a file of a dataset. */
@@ -355,4 +338,28 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     for (const folder of folders) infos.push(await models.add(folder));
     return infos;
   }
+}
+
+type AnyJob = (
+  ...args: [...Parameters<Job<[unknown], unknown, unknown>>, copyPlan: (model: string) => Promise<Plan>]
+) => Promise<unknown>;
+const TOOL_JOBS = import.meta.glob<{ jobs: Readonly<Record<string, AnyJob>> }>('../tools/*/job.ts');
+
+/** The calls of the tools; a job is loaded when it is first asked for. */
+function callsOfTools(
+  job: ReturnType<typeof oneJob>,
+  models: OpenModels,
+  copyPlan: (model: string) => Promise<Plan>,
+): ToolCalls {
+  const calls = TOOLS.flatMap(({ id, jobs }) =>
+    Object.keys(jobs).map((name) => [
+      name,
+      (request: unknown, onProgress: Tell<unknown>) =>
+        job.run(async (signal) => {
+          const file = await TOOL_JOBS[`../tools/${id}/job.ts`]!();
+          return file.jobs[name]!(request, models, signal, onProgress, copyPlan);
+        }),
+    ]),
+  );
+  return Object.fromEntries(calls) as ToolCalls;
 }

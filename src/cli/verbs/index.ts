@@ -1,9 +1,7 @@
 /** The verbs of the command, in the order of its help. */
+import { TOOLS } from '../../tools';
 import type { Verb } from '../verb';
-import { collapseVerb } from './collapse';
-import { compareVerb } from './compare';
 import { evaluateVerb } from './evaluate';
-import { extractLoraVerb } from './extract-lora';
 import { generateVerb } from './generate';
 import { importanceVerb } from './importance';
 import { mergeVerb } from './merge';
@@ -12,15 +10,16 @@ import { pushVerb } from './push';
 import { searchVerb } from './search';
 import { verifyVerb } from './verify';
 
+const VERB_FILES = import.meta.glob<{ verb: Verb }>('../../tools/*/verb.ts', { eager: true });
+const TOOL_VERBS = TOOLS.map(({ id }) => VERB_FILES[`../../tools/${id}/verb.ts`]!.verb);
+
 export const VERBS: readonly Verb[] = [
   planVerb,
   mergeVerb,
   verifyVerb,
   evaluateVerb,
   generateVerb,
-  compareVerb,
-  extractLoraVerb,
-  collapseVerb,
+  ...TOOL_VERBS,
   importanceVerb,
   searchVerb,
   pushVerb,

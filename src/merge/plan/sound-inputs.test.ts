@@ -1,6 +1,5 @@
 /** What a plan finds in its inputs by themselves, over every place that opens a model. */
 import { expect, test } from 'vitest';
-import { openSides } from '../../compare/sides';
 import { errorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import {
@@ -16,6 +15,7 @@ import {
   tinyShapes,
 } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
+import { openSides } from '../../tools/difference/sides';
 import { methodById } from '../methods';
 import { requireClean } from './clean-plan';
 import { makePlan } from './recipe-plan';

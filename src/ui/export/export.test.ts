@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { escapeMarkup } from '../../formats/html-page';
 import type { TensorReport } from '../../reports/job';
 import type { MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
 import { metricById } from '../charts/metrics';
 import { chartSet, comparedSets, type Drawn } from './chart-sets';
-import { escapeMarkup } from './escape';
 import { heatmapSvg } from './heatmap-svg';
 import { reportHtml } from './report-html';
 import { tensorCsv } from './tensor-csv';
@@ -143,7 +143,7 @@ describe('a run as HTML', () => {
     expect([...tagsOf(html)].sort()).toEqual(
       [
         ...['!doctype', 'body', 'code', 'div', 'g', 'h1', 'h2', 'head', 'html', 'meta', 'p', 'pre', 'rect'],
-        ...['style', 'svg', 'table', 'td', 'text', 'th', 'title', 'tr'],
+        ...['style', 'svg', 'table', 'tbody', 'td', 'text', 'th', 'thead', 'title', 'tr'],
       ].sort(),
     );
   });

@@ -1,7 +1,8 @@
 /** Sets of heatmaps as one SVG text: for files and reports, so in the colours of paper and without scripts. Pure. */
+
+import { escapeMarkup } from '../../formats/html-page';
 import { type Cell, cellText, rowLabel } from '../charts/heatmap-data';
 import type { ChartSet } from './chart-sets';
-import { escapeMarkup } from './escape';
 
 /** In SVG units, which are CSS pixels. */
 const CELL = { width: 34, height: 16, gap: 1 };

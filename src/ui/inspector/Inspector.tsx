@@ -1,4 +1,4 @@
-import { lazy, type ReactNode, Suspense } from 'react';
+import { type ReactNode, Suspense } from 'react';
 import type { PlanTensor } from '../../reports/plan';
 import { type LayersRun, shownRuns, useNow, useRuns, writesFactors } from '../layers/runs';
 import { Button } from '../parts/Button';
@@ -7,18 +7,15 @@ import { REST_MS, useDebounced } from '../parts/use-debounced';
 import { NOW } from '../state/run-state';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
+import { detailOf } from '../tool-details';
 import { ModelOverview } from './ModelOverview';
 import { TensorDetail } from './TensorDetail';
 import { TensorRuns } from './TensorRuns';
 
-const DifferenceDetail = lazy(() =>
-  import('../compare/DifferenceDetail').then((m) => ({ default: m.DifferenceDetail })),
-);
-
 /** The right panel: what is selected in the tab beside it, or the whole model while nothing is. */
 export function Inspector() {
-  const compares = useStudioState((s) => s.view.tab === 'compare');
-  return compares ? <DifferenceInspector /> : <MergeInspector />;
+  const detail = detailOf(useStudioState((s) => s.view.tab));
+  return detail ? <Suspense>{detail}</Suspense> : <MergeInspector />;
 }
 
 /** The selected tensor's numbers in the merge, or those of the whole model while none is selected. */
@@ -78,21 +75,6 @@ function TensorOf({ run, tensor }: { run: LayersRun; tensor: PlanTensor }) {
   );
 }
 
-function DifferenceInspector() {
-  const selected = useStudioState((s) => s.view.selected !== null);
-  const shown = useStudioState(({ comparison: { found, extraction }, view }) => {
-    const differs = found?.tensors.some((t) => t.name === view.selected);
-    return (differs || extraction?.report?.modules.some((m) => m.module === view.selected)) ?? false;
-  });
-  return (
-    <Panel detail={selected} open={shown}>
-      <Suspense>
-        <DifferenceDetail />
-      </Suspense>
-    </Panel>
-  );
-}
-
 interface PanelProps {
   /** Something is selected, and can be let go. */
   detail: boolean;
@@ -101,7 +83,8 @@ interface PanelProps {
   children: ReactNode;
 }
 
-function Panel({ detail, open, children }: PanelProps) {
+/** The panel itself, which a tool fills for its own tab. */
+export function Panel({ detail, open, children }: PanelProps) {
   const studio = useStudio();
   return (
     <aside className="inspector" aria-label="Inspector" data-open={open || undefined}>

@@ -13,8 +13,6 @@ import type { PlanReport } from '../../reports/plan';
 import type { HubWait } from '../../reports/sign-in';
 import type { WorkerInfo } from '../../reports/worker';
 import type { MetricId } from '../charts/metrics';
-import { initialCollapse } from '../collapse/collapse-state';
-import { initialComparison } from '../compare/compare-state';
 import { initialPush } from '../push/push-state';
 import { initialEvaluation, initialGeneration } from './evaluation-state';
 import type { Job } from './job-state';
@@ -23,20 +21,20 @@ import { emptyRecipe, type RecipeState } from './recipe-state';
 import type { Contributor, KeptRun, PredictedRun, RunState, TensorCheck, Verification } from './run-state';
 import type { Tab } from './tabs';
 import { initialTasks } from './task-state';
+import { initialTools } from './tool-state';
 
-/** What each tool knows, as the studio begins. */
-const initialTools = {
+/** What each of them knows, as the studio begins. */
+const initialSlices = {
   evaluation: initialEvaluation,
   generation: initialGeneration,
   tasks: initialTasks,
-  comparison: initialComparison,
-  collapse: initialCollapse,
+  tools: initialTools,
   push: initialPush,
 };
 
-type ToolSlices = typeof initialTools;
+type Slices = typeof initialSlices;
 
-export interface StudioState extends ToolSlices {
+export interface StudioState extends Slices {
   engine: EngineSlice;
   /** Every model opened in this tab, the sample first. */
   models: ModelInfo[];
@@ -229,7 +227,7 @@ export const initialState: StudioState = {
   tensorCheck: null,
   interrupted: [],
   elsewhere: null,
-  ...initialTools,
+  ...initialSlices,
   job: null,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true, pins: {} },
   hubWaits: [],

@@ -1,13 +1,8 @@
 /** The tabs of the studio, in their order, and the jobs that each shows. What is in them stands in `tab-parts`. */
+import { type JobWords, TOOLS } from '../../tools';
 
-interface JobWords {
-  title: string;
-  /** Why another button waits for it. */
-  busy: string;
-}
-
-/** One row a tab: a tool of its own has its tab here, and its jobs by their kinds. */
-export const TABS = [
+/** Tabs before those of the tools, and behind them: their jobs by their kinds. */
+const BEFORE = [
   { id: 'recipe', text: 'Recipe', jobs: {} },
   { id: 'plan', text: 'Plan', jobs: {} },
   {
@@ -29,25 +24,8 @@ export const TABS = [
       generation: { title: 'Generating', busy: 'Models are generating text.' },
     },
   },
-  {
-    id: 'compare',
-    text: 'Difference',
-    jobs: {
-      comparison: {
-        title: 'Measuring difference',
-        busy: 'The difference of two models is being measured.',
-      },
-      extraction: { title: 'Extracting', busy: 'A LoRA is being extracted.' },
-    },
-  },
-  {
-    id: 'collapse',
-    text: 'Collapse',
-    jobs: {
-      survey: { title: 'Measuring layers', busy: 'Layers are being measured.' },
-      collapse: { title: 'Collapsing', busy: 'Layers are being collapsed.' },
-    },
-  },
+] as const satisfies readonly TabRow[];
+const BEHIND = [
   {
     id: 'output',
     text: 'Output',
@@ -56,7 +34,15 @@ export const TABS = [
       verification: { title: 'Verifying', busy: 'A merge is being verified.' },
     },
   },
-] as const satisfies readonly { id: string; text: string; jobs: Readonly<Record<string, JobWords>> }[];
+] as const satisfies readonly TabRow[];
+
+export const TABS = [...BEFORE, ...TOOLS, ...BEHIND] as const;
+
+interface TabRow {
+  id: string;
+  text: string;
+  jobs: Readonly<Record<string, JobWords>>;
+}
 
 export type Tab = (typeof TABS)[number]['id'];
 

@@ -1,0 +1,349 @@
+import { useEffect, useMemo, useState } from 'react';
+import {
+  formatCount,
+  formatParameters,
+  formatPercent,
+  formatReal,
+  formatSeconds,
+} from '../../formats/quantity';
+import { meantValues } from '../../reports/option';
+import { TextChoice } from '../../ui/evaluate/TextChoice';
+import { Button } from '../../ui/parts/Button';
+import { type Cost, Costs } from '../../ui/parts/Costs';
+import { OneModel } from '../../ui/parts/ModelSelect';
+import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
+import { Problem } from '../../ui/parts/Problem';
+import { SavedFiles } from '../../ui/parts/SavedFiles';
+import { SaveTo } from '../../ui/parts/SaveTo';
+import { Section } from '../../ui/parts/Section';
+import { ToolBar } from '../../ui/parts/ToolBar';
+import { ToolEnd } from '../../ui/parts/ToolEnd';
+import { openSampleTexts } from '../../ui/state/evaluation';
+import { QUICK_CHARACTERS, scoredText } from '../../ui/state/evaluation-texts';
+import { whyNoTool } from '../../ui/state/job';
+import { checkpointOf, choiceName, chosenModel, fileNameOf } from '../../ui/state/model-choices';
+import { openOutput } from '../../ui/state/opened-output';
+import { whyNotSaved } from '../../ui/state/saved-output';
+import type { SavedOutput } from '../../ui/state/saved-state';
+import { notify } from '../../ui/state/studio';
+import type { StudioState } from '../../ui/state/studio-state';
+import { beginTool, chooseToolModels, editTool } from '../../ui/state/tool-jobs';
+import { useStudio, useStudioState } from '../../ui/studio-context';
+import '../../ui/styles/evaluate.css';
+import '../../ui/styles/tools.css';
+import './style.css';
+import type { ToolValues } from '..';
+import { layerWords, settingsProblem } from './choose-layers';
+import { LayerMap, SimilarityCurve } from './LayerCharts';
+import { type CollapseSettings, collapseOptions, variantOf } from './options';
+import type { Calibration, CollapseReport, CollapseStep } from './report';
+
+/** One model made shallower: look at its layers, choose which go, write what is left. */
+export function Screen() {
+  const studio = useStudio();
+  const model = useStudioState(modelOf);
+  useEffect(() => {
+    void openSampleTexts(studio);
+  }, [studio]);
+  return (
+    <div className="screen tool-screen">
+      <OneModel
+        label="Model to prune"
+        value={model}
+        onChange={(ref) => chooseToolModels(studio, { model: ref })}
+      >
+        Whole layers are dropped, or folded into the layer before them. Nothing is trained; the loss of
+        quality is measured on a text of yours.
+      </OneModel>
+      <Section title="1 · Measure the layers" className="evaluate-section">
+        <TextChoice />
+        <Measuring />
+        <ToolBar kinds={['measureLayers']} />
+      </Section>
+      <Section title="2 · Choose which to remove" className="evaluate-section">
+        <Choosing />
+      </Section>
+      <Section title="3 · Write what is left" className="evaluate-section">
+        <Writing />
+        <ToolBar kinds={['collapse']} />
+        <Outcome />
+      </Section>
+    </div>
+  );
+}
+
+/** How the model is run over the texts, and the button. */
+function Measuring() {
+  const studio = useStudio();
+  const values = useStudioState((s) => s.tools.values.collapse);
+  const quick = useStudioState((s) => s.evaluation.amount === 'quick');
+  const why = useStudioState(whyNotMeasured);
+  const job = useMeasured();
+  const measure = () => {
+    const state = studio.store.getState();
+    const [model, layers] = [modelOf(state), layersOf(state)];
+    if (model === null) return;
+    const block = Math.min(values.block, (layers ?? values.block + 1) - 1);
+    const curve = block >= 2 ? { curve: { block, variant: variantOf(values) } } : {};
+    void beginTool(studio, 'measureLayers', { model, calibration: calibrationOf(state), ...curve });
+  };
+  return (
+    <>
+      <OptionsForm
+        options={collapseOptions}
+        names={['window', 'block']}
+        values={values}
+        onChange={(change) => editTool(studio, 'collapse', change)}
+      />
+      <div className="row wrap tool-actions">
+        <Button className="strong" why={why} onClick={measure}>
+          Measure layers
+        </Button>
+        <p className="small quiet tool-words">
+          {quick
+            ? `The first ${formatCount(QUICK_CHARACTERS)} characters of each text are run through all layers. `
+            : 'Full texts are run through all layers. '}
+          Use a text of the kind that the model is for.
+        </p>
+      </div>
+      {job ? <ToolEnd run={job} stopped="Stopped. Nothing was measured." /> : null}
+    </>
+  );
+}
+
+/** Planner, target and what becomes of the layers; and what would go. */
+function Choosing() {
+  const studio = useStudio();
+  const values = useStudioState((s) => s.tools.values.collapse);
+  const layers = useStudioState(layersOf);
+  const problem = useStudioState(choicesProblem);
+  const measured = useMeasured()?.report ?? null;
+  const settings = useMemo(() => settingsOf(values), [values]);
+  return (
+    <>
+      <OptionsForm
+        options={collapseOptions}
+        names={CHOSEN}
+        values={{ ...values, variant: variantOf(values) }}
+        onChange={(change) => editTool(studio, 'collapse', change)}
+      />
+      <Problem>{problem}</Problem>
+      <LayerMap settings={settings} measured={measured} layers={measured?.layers ?? layers} />
+      {measured?.curve && measured.curve.length > 0 ? (
+        <figure className="chart similarity-chart">
+          <figcaption>
+            <strong>Remaining similarity</strong>
+            <span className="spacer" />
+            <span className="small quiet">one block collapsed</span>
+          </figcaption>
+          <SimilarityCurve curve={measured.curve} block={measured.layers - measured.curve.length + 1} />
+        </figure>
+      ) : null}
+    </>
+  );
+}
+
+const CHOSEN = (Object.keys(collapseOptions) as (keyof typeof collapseOptions)[]).filter(
+  (name) => !['window', 'block', 'perplexity'].includes(name),
+);
+
+/** Where the shallower model goes, and the button. */
+function Writing() {
+  const studio = useStudio();
+  const values = useStudioState((s) => s.tools.values.collapse);
+  const why = useStudioState(whyNotCollapsed);
+  const collapse = () => {
+    const state = studio.store.getState();
+    const model = modelOf(state);
+    if (model === null) return;
+    const { perplexity } = values;
+    const asked = { model, settings: settingsOf(values), calibration: calibrationOf(state) };
+    void beginTool(studio, 'collapse', perplexity ? asked : { ...asked, evaluation: null }, {
+      name: `${fileNameOf(model)}-collapsed`,
+      files: ({ shards, files }) => [
+        ...shards.map(({ file, bytes, hash }) => ({ name: file, bytes, hash })),
+        ...files.map((name) => ({ name })),
+      ],
+    });
+  };
+  return (
+    <div className="row wrap tool-actions">
+      <Button className="strong" why={why} onClick={collapse}>
+        Collapse
+      </Button>
+      <OptionsForm
+        options={collapseOptions}
+        names={['perplexity']}
+        values={values}
+        onChange={(change) => editTool(studio, 'collapse', change)}
+      />
+      <SaveTo what="Model to" />
+    </div>
+  );
+}
+
+/** The shallower model: what went, what it cost, where it is. */
+function Outcome() {
+  const job = useStudioState((s) => s.tools.jobs.collapse);
+  if (!job) {
+    return (
+      <p className="quiet" role="status">
+        Nothing collapsed yet. The result is a checkpoint like any other: it can be merged, compared,
+        measured.
+      </p>
+    );
+  }
+  return (
+    <>
+      <ToolEnd run={job} stopped="Stopped. Nothing was saved." nothing="NothingToCollapse" />
+      {job.report ? <CollapseCosts report={job.report} /> : null}
+      <Steps steps={job.report?.steps ?? job.finished} />
+      {job.saved ? <Written saved={job.saved} /> : null}
+    </>
+  );
+}
+
+function CollapseCosts({ report }: { report: CollapseReport }) {
+  const { model, layers, parameters, removed, similarity, perplexity, notes, seconds } = report;
+  const items: Cost[] = [
+    ['Layers', `${layers.before} → ${layers.after}`, `without ${layerWords(removed)}`],
+    [
+      'Parameters',
+      formatParameters(parameters.after),
+      `${formatPercent(1 - parameters.after / parameters.before)} fewer`,
+    ],
+    ['Similarity', formatReal(similarity.mean), 'cosine of what leaves'],
+    perplexity
+      ? [
+          'Perplexity',
+          `${formatReal(perplexity.before.perplexity)} → ${formatReal(perplexity.after.perplexity)}`,
+          'on the chosen texts',
+        ]
+      : ['Perplexity', '–', 'not measured'],
+    ['Time', formatSeconds(seconds), report.engine === 'webgpu' ? 'WebGPU' : 'CPU'],
+  ];
+  return (
+    <>
+      <h3 className="collapse-title" role="status">
+        {choiceName(model)} without {removed.length === 1 ? 'layer' : 'layers'} {layerWords(removed)}
+      </h3>
+      <Costs items={items} />
+      {notes.length > 0 ? (
+        <ul className="findings">
+          {notes.map((note) => (
+            <li key={note}>{note}</li>
+          ))}
+        </ul>
+      ) : null}
+    </>
+  );
+}
+
+/** What the greedy search tried, in order. */
+function Steps({ steps }: { steps: readonly CollapseStep[] }) {
+  if (steps.length === 0) return null;
+  return (
+    <details className="tool-more" open={steps.length <= 12}>
+      <summary>What was tried: {steps.length}</summary>
+      <table className="plain-table collapse-steps">
+        <thead>
+          <tr>
+            <th scope="col">layer</th>
+            <th scope="col">takes in</th>
+            <th scope="col">similarity</th>
+            <th scope="col">kept</th>
+            <th scope="col">layers</th>
+          </tr>
+        </thead>
+        <tbody>
+          {steps.map((step, i) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: steps only come at the end.
+            <tr key={i}>
+              <td>{step.layer}</td>
+              <td>{step.count}</td>
+              <td>{step.similarity === null ? 'not finite' : formatReal(step.similarity)}</td>
+              <td>{step.accepted ? 'yes' : 'no'}</td>
+              <td>{step.layers}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
+  );
+}
+
+function Written({ saved }: { saved: SavedOutput }) {
+  const studio = useStudio();
+  const [opening, setOpening] = useState(false);
+  const known = useStudioState((s) => s.models.some((m) => m.ref === saved.name));
+  const open = async () => {
+    setOpening(true);
+    const files = saved.files.map(({ name }) => name);
+    const ref = await openOutput(studio, saved, files);
+    setOpening(false);
+    if (ref !== null)
+      notify(studio, 'note', `Opened ${ref}.`, 'Choose it in a recipe, or measure how it differs.');
+  };
+  return (
+    <>
+      <SavedFiles saved={saved} />
+      <div className="row">
+        <Button why={known ? 'It is already open.' : opening ? 'Opening…' : null} onClick={() => void open()}>
+          Open it as a model
+        </Button>
+      </div>
+    </>
+  );
+}
+
+/** The measuring of the model that is chosen; undefined where it was another's. */
+function useMeasured() {
+  const model = useStudioState(modelOf);
+  const job = useStudioState((s) => s.tools.jobs.measureLayers);
+  return job?.request.model === model ? job : undefined;
+}
+
+/** The model whose layers are looked at. */
+function modelOf(state: StudioState): string | null {
+  return chosenModel(state, state.tools.models.model);
+}
+
+/** How many layers it has, or null where its config does not say. */
+function layersOf(state: StudioState): number | null {
+  const model = modelOf(state);
+  return model === null ? null : (checkpointOf(state.models, model)?.layers ?? null);
+}
+
+/** What the form says of the planner and of what becomes of the layers. */
+function settingsOf(values: ToolValues['collapse']): CollapseSettings {
+  const { perLine: _, window: __, perplexity: ___, ...settings } = meantValues(collapseOptions, values);
+  return settings;
+}
+
+/** The chosen texts, each run by itself. */
+function calibrationOf({ evaluation, tools }: StudioState): Calibration {
+  const texts = evaluation.texts.filter((t) => t.chosen).map((t) => scoredText(t.text, evaluation.amount));
+  return { input: { texts }, window: tools.values.collapse.window };
+}
+
+/** Why layers cannot be measured now, or null. */
+function whyNotMeasured(state: StudioState): string | null {
+  const { evaluation, tools } = state;
+  if (modelOf(state) === null) return 'Open a model first.';
+  const busy = whyNoTool(state);
+  if (busy !== null) return busy;
+  if (evaluation.opening === 'opening') return 'Opening the sample texts…';
+  if (!evaluation.texts.some((t) => t.chosen)) return 'Choose a text first: the model is run over it.';
+  return optionsProblem(collapseOptions, tools.values.collapse);
+}
+
+/** Why nothing can be collapsed now, or null. */
+function whyNotCollapsed(state: StudioState): string | null {
+  return whyNotMeasured(state) ?? choicesProblem(state) ?? whyNotSaved(state);
+}
+
+/** Why these choices cannot be meant for the model, or null. */
+function choicesProblem(state: StudioState): string | null {
+  const layers = layersOf(state);
+  return layers === null ? null : settingsProblem(settingsOf(state.tools.values.collapse), layers);
+}

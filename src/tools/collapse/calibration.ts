@@ -1,0 +1,156 @@
+/** A model opened to be looked at layer by layer: the tokens it is run over, its weights within reach. */
+
+import type { Backend } from '../../backend/backend';
+import { AmalgamError } from '../../errors';
+import { tokenize } from '../../evaluate/job';
+import type { EvaluateInput } from '../../evaluate/perplexity';
+import { openPlannedWeights } from '../../evaluate/planned-weights';
+import { plannedChatTemplate, plannedTokenizer } from '../../evaluate/running-model';
+import type { GuardedTokenizer } from '../../foreign/foreign-text';
+import type { Sequence } from '../../forward/chunk';
+import { openRunner } from '../../forward/runner';
+import { type HashedInputs, openHashedInputs } from '../../host/hashed-inputs';
+import type { OpenModels } from '../../host/models';
+import type { ProgressMeter } from '../../host/progress-meter';
+import { type Inputs, missingBytes } from '../../host/weight-inputs';
+import { requireClean } from '../../merge/plan/clean-plan';
+import type { Plan } from '../../merge/plan/plan';
+import { isInRange } from '../../reports/option';
+import { collapseOptions } from './options';
+import type { Calibration, CalibrationInfo, CollapseProgress, CollapseStep } from './report';
+import type { OpenedStack, SearchOptions } from './search';
+import { collapsePlan, type DepthModel, depthModel, type Stack } from './stack';
+
+/** The model of a clean copy plan. @throws what `requireClean` and `depthModel` throw */
+export function depthModelOf(plan: Plan, models: OpenModels): DepthModel {
+  requireClean(plan);
+  return depthModel(plan, (folder, file) => models.file(folder, file).file);
+}
+
+/** What a model reads of a text. @throws AmalgamError what the tokenizer and the chat template throw */
+export type EncodeText = (text: string) => Promise<EvaluateInput>;
+
+/** Its tokenizer is opened when it is first needed. */
+export function textEncoder(model: DepthModel, models: OpenModels, signal: AbortSignal): EncodeText {
+  let made: Promise<GuardedTokenizer> | undefined;
+  return async (text) => {
+    made ??= plannedTokenizer(model.plan, models, model.architecture.vocab, signal);
+    return tokenize(text, await made, () => plannedChatTemplate(model.plan, models, signal));
+  };
+}
+
+/** Fewer tokens than this say nothing about a model. */
+const LEAST_TOKENS = 8;
+
+/**
+ * Cuts every text into windows of at most `window` tokens that do not overlap; positions restart in each.
+ *
+ * @param texts token ids of each text, what stands in front included
+ * @throws AmalgamError `Usage` for a window that cannot be meant, `TextEmpty`, `TextTooShort`
+ */
+export function cutTexts(texts: readonly (readonly number[])[], window: number): Sequence[] {
+  if (!isInRange(collapseOptions.window, window)) {
+    throw new AmalgamError('Usage', `A window of ${window} tokens is not valid.`, 'Give 2 or more.');
+  }
+  const empty = texts.findIndex((ids) => ids.length === 0);
+  if (texts.length === 0 || empty >= 0) {
+    throw new AmalgamError(
+      'TextEmpty',
+      texts.length === 0 ? 'There is no calibration text.' : `Calibration text ${empty + 1} has no tokens.`,
+      'Give texts of the kind the model is for; a page is enough.',
+    );
+  }
+  const tokens = texts.reduce((sum, ids) => sum + ids.length, 0);
+  if (tokens < LEAST_TOKENS) {
+    throw new AmalgamError(
+      'TextTooShort',
+      `The calibration text has ${tokens} tokens; ${LEAST_TOKENS} is the least, and a few hundred make sense.`,
+      'Give a longer text, or several.',
+    );
+  }
+  return texts.flatMap((ids) =>
+    Array.from({ length: Math.ceil(ids.length / window) }, (_, i) => ({
+      ids: ids.slice(i * window, (i + 1) * window),
+    })),
+  );
+}
+
+interface CutCalibration {
+  sequences: Sequence[];
+  info: CalibrationInfo;
+}
+
+/** @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`, and what the tokenizer throws */
+export async function cutCalibration(
+  { input, window }: Calibration,
+  encode: EncodeText,
+): Promise<CutCalibration> {
+  const texts = 'ids' in input ? [input.ids] : await encodeAll(input.texts, encode);
+  const sequences = cutTexts(texts, window);
+  const tokens = sequences.reduce((sum, { ids }) => sum + ids.length, 0);
+  return { sequences, info: { sequences: sequences.length, tokens, window } };
+}
+
+async function encodeAll(texts: readonly string[], encode: EncodeText): Promise<number[][]> {
+  const ids: number[][] = [];
+  for (const text of texts) ids.push(text.trim() === '' ? [] : Array.from((await encode(text)).ids));
+  return ids;
+}
+
+/** Opens the weight files, downloading what is on the Hub. Close the inputs. */
+export async function openDepthInputs(
+  { plan }: DepthModel,
+  models: OpenModels,
+  meter: ProgressMeter<CollapseProgress>,
+  signal: AbortSignal,
+): Promise<HashedInputs> {
+  const bytes = await missingBytes(plan.inputs, models);
+  if (bytes > 0) meter.begin('downloading', bytes, 0);
+  const advance = (came: number, name: string) => meter.advance(came, name);
+  const hashing = { begin: (length: number) => meter.begin('hashing', length, 0), advance };
+  return openHashedInputs(plan, models, signal, advance, hashing);
+}
+
+/** What the search needs of this session; steps go out with the pass after them. */
+export function searchOptions(
+  model: DepthModel,
+  { sequences, info: { window } }: CutCalibration,
+  opened: { engine: Backend; inputs: Inputs },
+  meter: ProgressMeter<CollapseProgress>,
+  signal: AbortSignal,
+): SearchOptions {
+  const steps: CollapseStep[] = [];
+  return {
+    layers: model.architecture.blocks.length,
+    open: (stack) => openStack(model, stack, opened),
+    sequences,
+    window,
+    signal,
+    onPhase: (phase, passes) => meter.begin(phase, 0, passes),
+    onPass: () => meter.finishTensor(...steps.splice(0)),
+    onCandidate: (step) => steps.push(step),
+  };
+}
+
+/** The model of a stack, weights computed as they are read, in the dtype they would be written in. */
+export async function openStack(
+  model: DepthModel,
+  stack: Stack,
+  { engine, inputs }: { engine: Backend; inputs: Inputs },
+): Promise<OpenedStack> {
+  const { plan, config } = collapsePlan(model, stack);
+  const weights = await openPlannedWeights(plan, [engine], inputs.read, false);
+  try {
+    const runner = openRunner(engine, config.architecture, weights);
+    return {
+      runner,
+      close() {
+        runner.close();
+        weights.close();
+      },
+    };
+  } catch (error) {
+    weights.close();
+    throw error;
+  }
+}

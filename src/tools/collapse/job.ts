@@ -1,0 +1,294 @@
+/** Collapsing layers, from a reference to a committed checkpoint; and only measuring what could be collapsed. */
+
+import type { Backend } from '../../backend/backend';
+import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from '../../evaluate/perplexity';
+import { isConversations } from '../../formats/conversations';
+import { DEFAULT_SHARD_BYTES } from '../../formats/recipe';
+import { SHARD_INDEX } from '../../formats/shard-index';
+import { openBackend } from '../../host/backends';
+import type { OpenModels } from '../../host/models';
+import { type ProgressMeter, progressMeter } from '../../host/progress-meter';
+import { withResources } from '../../host/resources';
+import type { Inputs } from '../../host/weight-inputs';
+import { inputName } from '../../inputs/input-name';
+import { methodById } from '../../merge/methods';
+import type { Plan } from '../../merge/plan/plan';
+import { planShards } from '../../merge/plan/shards';
+import { dataBytes, writeIndex, writeSmallFiles } from '../../merge/run/output-files';
+import { runPlan } from '../../merge/run/run';
+import { AMALGAM_VERSION } from '../../merge/version';
+import { hubCommit } from '../../sources/model-folder';
+import type { Destination, WrittenShard } from '../../write/destination';
+import { commitOutput } from '../../write/output-commit';
+import { ShardWriter } from '../../write/shard-writer';
+import {
+  cutCalibration,
+  depthModelOf,
+  type EncodeText,
+  openDepthInputs,
+  openStack,
+  searchOptions,
+  textEncoder,
+} from './calibration';
+import { checkSettings } from './choose-layers';
+import { variantOf } from './options';
+import type {
+  CollapseProgress,
+  CollapseReport,
+  CollapseRequest,
+  MeasureLayersReport,
+  MeasureLayersRequest,
+} from './report';
+import { findStack, leastLayers, measureModel } from './search';
+import {
+  type CollapsePlan,
+  collapsePlan,
+  type DepthModel,
+  removedLayers,
+  type Stack,
+  wholeStack,
+} from './stack';
+import { collapseCard, collapseNotes } from './words';
+
+/**
+ * Block influence, angular distances and, where asked for, the similarity curve of a model.
+ *
+ * @param copyPlan the plan of copying a model
+ * @throws AmalgamError `PlanHasErrors`, `ArchitectureUnsupported`, `TextEmpty`, `TextTooShort`, `Cancelled`, and what sources,
+ *   engine and running throw
+ */
+async function runMeasureLayers(
+  request: MeasureLayersRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: CollapseProgress) => void,
+  copyPlan: (model: string) => Promise<Plan>,
+): Promise<MeasureLayersReport> {
+  const begin = performance.now();
+  const whole = await copyPlan(request.model);
+  const model = depthModelOf(whole, models);
+  const calibration = await cutCalibration(request.calibration, textEncoder(model, models, signal));
+  return withResources(async ({ keep }) => {
+    const engine = keep(await openBackend(request.engine));
+    const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
+    const inputs = keep(await openDepthInputs(model, models, meter, signal));
+    const options = searchOptions(model, calibration, { engine, inputs }, meter, signal);
+    const { measure, curve } = await measureModel(request.curve, options);
+    meter.flush();
+    return {
+      model: request.model,
+      engine: engine.kind,
+      adapter: engine.adapter,
+      seconds: (performance.now() - begin) / 1000,
+      layers: options.layers,
+      calibration: calibration.info,
+      ...measure,
+      ...(curve && { curve }),
+    };
+  });
+}
+
+/**
+ * Collapses layers and writes the shallower model. Whatever fails, the destination is discarded.
+ *
+ * @param copyPlan the plan of copying a model
+ * @throws AmalgamError `PlanHasErrors`, `ArchitectureUnsupported`, `Usage`, `NothingToCollapse`, `TextEmpty`,
+ *   `TextTooShort`, `NonFinite`, `Cancelled`, and what sources, engine and destination throw
+ */
+async function runCollapse(
+  request: CollapseRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: CollapseProgress) => void,
+  copyPlan: (model: string) => Promise<Plan>,
+): Promise<CollapseReport> {
+  const begin = performance.now();
+  const whole = await copyPlan(request.model);
+  const model = depthModelOf(whole, models);
+  const layers = model.architecture.blocks.length;
+  const settings = { highest: layers - 1, ...request.settings, variant: variantOf(request.settings) };
+  checkSettings(settings, layers);
+  const encode = textEncoder(model, models, signal);
+  const calibration = await cutCalibration(request.calibration, encode);
+  const evaluation = await evaluationInput(request, encode);
+  return withResources(async ({ keep, output }) => {
+    // what can refuse does so before anything is downloaded
+    const engine = keep(await openBackend(request.engine));
+    const destination = await output(request.destination);
+    const meter = progressMeter<CollapseProgress>(onProgress, () => engine);
+    const inputs = keep(await openDepthInputs(model, models, meter, signal));
+    const opened = { engine, inputs };
+    const found = await findStack(settings, searchOptions(model, calibration, opened, meter, signal));
+    const { stack } = found;
+    const perplexity = evaluation && (await measureCost(evaluation, model, stack, opened, meter, signal));
+    const collapsed = collapsePlan(model, stack);
+    const outcome = {
+      model: request.model,
+      engine: engine.kind,
+      adapter: engine.adapter,
+      version: AMALGAM_VERSION,
+      settings,
+      layers: { before: layers, after: stack.length },
+      parameters: { before: parametersOf(whole), after: parametersOf(collapsed.plan) },
+      removed: removedLayers(stack, layers),
+      stack: [...stack],
+      steps: found.steps,
+      measure: found.measure,
+      calibration: calibration.info,
+      similarity: found.similarity,
+      perplexity,
+      notes: collapseNotes(
+        settings,
+        stack,
+        model.architecture,
+        collapsed.config.spelledOut,
+        leastLayers(settings, layers),
+      ),
+    };
+    const hashes = await inputs.hashAll({
+      begin: (bytes) => meter.begin('hashing', bytes, 0),
+      advance: (bytes, name) => meter.advance(bytes, name),
+    });
+    const report = {
+      ...outcome,
+      inputs: collapsed.plan.inputs.map(({ folder, file }) => ({
+        id: folder,
+        file,
+        hash: hashes.get(inputName(folder, file))!,
+      })),
+    };
+    const card = collapseCard(report, hubModel(model, models));
+    const { shards, files } = await writeModel(collapsed, report, card, request, {
+      engine,
+      inputs,
+      destination,
+      models,
+      meter,
+      signal,
+    });
+    await commitOutput(destination, Object.fromEntries(hashes));
+    meter.flush();
+    return {
+      ...report,
+      seconds: (performance.now() - begin) / 1000,
+      stages: meter.stages(),
+      shards: shards.map(({ file, bytes, hash }) => ({ file, bytes, hash })),
+      files,
+    };
+  });
+}
+
+/** The text perplexity is measured on: the one given, else the calibration's; none for null. */
+async function evaluationInput(
+  { evaluation, calibration }: CollapseRequest,
+  encode: EncodeText,
+): Promise<EvaluateInput | null> {
+  const input = evaluation === undefined ? calibration.input : evaluation;
+  if (!input) return null;
+  if ('ids' in input) return { ids: input.ids, bos: null };
+  const texts = 'texts' in input ? input.texts : [input.text];
+  if (!texts.some(isConversations)) return encode(texts.join('\n\n'));
+  const parts: EvaluateInput[] = [];
+  for (const text of texts) parts.push(await encode(text));
+  return {
+    ids: parts.flatMap(({ ids }) => Array.from(ids)),
+    bos: parts[0]!.bos,
+    bytes: parts.reduce((sum, { bytes = 0 }) => sum + bytes, 0),
+  };
+}
+
+/** Perplexity of the original and of the collapsed model. */
+async function measureCost(
+  input: EvaluateInput,
+  model: DepthModel,
+  stack: Stack,
+  opened: { engine: Backend; inputs: Inputs },
+  meter: ProgressMeter<CollapseProgress>,
+  signal: AbortSignal,
+): Promise<NonNullable<CollapseReport['perplexity']>> {
+  meter.begin('evaluating', 0, 0);
+  const measure = async (of: Stack, title: string) => {
+    const { runner, close } = await openStack(model, of, opened);
+    try {
+      return await evaluate(runner, input, DEFAULT_PROTOCOL, {
+        signal,
+        onProgress: ({ tokensDone, tokens }) =>
+          meter.advance(0, `${title}, ${Math.floor((100 * tokensDone) / tokens)} %`),
+      });
+    } finally {
+      close();
+    }
+  };
+  return {
+    before: await measure(wholeStack(model.architecture.blocks.length), 'original'),
+    after: await measure(stack, 'collapsed'),
+  };
+}
+
+interface WriteTools {
+  engine: Backend;
+  inputs: Inputs;
+  destination: Destination;
+  models: OpenModels;
+  meter: ProgressMeter<CollapseProgress>;
+  signal: AbortSignal;
+}
+
+/** Small files and card, then shards; the index last. */
+async function writeModel(
+  { plan }: CollapsePlan,
+  report: Pick<CollapseReport, 'model' | 'settings' | 'stack' | 'inputs'>,
+  card: string,
+  { shardBytes = DEFAULT_SHARD_BYTES, tileElements }: CollapseRequest,
+  { engine, inputs, destination, models, meter, signal }: WriteTools,
+): Promise<{ shards: WrittenShard[]; files: string[] }> {
+  const { model, settings, stack } = report;
+  const hashes = Object.fromEntries(report.inputs.map(({ id, file, hash }) => [inputName(id, file), hash]));
+  const metadata = {
+    format: 'pt',
+    amalgam_collapse: JSON.stringify({ model, settings, stack }),
+    amalgam_version: AMALGAM_VERSION,
+    amalgam_inputs: JSON.stringify(hashes),
+  };
+  const shardPlans = planShards(plan.tensors, metadata, shardBytes);
+  const extras = [...plan.extras, { path: 'README.md', content: { text: card } }];
+  await writeSmallFiles(extras, models, destination, signal);
+  meter.begin('writing', dataBytes(shardPlans), plan.tensors.length);
+  const { shards } = await runPlan<WrittenShard>({
+    plan,
+    shards: shardPlans,
+    engine,
+    methods: methodById,
+    read: inputs.read,
+    signal,
+    ...(tileElements === undefined ? {} : { tileElements }),
+    openShard: async (shard) => {
+      const writer = await ShardWriter.open(destination, shard);
+      return {
+        append: (bytes) => meter.timed('write', () => writer.append(bytes)),
+        finish: () => writer.finish(),
+        abort: () => writer.abort(),
+      };
+    },
+    onWait: (seconds) => meter.spend('read', seconds),
+    onTensor: () => meter.finishTensor(),
+    onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
+  });
+  if (shards.length > 1) await writeIndex(destination, shardPlans);
+  const files = extras.map(({ path }) => path);
+  return { shards, files: shards.length > 1 ? [...files, SHARD_INDEX] : files };
+}
+
+function parametersOf(plan: Plan): number {
+  return plan.tensors.reduce((sum, { elements }) => sum + elements, 0);
+}
+
+/** The original's id where it is on the Hub. */
+function hubModel({ plan }: DepthModel, models: OpenModels): string | undefined {
+  const input = plan.inputs[0];
+  if (!input) return undefined;
+  return hubCommit(models.file(input.folder, input.file).folder.origin)?.repo;
+}
+
+/** The calls of the tool. */
+export const jobs = { measureLayers: runMeasureLayers, collapse: runCollapse } as const;

@@ -1,0 +1,116 @@
+/** Options of measuring and collapsing layers. */
+import type { Options, OptionValues } from '../../reports/option';
+
+export const collapseOptions = {
+  planner: {
+    kind: 'choice',
+    help: 'How layers are chosen: laco folds blocks while what the model says stays similar, influence takes the layers of least block influence, angular the block over which the stream turns least.',
+    label: 'how layers are chosen',
+    values: ['influence', 'angular', 'laco'],
+    labels: ['Least influence', 'Most similar block', 'Greedy search'],
+    default: 'laco',
+    start: 'influence',
+  },
+  remove: {
+    kind: 'integer',
+    argument: 'N',
+    help: 'Layers that go.',
+    label: 'layers to remove',
+    min: 1,
+    either: 'target',
+    start: 1,
+  },
+  ratio: {
+    kind: 'number',
+    argument: 'SHARE',
+    help: 'Share of all layers that goes.',
+    label: 'share to remove',
+    above: 0,
+    below: 1,
+    either: 'target',
+    start: 0.25,
+  },
+  threshold: {
+    kind: 'number',
+    argument: 'T',
+    help: 'Influence, or distance, up to which layers go.',
+    above: 0,
+    either: 'target',
+    when: { planner: ['influence', 'angular'] },
+    start: 0.1,
+  },
+  similarity: {
+    kind: 'number',
+    help: 'A block is folded while the similarity to the original stays above it.',
+    label: 'similarity above',
+    default: 0.75,
+    min: -1,
+    below: 1,
+    when: { planner: ['laco'] },
+  },
+  block: { kind: 'integer', help: 'Layers that become one.', label: 'blocks of', default: 3, min: 2 },
+  interval: {
+    kind: 'integer',
+    help: 'Layers to go down after a block was folded.',
+    default: 2,
+    min: 1,
+    when: { planner: ['laco'] },
+  },
+  lowest: {
+    kind: 'integer',
+    help: 'The lowest layer where a block is tried.',
+    label: 'lowest layer',
+    default: 0,
+    min: 0,
+    when: { planner: ['laco'] },
+  },
+  highest: {
+    kind: 'integer',
+    argument: 'LAST',
+    help: 'The highest layer where a block is tried; without, the last.',
+    min: 0,
+    only: 'command',
+  },
+  variant: {
+    kind: 'choice',
+    help: 'What becomes of the layers that go; without, rdsc for laco and drop for the others.',
+    label: 'removed layers are',
+    values: ['drop', 'rdsc'],
+    labels: ['dropped', 'folded into the layer before (RDSC)'],
+  },
+  perLine: {
+    kind: 'boolean',
+    help: 'Each line of the text files is a text of its own.',
+    default: false,
+    only: 'command',
+  },
+  window: {
+    kind: 'integer',
+    help: 'Tokens run at once; longer texts are cut into windows that do not overlap.',
+    label: 'window in tokens',
+    default: 256,
+    min: 2,
+  },
+  perplexity: {
+    kind: 'boolean',
+    flag: 'no-perplexity',
+    help: 'Perplexity before and after is measured.',
+    label: 'Perplexity before and after',
+    default: true,
+  },
+} as const satisfies Options;
+
+type Values = OptionValues<typeof collapseOptions>;
+
+/** How layers are chosen and what becomes of them. */
+export type CollapseSettings = Omit<Values, 'perLine' | 'window' | 'perplexity'>;
+
+export type CollapseVariant = NonNullable<Values['variant']>;
+
+/** What becomes of layers where nobody says: as LaCo does it, and as the others do. */
+export function variantOf({
+  variant,
+  planner,
+}: Pick<CollapseSettings, 'variant' | 'planner'>): CollapseVariant {
+  return variant ?? (planner === 'laco' ? 'rdsc' : 'drop');
+}

@@ -1,0 +1,132 @@
+/** What crosses the worker boundary for collapsing layers, as plain serialisable data. Layers are counted from 0. */
+import type { BackendChoice, BackendKind } from '../../reports/backend';
+import type { EvaluateReport } from '../../reports/evaluate';
+import type { DestinationSpec, Progress, WorkSeconds } from '../../reports/job';
+import type { MergeReport } from '../../reports/merge';
+import type { CollapseSettings, CollapseVariant } from './options';
+
+/** Texts, each run by itself with what its tokenizer puts in front, or ids as they are. */
+type CalibrationInput = { texts: string[] } | { ids: number[] };
+
+export interface Calibration {
+  input: CalibrationInput;
+  /** Tokens run at once; longer texts are cut into windows that do not overlap. */
+  window: number;
+}
+
+export interface CollapseProgress extends Omit<Progress, 'phase' | 'finished'> {
+  /** While measuring, searching and evaluating `tensors` counts the passes of a layer over the texts. */
+  phase: 'downloading' | 'measuring' | 'searching' | 'evaluating' | 'hashing' | 'writing';
+  /** Steps of the search since the last message. */
+  finished: CollapseStep[];
+}
+
+// ---------------------------------------------------------------- measure
+
+export interface MeasureLayersRequest {
+  /** Model reference, `path[@revision][+adapter[@revision]]`. */
+  model: string;
+  engine: BackendChoice;
+  calibration: Calibration;
+  /** Also the similarity that is left when one block is collapsed, for every place of the block. */
+  curve?: { block: number; variant: CollapseVariant };
+}
+
+/** Figures of the residual stream: x_0 enters layer 0, x_i leaves layer i − 1; all before the final norm. */
+export interface LayerMeasure {
+  /** Block influence of each layer: mean over all tokens of 1 − cos(x_i, x_{i+1}). */
+  influence: number[];
+  /**
+   * [i][j]: arccos(cos(x_i, x_j)) / π, symmetric, (layers + 1)²: mean over the last tokens of whole windows (of all
+   * windows, where none is whole).
+   */
+  distance: number[][];
+}
+
+export interface MeasureLayersReport extends LayerMeasure {
+  model: string;
+  engine: BackendKind;
+  adapter: string;
+  seconds: number;
+  layers: number;
+  calibration: CalibrationInfo;
+  /** Similarity with layers `layer` … `layer + block − 1` collapsed; null where the result is not finite. */
+  curve?: { layer: number; similarity: number | null }[];
+}
+
+export interface CalibrationInfo {
+  sequences: number;
+  tokens: number;
+  window: number;
+}
+
+// ---------------------------------------------------------------- collapse
+
+export interface CollapseRequest {
+  model: string;
+  engine: BackendChoice;
+  destination: DestinationSpec;
+  settings: CollapseSettings;
+  calibration: Calibration;
+  /** What perplexity is measured on before and after. Default: the calibration text; null: not at all. */
+  evaluation?: { text: string } | { ids: number[] } | null;
+  /** Largest output shard in bytes. Default 2 000 000 000. */
+  shardBytes?: number;
+  /** Elements of one tile; tests vary it. */
+  tileElements?: number;
+}
+
+/** A block that was tried. */
+export interface CollapseStep {
+  /** The layer, of the model as it was then, that takes the `count` layers behind it in. */
+  layer: number;
+  count: number;
+  /** Mean cosine to the original; null where the collapsed model's numbers are not finite. */
+  similarity: number | null;
+  accepted: boolean;
+  /** Layers of the model after this step. */
+  layers: number;
+}
+
+/** A layer of the result. */
+export interface CollapsedLayer {
+  /** The layer whose place it takes; its norms stay. */
+  origin: number;
+  /** The linear layers of attention and MLP, with their biases: Σ coefficient · θ_layer over layers of the original. */
+  terms: LayerTerm[];
+}
+
+export interface LayerTerm {
+  layer: number;
+  coefficient: number;
+}
+
+export interface CollapseReport {
+  model: string;
+  engine: BackendKind;
+  adapter: string;
+  version: string;
+  seconds: number;
+  stages: WorkSeconds;
+  /** With what was left to defaults. */
+  settings: CollapseSettings & { variant: CollapseVariant };
+  layers: { before: number; after: number };
+  parameters: { before: number; after: number };
+  /** Layers of the original that have no place of their own in the result. */
+  removed: number[];
+  stack: CollapsedLayer[];
+  /** What the greedy loop tried, in order. */
+  steps: CollapseStep[];
+  /** What the planner measured; null for the greedy loop, which only tries. */
+  measure: LayerMeasure | null;
+  calibration: CalibrationInfo;
+  /** Of the written model to the original: the mean, and each sequence. */
+  similarity: { mean: number; sequences: number[] };
+  perplexity: { before: EvaluateReport; after: EvaluateReport } | null;
+  inputs: MergeReport['inputs'];
+  shards: MergeReport['shards'];
+  /** The other files written: config, tokenizer, card, index. */
+  files: string[];
+  /** What else is worth knowing, as sentences. */
+  notes: string[];
+}

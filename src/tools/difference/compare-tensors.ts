@@ -1,0 +1,353 @@
+/** Comparing the tensors of two models one after the other; one that fails is put on record, and the others go on. */
+
+import type { Backend } from '../../backend/backend';
+import { shareOut } from '../../backend/shared-work';
+import { AmalgamError, type ErrorCode, errorReport } from '../../errors';
+import type { Model } from '../../inputs/model';
+import type { ReadTensor } from '../../inputs/stored-tensor';
+import type { Workspace } from '../../merge/tensor/workspace';
+import { throwIfCancelled } from '../../sources/cancellation';
+import { decomposesExactly, spectrumOf } from './decomposition';
+import { likenessOf, SPECTRUM_VALUES } from './likeness';
+import {
+  deltaMatrix,
+  measurePair,
+  type OpenPair,
+  openPair,
+  openPairWorkspace,
+  type PairSums,
+} from './pair-task';
+import type { CompareReport, EngineTiming, LoraLikeness, TensorDifference } from './report';
+import { describeDifference, floorF32, relativeDifference } from './tensor-difference';
+import {
+  pairBytes,
+  pairElements,
+  pairTensors,
+  type TensorPair,
+  type TensorPairs,
+  valueDtype,
+} from './tensor-pairs';
+
+export interface CompareOptions {
+  base: Model;
+  tuned: Model;
+  engine: Backend;
+  /** More engines of the same kind: as many tensors more are compared at once. Not with `other`. */
+  threads?: readonly Backend[];
+  /** Measures everything again for the timing. */
+  other?: Backend;
+  read: ReadTensor;
+  threshold: number;
+  loraAnalysis: boolean;
+  seed: number;
+  /** Elements of one tile; the figures do not depend on it. */
+  tileElements?: number;
+  signal?: AbortSignal;
+  onTensor?(difference: TensorDifference): void;
+  /** Stored bytes gone through, and the tensor they belong to. */
+  onBytes?(bytes: number, tensor: string): void;
+}
+
+interface ComparedTensors
+  extends Pick<CompareReport, 'tensors' | 'ranking' | 'raw' | 'failed' | 'total'>,
+    Pick<TensorPairs, 'onlyInBase' | 'onlyInFinetuned' | 'shapeMismatches'> {
+  timing?: EngineTiming;
+  /** Name → ‖Δ‖ of every row. */
+  rowNorms: Map<string, Float32Array>;
+}
+
+/** Failures of the device or of the whole job: no other tensor would fare better. */
+const FATAL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'Cancelled',
+  'GpuCompile',
+  'GpuLost',
+  'GpuUnverified',
+  'GpuValidation',
+  'WorkerDied',
+]);
+/** Bytes of one step of a comparison byte by byte. */
+const RAW_BYTES = 8 * 2 ** 20;
+
+/** Bytes that a comparison goes through. */
+export function bytesToCompare({ shared, raw }: Pick<TensorPairs, 'shared' | 'raw'>): number {
+  return [...shared, ...raw].reduce((sum, pair) => sum + pairBytes(pair), 0);
+}
+
+/**
+ * Compares every tensor that both models have. Memory is bounded by tiles and by the Δ that stay on the engines, at most
+ * 512 MiB together. The figures depend on neither tiles nor threads.
+ *
+ * @throws AmalgamError `NothingToCompare` when the models share no tensor; `Cancelled`; failures of the device; the
+ *   first failure when every tensor failed
+ */
+export async function compareTensors(options: CompareOptions): Promise<ComparedTensors> {
+  const { base, tuned, engine, threads = [], other, tileElements } = options;
+  const pairs = pairTensors(base, tuned);
+  requireShared(base, tuned, pairs);
+  const tables = emptyTables(other !== undefined);
+  const works: Workspace[] = [];
+  const open = (on: Backend) => {
+    const work = openPairWorkspace(on, pairs.shared, tileElements, threads.length + 1);
+    works.push(work);
+    return work;
+  };
+  try {
+    const own = [engine, ...threads].map(open);
+    const otherWork = other && open(other);
+    await compareShared(pairs.shared, own, { ...options, ...(otherWork ? { otherWork } : {}) }, tables);
+  } finally {
+    for (const work of works) work.close();
+  }
+  for (const pair of pairs.raw) {
+    const compared = await orFailure(pair, false, () => compareBytes(pair, options));
+    if ('failure' in compared) tables.failed.push(compared.failure);
+    else tables.raw.push(compared);
+  }
+  const { tensors, failed } = tables;
+  if (tensors.length + tables.raw.length === 0 && failed[0]) {
+    throw new AmalgamError(failed[0].code, failed[0].message, failed[0].hint);
+  }
+  return finish(tables, pairs);
+}
+
+interface Tables {
+  tensors: TensorDifference[];
+  /** Sums over all tensors. */
+  sums: Pick<PairSums, 'elements' | 'squares' | 'baseSquares' | 'changed' | 'different'>;
+  rowNorms: Map<string, Float32Array>;
+  raw: CompareReport['raw'];
+  failed: CompareReport['failed'];
+  timing?: EngineTiming;
+}
+
+function emptyTables(timed: boolean): Tables {
+  const timing = { webgpu: 0, cpu: 0, speedUp: 1, maxDisagreement: 0, tensors: [] };
+  return {
+    tensors: [],
+    sums: { elements: 0, squares: 0, baseSquares: 0, changed: 0, different: 0 },
+    rowNorms: new Map(),
+    raw: [],
+    failed: [],
+    ...(timed ? { timing } : {}),
+  };
+}
+
+type Options = CompareOptions & { otherWork?: Workspace };
+
+/** What was found about a pair, or why nothing was. */
+type Compared =
+  | { pair: TensorPair; difference: TensorDifference; sums: PairSums }
+  | { failure: CompareReport['failed'][number] };
+
+/** Compares the pairs, as many at once as there are workspaces; what they add up to is added in their order. */
+async function compareShared(
+  shared: readonly TensorPair[],
+  works: readonly Workspace[],
+  options: Options,
+  tables: Tables,
+): Promise<void> {
+  const workers = works.map((work) => (pair: TensorPair) => {
+    const open = pairElements(pair) > 0 ? openPair(pair, work, options.read, works.length) : undefined;
+    open?.task.prefetch();
+    return {
+      async run(): Promise<Compared> {
+        throwIfCancelled(options.signal);
+        const compared = await orFailure(pair, works.length > 1, () =>
+          comparePair(pair, open, options, tables.timing),
+        );
+        if ('difference' in compared) options.onTensor?.(compared.difference);
+        options.onBytes?.(pairBytes(pair), pair.name);
+        return compared;
+      },
+      close: () => open?.close(),
+    };
+  });
+  for (const compared of await shareOut(shared, workers)) {
+    if ('failure' in compared) {
+      tables.failed.push(compared.failure);
+      continue;
+    }
+    const { pair, difference, sums } = compared;
+    tables.tensors.push(difference);
+    for (const key of Object.keys(tables.sums) as (keyof Tables['sums'])[]) tables.sums[key] += sums[key];
+    tables.rowNorms.set(pair.name, Float32Array.from(sums.rowSquares, Math.sqrt));
+  }
+}
+
+async function comparePair(
+  pair: TensorPair,
+  open: OpenPair | undefined,
+  options: Options,
+  timing: EngineTiming | undefined,
+): Promise<Compared> {
+  const begin = performance.now();
+  const threshold = floorF32(options.threshold);
+  const before = spent(options.engine);
+  const sums = open ? await measurePair(open, threshold) : noSums();
+  const seconds = spent(options.engine) - before;
+  const spectrum = open ? await analyse(open, sums, options) : { stableRank: null };
+  const difference: TensorDifference = {
+    ...describeDifference(pair, sums),
+    ...spectrum,
+    seconds: (performance.now() - begin) / 1000,
+  };
+  if (open && timing) await timeOther(pair, sums, seconds, options, timing);
+  return { pair, difference, sums };
+}
+
+type SpectrumFields = Pick<TensorDifference, 'stableRank' | 'lora' | 'spectrumFailed'>;
+
+/** Stable rank of every matrix that changed at all, and the likeness to a LoRA of a modified one. */
+async function analyse(open: OpenPair, sums: PairSums, options: Options): Promise<SpectrumFields> {
+  const { pair, rows, cols } = open;
+  if (pair.base.shape.length !== 2) return { stableRank: null };
+  if (sums.squares === 0) return { stableRank: 0 };
+  const smaller = Math.min(rows, cols);
+  const wanted = options.loraAnalysis && describeDifference(pair, sums).modified;
+  try {
+    const count = Math.min(wanted ? SPECTRUM_VALUES : 1, smaller);
+    const delta = deltaMatrix(open);
+    const spectrum = await spectrumOf(delta, { count, seed: options.seed, name: pair.name });
+    const top = spectrum.values[0] ?? 0;
+    const lora: LoraLikeness | undefined = wanted
+      ? { ...likenessOf(spectrum, sums.squares, smaller), exact: decomposesExactly(delta) }
+      : undefined;
+    return { stableRank: top > 0 ? sums.squares / (top * top) : 0, ...(lora ? { lora } : {}) };
+  } catch (thrown) {
+    const { code, message } = errorReport(thrown);
+    if (FATAL.has(code)) throw thrown;
+    return { stableRank: null, spectrumFailed: message };
+  }
+}
+
+async function timeOther(
+  pair: TensorPair,
+  sums: PairSums,
+  seconds: number,
+  { engine, other, otherWork, read, threshold }: Options,
+  timing: EngineTiming,
+): Promise<void> {
+  if (!other || !otherWork) return;
+  const open = openPair(pair, otherWork, read);
+  try {
+    const before = spent(other);
+    const again = await measurePair(open, floorF32(threshold));
+    const figures = { [engine.kind]: seconds, [other.kind]: spent(other) - before };
+    const [webgpu, cpu] = [figures.webgpu ?? 0, figures.cpu ?? 0];
+    timing.webgpu += webgpu;
+    timing.cpu += cpu;
+    timing.maxDisagreement = Math.max(timing.maxDisagreement, disagreement(sums, again));
+    timing.tensors.push({ name: pair.name, webgpu, cpu });
+  } finally {
+    open.close();
+  }
+}
+
+/** Seconds an engine has worked: upload, kernels, readback. */
+function spent({ seconds }: Backend): number {
+  return seconds.upload + seconds.compute + seconds.readback;
+}
+
+function disagreement(a: PairSums, b: PairSums): number {
+  const apart = (x: number, y: number) =>
+    x === y ? 0 : Math.abs(x - y) / Math.max(Math.abs(x), Math.abs(y));
+  const keys = Object.keys(a).filter((key) => key !== 'rowSquares') as Exclude<
+    keyof PairSums,
+    'rowSquares'
+  >[];
+  const sums = keys.map((key) => apart(a[key], b[key]));
+  return a.rowSquares.reduce(
+    (most, x, row) => Math.max(most, apart(x, b.rowSquares[row]!)),
+    Math.max(...sums),
+  );
+}
+
+async function compareBytes(
+  pair: TensorPair,
+  { read, signal, onBytes }: CompareOptions,
+): Promise<CompareReport['raw'][number]> {
+  const a = pair.base.view.origin;
+  const b = pair.tuned.view.origin;
+  const length = a.end - a.begin;
+  let identical = a.dtype === b.dtype && length === b.end - b.begin;
+  for (let begin = 0; identical && a !== b && begin < length; begin += RAW_BYTES) {
+    throwIfCancelled(signal);
+    const end = Math.min(begin + RAW_BYTES, length);
+    const [x, y] = await Promise.all([read(a, begin, end), read(b, begin, end)]);
+    identical = x.every((byte, i) => byte === y[i]);
+  }
+  onBytes?.(pairBytes(pair), pair.name);
+  return {
+    name: pair.name,
+    dtype: { base: valueDtype(pair.base), finetuned: valueDtype(pair.tuned) },
+    identical,
+  };
+}
+
+/**
+ * What `act` finds, or its failure.
+ * @param onThreads a thread that had no memory answers nothing more, so that is the end there
+ */
+async function orFailure<T>(
+  { name }: TensorPair,
+  onThreads: boolean,
+  act: () => Promise<T>,
+): Promise<T | { failure: CompareReport['failed'][number] }> {
+  try {
+    return await act();
+  } catch (thrown) {
+    const { code, message, hint } = errorReport(thrown);
+    if (FATAL.has(code) || (onThreads && code === 'GpuOutOfMemory')) throw thrown;
+    return { failure: { name, code, message, hint } };
+  }
+}
+
+function finish(tables: Tables, pairs: TensorPairs): ComparedTensors {
+  const { tensors, sums, rowNorms, raw, failed, timing } = tables;
+  const { elements } = sums;
+  const normBase = Math.sqrt(sums.baseSquares);
+  const normDelta = Math.sqrt(sums.squares);
+  const ranking = [...tensors].sort((a, b) => b.relative - a.relative).map(({ name }) => name);
+  const share = (count: number) => (elements > 0 ? count / elements : 0);
+  return {
+    tensors,
+    ranking,
+    raw,
+    failed,
+    rowNorms,
+    ...(timing ? { timing: { ...timing, speedUp: timing.webgpu > 0 ? timing.cpu / timing.webgpu : 0 } } : {}),
+    onlyInBase: pairs.onlyInBase,
+    onlyInFinetuned: pairs.onlyInFinetuned,
+    shapeMismatches: pairs.shapeMismatches,
+    total: {
+      elements,
+      normBase,
+      normDelta,
+      relative: relativeDifference(normDelta, normBase),
+      changedRatio: share(sums.changed),
+      bitDifferentRatio: share(sums.different),
+      compared: tensors.length + raw.length,
+      modified: tensors.filter((t) => t.modified).length,
+      identical:
+        tensors.filter((t) => t.bitDifferentRatio === 0).length + raw.filter((t) => t.identical).length,
+    },
+  };
+}
+
+function noSums(): PairSums {
+  const zero = { absolute: 0, squares: 0, baseSquares: 0, tunedSquares: 0, product: 0, largest: 0 };
+  return { elements: 0, ...zero, changed: 0, flipped: 0, different: 0, rowSquares: new Float64Array(0) };
+}
+
+/** @throws AmalgamError `NothingToCompare` when two models have no tensor in common */
+export function requireShared(base: Model, tuned: Model, pairs: TensorPairs): void {
+  if (pairs.shared.length + pairs.raw.length + pairs.shapeMismatches.length > 0) return;
+  const kind = ({ checkpoint }: Model) => checkpoint.config?.modelType ?? 'of unknown kind';
+  const [example] = base.tensors.keys();
+  const [other] = tuned.tensors.keys();
+  throw new AmalgamError(
+    'NothingToCompare',
+    `${base.ref} (${kind(base)}) and ${tuned.ref} (${kind(tuned)}) have no tensor in common: one has ${example ?? 'no tensors'}, the other ${other ?? 'no tensors'}.`,
+    'Compare a model with one that was fine-tuned from it.',
+  );
+}

@@ -1,0 +1,131 @@
+/** Small models in memory whose weights are given, for tests of comparing and extracting. */
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
+import { memoryFolder } from '../../inputs/memory-models.test.support';
+import { openModel } from '../../inputs/opened-model';
+import type { ReadTensor } from '../../inputs/stored-tensor';
+import type { TensorRef } from '../../inputs/tensor-view';
+import type { ModelFolder } from '../../sources/model-folder';
+import type { CompareOptions } from './compare-tensors';
+import { gaussian } from './decomposition';
+import { openSides, type Sides } from './sides';
+
+export interface Weights {
+  shape: number[];
+  values: Float32Array<ArrayBuffer>;
+}
+
+/** A safetensors file in F32. */
+export function weightFile(weights: Readonly<Record<string, Weights>>): Uint8Array<ArrayBuffer> {
+  const tensors = sortForFile(
+    Object.entries(weights).map(([name, { shape, values }]) => ({
+      name,
+      dtype: 'F32' as const,
+      shape,
+      byteLength: values.byteLength,
+    })),
+  );
+  const header = buildSafetensorsHeader(tensors, {});
+  const file = new Uint8Array(tensors.reduce((n, t) => n + t.byteLength, header.length));
+  file.set(header);
+  let at = header.length;
+  for (const { name } of tensors) {
+    const { values } = weights[name]!;
+    file.set(new Uint8Array(values.buffer), at);
+    at += values.byteLength;
+  }
+  return file;
+}
+
+/** Gaussian weights of a size, different for every seed. */
+export function random(shape: number[], size: number, seed: number): Weights {
+  const n = shape.reduce((product, extent) => product * extent, 1);
+  return { shape, values: Float32Array.from(gaussian(n, 1, [seed, 99]).data, (x) => x * size) };
+}
+
+export function zeros(shape: number[]): Weights {
+  return { shape, values: new Float32Array(shape.reduce((product, extent) => product * extent, 1)) };
+}
+
+/** a + scale · b */
+export function plus(a: Weights, b: Weights, scale = 1): Weights {
+  return { shape: a.shape, values: a.values.map((x, i) => x + scale * b.values[i]!) };
+}
+
+/** A product of two random factors of `rank`. */
+export function lowRankDelta(
+  [rows, cols]: [number, number],
+  rank: number,
+  size: number,
+  seed: number,
+): Weights {
+  const l = gaussian(rows, rank, [seed, 1]);
+  const r = gaussian(cols, rank, [seed, 2]);
+  const out = zeros([rows, cols]);
+  for (let i = 0; i < rows; i++) {
+    for (let j = 0; j < cols; j++) {
+      let sum = 0;
+      for (let k = 0; k < rank; k++) sum += l.data[k * rows + i]! * r.data[k * cols + j]!;
+      out.values[i * cols + j] = size * sum;
+    }
+  }
+  return out;
+}
+
+/** A Llama config that fits nothing in particular. */
+export const CONFIG = {
+  model_type: 'llama',
+  architectures: ['LlamaForCausalLM'],
+  hidden_size: 24,
+  num_hidden_layers: 1,
+  vocab_size: 40,
+  tie_word_embeddings: false,
+  torch_dtype: 'float32',
+};
+
+export function modelFolder(
+  path: string,
+  weights: Readonly<Record<string, Weights>>,
+  config: Record<string, unknown> = CONFIG,
+  files: Record<string, string | object> = {},
+): ModelFolder {
+  return memoryFolder(path, {
+    'config.json': config,
+    'model.safetensors': weightFile(weights),
+    'tokenizer.json': '{"model":{}}',
+    ...files,
+  });
+}
+
+/** Both sides of a comparison and how to read them. */
+export async function sidesOf(
+  folders: readonly ModelFolder[],
+  base = 'base',
+  finetuned = 'tuned',
+): Promise<Sides & { read: ReadTensor }> {
+  const find = (path: string) => folders.find((folder) => folder.path === path)!;
+  const sides = await openSides(base, finetuned, (path) => openModel(find(path)));
+  const read = (ref: TensorRef, begin: number, end: number) =>
+    find(ref.folder)
+      .files.find((file) => file.path === ref.file)!
+      .open()
+      .read(ref.begin + begin, ref.begin + end);
+  return { ...sides, read };
+}
+
+/** Options of a comparison on the processor. */
+export function optionsOf(
+  { base, tuned, read }: Sides & { read: ReadTensor },
+  more: Partial<CompareOptions> = {},
+): CompareOptions {
+  return {
+    base,
+    tuned,
+    read,
+    engine: createCpuBackend(),
+    threshold: 1e-6,
+    loraAnalysis: true,
+    seed: 0,
+    ...more,
+  };
+}

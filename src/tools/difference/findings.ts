@@ -1,0 +1,116 @@
+/** What a comparison found, as sentences for a person. */
+
+import { displayName } from '../../formats/names';
+import { percent, real } from './number-text';
+import type { CompareReport } from './report';
+
+/** Names listed in one sentence. */
+const MOST_NAMES = 5;
+
+type ReportFigures = Omit<CompareReport, 'words' | 'files' | 'seconds' | 'stages'>;
+
+export function findingsOf(report: ReportFigures): string[] {
+  const { total, tensors, failed, raw } = report;
+  return [
+    ...headline(report),
+    ...listed(report.onlyInBase, 'is in the base only', 'are in the base only'),
+    ...listed(report.onlyInFinetuned, 'is in the fine-tune only', 'are in the fine-tune only'),
+    ...listed(
+      report.shapeMismatches.map(({ name, base, finetuned }) => `${name} [${base}] and [${finetuned}]`),
+      'has a different shape and was not compared',
+      'have different shapes and were not compared',
+    ),
+    ...listed(
+      raw.filter(({ identical }) => !identical).map(({ name }) => name),
+      'is not computed with and differs byte by byte',
+      'are not computed with and differ byte by byte',
+    ),
+    ...listed(
+      failed.map(({ name, message }) => `${name} (${message})`),
+      'could not be compared',
+      'could not be compared',
+    ),
+    ...likeness(tensors, total.modified),
+    ...engines(report),
+  ];
+}
+
+function headline({
+  total,
+  base,
+  finetuned,
+  raw,
+  shapeMismatches,
+  onlyInBase,
+  onlyInFinetuned,
+  failed,
+}: ReportFigures): string[] {
+  const { compared, identical, modified } = total;
+  const alike = identical === compared && compared > 0;
+  const complete = shapeMismatches.length + onlyInBase.length + onlyInFinetuned.length + failed.length === 0;
+  if (alike) {
+    const all = complete ? 'are identical' : 'are identical in what both have';
+    return [
+      `${shown(base)} and ${shown(finetuned)} ${all}: ${count(compared, 'tensor')}, not one bit differs.`,
+    ];
+  }
+  const parts = [
+    `${count(compared, 'tensor')} compared: ${modified} modified, ${identical} identical.`,
+    `Overall the fine-tune is ${percent(total.relative)} of the base's norm away from it (‖Δ‖ ${real(total.normDelta)}); ${percent(total.changedRatio)} of the elements changed.`,
+  ];
+  if (raw.length > 0)
+    parts.push(`${count(raw.length, 'tensor')} of other dtypes were compared byte by byte.`);
+  return parts;
+}
+
+function likeness(tensors: ReportFigures['tensors'], modified: number): string[] {
+  const analysed = tensors.filter(({ lora }) => lora !== undefined);
+  const failed = tensors.filter(({ spectrumFailed }) => spectrumFailed !== undefined);
+  const words: string[] = [];
+  if (analysed.length > 0) {
+    const alike = analysed.filter(({ lora }) => lora!.potentialLora).length;
+    const most = analysed.reduce((rank, { lora }) => Math.max(rank, lora!.rank95), 0);
+    words.push(
+      alike === analysed.length
+        ? `Every modified matrix looks like a LoRA: 95 % of the change lies in at most ${most} directions.`
+        : `${alike} of ${count(analysed.length, 'modified matrix', 'modified matrices')} look like a LoRA.`,
+    );
+  } else if (modified > 0 && failed.length === 0)
+    words.push('No spectra of modified matrices were computed.');
+  return [
+    ...words,
+    ...listed(
+      failed.map(({ name, spectrumFailed }) => `${name} (${spectrumFailed})`),
+      'could not be decomposed',
+      'could not be decomposed',
+    ),
+  ];
+}
+
+function engines({ timing }: ReportFigures): string[] {
+  if (!timing) return [];
+  const { webgpu, cpu, speedUp, maxDisagreement } = timing;
+  const agreement =
+    maxDisagreement === 0
+      ? 'Both give the same bits.'
+      : `Their sums disagree by at most ${real(maxDisagreement)}.`;
+  return [
+    `Tensor by tensor: WebGPU took ${real(webgpu)} s, WebAssembly took ${real(cpu)} s: ${real(speedUp)} times as long. ${agreement}`,
+  ];
+}
+
+/** One sentence about tensors by name, none for none of them. */
+function listed(names: readonly string[], one: string, many: string): string[] {
+  if (names.length === 0) return [];
+  const some = names.slice(0, MOST_NAMES).map(shown).join('; ');
+  const more = names.length > MOST_NAMES ? `; and ${names.length - MOST_NAMES} more` : '';
+  return [`${count(names.length, 'tensor')} ${names.length === 1 ? one : many}: ${some}${more}.`];
+}
+
+export function count(n: number, one: string, many = `${one}s`): string {
+  return `${n} ${n === 1 ? one : many}`;
+}
+
+function shown(name: string): string {
+  return displayName(name);
+}

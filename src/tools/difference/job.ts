@@ -1,0 +1,95 @@
+/** One comparison from two references to a report and, where there is a destination, its files. */
+
+import type { Backend } from '../../backend/backend';
+import { AmalgamError } from '../../errors';
+import { openBackend, openMergeBackends } from '../../host/backends';
+import type { OpenModels } from '../../host/models';
+import { progressMeter, secondsOf } from '../../host/progress-meter';
+import { withResources } from '../../host/resources';
+import { openForReading } from '../../host/weight-inputs';
+import { defaultsOf, isInRange } from '../../reports/option';
+import { commitOutput } from '../../write/output-commit';
+import { writeWhole } from '../../write/whole-file';
+import { compareModels } from './compare-models';
+import { bytesToCompare, requireShared } from './compare-tensors';
+import { compareOptions } from './options';
+import type { CompareProgress, CompareReport, CompareRequest } from './report';
+import { reportFiles } from './report-files';
+import { openSides, weightFiles } from './sides';
+import { pairElements, pairTensors, type TensorPair } from './tensor-pairs';
+
+/**
+ * Compares two models. Whatever fails, the destination is discarded.
+ * @throws AmalgamError `Usage`, `NothingToCompare`, `Cancelled`, and what sources, engine and destination throw
+ */
+async function runCompare(
+  request: CompareRequest,
+  models: OpenModels,
+  signal: AbortSignal,
+  onProgress: (progress: CompareProgress) => void,
+): Promise<CompareReport> {
+  const { threshold, top, loraAnalysis, seed = 0 } = { ...defaultsOf(compareOptions), ...request };
+  checkNumbers(threshold, top);
+  const sides = await openSides(request.base, request.finetuned, models.open);
+  const pairs = pairTensors(sides.base, sides.tuned);
+  requireShared(sides.base, sides.tuned, pairs);
+  return withResources(async ({ keep, output }) => {
+    // what can refuse does so before anything is downloaded
+    // one engine alone where two are timed beside each other
+    const engines = request.timeEngines
+      ? [await openBackend(request.engine)]
+      : await openMergeBackends(request.engine, elementsOf(pairs.shared), navigator.hardwareConcurrency);
+    for (const engine of engines) keep(engine);
+    const [engine, ...threads] = engines as [Backend, ...Backend[]];
+    const other = request.timeEngines && keep(await openBackend(engine.kind === 'cpu' ? 'webgpu' : 'cpu'));
+    const destination = request.destination && (await output(request.destination));
+    const meter = progressMeter<CompareProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
+    const { read } = keep(await openForReading({ inputs: weightFiles(sides) }, models, meter, signal));
+    meter.begin('comparing', bytesToCompare(pairs), pairs.shared.length);
+    const comparison = await compareModels(
+      {
+        base: sides.base,
+        tuned: sides.tuned,
+        engine,
+        threads,
+        ...(other ? { other } : {}),
+        read,
+        threshold,
+        loraAnalysis,
+        seed,
+        ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
+        signal,
+        onTensor: (difference) => meter.finishTensor(difference),
+        onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
+      },
+      sides.notes,
+      top,
+    );
+    const files: string[] = [];
+    if (destination) {
+      for (const { path, text } of reportFiles(comparison)) {
+        await writeWhole(destination, path, text());
+        files.push(path);
+      }
+      await commitOutput(destination, {});
+    }
+    meter.flush();
+    return { ...comparison.report, stages: meter.stages(), files };
+  });
+}
+
+function elementsOf(pairs: readonly TensorPair[]): number {
+  return pairs.reduce((sum, pair) => sum + pairElements(pair), 0);
+}
+
+function checkNumbers(threshold: number, top: number): void {
+  if (isInRange(compareOptions.threshold, threshold) && isInRange(compareOptions.top, top)) return;
+  throw new AmalgamError(
+    'Usage',
+    `A threshold of ${threshold} and a table of ${top} rows are not valid.`,
+    'Give a threshold from 0 and a whole number of rows.',
+  );
+}
+
+/** The calls of the tool. */
+export const jobs = { compare: runCompare } as const;

@@ -1,0 +1,46 @@
+/** Options of comparing two models. */
+import type { Options } from '../../reports/option';
+
+export const compareOptions = {
+  threshold: {
+    kind: 'number',
+    help: 'An element with |Δ| above it counts as changed.',
+    label: 'changed above',
+    default: 1e-6,
+    min: 0,
+  },
+  top: {
+    kind: 'integer',
+    help: 'Rows of the tables of most changed tensors.',
+    label: 'most changed',
+    default: 20,
+    min: 0,
+  },
+  loraAnalysis: {
+    kind: 'boolean',
+    flag: 'no-lora-analysis',
+    help: 'Spectra of modified matrices: does the change look like a LoRA? The stable rank is computed always.',
+    label: 'LoRA analysis',
+    default: true,
+  },
+  timeEngines: {
+    kind: 'boolean',
+    help: 'Every tensor is measured on the other engine too: the seconds of each, and how far they disagree.',
+    label: 'time both engines',
+    default: false,
+  },
+  metric: {
+    kind: 'choice',
+    only: 'studio',
+    help: 'The number that the chart shows.',
+    values: ['relative', 'meanAbs', 'maxAbs', 'changedRatio', 'cosine', 'signFlipRatio', 'bitDifferentRatio'],
+    default: 'relative',
+  },
+  scale: {
+    kind: 'choice',
+    only: 'studio',
+    help: 'What the colors of the chart span.',
+    values: ['full', 'fit'],
+    default: 'full',
+  },
+} as const satisfies Options;

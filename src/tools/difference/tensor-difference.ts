@@ -1,0 +1,89 @@
+/** From the sums over a pair of tensors to the figures of a report. */
+
+import { tensorRole } from '../../models/tensor-role';
+import type { PairSums } from './pair-task';
+import type { RowNorms, TensorDifference } from './report';
+import { type TensorPair, valueDtype } from './tensor-pairs';
+
+/** Added to the base's norm, so that a base of zeros gives a number. */
+const FLOOR = 1e-10;
+/** A tensor is modified when more than this share of it changed, or when it changed by more than this share. */
+const MODIFIED = 0.01;
+const STRIP_RUNS = 64;
+
+/** The largest f32 that is not above x: what a comparison in f32 with a threshold in f64 needs. */
+export function floorF32(x: number): number {
+  const rounded = Math.fround(x);
+  if (rounded <= x) return rounded;
+  const bits = new Uint32Array([0]);
+  const float = new Float32Array(bits.buffer);
+  float[0] = rounded;
+  bits[0]!--;
+  return float[0]!;
+}
+
+/** Everything but spectrum and time. */
+export function describeDifference(
+  { name, base, tuned }: TensorPair,
+  sums: PairSums,
+): Omit<TensorDifference, 'seconds' | 'stableRank'> {
+  const { elements } = sums;
+  const role = tensorRole(name, base.shape);
+  const share = (count: number) => (elements > 0 ? count / elements : 0);
+  const normBase = Math.sqrt(sums.baseSquares);
+  const normFinetuned = Math.sqrt(sums.tunedSquares);
+  const normDelta = Math.sqrt(sums.squares);
+  const relative = relativeDifference(normDelta, normBase);
+  const changedRatio = share(sums.changed);
+  return {
+    name,
+    layer: role.layer,
+    module: role.module,
+    shape: [...base.shape],
+    dtype: { base: valueDtype(base), finetuned: valueDtype(tuned) },
+    elements,
+    meanAbs: share(sums.absolute),
+    maxAbs: sums.largest,
+    normBase,
+    normFinetuned,
+    normDelta,
+    relative,
+    changedRatio,
+    signFlipRatio: share(sums.flipped),
+    bitDifferentRatio: share(sums.different),
+    cosine: cosine(sums.product, normBase, normFinetuned),
+    rows: describeRows(sums.rowSquares),
+    modified: changedRatio > MODIFIED || relative > MODIFIED,
+  };
+}
+
+export function relativeDifference(normDelta: number, normBase: number): number {
+  return normDelta / (normBase + FLOOR);
+}
+
+/** 1 where both are zero, 0 where one is. */
+function cosine(product: number, a: number, b: number): number {
+  if (a === 0 && b === 0) return 1;
+  if (a === 0 || b === 0) return 0;
+  return Math.max(-1, Math.min(1, product / (a * b)));
+}
+
+function describeRows(squares: Float64Array): RowNorms {
+  const count = squares.length;
+  if (count === 0) return { count, min: 0, mean: 0, max: 0, strip: [] };
+  let min = Number.POSITIVE_INFINITY;
+  let max = 0;
+  let sum = 0;
+  for (const square of squares) {
+    const norm = Math.sqrt(square);
+    if (norm < min) min = norm;
+    if (norm > max) max = norm;
+    sum += norm;
+  }
+  const runs = Math.min(STRIP_RUNS, count);
+  const strip = Array.from({ length: runs }, (_, i) => {
+    const run = squares.subarray(Math.floor((i * count) / runs), Math.floor(((i + 1) * count) / runs));
+    return Math.sqrt(run.reduce((total, square) => total + square, 0) / run.length);
+  });
+  return { count, min, mean: sum / count, max, strip };
+}

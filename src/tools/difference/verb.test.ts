@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { parseCommand, USAGE } from '../../cli/command';
+import { verb } from './verb';
+
+test('two models and a folder; the figures of the reports as defaults', () => {
+  expect(parseCommand(['compare', 'base', 'base+lora', '--out', 'd'])).toMatchObject({
+    ...{ verb: 'compare', out: 'd', subjects: ['base', 'base+lora'], engine: 'auto' },
+    options: { threshold: 1e-6, top: 20, loraAnalysis: true, timeEngines: false },
+  });
+  const typed = 'a b --out d --threshold 0 --top 5 --no-lora-analysis --time-engines --engine cpu';
+  expect(verb.parse(typed.split(' '))).toMatchObject({
+    options: { threshold: 0, top: 5, loraAnalysis: false, timeEngines: true },
+    engine: 'cpu',
+  });
+});
+
+test.each([
+  [['compare', 'a', '--out', 'd'], 'compare needs <base> and <finetuned>.'],
+  [['compare', 'a', 'b', 'c', '--out', 'd'], 'compare takes <base> and <finetuned>; c is too much.'],
+  [['compare', 'a', 'b'], 'compare needs --out DIR'],
+  [['compare', 'a', 'b', '--out', 'd', '--threshold', 'x'], '--threshold is x'],
+  [['compare', 'a', 'b', '--out', 'd', '--metric', 'cosine'], "Unknown option '--metric'"],
+])('%j is refused in words', (args, words) => {
+  expect(() => parseCommand(args)).toThrow(words);
+});
+
+test('the help names both verbs of a pair', () => {
+  expect(USAGE).toMatch(/compare <base> <finetuned> --out DIR.*extract-lora <base> <finetuned> --out DIR/s);
+});

@@ -1,0 +1,282 @@
+import { memo } from 'react';
+import {
+  formatBytes,
+  formatCount,
+  formatCounted,
+  formatParameters,
+  formatReal,
+  formatSeconds,
+} from '../../formats/quantity';
+import { Button } from '../../ui/parts/Button';
+import { type Cost, Costs } from '../../ui/parts/Costs';
+import { EvaluationTextField } from '../../ui/parts/EvaluationTextField';
+import { OpenModels } from '../../ui/parts/ModelSelect';
+import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
+import { PairPicker, usePair } from '../../ui/parts/PairPicker';
+import { Problem } from '../../ui/parts/Problem';
+import { SavedFiles } from '../../ui/parts/SavedFiles';
+import { SaveTo } from '../../ui/parts/SaveTo';
+import { Section } from '../../ui/parts/Section';
+import { TensorName } from '../../ui/parts/TensorName';
+import { ToolBar } from '../../ui/parts/ToolBar';
+import { ToolEnd } from '../../ui/parts/ToolEnd';
+import { type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
+import { scoredText } from '../../ui/state/evaluation-texts';
+import { whyNoTool } from '../../ui/state/job';
+import { choiceName, fileNameOf } from '../../ui/state/model-choices';
+import { pairProblem } from '../../ui/state/pair';
+import { whyNotSaved } from '../../ui/state/saved-output';
+import { beginTool, editTool } from '../../ui/state/tool-jobs';
+import type { ToolJob } from '../../ui/state/tool-state';
+import { extractOptions, rankOf } from './options';
+import type { ExtractedModule, ExtractLoraReport } from './report';
+import '../../ui/styles/tools.css';
+import { toggleSelected } from '../../ui/state/studio';
+import { useStudio, useStudioState } from '../../ui/studio-context';
+
+/** Two models: their difference as a LoRA. */
+export function Screen() {
+  const job = useStudioState((s) => s.tools.jobs.extractLora);
+  return (
+    <div className="screen tool-screen">
+      <PairPicker />
+      <OpenModels />
+      <Form />
+      <ToolBar kinds={['extractLora']} />
+      {job ? (
+        <Result job={job} />
+      ) : (
+        <div className="empty" role="status">
+          <strong>Nothing extracted yet</strong>
+          <span>
+            The difference of the two models as two thin matrices per module: a small file that PEFT loads on
+            the base. Before it is saved it is merged back, and what it leaves is shown.
+          </span>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** How large the adapter may be, what it carries, and the button. */
+function Form() {
+  const studio = useStudio();
+  const values = useStudioState((s) => s.tools.values.extract);
+  const busy = useStudioState(whyNoTool);
+  const unsaved = useStudioState(whyNotSaved);
+  const pair = usePair();
+  const { base, finetuned } = pair;
+  const problem = optionsProblem(extractOptions, values);
+  const edit = (change: Partial<typeof values>) => editTool(studio, 'extract', change);
+  const extract = () => {
+    const rank = rankOf(values);
+    if (base === null || finetuned === null || rank === null) return;
+    const { evaluation: texts } = studio.store.getState();
+    const { maxRank, include, exclude, embeddings, vectors, dtype, seed, textId } = values;
+    const text = texts.texts.find((t) => t.id === textId)?.text;
+    const asked = {
+      ...{ base, finetuned, rank, maxRank, embeddings, vectors, dtype, seed },
+      include: include.filter(Boolean),
+      exclude: exclude.filter(Boolean),
+      ...(text === undefined ? {} : { evaluation: { text: scoredText(text, texts.amount) } }),
+    };
+    void beginTool(studio, 'extractLora', asked, {
+      name: fileNameOf('lora', finetuned),
+      files: ({ files }) => files.map(({ file, ...rest }) => ({ name: file, ...rest })),
+    });
+  };
+  return (
+    <div className="tool-form">
+      <OptionsForm options={extractOptions} names={RANKS} values={values} onChange={edit} />
+      <Problem>{problem}</Problem>
+      <details className="tool-more">
+        <summary>Modules, embeddings, dtype, perplexity</summary>
+        <OptionsForm options={extractOptions} names={MORE} values={values} onChange={edit} />
+        <div className="row tool-field">
+          <span aria-hidden="true">perplexity on</span>
+          <EvaluationTextField
+            label="Text on which base, adapter and fine-tune are run"
+            value={values.textId ?? null}
+            none="not measured"
+            onChange={(textId) => edit({ textId: textId ?? '' })}
+          />
+        </div>
+      </details>
+      <div className="row wrap tool-actions">
+        <Button className="strong" why={busy ?? pairProblem(pair) ?? problem ?? unsaved} onClick={extract}>
+          Extract LoRA
+        </Button>
+        <SaveTo what="Adapter to" />
+      </div>
+    </div>
+  );
+}
+
+const RANKS = ['rank', 'energy', 'cutoff', 'budget', 'maxRank'] as const;
+const MORE = ['include', 'exclude', 'embeddings', 'vectors', 'dtype', 'seed'] as const;
+
+/** The adapter and what it leaves: error in total and per module, files, perplexities where they were asked for. */
+function Result({ job }: { job: ToolJob<'extractLora'> }) {
+  const { request, report, saved } = job;
+  return (
+    <>
+      <header className="tool-head">
+        <h2>
+          LoRA of {choiceName(request.base)} → {choiceName(request.finetuned)}
+        </h2>
+        {report ? (
+          <p className="small quiet">
+            {formatSeconds(report.seconds)} on {report.engine === 'webgpu' ? 'WebGPU' : 'CPU'} (
+            {report.adapter})
+          </p>
+        ) : null}
+      </header>
+      <ToolEnd run={job} stopped="Stopped. Nothing was saved." nothing="NothingToExtract" />
+      {report ? <Totals report={report} /> : null}
+      {report?.perplexity ? <Perplexities perplexity={report.perplexity} /> : null}
+      {report ? <Notes report={report} /> : null}
+      {report ? <Modules modules={report.modules} /> : null}
+      {saved ? (
+        <Section title="Adapter">
+          <SavedFiles saved={saved} />
+        </Section>
+      ) : null}
+    </>
+  );
+}
+
+function Totals({ report }: { report: ExtractLoraReport }) {
+  const { modules, merged, parameters, files } = report;
+  const ranks = modules.map((m) => m.rank);
+  const [least, most] = [Math.min(...ranks), Math.max(...ranks)];
+  const bytes = files.reduce((sum, f) => sum + f.bytes, 0);
+  const items: Cost[] = [
+    ['Error left', formatReal(merged.error), '‖fine-tune − merged‖ / ‖Δ‖'],
+    ['Largest', formatReal(merged.maxError), 'element, merged back'],
+    ['Modules', formatCount(modules.length), least === most ? `rank ${least}` : `rank ${least} to ${most}`],
+    ['Parameters', formatParameters(parameters), 'of the adapter'],
+    ['Size', formatBytes(bytes), formatCounted(files.length, 'file')],
+  ];
+  return <Costs items={items} />;
+}
+
+function Perplexities({ perplexity }: { perplexity: NonNullable<ExtractLoraReport['perplexity']> }) {
+  const rows = [
+    ['base', perplexity.base],
+    ['base + adapter', perplexity.adapted],
+    ['fine-tune', perplexity.finetuned],
+  ] as const;
+  return (
+    <Section title="Perplexity">
+      <dl className="facts tool-facts">
+        {rows.map(([name, report]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{report.perplexity.toFixed(3)}</dd>
+          </div>
+        ))}
+      </dl>
+      <p className="small quiet">
+        On {formatCounted(perplexity.base.tokens, 'token')}. The nearer the base with the adapter comes to the
+        fine-tune, the less was lost.
+      </p>
+    </Section>
+  );
+}
+
+/** What is not in the factors, and why. */
+function Notes({ report: { saved, left, notes, merged } }: { report: ExtractLoraReport }) {
+  if (saved.length + left.length + notes.length + merged.failed.length === 0) return null;
+  return (
+    <Section title="Worth knowing">
+      <ul className="findings">
+        {merged.failed.map((f) => (
+          <li key={f.name} className="tone-bad">
+            {f.name}: {f.message}
+          </li>
+        ))}
+        {notes.map((note) => (
+          <li key={note}>{note}</li>
+        ))}
+      </ul>
+      <div className="problems">
+        {saved.length > 0 ? (
+          <details open={saved.length <= 3}>
+            <summary>{formatCounted(saved.length, 'tensor')} carried whole</summary>
+            <ul className="problem-tensors mono small">
+              {saved.map((s) => (
+                <li key={s.name}>
+                  {s.name}, {formatBytes(s.bytes)}
+                </li>
+              ))}
+            </ul>
+          </details>
+        ) : null}
+        {left.length > 0 ? (
+          <details open={left.length <= 3}>
+            <summary>{formatCounted(left.length, 'change')} not carried</summary>
+            <ul className="problem-tensors mono small">
+              {left.map((l) => (
+                <li key={l.name}>
+                  {l.name}: {l.why}
+                </li>
+              ))}
+            </ul>
+          </details>
+        ) : null}
+      </div>
+    </Section>
+  );
+}
+
+const Modules = memo(function Modules({ modules }: { modules: readonly ExtractedModule[] }) {
+  const studio = useStudio();
+  const selected = useStudioState((s) => s.view.selected);
+  return (
+    <section className="tool-table" aria-label="Modules of the adapter">
+      <VirtualTable
+        label="Modules of the adapter"
+        rows={modules}
+        rowKey={(m) => m.module}
+        columns={columns}
+        selected={selected}
+        onSelect={(name) => toggleSelected(studio, name)}
+        empty="The adapter has no factors."
+      />
+    </section>
+  );
+});
+
+const columns: TableColumn<ExtractedModule>[] = [
+  {
+    id: 'module',
+    head: 'Module',
+    track: 'minmax(120px, 1fr)',
+    cell: (m) => <TensorName name={m.module} />,
+    sortBy: (m) => m.module,
+  },
+  {
+    id: 'rank',
+    head: 'Rank',
+    track: '44px',
+    align: 'end',
+    cell: (m) => formatCount(m.rank),
+    sortBy: (m) => m.rank,
+  },
+  {
+    id: 'norm',
+    head: '‖Δ‖',
+    track: '62px',
+    align: 'end',
+    cell: (m) => formatReal(m.normDelta),
+    sortBy: (m) => m.normDelta,
+  },
+  {
+    id: 'error',
+    head: 'Error left',
+    track: '76px',
+    align: 'end',
+    cell: (m) => (m.error === null ? 'not finite' : formatReal(m.error)),
+    sortBy: (m) => m.error ?? Number.POSITIVE_INFINITY,
+  },
+];

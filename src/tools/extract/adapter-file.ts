@@ -1,0 +1,91 @@
+/** `adapter_model.safetensors` before it is written: factors in memory, whole tensors where they are stored. */
+import { type Dtype, type WeightDtype, weightBytes } from '../../formats/dtype';
+import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
+import type { ReadTensor } from '../../inputs/stored-tensor';
+import type { TensorRef } from '../../inputs/tensor-view';
+import type { ByteSource } from '../../sources/byte-source';
+import type { ShardPlan } from '../../write/shard-plan';
+
+export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
+
+export interface AdapterEntry {
+  name: string;
+  dtype: Dtype;
+  shape: readonly number[];
+  byteLength: number;
+  /** Makes its bytes, or the stored tensor that is copied. */
+  content: (() => Uint8Array<ArrayBuffer>) | TensorRef;
+}
+
+export interface AdapterFile {
+  /** What a shard writer needs. */
+  plan: ShardPlan;
+  /** In file order. */
+  entries: readonly AdapterEntry[];
+  /** The whole file, header included. */
+  source: ByteSource;
+}
+
+/** @param bytes makes the stored bytes, each time they are read: a second copy of all factors would be large */
+export function inMemory(
+  name: string,
+  dtype: WeightDtype,
+  shape: readonly number[],
+  bytes: () => Uint8Array<ArrayBuffer>,
+): AdapterEntry {
+  const byteLength = shape.reduce((product, extent) => product * extent, weightBytes(dtype));
+  return { name, dtype, shape, byteLength, content: bytes };
+}
+
+export function copied(name: string, origin: TensorRef): AdapterEntry {
+  const { dtype, shape } = origin;
+  return { name, dtype, shape, byteLength: origin.end - origin.begin, content: origin };
+}
+
+/** Lays the tensors out in the order of the Rust writer. @throws AmalgamError from the header */
+export function adapterFile(
+  unordered: readonly AdapterEntry[],
+  metadata: Readonly<Record<string, string>>,
+  read: ReadTensor,
+): AdapterFile {
+  const entries = sortForFile(unordered);
+  const header = buildSafetensorsHeader(entries, metadata);
+  const byteLength = entries.reduce((sum, entry) => sum + entry.byteLength, header.byteLength);
+  const tensors = entries.map(({ name, dtype, shape, byteLength: bytes }) => ({
+    name,
+    dtype,
+    shape,
+    byteLength: bytes,
+  }));
+  return {
+    plan: { file: ADAPTER_WEIGHTS, tensors, header, byteLength },
+    entries,
+    source: {
+      byteLength,
+      async read(begin, end) {
+        const out = new Uint8Array(end - begin);
+        let at = 0; // of the part in the file
+        const put = async (length: number, part: (from: number, to: number) => Promise<Uint8Array>) => {
+          const from = Math.max(begin, at);
+          const to = Math.min(end, at + length);
+          if (from < to) out.set(await part(from - at, to - at), from - begin);
+          at += length;
+        };
+        await put(header.byteLength, async (from, to) => header.subarray(from, to));
+        for (const entry of entries)
+          await put(entry.byteLength, (from, to) => readEntry(entry, from, to, read));
+        return out;
+      },
+    },
+  };
+}
+
+/** Bytes [begin, end) of a tensor of the file. */
+export async function readEntry(
+  { content }: AdapterEntry,
+  begin: number,
+  end: number,
+  read: ReadTensor,
+): Promise<Uint8Array<ArrayBuffer>> {
+  return typeof content === 'function' ? content().slice(begin, end) : read(content, begin, end);
+}

@@ -1,0 +1,260 @@
+/** A fine-tune as a LoRA on its base: truncated singular value decompositions of what changed, in PEFT's file format. */
+
+import { AmalgamError } from '../../errors';
+import { weightBytes } from '../../formats/dtype';
+import { peftConfigText, taskOf } from '../../formats/peft-config';
+import { parseModelRef } from '../../formats/recipe';
+import { nameSome } from '../../inputs/problems';
+import { AMALGAM_VERSION } from '../../merge/version';
+import { hubCommit } from '../../sources/model-folder';
+import { bytesToCompare } from '../difference/compare-tensors';
+import { count } from '../difference/findings';
+import { SPECTRUM_VALUES } from '../difference/likeness';
+import { percent, real } from '../difference/number-text';
+import type { TensorPairs } from '../difference/tensor-pairs';
+import { adapterCard } from './adapter-card';
+import { biasEntries, canCarryBiases, factorEntries, savedEntries } from './adapter-entries';
+import { type AdapterEntry, type AdapterFile, adapterFile } from './adapter-file';
+import { checkExtraction, requireChange } from './extract-refusals';
+import { type ChangedTensors, changedTensors, type ExtractOptions } from './lora-modules';
+import { matrixModules, targetOf } from './lora-targets';
+import { checkMerged, type MergeCheck } from './merge-check';
+import { ranksWithin } from './rank-choice';
+import type { ExtractLoraReport, RankChoice } from './report';
+
+export interface ExtractedLora {
+  file: AdapterFile;
+  config: string;
+  card: string;
+  report: Omit<ExtractLoraReport, 'files' | 'stages' | 'seconds' | 'perplexity'>;
+}
+
+/**
+ * Extracts an adapter. Nothing is written: the result holds the files.
+ *
+ * @param notes sentences about how the models were put together
+ * @throws AmalgamError `Usage` for requests that cannot be meant, `NothingToExtract` when the models do not belong together
+ *   or nothing that differs can be carried, `LimitExceeded` when a byte budget is too small, `NonFinite`, `Cancelled`, and
+ *   what reading and the engine throw
+ */
+export async function extractLora(options: ExtractOptions, notes: readonly string[]): Promise<ExtractedLora> {
+  const { base, tuned, rank: choice, engine } = options;
+  const pairs = checkExtraction(options);
+  options.onPhase?.('extracting', bytesToCompare({ shared: pairs.shared, raw: [] }), pairs.shared.length);
+  const changed = await changedTensors(pairs.shared, options);
+  addUnpaired(changed, pairs, options);
+  requireChange(changed, options);
+
+  const { entries: wholes, modules: savedModules, left } = await savedEntries(changed.saved, options);
+  for (const it of left) changed.left.push(it);
+  const carriesBiases = canCarryBiases(changed, options);
+  const ranks = ranksOf(changed, wholes, carriesBiases, options);
+  const chosen = changed.modules.filter((_, i) => ranks[i]! > 0);
+  const chosenRanks = ranks.filter((rank) => rank > 0);
+  leaveRest(changed, ranks, carriesBiases);
+  const entries = [
+    ...factorEntries(changed.modules, ranks, options),
+    ...(carriesBiases ? biasEntries(chosen, changed, options) : []),
+    ...wholes,
+  ];
+  const file = adapterFile(entries, { amalgam_version: AMALGAM_VERSION }, options.read);
+  const config = peftConfigText({
+    ...baseName(options),
+    modules: chosen.map(({ module }, i) => ({ module, rank: chosenRanks[i]! })),
+    all: matrixModules(base),
+    saved: savedModules,
+    loraBias: carriesBiases,
+    fanInFanOut: chosen.some(({ kind, transposed }) => kind === 'linear' && transposed),
+    tied: isTiedTable(chosen, options),
+    task: taskOf(base.checkpoint.config?.architectures ?? []),
+  });
+  const check = await checkMerged(file, config, options);
+  const report = {
+    base: base.ref,
+    finetuned: tuned.ref,
+    engine: engine.kind,
+    adapter: engine.adapter,
+    version: AMALGAM_VERSION,
+    rank: choice,
+    modules: chosen.map((m, i) => describeModule(m, chosenRanks[i]!, check)),
+    saved: wholes.map(({ name, shape, byteLength }) => ({ name, shape: [...shape], bytes: byteLength })),
+    left: changed.left,
+    merged: describeMerge(changed, check),
+    parameters: entries.reduce((sum, { shape }) => sum + shape.reduce((n, extent) => n * extent, 1), 0),
+    notes: [...notes, ...notesOf(changed, ranks, options)],
+  };
+  return { file, config, card: adapterCard(report, rankWords(choice), hubId(options)), report };
+}
+
+/** What stands on one side only or has two shapes: a resized embedding or a head of its own is carried whole. */
+function addUnpaired(changed: ChangedTensors, pairs: TensorPairs, { base, settings }: ExtractOptions): void {
+  const leave = (name: string, why: string) => changed.left.push({ name, normDelta: null, why });
+  for (const { name, base: shape, finetuned } of pairs.shapeMismatches) {
+    const key = [...base.tensors].find(([, tensor]) => tensor.name === name)![0];
+    const target = targetOf({ name, shape }, key, base, settings);
+    if ((key === base.embedding || key === base.head) && 'module' in target) {
+      changed.saved.add(target.module);
+      changed.changed.push(name);
+    } else leave(name, `its shape is [${shape}] in the base and [${finetuned}] in the fine-tune`);
+  }
+  for (const name of pairs.onlyInFinetuned) leave(name, 'the base has no such tensor');
+  for (const name of pairs.onlyInBase) leave(name, 'the fine-tune has no such tensor, so the base’s stays');
+  for (const { name, tuned: version } of pairs.raw) {
+    leave(name, `it is stored as ${version.view.origin.dtype}, which is not computed with`);
+  }
+}
+
+function ranksOf(
+  { modules, biases }: ChangedTensors,
+  wholes: readonly AdapterEntry[],
+  carriesBiases: boolean,
+  { rank: choice, dtype }: ExtractOptions,
+): number[] {
+  if (choice.kind !== 'bytes') return modules.map(({ rank }) => rank);
+  const width = weightBytes(dtype);
+  const fixed =
+    wholes.reduce((sum, { byteLength }) => sum + byteLength, 0) +
+    (carriesBiases ? modules.reduce((sum, { factors }) => sum + factors.outputs * width, 0) : 0);
+  const ranks = ranksWithin(
+    choice.bytes - fixed,
+    modules.map(({ values, rank, factors }) => ({
+      values: values.slice(0, rank),
+      bytesPerRank: (factors.inputs + factors.outputs) * width,
+    })),
+  );
+  if (ranks.some((rank) => rank > 0)) return ranks;
+  const whole = wholes.length + (carriesBiases ? biases.size : 0);
+  throw new AmalgamError(
+    'LimitExceeded',
+    `${choice.bytes} bytes leave no room for factors${fixed > 0 ? `: ${count(whole, 'tensor')} carried whole ${whole === 1 ? 'takes' : 'take'} ${fixed} bytes` : ''}.`,
+    'Allow more bytes, or leave embeddings and vectors out.',
+  );
+}
+
+/** Puts on record what the ranks chosen and PEFT's rules for biases leave out. */
+function leaveRest(changed: ChangedTensors, ranks: readonly number[], carriesBiases: boolean): void {
+  const targets = new Set(changed.modules.filter((_, i) => ranks[i]! > 0).map(({ module }) => module));
+  for (const [i, { pair, squares }] of changed.modules.entries()) {
+    if (ranks[i] !== 0) continue;
+    changed.left.push({
+      name: pair.name,
+      normDelta: Math.sqrt(squares),
+      why: 'the byte budget has no room for it',
+    });
+  }
+  for (const [module, { name, norm }] of changed.biases) {
+    if (carriesBiases && targets.has(module)) continue;
+    const why = carriesBiases
+      ? 'its weight does not change, so it is no target of the adapter'
+      : 'PEFT takes biases of lora_B only when every target has a bias';
+    changed.left.push({ name, normDelta: norm, why });
+  }
+}
+
+function baseName({ base }: ExtractOptions): { base: string; revision?: string } {
+  const hub = hubCommit(base.checkpoint.folder.origin);
+  return hub ? { base: hub.repo, revision: hub.commit } : { base: parseModelRef(base.ref).model.path };
+}
+
+function hubId({ base }: ExtractOptions): string | undefined {
+  return hubCommit(base.checkpoint.folder.origin)?.repo;
+}
+
+function describeModule(
+  { module, kind, pair, values, squares, exact }: ChangedTensors['modules'][number],
+  rank: number,
+  check: MergeCheck,
+): ExtractLoraReport['modules'][number] {
+  const found = check.tensors.get(pair.name);
+  const normDelta = Math.sqrt(squares);
+  return {
+    module,
+    kind,
+    shape: [...pair.base.shape],
+    rank,
+    fullRank: Math.min(...pair.base.shape),
+    normDelta,
+    singularValues: [...values.slice(0, SPECTRUM_VALUES)],
+    exact,
+    error: found ? Math.sqrt(found.squares) / normDelta : null,
+    maxError: found?.largest ?? null,
+  };
+}
+
+function describeMerge(changed: ChangedTensors, check: MergeCheck): ExtractLoraReport['merged'] {
+  const found = [...check.tensors.values()];
+  const rest = Math.sqrt(found.reduce((sum, { squares }) => sum + squares, 0));
+  const delta = Math.sqrt([...changed.squares.values()].reduce((sum, squares) => sum + squares, 0));
+  return {
+    error: delta > 0 ? rest / delta : 0,
+    relative: changed.tunedSquares > 0 ? rest / Math.sqrt(changed.tunedSquares) : 0,
+    maxError: found.reduce((most, { largest }) => Math.max(most, largest), 0),
+    failed: check.failed,
+  };
+}
+
+function notesOf(
+  { modules, saved }: ChangedTensors,
+  ranks: readonly number[],
+  { base, tuned, rank: choice, maxRank }: ExtractOptions,
+): string[] {
+  const notes: string[] = [];
+  const names = (of: typeof modules) => nameSome(of.map(({ module }) => module));
+  const sideOf = ({ pair }: (typeof modules)[number]) => Math.min(...pair.base.shape);
+  if (choice.kind === 'rank') {
+    const narrow = modules.filter((m) => sideOf(m) < choice.rank);
+    if (narrow.length > 0) {
+      notes.push(
+        `Rank ${choice.rank} is above the smaller side of ${narrow.length} of ${count(modules.length, 'module')}; those get their full rank: ${names(narrow)}.`,
+      );
+    }
+    const poor = modules.filter((m, i) => ranks[i]! < Math.min(choice.rank, sideOf(m)));
+    if (poor.length > 0)
+      notes.push(
+        `${count(poor.length, 'module')} ${poor.length === 1 ? 'differs' : 'differ'} in fewer directions than rank ${choice.rank}: ${names(poor)}.`,
+      );
+  }
+  const short = modules.filter(({ reached }) => !reached);
+  if (short.length > 0) {
+    notes.push(
+      `${short.length} of ${count(modules.length, 'module')} would need more than rank ${maxRank}, the largest allowed: ${names(short)}.`,
+    );
+  }
+  if (isTiedTable(modules, { base, tuned })) {
+    notes.push(
+      'The head is tied to the embedding, and its config says so (ensure_weight_tying): PEFT from 0.19 on changes both ends.',
+    );
+  }
+  const resized = saved.size > 0 && base.embedding !== undefined && rowsOf(base) !== rowsOf(tuned);
+  if (resized) {
+    notes.push(
+      `The vocabulary has ${rowsOf(base)} rows in the base and ${rowsOf(tuned)} in the fine-tune: resize the base's embeddings before the adapter is loaded.`,
+    );
+  }
+  return notes;
+}
+
+/** Whether factors of an embedding hold for the head that is tied to it. */
+function isTiedTable(
+  modules: readonly { kind: string }[],
+  { base, tuned }: Pick<ExtractOptions, 'base' | 'tuned'>,
+): boolean {
+  return base.tied && tuned.tied && modules.some(({ kind }) => kind === 'embedding');
+}
+
+function rowsOf({ tensors, embedding }: ExtractOptions['base']): number | undefined {
+  return embedding === undefined ? undefined : tensors.get(embedding)?.shape[0];
+}
+
+function rankWords(choice: RankChoice): string {
+  switch (choice.kind) {
+    case 'rank':
+      return `rank ${choice.rank}`;
+    case 'energy':
+      return `with ${percent(choice.share)} of the energy of each`;
+    case 'cutoff':
+      return `singular values down to ${real(choice.ratio)} of the largest`;
+    case 'bytes':
+      return `within ${choice.bytes} bytes`;
+  }
+}

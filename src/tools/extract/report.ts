@@ -1,0 +1,91 @@
+/** What crosses the worker boundary for extracting a LoRA, as plain serialisable data. */
+import type { BackendChoice, BackendKind } from '../../reports/backend';
+import type { EvaluateReport } from '../../reports/evaluate';
+import type { DestinationSpec, WorkSeconds } from '../../reports/job';
+
+/** How many singular values of each module are kept. */
+export type RankChoice =
+  | { kind: 'rank'; rank: number }
+  /** Smallest rank with Σσ² ≥ share · ‖Δ‖². */
+  | { kind: 'energy'; share: number }
+  /** All σᵢ ≥ ratio · σ₁. */
+  | { kind: 'cutoff'; ratio: number }
+  /** What captures most of Σσ² in so many bytes of adapter weights. */
+  | { kind: 'bytes'; bytes: number };
+
+export interface ExtractLoraRequest {
+  base: string;
+  finetuned: string;
+  engine: BackendChoice;
+  destination: DestinationSpec;
+  rank: RankChoice;
+  /** Most singular values of one module, for energy, cutoff and bytes. Default 128. */
+  maxRank?: number;
+  /** Parts of module paths: modules with any of `include` (default all) and none of `exclude` are carried. */
+  include?: string[];
+  exclude?: string[];
+  /** Changed embeddings and heads: whole (`modules_to_save`), as factors, or left out. Default `save`. */
+  embeddings?: 'save' | 'lora' | 'skip';
+  /** Changed norms and other vectors: whole or left out. Default `save`. */
+  vectors?: 'save' | 'skip';
+  /** Dtype of the factors. Default `F32`. */
+  dtype?: 'F32' | 'F16' | 'BF16';
+  /** A text or ids on which base, base with adapter and fine-tune are run. Default: none of them is. */
+  evaluation?: { text: string } | { ids: number[] };
+  /** Seed of the randomized decompositions. Default 0. */
+  seed?: number;
+  tileElements?: number;
+}
+
+/** A module of the adapter with its factors. */
+export interface ExtractedModule {
+  /** Path as PEFT names it. */
+  module: string;
+  kind: 'linear' | 'embedding';
+  /** Shape of the stored weight. */
+  shape: number[];
+  rank: number;
+  /** Smaller side: the rank at which nothing is lost. */
+  fullRank: number;
+  normDelta: number;
+  /** The largest singular values, descending, at most 64. */
+  singularValues: number[];
+  /** Decomposed exactly, not by a random sketch. */
+  exact: boolean;
+  /** ‖finetuned − (base + B·A)‖ / ‖Δ‖ after merging what is written, in f32; null where the merge is not finite. */
+  error: number | null;
+  /** Largest |finetuned − (base + B·A)|, null likewise. */
+  maxError: number | null;
+}
+
+export interface ExtractLoraReport {
+  base: string;
+  finetuned: string;
+  engine: BackendKind;
+  adapter: string;
+  version: string;
+  seconds: number;
+  stages: WorkSeconds;
+  rank: RankChoice;
+  modules: ExtractedModule[];
+  /** Tensors the adapter carries whole. */
+  saved: { name: string; shape: number[]; bytes: number }[];
+  /** Changes the adapter does not carry, and why. */
+  left: { name: string; normDelta: number | null; why: string }[];
+  /** After merging the written adapter into the base: over all tensors both models have. */
+  merged: {
+    /** ‖finetuned − merged‖ / ‖Δ‖ */
+    error: number;
+    /** ‖finetuned − merged‖ / ‖finetuned‖ */
+    relative: number;
+    maxError: number;
+    /** Tensors whose merge is not finite, which count in none of these. */
+    failed: { name: string; message: string }[];
+  };
+  parameters: number;
+  /** Of all three on the same text, where one was given. */
+  perplexity?: { base: EvaluateReport; adapted: EvaluateReport; finetuned: EvaluateReport };
+  files: { file: string; bytes: number; hash?: string }[];
+  /** What else is worth knowing, as sentences. */
+  notes: string[];
+}

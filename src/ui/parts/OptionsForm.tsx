@@ -1,0 +1,177 @@
+/** The form of a tool, drawn from its options: a field each by kind, with range, default and help as the command has them. */
+import {
+  isInRange,
+  isMeant,
+  type NumberOption,
+  type Option,
+  type Options,
+  type OptionValues,
+  rangeWords,
+} from '../../reports/option';
+import { LabelledNumber } from './LabelledNumber';
+import { Segmented } from './Segmented';
+import { named, Select } from './Select';
+import { Toggle } from './Toggle';
+
+interface OptionsFormProps<S extends Options> {
+  options: S;
+  values: OptionValues<S>;
+  /** The fields to draw; absent: all that the studio has. */
+  names?: readonly (keyof S & string)[];
+  onChange(change: Partial<OptionValues<S>>): void;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** No option of a group. */
+const NONE = '–';
+
+/** Options that exclude each other are one choice, with the field of the chosen one beside it. */
+export function OptionsForm<S extends Options>({ options, values, names, onChange }: OptionsFormProps<S>) {
+  const shown = shownOptions(options, values).filter(([name]) => !names || names.includes(name));
+  const edit = (change: Values) => onChange(change as Partial<OptionValues<S>>);
+  const groups = new Set<string>();
+  return (
+    <div className="row wrap tool-fields">
+      {shown.map(([name, option]) => {
+        const { either } = option;
+        if (either === undefined) {
+          return (
+            <Field key={name} name={name} option={option} value={(values as Values)[name]} edit={edit} />
+          );
+        }
+        if (groups.has(either)) return null;
+        groups.add(either);
+        const members = shown.filter(([, member]) => member.either === either);
+        return <Either key={name} label={either} members={members} values={values} edit={edit} />;
+      })}
+    </div>
+  );
+}
+
+/** Why a form cannot be meant, in words; null where it can. */
+export function optionsProblem<S extends Options>(options: S, values: OptionValues<S>): string | null {
+  for (const [name, option] of shownOptions(options, values)) {
+    const value = (values as Values)[name];
+    if ((option.kind === 'number' || option.kind === 'integer') && typeof value === 'number') {
+      if (!isInRange(option, value)) return `${capital(labelOf(name, option))}: ${rangeWords(option)}.`;
+    }
+  }
+  return null;
+}
+
+/** What the studio has of the options, with these values of the others. */
+function shownOptions<S extends Options>(options: S, values: OptionValues<S>): [keyof S & string, Option][] {
+  return Object.entries(options).filter(([, option]) => option.only === undefined && isMeant(option, values));
+}
+
+interface FieldProps {
+  name: string;
+  option: Option;
+  value: unknown;
+  edit(change: Values): void;
+}
+
+function Field({ name, option, value, edit }: FieldProps) {
+  const label = labelOf(name, option);
+  switch (option.kind) {
+    case 'number':
+    case 'integer': {
+      const shown = typeof value === 'number' ? value : (option.default ?? option.min ?? 0);
+      const unit = option.unit === 'bytes' ? 1e6 : 1;
+      return (
+        <span title={option.help}>
+          <LabelledNumber
+            label={label}
+            value={shown / unit}
+            {...boundsOf(option)}
+            invalid={!isInRange(option, shown)}
+            onChange={(next) => edit({ [name]: unit === 1 ? next : Math.round(next * unit) })}
+          />
+        </span>
+      );
+    }
+    case 'boolean':
+      return (
+        <Toggle
+          label={capital(label)}
+          title={option.help}
+          checked={value === true}
+          onChange={(next) => edit({ [name]: next })}
+        />
+      );
+    case 'choice': {
+      const { values, labels } = option;
+      const choices = labels
+        ? values.map((one, i) => ({ value: one, label: labels[i] ?? one }))
+        : named(values);
+      const shown = typeof value === 'string' ? value : (values[0] ?? '');
+      const onChange = (next: string) => edit({ [name]: next });
+      return (
+        <div className="row tool-field" title={option.help}>
+          <span aria-hidden="true">{label}</span>
+          <Select aria-label={capital(label)} value={shown} options={choices} onChange={onChange} />
+        </div>
+      );
+    }
+    default:
+      return (
+        <label className="row tool-field" title={option.help}>
+          <span aria-hidden="true">{label}</span>
+          <input
+            className="field mono tool-text"
+            aria-label={capital(label)}
+            spellCheck={false}
+            autoComplete="off"
+            value={Array.isArray(value) ? value.join(' ') : typeof value === 'string' ? value : ''}
+            onChange={({ target }) =>
+              edit({ [name]: option.kind === 'list' ? target.value.split(/[\s,]/) : target.value })
+            }
+          />
+        </label>
+      );
+  }
+}
+
+interface EitherProps {
+  label: string;
+  members: readonly [string, Option][];
+  values: Values;
+  edit(change: Values): void;
+}
+
+function Either({ label, members, values, edit }: EitherProps) {
+  const chosen = members.find(([name]) => values[name] !== undefined);
+  const needed = members.some(([, { needed }]) => needed);
+  const choices = members.map(([name]) => ({ value: name, label: capital(name) }));
+  return (
+    <>
+      <Segmented
+        label={capital(label)}
+        value={chosen?.[0] ?? NONE}
+        options={needed ? choices : [...choices, { value: NONE, label: 'No target' }]}
+        onChange={(next) =>
+          edit(
+            Object.fromEntries(members.map(([name, { start }]) => [name, name === next ? start : undefined])),
+          )
+        }
+      />
+      {chosen ? <Field name={chosen[0]} option={chosen[1]} value={values[chosen[0]]} edit={edit} /> : null}
+      {chosen ? <p className="small quiet tool-words">{chosen[1].help}</p> : null}
+    </>
+  );
+}
+
+/** Bounds and step of a field; what cannot be meant may be typed, and is said. */
+function boundsOf({ kind, unit, min, max, above, below, default: value = 0 }: NumberOption) {
+  if (unit === 'bytes') return { min: 0.5, max: 1e5, step: 0.5 };
+  const step = kind === 'integer' ? undefined : value > 0 && value < 1e-3 ? value : 0.01;
+  return { min: min ?? above ?? 0, max: max ?? below ?? 1e6, step };
+}
+
+/** `maxRank` → `max rank` */
+function labelOf(name: string, { label }: Option): string {
+  return label ?? name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
+const capital = (words: string) => words[0]!.toUpperCase() + words.slice(1);

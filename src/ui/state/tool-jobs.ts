@@ -1,0 +1,80 @@
+/** Choosing models for the tools, filling in their forms, and beginning their jobs. */
+import { errorReport } from '../../errors';
+import type { ProgressOf, ReportOf, RequestOf, ToolCall, ToolId, ToolValues } from '../../tools';
+import { ended, runTool, whyNoTool } from './job';
+import { tensorProgress } from './job-state';
+import { chooseDestination } from './run';
+import { savedOutput } from './saved-output';
+import type { SavedFile } from './saved-state';
+import type { Studio } from './studio';
+import type { ToolJob, ToolsSlice } from './tool-state';
+
+export function chooseToolModels(studio: Studio, change: Partial<ToolsSlice['models']>): void {
+  studio.store.setState(({ tools }) => ({ tools: { ...tools, models: { ...tools.models, ...change } } }));
+}
+
+/** Fills in a tool's form. */
+export function editTool<T extends ToolId>(studio: Studio, id: T, change: Partial<ToolValues[T]>): void {
+  studio.store.setState(({ tools }) => ({
+    tools: { ...tools, values: { ...tools.values, [id]: { ...tools.values[id], ...change } } },
+  }));
+}
+
+/** Where a job's files go, and which they are. */
+interface Writes<K extends ToolCall> {
+  /** Name of the output. */
+  name: string;
+  files(report: ReportOf<K>): SavedFile[];
+}
+
+type Asked<K extends ToolCall> = Omit<RequestOf<K>, 'engine' | 'destination'>;
+
+/**
+ * Begins a tool's job where nothing else is at work, asks for a folder where one is to be picked, follows it, and keeps
+ * what it ended with. Never rejects.
+ */
+export async function beginTool<K extends ToolCall>(
+  studio: Studio,
+  kind: K,
+  asked: Asked<K>,
+  writes?: Writes<K>,
+): Promise<void> {
+  const state = studio.store.getState();
+  if (whyNoTool(state) !== null) return;
+  const started = { status: 'running', finished: [], report: null, saved: null, error: null } as const;
+  let request = { ...asked, engine: state.engine.choice } as unknown as RequestOf<K>;
+  try {
+    const destination = writes && (await chooseDestination(studio, writes.name));
+    if (writes && !destination) return;
+    if (destination) request = { ...request, destination };
+    setJob(studio, kind, { ...started, request });
+    const call = studio.worker[kind] as (
+      request: RequestOf<K>,
+      onProgress: (progress: ProgressOf<K>) => void,
+    ) => Promise<ReportOf<K>>;
+    const outcome = await runTool<ProgressOf<K>, ReportOf<K>>(
+      studio,
+      kind,
+      (onProgress) => call(request, onProgress),
+      tensorProgress,
+      ({ finished }) => {
+        if (finished.length > 0)
+          editJob(studio, kind, (job) => ({ ...job, finished: [...job.finished, ...finished] }));
+      },
+    );
+    const files = writes && 'value' in outcome ? writes.files(outcome.value) : [];
+    const saved = destination && files.length > 0 ? savedOutput(destination, files) : null;
+    editJob(studio, kind, (job) => ({ ...job, saved, ...ended(outcome) }));
+  } catch (thrown) {
+    setJob(studio, kind, { ...started, request, status: 'failed', error: errorReport(thrown) });
+  }
+}
+
+function setJob<K extends ToolCall>(studio: Studio, kind: K, job: ToolJob<K>): void {
+  studio.store.setState(({ tools }) => ({ tools: { ...tools, jobs: { ...tools.jobs, [kind]: job } } }));
+}
+
+function editJob<K extends ToolCall>(studio: Studio, kind: K, edit: (job: ToolJob<K>) => ToolJob<K>): void {
+  const job = studio.store.getState().tools.jobs[kind] as ToolJob<K> | undefined;
+  if (job) setJob(studio, kind, edit(job));
+}
