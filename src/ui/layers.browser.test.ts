@@ -195,21 +195,3 @@ test('mask overlap of two runs says why there is none', async () => {
   await page.getByRole('button', { name: /^B TIES/ }).click();
   await expect.element(page.getByText(/trims nothing, so there are no masks to compare/)).toBeVisible();
 });
-
-test('a tensor is computed on both engines; what was found is of this tensor and this recipe', async () => {
-  const { studio } = await open();
-  await page.getByRole('tab', { name: 'Layers' }).click();
-  const show = (name: string) => setView(studio, { selected: name });
-  const check = page.getByRole('button', { name: 'Compute on both engines' });
-  show('model.layers.2.self_attn.q_proj.weight');
-  await check.click();
-  await expect.element(page.getByText(/All 45.056 elements have the same bits/)).toBeVisible();
-  show('model.layers.2.mlp.down_proj.weight');
-  await expect.element(page.getByText(/have the same bits/)).not.toBeInTheDocument();
-  await check.click();
-  await expect.element(page.getByText(/3.elements of 45.056 differ/)).toBeVisible();
-  await expect.element(page.getByText(/largest difference is 0.00195/)).toBeVisible();
-  await page.getByLabelText('density of kitchen, number').fill('0.35');
-  await userEvent.keyboard('{Enter}');
-  await expect.element(page.getByText(/3.elements of/)).not.toBeInTheDocument();
-});

@@ -10,7 +10,6 @@ import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
 import type { Contributor } from '../state/run-state';
-import { TensorCheckSection } from './TensorCheckSection';
 import { usePredictedMasks, useStatisticsOf } from './tensor-statistics';
 
 const ChangeCharts = lazy(() => import('./ChangeCharts').then((m) => ({ default: m.ChangeCharts })));
@@ -44,10 +43,7 @@ export function TensorDetail({ tensor, report, contributors, of, factor }: Tenso
           No contributor changes this tensor: its bytes are copied from the base, untouched.
         </p>
       ) : report && !factor ? (
-        <>
-          <Measured report={report} contributors={contributors} ofRecipe={of === null} />
-          {of === null ? <TensorCheckSection name={tensor.name} /> : null}
-        </>
+        <Measured report={report} contributors={contributors} ofRecipe={of === null} />
       ) : (
         <Section title={factor ? 'Made of' : 'Changed by'}>
           <ul className="stack">

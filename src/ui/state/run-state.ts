@@ -4,9 +4,9 @@ import type { ErrorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import type { BackendKind } from '../../reports/backend';
 import type { Progress, TensorReport } from '../../reports/job';
-import type { MergeReport, VerifyTensorReport } from '../../reports/merge';
+import type { MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
-import type { RecipeState, Settings } from './recipe-state';
+import type { Settings } from './recipe-state';
 
 /** Id of the run of the recipe as it is. */
 export const NOW = 'now';
@@ -88,12 +88,6 @@ export interface Timed {
   seconds: number;
   /** Bytes of weights written. */
   bytes: number;
-}
-
-export interface TensorCheck {
-  /** What was checked: it says nothing about another recipe. */
-  recipe: RecipeState;
-  report: VerifyTensorReport;
 }
 
 /** What is known of a run before it runs. */

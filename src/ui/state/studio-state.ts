@@ -20,7 +20,7 @@ import { initialEvaluation, initialGeneration } from './evaluation-state';
 import type { Job } from './job-state';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeState } from './recipe-state';
-import type { Contributor, KeptRun, PredictedRun, RunState, TensorCheck, Verification } from './run-state';
+import type { Contributor, KeptRun, PredictedRun, RunState, Verification } from './run-state';
 import type { Tab } from './tabs';
 import { initialTasks } from './task-state';
 
@@ -60,8 +60,6 @@ export interface StudioState extends ToolSlices {
   pastRuns: readonly KeptRun[];
   /** What the other engine made of the last run that was verified. */
   verification: Verification | null;
-  /** What the engines made of one tensor. */
-  tensorCheck: TensorCheck | null;
   /** Merges that were cut off and can go on. */
   interrupted: InterruptedRun[];
   /** The merge of another tab. */
@@ -226,7 +224,6 @@ export const initialState: StudioState = {
   run: null,
   pastRuns: [],
   verification: null,
-  tensorCheck: null,
   interrupted: [],
   elsewhere: null,
   ...initialTools,
