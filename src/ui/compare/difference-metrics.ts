@@ -4,7 +4,8 @@ import { formatPercent, formatReal } from '../../formats/quantity';
 import type { TensorDifference } from '../../reports/compare';
 import type { PlanTensor } from '../../reports/plan';
 import { type Cell, type Heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
-import { mean, percentTick, realTick, type ShownMetric } from '../charts/metrics';
+import { mean } from '../charts/measured';
+import { percentTick, realTick, type ShownMetric } from '../charts/metrics';
 import type { DifferenceMetricId } from './compare-state';
 
 interface DifferenceMetric extends ShownMetric {

@@ -21,7 +21,7 @@ export function tensorCsv(runs: readonly CsvRun[]): string {
     [...reports].flatMap((report) =>
       metrics.flatMap((metric) =>
         subjectsOf(metric, contributors).flatMap(({ ids }) => {
-          const found = isAwaited(metric, report) ? null : measure(metric.id, report, ids);
+          const found = isAwaited(metric, report) ? null : measure(metric, report, ids);
           if (!found) return [];
           const place = [name, report.name, report.layer ?? '', report.module, report.elements];
           const kind = isPredicted(report) ? 'predicted' : 'exact';

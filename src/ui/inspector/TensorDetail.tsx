@@ -5,7 +5,7 @@ import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport, TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
 import { CosineMatrix } from '../charts/CosineMatrix';
-import { changing, keptEnergy } from '../charts/metrics';
+import { changing, keptEnergy } from '../charts/measured';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';

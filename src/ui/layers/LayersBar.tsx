@@ -1,5 +1,6 @@
 import { memo, useCallback, useRef } from 'react';
-import { absenceOf, type RecipeTraits } from '../charts/default-view';
+import { absenceOf } from '../charts/default-view';
+import type { RecipeTraits } from '../charts/measured';
 import { type Metric, type MetricId, metrics, type Subject } from '../charts/metrics';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';

@@ -2,7 +2,7 @@
 import { type ReactNode, useEffect, useMemo } from 'react';
 import type { MaskOverlap } from '../../reports/overlap';
 import { absenceOf } from '../charts/default-view';
-import type { RunsReport } from '../charts/mask-overlap';
+import type { RunsReport } from '../charts/measured';
 import type { Metric, Subject } from '../charts/metrics';
 import { REST_MS, useDebounced } from '../parts/use-debounced';
 import { goesUnasked } from '../state/delta-statistics';

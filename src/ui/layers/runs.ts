@@ -6,7 +6,7 @@ import { methodParameters } from '../../merge/prediction/recipe-settings';
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
-import type { RecipeTraits } from '../charts/default-view';
+import type { RecipeTraits } from '../charts/measured';
 import type { Metric } from '../charts/metrics';
 import { buildRecipe } from '../state/built-recipe';
 import { deltaKey } from '../state/delta-statistics';
@@ -240,17 +240,11 @@ function traitsOf(recipe: Recipe, isMeasured: boolean): RecipeTraits {
  * were measured, what they show stands in, marked as predicted.
  */
 export function reportsFor(run: LayersRun, metric: Metric): ReadonlyMap<string, TensorReport> {
-  if (run.state !== 'exact' || run.predicted.size === 0) return run.reports;
-  const lacks = (report: TensorReport) =>
-    metric.id === 'cosine' || metric.id === 'size'
-      ? report.baseNorm === 0
-      : metric.id === 'mergedSparsity' || metric.id === 'outputChange'
-        ? (report.counts?.atBase ?? null) === null
-        : false;
+  if (run.state !== 'exact' || run.predicted.size === 0 || !metric.lacks) return run.reports;
   let copy: Map<string, TensorReport> | undefined;
   for (const [name, report] of run.reports) {
     const predicted = run.predicted.get(name);
-    if (report.copied || !predicted || !lacks(report)) continue;
+    if (report.copied || !predicted || !metric.lacks(report)) continue;
     copy ??= new Map(run.reports);
     copy.set(name, predicted);
   }
