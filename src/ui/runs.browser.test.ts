@@ -7,7 +7,7 @@ import type { InterruptedRun } from '../reports/merge';
 import { draft } from './local/saved-recipes';
 import { savedFiles } from './saved-files.test.support';
 import { startStudio } from './start';
-import type { Studio, StudioWorker } from './state/studio';
+import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
@@ -60,9 +60,20 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   const chip = page.getByRole('button', { name: /^A TIES · density by model .* recipe, merged/ });
   await expect.element(chip).toBeVisible();
   expect(document.querySelector('.heat-cell')?.ariaLabel).not.toContain('about');
+  await tab('Run').click();
+  await expect.element(page.getByText('all of them')).toBeVisible();
+  await expect.element(page.getByText(/^0 B/)).not.toBeInTheDocument();
+  await tab('Output').click();
+  await expect.element(page.getByRole('heading', { name: 'Files', exact: true })).toBeVisible();
+  await tab('Layers').click();
   // another recipe: it stands beside it, under its own name
   await page.getByLabelText('density of kitchen, number').fill('0.6');
   await userEvent.keyboard('{Enter}');
+  // the files are those of the merge, and said to be
+  await tab('Output').click();
+  await expect.element(page.getByRole('heading', { name: 'Files to be written' })).toBeVisible();
+  await expect.element(page.getByRole('heading', { name: 'Files of the last merge' })).toBeVisible();
+  await tab('Layers').click();
   await page.getByRole('button', { name: /^\+ TIES · density by model/ }).click();
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
   await page.getByRole('button', { name: /^Rename TIES/ }).click();
@@ -291,6 +302,65 @@ function cutOff(recipe: Recipe, name: string): InterruptedRun {
   };
 }
 
+test('a merge that is paused before its first tensor says what is kept, and no bytes of nothing', async () => {
+  const interrupted: InterruptedRun[] = [];
+  const fixture = fixtureWorker({ pace: 1000 });
+  const studio = await open(
+    {},
+    {
+      ...fixture,
+      interrupted: async () => [...interrupted],
+      cancel: async () => {
+        const { recipe, destination } = studio.store.getState().run!;
+        const none = { tensorsDone: 0, tensors: 0, bytesDone: 0, bytes: 0 };
+        interrupted.push({ ...cutOff(recipe, destination.name), ...none });
+        await fixture.cancel();
+      },
+    },
+  );
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await expect
+    .element(page.getByText('Paused by you before the first tensor. What was fetched is kept.'))
+    .toBeVisible();
+});
+
+test('runs of other models leave the comparison with their models', async () => {
+  const studio = await open();
+  await merge(studio);
+  await waitFor(() => expect(studio.store.getState().pastRuns).toHaveLength(1));
+  const [past] = studio.store.getState().pastRuns;
+  setView(studio, { runs: ['now', past!.id] });
+  const { recipe, models } = studio.store.getState();
+  const [first] = recipe.contributors;
+  // one of its models is still there
+  editRecipe(studio, (now) => ({ ...now, contributors: [first!] }));
+  expect(studio.store.getState().view.runs).toEqual(['now', past!.id]);
+  const other = { ...models[0]!, ref: 'other' };
+  studio.store.setState({ models: [...models, other] });
+  editRecipe(studio, (now) => ({ ...now, contributors: [{ ...first!, ref: 'other' }] }));
+  expect(studio.store.getState().view.runs).toEqual(['now']);
+});
+
+test('who changes a tensor is told apart by place and color, also once Evaluate was looked at', async () => {
+  await open();
+  await tab('Evaluate').click();
+  await expect.element(page.getByRole('group', { name: 'Texts to measure on' })).toBeVisible();
+  await page.getByRole('tab', { name: /^Plan/ }).click();
+  const apart = (swatches: Element[]) => {
+    const boxes = swatches.map((swatch) => swatch.getBoundingClientRect());
+    expect(boxes.length).toBeGreaterThan(1);
+    expect(new Set(boxes.map((box) => `${box.left} ${box.top}`)).size).toBe(boxes.length);
+    expect(boxes.every((box) => box.width > 4 && box.height > 4)).toBe(true);
+    const colors = swatches.map((swatch) => getComputedStyle(swatch).backgroundColor);
+    expect(new Set(colors).size).toBe(colors.length);
+  };
+  const legend = page.getByRole('list', { name: 'Colors of the contributors' });
+  await expect.element(legend).toBeVisible();
+  apart([...legend.element().querySelectorAll('.swatch')]);
+  await waitFor(() => apart([...(document.querySelector('.dots')?.querySelectorAll('.swatch') ?? [])]));
+});
+
 test('a merge that is paused says so and goes on', async () => {
   const interrupted: InterruptedRun[] = [];
   const options = { pace: 1000 };
@@ -316,7 +386,7 @@ test('a merge that is paused says so and goes on', async () => {
   );
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByRole('button', { name: 'Pause' }).click();
-  await expect.element(page.getByText(/^Paused by you: .* kept$/).first()).toBeVisible();
+  await expect.element(page.getByText(/^Paused by you: .* written and kept$/).first()).toBeVisible();
   await expect.element(page.getByText(/^3 of 56.tensors done/)).toBeVisible();
   await page.getByRole('contentinfo').getByRole('button', { name: 'Continue' }).click();
   await waitFor(() => expect(studio.store.getState().run?.status).toBe('done'));

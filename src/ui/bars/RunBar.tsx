@@ -301,10 +301,13 @@ function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
     if (!kept) return { tone: 'plain', text: `${said}. Nothing was kept.` };
     const { tensorsDone, bytesDone, bytes } = kept;
     const tensors = kept.tensors || run.planned.length;
+    // cut off before the first tensor: what is kept are downloads and what was worked out
+    if (tensorsDone === 0)
+      return { tone: 'plain', text: `${said} before the first tensor. What was fetched is kept.` };
     return {
       tone: 'plain',
       text: run.paused
-        ? `${said}: ${formatBytes(bytesDone)} of ${formatBytes(bytes)} kept`
+        ? `${said}: ${formatBytes(bytesDone)} of ${formatBytes(bytes)} written and kept`
         : `${said}. It can be resumed.`,
       more: `${formatCount(tensorsDone)} of ${formatCounted(tensors, 'tensor')} done; whole files are kept`,
     };

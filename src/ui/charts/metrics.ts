@@ -243,7 +243,7 @@ const ROWS = [
     measure: ofContributor(({ c, error }) => {
       if (c.rescaledNorm === undefined) return null;
       const value = c.rescaledNorm / c.norm;
-      return { value, weight: c.norm ** 2, error: value * ((error?.energy ?? 0) / 2) };
+      return { value, weight: c.norm ** 2, error: value * (error?.norm ?? 0) };
     }),
     whyAbsent: (traits) =>
       countsOnly(traits) ??

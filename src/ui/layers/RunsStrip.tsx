@@ -1,5 +1,6 @@
 import { memo, useEffect, useState } from 'react';
 import { methods } from '../../merge/methods/index';
+import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import { methodName } from '../format/method-name';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
@@ -20,7 +21,7 @@ import {
   toggleRun,
 } from './predicted-runs';
 import { useRunScore } from './run-score';
-import type { LayersRun } from './runs';
+import { type LayersRun, writesFactors } from './runs';
 
 /** The runs there are: which are shown, what they are called, and more of them. */
 export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
@@ -55,6 +56,12 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
       ) : null}
     </section>
   );
+}
+
+/** Whether the numbers of the merge are predicted, and not only those of the models; factors of a LoRA have none. */
+function isPredictedWhole(run: LayersRun): boolean {
+  const [first] = run.reports.values();
+  return first !== undefined && !awaitsMerge(first) && !writesFactors(run);
 }
 
 /** Another run that is only predicted. */
@@ -207,11 +214,13 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
   );
 });
 
-function stateText({ id, state, kept }: LayersRun): string {
+function stateText(run: LayersRun): string {
+  const { id, kept } = run;
+  const state = run.state === 'predicted' && !isPredictedWhole(run) ? 'planned' : run.state;
   if (kept && id !== NOW) {
     return new Date(kept.startedAt).toLocaleString(undefined, { dateStyle: 'short', timeStyle: 'short' });
   }
-  const said = { exact: 'merged', running: 'merging', predicted: '≈ predicted', planned: 'not measured' }[
+  const said = { exact: 'merged', running: 'merging', predicted: '≈ predicted', planned: 'not merged' }[
     state
   ];
   return id === NOW ? `recipe, ${said}` : said;

@@ -107,13 +107,17 @@ function stopped(run: RunState): string {
 function Numbers({ run }: { run: RunState }) {
   const { progress: p, report } = run;
   const seconds = report?.seconds ?? 0;
-  const written = report?.shards.reduce((sum, s) => sum + s.bytes, 0);
+  const written = report?.shards.reduce((sum, s) => sum + s.bytes, 0) ?? 0;
   const now = run.status === 'running' ? 'now' : 'when it stopped';
   const items: Cost[] = [
-    ['Tensors', p ? formatCount(p.tensorsDone) : '0', `of ${formatCount(run.planned.length)}`],
-    ['Bytes', formatBytes(p?.bytesDone ?? 0), `of ${formatBytes(p?.bytes ?? 0)}`],
     report
-      ? ['Throughput', formatRate((p?.bytes ?? written ?? 0) / Math.max(seconds, 1e-3)), 'on average']
+      ? ['Tensors', formatCount(run.planned.length), 'all of them']
+      : ['Tensors', formatCount(p?.tensorsDone ?? 0), `of ${formatCount(run.planned.length)}`],
+    report
+      ? ['Bytes', formatBytes(written), 'of weights written']
+      : ['Bytes', formatBytes(p?.bytesDone ?? 0), `of ${formatBytes(p?.bytes ?? 0)}`],
+    report
+      ? ['Throughput', formatRate(written / Math.max(seconds, 1e-3)), 'on average']
       : ['Throughput', formatRate(p?.bytesPerSecond ?? 0), now],
     report
       ? ['Time', formatSeconds(seconds), 'in total']

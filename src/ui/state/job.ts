@@ -1,6 +1,7 @@
 /** The one job of the worker, from its beginning to its end, and why nothing else can begin meanwhile. */
 
 import { type ErrorReport, errorReport } from '../../errors';
+import { steadyTimeLeft } from '../../reports/time-left';
 import { whyNoEngine } from './engine-summary';
 import type { JobProgress, ToolRun } from './job-state';
 import { notifyError, type Studio } from './studio';
@@ -44,6 +45,7 @@ export function isAtWork({ job }: Pick<StudioState, 'job'>, kind: JobKind): bool
 
 /** Makes this the studio's job and keeps the screen on; returns what ends it. */
 export function beginJob(studio: Studio, kind: JobKind): () => void {
+  studio.transient.timeLeft = steadyTimeLeft();
   studio.store.setState({ job: { kind, progress: null, cancelling: false } });
   const release = stayAwake();
   return () => {
@@ -52,7 +54,9 @@ export function beginJob(studio: Studio, kind: JobKind): () => void {
   };
 }
 
-export function tellProgress(studio: Studio, kind: JobKind, progress: JobProgress): void {
+/** Takes what a job tells; the time left that is shown never counts up. */
+export function tellProgress(studio: Studio, kind: JobKind, told: JobProgress): void {
+  const progress = { ...told, secondsLeft: studio.transient.timeLeft(told.secondsLeft) };
   studio.store.setState(({ job }) => (job?.kind === kind ? { job: { ...job, progress } } : {}));
 }
 

@@ -3,9 +3,11 @@ import type { MergeReport } from '../../reports/merge';
 import type { CacheInfo } from '../../reports/worker';
 import { hideRun } from '../layers/predicted-runs';
 import { deleteRun, keepRun, keptRuns } from '../local/saved-runs';
+import { contributorId } from './built-recipe';
 import { isAtWork } from './job';
 import { openRecipe } from './opened-recipe';
 import { isRecipeOf } from './recipe-identity';
+import type { RecipeState } from './recipe-state';
 import { type KeptRun, NOW, type RunState } from './run-state';
 import { notifyError, type Studio, setView, showTab } from './studio';
 import type { StudioState } from './studio-state';
@@ -20,6 +22,8 @@ export function watchRuns(studio: Studio): () => void {
   return studio.store.subscribe(({ run, recipe, models, pastRuns }, before) => {
     if (recipe !== before.recipe || models !== before.models || pastRuns !== before.pastRuns)
       void followRecipe(studio);
+    // runs of the models before are not beside those of a recipe of others
+    if (recipe.contributors !== before.recipe.contributors) hideOthers(studio, before.recipe);
     // one that was brought back is kept already, under the name it was given
     if (run?.status !== 'done' || !run.report || run.again || before.run?.status === 'done') return;
     // a browser that keeps nothing: the list stays empty
@@ -30,6 +34,20 @@ export function watchRuns(studio: Studio): () => void {
       .then(() => settled && replaceRun(studio, settled.id, kept.id))
       .catch(() => {});
   });
+}
+
+/** Takes finished runs out of the comparison once the recipe is one of other models than they are of. */
+function hideOthers(studio: Studio, before: RecipeState): void {
+  const { recipe, models, pastRuns, view } = studio.store.getState();
+  const idsOf = (of: RecipeState) =>
+    of.contributors.filter((c) => c.enabled).map((c) => contributorId(of.base, c.ref, models));
+  const [old, now] = [new Set(idsOf(before)), new Set(idsOf(recipe))];
+  const isLost = (id: string) => {
+    const ids = pastRuns.find((run) => run.id === id)?.contributors.map((c) => c.id);
+    return ids?.some((own) => old.has(own)) && !ids.some((own) => now.has(own));
+  };
+  const left = view.runs.filter((id) => !isLost(id));
+  if (left.length < view.runs.length) setView(studio, { runs: left.length > 0 ? left : [NOW] });
 }
 
 /** A merge takes the place of the run that predicted it. */

@@ -242,7 +242,8 @@ function follow(studio: Studio, id: number, progress: Progress): void {
   tellProgress(studio, 'merge', tensorProgress(progress));
   editRun(studio, (run) => {
     if (run.id !== id || run.status !== 'running') return run;
-    const { finished, ...now } = progress;
+    const { finished, ...told } = progress;
+    const now = { ...told, secondsLeft: studio.store.getState().job?.progress?.secondsLeft ?? null };
     const log = progressLog(run.progress, progress, secondsSince(run));
     return {
       ...run,

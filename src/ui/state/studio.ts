@@ -4,6 +4,7 @@ import { errorReport } from '../../errors';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import type { Predictor } from '../../merge/prediction/predictor';
+import { steadyTimeLeft } from '../../reports/time-left';
 import type { WorkerCalls } from '../../worker/calls';
 import { withOpened } from './model-origins';
 import type { RecipeState } from './recipe-state';
@@ -27,6 +28,8 @@ export interface Studio {
     folder: FileSystemDirectoryHandle | null;
     starting: boolean;
     signIn: AbortController | null;
+    /** The time left that is shown of the job at work, by what the worker estimates. */
+    timeLeft: (seconds: number | null) => number | null;
     /** `at` of the kept draft that this tab read or wrote last. */
     draftSeen?: number | undefined;
     /** `at` of the draft that this tab began to write last. */
@@ -47,7 +50,7 @@ export function createStudio(worker: StudioWorker): Studio {
     worker,
     store,
     predictors,
-    transient: { folder: null, starting: false, signIn: null },
+    transient: { folder: null, starting: false, signIn: null, timeLeft: steadyTimeLeft() },
   };
 }
 
