@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import { spokenWords } from '../state/run-log';
-import type { RunState } from '../state/run-state';
+import type { RunState } from '../state/runs';
+import { currentRun } from '../state/runs';
 import { useStudio } from '../studio-context';
 
 /** How often a running merge is spoken, in milliseconds. */
@@ -13,8 +14,10 @@ export function Announcer() {
   const last = useRef({ at: 0, status: '' });
   useEffect(
     () =>
-      store.subscribe(({ run, job }, before) => {
-        if (!run || (run === before.run && job?.cancelling === before.job?.cancelling)) return;
+      store.subscribe((state, before) => {
+        const { job } = state;
+        const run = currentRun(state);
+        if (!run || (run === currentRun(before) && job?.cancelling === before.job?.cancelling)) return;
         const now = Date.now();
         const status = run.status === 'running' && job?.cancelling ? 'cancelling' : run.status;
         const changed = status !== last.current.status;

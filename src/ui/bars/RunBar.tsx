@@ -15,12 +15,12 @@ import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
 import { resumeRun } from '../state/interrupted-merges';
 import { mergeGate } from '../state/merge-gate';
-import { sameMerge } from '../state/past-runs';
+import { keptOf, sameMerge } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
-import { keptOf } from '../state/resumable-runs';
 import { cancelMerge, continueRecommended, pauseMerge, startMerge } from '../state/run';
 import { runShare, runWords, spokenWords } from '../state/run-log';
-import type { RunState } from '../state/run-state';
+import type { RunState } from '../state/runs';
+import { currentRun } from '../state/runs';
 import { notifyError, type Studio, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import type { Tab } from '../state/tabs';
@@ -40,14 +40,14 @@ function isMergeKey(event: KeyboardEvent): boolean {
 export function RunBar() {
   const studio = useStudio();
   const gate = useStudioState(useShallow(mergeGate));
-  const run = useStudioState((s) => s.run);
-  const paused = useStudioState((s) => (s.run?.paused ? keptOf(s) : undefined));
+  const run = useStudioState(currentRun);
+  const paused = useStudioState((s) => (currentRun(s)?.paused ? keptOf(s) : undefined));
   const stopped = useStudioState((s) => s.engine.status === 'failed');
   const job = useStudioState((s) => (s.job?.kind === 'merge' ? s.job : null));
   const active = run?.status === 'running';
   // full and green for the recipe that was merged, and for no other
   const done = useStudioState(
-    (s) => s.run?.status === 'done' && isRecipeOf(s.run.recipe, s.recipe, s.models),
+    (s) => currentRun(s)?.status === 'done' && isRecipeOf(currentRun(s)!.recipe, s.recipe, s.models),
   );
   // the finished run that Merge would only repeat, until a person says whether it should
   const [same, setSame] = useState<RunState | null>(null);
@@ -256,7 +256,8 @@ interface RestingLine {
 }
 
 function restingLine(state: StudioState): RestingLine {
-  const { run, plan } = state;
+  const { plan } = state;
+  const run = currentRun(state);
   const gate = mergeGate(state);
   if (run && run.status !== 'running' && isRecipeOf(run.recipe, state.recipe, state.models))
     return outcome(run, keptOf(state));

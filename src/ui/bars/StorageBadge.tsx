@@ -4,6 +4,7 @@ import { DiskIcon } from '../parts/icons';
 import { PartBoundary } from '../parts/PartBoundary';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { type Room, readRoom } from '../state/kept-things';
+import { currentRun } from '../state/runs';
 import { useStudio, useStudioState } from '../studio-context';
 
 const KeptHere = lazy(() => import('./KeptHere').then((m) => ({ default: m.KeptHere })));
@@ -13,7 +14,7 @@ export function StorageBadge() {
   const studio = useStudio();
   const inMemory = useStudioState((s) => s.engine.info?.storage.memoryBytes !== undefined);
   const available = useStudioState((s) => s.engine.info?.storage.available === true);
-  const status = useStudioState((s) => s.run?.status);
+  const status = useStudioState((s) => currentRun(s)?.status);
   const models = useStudioState((s) => s.models.length);
   const [room, setRoom] = useState<Room | null>(null);
   const refresh = useCallback(() => {

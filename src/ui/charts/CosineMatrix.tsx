@@ -1,5 +1,5 @@
 import { Swatch } from '../parts/Swatch';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 import { useShownTheme } from '../studio-context';
 import { colorScale } from './color-scale';
 import { metricById } from './metrics';

@@ -4,7 +4,7 @@ import { isPredicted } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import { isAwaited, measure, metrics } from '../charts/metrics';
 import { subjectsOf } from '../layers/subject';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 
 const LINE = '\r\n';
 const HEAD = ['run', 'tensor', 'layer', 'module', 'elements', 'metric', 'subject', 'value', 'error', 'kind'];

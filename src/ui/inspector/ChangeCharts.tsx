@@ -6,7 +6,7 @@ import type { ContributorReport } from '../../reports/job';
 import { curveOf, energyCurve, magnitudeBars, shareAbove } from '../charts/magnitudes';
 import { keptEnergy } from '../charts/measured';
 import { modelColour } from '../parts/Swatch';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 import { useShownTheme } from '../studio-context';
 
 const WIDTH = 256;

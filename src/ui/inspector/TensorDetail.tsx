@@ -9,7 +9,7 @@ import { changing, keptEnergy } from '../charts/measured';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 import { usePredictedMasks, useStatisticsOf } from './tensor-statistics';
 
 const ChangeCharts = lazy(() => import('./ChangeCharts').then((m) => ({ default: m.ChangeCharts })));

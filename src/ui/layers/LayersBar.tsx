@@ -4,7 +4,7 @@ import type { RecipeTraits } from '../charts/measured';
 import { type Metric, type MetricId, metrics, type Subject } from '../charts/metrics';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import type { LayersView, ShownLayers } from './columns';

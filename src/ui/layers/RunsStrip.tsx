@@ -6,20 +6,20 @@ import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { Select } from '../parts/Select';
 import { mergeGate } from '../state/merge-gate';
-import { mergeRuns } from '../state/merge-runs';
 import { forgetRun, renameRun, reopenRun, whyNotReopen } from '../state/past-runs';
-import { NOW } from '../state/run-state';
-import type { StudioState } from '../state/studio-state';
-import { recallScores } from '../state/task-scores';
-import { useStudio, useStudioState } from '../studio-context';
-import { LETTERS } from './columns';
 import {
   addPredictedRun,
   applyRun,
   removePredictedRun,
   renamePredictedRun,
   toggleRun,
-} from './predicted-runs';
+} from '../state/predicted-runs';
+import { mergeRuns } from '../state/run';
+import { currentRun, NOW } from '../state/runs';
+import type { StudioState } from '../state/studio-state';
+import { recallScores } from '../state/task-scores';
+import { useStudio, useStudioState } from '../studio-context';
+import { LETTERS } from './columns';
 import { useRunScore } from './run-score';
 import { type LayersRun, writesFactors } from './runs';
 
@@ -120,7 +120,7 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
   const isQueued = useStudioState((s) => s.queuedRuns.includes(run.id));
   // what has just been merged is open already
   const isOpen = useStudioState(
-    (s) => run.id === NOW && s.run?.status === 'done' && s.run.recipe === run.recipe,
+    (s) => run.id === NOW && currentRun(s)?.status === 'done' && currentRun(s)!.recipe === run.recipe,
   );
   const score = useRunScore(run.recipe);
   const shown = run.place >= 0;

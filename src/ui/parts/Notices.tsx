@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'react';
 import { UpdateNotice } from '../offline/UpdateNotice';
 import { keepThisDraft, openOtherDraft } from '../state/recipe-draft';
+import { interruptedRuns } from '../state/runs';
 import { dismissNotice } from '../state/studio';
 import type { Notice } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
@@ -57,7 +58,7 @@ function DraftNotice() {
 export function Notices() {
   const notices = useStudioState((s) => s.notices);
   const waiting = useStudioState(
-    (s) => s.interrupted.length > 0 || s.elsewhere !== null || s.update || s.draftElsewhere,
+    (s) => interruptedRuns(s).length > 0 || s.elsewhere !== null || s.update || s.draftElsewhere,
   );
   if (notices.length === 0 && !waiting) return null;
   return (

@@ -13,6 +13,7 @@ import { curveStep, mayCurve, snapped } from '../state/curve';
 import { isRecipeOf } from '../state/recipe-identity';
 import type { SettingValue } from '../state/recipe-state';
 import { settingProblem } from '../state/recipe-validation';
+import { currentRun } from '../state/runs';
 import type { StudioState } from '../state/studio-state';
 import { useStudioState } from '../studio-context';
 import { TextParameter } from './TextParameter';
@@ -176,9 +177,10 @@ function NumberParameter({ spec, label, helpId, value, onChange }: NumberParamet
 }
 
 /** λ that was found when the recipe as it is was merged; null where it was not. */
-function tunedLambda({ run, recipe, models }: StudioState): number | null {
+function tunedLambda(state: StudioState): number | null {
+  const run = currentRun(state);
   const found = run?.report?.ahead?.lambda?.chosen;
-  return found !== undefined && isRecipeOf(run!.recipe, recipe, models) ? found : null;
+  return found !== undefined && isRecipeOf(run!.recipe, state.recipe, state.models) ? found : null;
 }
 
 interface CurveToggleProps {

@@ -1,7 +1,8 @@
 import { useEffect, useState } from 'react';
 import { CopyButton } from '../parts/CopyButton';
 import { Section } from '../parts/Section';
-import type { RunState } from '../state/run-state';
+import type { RunState } from '../state/runs';
+import { currentRun } from '../state/runs';
 import { notifyError, type Studio } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
@@ -10,7 +11,7 @@ const CARD = 'README.md';
 /** The model card of the finished run, as the text it is: never drawn as HTML. */
 export function ModelCard() {
   const studio = useStudio();
-  const run = useStudioState((s) => (s.run?.status === 'done' ? s.run : null));
+  const run = useStudioState((s) => (currentRun(s)?.status === 'done' ? currentRun(s) : null));
   const [card, setCard] = useState<string | null>(null);
   useEffect(() => {
     setCard(null);

@@ -11,7 +11,8 @@ import { Section } from '../parts/Section';
 import { ZipButton } from '../parts/ZipButton';
 import { outputName } from '../state/built-recipe';
 import { isRecipeOf } from '../state/recipe-identity';
-import type { RunState } from '../state/run-state';
+import type { RunState } from '../state/runs';
+import { currentRun } from '../state/runs';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
@@ -21,11 +22,11 @@ const FETCHING = 'Being fetched from this browser’s storage.';
 
 /** The files of the last finished run with size, hash and a download each; before that, the files a merge will write. */
 export function OutputFiles() {
-  const run = useStudioState((s) => s.run);
+  const run = useStudioState(currentRun);
   const plan = useStudioState((s) => s.plan.report?.outputFiles);
   const name = useStudioState((s) => s.output.name ?? outputName(s.recipe));
   const planned = plan && namedFiles(plan, name);
-  const isMerged = useStudioState((s) => s.run !== null && isRecipeOf(s.run.recipe, s.recipe, s.models));
+  const isMerged = useStudioState((s) => run !== null && isRecipeOf(run.recipe, s.recipe, s.models));
   const done = run?.status === 'done' ? <Finished key={run.id} run={run} isRecipe={isMerged} /> : null;
   if (isMerged && done) return done;
   return (

@@ -12,6 +12,7 @@ import { outputName } from '../state/built-recipe';
 import { combinationOf, type OutDtype, setOutput } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { chooseFolder } from '../state/run';
+import { currentRun } from '../state/runs';
 import { editRecipe, methodOf, notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { ChatPreview, ChatTemplateForm } from './ChatTemplateForm';
@@ -28,7 +29,7 @@ const RecipeYaml = lazy(() => import('./RecipeYaml').then((m) => ({ default: m.R
 
 /** Where the result goes and in which form; its files once there are any; the recipe as text. */
 export function OutputTab() {
-  const done = useStudioState((s) => s.run?.status === 'done');
+  const done = useStudioState((s) => currentRun(s)?.status === 'done');
   // a recipe as it is written says itself in which form its output comes
   const written = useStudioState((s) => s.recipe.asWritten !== null);
   return (

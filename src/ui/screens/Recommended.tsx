@@ -2,7 +2,7 @@ import { formatPercent, formatReal, formatSeconds } from '../../formats/quantity
 import { OVERLAPS, type RecommendedReport } from '../../reports/merge';
 import { Section } from '../parts/Section';
 import { PHASE_TITLES } from '../state/run-log';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 import '../styles/recommended.css';
 
 /** The result of the recommended merge: what it keeps of each contributor, how all compare, what was tried. */

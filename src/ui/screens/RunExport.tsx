@@ -1,5 +1,5 @@
 import { ExportMenu } from '../parts/ExportMenu';
-import type { KeptRun, RunState } from '../state/run-state';
+import type { FinishedRun, RunState } from '../state/runs';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
 
@@ -10,7 +10,7 @@ const CHOICES = [
 ] as const;
 
 type Reported = Pick<RunState, 'title' | 'methodTitle' | 'contributors' | 'startedAt'> &
-  Pick<KeptRun, 'report'> & { planned: RunState['planned'] };
+  Pick<FinishedRun, 'report'> & { planned: RunState['planned'] };
 
 /** Saves the report of a finished run. */
 export function RunExport({ run }: { run: Reported }) {

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'react';
-import type { LogEntry } from '../state/run-state';
+import type { LogEntry } from '../state/runs';
 
 /** The log, newest at the bottom and in view, unless the person has scrolled up to read. */
 export function RunLog({ entries }: { entries: readonly LogEntry[] }) {

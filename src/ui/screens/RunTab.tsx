@@ -6,9 +6,10 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import { isKept } from '../state/resumable-runs';
+import { isKept } from '../state/past-runs';
 import { PHASE_TITLES } from '../state/run-log';
-import type { RunState } from '../state/run-state';
+import type { RunState } from '../state/runs';
+import { currentRun } from '../state/runs';
 import { useStudioState } from '../studio-context';
 import { LambdaPlot } from './LambdaPlot';
 import { Recommended, secondsInAll } from './Recommended';
@@ -17,7 +18,7 @@ import { RunLog } from './RunLog';
 
 /** The run at work, or the last one: how far, how fast, where the time goes, what happened. */
 export function RunTab() {
-  const run = useStudioState((s) => s.run);
+  const run = useStudioState(currentRun);
   const kept = useStudioState(isKept);
   if (!run) {
     return (

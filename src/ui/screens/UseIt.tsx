@@ -1,10 +1,11 @@
 import { CopyButton } from '../parts/CopyButton';
 import { Section } from '../parts/Section';
+import { currentRun } from '../state/runs';
 import { useStudioState } from '../studio-context';
 
 /** How the finished output is run elsewhere, each with its real names. */
 export function UseIt() {
-  const run = useStudioState((s) => (s.run?.status === 'done' ? s.run : null));
+  const run = useStudioState((s) => (currentRun(s)?.status === 'done' ? currentRun(s) : null));
   const use = run?.report?.use;
   if (!run || !use || use.length === 0) return null;
   const { kind, name } = run.destination;

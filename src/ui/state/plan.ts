@@ -4,7 +4,7 @@ import { buildRecipe, contributorId, shortName } from './built-recipe';
 import { previousIfEqual } from './deep-equality';
 import { missingModels } from './named-models';
 import { recipeProblems } from './recipe-validation';
-import type { Contributor } from './run-state';
+import type { Contributor } from './runs';
 import { methodOf, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 

@@ -12,13 +12,23 @@ import { beginJob, cancelJob, isAtWork, tellProgress } from './job';
 import { tensorProgress } from './job-state';
 import { mergeGate } from './merge-gate';
 import { recipeState } from './opened-recipe';
-import { planNow } from './plan';
+import { finishUnfinished, loadInterrupted } from './past-runs';
+import { planContributors, planNow } from './plan';
+import { recipeOfRun } from './predicted-runs';
 import type { RecipeState } from './recipe-state';
 import { mergeWell } from './recommended-settings';
-import { finishUnfinished, loadInterrupted } from './resumable-runs';
 import { progressLog } from './run-log';
-import type { LogEntry, RunPlan, RunState } from './run-state';
-import { editRecipe, methodOf, notifyError, type Studio, showTab } from './studio';
+import {
+  currentRun,
+  type LogEntry,
+  NOW,
+  predictedRuns,
+  type Run,
+  type RunPlan,
+  type RunState,
+  withEdited,
+} from './runs';
+import { editRecipe, methodOf, notify, notifyError, type Studio, showTab } from './studio';
 import type { PlanSlice } from './studio-state';
 
 /**
@@ -65,8 +75,9 @@ export async function startRecommended(studio: Studio): Promise<void> {
 
 /** Goes on with the recommended merge that was paused, with all that it has worked out. */
 export async function continueRecommended(studio: Studio): Promise<void> {
-  const { run: paused, engine } = studio.store.getState();
-  if (!paused?.recommended || !mergeGate(studio.store.getState()).open) return;
+  const state = studio.store.getState();
+  const paused = currentRun(state);
+  if (!paused?.recommended || !mergeGate(state).open) return;
   const { kind, name } = paused.destination;
   const handle = studio.transient.folder;
   if (kind === 'folder' && !handle) return;
@@ -76,7 +87,7 @@ export async function continueRecommended(studio: Studio): Promise<void> {
   const started = newRun(studio, planned);
   await carryOut(studio, started, {
     recipe: started.recipe,
-    engine: engine.choice,
+    engine: state.engine.choice,
     destination,
     recommended: true,
     ...(paused.names && { names: paused.names }),
@@ -196,7 +207,7 @@ function beginRun(
 }
 
 /** What is known of the merge of a recipe before it runs. */
-export function plannedRun(
+function plannedRun(
   studio: Studio,
   recipe: RecipeState,
   plan: Pick<PlanSlice, 'report' | 'contributors'>,
@@ -223,22 +234,28 @@ type PlannedRun = RunPlan & Pick<RunState, 'of' | 'recommended' | 'names'>;
 /** Makes this the studio's run. */
 export function newRun(studio: Studio, planned: PlannedRun): RunState {
   const { title, methodTitle: method, destination } = planned;
+  const { runs } = studio.store.getState();
+  // two that begin in one millisecond are two
+  const last = Math.max(0, ...runs.map((run) => ('log' in run ? run.startedAt : 0)));
+  const startedAt = Math.max(Date.now(), last + 1);
   const started: RunState = {
     ...planned,
-    id: (studio.store.getState().run?.id ?? 0) + 1,
+    id: String(startedAt),
     status: 'running',
-    startedAt: Date.now(),
+    startedAt,
     progress: null,
     tensors: [],
     log: [{ at: 0, tone: 'plain', text: `${title} · ${method} → ${destination.name}` }],
     report: null,
     error: null,
   };
-  studio.store.setState({ run: started });
+  // of those that came to nothing the last one is shown, until there is another
+  const isOver = (run: Run) => run.status === 'failed' || run.status === 'cancelled';
+  studio.store.setState({ runs: [...runs.filter((run) => !isOver(run)), started], currentRunId: started.id });
   return started;
 }
 
-function follow(studio: Studio, id: number, progress: Progress): void {
+function follow(studio: Studio, id: string, progress: Progress): void {
   tellProgress(studio, 'merge', tensorProgress(progress));
   editRun(studio, (run) => {
     if (run.id !== id || run.status !== 'running') return run;
@@ -283,7 +300,7 @@ function namedBy(run: RunState, method: string): Partial<RunState> {
 }
 
 function editRun(studio: Studio, edit: (run: RunState) => RunState): void {
-  studio.store.setState((s) => (s.run ? { run: edit(s.run) } : {}));
+  studio.store.setState((s) => ({ runs: withEdited(s.runs, s.currentRunId, edit) }));
 }
 
 function ending(run: RunState, error: ErrorReport): string {
@@ -297,4 +314,68 @@ function line(run: RunState, tone: LogEntry['tone'], text: string): LogEntry {
 
 function secondsSince(run: RunState): number {
   return (Date.now() - run.startedAt) / 1000;
+}
+
+/**
+ * Merges the recipe or predicted runs, by their ids, in this order; what fails or is stopped ends it. Does nothing while
+ * the gate is closed. Never rejects.
+ */
+export async function mergeRuns(studio: Studio, ids: readonly string[]): Promise<void> {
+  if (studio.transient.starting || !mergeGate(studio.store.getState()).open) return;
+  studio.transient.starting = true;
+  const taken: string[] = [];
+  try {
+    for (const [i, id] of ids.entries()) {
+      studio.store.setState({ queuedRuns: ids.slice(i + 1) });
+      if (!(await mergeOne(studio, id, taken))) return;
+    }
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  } finally {
+    studio.transient.starting = false;
+    studio.store.setState({ queuedRuns: [] });
+  }
+}
+
+/** @returns whether it was merged */
+async function mergeOne(studio: Studio, id: string, taken: string[]): Promise<boolean> {
+  const state = studio.store.getState();
+  const recipe = settingsOf(studio, id);
+  if (!recipe) return true; // it was removed meanwhile
+  const built = buildRecipe(recipe, state.models, methodOf(recipe));
+  const plan = await studio.worker.plan(built);
+  const problem = plan.problems.find((p) => p.severity === 'error');
+  if (problem) {
+    notify(studio, 'error', problem.message, problem.remedy);
+    return false;
+  }
+  const destination = await chooseDestination(studio, freeName(outputName(recipe), taken));
+  if (!destination) return false;
+  taken.push(destination.name);
+  const known = planContributors({ ...state, recipe });
+  const contributors = plan.contributors.flatMap((name) => known.find((c) => c.id === name) ?? []);
+  const started = newRun(studio, {
+    ...plannedRun(studio, recipe, { report: plan, contributors }, destination),
+    ...(id === NOW ? {} : { of: id }),
+  });
+  await carryOut(studio, started, { recipe: built, engine: state.engine.choice, destination });
+  if (currentRun(studio.store.getState())?.status !== 'done') return false;
+  if (id !== NOW)
+    notify(
+      studio,
+      'note',
+      `Merged ${destination.name}: ${started.methodTitle}.`,
+      destination.kind === 'folder'
+        ? 'It is in your folder; the recipe is as it was.'
+        : 'Its files are under Output; the recipe is as it was.',
+    );
+  return true;
+}
+
+function settingsOf(studio: Studio, id: string): RecipeState | undefined {
+  const state = studio.store.getState();
+  const { recipe, models } = state;
+  if (id === NOW) return recipe;
+  const run = predictedRuns(state).find((own) => own.id === id);
+  return run && recipeOfRun(run, recipe, models);
 }

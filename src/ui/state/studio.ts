@@ -8,7 +8,7 @@ import { steadyTimeLeft } from '../../reports/time-left';
 import type { WorkerCalls } from '../../worker/calls';
 import { withOpened } from './model-origins';
 import type { RecipeState } from './recipe-state';
-import { NOW } from './run-state';
+import { NOW } from './runs';
 import { initialState, type StudioState, type ViewSlice } from './studio-state';
 import type { Tab } from './tabs';
 
@@ -40,10 +40,10 @@ export interface Studio {
 export function createStudio(worker: StudioWorker): Studio {
   const store = createStore<StudioState>(() => initialState);
   const predictors = new Map<string, Predictor>();
-  store.subscribe(({ predictedRuns }, before) => {
-    if (predictedRuns === before.predictedRuns) return;
+  store.subscribe(({ runs }, before) => {
+    if (runs === before.runs) return;
     for (const id of predictors.keys()) {
-      if (id !== NOW && !predictedRuns.some((run) => run.id === id)) predictors.delete(id);
+      if (id !== NOW && !runs.some((run) => run.id === id)) predictors.delete(id);
     }
   });
   return {
