@@ -31,7 +31,7 @@ export function TensorRuns({ name, runs }: { name: string; runs: readonly Layers
   const isPair = runs.length === 2;
   return (
     <Section title="Shown runs">
-      <table className="tensor-runs small">
+      <table className="tensor-runs plain-table" data-numbers>
         <thead>
           <tr>
             <th scope="col">

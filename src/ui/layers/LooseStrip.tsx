@@ -28,7 +28,7 @@ export function LooseStrip({ view }: { view: LayersView }) {
     );
   return (
     <div className="scroll-x">
-      <table className="loose-strip small">
+      <table className="plain-table" data-numbers>
         <caption className="visually-hidden">{metric.label} of norms, biases, embedding and head</caption>
         <thead>
           <tr>

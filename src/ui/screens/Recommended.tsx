@@ -60,7 +60,7 @@ function Compared({ report, label }: Part) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
     <section className="scroll-x" tabIndex={0} aria-label="Perplexities of base, contributors and merge">
-      <table className="lambda-table">
+      <table className="plain-table" data-numbers>
         <caption>
           Perplexity on text of each contributor that nothing was calibrated on; lower is better
         </caption>
@@ -95,7 +95,7 @@ function Tried({ report }: { report: RecommendedReport }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
     <section className="scroll-x" tabIndex={0} aria-label="What was tried">
-      <table className="lambda-table">
+      <table className="plain-table" data-numbers>
         <caption>What was tried: geometric mean of the perplexities on these texts</caption>
         <thead>
           <tr>
