@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import {
   formatBytes,
@@ -19,13 +19,11 @@ import { keptOf, sameMerge } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
 import { cancelMerge, continueRecommended, pauseMerge, startMerge } from '../state/run';
 import { runShare, runWords, spokenWords } from '../state/run-log';
-import type { RunState } from '../state/runs';
-import { currentRun } from '../state/runs';
+import { currentRun, type RunState } from '../state/runs';
 import { notifyError, type Studio, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import type { Tab } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
-import { Announcer } from './Announcer';
 
 const MERGE_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ Enter' : 'Ctrl+Enter';
 
@@ -326,4 +324,41 @@ function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
     tab: 'output',
     link: destination.kind === 'folder' ? 'Show files' : 'Get the files',
   };
+}
+
+/** How often a running merge is spoken, in milliseconds. */
+const EVERY_MS = 5000;
+
+/** Says aloud how the run goes: its beginning and end at once, progress every five seconds. */
+function Announcer() {
+  const { store } = useStudio();
+  const [text, setText] = useState('');
+  const last = useRef({ at: 0, status: '' });
+  useEffect(
+    () =>
+      store.subscribe((state, before) => {
+        const { job } = state;
+        const run = currentRun(state);
+        if (!run || (run === currentRun(before) && job?.cancelling === before.job?.cancelling)) return;
+        const now = Date.now();
+        const status = run.status === 'running' && job?.cancelling ? 'cancelling' : run.status;
+        const changed = status !== last.current.status;
+        if (!changed && now - last.current.at < EVERY_MS) return;
+        last.current = { at: now, status };
+        setText(status === 'cancelling' ? 'Canceling the merge.' : spoken(run));
+      }),
+    [store],
+  );
+  return (
+    <span className="visually-hidden" role="status" aria-live="polite">
+      {text}
+    </span>
+  );
+}
+
+function spoken(run: RunState): string {
+  if (run.status === 'done') return 'Merge finished.';
+  if (run.status === 'failed') return `Merge failed. ${run.error?.message ?? ''}`;
+  if (run.status === 'cancelled') return run.paused ? 'Merge paused by you.' : 'Merge canceled.';
+  return run.progress ? `Merge: ${spokenWords(run.progress)}.` : 'Merge started.';
 }

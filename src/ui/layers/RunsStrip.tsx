@@ -1,10 +1,13 @@
 import { memo, useEffect, useState } from 'react';
+import type { Recipe } from '../../formats/recipe';
 import { methods } from '../../merge/methods/index';
 import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import { methodName } from '../format/method-name';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { Select } from '../parts/Select';
+import { targetKey } from '../state/evaluation-rows';
+import { outcomeKey } from '../state/evaluation-table';
 import { mergeGate } from '../state/merge-gate';
 import { forgetRun, renameRun, reopenRun, whyNotReopen } from '../state/past-runs';
 import {
@@ -17,10 +20,9 @@ import {
 import { mergeRuns } from '../state/run';
 import { currentRun, NOW } from '../state/runs';
 import type { StudioState } from '../state/studio-state';
-import { recallScores } from '../state/task-scores';
+import { recallScores, scoresOf, scoreWords } from '../state/task-scores';
 import { useStudio, useStudioState } from '../studio-context';
 import { LETTERS } from './columns';
-import { useRunScore } from './run-score';
 import { type LayersRun, writesFactors } from './runs';
 
 /** The runs there are: which are shown, what they are called, and more of them. */
@@ -224,4 +226,33 @@ function stateText(run: LayersRun): string {
     state
   ];
   return id === NOW ? `recipe, ${said}` : said;
+}
+
+/**
+ * What was measured of a run: `perplexity 6.42` over the chosen texts, where all of them were measured by the present
+ * protocol, and `hellaswag acc 0.412 ± 0.049` for each task that was scored; null where that is nothing.
+ */
+function useRunScore(recipe: Recipe): string | null {
+  return useStudioState((s) => {
+    const found = [perplexityOf(s, recipe), ...accuraciesOf(s, recipe)].filter((one) => one !== null);
+    return found.length === 0 ? null : found.join(' · ');
+  });
+}
+
+function accuraciesOf({ tasks }: StudioState, recipe: Recipe): (string | null)[] {
+  return tasks.scores.size === 0 ? [] : scoresOf(tasks.scores, targetKey({ recipe })).map(scoreWords);
+}
+
+function perplexityOf({ evaluation }: StudioState, recipe: Recipe): string | null {
+  if (evaluation.outcomes.size === 0) return null;
+  const texts = evaluation.texts.filter((t) => t.chosen);
+  const target = targetKey({ recipe });
+  const losses = texts.flatMap((text) => {
+    const outcome = evaluation.outcomes.get(outcomeKey(target, text, evaluation));
+    return outcome && 'report' in outcome ? [outcome.report.meanNll] : [];
+  });
+  if (losses.length === 0 || losses.length < texts.length) return null;
+  // every text counts the same, as in the table of Evaluate
+  const perplexity = Math.exp(losses.reduce((sum, loss) => sum + loss, 0) / losses.length);
+  return `perplexity ${perplexity.toFixed(2)}`;
 }
