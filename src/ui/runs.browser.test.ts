@@ -63,7 +63,6 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   expect(document.querySelector('.heat-cell')?.ariaLabel).not.toContain('about');
   await tab('Run').click();
   await expect.element(page.getByText('all of them')).toBeVisible();
-  await expect.element(page.getByText(/^0 B/)).not.toBeInTheDocument();
   await tab('Output').click();
   await expect.element(page.getByRole('heading', { name: 'Files', exact: true })).toBeVisible();
   await tab('Layers').click();
@@ -360,7 +359,12 @@ test('who changes a tensor is told apart by place and color, also once Evaluate 
   const legend = page.getByRole('list', { name: 'Colors of the contributors' });
   await expect.element(legend).toBeVisible();
   apart([...legend.element().querySelectorAll('.swatch')]);
-  await waitFor(() => apart([...(document.querySelector('.dots')?.querySelectorAll('.swatch') ?? [])]));
+  await waitFor(() => {
+    const cells = [...document.querySelectorAll('.dots')].map((cell) => [
+      ...cell.querySelectorAll('.swatch'),
+    ]);
+    apart(cells.reduce((most, cell) => (cell.length > most.length ? cell : most), []));
+  });
 });
 
 test('a merge that is paused says so and goes on', async () => {
