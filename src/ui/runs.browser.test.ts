@@ -61,19 +61,9 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   const chip = page.getByRole('button', { name: /^A TIES · density by model .* recipe, merged/ });
   await expect.element(chip).toBeVisible();
   expect(document.querySelector('.heat-cell')?.ariaLabel).not.toContain('about');
-  await tab('Run').click();
-  await expect.element(page.getByText('all of them')).toBeVisible();
-  await tab('Output').click();
-  await expect.element(page.getByRole('heading', { name: 'Files', exact: true })).toBeVisible();
-  await tab('Layers').click();
   // another recipe: it stands beside it, under its own name
   await page.getByLabelText('density of kitchen, number').fill('0.6');
   await userEvent.keyboard('{Enter}');
-  // the files are those of the merge, and said to be
-  await tab('Output').click();
-  await expect.element(page.getByRole('heading', { name: 'Files to be written' })).toBeVisible();
-  await expect.element(page.getByRole('heading', { name: 'Files of the last merge' })).toBeVisible();
-  await tab('Layers').click();
   await page.getByRole('button', { name: /^\+ TIES · density by model/ }).click();
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
   await page.getByRole('button', { name: /^Rename TIES/ }).click();
@@ -86,8 +76,18 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   await expect.element(tab('Layers')).toHaveAttribute('aria-selected', 'true');
   // now it is the recipe as it is
   await waitFor(() => expect(studio.store.getState().view.runs).toEqual(['now']));
+  await tab('Run').click();
+  await expect.element(page.getByText('all of them')).toBeVisible();
+  await tab('Output').click();
+  await expect.element(page.getByRole('heading', { name: 'Files', exact: true })).toBeVisible();
+  await tab('Layers').click();
   await page.getByLabelText('density of kitchen, number').fill('0.6');
   await userEvent.keyboard('{Enter}');
+  // the files are those of the merge, and said to be
+  await tab('Output').click();
+  await expect.element(page.getByRole('heading', { name: 'Files to be written' })).toBeVisible();
+  await expect.element(page.getByRole('heading', { name: 'Files of the last merge' })).toBeVisible();
+  await tab('Layers').click();
   await page.getByRole('button', { name: 'Remove first try' }).click();
   await waitFor(() => expect(finishedRuns(studio.store.getState())).toEqual([]));
 });
