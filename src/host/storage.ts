@@ -25,8 +25,8 @@ export async function cleanStorage(): Promise<void> {
   await cleanOutputs();
 }
 
-/** sha256 of every blob that is whole in the cache; none where there is no storage. */
-export async function cachedHashes(): Promise<Set<string>> {
-  if (!(await storageInfo()).available) return new Set();
-  return new Set((await listBlobs()).filter((b) => b.complete).map((b) => b.sha256));
+/** Bytes of every blob of which there is something in the cache, by sha256; none where there is no storage. */
+export async function cachedBytes(): Promise<Map<string, number>> {
+  if (!(await storageInfo()).available) return new Map();
+  return new Map((await listBlobs()).map(({ sha256, bytes }) => [sha256, bytes]));
 }

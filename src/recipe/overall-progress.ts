@@ -13,7 +13,7 @@ interface OverallProgress {
   tell(at: number, name: string, progress: Progress, thread?: number, threads?: number): void;
   /** The step has ended. */
   end(at: number): void;
-  /** Seconds spent in each phase, those of phases that ran at once added up. */
+  /** Seconds spent in each phase: of the wall clock, which phases that run at once share evenly. */
   seconds(): Record<string, number>;
 }
 
@@ -34,12 +34,13 @@ export function overallProgress(
     string,
     { at: number; phase: string; share: number; first: number; threads: number }
   >();
-  const underWay = new Map<number, { name: string; progress: Progress; since: number }>();
+  const underWay = new Map<number, { name: string; progress: Progress }>();
   const spent: Record<string, number> = {};
-  const spend = (at: number, now: number) => {
-    const before = underWay.get(at);
-    if (before)
-      spent[before.progress.phase] = (spent[before.progress.phase] ?? 0) + (now - before.since) / 1000;
+  let spentUntil = begun;
+  const spend = (now: number) => {
+    const each = (now - spentUntil) / 1000 / underWay.size;
+    for (const { progress } of underWay.values()) spent[progress.phase] = (spent[progress.phase] ?? 0) + each;
+    spentUntil = now;
   };
   const sumOf = (part: (share: { share: number; first: number }) => number) =>
     steps.reduce((sum, { at, phase, work }) => {
@@ -50,8 +51,8 @@ export function overallProgress(
     tell(at, name, progress, thread = 0, threads = 1) {
       const now = performance.now();
       const { phase, counted, bytes, bytesDone } = progress;
-      spend(at, now);
-      underWay.set(at, { name, progress, since: now });
+      spend(now);
+      underWay.set(at, { name, progress });
       const part =
         counted && counted.total > 0 ? counted.done / counted.total : bytes > 0 ? bytesDone / bytes : 0;
       const share = Math.min(1, part);
@@ -73,7 +74,7 @@ export function overallProgress(
       });
     },
     end(at) {
-      spend(at, performance.now());
+      spend(performance.now());
       underWay.delete(at);
       ended.add(at);
     },

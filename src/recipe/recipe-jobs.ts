@@ -2,7 +2,7 @@
 
 import { copyOf, formatModelRef, type Recipe } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
-import { cachedHashes } from '../host/storage';
+import { cachedBytes } from '../host/storage';
 import { methodById } from '../merge/methods';
 import { asksForCalibration } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';
@@ -15,7 +15,7 @@ import type { ShardWatch } from './stored-comparison';
 
 /** The plan of a recipe of opened models; of several stages only the last. */
 export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Plan> {
-  const plan = await makePlan(recipe, (ref) => models.open(ref), methodById, await cachedHashes());
+  const plan = await makePlan(recipe, (ref) => models.open(ref), methodById, await cachedBytes());
   if (!asksForCalibration(plan, methodById)) return plan;
   const { withCalibrationProblems } = await import('../calibration/plan-with-calibration');
   return withCalibrationProblems(plan, models);
@@ -47,7 +47,7 @@ export async function planToRun(recipe: Recipe, models: OpenModels): Promise<Pla
     copyOf(model),
     async (path) => (path === MADE ? made : models.open(path)),
     methodById,
-    await cachedHashes(),
+    await cachedBytes(),
   );
 }
 
@@ -55,7 +55,7 @@ export async function planToRun(recipe: Recipe, models: OpenModels): Promise<Pla
 export async function recipePlanReport(recipe: Recipe, models: OpenModels): Promise<PlanReport> {
   if (!recipe.stages) return planReport(await planRecipe(recipe, models));
   const { planStages, stagedReport } = await import('./stages-plan');
-  return stagedReport(await planStages(recipe, models, methodById, await cachedHashes()));
+  return stagedReport(await planStages(recipe, models, methodById, await cachedBytes()));
 }
 
 /** Merges a recipe with all its stages; `watch` gets what the shards of the result get. @throws AmalgamError as `runMerge` and `runStages` */

@@ -107,6 +107,30 @@ test('the time left is that of all steps, by work that was done and not by what 
   }
 });
 
+test('steps side by side share the time that passes: together they take no more than the clock says', () => {
+  let now = 0;
+  const clock = performance.now;
+  performance.now = () => now;
+  try {
+    const meter = overallProgress(workSteps(recipe, 4), () => {});
+    meter.tell(0, 'text', told('writing', 0, 2));
+    now = 20_000;
+    meter.end(0);
+    for (const at of [1, 2, 3]) meter.tell(at, 'method', told('searching', 0, 7));
+    now = 50_000;
+    meter.end(1);
+    meter.tell(2, 'method', told('comparing', 1, 7));
+    now = 80_000;
+    meter.end(2);
+    meter.end(3);
+    const seconds = meter.seconds();
+    expect(Object.values(seconds).reduce((a, b) => a + b, 0)).toBeCloseTo(80, 9);
+    expect(seconds).toEqual({ writing: 20, searching: 45, comparing: 15 });
+  } finally {
+    performance.now = clock;
+  }
+});
+
 test('of steps under way at once the first is named, and two threads share a step', () => {
   const sent: Progress[] = [];
   const meter = overallProgress(workSteps(recipe, 4), (progress) => sent.push(progress));

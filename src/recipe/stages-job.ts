@@ -92,7 +92,7 @@ function step(name: string, at: number, stages: number): NonNullable<Progress['s
 
 /** Every stage is planned before the first is merged: they are clean, and what all of them take is known. */
 async function plannedPhases(recipe: Recipe, models: OpenModels): Promise<PlannedPhase[]> {
-  const { stages, result } = await planStages(recipe, models, methodById, new Set());
+  const { stages, result } = await planStages(recipe, models, methodById, new Map());
   for (const { plan } of stages) requireClean(plan);
   if (result) requireClean(result);
   const plans = [...stages.map(({ plan }) => plan), ...(result ? [result] : [])];

@@ -40,7 +40,7 @@ async function plan(text: string) {
   for (const model of golden) await models.add(model);
   const { recipe, problems } = parseRecipe(text);
   expect(problems).toEqual([]);
-  return { models, staged: await planStages(recipe!, models, methodById, new Set()) };
+  return { models, staged: await planStages(recipe!, models, methodById, new Map()) };
 }
 
 describe('planStages', () => {

@@ -18,17 +18,17 @@ export interface StagedPlan {
 
 /**
  * Plans every stage in order, and the result.
- * @param cached sha256 of the Hub files that need no download
+ * @param cached bytes of Hub files that are here already, by sha256
  */
 export async function planStages(
   recipe: Recipe,
   models: OpenModels,
   methods: ReadonlyMap<string, MergeMethod>,
-  cached: ReadonlySet<string>,
+  cached: ReadonlyMap<string, number>,
 ): Promise<StagedPlan> {
   const staged = stagedModels(models);
   const open = (path: string) => staged.open(path);
-  const known = new Set(cached);
+  const known = new Map(cached);
   const stages: StagedPlan['stages'] = [];
   for (const stage of recipe.stages ?? []) {
     const made = await makePlan(stage, open, methods, known);
@@ -36,7 +36,10 @@ export async function planStages(
     stages.push({ name: stage.name, plan });
     if (plan.problems.some((problem) => problem.severity === 'error')) return { stages };
     // what one stage downloads is there for the next
-    for (const { folder, file } of plan.inputs) known.add(staged.file(folder, file).file.sha256 ?? '');
+    for (const { folder, file } of plan.inputs) {
+      const { sha256, byteLength } = staged.file(folder, file).file;
+      if (sha256 !== undefined) known.set(sha256, byteLength);
+    }
     const output = plannedOutput(stage.name, plan, (folder, path) => staged.file(folder, path).file);
     staged.addStage(stage.name, await openModel(output, stage.name));
   }

@@ -121,23 +121,6 @@ export interface VerifyRequest {
   engine: BackendChoice;
 }
 
-/** One tensor of a merge that is not written, to be computed on both engines. */
-export interface VerifyTensorRequest {
-  recipe: Recipe;
-  tensor: string;
-}
-
-export interface VerifyTensorReport {
-  tensor: string;
-  elements: number;
-  /** Elements whose bits are not the same. */
-  differing: number;
-  /** The largest difference of two elements; NaN where only one of them is no number. */
-  largest: number;
-  /** The shorter of two runs on each, reading not counted. */
-  engines: { engine: BackendKind; adapter: string; seconds: number }[];
-}
-
 /** A stored shard beside the one that the recipe gives. */
 export interface ShardComparison {
   file: string;

@@ -16,3 +16,27 @@ export function secondsLeft(...parts: readonly WorkLeft[]): number | null {
   }
   return seconds;
 }
+
+/** An estimate may be so many times the one that is shown before that one is taken back. */
+const WRONG = 1.5;
+
+/**
+ * Shows one estimate after the other so that the time left never counts up: one that is a little longer than what was said is
+ * kept back, one that is far longer takes back what was said (null) until estimates fall again.
+ */
+export function steadyTimeLeft(): (seconds: number | null) => number | null {
+  let shown: number | null = null;
+  let before = Number.POSITIVE_INFINITY;
+  return (seconds) => {
+    if (seconds === null) {
+      shown = null;
+      before = Number.POSITIVE_INFINITY;
+      return null;
+    }
+    const falls = seconds < before;
+    before = seconds;
+    if (shown !== null) shown = seconds > WRONG * shown ? null : Math.min(shown, seconds);
+    else if (falls) shown = seconds;
+    return shown;
+  };
+}

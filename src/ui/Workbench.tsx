@@ -6,7 +6,6 @@ import { TopBar } from './bars/TopBar';
 import { DropZone } from './local/DropZone';
 import { Notices } from './parts/Notices';
 import { PART_MISSING, PartBoundary } from './parts/PartBoundary';
-import { SkipLinks } from './parts/SkipLinks';
 import { TabLabel, TabList } from './parts/TabList';
 import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
 import { StartDoors } from './screens/StartDoors';
@@ -128,4 +127,27 @@ function useSide(tab: Tab, beside: boolean): 'panel' | 'drawer' | 'none' {
   const selected = useStudioState((s) => s.view.selected !== null);
   if (!fits || (!roomy && !narrow && !selected && !isTool)) return 'none';
   return narrow || beside ? 'drawer' : 'panel';
+}
+
+const PLACES = [
+  { label: 'Skip to the views', selector: '.main-tabs [role="tab"][aria-selected="true"]' },
+  { label: 'Skip to Merge', selector: '.merge-button' },
+];
+
+/** Seen only while they have the focus: the first stops of the page. */
+function SkipLinks() {
+  return (
+    <div className="skip-links">
+      {PLACES.map(({ label, selector }) => (
+        <button
+          key={label}
+          type="button"
+          className="button"
+          onClick={() => document.querySelector<HTMLElement>(selector)?.focus()}
+        >
+          {label}
+        </button>
+      ))}
+    </div>
+  );
 }

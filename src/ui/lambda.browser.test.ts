@@ -79,6 +79,27 @@ test('work ahead shows in the run bar, and the λ that was found as a curve, in 
   await expect.element(page.getByRole('row', { name: '0.6 2.280 2.100 2.476' })).toBeVisible();
 });
 
+test('the λ that was found reaches the form, from where it is set by one click', async () => {
+  await page.viewport(1440, 900);
+  const element = document.createElement('div');
+  document.body.append(element);
+  const worker = fixtureWorker();
+  const merge: typeof worker.merge = async (request, onProgress) => ({
+    ...(await worker.merge(request, onProgress)),
+    ahead: { lambda: searched },
+  });
+  const { studio, ...started } = startStudio({ ...worker, merge }, element);
+  running = { ...started, element };
+  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  await page.getByRole('button', { name: /^auto-tune λ/ }).click();
+  await expect.element(page.getByText('tuned on the calibration text', { exact: true })).toBeVisible();
+  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect.element(page.getByText('0.6, tuned on the calibration text')).toBeVisible();
+  await page.getByRole('button', { name: /^set λ by hand/ }).click();
+  expect(studio.store.getState().recipe.parameters.lambda).toBe(0.6);
+});
+
 test('a contributor is calibrated on a text of the sample, or on one that is added by keyboard', async () => {
   await page.viewport(1440, 900);
   const element = document.createElement('div');

@@ -3,6 +3,7 @@ import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import { savedFiles } from './saved-files.test.support';
 import { startStudio } from './start';
+import { currentRun, predictedRuns } from './state/runs';
 import { type Studio, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
@@ -46,7 +47,7 @@ test('the chart is honest before anything is measured, and predicts once the cha
   await page.getByLabelText('density of kitchen, number').fill('0.35');
   await userEvent.keyboard('{Enter}');
   await waitFor(() => expect(down()).toBe('layer 3, mlp.down_proj, 65.0 % trimmed'));
-  expect(studio.store.getState().run).toBeNull();
+  expect(currentRun(studio.store.getState())).toBeNull();
 });
 
 test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async () => {
@@ -134,8 +135,8 @@ test('two settings are compared without a merge: on one scale, with their differ
   await page.getByRole('button', { name: /^B TIES/ }).click();
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(1));
   await page.getByRole('button', { name: /^Remove TIES/ }).click();
-  expect(studio.store.getState().predictedRuns).toEqual([]);
-  expect(studio.store.getState().run).toBeNull();
+  expect(predictedRuns(studio.store.getState())).toEqual([]);
+  expect(currentRun(studio.store.getState())).toBeNull();
 });
 
 test('mask overlap of two runs: needs two, is counted when chosen, and stands in one column', async () => {
@@ -194,22 +195,4 @@ test('mask overlap of two runs says why there is none', async () => {
   await page.getByLabelText('Add a run').selectOptions('task_arithmetic');
   await page.getByRole('button', { name: /^B TIES/ }).click();
   await expect.element(page.getByText(/trims nothing, so there are no masks to compare/)).toBeVisible();
-});
-
-test('a tensor is computed on both engines; what was found is of this tensor and this recipe', async () => {
-  const { studio } = await open();
-  await page.getByRole('tab', { name: 'Layers' }).click();
-  const show = (name: string) => setView(studio, { selected: name });
-  const check = page.getByRole('button', { name: 'Compute on both engines' });
-  show('model.layers.2.self_attn.q_proj.weight');
-  await check.click();
-  await expect.element(page.getByText(/All 45.056 elements have the same bits/)).toBeVisible();
-  show('model.layers.2.mlp.down_proj.weight');
-  await expect.element(page.getByText(/have the same bits/)).not.toBeInTheDocument();
-  await check.click();
-  await expect.element(page.getByText(/3.elements of 45.056 differ/)).toBeVisible();
-  await expect.element(page.getByText(/largest difference is 0.00195/)).toBeVisible();
-  await page.getByLabelText('density of kitchen, number').fill('0.35');
-  await userEvent.keyboard('{Enter}');
-  await expect.element(page.getByText(/3.elements of/)).not.toBeInTheDocument();
 });

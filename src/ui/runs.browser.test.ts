@@ -7,7 +7,8 @@ import type { InterruptedRun } from '../reports/merge';
 import { draft } from './local/saved-recipes';
 import { savedFiles } from './saved-files.test.support';
 import { startStudio } from './start';
-import type { Studio, StudioWorker } from './state/studio';
+import { currentRun, finishedRuns, interruptedRuns, predictedRuns } from './state/runs';
+import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
@@ -40,7 +41,7 @@ async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> 
 
 async function merge(studio: Studio) {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await waitFor(() => expect(studio.store.getState().run?.status).toBe('done'));
+  await waitFor(() => expect(currentRun(studio.store.getState())?.status).toBe('done'));
 }
 
 const tab = (name: string) => page.getByRole('tab', { name });
@@ -51,8 +52,8 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   await userEvent.keyboard('{Enter}');
   await waitFor(() => expect(first.store.getState().plan.status).toBe('ready'));
   await merge(first);
-  await waitFor(() => expect(first.store.getState().pastRuns).toHaveLength(1));
-  const { report } = first.store.getState().run!;
+  await waitFor(() => expect(finishedRuns(first.store.getState())).toHaveLength(1));
+  const { report } = currentRun(first.store.getState())!;
   close();
   const studio = await open();
   await tab('Layers').click();
@@ -68,17 +69,27 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   await page.getByRole('button', { name: /^Rename TIES/ }).click();
   await page.getByRole('textbox', { name: /^Name of TIES/ }).fill('first try');
   await userEvent.keyboard('{Enter}');
-  await waitFor(() => expect(studio.store.getState().pastRuns[0]?.name).toBe('first try'));
+  await waitFor(() => expect(finishedRuns(studio.store.getState())[0]?.name).toBe('first try'));
   await page.getByRole('button', { name: 'Open the recipe of first try' }).click();
   expect(studio.store.getState().recipe.contributors[0]?.parameters.density).toBe(0.35);
-  expect(studio.store.getState().run?.report).toEqual(report);
+  expect(currentRun(studio.store.getState())?.report).toEqual(report);
   await expect.element(tab('Layers')).toHaveAttribute('aria-selected', 'true');
   // now it is the recipe as it is
   await waitFor(() => expect(studio.store.getState().view.runs).toEqual(['now']));
+  await tab('Run').click();
+  await expect.element(page.getByText('all of them')).toBeVisible();
+  await tab('Output').click();
+  await expect.element(page.getByRole('heading', { name: 'Files', exact: true })).toBeVisible();
+  await tab('Layers').click();
   await page.getByLabelText('density of kitchen, number').fill('0.6');
   await userEvent.keyboard('{Enter}');
+  // the files are those of the merge, and said to be
+  await tab('Output').click();
+  await expect.element(page.getByRole('heading', { name: 'Files to be written' })).toBeVisible();
+  await expect.element(page.getByRole('heading', { name: 'Files of the last merge' })).toBeVisible();
+  await tab('Layers').click();
   await page.getByRole('button', { name: 'Remove first try' }).click();
-  await waitFor(() => expect(studio.store.getState().pastRuns).toEqual([]));
+  await waitFor(() => expect(finishedRuns(studio.store.getState())).toEqual([]));
 });
 
 test('what is shown is in the address: it is there after a reload, and Back goes to the view before', async () => {
@@ -111,14 +122,15 @@ test('shown runs are merged one after the other, and the recipe stays as it is',
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Add a run').selectOptions('dare_linear');
   await page.getByRole('button', { name: 'Merge all 2 shown' }).click();
-  await waitFor(() => expect(studio.store.getState().pastRuns).toHaveLength(2));
-  const { pastRuns, recipe } = studio.store.getState();
+  await waitFor(() => expect(finishedRuns(studio.store.getState())).toHaveLength(2));
+  const { recipe } = studio.store.getState();
+  const pastRuns = finishedRuns(studio.store.getState());
   expect(pastRuns.map((run) => run.recipe.mergeMethod).sort()).toEqual(['dare_linear', 'ties']);
   expect(recipe.method).toBe('ties');
   // the merge stands where its prediction stood
   const dare = pastRuns.find((run) => run.recipe.mergeMethod === 'dare_linear')!;
   await waitFor(() => expect(studio.store.getState().view.runs).toEqual(['now', dare.id]));
-  expect(studio.store.getState().predictedRuns).toEqual([]);
+  expect(predictedRuns(studio.store.getState())).toEqual([]);
   const words = () => [...document.querySelectorAll('.heat-cell')].map((c) => c.ariaLabel);
   await waitFor(() => expect(words().some((text) => text?.includes('about'))).toBe(false));
 });
@@ -136,7 +148,7 @@ test('the storage badge lists what is kept, and deletes it piece by piece', asyn
 test('files of an older merge that are gone are said to be gone', async () => {
   const first = await open();
   await merge(first);
-  await waitFor(() => expect(first.store.getState().pastRuns).toHaveLength(1));
+  await waitFor(() => expect(finishedRuns(first.store.getState())).toHaveLength(1));
   close();
   await open();
   await tab('Layers').click();
@@ -177,7 +189,7 @@ test('charts, tables and reports are saved as files', async () => {
   expect(drawn.querySelector('parsererror')).toBeNull();
   // a cell for each linear module of each layer, each with its words
   expect(drawn.querySelectorAll('rect > title')).toHaveLength(6 * 7);
-  const { tensors } = studio.store.getState().run!.report!;
+  const { tensors } = currentRun(studio.store.getState())!.report!;
   const lines = csv![1]
     .trim()
     .split('\r\n')
@@ -233,7 +245,7 @@ test('a merge is verified on the other engine', async () => {
   await page.getByRole('button', { name: 'Verify on CPU' }).click();
   await expect.element(page.getByText(/Same bytes on both engines/)).toBeVisible();
   expect(merged.mock.lastCall?.[0]).toMatchObject({ engine: 'cpu', destination: { kind: 'nowhere' } });
-  expect(studio.store.getState().run?.report?.engine).toBe('webgpu');
+  expect(currentRun(studio.store.getState())?.report?.engine).toBe('webgpu');
 });
 
 test('the model card is shown as text, and the commands as they are typed', async () => {
@@ -263,7 +275,7 @@ test('a merge that is cancelled before its first tensor leaves nothing', async (
         interrupted.length = 0;
       },
       cancel: async () => {
-        const { recipe, destination } = studio.store.getState().run!;
+        const { recipe, destination } = currentRun(studio.store.getState())!;
         interrupted.push({ ...cutOff(recipe, destination.name), tensorsDone: 0 });
         stop(new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.'));
       },
@@ -273,7 +285,7 @@ test('a merge that is cancelled before its first tensor leaves nothing', async (
   await page.getByRole('button', { name: 'Cancel' }).click();
   await expect.element(page.getByText('Canceled. Nothing was kept.').first()).toBeVisible();
   expect(interrupted).toEqual([]);
-  expect(studio.store.getState().interrupted).toEqual([]);
+  expect(interruptedRuns(studio.store.getState())).toEqual([]);
 });
 
 /** A merge into the browser's storage with some of its tensors done. */
@@ -291,6 +303,70 @@ function cutOff(recipe: Recipe, name: string): InterruptedRun {
   };
 }
 
+test('a merge that is paused before its first tensor says what is kept, and no bytes of nothing', async () => {
+  const interrupted: InterruptedRun[] = [];
+  const fixture = fixtureWorker({ pace: 1000 });
+  const studio = await open(
+    {},
+    {
+      ...fixture,
+      interrupted: async () => [...interrupted],
+      cancel: async () => {
+        const { recipe, destination } = currentRun(studio.store.getState())!;
+        const none = { tensorsDone: 0, tensors: 0, bytesDone: 0, bytes: 0 };
+        interrupted.push({ ...cutOff(recipe, destination.name), ...none });
+        await fixture.cancel();
+      },
+    },
+  );
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await expect
+    .element(page.getByText('Paused by you before the first tensor. What was fetched is kept.'))
+    .toBeVisible();
+});
+
+test('runs of other models leave the comparison with their models', async () => {
+  const studio = await open();
+  await merge(studio);
+  await waitFor(() => expect(finishedRuns(studio.store.getState())).toHaveLength(1));
+  const [past] = finishedRuns(studio.store.getState());
+  setView(studio, { runs: ['now', past!.id] });
+  const { recipe, models } = studio.store.getState();
+  const [first] = recipe.contributors;
+  // one of its models is still there
+  editRecipe(studio, (now) => ({ ...now, contributors: [first!] }));
+  expect(studio.store.getState().view.runs).toEqual(['now', past!.id]);
+  const other = { ...models[0]!, ref: 'other' };
+  studio.store.setState({ models: [...models, other] });
+  editRecipe(studio, (now) => ({ ...now, contributors: [{ ...first!, ref: 'other' }] }));
+  expect(studio.store.getState().view.runs).toEqual(['now']);
+});
+
+test('who changes a tensor is told apart by place and color, also once Evaluate was looked at', async () => {
+  await open();
+  await tab('Evaluate').click();
+  await expect.element(page.getByRole('group', { name: 'Texts to measure on' })).toBeVisible();
+  await page.getByRole('tab', { name: /^Plan/ }).click();
+  const apart = (swatches: Element[]) => {
+    const boxes = swatches.map((swatch) => swatch.getBoundingClientRect());
+    expect(boxes.length).toBeGreaterThan(1);
+    expect(new Set(boxes.map((box) => `${box.left} ${box.top}`)).size).toBe(boxes.length);
+    expect(boxes.every((box) => box.width > 4 && box.height > 4)).toBe(true);
+    const colors = swatches.map((swatch) => getComputedStyle(swatch).backgroundColor);
+    expect(new Set(colors).size).toBe(colors.length);
+  };
+  const legend = page.getByRole('list', { name: 'Colors of the contributors' });
+  await expect.element(legend).toBeVisible();
+  apart([...legend.element().querySelectorAll('.swatch')]);
+  await waitFor(() => {
+    const cells = [...document.querySelectorAll('.dots')].map((cell) => [
+      ...cell.querySelectorAll('.swatch'),
+    ]);
+    apart(cells.reduce((most, cell) => (cell.length > most.length ? cell : most), []));
+  });
+});
+
 test('a merge that is paused says so and goes on', async () => {
   const interrupted: InterruptedRun[] = [];
   const options = { pace: 1000 };
@@ -301,7 +377,7 @@ test('a merge that is paused says so and goes on', async () => {
       ...fixture,
       interrupted: async () => [...interrupted],
       cancel: async () => {
-        const { recipe, destination } = studio.store.getState().run!;
+        const { recipe, destination } = currentRun(studio.store.getState())!;
         interrupted.push(cutOff(recipe, destination.name));
         await fixture.cancel();
       },
@@ -316,9 +392,9 @@ test('a merge that is paused says so and goes on', async () => {
   );
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByRole('button', { name: 'Pause' }).click();
-  await expect.element(page.getByText(/^Paused by you: .* kept$/).first()).toBeVisible();
+  await expect.element(page.getByText(/^Paused by you: .* written and kept$/).first()).toBeVisible();
   await expect.element(page.getByText(/^3 of 56.tensors done/)).toBeVisible();
   await page.getByRole('contentinfo').getByRole('button', { name: 'Continue' }).click();
-  await waitFor(() => expect(studio.store.getState().run?.status).toBe('done'));
-  expect(studio.store.getState().interrupted).toEqual([]);
+  await waitFor(() => expect(currentRun(studio.store.getState())?.status).toBe('done'));
+  expect(interruptedRuns(studio.store.getState())).toEqual([]);
 });

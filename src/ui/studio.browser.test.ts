@@ -4,6 +4,7 @@ import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun, RunElsewhere } from '../reports/merge';
 import { recipeLink } from './local/recipe-link';
 import { startStudio } from './start';
+import { currentRun } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
@@ -49,7 +50,7 @@ test('a first-time visitor is one click from a merge, and sees it fill in', asyn
   expect(cells().some((c) => c.dataset.state === 'pending')).toBe(false);
   const down = cell('model.layers.3.mlp.down_proj.weight')?.ariaLabel?.replace(/\s/g, ' ');
   expect(down).toBe('layer 3, mlp.down_proj, 80.0 % trimmed');
-  expect(studio.store.getState().run?.report?.tensors).toHaveLength(56);
+  expect(currentRun(studio.store.getState())?.report?.tensors).toHaveLength(56);
   await page.getByRole('button', { name: 'Get the files' }).click();
   await expect.element(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
 });
@@ -73,7 +74,7 @@ test('Ctrl and Enter merge from anywhere but where text is written', async () =>
   await page.getByRole('textbox', { name: 'Prompt' }).click();
   await userEvent.keyboard('{Control>}{Enter}{/Control}');
   await waitFor(() => expect(studio.store.getState().job).toBeNull());
-  expect(studio.store.getState().run).toBeNull();
+  expect(currentRun(studio.store.getState())).toBeNull();
   await page.getByLabelText('density of kitchen, number').click();
   await userEvent.keyboard('{Control>}{Enter}{/Control}');
   await expect.element(page.getByText(/Merged in/)).toBeVisible();

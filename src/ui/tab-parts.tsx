@@ -1,10 +1,12 @@
 /** What each tab shows: a mark beside its name, and its screen. */
+
 import { type ComponentType, lazy, type ReactNode, Suspense } from 'react';
 import { formatCount } from '../formats/quantity';
 import { TOOLS, type ToolId } from '../tools';
 import { PartBoundary } from './parts/PartBoundary';
 import { RecipePanel } from './recipe/RecipePanel';
 import { runShare } from './state/run-log';
+import { currentRun } from './state/runs';
 import { JOB_WORDS, type Tab } from './state/tabs';
 import { useStudioState } from './studio-context';
 
@@ -85,7 +87,8 @@ function PlanCount() {
 
 /** How far the run is, in the tab itself. */
 function RunMark() {
-  const text = useStudioState(({ run }) => {
+  const text = useStudioState((s) => {
+    const run = currentRun(s);
     if (run?.status === 'failed') return 'failed';
     if (run?.status !== 'running' || !run.progress) return '';
     return `${Math.floor(100 * runShare(run.progress))}\u00a0%`;

@@ -2,6 +2,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import { startStudio } from './start';
+import { currentRun } from './state/runs';
 import type { Studio, StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
@@ -280,7 +281,7 @@ test('what the last merge has written is opened by choosing it', async () => {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect.element(page.getByText(/^Merged in/)).toBeVisible();
   await page.getByRole('tab', { name: /^Difference/ }).click();
-  const name = studio.store.getState().run?.destination.name ?? '';
+  const name = currentRun(studio.store.getState())?.destination.name ?? '';
   await page.getByLabelText('Fine-tuned model').selectOptions(name);
   await expect.element(page.getByLabelText('Fine-tuned model')).toHaveValue(name);
   const paths = openLocal.mock.calls[0]?.[0].map((f) => f.path);

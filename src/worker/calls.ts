@@ -26,13 +26,7 @@ import type { DatasetRequest } from '../reports/dataset';
 import type { EvaluateManyRequest, EvaluateRequest, RunningProgress, RunTarget } from '../reports/evaluate';
 import type { CalibrationText } from '../reports/importance';
 import type { Progress } from '../reports/job';
-import type {
-  InterruptedRun,
-  MergeRequest,
-  RunElsewhere,
-  VerifyRequest,
-  VerifyTensorRequest,
-} from '../reports/merge';
+import type { InterruptedRun, MergeRequest, RunElsewhere, VerifyRequest } from '../reports/merge';
 import type { HubQuery, LocalFile, ModelInfo } from '../reports/models';
 import type { OverlapProgress, OverlapRequest } from '../reports/overlap';
 import type { PushProgress, PushRequest, PushSource } from '../reports/push';
@@ -217,13 +211,6 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
           onProgress,
         ),
       ),
-    /** Computes one tensor of a merge on both engines. */
-    verifyTensor: ({ recipe, tensor }: VerifyTensorRequest, onProgress: Tell<RunningProgress>) =>
-      job.run(async (signal) => {
-        const ready = await readyTarget({ recipe }, 'auto', signal, onProgress);
-        const { runVerifyTensor } = await import('../recipe/tensor-check-job');
-        return runVerifyTensor(tensor, { ...ready, models, signal, onProgress });
-      }),
     /** Perplexity of a model or of a merge that is not written. */
     evaluate: targetJobOf(async () => (await import('../evaluate/job')).runEvaluation),
     /** Several models and merges on the same texts, side by side. */

@@ -50,7 +50,7 @@ export async function planAdapter(
   method: MergeMethod,
   open: OpenByPath,
   problems: Problems,
-  cached: ReadonlySet<string>,
+  cached: ReadonlyMap<string, number>,
 ): Promise<Partial<AdapterPlan>> {
   const refuse = (message: string, remedy: string, tensors?: string[]) =>
     problems.add({

@@ -56,16 +56,17 @@ export function planInputs(
  * Bytes of the Hub files a run needs and the cache does not have; files come whole.
  *
  * @param files folder and file of every input and every small file that is copied
- * @param cached sha256 of the files that are already here
+ * @param cached bytes of files that are here already, whole or in part, by sha256
  */
 export function bytesToDownload(
   files: Iterable<readonly [folder: ModelFolder, file: ModelFile]>,
-  cached: ReadonlySet<string>,
+  cached: ReadonlyMap<string, number>,
 ): number {
   const wanted = new Map<string, number>();
   for (const [folder, file] of files) {
-    if (folder.origin.kind !== 'hub' || (file.sha256 !== undefined && cached.has(file.sha256))) continue;
-    wanted.set(file.sha256 ?? `${folder.path}/${file.path}`, file.byteLength);
+    if (folder.origin.kind !== 'hub') continue;
+    const here = file.sha256 === undefined ? 0 : (cached.get(file.sha256) ?? 0);
+    wanted.set(file.sha256 ?? `${folder.path}/${file.path}`, Math.max(0, file.byteLength - here));
   }
   return [...wanted.values()].reduce((sum, bytes) => sum + bytes, 0);
 }

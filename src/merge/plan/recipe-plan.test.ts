@@ -175,13 +175,13 @@ describe('makePlan', () => {
     const plan = await planOf(recipeOf(['tuned']), base, tuned);
     const weights = size(base, 'model.safetensors') + size(tuned, 'model.safetensors');
     expect(plan.bytesToDownload).toBe(weights + size(base, 'tokenizer.json'));
-    const cached = await makePlan(
-      recipeOf(['tuned']),
-      openerOf(base, tuned),
-      methodById,
-      new Set(['sha-base']),
-    );
-    expect(cached.bytesToDownload).toBe(size(tuned, 'model.safetensors') + size(base, 'tokenizer.json'));
+    const open = openerOf(base, tuned);
+    const here = new Map([['sha-base', size(base, 'model.safetensors')]]);
+    const cached = await makePlan(recipeOf(['tuned']), open, methodById, here);
+    const left = size(tuned, 'model.safetensors') + size(base, 'tokenizer.json');
+    expect(cached.bytesToDownload).toBe(left);
+    const inPart = await makePlan(recipeOf(['tuned']), open, methodById, here.set('sha-tuned', 21));
+    expect(inPart.bytesToDownload).toBe(left - 21);
     const metadata = new TextDecoder().decode(plan.shards[0]!.header);
     expect(metadata).toContain(
       String.raw`{\"base/model.safetensors\":\"sha-base\",\"tuned/model.safetensors\":\"sha-tuned\"}`,

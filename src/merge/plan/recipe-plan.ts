@@ -49,7 +49,7 @@ export async function makePlan(
   recipe: Recipe,
   open: OpenByPath,
   methods: ReadonlyMap<string, MergeMethod>,
-  cached: ReadonlySet<string> = new Set(),
+  cached: ReadonlyMap<string, number> = new Map(),
 ): Promise<Plan> {
   const problems = collectProblems();
   const method = methods.get(recipe.mergeMethod);
@@ -168,7 +168,7 @@ async function finishPlan(
     files: VocabularyFiles;
   },
   problems: Problems,
-  cached: ReadonlySet<string>,
+  cached: ReadonlyMap<string, number>,
 ): Promise<Plan> {
   const { recipe, tensors } = draft;
   const stored = [...opened.values()].flatMap((model): readonly OpenModel[] =>

@@ -106,9 +106,15 @@ export class PreparedStatistics {
         norm: curve.norm,
         keptNorm: rescaled === undefined ? keptNorm : null,
         rescaledNorm:
-          rescaled === undefined ? scaleOf(preset, model, kept, curve) * keptNorm : Math.sqrt(rescaled),
+          rescaled === undefined ? scaleOf(preset, model, found, curve) * keptNorm : Math.sqrt(rescaled),
       },
-      error: found.error,
+      error: {
+        ...found.error,
+        // ‖·‖ = √energy; where only the rescaled norm is known, what is kept of the energy is about what is kept
+        norm:
+          found.error.energy /
+          (2 * (rescaled === undefined ? energy / curve.norm ** 2 : kept / curve.elements) || 1),
+      },
       selection: sample,
     };
     this.#selected[index] = made;
@@ -169,20 +175,22 @@ interface Selection {
   kept: number;
   threshold: number;
   energy: number;
-  error: ContributorError;
+  error: Omit<ContributorError, 'norm'>;
+  /** How many are kept of those between the `before`-th and the `after`-th largest. */
+  keptOf(before: number, after: number): number;
   /** ‖τ̂‖² where every kept value is rescaled by a chance of its own. */
   rescaled?: number;
   sample: SampleSelection;
 }
 
-export const EXACT: ContributorError = { kept: 0, energy: 0, threshold: 0 };
+export const EXACT: ContributorError = { kept: 0, energy: 0, norm: 0, threshold: 0 };
 /** Of a selection by size: energies are spread evenly inside a bin, and a bin is an eighth of an octave wide. */
-const BINNED: ContributorError = { kept: 0, energy: 0.03, threshold: 0.125 };
+const BINNED: Selection['error'] = { kept: 0, energy: 0.03, threshold: 0.125 };
 /** Standard deviations of a draw that an error covers. */
 const DEVIATIONS = 2.5;
 
 /** How far a draw of every element with chance `density` scatters. */
-function drawError({ elements, edges, energies }: MagnitudeCurve, density: number): ContributorError {
+function drawError({ elements, edges, energies }: MagnitudeCurve, density: number): Selection['error'] {
   const spread = DEVIATIONS * Math.sqrt(density * (1 - density));
   let fourth = 0;
   for (let j = 1; j < energies.length; j++) fourth += (energies[j]! - energies[j - 1]!) * edges[j - 1]! ** 2;
@@ -198,13 +206,23 @@ function drawError({ elements, edges, energies }: MagnitudeCurve, density: numbe
 function scaleOf(
   preset: DeltaPreset,
   model: ResolvedParameters,
-  kept: number,
+  { kept, keptOf }: Pick<Selection, 'kept' | 'keptOf'>,
   curve: MagnitudeCurve,
 ): number {
   const density = densityOf(model);
   if (kept >= curve.elements || preset.rescale === 'none') return 1;
   if (preset.rescale !== 'l1') return density > 0 ? 1 / density : 1;
-  return l1Ratio(curve, kept);
+  return l1Ratio(curve, keptOf);
+}
+
+/** Those from the `first` to the `end`-th largest. */
+function largestOf(first: number, end: number): Selection['keptOf'] {
+  return (before, after) => Math.max(0, Math.min(end, after) - Math.max(first, before));
+}
+
+/** Each with the same chance. */
+function drawnOf(chance: number): Selection['keptOf'] {
+  return (before, after) => chance * (after - before);
 }
 
 /** A threshold, and the share of the elements equal to it that is kept. */
@@ -252,7 +270,14 @@ function selectionOf(
   const density = densityOf(model);
   const all = curve.norm ** 2;
   if (preset.select === 'all' || density >= 1) {
-    return { kept: elements, threshold: 0, energy: all, error: EXACT, sample: { kind: 'all' } };
+    return {
+      kept: elements,
+      threshold: 0,
+      energy: all,
+      error: EXACT,
+      keptOf: drawnOf(1),
+      sample: { kind: 'all' },
+    };
   }
   if (density <= 0 || elements === 0) {
     return {
@@ -260,6 +285,7 @@ function selectionOf(
       threshold: 0,
       energy: 0,
       error: EXACT,
+      keptOf: drawnOf(0),
       sample: { kind: 'random', chance: 0 },
     };
   }
@@ -269,6 +295,7 @@ function selectionOf(
       threshold: 0,
       energy: density * all,
       error: drawError(curve, density),
+      keptOf: drawnOf(density),
       sample: { kind: 'random', chance: density },
     };
   }
@@ -281,7 +308,7 @@ function selectionOf(
     const { energy } = largest(curve, kept);
     const error = { kept: 0.2 * binShare(curve, threshold) + 1 / elements, energy: 0.1, threshold: 0.125 };
     const sample = bandFrom(prepared, index, modelThreshold);
-    return { kept, threshold, energy, error, sample };
+    return { kept, threshold, energy, error, keptOf: largestOf(0, kept), sample };
   }
   const k = keptCount(density, elements);
   const dropped =
@@ -293,6 +320,7 @@ function selectionOf(
     threshold: outer.threshold,
     energy: largest(curve, dropped + k).energy - largest(curve, dropped).energy,
     error: BINNED,
+    keptOf: largestOf(dropped, dropped + k),
     sample: bandFrom(prepared, index, outer, inner),
   };
 }
@@ -342,6 +370,7 @@ function rankSelection(
     threshold: 0,
     energy,
     error: drawError(curve, density),
+    keptOf: (before, after) => (after - before) * chance((before + after) / 2),
     ...(rescales ? { rescaled } : {}),
     sample: { kind: 'random', chance: chances },
   };

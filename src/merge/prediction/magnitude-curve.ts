@@ -107,13 +107,19 @@ export function binShare({ counts, edges, elements }: MagnitudeCurve, magnitude:
   return (counts[j + 1]! - counts[j]!) / elements;
 }
 
-/** ‖τ‖₁ over ‖·‖₁ of the `kept` largest, values evenly spread inside a bin. */
-export function l1Ratio({ counts, edges }: MagnitudeCurve, kept: number): number {
+/**
+ * ‖τ‖₁ over ‖·‖₁ of what is kept, values evenly spread inside a bin.
+ * @param keptOf how many are kept of those between the `before`-th and the `after`-th largest
+ */
+export function l1Ratio(
+  { counts, edges }: MagnitudeCurve,
+  keptOf: (before: number, after: number) => number,
+): number {
   let [all, part] = [0, 0];
   for (let j = 1; j < counts.length; j++) {
     const mean = (edges[j]! + edges[j - 1]!) / 2;
     all += (counts[j]! - counts[j - 1]!) * mean;
-    part += Math.max(0, Math.min(kept, counts[j]!) - counts[j - 1]!) * mean;
+    part += keptOf(counts[j - 1]!, counts[j]!) * mean;
   }
   return part > 0 ? all / part : 1;
 }

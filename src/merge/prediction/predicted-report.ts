@@ -7,8 +7,10 @@ import type { ContributorReport, MergeCounts, TensorReport } from '../../reports
 export interface ContributorError {
   /** Of the kept share. */
   kept: number;
-  /** Of the kept energy, and twice the relative error of the norms that follow from it. */
+  /** Of the kept energy as a share of all. */
   energy: number;
+  /** Of the norm of what is kept, as a part of it. */
+  norm: number;
   /** Of the threshold, as a part of it. */
   threshold: number;
 }

@@ -127,6 +127,32 @@ describe.each([
 });
 
 it.each([
+  ['dare_linear', {}, { density: 0.2 }],
+  ['dare_ties', { rescale: false }, { density: 0.4 }],
+  ['della', {}, { density: 0.2, epsilon: 0.1 }],
+  ['della_linear', {}, { density: 0.4, epsilon: 0.3 }],
+  ['breadcrumbs', { rescale: 'l1' }, { density: 0.4, gamma: 0.05 }],
+  ['ties', { rescale: 'on' }, { density: 0.3 }],
+  ['ties', { semantics: 'paper' }, { density: 0.3 }],
+] as [string, Parameters<typeof both>[1], Numbers][])(
+  '%s %o %o: the norm after rescaling is counted within the error that is stated',
+  async (...of) => {
+    let [inside, cells] = [0, 0];
+    for (const [said, real] of await both(...of)) {
+      for (const [i, c] of said.contributors.entries()) {
+        const truth = real.contributors[i]!;
+        if (c.norm === 0) continue;
+        cells += 1;
+        const error = c.rescaledNorm! * said.errors[i]!.norm;
+        if (Math.abs(c.rescaledNorm! - truth.rescaledNorm!) <= error) inside += 1;
+      }
+    }
+    expect(cells).toBeGreaterThan(50);
+    expect(inside / cells).toBeGreaterThanOrEqual(0.95);
+  },
+);
+
+it.each([
   ['ties', {}, { density: 0.2 }],
   ['ties', { semantics: 'paper' }, { density: 0.3 }],
   ['dare_ties', {}, { density: 0.3 }],

@@ -3,7 +3,8 @@
 import { formatPercent, formatReal } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
 import { type Cell, type Heatmap, type LayerGrid, layerGrid } from '../../ui/charts/heatmap-data';
-import { mean, percentTick, realTick, type ShownMetric } from '../../ui/charts/metrics';
+import { mean } from '../../ui/charts/measured';
+import { percentTick, realTick, type ShownMetric } from '../../ui/charts/metrics';
 import type { compareOptions } from './options';
 import type { TensorDifference } from './report';
 

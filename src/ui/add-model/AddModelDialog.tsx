@@ -1,15 +1,17 @@
 import { Tabs } from 'radix-ui';
 import { useState } from 'react';
+import { useShallow } from 'zustand/react/shallow';
 import { remember, remembered } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
+import { Message } from '../parts/Message';
 import { TabLabel, TabList } from '../parts/TabList';
 import { setView } from '../state/studio';
 import type { AddTarget } from '../state/studio-state';
-import { useStudio } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import { HubSource } from './HubSource';
 import { LocalSource } from './LocalSource';
-import { SampleSource } from './SampleSource';
+import { ModelList } from './ModelList';
 
 const words: Readonly<Record<AddTarget, { title: string; about: string }>> = {
   base: {
@@ -78,5 +80,31 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
         </Tabs.Content>
       </Tabs.Root>
     </DialogFrame>
+  );
+}
+
+/** The family that ships inside. */
+function SampleSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
+  const models = useStudioState(useShallow((s) => s.models.filter((m) => m.origin === 'sample')));
+  const opening = useStudioState((s) => s.opening.length > 0);
+  if (models.length === 0) {
+    return opening ? (
+      <p className="quiet">Opening the sample…</p>
+    ) : (
+      <Message
+        tone="warning"
+        title="The sample could not be opened."
+        hint="Reload the page, or open models of your own."
+      />
+    );
+  }
+  return (
+    <>
+      <p className="quiet">
+        A very small family made for trying things out: one base, two adapters and a fine-tune, each trained
+        on one trade. It merges in a moment.
+      </p>
+      <ModelList label="Sample models" models={models} target={target} onDone={onDone} />
+    </>
   );
 }

@@ -1,16 +1,16 @@
-import { type ChangeEvent, useRef, useState } from 'react';
+import { type ChangeEvent, useEffect, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { type ErrorReport, errorReport } from '../../errors';
 import { FolderButton } from '../local/FolderButton';
-import { openKept } from '../local/folder-handles';
+import { keptFolders, openKept } from '../local/folder-handles';
 import { inputFiles, type PickedFiles } from '../local/local-files';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
+import { shortName } from '../state/built-recipe';
 import { addModels, openLocal, takeModel, whyNotAdd } from '../state/models';
 import { isUntouched } from '../state/roles';
 import type { AddTarget } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
-import { KeptFolders } from './KeptFolders';
 import { ModelList } from './ModelList';
 
 type Outcome = { kind: 'idle' } | { kind: 'opening' } | { kind: 'failed'; error: ErrorReport };
@@ -79,5 +79,37 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
         <ModelList label="Models of this computer" models={models} target={target} onDone={onDone} />
       ) : null}
     </>
+  );
+}
+
+/** Folders that were opened before and are not open now, each one click away. */
+function KeptFolders({ onOpen }: { onOpen(model: string): void }) {
+  const models = useStudioState((s) => s.models);
+  const [kept, setKept] = useState<Awaited<ReturnType<typeof keptFolders>>>([]);
+  useEffect(() => {
+    // a browser that keeps nothing has none
+    keptFolders().then(setKept, () => setKept([]));
+  }, []);
+  const closed = kept.filter((folder) => !folder.models.every((name) => models.some((m) => m.ref === name)));
+  if (closed.length === 0) return null;
+  return (
+    <section className="hits">
+      <h3>Opened before</h3>
+      <ul className="models" aria-label="Folders opened before">
+        {closed.map(({ path, models: inside }) => (
+          <li key={path} className="model">
+            <div className="model-text">
+              <strong className="truncate">{path}</strong>
+              {inside.length > 1 || inside[0] !== path ? (
+                <span className="model-meta">{inside.map(shortName).join(', ')}</span>
+              ) : null}
+            </div>
+            <Button aria-label={`Open ${path}`} onClick={() => onOpen(inside[0]!)}>
+              Open
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }

@@ -4,13 +4,14 @@ import type { CacheInfo } from '../../reports/worker';
 import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';
 import { deleteKept, type KeptGroup, type KeptThing, keptGroups, whyNotDelete } from '../state/kept-things';
+import { interruptedRuns } from '../state/runs';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** Everything kept, in groups, each thing with its size and a way to delete it. */
 export function KeptHere({ onChange }: { onChange(): void }) {
   const studio = useStudio();
-  const interrupted = useStudioState((s) => s.interrupted);
+  const interrupted = useStudioState(interruptedRuns);
   const why = useStudioState(whyNotDelete);
   const [cache, setCache] = useState<CacheInfo | null>(null);
   const look = useCallback(

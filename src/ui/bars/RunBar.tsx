@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import {
   formatBytes,
@@ -17,17 +17,15 @@ import { HubWaiting } from '../parts/HubWaiting';
 import { resumeRun } from '../state/interrupted-merges';
 import { restartStep } from '../state/job';
 import { mergeGate } from '../state/merge-gate';
-import { sameMerge } from '../state/past-runs';
+import { keptOf, sameMerge } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
-import { keptOf } from '../state/resumable-runs';
 import { cancelMerge, continueRecommended, pauseMerge, startMerge } from '../state/run';
 import { runShare, runWords, spokenWords } from '../state/run-log';
-import type { RunState } from '../state/run-state';
+import { currentRun, type RunState } from '../state/runs';
 import { notifyError, type Studio, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { JOB_WORDS, type Tab } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
-import { Announcer } from './Announcer';
 
 const MERGE_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ Enter' : 'Ctrl+Enter';
 
@@ -42,14 +40,14 @@ function isMergeKey(event: KeyboardEvent): boolean {
 export function RunBar() {
   const studio = useStudio();
   const gate = useStudioState(useShallow(mergeGate));
-  const run = useStudioState((s) => s.run);
-  const paused = useStudioState((s) => (s.run?.paused ? keptOf(s) : undefined));
+  const run = useStudioState(currentRun);
+  const paused = useStudioState((s) => (currentRun(s)?.paused ? keptOf(s) : undefined));
   const stopped = useStudioState((s) => s.engine.status === 'failed');
   const job = useStudioState((s) => (s.job?.kind === 'merge' ? s.job : null));
   const active = run?.status === 'running';
   // full and green for the recipe that was merged, and for no other
   const done = useStudioState(
-    (s) => s.run?.status === 'done' && isRecipeOf(s.run.recipe, s.recipe, s.models),
+    (s) => currentRun(s)?.status === 'done' && isRecipeOf(currentRun(s)!.recipe, s.recipe, s.models),
   );
   // the finished run that Merge would only repeat, until a person says whether it should
   const [same, setSame] = useState<RunState | null>(null);
@@ -280,7 +278,8 @@ interface RestingLine {
 }
 
 function restingLine(state: StudioState): RestingLine {
-  const { run, plan } = state;
+  const { plan } = state;
+  const run = currentRun(state);
   const gate = mergeGate(state);
   const isOf = (recipe: Recipe) => isRecipeOf(recipe, state.recipe, state.models);
   // until it has ended well, the recommended merge is one of the recipe that it was asked for with
@@ -328,10 +327,13 @@ function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
     if (!kept) return { tone: 'plain', text: `${said}. Nothing was kept.` };
     const { tensorsDone, bytesDone, bytes } = kept;
     const tensors = kept.tensors || run.planned.length;
+    // cut off before the first tensor: what is kept are downloads and what was worked out
+    if (tensorsDone === 0)
+      return { tone: 'plain', text: `${said} before the first tensor. What was fetched is kept.` };
     return {
       tone: 'plain',
       text: run.paused
-        ? `${said}: ${formatBytes(bytesDone)} of ${formatBytes(bytes)} kept`
+        ? `${said}: ${formatBytes(bytesDone)} of ${formatBytes(bytes)} written and kept`
         : `${said}. It can be resumed.`,
       more: `${formatCount(tensorsDone)} of ${formatCounted(tensors, 'tensor')} done; whole files are kept`,
     };
@@ -349,4 +351,41 @@ function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
     tab: 'output',
     link: destination.kind === 'folder' ? 'Show files' : 'Get the files',
   };
+}
+
+/** How often a running merge is spoken, in milliseconds. */
+const EVERY_MS = 5000;
+
+/** Says aloud how the run goes: its beginning and end at once, progress every five seconds. */
+function Announcer() {
+  const { store } = useStudio();
+  const [text, setText] = useState('');
+  const last = useRef({ at: 0, status: '' });
+  useEffect(
+    () =>
+      store.subscribe((state, before) => {
+        const { job } = state;
+        const run = currentRun(state);
+        if (!run || (run === currentRun(before) && job?.cancelling === before.job?.cancelling)) return;
+        const now = Date.now();
+        const status = run.status === 'running' && job?.cancelling ? 'cancelling' : run.status;
+        const changed = status !== last.current.status;
+        if (!changed && now - last.current.at < EVERY_MS) return;
+        last.current = { at: now, status };
+        setText(status === 'cancelling' ? 'Canceling the merge.' : spoken(run));
+      }),
+    [store],
+  );
+  return (
+    <span className="visually-hidden" role="status" aria-live="polite">
+      {text}
+    </span>
+  );
+}
+
+function spoken(run: RunState): string {
+  if (run.status === 'done') return 'Merge finished.';
+  if (run.status === 'failed') return `Merge failed. ${run.error?.message ?? ''}`;
+  if (run.status === 'cancelled') return run.paused ? 'Merge paused by you.' : 'Merge canceled.';
+  return run.progress ? `Merge: ${spokenWords(run.progress)}.` : 'Merge started.';
 }

@@ -1,6 +1,6 @@
 import { memo, useId } from 'react';
 import { Swatch } from '../parts/Swatch';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 import { useStudioState } from '../studio-context';
 import type { ColorScale } from './color-scale';
 import { HeatmapGrid } from './HeatmapGrid';

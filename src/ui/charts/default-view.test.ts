@@ -14,15 +14,9 @@ import { methodParameters, recipeSettings } from '../../merge/prediction/recipe-
 import type { Prepared } from '../../merge/tensor/prepared';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { TensorReport } from '../../reports/job';
-import {
-  absenceOf,
-  constantReason,
-  defaultMetric,
-  isFlat,
-  nextMetric,
-  type RecipeTraits,
-} from './default-view';
-import { isAwaited, type Metric, measure, metricById, metrics } from './metrics';
+import { absenceOf, constantReason, defaultMetric, isFlat, nextMetric } from './default-view';
+import type { RecipeTraits } from './measured';
+import { isAwaited, type Metric, type MetricId, measure, metricById, metrics } from './metrics';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 const LAYERS = 3;
@@ -77,7 +71,7 @@ function check(traits: RecipeTraits, ids: readonly string[], reports: readonly T
   const measuredOf = (metric: Metric) =>
     linear
       .filter((r) => !isAwaited(metric, r))
-      .flatMap((r) => measure(metric.id, r, metric.per === 'tensor' ? [] : ids) ?? []);
+      .flatMap((r) => measure(metric, r, metric.per === 'tensor' ? [] : ids) ?? []);
   const valuesOf = (metric: Metric) => measuredOf(metric).map((m) => m.value);
   const metric = metricById(defaultMetric(traits, measuredOf));
   const values = valuesOf(metric);
@@ -165,5 +159,51 @@ it('a metric that a recipe does not have says why', () => {
       if (why !== null) expect(why).toMatch(/^[A-Z].*\.$/);
     }
     expect(absenceOf(metric, traits)).not.toBeNull();
+  }
+});
+
+it('each metric has the number that its row names', () => {
+  const kept = { a: 40, b: 60 };
+  const report: TensorReport = {
+    ...{ name: 't', layer: 0, module: 'm', shape: [10, 10], dtype: 'BF16', elements: 100, copied: false },
+    contributors: [
+      { id: 'a', kept: kept.a, threshold: 0.25, norm: 2, keptNorm: 1, rescaledNorm: 3 },
+      { id: 'b', kept: kept.b, threshold: 0.5, norm: 4, keptNorm: 2, rescaledNorm: 4 },
+    ],
+    ...{
+      signConflict: 0.07,
+      cosine: [
+        [1, 0.35],
+        [0.35, 1],
+      ],
+      baseNorm: 8,
+      outputChange: 0.09,
+      nonFinite: 0,
+    },
+    counts: {
+      atBase: 11,
+      shared: [
+        [kept.a, 20],
+        [20, kept.b],
+      ],
+      lost: [6, 3],
+    },
+  };
+  const wanted: Record<MetricId, number | undefined> = {
+    ...{ mergedSparsity: 0.11, outputChange: 0.09, signConflict: 0.07, cosine: 0.35, overlap: 20 / 80 },
+    ...{
+      trimmed: 0.6,
+      lostInVote: 6 / 40,
+      keptEnergy: 0.25,
+      effectiveNorm: 1.5,
+      threshold: 0.25,
+      size: 0.25,
+    },
+    runOverlap: undefined,
+  };
+  for (const metric of metrics) {
+    const found = measure(metric, report, ['a', 'b']);
+    expect([metric.id, found?.value]).toEqual([metric.id, wanted[metric.id]]);
+    expect(measure(metric, { ...report, copied: true }, ['a', 'b'])).toBeNull();
   }
 });

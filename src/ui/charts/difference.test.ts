@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { NBSP } from '../../formats/quantity';
 import type { TensorReport } from '../../reports/job';
-import { differenceMetric, differenceOf } from './difference';
+import { differenceMetric, differenceOf, differenceText } from './difference';
 import { heatmap, layerGrid } from './heatmap-data';
 import { metricById } from './metrics';
 
@@ -54,6 +55,15 @@ test('what one side lacks has no difference', () => {
   const difference = differenceOf(mapOf([20, null, 60]), mapOf([30, 40, null]));
   const cells = [...difference.rows.map((r) => r.cells[0]), ...difference.loose];
   expect(cells.map((c) => c?.measured?.value.toFixed(2))).toEqual(['-0.10', undefined, undefined]);
+});
+
+test('a difference of predicted values has the errors of both', () => {
+  const predicted = (value: number, error: number) => ({ value, weight: 1, error });
+  const text = differenceText(sparsity, predicted(0.2, 0.01), predicted(0.5, 0.03)).replaceAll(NBSP, ' ');
+  expect(text).toBe('≈ +30.0 pp ± 4.0 pp');
+  expect(differenceText(sparsity, predicted(0.2, 0), predicted(0.5, 0)).replaceAll(NBSP, ' ')).toBe(
+    '+30.0 pp',
+  );
 });
 
 test('differences are signed in words', () => {

@@ -2,7 +2,8 @@
 
 import { NBSP } from '../../formats/quantity';
 import type { Cell, Heatmap } from './heatmap-data';
-import { type Metric, mean, realTick } from './metrics';
+import { type Measured, mean } from './measured';
+import { type Metric, realTick, valueText } from './metrics';
 
 /** `b` − `a`, laid out as `b`; a cell that lacks a value on either side has none. */
 export function differenceOf(a: Heatmap, b: Heatmap): Heatmap {
@@ -31,7 +32,13 @@ export function differenceOf(a: Heatmap, b: Heatmap): Heatmap {
   return { rows, loose, mean: mean(all.map((cell) => cell?.measured)) };
 }
 
-/** A metric's differences as a metric of their own: signed, coloured around 0. */
+/** `b` − `a` of one tensor, with the error of both. */
+export function differenceText(metric: Metric, a: Measured, b: Measured): string {
+  const error = a.error + b.error;
+  return valueText(differenceMetric(metric), { value: b.value - a.value, weight: b.weight, error });
+}
+
+/** A metric's differences as a metric of their own: signed, colored around 0. */
 export function differenceMetric(metric: Metric): Metric {
   const signed = (text: (value: number) => string) => (value: number) =>
     value > 0 ? `+${text(value)}` : text(value);

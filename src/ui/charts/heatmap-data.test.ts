@@ -9,7 +9,8 @@ import {
   rowLabel,
   rowWords,
 } from './heatmap-data';
-import { keptEnergy, mean, metricById } from './metrics';
+import { keptEnergy, mean } from './measured';
+import { metricById } from './metrics';
 
 const tensor = (layer: number | null, module: string, name = `l${layer}.${module}.weight`) => ({
   name,

@@ -1,16 +1,8 @@
 /** The layer × module grid of a checkpoint, and the values in it. Pure: from tensor facts and reports to rows of cells. */
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
-import {
-  isAwaited,
-  type Measured,
-  type Metric,
-  mean,
-  measure,
-  rangeOf,
-  type ShownMetric,
-  type Subject,
-} from './metrics';
+import { type Measured, mean, rangeOf } from './measured';
+import { isAwaited, type Metric, measure, type ShownMetric, type Subject } from './metrics';
 
 /** What the grid needs of a tensor; plan facts and reports both have it. */
 export interface GridTensor {
@@ -164,7 +156,7 @@ export function heatmap(
     const { name, layer, module } = tensor;
     const report = reports.get(name);
     const awaited = !report || isAwaited(metric, report);
-    const measured = awaited ? null : measure(metric.id, report, subject);
+    const measured = awaited ? null : measure(metric, report, subject);
     const state = measured
       ? 'measured'
       : (awaited ? tensor : report).copied

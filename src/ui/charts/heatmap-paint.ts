@@ -3,7 +3,8 @@ import { type ColorScale, wantsLightText } from './color-scale';
 import type { Cell, Heatmap } from './heatmap-data';
 import type { HeatmapLayout } from './heatmap-layout';
 import { type Corner, corner, type Edges, emptyPixels, fillRow, type Pixels, wordOf } from './heatmap-pixels';
-import type { Measured, ShownMetric } from './metrics';
+import type { Measured } from './measured';
+import type { ShownMetric } from './metrics';
 
 /** What the style sheet says of the canvas. */
 export interface HeatmapInks {

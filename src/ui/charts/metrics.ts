@@ -1,27 +1,25 @@
 /**
- * What the Layers tab can show, each number drawn from a tensor's report. Pure. A value comes with the weight it has in a
- * mean over several tensors, so that the mean of a layer is the value of the layer taken as one tensor, and with its
- * error, which is 0 where the value was counted or follows from counts.
+ * What the Layers tab can show: one row a number, with all that is said and computed of it. The picker, the charts, the
+ * inspector, the files and the address follow from the rows. Pure.
  */
 
 import { formatPercent, formatReal, NBSP } from '../../formats/quantity';
 import { awaitsMerge, isPredicted, sampledError } from '../../merge/prediction/predicted-report';
-import type { ContributorReport, TensorReport } from '../../reports/job';
-import { overlapOfModels, overlapOfRuns } from './mask-overlap';
-
-export type MetricId =
-  | 'mergedSparsity'
-  | 'outputChange'
-  | 'signConflict'
-  | 'trimmed'
-  | 'lostInVote'
-  | 'keptEnergy'
-  | 'effectiveNorm'
-  | 'threshold'
-  | 'size'
-  | 'overlap'
-  | 'runOverlap'
-  | 'cosine';
+import type { TensorReport } from '../../reports/job';
+import type { MethodTraits } from './measured';
+import {
+  chanceOverlap,
+  changing,
+  cosineOf,
+  keptEnergy,
+  type Measured,
+  ofContributor,
+  outputChangeOf,
+  overlapOfModels,
+  overlapOfRuns,
+  shareOf,
+  untouchedByChance,
+} from './measured';
 
 /** What a chart needs to know of the number it shows. */
 export interface ShownMetric {
@@ -29,7 +27,7 @@ export interface ShownMetric {
   label: string;
   /** One line below the picker: what the number is. */
   meaning: string;
-  /** Where colours begin and end on the full scale; null: at the largest value there is. */
+  /** Where colors begin and end on the full scale; null: at the largest value there is. */
   full: { min: number; max: number | null };
   /** 0 is the middle, and the sign matters. */
   diverging: boolean;
@@ -45,21 +43,29 @@ export interface ShownMetric {
   absent: string;
 }
 
-export interface Metric extends ShownMetric {
-  id: MetricId;
+interface MetricRow extends ShownMetric {
+  /** As the address and the files have it. */
+  id: string;
   /** One chart per contributor, per pair of contributors, or one for the tensor as a whole. */
   per: 'contributor' | 'pair' | 'tensor';
   /** Follows from the method: not known from the changes alone. */
   ofMerge: boolean;
   /** The value is a share: differences are in percentage points. */
   isShare: boolean;
-}
-
-export interface Measured {
-  value: number;
-  weight: number;
-  /** The value lies within ± error. */
-  error: number;
+  /** Where it stands among those that Layers opens on, what tells most of most merges first; never opened on without. */
+  interest?: number;
+  /** There is one without a base, too. */
+  baseless?: true;
+  /** The value of a tensor that is not copied, or null where it has none. */
+  measure(report: TensorReport, subject: Subject): Measured | null;
+  /** Why a recipe does not have it, or null. Bases and numbers of models are seen to. */
+  whyAbsent?(traits: MethodTraits): string | null;
+  /** Why it is the same everywhere, where that follows from the method. */
+  whyConstant?(traits: MethodTraits): string | undefined;
+  /** Whether the report of a merge that names no base lacks it. */
+  lacks?(report: TensorReport): boolean;
+  /** What random masks of the same sizes would give. */
+  chance?(report: TensorReport, subject: Subject): number | null;
 }
 
 /** Whose value: contributor ids, by the metric's `per`: one, two or none. */
@@ -88,7 +94,28 @@ const SIZE = {
   short: shortReal,
 } as const;
 
-export const metrics: readonly Metric[] = [
+const trimsNothing = ({ trims, title }: MethodTraits) =>
+  trims ? null : `${title} trims nothing: every change is kept.`;
+
+const noMasks = ({ countsKept, trims, title }: MethodTraits) =>
+  countsKept
+    ? `${title} counts the changes that it keeps, and leaves no mask to compare.`
+    : trims
+      ? null
+      : `${title} trims nothing, so there are no masks to compare.`;
+
+const countsOnly = ({ countsKept, title }: MethodTraits) =>
+  countsKept ? `${title} counts the changes that it keeps, and does not measure their size.` : null;
+
+const evenEnergy = ({ draws, title }: MethodTraits) =>
+  draws
+    ? `The same everywhere by construction: ${title} draws at random, so every tensor keeps the share “density” of its energy.`
+    : undefined;
+
+const hasNoCount = (report: TensorReport) => (report.counts?.atBase ?? null) === null;
+const hasNoBase = (report: TensorReport) => report.baseNorm === 0;
+
+const ROWS = [
   {
     ...SHARE,
     id: 'mergedSparsity',
@@ -98,6 +125,17 @@ export const metrics: readonly Metric[] = [
     absent: 'not compared with a base',
     ofMerge: true,
     phrase: (v) => `${formatPercent(v)} at the base`,
+    interest: 1,
+    measure: (report) => {
+      const atBase = report.counts?.atBase ?? null;
+      return atBase === null || report.elements === 0 ? null : shareOf(report, atBase, report.elements);
+    },
+    whyConstant: ({ draws, title }) =>
+      draws
+        ? `Nearly the same everywhere by construction: ${title} draws at random with one density.`
+        : undefined,
+    lacks: hasNoCount,
+    chance: untouchedByChance,
   },
   {
     ...SIZE,
@@ -108,6 +146,9 @@ export const metrics: readonly Metric[] = [
     absent: 'not compared with a base',
     ofMerge: true,
     phrase: (v) => `changed by ${formatReal(v)} of its norm`,
+    interest: 2,
+    measure: outputChangeOf,
+    lacks: hasNoCount,
   },
   {
     ...SHARE,
@@ -118,6 +159,18 @@ export const metrics: readonly Metric[] = [
     absent: TOO_FEW,
     ofMerge: true,
     phrase: (v) => `${formatPercent(v)} sign conflict`,
+    measure: (report) => {
+      const keepsNone = isPredicted(report) ? report.exactChange : report.counts?.shared.length === 0;
+      if (changing(report).length < 2 || keepsNone) return null;
+      const { signConflict: value, elements } = report;
+      return { value, weight: elements, error: sampledError(report, value, elements) };
+    },
+    whyAbsent: ({ contributors, preset, title }) =>
+      contributors < 2
+        ? 'One model alone has no conflicts.'
+        : preset
+          ? null
+          : `${title} does not look at signs.`,
   },
   {
     ...SHARE,
@@ -128,6 +181,16 @@ export const metrics: readonly Metric[] = [
     absent: UNCHANGED,
     ofMerge: true,
     phrase: (v) => `${formatPercent(v)} trimmed`,
+    measure: ofContributor(({ c, report: { elements }, error }) => ({
+      value: 1 - c.kept / elements,
+      weight: elements,
+      error: error?.kept ?? 0,
+    })),
+    whyAbsent: (traits) => (traits.countsKept || traits.isSolved ? null : trimsNothing(traits)),
+    whyConstant: ({ preset, draws, title }) =>
+      !preset || preset.scope === 'model' || preset.select === 'variance' || preset.select === 'fusion'
+        ? undefined
+        : `The same everywhere by construction: ${title} keeps the share “density” of ${draws ? 'every tensor, drawn at random' : 'each tensor'}.`,
   },
   {
     ...SHARE,
@@ -138,6 +201,18 @@ export const metrics: readonly Metric[] = [
     absent: UNCHANGED,
     ofMerge: true,
     phrase: (v) => `${formatPercent(v)} lost in the sign election`,
+    interest: 4,
+    measure: ofContributor(({ report, i }) => {
+      const lost = report.counts?.lost[i];
+      const kept = report.counts?.shared[i]?.[i];
+      return lost === undefined || !kept ? null : shareOf(report, lost, kept);
+    }),
+    whyAbsent: ({ preset, contributors, title }) =>
+      contributors < 2
+        ? 'One model alone wins every vote.'
+        : preset && preset.consensus !== 'none'
+          ? null
+          : `${title} elects no sign, so no change is lost in a vote.`,
   },
   {
     ...SHARE,
@@ -148,6 +223,13 @@ export const metrics: readonly Metric[] = [
     absent: UNCHANGED,
     ofMerge: true,
     phrase: (v) => `${formatPercent(v)} of the energy kept`,
+    interest: 5,
+    measure: ofContributor(({ c, error }) => {
+      const value = keptEnergy(c);
+      return value === null ? null : { value, weight: c.norm ** 2, error: error?.energy ?? 0 };
+    }),
+    whyAbsent: (traits) => countsOnly(traits) ?? (traits.isSolved ? null : trimsNothing(traits)),
+    whyConstant: evenEnergy,
   },
   {
     ...SIZE,
@@ -158,6 +240,17 @@ export const metrics: readonly Metric[] = [
     absent: UNCHANGED,
     ofMerge: true,
     phrase: (v) => `${formatReal(v)} of its norm after rescaling`,
+    measure: ofContributor(({ c, error }) => {
+      if (c.rescaledNorm === undefined) return null;
+      const value = c.rescaledNorm / c.norm;
+      return { value, weight: c.norm ** 2, error: value * (error?.norm ?? 0) };
+    }),
+    whyAbsent: (traits) =>
+      countsOnly(traits) ??
+      (traits.isSolved
+        ? `${traits.title} solves for all models together: what enters of one alone is not measured.`
+        : trimsNothing(traits)),
+    whyConstant: evenEnergy,
   },
   {
     ...SIZE,
@@ -168,6 +261,17 @@ export const metrics: readonly Metric[] = [
     absent: UNCHANGED,
     ofMerge: true,
     phrase: (v) => `threshold ${formatReal(v)}`,
+    measure: ofContributor(({ c, report, error }) => ({
+      value: c.threshold,
+      weight: report.elements,
+      error: c.threshold * (error?.threshold ?? 0),
+    })),
+    whyAbsent: ({ countsKept, preset, title }) =>
+      countsKept
+        ? `${title} counts the changes that it keeps, and does not look for the smallest.`
+        : preset && (preset.select === 'top-k' || preset.select === 'band' || preset.select === 'prepared')
+          ? null
+          : `${title} has no threshold on the size of a change.`,
   },
   {
     ...SIZE,
@@ -178,6 +282,11 @@ export const metrics: readonly Metric[] = [
     absent: UNCHANGED,
     ofMerge: false,
     phrase: (v) => `changed by ${formatReal(v)} of the base’s norm`,
+    interest: 6,
+    measure: ofContributor(({ c, report: { baseNorm, elements } }) =>
+      baseNorm > 0 ? { value: c.norm / baseNorm, weight: elements, error: 0 } : null,
+    ),
+    lacks: hasNoBase,
   },
   {
     ...SHARE,
@@ -188,6 +297,14 @@ export const metrics: readonly Metric[] = [
     absent: TOO_FEW,
     ofMerge: true,
     phrase: (v) => `overlap ${formatPercent(v)}`,
+    interest: 3,
+    measure: overlapOfModels,
+    whyAbsent: noMasks,
+    whyConstant: ({ draws, title }) =>
+      draws
+        ? `The same everywhere by construction: ${title} draws every mask on its own, so overlaps are what chance gives.`
+        : undefined,
+    chance: chanceOverlap,
   },
   {
     ...SHARE,
@@ -198,6 +315,9 @@ export const metrics: readonly Metric[] = [
     absent: 'not trimmed by both runs',
     ofMerge: true,
     phrase: (v) => `overlap ${formatPercent(v)}`,
+    measure: overlapOfRuns,
+    whyAbsent: noMasks,
+    chance: chanceOverlap,
   },
   {
     id: 'cosine',
@@ -213,8 +333,17 @@ export const metrics: readonly Metric[] = [
     short: (v) => v.toFixed(1).replace('-', '\u2212').replace('0.', '.'),
     tick: realTick,
     phrase: (v) => `cosine ${cosineText(v)}`,
+    interest: 7,
+    baseless: true,
+    measure: cosineOf,
+    lacks: hasNoBase,
   },
-];
+] as const satisfies readonly MetricRow[];
+
+export type MetricId = (typeof ROWS)[number]['id'];
+export type Metric = MetricRow & { id: MetricId };
+
+export const metrics: readonly Metric[] = ROWS;
 
 const byId = new Map(metrics.map((m) => [m.id, m]));
 
@@ -223,122 +352,13 @@ export function metricById(id: MetricId): Metric {
 }
 
 /** The metric of one tensor, or null where it has none: a copied tensor, or one the subject does not change. */
-export function measure(metric: MetricId, report: TensorReport, subject: Subject): Measured | null {
-  if (report.copied) return null;
-  const { elements } = report;
-  switch (metric) {
-    case 'mergedSparsity': {
-      const atBase = report.counts?.atBase;
-      if (atBase === undefined || atBase === null || elements === 0) return null;
-      return {
-        value: atBase / elements,
-        weight: elements,
-        error: sampledError(report, atBase / elements, elements),
-      };
-    }
-    case 'outputChange': {
-      if (report.outputChange === 0 && report.counts?.atBase === null) return null;
-      return {
-        value: report.outputChange,
-        weight: elements,
-        error:
-          isPredicted(report) && !report.exactChange ? report.outputChange * changeError(report.sampled) : 0,
-      };
-    }
-    case 'signConflict': {
-      const { signConflict: value } = report;
-      const keepsNone = isPredicted(report) ? report.exactChange : report.counts?.shared.length === 0;
-      return changing(report).length < 2 || keepsNone
-        ? null
-        : { value, weight: elements, error: sampledError(report, value, elements) };
-    }
-    case 'cosine': {
-      const i = report.contributors.findIndex((c) => c.id === subject[0] && c.norm > 0);
-      const j = report.contributors.findIndex((c) => c.id === subject[1] && c.norm > 0);
-      const value = report.cosine[i]?.[j];
-      return value === undefined ? null : { value, weight: elements, error: 0 };
-    }
-    case 'overlap':
-      return overlapOfModels(report, subject);
-    case 'runOverlap':
-      return overlapOfRuns(report, subject);
-    default:
-      return ofContributor(metric, report, subject[0]);
-  }
-}
-
-function ofContributor(metric: MetricId, report: TensorReport, id: string | undefined): Measured | null {
-  // a step of a slider asks a thousand times
-  const i = report.contributors.findIndex((c) => c.id === id && c.norm > 0);
-  const c = report.contributors[i];
-  if (!c) return null;
-  // of a predicted report the counts are worked out when they are looked at
-  const { elements } = report;
-  const error = isPredicted(report) ? report.errors[i] : undefined;
-  switch (metric) {
-    case 'trimmed':
-      return { value: 1 - c.kept / elements, weight: elements, error: error?.kept ?? 0 };
-    case 'keptEnergy': {
-      const value = keptEnergy(c);
-      return value === null ? null : { value, weight: c.norm ** 2, error: error?.energy ?? 0 };
-    }
-    case 'effectiveNorm': {
-      if (c.rescaledNorm === undefined) return null;
-      const value = c.rescaledNorm / c.norm;
-      return { value, weight: c.norm ** 2, error: value * ((error?.energy ?? 0) / 2) };
-    }
-    case 'threshold':
-      return { value: c.threshold, weight: elements, error: c.threshold * (error?.threshold ?? 0) };
-    case 'lostInVote': {
-      const lost = report.counts?.lost[i];
-      const kept = report.counts?.shared[i]?.[i];
-      if (lost === undefined || !kept) return null;
-      return { value: lost / kept, weight: kept, error: sampledError(report, lost / kept, kept) };
-    }
-    default:
-      return report.baseNorm > 0 ? { value: c.norm / report.baseNorm, weight: elements, error: 0 } : null;
-  }
-}
-
-/** Relative error of a root mean square over a sample; sums of squares of weights have heavy tails. */
-function changeError(sampled: number): number {
-  return sampled > 0 ? 5 / Math.sqrt(2 * sampled) : 1;
+export function measure(metric: Metric, report: TensorReport, subject: Subject): Measured | null {
+  return report.copied ? null : metric.measure(report, subject);
 }
 
 /** Whether a report says nothing about a metric because the method has not run and cannot be predicted. */
 export function isAwaited(metric: Metric, report: TensorReport): boolean {
   return metric.ofMerge && awaitsMerge(report);
-}
-
-/** ‖kept τ‖² / ‖τ‖², 0 for a zero task vector; null where only the rescaled norm is known. */
-export function keptEnergy(c: ContributorReport): number | null {
-  if (c.keptNorm === null) return null;
-  return c.norm > 0 ? (c.keptNorm / c.norm) ** 2 : 0;
-}
-
-/** The least and the largest of values, of which there may be more than a call takes arguments. */
-export function rangeOf(values: readonly number[]): { least: number; most: number } {
-  let least = Number.POSITIVE_INFINITY;
-  let most = Number.NEGATIVE_INFINITY;
-  for (const value of values) {
-    if (value < least) least = value;
-    if (value > most) most = value;
-  }
-  return { least, most };
-}
-
-/** The weighted mean, or null when nothing was measured. */
-export function mean(
-  values: readonly (Pick<Measured, 'value' | 'weight'> | null | undefined)[],
-): number | null {
-  let sum = 0;
-  let weight = 0;
-  for (const v of values) {
-    if (!v) continue;
-    sum += v.value * v.weight;
-    weight += v.weight;
-  }
-  return weight > 0 ? sum / weight : null;
 }
 
 function cosineText(value: number): string {
@@ -365,11 +385,6 @@ function shortReal(value: number): string {
 
 export function realTick(value: number): string {
   return Number(value.toPrecision(3)).toString().replace('-', '\u2212');
-}
-
-/** The contributors that change the tensor. An adapter that leaves it alone is reported too, with a zero vector. */
-export function changing(report: TensorReport): ContributorReport[] {
-  return report.contributors.filter((c) => c.norm > 0);
 }
 
 /** How far off a value may be, in the metric's unit. */

@@ -6,7 +6,6 @@ import '../styles/evaluate.css';
 import { GenerateSection } from './GenerateSection';
 import { PerplexitySection } from './PerplexitySection';
 import { SearchSection } from './SearchSection';
-import { SweepSection } from './SweepSection';
 import { TaskSection } from './TaskSection';
 
 /** The merge measured where it is made: perplexity of everything on any text, and what each model writes. */
@@ -23,7 +22,6 @@ export function EvaluateTab() {
       <PerplexitySection rows={rows} />
       <GenerateSection rows={rows} />
       <TaskSection rows={rows} />
-      <SweepSection rows={rows} />
       <SearchSection />
     </div>
   );

@@ -4,17 +4,14 @@ import { groupWords } from '../state/evaluation-table';
 import { cancelJob } from '../state/job';
 import type { Job } from '../state/job-state';
 import { useStudio, useStudioState } from '../studio-context';
-import { isSweep } from './density-sweep';
 
 /** What is being measured, how fast, how long it will take, and the way to stop it. */
-export function MeasuringBar({ of }: { of: 'table' | 'sweep' }) {
-  const job = useStudioState(({ evaluation: e, job }) =>
-    job?.kind === 'evaluation' && isSweep(e) === (of === 'sweep') ? job : null,
-  );
+export function MeasuringBar() {
+  const job = useStudioState((s) => (s.job?.kind === 'evaluation' ? s.job : null));
   return (
     <>
       {job ? <Bar job={job} /> : null}
-      {of === 'table' ? <Spoken /> : null}
+      <Spoken />
     </>
   );
 }

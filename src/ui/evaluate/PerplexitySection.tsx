@@ -34,7 +34,7 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
         <ProtocolFields />
         <Actions rows={rows} />
       </div>
-      <MeasuringBar of="table" />
+      <MeasuringBar />
       <Verdict rows={table.rows} texts={table.columns.length} />
       {tableErrors(table.rows).map(({ rows: names, error }) => (
         <ErrorCard

@@ -18,7 +18,6 @@ import {
   whyNotSearch,
 } from '../state/search';
 import { useStudio, useStudioState } from '../studio-context';
-import '../styles/sweep.css';
 import '../styles/tools.css';
 import { SearchPlot } from './SearchPlot';
 

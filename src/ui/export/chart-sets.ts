@@ -7,7 +7,7 @@ import { differenceMetric, differenceOf } from '../charts/difference';
 import { extremeValues, type Heatmap, heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
 import type { Metric, Subject } from '../charts/metrics';
 import { subjectsOf } from '../layers/subject';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 
 export interface ChartSet {
   title: string;

@@ -4,7 +4,7 @@ import { isPredicted } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import { isAwaited, measure, metrics } from '../charts/metrics';
 import { subjectsOf } from '../layers/subject';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 
 const LINE = '\r\n';
 const HEAD = ['run', 'tensor', 'layer', 'module', 'elements', 'metric', 'subject', 'value', 'error', 'kind'];
@@ -21,7 +21,7 @@ export function tensorCsv(runs: readonly CsvRun[]): string {
     [...reports].flatMap((report) =>
       metrics.flatMap((metric) =>
         subjectsOf(metric, contributors).flatMap(({ ids }) => {
-          const found = isAwaited(metric, report) ? null : measure(metric.id, report, ids);
+          const found = isAwaited(metric, report) ? null : measure(metric, report, ids);
           if (!found) return [];
           const place = [name, report.name, report.layer ?? '', report.module, report.elements];
           const kind = isPredicted(report) ? 'predicted' : 'exact';

@@ -5,11 +5,10 @@ import { describe, expect, it, vi } from 'vitest';
 import { calibrateInNode } from '../../../e2e/calibrate-in-node';
 import { smallSample } from '../../../e2e/disk-folder';
 import { mergeInNode } from '../../../e2e/merge-in-node';
-import type { ParameterSetting, Recipe } from '../../formats/recipe';
+import type { Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { memoryFolder } from '../../inputs/memory-models.test.support';
-import { MERGEKIT_METHODS } from '../../merge/method-export';
 import { methodById } from '../../merge/methods';
 import { fakeStorage } from '../../store/opfs.test.fake';
 import { gallery } from './gallery';
@@ -43,10 +42,6 @@ const read = (yaml: string): Recipe => {
   expect(problems).toEqual([]);
   return recipe!;
 };
-const settings = ({ parameters, models = [], slices = [] }: Recipe): ParameterSetting[] =>
-  [parameters, ...models.map((m) => m.parameters), ...slices.map((s) => s.parameters)].flatMap((level) =>
-    Object.values(level),
-  );
 
 /** Merges a recipe and the stages before it, each output the next one's input. */
 async function merge(recipe: Recipe) {
@@ -73,23 +68,15 @@ async function merge(recipe: Recipe) {
 }
 
 describe('the gallery', () => {
-  it('has an example of every method of mergekit, and of the one that is Amalgam’s own', () => {
-    const shown = new Set(gallery.map(({ yaml }) => read(yaml).mergeMethod));
-    expect([...MERGEKIT_METHODS, 'gram'].filter((id) => !shown.has(id))).toEqual([]);
-  });
-
-  it('has examples of everything a recipe can say', () => {
+  it('has eight examples, each of another kind: stages, layers, filters over a gradient, an adapter, methods', () => {
     const recipes = gallery.map(({ yaml }) => read(yaml));
-    const filters = recipes.flatMap(settings).filter(Array.isArray);
-    expect(recipes.some((r) => r.stages)).toBe(true);
-    expect(recipes.some((r) => r.slices && r.mergeMethod === 'passthrough')).toBe(true);
-    expect(recipes.some((r) => r.slices && r.mergeMethod !== 'passthrough')).toBe(true);
-    expect(filters.some((f) => f.every((e) => typeof e === 'number'))).toBe(true);
-    expect(filters.some((f) => f.some((e) => typeof e === 'object' && e.filter?.includes('*')))).toBe(true);
-    expect(recipes.some((r) => r.amalgam.include && r.amalgam.exclude)).toBe(true);
-    expect(new Set(recipes.map((r) => r.parameters.semantics))).toEqual(
-      new Set([undefined, 'paper', 'peft']),
-    );
+    expect(recipes).toHaveLength(8);
+    expect(recipes.filter((r) => r.stages)).toHaveLength(1);
+    expect(recipes.filter((r) => r.slices)).toHaveLength(1);
+    expect(recipes.filter((r) => r.amalgam.output === 'adapter')).toHaveLength(1);
+    const t = recipes.find((r) => r.mergeMethod === 'slerp' && !r.stages)!.parameters.t;
+    expect(Array.isArray(t) && t.some((e) => typeof e === 'object' && e.filter?.includes('*'))).toBe(true);
+    expect(new Set(recipes.map((r) => r.mergeMethod)).size).toBe(7);
   });
 
   it('says of each in a title and one line what it shows', () => {

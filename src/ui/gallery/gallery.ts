@@ -16,18 +16,12 @@ const FILES: Record<string, string> = import.meta.glob('./recipes/*.yml', {
   eager: true,
 });
 
-/** Those that show a way of writing recipes, ahead of those that show a method. */
-const FIRST = ['stages', 'gradient', 'filters', 'exclude', 'stack', 'slices-slerp'];
+/** Examples in their order, the plainest first. */
+const ORDER = ['linear', 'ties', 'dare_ties', 'slerp', 'gram', 'adapter', 'stack', 'stages'];
 
-/** Every example: first what recipes can say, then one or more for each method, by name. */
 export const gallery: readonly GalleryRecipe[] = Object.entries(FILES)
   .map(([path, yaml]) => {
     const [title = '', shows = ''] = yaml.split('\n').map((line) => line.replace(/^# /, ''));
     return { id: path.replace(/^.*\/|\.yml$/g, ''), title, shows, yaml };
   })
-  .sort((a, b) => rank(a.id) - rank(b.id) || (a.id < b.id ? -1 : 1));
-
-function rank(id: string): number {
-  const at = FIRST.indexOf(id);
-  return at < 0 ? FIRST.length : at;
-}
+  .sort((a, b) => ORDER.indexOf(a.id) - ORDER.indexOf(b.id));

@@ -4,9 +4,9 @@ import { formatPercent, formatReal } from '../../formats/quantity';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
 import { curveOf, energyCurve, magnitudeBars, shareAbove } from '../charts/magnitudes';
-import { keptEnergy } from '../charts/metrics';
+import { keptEnergy } from '../charts/measured';
 import { modelColour } from '../parts/Swatch';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 import { useShownTheme } from '../studio-context';
 
 const WIDTH = 256;

@@ -4,7 +4,7 @@ import { type LayersRun, shownRuns, useNow, useRuns, writesFactors } from '../la
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { REST_MS, useDebounced } from '../parts/use-debounced';
-import { NOW } from '../state/run-state';
+import { NOW } from '../state/runs';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { detailOf } from '../tool-details';

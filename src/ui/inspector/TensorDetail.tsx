@@ -1,17 +1,19 @@
-import { Fragment, lazy, Suspense } from 'react';
+import { Fragment, lazy, Suspense, useMemo } from 'react';
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../../formats/quantity';
 import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport, TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
-import { CosineMatrix } from '../charts/CosineMatrix';
-import { changing, keptEnergy } from '../charts/metrics';
+import { colorScale } from '../charts/color-scale';
+import { changing, keptEnergy } from '../charts/measured';
+import { metricById } from '../charts/metrics';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { modelColour, Swatch } from '../parts/Swatch';
-import type { Contributor } from '../state/run-state';
-import { TensorCheckSection } from './TensorCheckSection';
-import { usePredictedMasks, useStatisticsOf } from './tensor-statistics';
+import { deltaKey } from '../state/delta-statistics';
+import { predictedMasks } from '../state/predicted-reports';
+import type { Contributor } from '../state/runs';
+import { useShownTheme, useStudio, useStudioState } from '../studio-context';
 
 const ChangeCharts = lazy(() => import('./ChangeCharts').then((m) => ({ default: m.ChangeCharts })));
 
@@ -44,10 +46,7 @@ export function TensorDetail({ tensor, report, contributors, of, factor }: Tenso
           No contributor changes this tensor: its bytes are copied from the base, untouched.
         </p>
       ) : report && !factor ? (
-        <>
-          <Measured report={report} contributors={contributors} ofRecipe={of === null} />
-          {of === null ? <TensorCheckSection name={tensor.name} /> : null}
-        </>
+        <Measured report={report} contributors={contributors} ofRecipe={of === null} />
       ) : (
         <Section title={factor ? 'Made of' : 'Changed by'}>
           <ul className="stack">
@@ -208,4 +207,78 @@ function Breakable({ name }: { name: string }) {
       {part}
     </Fragment>
   ));
+}
+
+/** What the statistics pass found in a tensor, while it is of the recipe's models. */
+function useStatisticsOf(name: string): DeltaStatistics | undefined {
+  return useStudioState((s) =>
+    s.deltaStatistics.key === deltaKey(s)
+      ? s.deltaStatistics.tensors.find((t) => t.name === name)
+      : undefined,
+  );
+}
+
+/** The sampled mask of every contributor for the recipe as it is, by its id. */
+function usePredictedMasks(statistics: DeltaStatistics | undefined): ReadonlyMap<string, Uint8Array> {
+  const studio = useStudio();
+  const plan = useStudioState((s) => s.plan);
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
+  return useMemo(
+    () => (statistics ? predictedMasks(studio, statistics, { plan, recipe, models }) : new Map()),
+    [studio, statistics, plan, recipe, models],
+  );
+}
+
+/** Pairwise cosines of a tensor's task vectors: a small table, coloured around 0. */
+function CosineMatrix({
+  labels,
+  cosine,
+}: {
+  labels: readonly Contributor[];
+  cosine: readonly (readonly number[])[];
+}) {
+  const scale = colorScale(metricById('cosine'), -1, 1, useShownTheme());
+  return (
+    <table className="cosine">
+      <thead>
+        <tr>
+          <td />
+          {labels.map((c) => (
+            <th key={c.id} scope="col" title={c.label}>
+              <Swatch colour={c.colour} label={c.label} />
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {labels.map((row, i) => (
+          <tr key={row.id}>
+            <th scope="row" className="truncate">
+              {row.label}
+            </th>
+            {labels.map((column, j) => {
+              const value = cosine[i]?.[j];
+              return (
+                <td key={column.id}>
+                  {value === undefined || i === j ? (
+                    <span className="faint">{i === j ? '·' : '–'}</span>
+                  ) : (
+                    <span className="cosine-value">
+                      <span
+                        className="cosine-chip"
+                        style={{ background: scale.color(value) }}
+                        aria-hidden="true"
+                      />
+                      {value.toFixed(2).replace('-', '\u2212')}
+                    </span>
+                  )}
+                </td>
+              );
+            })}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
 }

@@ -1,5 +1,6 @@
-import { differenceMetric } from '../charts/difference';
-import { isAwaited, type Measured, type Metric, measure, metrics, valueText } from '../charts/metrics';
+import { differenceText } from '../charts/difference';
+import type { Measured } from '../charts/measured';
+import { isAwaited, type Metric, measure, metrics, valueText } from '../charts/metrics';
 import { LETTERS } from '../layers/columns';
 import type { LayersRun } from '../layers/runs';
 import { reportsFor } from '../layers/runs';
@@ -21,7 +22,7 @@ export function TensorRuns({ name, runs }: { name: string; runs: readonly Layers
       if (!isFirst && key !== chosen) continue;
       const values = runs.map((run) => {
         const report = reportsFor(run, metric).get(name);
-        return report && !isAwaited(metric, report) ? measure(metric.id, report, ids) : null;
+        return report && !isAwaited(metric, report) ? measure(metric, report, ids) : null;
       });
       const rows = groups.get(label) ?? [];
       if (values.some((value) => value)) groups.set(label, [...rows, { metric, values }]);
@@ -30,7 +31,7 @@ export function TensorRuns({ name, runs }: { name: string; runs: readonly Layers
   const isPair = runs.length === 2;
   return (
     <Section title="Shown runs">
-      <table className="tensor-runs small">
+      <table className="tensor-runs plain-table" data-numbers>
         <thead>
           <tr>
             <th scope="col">
@@ -61,9 +62,7 @@ export function TensorRuns({ name, runs }: { name: string; runs: readonly Layers
                   {values.map((value, i) => (
                     <td key={runs[i]!.id}>{value ? valueText(metric, value) : '–'}</td>
                   ))}
-                  {isPair ? (
-                    <td>{a && b ? differenceMetric(metric).format(b.value - a.value) : '–'}</td>
-                  ) : null}
+                  {isPair ? <td>{a && b ? differenceText(metric, a, b) : '–'}</td> : null}
                 </tr>
               );
             })}

@@ -1,7 +1,7 @@
 /** The whole model in a few numbers, from the reports of its tensors. Pure. */
 import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
-import { changing } from '../charts/metrics';
+import { changing } from '../charts/measured';
 
 interface ContributorTotals {
   id: string;

@@ -1,5 +1,5 @@
 import { type PointerEvent, useRef } from 'react';
-import { rangeOf } from '../charts/metrics';
+import { rangeOf } from '../charts/measured';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { chanceOf, type LayersView } from './columns';

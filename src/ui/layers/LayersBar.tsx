@@ -1,13 +1,14 @@
 import { memo, useCallback, useRef } from 'react';
-import { absenceOf, type RecipeTraits } from '../charts/default-view';
+import { absenceOf } from '../charts/default-view';
+import type { RecipeTraits } from '../charts/measured';
 import { type Metric, type MetricId, metrics, type Subject } from '../charts/metrics';
+import { ExportMenu } from '../parts/ExportMenu';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
-import type { Contributor } from '../state/run-state';
-import { setView } from '../state/studio';
+import type { Contributor } from '../state/runs';
+import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import type { LayersView, ShownLayers } from './columns';
-import { LayersExport } from './LayersExport';
 import type { LayersRun } from './runs';
 import { subjectsOf } from './subject';
 
@@ -116,5 +117,41 @@ const ScaleChoice = memo(function ScaleChoice() {
         onChange={(next) => setView(studio, { scale: next })}
       />
     </span>
+  );
+});
+
+const CHOICES = [
+  { value: 'svg', label: 'Picture as SVG', hint: 'all shown runs and their difference' },
+  { value: 'png', label: 'Picture as PNG', hint: 'the same, twice the size' },
+  {
+    value: 'csv',
+    label: 'Numbers as CSV',
+    hint: 'long form: run, tensor, metric, value, exact or predicted',
+  },
+  { value: 'json', label: 'Numbers as JSON', hint: 'in full precision' },
+  { value: 'html', label: 'Report as HTML', hint: 'recipes and pictures of all shown runs' },
+] as const;
+
+interface LayersExportProps {
+  /** Nothing is measured yet. */
+  empty: boolean;
+  /** What is shown when it is asked. */
+  shown(): ShownLayers;
+}
+
+/** Saves what Layers shows. */
+const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportProps) {
+  const studio = useStudio();
+  const save = async (kind: (typeof CHOICES)[number]['value']) => {
+    const { exportLayers } = await import('../export/exported-files');
+    await exportLayers(kind, shown(), studio.store.getState().overlap);
+  };
+  return (
+    <ExportMenu
+      label="Export the picture and its numbers"
+      choices={CHOICES}
+      why={empty ? 'Nothing is measured yet.' : null}
+      onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
+    />
   );
 });

@@ -8,7 +8,7 @@ import { Legend } from '../charts/Legend';
 import { type Metric, type ShownMetric, valueText } from '../charts/metrics';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import { hasChance, type LayersView } from './columns';
+import type { LayersView } from './columns';
 import { DepthPlot } from './DepthPlot';
 import { shortNames } from './run-names';
 
@@ -85,7 +85,7 @@ export function LayersCanvas({ view }: { view: LayersView }) {
       <div className="layers-legends">
         <LegendOf metric={metric} scale={scale} label={columns.length > 1 ? 'both' : metric.label} />
         {difference ? <LegendOf metric={difference.metric} scale={difference.scale} label="B − A" /> : null}
-        {hasChance(metric) ? (
+        {metric.chance ? (
           <span className="depth-chance-key small quiet">random masks of the same size</span>
         ) : null}
         <Readout view={view} />

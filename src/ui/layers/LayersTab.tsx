@@ -1,23 +1,16 @@
 import { useDeferredValue, useMemo, useRef } from 'react';
 import { formatBytes, formatCounted } from '../../formats/quantity';
 import { absenceOf, constantReason, defaultMetric, isFlat, nextMetric } from '../charts/default-view';
-import {
-  type Cell,
-  cellPlace,
-  type GridRow,
-  type Heatmap,
-  meanMeasured,
-  rowWords,
-} from '../charts/heatmap-data';
+import { cellPlace, type GridRow, type Heatmap, meanMeasured, rowWords } from '../charts/heatmap-data';
+import type { Measured } from '../charts/measured';
 import {
   isAwaited,
-  type Measured,
   type Metric,
   type MetricId,
-  mean,
   measure,
   metricById,
   type Subject,
+  valueText,
 } from '../charts/metrics';
 import { methodName } from '../format/method-name';
 import { Message } from '../parts/Message';
@@ -173,7 +166,7 @@ function measuredOf(run: LayersRun, metric: Metric): Measured[] {
   return run.tensors.filter(isLinear).flatMap(({ name }) => {
     const report = reports.get(name);
     if (!report || isAwaited(metric, report)) return [];
-    return measure(metric.id, report, subject) ?? [];
+    return measure(metric, report, subject) ?? [];
   });
 }
 
@@ -209,17 +202,17 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   const gap = most.measured!.value - least.measured!.value;
   // no ranking where the errors are as large as what is ranked
   const isCertain = gap > 2 * (most.measured!.error + least.measured!.error);
-  const text = (cell: typeof least) => `${shownMetric.format(cell.measured!.value)} (${cellPlace(cell)})`;
+  const text = (cell: typeof least) => `${valueText(shownMetric, cell.measured!)} (${cellPlace(cell)})`;
   const byLayer = isCertain ? null : layersApart(shown);
   const layerText = ({ row, measured }: MeasuredRow) =>
-    `${shownMetric.format(measured.value)} (${rowWords(row)})`;
+    `${valueText(shownMetric, measured)} (${rowWords(row)})`;
   const unmeasured = columns[0]!.run.state === 'running' ? cellsLeft(view) : '';
   return (
     <p className="layers-finding" role="status">
       {difference ? 'B minus A' : metric.label}:{' '}
       {isCertain
         ? `from ${text(least)} to ${text(most)}`
-        : `${shownMetric.format(meanOf(cells))} on average${
+        : `${valueText(shownMetric, meanMeasured(cells.map((cell) => cell.measured!))!)} on average${
             byLayer ? `, by layer from ${byLayer.map(layerText).join(' to ')}` : ''
           }`}
       . <span className="quiet">{metric.meaning}</span> {unmeasured}
@@ -251,10 +244,6 @@ function allMeans({ metric, columns }: LayersView): string {
   const means = columns.map(({ letter, data }) => ({ letter, text: metric.format(data.mean ?? 0) }));
   const isOne = new Set(means.map(({ text }) => text)).size === 1;
   return isOne ? means[0]!.text : means.map(({ letter, text }) => `${text} (${letter})`).join(', ');
-}
-
-function meanOf(cells: readonly Cell[]): number {
-  return mean(cells.map((cell) => cell.measured)) ?? 0;
 }
 
 function cellsLeft({ columns }: LayersView): string {

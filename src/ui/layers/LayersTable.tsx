@@ -1,7 +1,9 @@
 import { memo, useCallback, useMemo } from 'react';
 import { formatCount } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
-import { isAwaited, type Measured, measure, valueText } from '../charts/metrics';
+import { differenceText } from '../charts/difference';
+import type { Measured } from '../charts/measured';
+import { isAwaited, measure, valueText } from '../charts/metrics';
 import { noTensorWords, passesFilter, TableFilter } from '../parts/TableFilter';
 import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
@@ -29,7 +31,7 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
         .map((tensor): Row => {
           const values = columns.map(({ reports }) => {
             const report = reports.get(tensor.name);
-            return report && !isAwaited(metric, report) ? measure(metric.id, report, subject) : null;
+            return report && !isAwaited(metric, report) ? measure(metric, report, subject) : null;
           });
           return { tensor, values };
         }),
@@ -76,11 +78,11 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
             {
               id: 'difference',
               head: 'B − A',
-              track: 'minmax(64px, 84px)',
+              track: 'minmax(64px, 150px)',
               align: 'end' as const,
               cell: (r: Row) => {
-                const delta = deltaOf(r);
-                return delta === null ? <None copied={false} /> : difference.metric.format(delta);
+                const [a, b] = r.values;
+                return a && b ? differenceText(metric, a, b) : <None copied={false} />;
               },
               ...by(deltaOf),
             },

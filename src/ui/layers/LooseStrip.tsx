@@ -1,7 +1,9 @@
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
+import { differenceText } from '../charts/difference';
 import { meanMeasured } from '../charts/heatmap-data';
-import { isAwaited, type Measured, measure, valueText } from '../charts/metrics';
+import type { Measured } from '../charts/measured';
+import { isAwaited, measure, valueText } from '../charts/metrics';
 import { toggleSelected } from '../state/studio';
 import { useStudio } from '../studio-context';
 import type { LayersView } from './columns';
@@ -20,13 +22,13 @@ export function LooseStrip({ view }: { view: LayersView }) {
     meanMeasured(
       tensors.flatMap(({ name }): Measured[] => {
         const report = reports.get(name);
-        const found = report && !isAwaited(metric, report) ? measure(metric.id, report, subject) : null;
+        const found = report && !isAwaited(metric, report) ? measure(metric, report, subject) : null;
         return found ? [found] : [];
       }),
     );
   return (
     <div className="scroll-x">
-      <table className="loose-strip small">
+      <table className="plain-table" data-numbers>
         <caption className="visually-hidden">{metric.label} of norms, biases, embedding and head</caption>
         <thead>
           <tr>
@@ -58,7 +60,7 @@ export function LooseStrip({ view }: { view: LayersView }) {
                 {values.map((value, i) => (
                   <td key={columns[i]!.run.id}>{value ? valueText(metric, value) : absentText(tensors)}</td>
                 ))}
-                {difference ? <td>{a && b ? difference.metric.format(b.value - a.value) : '–'}</td> : null}
+                {difference ? <td>{a && b ? differenceText(metric, a, b) : '–'}</td> : null}
               </tr>
             );
           })}

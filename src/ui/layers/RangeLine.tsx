@@ -1,3 +1,4 @@
+import { type Metric, valueText } from '../charts/metrics';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { type LayersView, type Statistics, statisticsOf } from './columns';
@@ -11,14 +12,14 @@ export function RangeLine({ view }: { view: LayersView }) {
   const [from, to] = layers ?? [first, last];
   const set = (next: [number, number]) =>
     setView(studio, { layers: next[0] === first && next[1] === last ? null : next });
-  const rows: { label: string; format(value: number): string; of: Statistics | null }[] = [
+  const rows: { label: string; metric: Metric; of: Statistics | null }[] = [
     ...columns.map(({ letter, data }) => ({
       label: letter,
-      format: metric.format,
+      metric,
       of: statisticsOf(data, layers),
     })),
     ...(difference
-      ? [{ label: 'B − A', format: difference.metric.format, of: statisticsOf(difference.data, layers) }]
+      ? [{ label: 'B − A', metric: difference.metric, of: statisticsOf(difference.data, layers) }]
       : []),
   ];
   return (
@@ -50,11 +51,12 @@ export function RangeLine({ view }: { view: LayersView }) {
           </button>
         ) : null}
       </span>
-      {rows.map(({ label, format, of }) =>
+      {rows.map(({ label, metric, of }) =>
         of ? (
           <span key={label}>
-            <strong>{label}</strong> mean {format(of.mean)}, sd {format(of.deviation).replace('+', '')},{' '}
-            {format(of.least)} to {format(of.most)}
+            <strong>{label}</strong> mean {valueText(metric, of.mean)}, sd{' '}
+            {metric.format(of.deviation).replace('+', '')}, {metric.format(of.least)} to{' '}
+            {metric.format(of.most)}
           </span>
         ) : null,
       )}

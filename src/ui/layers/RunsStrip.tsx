@@ -1,26 +1,29 @@
 import { memo, useEffect, useState } from 'react';
+import type { Recipe } from '../../formats/recipe';
 import { methods } from '../../merge/methods/index';
+import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import { methodName } from '../format/method-name';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { Select } from '../parts/Select';
+import { targetKey } from '../state/evaluation-rows';
+import { outcomeKey } from '../state/evaluation-table';
 import { mergeGate } from '../state/merge-gate';
-import { mergeRuns } from '../state/merge-runs';
 import { forgetRun, renameRun, reopenRun, whyNotReopen } from '../state/past-runs';
-import { NOW } from '../state/run-state';
-import type { StudioState } from '../state/studio-state';
-import { recallScores } from '../state/task-scores';
-import { useStudio, useStudioState } from '../studio-context';
-import { LETTERS } from './columns';
 import {
   addPredictedRun,
   applyRun,
   removePredictedRun,
   renamePredictedRun,
   toggleRun,
-} from './predicted-runs';
-import { useRunScore } from './run-score';
-import type { LayersRun } from './runs';
+} from '../state/predicted-runs';
+import { mergeRuns } from '../state/run';
+import { currentRun, NOW } from '../state/runs';
+import type { StudioState } from '../state/studio-state';
+import { recallScores, scoresOf, scoreWords } from '../state/task-scores';
+import { useStudio, useStudioState } from '../studio-context';
+import { LETTERS } from './columns';
+import { type LayersRun, writesFactors } from './runs';
 
 /** The runs there are: which are shown, what they are called, and more of them. */
 export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
@@ -55,6 +58,12 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
       ) : null}
     </section>
   );
+}
+
+/** Whether the numbers of the merge are predicted, and not only those of the models; factors of a LoRA have none. */
+function isPredictedWhole(run: LayersRun): boolean {
+  const [first] = run.reports.values();
+  return first !== undefined && !awaitsMerge(first) && !writesFactors(run);
 }
 
 /** Another run that is only predicted. */
@@ -113,7 +122,7 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
   const isQueued = useStudioState((s) => s.queuedRuns.includes(run.id));
   // what has just been merged is open already
   const isOpen = useStudioState(
-    (s) => run.id === NOW && s.run?.status === 'done' && s.run.recipe === run.recipe,
+    (s) => run.id === NOW && currentRun(s)?.status === 'done' && currentRun(s)!.recipe === run.recipe,
   );
   const score = useRunScore(run.recipe);
   const shown = run.place >= 0;
@@ -207,12 +216,43 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
   );
 });
 
-function stateText({ id, state, kept }: LayersRun): string {
+function stateText(run: LayersRun): string {
+  const { id, kept } = run;
+  const state = run.state === 'predicted' && !isPredictedWhole(run) ? 'planned' : run.state;
   if (kept && id !== NOW) {
     return new Date(kept.startedAt).toLocaleString(undefined, { dateStyle: 'short', timeStyle: 'short' });
   }
-  const said = { exact: 'merged', running: 'merging', predicted: '≈ predicted', planned: 'not measured' }[
+  const said = { exact: 'merged', running: 'merging', predicted: '≈ predicted', planned: 'not merged' }[
     state
   ];
   return id === NOW ? `recipe, ${said}` : said;
+}
+
+/**
+ * What was measured of a run: `perplexity 6.42` over the chosen texts, where all of them were measured by the present
+ * protocol, and `hellaswag acc 0.412 ± 0.049` for each task that was scored; null where that is nothing.
+ */
+function useRunScore(recipe: Recipe): string | null {
+  return useStudioState((s) => {
+    const found = [perplexityOf(s, recipe), ...accuraciesOf(s, recipe)].filter((one) => one !== null);
+    return found.length === 0 ? null : found.join(' · ');
+  });
+}
+
+function accuraciesOf({ tasks }: StudioState, recipe: Recipe): (string | null)[] {
+  return tasks.scores.size === 0 ? [] : scoresOf(tasks.scores, targetKey({ recipe })).map(scoreWords);
+}
+
+function perplexityOf({ evaluation }: StudioState, recipe: Recipe): string | null {
+  if (evaluation.outcomes.size === 0) return null;
+  const texts = evaluation.texts.filter((t) => t.chosen);
+  const target = targetKey({ recipe });
+  const losses = texts.flatMap((text) => {
+    const outcome = evaluation.outcomes.get(outcomeKey(target, text, evaluation));
+    return outcome && 'report' in outcome ? [outcome.report.meanNll] : [];
+  });
+  if (losses.length === 0 || losses.length < texts.length) return null;
+  // every text counts the same, as in the table of Evaluate
+  const perplexity = Math.exp(losses.reduce((sum, loss) => sum + loss, 0) / losses.length);
+  return `perplexity ${perplexity.toFixed(2)}`;
 }

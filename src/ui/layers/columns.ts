@@ -1,6 +1,5 @@
 /** What the canvas shows: rows of layers shared by all columns, and the values of every run in them. Pure but for memory of what was drawn before. */
 import { useMemo, useRef } from 'react';
-import { isPredicted } from '../../merge/prediction/predicted-report';
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
@@ -15,9 +14,10 @@ import {
   heatmap,
   type LayerGrid,
   layerGrid,
+  meanMeasured,
 } from '../charts/heatmap-data';
-import { chanceOverlap } from '../charts/mask-overlap';
-import { type Metric, rangeOf, type Subject } from '../charts/metrics';
+import { type Measured, rangeOf } from '../charts/measured';
+import type { Metric, Subject } from '../charts/metrics';
 import { passesFilter } from '../parts/TableFilter';
 import { useSameList } from '../parts/use-same-list';
 import { useShownTheme, useStudioState } from '../studio-context';
@@ -121,8 +121,8 @@ export function useLayersView(
 }
 
 /** What a scale covers at least, so that values which hardly differ look alike. */
-function leastRange({ isShare, id }: Metric, maps: readonly Heatmap[]): number {
-  if (isShare || id === 'cosine') return 0.02;
+function leastRange({ full }: Metric, maps: readonly Heatmap[]): number {
+  if (full.max !== null) return 0.02;
   const [, most = 0] = extremeValues(maps);
   return Math.abs(most) * 0.05 || 1;
 }
@@ -203,22 +203,16 @@ function bandsOf({ modules }: LayerGrid): Band[] {
   return bands.every((band) => band.label !== '') ? bands : [];
 }
 
-/** Whether random masks of the same sizes would give a metric a value to hold it against. */
-export function hasChance({ id }: Metric): boolean {
-  return id === 'mergedSparsity' || id === 'overlap' || id === 'runOverlap';
-}
-
 /** What random masks of the same sizes would give in a layer, where a metric has such a reference. */
 export function chanceOf(view: LayersView, { reports }: RunColumn, layer: number): number | null {
   const { metric, subject, grid } = view;
-  if (!hasChance(metric)) return null;
+  if (!metric.chance) return null;
   let [sum, weight] = [0, 0];
   for (const tensor of grid.layers.find((row) => row.layer === layer)?.tensors ?? []) {
     for (const { name } of tensor?.members ?? (tensor ? [tensor] : [])) {
       const report = reports.get(name);
       if (!report) continue;
-      const value =
-        metric.id === 'mergedSparsity' ? untouchedByChance(report) : chanceOverlap(report, subject);
+      const value = metric.chance(report, subject);
       if (value === null) continue;
       sum += value * report.elements;
       weight += report.elements;
@@ -227,19 +221,8 @@ export function chanceOf(view: LayersView, { reports }: RunColumn, layer: number
   return weight > 0 ? sum / weight : null;
 }
 
-/** The share of weights that no model would change, were masks drawn at random; null where there are no masks. */
-function untouchedByChance(report: TensorReport): number | null {
-  const { contributors, elements } = report;
-  if (isPredicted(report)) {
-    if (report.exactChange || report.predicted === 'changes') return null;
-    return contributors.reduce((share, c) => (c.norm > 0 ? share * (1 - c.kept / elements) : share), 1);
-  }
-  const shared = report.counts?.shared ?? [];
-  return shared.length > 0 ? shared.reduce((share, row, i) => share * (1 - row[i]! / elements), 1) : null;
-}
-
 export interface Statistics {
-  mean: number;
+  mean: Measured;
   deviation: number;
   least: number;
   most: number;
@@ -252,9 +235,8 @@ export function statisticsOf({ rows }: Heatmap, layers: readonly [number, number
     .filter(({ layer }) => !layers || (layer >= layers[0] && layer <= layers[1]))
     .flatMap((row) => row.cells)
     .flatMap((cell: Cell | null) => cell?.measured ?? []);
-  if (cells.length === 0) return null;
-  const weight = cells.reduce((sum, c) => sum + c.weight, 0) || 1;
-  const mean = cells.reduce((sum, c) => sum + c.value * c.weight, 0) / weight;
-  const variance = cells.reduce((sum, c) => sum + c.weight * (c.value - mean) ** 2, 0) / weight;
+  const mean = meanMeasured(cells);
+  if (!mean) return null;
+  const variance = cells.reduce((sum, c) => sum + c.weight * (c.value - mean.value) ** 2, 0) / mean.weight;
   return { mean, deviation: Math.sqrt(variance), ...rangeOf(cells.map((c) => c.value)), cells: cells.length };
 }

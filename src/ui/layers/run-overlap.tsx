@@ -1,14 +1,17 @@
 /** Mask overlap of two runs: a number about both, so they stand in one column; it is counted when it is chosen. */
 import { type ReactNode, useEffect, useMemo } from 'react';
-import type { MaskOverlap } from '../../reports/overlap';
+import type { Recipe } from '../../formats/recipe';
+import type { MaskOverlap, OverlapRequest } from '../../reports/overlap';
 import { absenceOf } from '../charts/default-view';
-import type { RunsReport } from '../charts/mask-overlap';
+import type { RunsReport } from '../charts/measured';
 import type { Metric, Subject } from '../charts/metrics';
 import { REST_MS, useDebounced } from '../parts/use-debounced';
 import { goesUnasked } from '../state/delta-statistics';
-import { whyNoTool } from '../state/job';
-import { countOverlap, overlapKey } from '../state/run-overlap';
-import type { OverlapSlice } from '../state/studio-state';
+import { runTool, whyNoTool } from '../state/job';
+import { tensorProgress } from '../state/job-state';
+import { recipeKey } from '../state/recipe-identity';
+import type { Studio } from '../state/studio';
+import { noOverlap, type OverlapSlice } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
 import { type LayersRun, PAIR } from './runs';
 
@@ -113,4 +116,29 @@ function pairOf(a: LayersRun, b: LayersRun, model: string, tensors: readonly Mas
     kept: null,
     settings: null,
   };
+}
+
+/** Which two recipes, and which model. */
+function overlapKey(recipes: readonly [Recipe, Recipe], model: string): string {
+  return JSON.stringify([...recipes.map(recipeKey), model]);
+}
+
+/** Counts the overlap, unless another job is at work. Never rejects. */
+async function countOverlap(studio: Studio, recipes: readonly [Recipe, Recipe], model: string) {
+  const state = studio.store.getState();
+  if (whyNoTool(state) !== null) return;
+  const key = overlapKey(recipes, model);
+  const set = (overlap: Partial<OverlapSlice>) =>
+    studio.store.setState({ overlap: { ...noOverlap, key, ...overlap } });
+  set({ status: 'counting' });
+  const request: OverlapRequest = { recipes, model, engine: state.engine.choice };
+  const outcome = await runTool(
+    studio,
+    'overlap',
+    (onProgress) => studio.worker.overlap(request, onProgress),
+    tensorProgress,
+  );
+  if ('value' in outcome) set({ status: 'ready', tensors: outcome.value });
+  else if ('error' in outcome) set({ status: 'failed', error: outcome.error });
+  else set({ status: 'stopped' });
 }

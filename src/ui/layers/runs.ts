@@ -6,18 +6,27 @@ import { methodParameters } from '../../merge/prediction/recipe-settings';
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
-import type { RecipeTraits } from '../charts/default-view';
+import type { RecipeTraits } from '../charts/measured';
 import type { Metric } from '../charts/metrics';
 import { buildRecipe } from '../state/built-recipe';
 import { deltaKey } from '../state/delta-statistics';
-import { keptRunId } from '../state/past-runs';
 import { type PredictedReports, predictedReports } from '../state/predicted-reports';
+import { recipeOfRun } from '../state/predicted-runs';
 import { recipeKey } from '../state/recipe-identity';
-import { type Contributor, type KeptRun, NOW, type PredictedRun, type RunState } from '../state/run-state';
+import {
+  type Contributor,
+  currentRun,
+  type FinishedRun,
+  finishedRuns,
+  isFinished,
+  NOW,
+  type PredictedRun,
+  predictedRuns,
+  type RunState,
+} from '../state/runs';
 import { methodOf, type Studio } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
-import { recipeOfRun } from './predicted-runs';
 import { runNames } from './run-names';
 
 /** Id of two runs that are shown as one, where a metric is about both. */
@@ -37,7 +46,7 @@ export interface LayersRun {
   predicted: PredictedReports;
   traits: RecipeTraits;
   recipe: Recipe;
-  kept: KeptRun | null;
+  kept: FinishedRun | null;
   settings: PredictedRun | null;
 }
 
@@ -45,14 +54,14 @@ export interface LayersRun {
 export function useRuns(): LayersRun[] {
   const studio = useStudio();
   const now = useNow();
-  const planned = useStudioState((s) => s.predictedRuns);
-  const past = useStudioState((s) => s.pastRuns);
+  const planned = useStudioState(predictedRuns);
+  const past = useStudioState(finishedRuns);
   const shown = useStudioState((s) => s.view.runs);
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);
   const deltaStatistics = useStudioState((s) => s.deltaStatistics);
   const plan = useStudioState((s) => s.plan);
-  const merged = useStudioState((s) => (s.run?.of === undefined ? null : s.run));
+  const merged = useStudioState((s) => (currentRun(s)?.of === undefined ? null : currentRun(s)));
   const predicted = useMemo(
     () =>
       planned
@@ -105,8 +114,8 @@ export function writesFactors({ recipe }: LayersRun): boolean {
 /** The run of the recipe as it is: being merged, merged now or on an earlier visit, or predicted. */
 export function useNow(): LayersRun {
   const studio = useStudio();
-  const run = useStudioState((s) => s.run);
-  const past = useStudioState((s) => s.pastRuns);
+  const run = useStudioState(currentRun);
+  const past = useStudioState(finishedRuns);
   const plan = useStudioState((s) => s.plan);
   const deltaStatistics = useStudioState((s) => s.deltaStatistics);
   const recipe = useStudioState((s) => s.recipe);
@@ -118,8 +127,8 @@ export function useNow(): LayersRun {
     ((begun.status === 'running' && begun.of === undefined) || recipeKey(begun.recipe) === recipeKey(built));
   const merged = isLive ? begun : null;
   const kept = useMemo(() => {
-    const id = merged?.report ? keptRunId(merged.startedAt, merged.report) : null;
-    return past.find((own) => (merged ? own.id === id : recipeKey(own.recipe) === recipeKey(built))) ?? null;
+    if (merged) return isFinished(merged) ? merged : null;
+    return past.find((own) => recipeKey(own.report.recipe) === recipeKey(built)) ?? null;
   }, [past, merged, built]);
   const predicted = predictedReports(studio, { deltaStatistics, plan, recipe, models }, built, NOW);
   return useMemo((): LayersRun => {
@@ -199,7 +208,7 @@ function predictedRun(studio: Studio, settings: PredictedRun, state: LayersState
   return run;
 }
 
-function finishedRun(kept: KeptRun): LayersRun {
+function finishedRun(kept: FinishedRun): LayersRun {
   return {
     id: kept.id,
     name: '',
@@ -209,8 +218,8 @@ function finishedRun(kept: KeptRun): LayersRun {
     tensors: kept.planned,
     reports: reportsByName(kept.report.tensors),
     predicted: NOTHING,
-    recipe: kept.recipe,
-    traits: traitsOf(kept.recipe, false),
+    recipe: kept.report.recipe,
+    traits: traitsOf(kept.report.recipe, false),
     kept,
     settings: null,
   };
@@ -240,17 +249,11 @@ function traitsOf(recipe: Recipe, isMeasured: boolean): RecipeTraits {
  * were measured, what they show stands in, marked as predicted.
  */
 export function reportsFor(run: LayersRun, metric: Metric): ReadonlyMap<string, TensorReport> {
-  if (run.state !== 'exact' || run.predicted.size === 0) return run.reports;
-  const lacks = (report: TensorReport) =>
-    metric.id === 'cosine' || metric.id === 'size'
-      ? report.baseNorm === 0
-      : metric.id === 'mergedSparsity' || metric.id === 'outputChange'
-        ? (report.counts?.atBase ?? null) === null
-        : false;
+  if (run.state !== 'exact' || run.predicted.size === 0 || !metric.lacks) return run.reports;
   let copy: Map<string, TensorReport> | undefined;
   for (const [name, report] of run.reports) {
     const predicted = run.predicted.get(name);
-    if (report.copied || !predicted || !lacks(report)) continue;
+    if (report.copied || !predicted || !metric.lacks(report)) continue;
     copy ??= new Map(run.reports);
     copy.set(name, predicted);
   }

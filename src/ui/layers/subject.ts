@@ -1,6 +1,6 @@
 /** Whose numbers are shown: the merged result, one of the models, or two of them. Pure. */
 import type { Metric, Subject } from '../charts/metrics';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 
 interface SubjectChoice {
   ids: Subject;

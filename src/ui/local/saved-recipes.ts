@@ -4,7 +4,7 @@
  */
 import type { DBSchema } from 'idb';
 import type { RecipeState } from '../state/recipe-state';
-import type { PredictedRun } from '../state/run-state';
+import type { PredictedRun } from '../state/runs';
 import { database } from './database';
 import { remember, remembered } from './remembered-choices';
 

@@ -4,8 +4,25 @@
  */
 
 import type { DBSchema, IDBPObjectStore } from 'idb';
-import type { KeptRun } from '../state/run-state';
+import type { FinishedRun } from '../state/runs';
 import { database } from './database';
+
+/** What is kept of a run: `recipe` as it was merged, `asked` as it was asked for; older ones have none. */
+type KeptRun = Pick<
+  FinishedRun,
+  | 'id'
+  | 'title'
+  | 'methodTitle'
+  | 'recipe'
+  | 'contributors'
+  | 'planned'
+  | 'layers'
+  | 'destination'
+  | 'outputFiles'
+  | 'startedAt'
+  | 'report'
+> &
+  Partial<Pick<FinishedRun, 'name'>> & { asked?: FinishedRun['recipe'] };
 
 interface Saved extends DBSchema {
   runs: { key: string; value: KeptRun };
@@ -36,15 +53,32 @@ async function renameHashes(runs: IDBPObjectStore<Saved, 'runs'[], 'runs', 'vers
 }
 
 /** Keeps a run; of more than {@link MOST_RUNS} the oldest go. */
-export async function keepRun(run: KeptRun): Promise<void> {
-  await (await open()).put('runs', run);
+export async function keepRun(run: FinishedRun): Promise<void> {
+  const { id, title, methodTitle, contributors, planned, layers, destination, outputFiles, startedAt } = run;
+  await (await open()).put('runs', {
+    ...{ id, title, methodTitle, contributors, planned, layers, destination, outputFiles, startedAt },
+    ...(run.name !== undefined && { name: run.name }),
+    recipe: run.report.recipe,
+    asked: run.recipe,
+    report: run.report,
+  });
   const old = (await keptRuns()).slice(MOST_RUNS);
   for (const { id } of old) await deleteRun(id);
 }
 
 /** All kept runs, the newest first. */
-export async function keptRuns(): Promise<KeptRun[]> {
-  return (await (await open()).getAll('runs')).sort((a, b) => b.startedAt - a.startedAt);
+export async function keptRuns(): Promise<FinishedRun[]> {
+  const all = (await (await open()).getAll('runs')).sort((a, b) => b.startedAt - a.startedAt);
+  return all.map(({ asked, ...run }) => ({
+    ...run,
+    recipe: asked ?? run.recipe,
+    status: 'done',
+    progress: null,
+    tensors: run.report.tensors,
+    log: [{ at: 0, tone: 'plain', text: `Merged ${new Date(run.startedAt).toLocaleString()}` }],
+    error: null,
+    again: true,
+  }));
 }
 
 export async function deleteRun(id: string): Promise<void> {

@@ -1,9 +1,11 @@
+import { useState } from 'react';
 import { isTreeHash, TREE_PREFIX } from '../../formats/hashes';
 import { formatBytes } from '../../formats/quantity';
 import { saveFile } from '../local/file-download';
+import { notifyError } from '../state/studio';
+import { useStudio } from '../studio-context';
 import { Button } from './Button';
 import { DownloadIcon } from './icons';
-import { Sha256Link } from './Sha256Link';
 
 interface ListedFile {
   name: string;
@@ -59,4 +61,45 @@ function hashWords(hash: string): { kind: 'sha256' | 'tree hash'; digits: string
   return isTreeHash(hash)
     ? { kind: 'tree hash', digits: hash.slice(TREE_PREFIX.length) }
     : { kind: 'sha256', digits: hash };
+}
+
+/** The plain sha256 of a file, made and copied when somebody asks for it: a merge says what a file is by its tree hash. */
+function Sha256Link({ file }: { file: File }) {
+  const studio = useStudio();
+  const [state, setState] = useState<'idle' | 'reading' | { sha256: string; isCopied: boolean }>('idle');
+  const make = async () => {
+    if (state === 'reading') return;
+    setState('reading');
+    try {
+      const sha256 = await studio.worker.sha256(file);
+      const isCopied = await navigator.clipboard.writeText(sha256).then(
+        () => true,
+        () => false,
+      );
+      setState({ sha256, isCopied });
+    } catch (thrown) {
+      setState('idle');
+      notifyError(studio, thrown);
+    }
+  };
+  if (typeof state === 'object') {
+    return (
+      <code className="faint truncate" title={`sha256 ${state.sha256}`} role="status">
+        sha256 {state.sha256.slice(0, 12)}…{state.isCopied ? ' copied' : ''}
+      </code>
+    );
+  }
+  const text = state === 'reading' ? 'reading the file…' : 'copy sha256';
+  return (
+    <span>
+      <button
+        type="button"
+        className="link"
+        aria-label={`${text} of ${file.name}`}
+        onClick={() => void make()}
+      >
+        {text}
+      </button>
+    </span>
+  );
 }

@@ -1,6 +1,7 @@
 import { type ReactNode, useMemo } from 'react';
 import { modelChoices } from '../state/model-choices';
 import { openOutput } from '../state/opened-output';
+import { currentRun } from '../state/runs';
 import { notify, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
@@ -19,7 +20,7 @@ export function ModelSelect({ label, value, whole, onChange }: ModelSelectProps)
   const studio = useStudio();
   const models = useStudioState((s) => s.models);
   const recipe = useStudioState((s) => s.recipe);
-  const run = useStudioState((s) => s.run);
+  const run = useStudioState(currentRun);
   const opening = useStudioState((s) => s.opening.length > 0);
   const choices = useMemo(() => modelChoices({ models, recipe }), [models, recipe]);
   const merged = run?.status === 'done' ? run : null;

@@ -1,6 +1,8 @@
 import { useEffect, useState } from 'react';
-import { UpdateNotice } from '../offline/UpdateNotice';
+import { reloadToUpdate } from '../offline/app-shell';
+import { whyNoTool } from '../state/job';
 import { keepThisDraft, openOtherDraft } from '../state/recipe-draft';
+import { interruptedRuns } from '../state/runs';
 import { dismissNotice } from '../state/studio';
 import type { Notice } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
@@ -57,7 +59,7 @@ function DraftNotice() {
 export function Notices() {
   const notices = useStudioState((s) => s.notices);
   const waiting = useStudioState(
-    (s) => s.interrupted.length > 0 || s.elsewhere !== null || s.update || s.draftElsewhere,
+    (s) => interruptedRuns(s).length > 0 || s.elsewhere !== null || s.update || s.draftElsewhere,
   );
   if (notices.length === 0 && !waiting) return null;
   return (
@@ -71,5 +73,28 @@ export function Notices() {
         ))}
       </ul>
     </aside>
+  );
+}
+
+/** A new version is there. It is never taken while something runs. */
+function UpdateNotice() {
+  const update = useStudioState((s) => s.update);
+  const why = useStudioState(whyNoTool);
+  if (!update) return null;
+  return (
+    <li>
+      <Message
+        tone="note"
+        title="A new version of Amalgam is ready"
+        hint="The recipe is kept; what was measured and written in this tab is not."
+        live
+      >
+        <div className="row message-actions">
+          <Button why={why} onClick={reloadToUpdate}>
+            Reload to update
+          </Button>
+        </div>
+      </Message>
+    </li>
   );
 }

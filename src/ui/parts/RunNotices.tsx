@@ -2,7 +2,8 @@ import { formatBytes, formatCount } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
 import { discardRun, resumeRun, whyNotYet } from '../state/interrupted-merges';
 import { takeOverMerge } from '../state/other-tabs';
-import { keptOf } from '../state/resumable-runs';
+import { keptOf } from '../state/past-runs';
+import { currentRun, interruptedRuns } from '../state/runs';
 import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 import { Message } from './Message';
@@ -10,10 +11,10 @@ import { Message } from './Message';
 /** Merges that are not this tab's: at work in another one, or cut off and waiting to go on. */
 export function RunNotices() {
   const elsewhere = useStudioState((s) => s.elsewhere);
-  const interrupted = useStudioState((s) => s.interrupted);
+  const interrupted = useStudioState(interruptedRuns);
   const busy = useStudioState((s) => s.job?.kind === 'merge');
   // the bar offers to go on with what was paused here
-  const paused = useStudioState((s) => (s.run?.paused ? keptOf(s) : undefined));
+  const paused = useStudioState((s) => (currentRun(s)?.paused ? keptOf(s) : undefined));
   if (elsewhere !== null) return <Elsewhere />;
   if (busy) return null;
   return (

@@ -9,7 +9,8 @@ export function modelColour(colour: number): string {
 export function Swatch({ colour, dot, label }: { colour: number; dot?: boolean; label?: string }) {
   return (
     <span
-      className={dot ? 'swatch dot' : 'swatch'}
+      className="swatch"
+      data-dot={dot || undefined}
       style={{ background: modelColour(colour) }}
       {...(label ? { role: 'img', 'aria-label': label, title: label } : { 'aria-hidden': true })}
     />

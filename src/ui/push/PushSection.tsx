@@ -1,6 +1,7 @@
 import { useEffect, useId, useState } from 'react';
 import type { PushReport } from '../../reports/push';
 import { HubSettings } from '../add-model/HubSettings';
+import { currentRun } from '../state/runs';
 import '../styles/add-model.css';
 import '../styles/tools.css';
 import '../styles/push.css';
@@ -179,7 +180,7 @@ function Pushed({ report }: { report: PushReport }) {
 /** Outputs that can be pushed; those in the browser's storage are asked for again whenever a run ends. */
 function usePushables(): Pushable[] {
   const studio = useStudio();
-  const run = useStudioState((s) => s.run);
+  const run = useStudioState(currentRun);
   const usable = useStudioState((s) => s.engine.info?.storage.available === true);
   const [kept, setKept] = useState<string[]>([]);
   const status = run?.status;

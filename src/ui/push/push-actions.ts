@@ -6,6 +6,7 @@ import type { PushSource } from '../../reports/push';
 import { targetKey } from '../state/evaluation-rows';
 import { runTool, whyNoTool } from '../state/job';
 import { tensorProgress } from '../state/job-state';
+import { currentRun, finishedRuns, type RunState } from '../state/runs';
 import type { Studio } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { cardResults, scoresOf, scoreWords } from '../state/task-scores';
@@ -44,7 +45,7 @@ export async function loadAccount(studio: Studio): Promise<void> {
  * @param folder the picked folder, while its handle is there
  */
 export function pushables(
-  run: StudioState['run'],
+  run: RunState | null,
   kept: readonly string[],
   folder: FileSystemDirectoryHandle | null,
 ): Pushable[] {
@@ -101,9 +102,9 @@ export async function push(studio: Studio, { name, source }: Pushable, repo: str
 }
 
 /** The recipe of an output that was merged here, by its name. */
-function recipeOf({ run, pastRuns }: StudioState, name: string): Recipe | undefined {
-  if (run?.status === 'done' && run.destination.name === name) return run.report?.recipe;
-  return pastRuns.find(({ destination }) => destination.name === name)?.recipe;
+function recipeOf(state: StudioState, name: string): Recipe | undefined {
+  const all = [currentRun(state), ...finishedRuns(state)];
+  return all.find((run) => run?.status === 'done' && run.destination.name === name)?.report?.recipe;
 }
 
 /** What the push adds to the model card of an output: `sample_trades acc 0.512 ± 0.072`, one for each task. */

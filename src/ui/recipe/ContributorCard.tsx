@@ -1,12 +1,20 @@
 import { Switch } from 'radix-ui';
-import { type CSSProperties, memo, useCallback, useState } from 'react';
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  memo,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+} from 'react';
 import type { Combination } from '../../formats/adapter-combination';
 import { formatSetting } from '../../formats/quantity';
 import type { MergeMethod } from '../../merge/method';
 import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
 import { Button } from '../parts/Button';
-import { CloseIcon } from '../parts/icons';
+import { CloseIcon, GripIcon } from '../parts/icons';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Problem } from '../parts/Problem';
 import { modelColour, Swatch } from '../parts/Swatch';
@@ -27,7 +35,6 @@ import {
 } from '../state/recipe-state';
 import { editRecipe } from '../state/studio';
 import { useStudio } from '../studio-context';
-import { Grip } from './Grip';
 import { ModelAccess } from './ModelAccess';
 import { ParameterField } from './ParameterField';
 
@@ -180,3 +187,63 @@ const Related = memo(function Related({ model, base }: { model: ModelInfo; base:
     </ModelMeta>
   );
 });
+
+interface GripProps {
+  label: string;
+  /** Place of its card in the list, from 0. */
+  at: number;
+  moving: boolean;
+  onMove(to: number): void;
+  onMoving(moving: boolean): void;
+}
+
+/** Moves its card among the others: dragged, or by the arrow keys. The others make way at once. */
+function Grip({ label, at, moving, onMove, onMoving }: GripProps) {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (!moving) return;
+    // on the window: a card that changes its place in the page would lose the pointer
+    const drag = ({ clientY }: PointerEvent) => {
+      const cards = [...(button.current?.closest('ul')?.children ?? [])];
+      // its place is behind every other card whose middle it has passed
+      const passed = cards.filter((card, i) => {
+        const { top, height } = card.getBoundingClientRect();
+        return i !== at && top + height / 2 < clientY;
+      });
+      if (passed.length !== at) onMove(passed.length);
+    };
+    const end = () => onMoving(false);
+    addEventListener('pointermove', drag);
+    addEventListener('pointerup', end);
+    addEventListener('pointercancel', end);
+    return () => {
+      removeEventListener('pointermove', drag);
+      removeEventListener('pointerup', end);
+      removeEventListener('pointercancel', end);
+    };
+  }, [moving, at, onMove, onMoving]);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const by = event.key === 'ArrowUp' ? -1 : event.key === 'ArrowDown' ? 1 : 0;
+    if (by === 0) return;
+    event.preventDefault();
+    onMove(at + by);
+  };
+  return (
+    <Button
+      ref={button}
+      variant="quiet"
+      iconOnly
+      className="card-grip"
+      aria-label={label}
+      title="Drag, or press the arrow keys, to change the order"
+      onKeyDown={onKeyDown}
+      onPointerDown={(event) => {
+        event.preventDefault();
+        event.currentTarget.focus();
+        onMoving(true);
+      }}
+    >
+      <GripIcon />
+    </Button>
+  );
+}

@@ -10,8 +10,12 @@ import { Problem } from '../parts/Problem';
 import { Select } from '../parts/Select';
 import { Tip } from '../parts/Tip';
 import { curveStep, mayCurve, snapped } from '../state/curve';
+import { isRecipeOf } from '../state/recipe-identity';
 import type { SettingValue } from '../state/recipe-state';
 import { settingProblem } from '../state/recipe-validation';
+import { currentRun } from '../state/runs';
+import type { StudioState } from '../state/studio-state';
+import { useStudioState } from '../studio-context';
 import { TextParameter } from './TextParameter';
 
 const CurveEditor = lazy(() => import('./CurveEditor').then((m) => ({ default: m.CurveEditor })));
@@ -111,6 +115,7 @@ interface NumberParameterProps {
 /** A number: as slider and field, drawn over the layers, or left to be searched for. */
 function NumberParameter({ spec, label, helpId, value, onChange }: NumberParameterProps) {
   const curve = Array.isArray(value) ? value : null;
+  const tuned = useStudioState((s) => (value === 'auto' ? tunedLambda(s) : null));
   const latest = useRef(value);
   latest.current = value;
   const toggleCurve = useCallback(() => {
@@ -122,7 +127,9 @@ function NumberParameter({ spec, label, helpId, value, onChange }: NumberParamet
       {curve ? (
         <CurveExtent points={curve} step={curveStep(spec)} />
       ) : value === 'auto' ? (
-        <span className="faint">tuned on the calibration text</span>
+        <span className="faint">
+          {tuned === null ? '' : `${formatSetting(tuned, spec.slider?.step)}, `}tuned on the calibration text
+        </span>
       ) : spec.slider ? (
         <NumberSlider
           {...spec.slider}
@@ -160,13 +167,20 @@ function NumberParameter({ spec, label, helpId, value, onChange }: NumberParamet
         <button
           type="button"
           className="link parameter-wide"
-          onClick={() => onChange(value === 'auto' ? (spec.default ?? 1) : 'auto')}
+          onClick={() => onChange(value === 'auto' ? (tuned ?? spec.default ?? 1) : 'auto')}
         >
           {value === 'auto' ? `set ${spec.label} by hand` : `auto-tune ${spec.label}`}
         </button>
       ) : null}
     </>
   );
+}
+
+/** λ that was found when the recipe as it is was merged; null where it was not. */
+function tunedLambda(state: StudioState): number | null {
+  const run = currentRun(state);
+  const found = run?.report?.ahead?.lambda?.chosen;
+  return found !== undefined && isRecipeOf(run!.recipe, state.recipe, state.models) ? found : null;
 }
 
 interface CurveToggleProps {

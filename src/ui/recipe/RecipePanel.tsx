@@ -1,20 +1,24 @@
 import { lazy, Suspense } from 'react';
 import { formatBytes } from '../../formats/quantity';
+import { Button } from '../parts/Button';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
+import { Segmented } from '../parts/Segmented';
 import { fullName } from '../state/built-recipe';
+import { whyBusy } from '../state/job';
+import { whyNotOpen } from '../state/named-models';
 import { outputCombination } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
+import { startRecommended } from '../state/run';
 import { methodOf, setView, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
-import { useRecipeAs, useStudio, useStudioState } from '../studio-context';
+import { useNarrow, useRecipeAs, useRoomy, useStudio, useStudioState } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MethodSection } from './MethodSection';
 import { ModelAccess, OpenAllAgain } from './ModelAccess';
 import { ModuleSection } from './ModuleSection';
-import { RecipeLinks } from './RecipeLinks';
-import { RecommendedSettings } from './RecommendedSettings';
+import { NewMerge } from './NewMerge';
 import { VocabularySection } from './VocabularySection';
 
 // Both read or write YAML, which the form does without.
@@ -194,4 +198,50 @@ function ModelsProblem({ kind }: { kind: 'base' | 'contributors' }) {
   const problems = empty ? [] : recipeProblems(recipe, models, methodOf(recipe));
   const problem = problems.find((p) => p.place.kind === kind);
   return <Problem>{problem && `${problem.message} ${problem.remedy}`}</Problem>;
+}
+
+/** How the recipe is shown, and the ways to another: an example, or one saved before. */
+function RecipeLinks() {
+  const studio = useStudio();
+  const as = useRecipeAs();
+  const narrow = useNarrow();
+  const roomy = useRoomy();
+  return (
+    <div className="row recipe-links">
+      <Segmented
+        label="Show the recipe as"
+        value={as}
+        options={[
+          { value: 'form', label: 'Form' },
+          { value: 'text', label: 'YAML' },
+          ...(roomy ? [{ value: 'both' as const, label: 'Both' }] : []),
+        ]}
+        onChange={(recipeAs) => setView(studio, { recipeAs })}
+      />
+      {narrow ? <NewMerge /> : null}
+      <Button onClick={() => setView(studio, { recipes: 'examples' })}>Examples</Button>
+      <Button onClick={() => setView(studio, { recipes: 'saved' })}>Save</Button>
+    </div>
+  );
+}
+
+/** One button for those who want a good merge and no choices: it compares methods and merges the best. */
+function RecommendedSettings() {
+  const studio = useStudio();
+  const based = useStudioState((s) => s.recipe.base !== null);
+  const contributes = useStudioState((s) => s.recipe.contributors.some((c) => c.enabled));
+  const busy = useStudioState((s) => whyBusy(s)?.why ?? null);
+  const closed = useStudioState((s) => whyNotOpen(s)?.why ?? null);
+  const missing = !based ? 'Choose a base first.' : !contributes ? 'Add a model first.' : null;
+  return (
+    <div className="stack">
+      <Button
+        why={missing ?? closed ?? busy}
+        tip="Starts a merge: every model generates calibration text, four methods are compared with λ tuned for each, and the best is merged and compared with the base and the contributors. If you stop it, it can continue where it was."
+        onClick={() => void startRecommended(studio)}
+      >
+        Merge with recommended settings
+      </Button>
+    </div>
+  );
 }

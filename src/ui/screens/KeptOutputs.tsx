@@ -5,14 +5,17 @@ import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
 import { ZipButton } from '../parts/ZipButton';
+import { currentRun } from '../state/runs';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** Results of earlier merges that still take space in this browser. */
 export function KeptOutputs() {
   const studio = useStudio();
-  const status = useStudioState((s) => s.run?.status);
-  const name = useStudioState((s) => (s.run?.status === 'running' ? null : s.run?.destination.name));
+  const status = useStudioState((s) => currentRun(s)?.status);
+  const name = useStudioState((s) =>
+    currentRun(s)?.status === 'running' ? null : currentRun(s)?.destination.name,
+  );
   const usable = useStudioState((s) => s.engine.info?.storage.available === true);
   const [outputs, setOutputs] = useState<CacheInfo['outputs']>([]);
   const refresh = useCallback(() => {

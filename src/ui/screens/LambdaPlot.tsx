@@ -48,7 +48,7 @@ export function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
       </figcaption>
       <details>
         <summary>As a table</summary>
-        <table className="lambda-table">
+        <table className="plain-table" data-numbers>
           <thead>
             <tr>
               <th scope="col">λ</th>

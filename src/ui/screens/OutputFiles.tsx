@@ -11,7 +11,8 @@ import { Section } from '../parts/Section';
 import { ZipButton } from '../parts/ZipButton';
 import { outputName } from '../state/built-recipe';
 import { isRecipeOf } from '../state/recipe-identity';
-import type { RunState } from '../state/run-state';
+import type { RunState } from '../state/runs';
+import { currentRun } from '../state/runs';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
@@ -21,29 +22,35 @@ const FETCHING = 'Being fetched from this browser’s storage.';
 
 /** The files of the last finished run with size, hash and a download each; before that, the files a merge will write. */
 export function OutputFiles() {
-  const run = useStudioState((s) => s.run);
+  const run = useStudioState(currentRun);
   const plan = useStudioState((s) => s.plan.report?.outputFiles);
   const name = useStudioState((s) => s.output.name ?? outputName(s.recipe));
   const planned = plan && namedFiles(plan, name);
-  if (run?.status === 'done') return <Finished key={run.id} run={run} />;
+  const isMerged = useStudioState((s) => run !== null && isRecipeOf(run.recipe, s.recipe, s.models));
+  const done = run?.status === 'done' ? <Finished key={run.id} run={run} isRecipe={isMerged} /> : null;
+  if (isMerged && done) return done;
   return (
-    <Section title="Files to be written">
-      {planned ? (
-        <ul className="files">
-          {planned.map((file) => (
-            <li key={file}>
-              <span className="mono truncate">{file}</span>
-            </li>
-          ))}
-        </ul>
-      ) : (
-        <p className="quiet">Known once the plan is ready.</p>
-      )}
-    </Section>
+    <>
+      <Section title="Files to be written">
+        {planned ? (
+          <ul className="files">
+            {planned.map((file) => (
+              <li key={file}>
+                <span className="mono truncate">{file}</span>
+              </li>
+            ))}
+          </ul>
+        ) : (
+          <p className="quiet">Known once the plan is ready.</p>
+        )}
+      </Section>
+      {done}
+    </>
   );
 }
 
-function Finished({ run }: { run: RunState }) {
+/** @param isRecipe it is the merge of the recipe as it is */
+function Finished({ run, isRecipe }: { run: RunState; isRecipe: boolean }) {
   const studio = useStudio();
   const { destination, report } = run;
   const kept = useDownloads(run);
@@ -57,7 +64,6 @@ function Finished({ run }: { run: RunState }) {
     return file ? [{ name, file }] : [];
   });
   const why = downloads.length < names.length ? waiting : null;
-  const ofRecipe = useStudioState((s) => isRecipeOf(run.recipe, s.recipe, s.models));
   const [saved, setSaved] = useState('');
   const [writing, setWriting] = useState(false);
   const toFolder = async () => {
@@ -74,7 +80,10 @@ function Finished({ run }: { run: RunState }) {
     }
   };
   return (
-    <Section title="Files" aside={<span className="small quiet">{formatCounted(names.length, 'file')}</span>}>
+    <Section
+      title={isRecipe ? 'Files' : 'Files of the last merge'}
+      aside={<span className="small quiet">{formatCounted(names.length, 'file')}</span>}
+    >
       <p className="file-where">
         <span>
           {run.title} · {run.methodTitle}
@@ -87,11 +96,7 @@ function Finished({ run }: { run: RunState }) {
             : 'Kept in this browser as '}
         <strong>{inFolder ? `${destination.folder}/${destination.name}` : destination.name}</strong>
       </p>
-      {ofRecipe ? null : (
-        <p className="small quiet">
-          This is the last merge. The recipe has been changed since and is not merged as it stands.
-        </p>
-      )}
+      {isRecipe ? null : <p className="small quiet">The recipe has been changed since.</p>}
       <FileList
         files={names.map((name) => {
           const shard = shards.get(name);

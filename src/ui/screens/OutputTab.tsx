@@ -1,8 +1,10 @@
-import { lazy, Suspense } from 'react';
+import { lazy, Suspense, useEffect, useState } from 'react';
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
 import { formatBytes } from '../../formats/quantity';
+import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
 import { hasDirectoryPicker } from '../local/directory-picker';
 import { Button } from '../parts/Button';
+import { CopyButton } from '../parts/CopyButton';
 import { FolderIcon } from '../parts/icons';
 import { NumberField } from '../parts/NumberField';
 import { Problem } from '../parts/Problem';
@@ -12,14 +14,13 @@ import { outputName } from '../state/built-recipe';
 import { combinationOf, type OutDtype, setOutput } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { chooseFolder } from '../state/run';
-import { editRecipe, methodOf, notifyError } from '../state/studio';
+import { currentRun, type RunState } from '../state/runs';
+import { editRecipe, methodOf, notifyError, type Studio } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { ChatPreview, ChatTemplateForm } from './ChatTemplateForm';
 import { GgufForm } from './GgufForm';
 import { KeptOutputs } from './KeptOutputs';
-import { ModelCard } from './ModelCard';
 import { OutputFiles } from './OutputFiles';
-import { UseIt } from './UseIt';
 import { VerifySection } from './VerifySection';
 
 const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ default: m.PushSection })));
@@ -28,7 +29,7 @@ const RecipeYaml = lazy(() => import('./RecipeYaml').then((m) => ({ default: m.R
 
 /** Where the result goes and in which form; its files once there are any; the recipe as text. */
 export function OutputTab() {
-  const done = useStudioState((s) => s.run?.status === 'done');
+  const done = useStudioState((s) => currentRun(s)?.status === 'done');
   // a recipe as it is written says itself in which form its output comes
   const written = useStudioState((s) => s.recipe.asWritten !== null);
   return (
@@ -255,3 +256,87 @@ function Form() {
     </Section>
   );
 }
+
+/** How the finished output is run elsewhere, each with its real names. */
+function UseIt() {
+  const run = useStudioState((s) => (currentRun(s)?.status === 'done' ? currentRun(s) : null));
+  const use = run?.report?.use;
+  if (!run || !use || use.length === 0) return null;
+  const { kind, name } = run.destination;
+  return (
+    <Section title="Use it">
+      <p className="small quiet">
+        Run beside the folder <span className="mono">{name}</span>
+        {kind === 'folder' ? '' : ', unpacked from the .zip'}
+        {run.outputFiles.some((file) => file.endsWith('.gguf'))
+          ? '; inside it, what names the GGUF file.'
+          : '.'}
+      </p>
+      {use.map(({ title, code }) => (
+        <div key={title} className="use-snippet">
+          <div className="row">
+            <h3>{title}</h3>
+            <CopyButton text={() => code} />
+          </div>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
+          <section className="yaml" tabIndex={0} aria-label={`${title}: what to type`}>
+            <pre>{code}</pre>
+          </section>
+        </div>
+      ))}
+    </Section>
+  );
+}
+
+const CARD = 'README.md';
+
+/** The model card of the finished run, as the text it is: never drawn as HTML. */
+function ModelCard() {
+  const studio = useStudio();
+  const run = useStudioState((s) => (currentRun(s)?.status === 'done' ? currentRun(s) : null));
+  const [card, setCard] = useState<string | null>(null);
+  useEffect(() => {
+    setCard(null);
+    if (!run) return;
+    let gone = false;
+    readCard(studio, run).then(
+      (text) => {
+        if (!gone) setCard(text);
+      },
+      (thrown: unknown) => notifyError(studio, thrown),
+    );
+    return () => {
+      gone = true;
+    };
+  }, [studio, run]);
+  if (card === null) return null;
+  return (
+    <Section title="Model card" aside={<span className="small quiet">{CARD}, written with the weights</span>}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
+      <section className="yaml model-card" tabIndex={0} aria-label="Text of the model card">
+        <pre>{card}</pre>
+      </section>
+      <div className="row">
+        <CopyButton text={() => card} />
+      </div>
+    </Section>
+  );
+}
+
+/** Null where it cannot be had any more: a folder that is not open, an output that was deleted. */
+async function readCard(studio: Studio, run: RunState): Promise<string | null> {
+  const { kind, name } = run.destination;
+  if (!run.outputFiles.includes(CARD)) return null;
+  if (kind === 'folder') {
+    const { folder } = studio.transient;
+    const file =
+      folder &&
+      (await folderIn(folder, name)
+        .then((opened) => fileIn(opened, CARD))
+        .catch(() => null));
+    return file ? textOf(await contentOf(file)) : null;
+  }
+  return textOf(await studio.worker.outputFile(name, CARD));
+}
+
+const textOf = async (file: File) => new TextDecoder().decode(await bytesOf(file));

@@ -11,7 +11,7 @@ import { TensorName } from '../parts/TensorName';
 import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
 import { expectedSeconds } from '../state/expected-time';
 import { mergeGate } from '../state/merge-gate';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 import { toggleSelected } from '../state/studio';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 

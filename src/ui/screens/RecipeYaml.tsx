@@ -1,3 +1,4 @@
+import type { Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { exportWarnings } from '../../merge/method-export';
 import { methodById } from '../../merge/methods/index';
@@ -8,10 +9,10 @@ import { DownloadIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { buildRecipe, outputName } from '../state/built-recipe';
+import { amalgamCommand, mergekitCommand } from '../state/mergekit-command';
 import { isRecipeOpen } from '../state/named-models';
 import { methodOf } from '../state/studio';
 import { useStudioState } from '../studio-context';
-import { Commands } from './Commands';
 
 /** The recipe as mergekit's YAML, to read, copy and keep. */
 export function RecipeYaml() {
@@ -60,5 +61,29 @@ export function RecipeYaml() {
       </div>
       <Commands recipe={built} name={outputName(recipe)} refused={refused} />
     </Section>
+  );
+}
+
+/** The same merge from a terminal: mergekit's command, where it has the method, and ours. */
+function Commands({ recipe, name, refused }: { recipe: Recipe; name: string; refused: boolean }) {
+  const lines = [
+    ...(refused ? [] : [{ label: 'mergekit', command: mergekitCommand(recipe, name) }]),
+    { label: 'Amalgam', command: amalgamCommand(name) },
+  ];
+  return (
+    <dl className="commands">
+      {lines.map(({ label, command }) => (
+        <div key={label}>
+          <dt>{label}</dt>
+          <dd className="row">
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long line scrolls, also by keyboard. */}
+            <code className="formula" tabIndex={0}>
+              {command}
+            </code>
+            <CopyButton text={() => command} />
+          </dd>
+        </div>
+      ))}
+    </dl>
   );
 }

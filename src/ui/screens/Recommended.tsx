@@ -2,7 +2,7 @@ import { formatPercent, formatReal, formatSeconds } from '../../formats/quantity
 import { OVERLAPS, type RecommendedReport } from '../../reports/merge';
 import { Section } from '../parts/Section';
 import { PHASE_TITLES } from '../state/run-log';
-import type { Contributor } from '../state/run-state';
+import type { Contributor } from '../state/runs';
 import '../styles/recommended.css';
 
 /** The result of the recommended merge: what it keeps of each contributor, how all compare, what was tried. */
@@ -60,7 +60,7 @@ function Compared({ report, label }: Part) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
     <section className="scroll-x" tabIndex={0} aria-label="Perplexities of base, contributors and merge">
-      <table className="lambda-table">
+      <table className="plain-table" data-numbers>
         <caption>
           Perplexity on text of each contributor that nothing was calibrated on; lower is better
         </caption>
@@ -95,7 +95,7 @@ function Tried({ report }: { report: RecommendedReport }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
     <section className="scroll-x" tabIndex={0} aria-label="What was tried">
-      <table className="lambda-table">
+      <table className="plain-table" data-numbers>
         <caption>What was tried: geometric mean of the perplexities on these texts</caption>
         <thead>
           <tr>

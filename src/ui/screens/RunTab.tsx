@@ -1,23 +1,30 @@
-import { formatAbout, formatBytes, formatCount, formatRate, formatSeconds } from '../../formats/quantity';
-import { TimeBar } from '../charts/TimeBar';
-import type { TimesSpent } from '../charts/time-shares';
+import { useEffect, useRef } from 'react';
+import {
+  formatAbout,
+  formatBytes,
+  formatCount,
+  formatPercent,
+  formatRate,
+  formatSeconds,
+} from '../../formats/quantity';
+import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
+import { ExportMenu } from '../parts/ExportMenu';
 import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import { isKept } from '../state/resumable-runs';
+import { isKept } from '../state/past-runs';
 import { PHASE_TITLES } from '../state/run-log';
-import type { RunState } from '../state/run-state';
-import { useStudioState } from '../studio-context';
+import { currentRun, type FinishedRun, type LogEntry, type RunState } from '../state/runs';
+import { notifyError } from '../state/studio';
+import { useStudio, useStudioState } from '../studio-context';
 import { LambdaPlot } from './LambdaPlot';
 import { Recommended, secondsInAll } from './Recommended';
-import { RunExport } from './RunExport';
-import { RunLog } from './RunLog';
 
 /** The run at work, or the last one: how far, how fast, where the time goes, what happened. */
 export function RunTab() {
-  const run = useStudioState((s) => s.run);
+  const run = useStudioState(currentRun);
   const kept = useStudioState(isKept);
   if (!run) {
     return (
@@ -107,13 +114,17 @@ function stopped(run: RunState): string {
 function Numbers({ run }: { run: RunState }) {
   const { progress: p, report } = run;
   const seconds = report?.seconds ?? 0;
-  const written = report?.shards.reduce((sum, s) => sum + s.bytes, 0);
+  const written = report?.shards.reduce((sum, s) => sum + s.bytes, 0) ?? 0;
   const now = run.status === 'running' ? 'now' : 'when it stopped';
   const items: Cost[] = [
-    ['Tensors', p ? formatCount(p.tensorsDone) : '0', `of ${formatCount(run.planned.length)}`],
-    ['Bytes', formatBytes(p?.bytesDone ?? 0), `of ${formatBytes(p?.bytes ?? 0)}`],
     report
-      ? ['Throughput', formatRate((p?.bytes ?? written ?? 0) / Math.max(seconds, 1e-3)), 'on average']
+      ? ['Tensors', formatCount(run.planned.length), 'all of them']
+      : ['Tensors', formatCount(p?.tensorsDone ?? 0), `of ${formatCount(run.planned.length)}`],
+    report
+      ? ['Bytes', formatBytes(written), 'of weights written']
+      : ['Bytes', formatBytes(p?.bytesDone ?? 0), `of ${formatBytes(p?.bytes ?? 0)}`],
+    report
+      ? ['Throughput', formatRate(written / Math.max(seconds, 1e-3)), 'on average']
       : ['Throughput', formatRate(p?.bytesPerSecond ?? 0), now],
     report
       ? ['Time', formatSeconds(seconds), 'in total']
@@ -144,5 +155,92 @@ function Inputs({ report }: { report: NonNullable<RunState['report']> }) {
         ))}
       </ul>
     </Section>
+  );
+}
+
+/** All of the time of a run as one stacked bar with its numbers below. */
+function TimeBar(times: TimesSpent) {
+  const shares = timeShares(times);
+  return (
+    <div className="stages">
+      <div className="stage-bar" aria-hidden="true">
+        {shares.map(({ stage, share }) => (
+          <span
+            key={stage}
+            className="stage-part"
+            style={{ width: `${share * 100}%`, background: `var(--stage-${stage})` }}
+          />
+        ))}
+      </div>
+      <dl className="stage-key">
+        {shares.map(({ stage, seconds, share }) => (
+          <div key={stage}>
+            <dt>
+              <span className="swatch" style={{ background: `var(--stage-${stage})` }} aria-hidden="true" />
+              {stage}
+            </dt>
+            <dd>
+              {formatSeconds(seconds)} <span className="faint">{formatPercent(share)}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}
+
+const CHOICES = [
+  { value: 'html', label: 'Report as HTML', hint: 'one file: recipe, hashes, charts, numbers' },
+  { value: 'json', label: 'Report as JSON', hint: 'in full precision' },
+  { value: 'csv', label: 'Table as CSV', hint: 'every number of every tensor' },
+] as const;
+
+type Reported = Pick<RunState, 'title' | 'methodTitle' | 'contributors' | 'startedAt'> &
+  Pick<FinishedRun, 'report'> & { planned: RunState['planned'] };
+
+/** Saves the report of a finished run. */
+function RunExport({ run }: { run: Reported }) {
+  const studio = useStudio();
+  const save = async (kind: (typeof CHOICES)[number]['value']) => {
+    const { exportRun } = await import('../export/exported-files');
+    exportRun(kind, { ...run, tensors: run.planned }, run.startedAt);
+  };
+  return (
+    <ExportMenu
+      label={`Export the report of ${run.title}`}
+      choices={CHOICES}
+      onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
+    />
+  );
+}
+
+/** The log, newest at the bottom and in view, unless the person has scrolled up to read. */
+function RunLog({ entries }: { entries: readonly LogEntry[] }) {
+  const box = useRef<HTMLOListElement>(null);
+  const follows = useRef(true);
+  const count = entries.length;
+  useEffect(() => {
+    const list = box.current;
+    if (list && follows.current && count > 0) list.scrollTop = list.scrollHeight;
+  }, [count]);
+  return (
+    <ol
+      ref={box}
+      className="log"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
+      tabIndex={0}
+      aria-label="Log of the run"
+      onScroll={({ currentTarget: list }) => {
+        follows.current = list.scrollHeight - list.scrollTop - list.clientHeight < 24;
+      }}
+    >
+      {entries.map((entry, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a log only grows at its end.
+        <li key={i} data-tone={entry.tone}>
+          <span className="log-time">{entry.at.toFixed(2)} s</span>
+          <span>{entry.text}</span>
+        </li>
+      ))}
+    </ol>
   );
 }

@@ -6,6 +6,7 @@ import { addFiles } from '../state/models';
 import { openSampleFamily } from '../state/named-models';
 import { isUntouched } from '../state/roles';
 import { startMerge } from '../state/run';
+import { currentRun } from '../state/runs';
 import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import '../styles/start-doors.css';
@@ -14,7 +15,7 @@ import '../styles/start-doors.css';
 export function StartDoors() {
   const studio = useStudio();
   const empty = useStudioState((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
-  const untouched = useStudioState((s) => s.run === null && isUntouched(s.recipe, s.models));
+  const untouched = useStudioState((s) => currentRun(s) === null && isUntouched(s.recipe, s.models));
   if (!empty && !untouched) return null;
   return (
     <section className="start-doors" aria-label="Start here">

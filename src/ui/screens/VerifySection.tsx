@@ -4,7 +4,8 @@ import { Costs } from '../parts/Costs';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
-import type { Verification } from '../state/run-state';
+import type { Verification } from '../state/runs';
+import { currentRun } from '../state/runs';
 import { otherEngine, verifyRun, whyNotVerify } from '../state/verification';
 import { useStudio, useStudioState } from '../studio-context';
 
@@ -13,11 +14,11 @@ const NAMES = { webgpu: 'WebGPU', cpu: 'CPU' } as const;
 /** Merges the finished run again on the other engine: same bytes or not, and the speed of each. */
 export function VerifySection() {
   const studio = useStudio();
-  const report = useStudioState((s) => s.run?.report ?? null);
+  const report = useStudioState((s) => currentRun(s)?.report ?? null);
   const why = useStudioState(whyNotVerify);
   const verifying = useStudioState((s) => s.job?.kind === 'verification');
   const result = useStudioState((s) =>
-    s.verification?.recipeSha256 === s.run?.report?.recipeSha256 ? s.verification : null,
+    s.verification?.recipeSha256 === currentRun(s)?.report?.recipeSha256 ? s.verification : null,
   );
   if (!report) return null;
   const other = NAMES[otherEngine(report.engine)];

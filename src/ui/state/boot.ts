@@ -1,19 +1,18 @@
 /** Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme. */
 import { errorReport } from '../../errors';
 import { hasDirectoryPicker } from '../local/directory-picker';
-import { remembered } from '../local/remembered-choices';
+import { remember, remembered } from '../local/remembered-choices';
 import { readAddress, watchAddress } from './address';
 import { watchDeltas } from './delta-statistics';
 import { openSampleFamily, retryUnreached, watchNamedModels } from './named-models';
 import { watchOtherTabs } from './other-tabs';
-import { watchRuns } from './past-runs';
+import { loadInterrupted, watchRuns } from './past-runs';
 import { watchPlan } from './plan';
 import { openLink, restoreRecipe, watchDraft } from './recipe-draft';
 import { watchHistory } from './recipe-history';
-import { loadInterrupted } from './resumable-runs';
 import { watchSampleTexts } from './sample-texts';
-import { notify, notifyError, type Studio } from './studio';
-import { watchTheme } from './theme';
+import { notify, notifyError, type Studio, setView } from './studio';
+import type { Theme } from './studio-state';
 
 /** Starts everything; returns a function that stops watching. */
 export function bootStudio(studio: Studio): () => void {
@@ -94,4 +93,24 @@ function watchNetwork(studio: Studio): () => void {
     removeEventListener('online', tell);
     removeEventListener('offline', tell);
   };
+}
+
+const KEY = 'theme';
+
+/** Takes the remembered theme and puts every change onto the page; returns a function that stops. */
+function watchTheme(studio: Studio): () => void {
+  const kept = remembered(KEY);
+  setView(studio, { theme: kept === 'light' || kept === 'dark' ? kept : 'system' });
+  apply(studio.store.getState().view.theme);
+  return studio.store.subscribe((now, before) => {
+    if (now.view.theme === before.view.theme) return;
+    apply(now.view.theme);
+    remember(KEY, now.view.theme === 'system' ? null : now.view.theme);
+  });
+}
+
+function apply(theme: Theme): void {
+  const root = document.documentElement;
+  if (theme === 'system') delete root.dataset.theme;
+  else root.dataset.theme = theme;
 }

@@ -1,5 +1,7 @@
 /** An error as text to paste into a bug report: what failed and on what, no secrets, nothing out of a file. */
+
 import type { ErrorReport } from '../../errors';
+import { currentRun } from './runs';
 import type { StudioState } from './studio-state';
 
 /** Longest message that is repeated: a parser's may quote the file it could not read. */
@@ -11,7 +13,7 @@ const SECRETS =
 
 export function errorDetails(error: ErrorReport, state: StudioState): string {
   const { info: engine, choice } = state.engine;
-  const { run } = state;
+  const run = currentRun(state);
   const lines = [
     `${error.code}: ${error.message.slice(0, MOST)}`,
     error.hint,

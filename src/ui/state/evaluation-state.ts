@@ -7,14 +7,6 @@ import { defaultsOf } from '../../reports/option';
 import type { SearchPoint } from '../../reports/search';
 import type { RecipeState } from './recipe-state';
 
-/** What a sweep measures; the choices of a visit. */
-interface SweepChoices {
-  /** Ids of methods; null takes the proposed ones. */
-  methods: readonly string[] | null;
-  /** As it is typed: `0.05, 0.1, 0.2`. */
-  densities: string;
-}
-
 export interface EvaluationSlice {
   texts: readonly EvaluationText[];
   /** The sample texts are opened when the tab is first shown. */
@@ -32,7 +24,6 @@ export interface EvaluationSlice {
   work: EvaluationWork | null;
   /** What the models measured last took together; null before the first. */
   cost: EvaluationCost | null;
-  sweep: SweepChoices;
   /** The last search for settings, at work or over; null before the first. */
   search: SearchRun | null;
 }
@@ -133,7 +124,6 @@ export const initialEvaluation: EvaluationSlice = {
   lastOf: new Map(),
   work: null,
   cost: null,
-  sweep: { methods: null, densities: '0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9' },
   search: null,
 };
 

@@ -6,7 +6,7 @@ import { planFor } from '../worker-plan.test.fixture';
 import { buildRecipe } from './built-recipe';
 import { expectedSeconds } from './expected-time';
 import { sampleRecipe } from './roles';
-import type { KeptRun } from './run-state';
+import type { FinishedRun } from './runs';
 import { initialState, type StudioState } from './studio-state';
 
 const recipe = sampleRecipe(sampleModels);
@@ -26,14 +26,15 @@ const state: StudioState = {
 };
 
 /** A merge of so many times as many elements that took `seconds`. */
-function run(seconds: number, times = 1, change: Partial<KeptRun['report']> = {}): KeptRun {
+function run(seconds: number, times = 1, change: Partial<FinishedRun['report']> = {}): FinishedRun {
   return {
+    status: 'done',
     planned: plan.tensors.map((t) => ({ ...t, elements: t.elements * times })),
     report: { recipe: asked, engine: 'cpu', seconds, ...change },
-  } as unknown as KeptRun;
+  } as unknown as FinishedRun;
 }
 
-const expected = (...pastRuns: KeptRun[]) => expectedSeconds({ ...state, pastRuns });
+const expected = (...runs: FinishedRun[]) => expectedSeconds({ ...state, runs });
 
 describe('the time a merge will take', () => {
   test('grows with elements and contributors, by the merge nearest in size', () => {
@@ -53,7 +54,7 @@ describe('the time a merge will take', () => {
       expectedSeconds({
         ...state,
         plan: { ...state.plan, report: { ...plan, clean: false } },
-        pastRuns: [run(12)],
+        runs: [run(12)],
       }),
     ).toBeNull();
   });

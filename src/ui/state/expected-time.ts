@@ -3,7 +3,8 @@
 import type { RecipeParameters } from '../../formats/recipe';
 import type { PlanTensor } from '../../reports/plan';
 import { buildRecipe } from './built-recipe';
-import type { KeptRun } from './run-state';
+import type { FinishedRun } from './runs';
+import { finishedRuns } from './runs';
 import { methodOf } from './studio';
 import type { StudioState } from './studio-state';
 
@@ -15,18 +16,19 @@ const TIMES_SMALLER = 20;
  * and with the same choices, that is nearest to it in size; time grows linearly in elements and contributors. Null
  * where there is none, or only far smaller ones.
  */
-export function expectedSeconds({ plan, pastRuns, recipe, models, engine }: StudioState): number | null {
+export function expectedSeconds(state: StudioState): number | null {
+  const { plan, recipe, models, engine } = state;
   if (!plan.report?.clean || plan.report.stages || !engine.info) return null;
   const asked = buildRecipe(recipe, models, methodOf(recipe));
   const kind = engine.choice === 'auto' ? engine.info.auto : engine.choice;
   const size = work(plan.report.tensors);
-  const alike = ({ report }: KeptRun) =>
+  const alike = ({ report }: FinishedRun) =>
     report.engine === kind &&
     !report.stagesMerged &&
     report.recipe.mergeMethod === asked.mergeMethod &&
     choices(report.recipe.parameters) === choices(asked.parameters);
-  const apart = (run: KeptRun) => Math.abs(Math.log(work(run.planned) / size));
-  const nearest = pastRuns
+  const apart = (run: FinishedRun) => Math.abs(Math.log(work(run.planned) / size));
+  const nearest = finishedRuns(state)
     .filter((run) => alike(run) && work(run.planned) * TIMES_SMALLER >= size)
     .sort((a, b) => apart(a) - apart(b))[0];
   return nearest && size > 0 ? (nearest.report.seconds * size) / work(nearest.planned) : null;

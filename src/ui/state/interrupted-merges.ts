@@ -9,9 +9,9 @@ import type { PlanReport } from '../../reports/plan';
 import { methodName } from '../format/method-name';
 import { pickOutputFolder } from '../local/directory-picker';
 import { shortName } from './built-recipe';
-import { loadInterrupted } from './resumable-runs';
+import { loadInterrupted } from './past-runs';
 import { carryOut, newRun } from './run';
-import type { RunState } from './run-state';
+import type { RunState } from './runs';
 import { notify, notifyError, type Studio, showTab } from './studio';
 import type { StudioState } from './studio-state';
 

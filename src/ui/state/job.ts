@@ -1,6 +1,7 @@
 /** The one job of the worker, from its beginning to its end, and why nothing else can begin meanwhile. */
 
 import { type ErrorReport, errorReport } from '../../errors';
+import { steadyTimeLeft } from '../../reports/time-left';
 import { whyNoEngine } from './engine-summary';
 import type { JobProgress, Stalled, ToolRun } from './job-state';
 import { notify, notifyError, type Studio } from './studio';
@@ -51,6 +52,7 @@ const CANCEL_MS = 1000;
 
 /** Makes this the studio's job, keeps the screen on and watches it; returns what ends it. */
 export function beginJob(studio: Studio, kind: JobKind): () => void {
+  studio.transient.timeLeft = steadyTimeLeft();
   studio.store.setState({ job: { kind, progress: null, cancelling: false } });
   const release = stayAwake();
   const endWatch = watchJob(studio);
@@ -86,8 +88,10 @@ function watchJob(studio: Studio): () => void {
   return () => clearInterval(timer);
 }
 
-export function tellProgress(studio: Studio, kind: JobKind, progress: JobProgress): void {
+/** Takes what a job tells; the time left that is shown never counts up. */
+export function tellProgress(studio: Studio, kind: JobKind, told: JobProgress): void {
   studio.transient.heardAt = Date.now();
+  const progress = { ...told, secondsLeft: studio.transient.timeLeft(told.secondsLeft) };
   studio.store.setState(({ job }) =>
     job?.kind === kind ? { job: { ...job, progress, stalled: undefined } } : {},
   );

@@ -3,7 +3,8 @@
 import type { InterruptedRun } from '../../reports/merge';
 import type { CacheInfo } from '../../reports/worker';
 import { discardRun } from './interrupted-merges';
-import { loadInterrupted } from './resumable-runs';
+import { loadInterrupted } from './past-runs';
+import { interruptedRuns } from './runs';
 import { notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 
@@ -113,7 +114,7 @@ export async function readRoom({ worker, store }: Studio): Promise<Room | null> 
 /** Deletes one thing. Never rejects. */
 export async function deleteKept(studio: Studio, thing: KeptThing): Promise<void> {
   if (thing.kind === 'interrupted') {
-    const run = studio.store.getState().interrupted.find((r) => r.destination.name === thing.id);
+    const run = interruptedRuns(studio.store.getState()).find((r) => r.destination.name === thing.id);
     if (run) await discardRun(studio, run);
     return;
   }

@@ -1,6 +1,8 @@
 /** One merge at a time over all tabs: the others show it and can take it over. */
+
 import { resumeRun } from './interrupted-merges';
-import { loadInterrupted } from './resumable-runs';
+import { loadInterrupted } from './past-runs';
+import { interruptedRuns } from './runs';
 import { notifyError, type Studio } from './studio';
 
 /** Follows the merges of other tabs for as long as the studio lives. */
@@ -21,7 +23,7 @@ export async function takeOverMerge(studio: Studio): Promise<void> {
     await studio.worker.takeOver();
     studio.store.setState({ elsewhere: null });
     await loadInterrupted(studio);
-    const { interrupted } = studio.store.getState();
+    const interrupted = interruptedRuns(studio.store.getState());
     const run = interrupted.find(({ destination }) => destination.name === name) ?? interrupted[0];
     if (run) await resumeRun(studio, run);
   } catch (thrown) {

@@ -1,12 +1,25 @@
-/** Runs of before: kept when they finish, brought back with their recipe and charts, compared, forgotten. */
-import type { MergeReport } from '../../reports/merge';
+/** Runs of before: kept when they finish, brought back with their recipe and charts, forgotten; and what merges that were cut off have left. */
 import type { CacheInfo } from '../../reports/worker';
-import { hideRun } from '../layers/predicted-runs';
 import { deleteRun, keepRun, keptRuns } from '../local/saved-runs';
+import { contributorId } from './built-recipe';
 import { isAtWork } from './job';
 import { openRecipe } from './opened-recipe';
+import { hideRun } from './predicted-runs';
 import { isRecipeOf } from './recipe-identity';
-import { type KeptRun, NOW, type RunState } from './run-state';
+import type { RecipeState } from './recipe-state';
+import {
+  currentRun,
+  type FinishedRun,
+  finishedRuns,
+  type InterruptedMerge,
+  interruptedRuns,
+  isFinished,
+  NOW,
+  predictedRuns,
+  type RunState,
+  withEdited,
+  withRuns,
+} from './runs';
 import { notifyError, type Studio, setView, showTab } from './studio';
 import type { StudioState } from './studio-state';
 import { JOB_WORDS } from './tabs';
@@ -17,34 +30,58 @@ import { JOB_WORDS } from './tabs';
  */
 export function watchRuns(studio: Studio): () => void {
   void load(studio);
-  return studio.store.subscribe(({ run, recipe, models, pastRuns }, before) => {
-    if (recipe !== before.recipe || models !== before.models || pastRuns !== before.pastRuns)
-      void followRecipe(studio);
+  return studio.store.subscribe((state, before) => {
+    const { recipe, models } = state;
+    const isNews = finishedRuns(state) !== finishedRuns(before);
+    if (recipe !== before.recipe || models !== before.models || isNews) void followRecipe(studio);
+    // runs of the models before are not beside those of a recipe of others
+    if (recipe.contributors !== before.recipe.contributors) hideOthers(studio, before.recipe);
+    const run = currentRun(state);
     // one that was brought back is kept already, under the name it was given
-    if (run?.status !== 'done' || !run.report || run.again || before.run?.status === 'done') return;
-    // a browser that keeps nothing: the list stays empty
-    const kept = keptRun(run, run.report);
-    const settled = studio.store.getState().predictedRuns.find((own) => own.id === run.of);
-    keepRun(settled?.name ? { ...kept, name: settled.name } : kept)
+    if (!run || !isFinished(run) || run.again || currentRun(before)?.status === 'done') return;
+    // a browser that keeps nothing: it is there until the tab is closed
+    keepRun(replacePredicted(studio, run))
       .then(() => load(studio))
-      .then(() => settled && replaceRun(studio, settled.id, kept.id))
       .catch(() => {});
   });
 }
 
-/** A merge takes the place of the run that predicted it. */
-function replaceRun(studio: Studio, predicted: string, kept: string): void {
-  studio.store.setState(({ predictedRuns, view }) => ({
-    predictedRuns: predictedRuns.filter((own) => own.id !== predicted),
-    view: { ...view, runs: view.runs.map((id) => (id === predicted ? kept : id)) },
-  }));
+/** A merge takes the place, and the name, of the run that predicted it. */
+function replacePredicted(studio: Studio, run: FinishedRun): FinishedRun {
+  const { runs, view } = studio.store.getState();
+  const settled = predictedRuns({ runs }).find((own) => own.id === run.of);
+  if (!settled) return run;
+  const named = settled.name ? { ...run, name: settled.name } : run;
+  studio.store.setState({
+    runs: withEdited(runs, run.id, () => named).filter((own) => own !== settled),
+    view: { ...view, runs: view.runs.map((id) => (id === settled.id ? run.id : id)) },
+  });
+  return named;
+}
+
+/** Takes finished runs out of the comparison once the recipe is one of other models than they are of. */
+function hideOthers(studio: Studio, before: RecipeState): void {
+  const { recipe, models, runs, view } = studio.store.getState();
+  const idsOf = (of: RecipeState) =>
+    of.contributors.filter((c) => c.enabled).map((c) => contributorId(of.base, c.ref, models));
+  const [old, now] = [new Set(idsOf(before)), new Set(idsOf(recipe))];
+  const isLost = (id: string) => {
+    const ids = finishedRuns({ runs })
+      .find((run) => run.id === id)
+      ?.contributors.map((c) => c.id);
+    return ids?.some((own) => old.has(own)) && !ids.some((own) => now.has(own));
+  };
+  const left = view.runs.filter((id) => !isLost(id));
+  if (left.length < view.runs.length) setView(studio, { runs: left.length > 0 ? left : [NOW] });
 }
 
 /** Makes the newest run of the recipe whose files are still there the studio's run, unless another is at work or failed. */
 async function followRecipe(studio: Studio): Promise<void> {
-  const { run, recipe, models, pastRuns } = studio.store.getState();
+  const state = studio.store.getState();
+  const { recipe, models } = state;
+  const run = currentRun(state);
   if (run && (run.status !== 'done' || isRecipeOf(run.recipe, recipe, models))) return;
-  const same = pastRuns.filter((past) => isRecipeOf(past.asked ?? past.recipe, recipe, models));
+  const same = finishedRuns(state).filter((past) => isRecipeOf(past.recipe, recipe, models));
   if (same.length === 0) return;
   // an engine that is dead says so by itself
   const outputs = await studio.worker.cache().then(
@@ -53,7 +90,7 @@ async function followRecipe(studio: Studio): Promise<void> {
   );
   const kept = same.find(({ destination }) => hasFiles(destination, outputs));
   const now = studio.store.getState();
-  if (kept && now.run === run && now.recipe === recipe) bringBack(studio, kept);
+  if (kept && currentRun(now) === run && now.recipe === recipe) bringBack(studio, kept);
 }
 
 function hasFiles({ kind, name }: RunState['destination'], outputs: CacheInfo['outputs']): boolean {
@@ -65,7 +102,9 @@ function hasFiles({ kind, name }: RunState['destination'], outputs: CacheInfo['o
  * same engine, its files still there. Null for anything else.
  */
 export async function sameMerge(studio: Studio): Promise<RunState | null> {
-  const { run, recipe, models, output, engine } = studio.store.getState();
+  const state = studio.store.getState();
+  const { recipe, models, output, engine } = state;
+  const run = currentRun(state);
   if (run?.status !== 'done' || !isRecipeOf(run.recipe, recipe, models)) return null;
   const { kind, name, folder } = run.destination;
   if (output.kind !== kind || (kind === 'folder' && output.folder !== folder)) return null;
@@ -75,54 +114,40 @@ export async function sameMerge(studio: Studio): Promise<RunState | null> {
 }
 
 /** Brings a run back as if it had just finished: its recipe into the panel, its charts into Layers. */
-export function reopenRun(studio: Studio, kept: KeptRun): void {
-  openRecipe(studio, kept.recipe);
+export function reopenRun(studio: Studio, kept: FinishedRun): void {
+  openRecipe(studio, kept.report.recipe);
   setView(studio, { runs: [NOW] });
   bringBack(studio, kept);
   showTab(studio, 'layers');
 }
 
-function bringBack(studio: Studio, kept: KeptRun): void {
-  const { id: _, asked = kept.recipe, ...run } = kept;
-  studio.store.setState((s) => ({
-    run: {
-      ...run,
-      recipe: asked,
-      id: (s.run?.id ?? 0) + 1,
-      status: 'done',
-      progress: null,
-      tensors: kept.report.tensors,
-      log: [{ at: 0, tone: 'plain', text: `Merged ${new Date(kept.startedAt).toLocaleString()}` }],
-      error: null,
-      again: true,
-    },
+function bringBack(studio: Studio, { id }: FinishedRun): void {
+  studio.store.setState(({ runs }) => ({
+    runs: withEdited<RunState>(runs, id, (run) => ({ ...run, again: true })),
+    currentRunId: id,
   }));
 }
 
 /** Gives a run a name. */
-export async function renameRun(studio: Studio, kept: KeptRun, name: string): Promise<void> {
+export async function renameRun(studio: Studio, kept: FinishedRun, name: string): Promise<void> {
+  const named = { ...kept, name };
+  studio.store.setState(({ runs }) => ({ runs: withEdited(runs, kept.id, () => named) }));
   try {
-    await keepRun({ ...kept, name });
+    await keepRun(named);
   } catch (thrown) {
     notifyError(studio, thrown);
   }
-  await load(studio);
-}
-
-/** What a finished run is kept under. */
-export function keptRunId(startedAt: number, report: Pick<MergeReport, 'recipeSha256'>): string {
-  return `${startedAt}-${report.recipeSha256.slice(0, 12)}`;
 }
 
 /** Forgets a run; files it wrote stay where they are. */
-export async function forgetRun(studio: Studio, kept: KeptRun): Promise<void> {
+export async function forgetRun(studio: Studio, { id }: FinishedRun): Promise<void> {
   try {
-    await deleteRun(kept.id);
-    hideRun(studio, kept.id);
+    await deleteRun(id);
+    studio.store.setState(({ runs }) => ({ runs: runs.filter((run) => run.id !== id) }));
+    hideRun(studio, id);
   } catch (thrown) {
     notifyError(studio, thrown);
   }
-  await load(studio);
 }
 
 /** Why no other run can be opened now, or null. */
@@ -130,26 +155,62 @@ export function whyNotReopen(state: StudioState): string | null {
   return isAtWork(state, 'merge') ? JOB_WORDS.merge.busy : null;
 }
 
+/** Takes up what is kept; of a run that is here already, what is here. */
 async function load(studio: Studio): Promise<void> {
-  const pastRuns = await keptRuns().catch(() => []);
-  studio.store.setState({ pastRuns });
+  const kept = await keptRuns().catch(() => []);
+  studio.store.setState(({ runs, currentRunId }) => {
+    const here = new Map(runs.map((run) => [run.id, run]));
+    const all = kept.map((run) => here.get(run.id) ?? run);
+    const last = runs.filter((run) => run.id === currentRunId && run.status === 'done' && !all.includes(run));
+    return { runs: withRuns(runs, 'done', [...last, ...all]) };
+  });
 }
 
-function keptRun(run: RunState, report: NonNullable<RunState['report']>): KeptRun {
-  const { title, methodTitle, contributors, planned, layers, destination, outputFiles, startedAt } = run;
-  return {
-    id: keptRunId(startedAt, report),
-    title,
-    methodTitle,
-    // what was merged: where λ was searched for, the report has what was found
-    recipe: report.recipe,
-    asked: run.recipe,
-    contributors,
-    planned,
-    layers,
-    destination,
-    outputFiles,
-    startedAt,
-    report,
-  };
+/** Asks the engine what was cut off. Never rejects. */
+export async function loadInterrupted(studio: Studio): Promise<void> {
+  try {
+    const left = (await studio.worker.interrupted()).map(
+      (run): InterruptedMerge => ({
+        ...run,
+        id: `${run.destination.kind} ${run.destination.name}`,
+        status: 'interrupted',
+      }),
+    );
+    studio.store.setState(({ runs }) => ({ runs: withRuns(runs, 'interrupted', left) }));
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
+/** Whether the last run left something that can be resumed. */
+export function isKept(state: StudioState): boolean {
+  return keptOf(state) !== undefined;
+}
+
+/** What the last run left to be resumed. */
+export function keptOf(state: StudioState): InterruptedMerge | undefined {
+  const run = currentRun(state);
+  const names = run ? [run.destination.name, ...Object.values(run.names ?? {})] : [];
+  return interruptedRuns(state).find(
+    ({ destination: { kind, name } }) => run?.destination.kind === kind && names.includes(name),
+  );
+}
+
+/**
+ * Lists what is left of a run that has just ended early, and forgets it where a person cancelled it here before the
+ * first tensor was done: there is nothing to go on from. A folder on disk is left to its owner. Never rejects.
+ */
+export async function finishUnfinished(studio: Studio): Promise<void> {
+  await loadInterrupted(studio);
+  const state = studio.store.getState();
+  const kept = keptOf(state);
+  if (!state.job?.cancelling || !isAtWork(state, 'merge') || currentRun(state)?.paused) return;
+  if (kept?.destination.kind !== 'downloads') return;
+  if (kept.tensorsDone > 0 || (currentRun(state)?.progress?.tensorsDone ?? 0) > 0) return;
+  try {
+    await studio.worker.discardInterrupted(kept.destination);
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+  await loadInterrupted(studio);
 }

@@ -6,7 +6,7 @@ import { previousIfEqual } from './deep-equality';
 import { missingModels } from './named-models';
 import type { RecipeState } from './recipe-state';
 import { recipeProblems } from './recipe-validation';
-import type { Contributor } from './run-state';
+import type { Contributor } from './runs';
 import { methodOf, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 

@@ -1,13 +1,14 @@
 import { expect, it } from 'vitest';
 import { Predictor } from '../../merge/prediction/predictor';
 import { fixtureWorker } from '../worker.test.fixture';
-import { NOW } from './run-state';
+import { NOW } from './runs';
 import { createStudio } from './studio';
 
 it('forgets what predicted a run once the run is gone', () => {
   const studio = createStudio(fixtureWorker());
   const run = (id: string) => ({
     id,
+    status: 'predicted' as const,
     of: '',
     name: null,
     method: 'ties',
@@ -17,9 +18,9 @@ it('forgets what predicted a run once the run is gone', () => {
   });
   for (const id of [NOW, 'p1', 'p2']) studio.predictors.set(id, new Predictor());
   const kept = studio.predictors.get('p2');
-  studio.store.setState({ predictedRuns: [run('p1'), run('p2')] });
+  studio.store.setState({ runs: [run('p1'), run('p2')] });
   expect([...studio.predictors.keys()]).toEqual([NOW, 'p1', 'p2']);
-  studio.store.setState({ predictedRuns: [run('p2')] });
+  studio.store.setState({ runs: [run('p2')] });
   expect([...studio.predictors.keys()]).toEqual([NOW, 'p2']);
   expect(studio.predictors.get('p2')).toBe(kept);
 });

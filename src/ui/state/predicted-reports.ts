@@ -9,7 +9,7 @@ import type { ModelInfo } from '../../reports/models';
 import { buildRecipe } from './built-recipe';
 import { deltaKey } from './delta-statistics';
 import type { RecipeState } from './recipe-state';
-import { NOW } from './run-state';
+import { NOW } from './runs';
 import { methodOf, type Studio } from './studio';
 import type { DeltaStatisticsSlice, PlanSlice } from './studio-state';
 

@@ -3,7 +3,6 @@
 import { AmalgamError } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
-import { recipeOfRun, runOf } from '../layers/predicted-runs';
 import { recipeInLink, recipeLink, runsInLink } from '../local/recipe-link';
 import {
   type Draft,
@@ -17,8 +16,9 @@ import {
 import { viewParameters, writeAddress } from './address';
 import { buildRecipe } from './built-recipe';
 import { openRecipe, recipeState } from './opened-recipe';
+import { recipeOfRun, runOf } from './predicted-runs';
 import { emptyRecipe, type RecipeState } from './recipe-state';
-import { NOW } from './run-state';
+import { finishedRuns, NOW, type PredictedRun, predictedRuns, withRuns } from './runs';
 import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
 
 /** A slider that moves is written three times a second, not at each of its steps. */
@@ -65,8 +65,8 @@ export function watchDraft(studio: Studio): () => void {
 }
 
 function draftOf(studio: Studio): Pick<Draft, 'recipe' | 'runs'> {
-  const { recipe, predictedRuns: runs } = studio.store.getState();
-  return { recipe, runs };
+  const state = studio.store.getState();
+  return { recipe: state.recipe, runs: predictedRuns(state) };
 }
 
 async function writeDraft(studio: Studio, seen: number | undefined | 'anyway'): Promise<void> {
@@ -99,9 +99,14 @@ export async function openOtherDraft(studio: Studio): Promise<void> {
   }
 }
 
+function setPredicted(studio: Studio, others: readonly PredictedRun[]): void {
+  studio.store.setState(({ runs }) => ({ runs: withRuns(runs, 'predicted', others) }));
+}
+
 function openDraft(studio: Studio, kept: Draft): void {
   openKept(studio, kept);
-  studio.store.setState({ predictedRuns: kept.runs ?? [] });
+  // those that an older version kept do not say that they are predicted
+  setPredicted(studio, kept.runs?.map((run) => ({ ...run, status: 'predicted' })) ?? []);
 }
 
 /**
@@ -139,11 +144,10 @@ export async function openLink(studio: Studio): Promise<boolean> {
   const recipe = await parsed(yaml);
   const beside = await Promise.all(runs.map((run) => parsed(run.yaml)));
   openRecipe(studio, recipe);
-  studio.store.setState({
-    predictedRuns: beside.map((own, i) =>
-      runOf(recipeState(own, models), models, `p${i + 1}`, runs[i]?.name ?? null),
-    ),
-  });
+  const named = beside.map((own, i) =>
+    runOf(recipeState(own, models), models, `p${i + 1}`, runs[i]?.name ?? null),
+  );
+  setPredicted(studio, named);
   notify(
     studio,
     'note',
@@ -181,9 +185,9 @@ async function shareLink(studio: Studio): Promise<string> {
   const { recipe, models, view } = state;
   const { formatRecipe } = await import('../../formats/recipe-format');
   const shown = view.runs.flatMap((id) => {
-    const planned = state.predictedRuns.find((run) => run.id === id);
-    const past = state.pastRuns.find((run) => run.id === id);
-    const own = planned ? builtRecipe(recipeOfRun(planned, recipe, models), models) : past?.recipe;
+    const planned = predictedRuns(state).find((run) => run.id === id);
+    const past = finishedRuns(state).find((run) => run.id === id);
+    const own = planned ? builtRecipe(recipeOfRun(planned, recipe, models), models) : past?.report.recipe;
     const name = planned?.name ?? past?.name ?? null;
     return id === NOW ? [null] : own && !own.stages && !own.slices ? [{ yaml: formatRecipe(own), name }] : [];
   });

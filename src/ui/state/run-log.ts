@@ -2,7 +2,7 @@
 
 import { formatAbout, formatBytes, formatCount, formatCounted } from '../../formats/quantity';
 import type { Progress } from '../../reports/job';
-import type { LogEntry } from './run-state';
+import type { LogEntry } from './runs';
 
 /** The lines a progress message adds after `before`, the message that came before it. */
 export function progressLog(

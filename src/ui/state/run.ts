@@ -12,12 +12,22 @@ import { beginJob, cancelJob, isAtWork, tellProgress } from './job';
 import { tensorProgress } from './job-state';
 import { mergeGate } from './merge-gate';
 import { recipeState } from './opened-recipe';
+import { finishUnfinished, loadInterrupted } from './past-runs';
 import { planNow, planOf } from './plan';
+import { recipeOfRun } from './predicted-runs';
 import type { RecipeState } from './recipe-state';
 import { mergeWell } from './recommended-settings';
-import { finishUnfinished, loadInterrupted } from './resumable-runs';
 import { progressLog } from './run-log';
-import type { LogEntry, RunPlan, RunState } from './run-state';
+import {
+  currentRun,
+  type LogEntry,
+  NOW,
+  predictedRuns,
+  type Run,
+  type RunPlan,
+  type RunState,
+  withEdited,
+} from './runs';
 import { editRecipe, methodOf, notify, notifyError, type Studio, showTab } from './studio';
 import type { PlanSlice } from './studio-state';
 
@@ -92,8 +102,9 @@ export async function startRecommended(studio: Studio): Promise<void> {
 
 /** Goes on with the recommended merge that was paused, with all that it has worked out. */
 export async function continueRecommended(studio: Studio): Promise<void> {
-  const { run: paused, engine } = studio.store.getState();
-  if (!paused?.recommended || !mergeGate(studio.store.getState()).open) return;
+  const state = studio.store.getState();
+  const paused = currentRun(state);
+  if (!paused?.recommended || !mergeGate(state).open) return;
   const { kind, name } = paused.destination;
   const handle = studio.transient.folder;
   if (kind === 'folder' && !handle) return;
@@ -103,7 +114,7 @@ export async function continueRecommended(studio: Studio): Promise<void> {
   const started = newRun(studio, planned);
   await carryOut(studio, started, {
     recipe: started.recipe,
-    engine: engine.choice,
+    engine: state.engine.choice,
     destination,
     recommended: true,
     ...(paused.names && { names: paused.names }),
@@ -195,7 +206,7 @@ const MUCH_KEPT = 300e6;
 
 /** Says what finished merges take in the browser's storage: every one stays until somebody deletes it. */
 async function sayWhatIsKept(studio: Studio): Promise<void> {
-  const { run } = studio.store.getState();
+  const run = currentRun(studio.store.getState());
   if (run?.destination.kind !== 'downloads') return;
   const outputs = (await studio.worker.cache()).outputs.filter(({ complete }) => complete);
   const bytes = outputs.reduce((sum, output) => sum + output.bytes, 0);
@@ -211,7 +222,7 @@ async function sayWhatIsKept(studio: Studio): Promise<void> {
 }
 
 /** What is known of the merge of a recipe before it runs. */
-export function plannedRun(
+function plannedRun(
   studio: Studio,
   recipe: RecipeState,
   plan: Pick<PlanSlice, 'report' | 'contributors'>,
@@ -238,26 +249,33 @@ type PlannedRun = RunPlan & Pick<RunState, 'of' | 'recommended' | 'names' | 'ask
 /** Makes this the studio's run. */
 export function newRun(studio: Studio, planned: PlannedRun): RunState {
   const { title, methodTitle: method, destination } = planned;
+  const { runs } = studio.store.getState();
+  // two that begin in one millisecond are two
+  const last = Math.max(0, ...runs.map((run) => ('log' in run ? run.startedAt : 0)));
+  const startedAt = Math.max(Date.now(), last + 1);
   const started: RunState = {
     ...planned,
-    id: (studio.store.getState().run?.id ?? 0) + 1,
+    id: String(startedAt),
     status: 'running',
-    startedAt: Date.now(),
+    startedAt,
     progress: null,
     tensors: [],
     log: [{ at: 0, tone: 'plain', text: `${title} · ${method} → ${destination.name}` }],
     report: null,
     error: null,
   };
-  studio.store.setState({ run: started });
+  // of those that came to nothing the last one is shown, until there is another
+  const isOver = (run: Run) => run.status === 'failed' || run.status === 'cancelled';
+  studio.store.setState({ runs: [...runs.filter((run) => !isOver(run)), started], currentRunId: started.id });
   return started;
 }
 
-function follow(studio: Studio, id: number, progress: Progress): void {
+function follow(studio: Studio, id: string, progress: Progress): void {
   tellProgress(studio, 'merge', tensorProgress(progress));
   editRun(studio, (run) => {
     if (run.id !== id || run.status !== 'running') return run;
-    const { finished, ...now } = progress;
+    const { finished, ...told } = progress;
+    const now = { ...told, secondsLeft: studio.store.getState().job?.progress?.secondsLeft ?? null };
     const log = progressLog(run.progress, progress, secondsSince(run));
     return {
       ...run,
@@ -297,7 +315,7 @@ function namedBy(run: RunState, method: string): Partial<RunState> {
 }
 
 function editRun(studio: Studio, edit: (run: RunState) => RunState): void {
-  studio.store.setState((s) => (s.run ? { run: edit(s.run) } : {}));
+  studio.store.setState((s) => ({ runs: withEdited(s.runs, s.currentRunId, edit) }));
 }
 
 function ending(run: RunState, error: ErrorReport): string {
@@ -311,4 +329,66 @@ function line(run: RunState, tone: LogEntry['tone'], text: string): LogEntry {
 
 function secondsSince(run: RunState): number {
   return (Date.now() - run.startedAt) / 1000;
+}
+
+/**
+ * Merges the recipe or predicted runs, by their ids, in this order; what fails or is stopped ends it. Does nothing while
+ * the gate is closed. Never rejects.
+ */
+export async function mergeRuns(studio: Studio, ids: readonly string[]): Promise<void> {
+  if (studio.transient.starting || !mergeGate(studio.store.getState()).open) return;
+  studio.transient.starting = true;
+  const taken: string[] = [];
+  try {
+    for (const [i, id] of ids.entries()) {
+      studio.store.setState({ queuedRuns: ids.slice(i + 1) });
+      if (!(await mergeOne(studio, id, taken))) return;
+    }
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  } finally {
+    studio.transient.starting = false;
+    studio.store.setState({ queuedRuns: [] });
+  }
+}
+
+/** @returns whether it was merged */
+async function mergeOne(studio: Studio, id: string, taken: string[]): Promise<boolean> {
+  const state = studio.store.getState();
+  const recipe = settingsOf(studio, id);
+  if (!recipe) return true; // it was removed meanwhile
+  const built = buildRecipe(recipe, state.models, methodOf(recipe));
+  const plan = await planOf(studio, recipe);
+  const problem = plan.report.problems.find((p) => p.severity === 'error');
+  if (problem) {
+    notify(studio, 'error', problem.message, problem.remedy);
+    return false;
+  }
+  const destination = await chooseDestination(studio, freeName(outputName(recipe), taken));
+  if (!destination) return false;
+  taken.push(destination.name);
+  const started = newRun(studio, {
+    ...plannedRun(studio, recipe, plan, destination),
+    ...(id === NOW ? {} : { of: id }),
+  });
+  await carryOut(studio, started, { recipe: built, engine: state.engine.choice, destination });
+  if (currentRun(studio.store.getState())?.status !== 'done') return false;
+  if (id !== NOW)
+    notify(
+      studio,
+      'note',
+      `Merged ${destination.name}: ${started.methodTitle}.`,
+      destination.kind === 'folder'
+        ? 'It is in your folder; the recipe is as it was.'
+        : 'Its files are under Output; the recipe is as it was.',
+    );
+  return true;
+}
+
+function settingsOf(studio: Studio, id: string): RecipeState | undefined {
+  const state = studio.store.getState();
+  const { recipe, models } = state;
+  if (id === NOW) return recipe;
+  const run = predictedRuns(state).find((own) => own.id === id);
+  return run && recipeOfRun(run, recipe, models);
 }

@@ -6,7 +6,7 @@
 import type { ErrorReport } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
-import type { InterruptedRun, MergeRequest, RunElsewhere } from '../../reports/merge';
+import type { MergeRequest, RunElsewhere } from '../../reports/merge';
 import type { ModelInfo } from '../../reports/models';
 import type { MaskOverlap } from '../../reports/overlap';
 import type { PlanReport } from '../../reports/plan';
@@ -18,7 +18,7 @@ import { initialEvaluation, initialGeneration } from './evaluation-state';
 import type { Job } from './job-state';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeState } from './recipe-state';
-import type { Contributor, KeptRun, PredictedRun, RunState, TensorCheck, Verification } from './run-state';
+import type { Contributor, Run, Verification } from './runs';
 import type { Tab } from './tabs';
 import { initialTasks } from './task-state';
 import { initialTools } from './tool-state';
@@ -47,21 +47,15 @@ export interface StudioState extends Slices {
   plan: PlanSlice;
   deltaStatistics: DeltaStatisticsSlice;
   overlap: OverlapSlice;
-  /** Runs that are only predicted, of whatever models. */
-  predictedRuns: readonly PredictedRun[];
+  /** Every run there is, whatever its status. */
+  runs: readonly Run[];
+  /** The run at work, else the last one. */
+  currentRunId: string | null;
   /** Ids of runs that are merged next. */
   queuedRuns: readonly string[];
   output: OutputSlice;
-  /** The run at work, else the last one. */
-  run: RunState | null;
-  /** Finished merges of before, the newest first. */
-  pastRuns: readonly KeptRun[];
   /** What the other engine made of the last run that was verified. */
   verification: Verification | null;
-  /** What the engines made of one tensor. */
-  tensorCheck: TensorCheck | null;
-  /** Merges that were cut off and can go on. */
-  interrupted: InterruptedRun[];
   /** The merge of another tab. */
   elsewhere: RunElsewhere | null;
   /** What the worker does now; it does one thing at a time. */
@@ -218,14 +212,11 @@ export const initialState: StudioState = {
   plan: { status: 'empty', report: null, contributors: [], error: null },
   deltaStatistics: noDeltas,
   overlap: noOverlap,
-  predictedRuns: [],
+  runs: [],
+  currentRunId: null,
   queuedRuns: [],
   output: { kind: 'downloads', folder: null, name: null },
-  run: null,
-  pastRuns: [],
   verification: null,
-  tensorCheck: null,
-  interrupted: [],
   elsewhere: null,
   ...initialSlices,
   job: null,

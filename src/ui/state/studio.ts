@@ -4,10 +4,11 @@ import { errorReport } from '../../errors';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
 import type { Predictor } from '../../merge/prediction/predictor';
+import { steadyTimeLeft } from '../../reports/time-left';
 import type { Engine } from '../../worker/client';
 import { withOpened } from './model-origins';
 import type { RecipeState } from './recipe-state';
-import { NOW } from './run-state';
+import { NOW } from './runs';
 import { initialState, type StudioState, type ViewSlice } from './studio-state';
 import type { Tab } from './tabs';
 
@@ -30,6 +31,8 @@ export interface Studio {
     /** When something was heard of the job last, and what ends an engine that does not stop it. */
     heardAt: number;
     cancelTimer?: ReturnType<typeof setTimeout>;
+    /** The time left that is shown of the job at work, by what the worker estimates. */
+    timeLeft: (seconds: number | null) => number | null;
     /** `at` of the kept draft that this tab read or wrote last. */
     draftSeen?: number | undefined;
     /** `at` of the draft that this tab began to write last. */
@@ -40,17 +43,17 @@ export interface Studio {
 export function createStudio(worker: StudioWorker): Studio {
   const store = createStore<StudioState>(() => initialState);
   const predictors = new Map<string, Predictor>();
-  store.subscribe(({ predictedRuns }, before) => {
-    if (predictedRuns === before.predictedRuns) return;
+  store.subscribe(({ runs }, before) => {
+    if (runs === before.runs) return;
     for (const id of predictors.keys()) {
-      if (id !== NOW && !predictedRuns.some((run) => run.id === id)) predictors.delete(id);
+      if (id !== NOW && !runs.some((run) => run.id === id)) predictors.delete(id);
     }
   });
   return {
     worker,
     store,
     predictors,
-    transient: { folder: null, starting: false, signIn: null, heardAt: 0 },
+    transient: { folder: null, starting: false, signIn: null, heardAt: 0, timeLeft: steadyTimeLeft() },
   };
 }
 

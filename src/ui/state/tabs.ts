@@ -10,7 +10,6 @@ const BEFORE = [
     text: 'Layers',
     jobs: {
       overlap: { title: 'Comparing masks', busy: 'The masks of two runs are being compared.' },
-      check: { title: 'Computing a tensor', busy: 'A tensor is being computed on both engines.' },
     },
   },
   { id: 'run', text: 'Run', jobs: { merge: { title: 'Merging', busy: 'A merge is running.' } } },

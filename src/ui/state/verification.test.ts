@@ -60,7 +60,8 @@ describe('verification', () => {
     expect(whyNotVerify(initialState)).toMatch(/Nothing/);
     const state = {
       ...initialState,
-      run: { report: report('cpu', 'x', 0) },
+      runs: [{ id: 'x', report: report('cpu', 'x', 0) }],
+      currentRunId: 'x',
       engine: {
         ...initialState.engine,
         status: 'ready',

@@ -6,13 +6,14 @@ import type { MergeReport } from '../../reports/merge';
 import { whyOneEngine } from './engine-summary';
 import { runTool, whyNoTool } from './job';
 import { tensorProgress } from './job-state';
-import type { Timed, Verification } from './run-state';
+import type { Timed, Verification } from './runs';
+import { currentRun } from './runs';
 import { notify, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 
 /** Merges the last run again on the other engine and compares. Never rejects. */
 export async function verifyRun(studio: Studio): Promise<void> {
-  const report = studio.store.getState().run?.report;
+  const report = currentRun(studio.store.getState())?.report;
   if (!report || whyNotVerify(studio.store.getState()) !== null) return;
   studio.store.setState({ verification: null });
   const { recipe } = report;
@@ -48,7 +49,7 @@ export function verification(first: MergeReport, second: MergeReport): Verificat
 
 /** Why the last run cannot be verified on the other engine now, or null. */
 export function whyNotVerify(state: StudioState): string | null {
-  const { run } = state;
+  const run = currentRun(state);
   if (!run?.report) return 'Nothing has been merged yet.';
   const alone = run.report.engine === 'cpu' ? whyOneEngine(state) : null;
   return alone ?? whyNoTool(state);

@@ -1,22 +1,29 @@
-/** A merge of the studio, and what is kept of it. Plain, serialisable facts. */
+/** The merges of the studio, predicted, at work, cut off, over: one list of records, told apart by their status. Pure. */
 
 import type { ErrorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
+import { sameItems } from '../../merge/prediction/same-items';
 import type { BackendKind } from '../../reports/backend';
 import type { Progress, TensorReport } from '../../reports/job';
-import type { MergeReport, VerifyTensorReport } from '../../reports/merge';
+import type { InterruptedRun, MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
-import type { RecipeState, Settings } from './recipe-state';
+import type { Settings } from './recipe-state';
 
 /** Id of the run of the recipe as it is. */
 export const NOW = 'now';
 
+export type Run = PredictedRun | InterruptedMerge | RunState;
+
+/** A merge that was begun here, at work or over. */
 export interface RunState {
-  /** Counts up; tells two runs of one recipe apart. */
-  id: number;
+  /** Unique in this browser. */
+  id: string;
+  /** Given by a person; else it is called what it differs by. */
+  name?: string;
   status: 'running' | 'done' | 'failed' | 'cancelled';
   title: string;
   methodTitle: string;
+  /** As it was asked for: its λ may be left to a search. The report has what was merged. */
   recipe: Recipe;
   contributors: Contributor[];
   /** Structure of the output, from the plan. */
@@ -31,7 +38,7 @@ export interface RunState {
   log: LogEntry[];
   report: MergeReport | null;
   error: ErrorReport | null;
-  /** It was brought back from the history: its files may be gone. */
+  /** It was brought back: its files may be gone. */
   again?: true;
   /** It was stopped to go on later. */
   paused?: true;
@@ -63,6 +70,7 @@ export interface LogEntry {
 /** A run of the Layers tab that is only predicted: other settings for the models of the recipe. */
 export interface PredictedRun {
   id: string;
+  status: 'predicted';
   /** The models it is of (`deltaKey`): it is not shown for others. */
   of: string;
   /** Given by a person; else it is called what it differs by. */
@@ -72,6 +80,12 @@ export interface PredictedRun {
   seed: number;
   /** Settings of every model by its id (`contributorId`). */
   models: Readonly<Record<string, Settings>>;
+}
+
+/** What a merge that was cut off has left. */
+export interface InterruptedMerge extends InterruptedRun {
+  id: string;
+  status: 'interrupted';
 }
 
 export interface Verification {
@@ -92,24 +106,64 @@ export interface Timed {
   bytes: number;
 }
 
-export interface TensorCheck {
-  /** What was checked: it says nothing about another recipe. */
-  recipe: RecipeState;
-  report: VerifyTensorReport;
-}
-
 /** What is known of a run before it runs. */
 export type RunPlan = Pick<
   RunState,
   'title' | 'methodTitle' | 'recipe' | 'contributors' | 'planned' | 'layers' | 'destination' | 'outputFiles'
 >;
 
-export interface KeptRun extends RunPlan, Pick<RunState, 'startedAt'> {
-  /** Unique in this browser. */
-  id: string;
-  /** Given by a person; else it is called what it differs by. */
-  name?: string;
-  /** The recipe as it was asked for: its λ may be left to a search. Older ones have none. */
-  asked?: Recipe;
-  report: MergeReport;
+/** A merge that is over and has its report; these are kept for later visits. */
+export type FinishedRun = RunState & { status: 'done'; report: MergeReport };
+
+/** What of the studio's state is about runs. */
+interface Runs {
+  runs: readonly Run[];
+  currentRunId: string | null;
+}
+
+/** The run at work, else the last one; it shows on Run and Output. */
+export function currentRun({ runs, currentRunId }: Runs): RunState | null {
+  return (runs.find(({ id }) => id === currentRunId) as RunState | undefined) ?? null;
+}
+
+/** Runs that are only predicted, of whatever models. */
+export const predictedRuns = selected((run): run is PredictedRun => run.status === 'predicted');
+
+/** Merges that were cut off and can go on. */
+export const interruptedRuns = selected((run): run is InterruptedMerge => run.status === 'interrupted');
+
+/** Merges that are over, the newest first. */
+export const finishedRuns = selected(isFinished, (a, b) => b.startedAt - a.startedAt);
+
+export function isFinished(run: Run): run is FinishedRun {
+  return run.status === 'done' && run.report !== null;
+}
+
+/** A selector of some of the runs; the same list while they are the same. */
+function selected<R extends Run>(is: (run: Run) => run is R, order?: (a: R, b: R) => number) {
+  let last: readonly R[] = [];
+  return ({ runs }: Pick<Runs, 'runs'>): readonly R[] => {
+    const found = runs.filter(is);
+    if (order) found.sort(order);
+    if (!sameItems(last, found)) last = found;
+    return last;
+  };
+}
+
+/** The list with other runs of one status in place of those there were. */
+export function withRuns<R extends Run>(
+  runs: readonly Run[],
+  status: R['status'],
+  others: readonly R[],
+): readonly Run[] {
+  return [...runs.filter((run) => run.status !== status), ...others];
+}
+
+/** The list with one run changed. */
+export function withEdited<R extends Run>(
+  runs: readonly Run[],
+  id: string | null,
+  edit: (run: R) => R,
+): readonly Run[] {
+  return runs.map((run) => (run.id === id ? edit(run as R) : run));
 }

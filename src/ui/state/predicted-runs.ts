@@ -2,12 +2,12 @@
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
-import { contributorId } from '../state/built-recipe';
-import { deltaKey } from '../state/delta-statistics';
-import type { RecipeState, Settings } from '../state/recipe-state';
-import { NOW, type PredictedRun } from '../state/run-state';
-import { editRecipe, methodOf, type Studio, setView } from '../state/studio';
-import type { StudioState } from '../state/studio-state';
+import { contributorId } from './built-recipe';
+import { deltaKey } from './delta-statistics';
+import type { RecipeState, Settings } from './recipe-state';
+import { NOW, type PredictedRun, withEdited } from './runs';
+import { editRecipe, methodOf, type Studio, setView } from './studio';
+import type { StudioState } from './studio-state';
 
 /** Most runs that are shown side by side. */
 const MOST_SHOWN = 4;
@@ -40,6 +40,7 @@ export function runOf(
 ): PredictedRun {
   return {
     id,
+    status: 'predicted',
     of: deltaKey({ recipe, models }),
     name,
     method: recipe.method,
@@ -66,7 +67,7 @@ export function addPredictedRun(studio: Studio, methodId?: string): void {
           contributors: recipe.contributors.map((c) => ({ ...c, parameters: shared(c.parameters, method) })),
         };
   const run = runOf(settings, models, freeId(state));
-  studio.store.setState((s) => ({ predictedRuns: [...s.predictedRuns, run] }));
+  studio.store.setState((s) => ({ runs: [...s.runs, run] }));
   show(studio, run.id);
 }
 
@@ -79,9 +80,9 @@ function shared(settings: Settings, { modelParameters }: MergeMethod): Settings 
   );
 }
 
-function freeId({ predictedRuns }: StudioState): string {
+function freeId({ runs }: StudioState): string {
   let n = 1;
-  while (predictedRuns.some((run) => run.id === `p${n}`)) n += 1;
+  while (runs.some((run) => run.id === `p${n}`)) n += 1;
   return `p${n}`;
 }
 
@@ -99,7 +100,7 @@ export function toggleRun(studio: Studio, id: string): void {
 
 /** Removes a predicted run. */
 export function removePredictedRun(studio: Studio, id: string): void {
-  studio.store.setState((s) => ({ predictedRuns: s.predictedRuns.filter((run) => run.id !== id) }));
+  studio.store.setState((s) => ({ runs: s.runs.filter((run) => run.id !== id) }));
   hideRun(studio, id);
 }
 
@@ -111,7 +112,7 @@ export function hideRun(studio: Studio, id: string): void {
 
 export function renamePredictedRun(studio: Studio, id: string, name: string | null): void {
   studio.store.setState((s) => ({
-    predictedRuns: s.predictedRuns.map((run) => (run.id === id ? { ...run, name } : run)),
+    runs: withEdited<PredictedRun>(s.runs, id, (run) => ({ ...run, name })),
   }));
 }
 

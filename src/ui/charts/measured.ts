@@ -1,0 +1,194 @@
+/**
+ * Values measured off the report of a tensor. Each comes with the weight it has in a mean over several tensors, so that the
+ * mean of a layer is the value of the layer taken as one tensor, and with its error: 0 where it was counted. And what of a
+ * recipe decides which there are. Pure.
+ */
+import type { DeltaPreset, MergeMethod, ResolvedParameters } from '../../merge/method';
+import { type ContributorError, isPredicted, sampledError } from '../../merge/prediction/predicted-report';
+import type { ContributorReport, TensorReport } from '../../reports/job';
+import type { MaskOverlap } from '../../reports/overlap';
+
+export interface Measured {
+  value: number;
+  weight: number;
+  /** The value lies within ± error. */
+  error: number;
+}
+
+/** What of a recipe decides which numbers there are. */
+export interface RecipeTraits {
+  method: MergeMethod;
+  /** Of the method as a whole, resolved. */
+  parameters: ResolvedParameters;
+  contributors: number;
+  hasBase: boolean;
+}
+
+/** Traits, and what the method makes of them. */
+export interface MethodTraits extends RecipeTraits {
+  title: string;
+  /** Of a method of the delta pipeline. */
+  preset: DeltaPreset | undefined;
+  /** Some changes are set to zero before models are combined. */
+  trims: boolean;
+  /** Masks are drawn at random. */
+  draws: boolean;
+  /** The kept changes are counted, one by one, and nothing else of them. */
+  countsKept: boolean;
+  isSolved: boolean;
+}
+
+/** What a recipe and its method come to. */
+export function methodTraits(traits: RecipeTraits): MethodTraits {
+  const { compute, title } = traits.method;
+  const preset = compute.kind === 'delta' ? compute.preset(traits.parameters) : undefined;
+  return {
+    ...traits,
+    title,
+    preset,
+    trims: preset !== undefined && preset.select !== 'all',
+    draws: preset?.select === 'random' || preset?.select === 'rank',
+    countsKept: compute.kind === 'elementwise' && compute.counters !== undefined,
+    isSolved: compute.kind === 'solved',
+  };
+}
+
+/** A share of `of` elements of a tensor. */
+export function shareOf(report: TensorReport, count: number, of: number): Measured {
+  return { value: count / of, weight: of, error: sampledError(report, count / of, of) };
+}
+
+/** Relative change of the output; null where there is no base to compare with. */
+export function outputChangeOf(report: TensorReport): Measured | null {
+  const { outputChange, counts, elements } = report;
+  if (outputChange === 0 && counts?.atBase === null) return null;
+  const isSampled = isPredicted(report) && !report.exactChange;
+  return {
+    value: outputChange,
+    weight: elements,
+    error: isSampled ? outputChange * changeError(report.sampled) : 0,
+  };
+}
+
+/** Relative error of a root mean square over a sample; sums of squares of weights have heavy tails. */
+function changeError(sampled: number): number {
+  return sampled > 0 ? 5 / Math.sqrt(2 * sampled) : 1;
+}
+
+/** Cosine of two contributors that both change the tensor. */
+export function cosineOf(
+  { contributors, cosine, elements }: TensorReport,
+  [a, b]: readonly string[],
+): Measured | null {
+  const i = contributors.findIndex((c) => c.id === a && c.norm > 0);
+  const j = contributors.findIndex((c) => c.id === b && c.norm > 0);
+  const value = cosine[i]?.[j];
+  return value === undefined ? null : { value, weight: elements, error: 0 };
+}
+
+/** What a report says of one contributor. */
+export interface ContributorView {
+  c: ContributorReport;
+  report: TensorReport;
+  /** Its index in the report. */
+  i: number;
+  /** Of a predicted report. */
+  error: ContributorError | undefined;
+}
+
+/** A measurement of one contributor; null for a tensor that it does not change. */
+export function ofContributor(measure: (view: ContributorView) => Measured | null) {
+  return (report: TensorReport, [id]: readonly string[]): Measured | null => {
+    // a step of a slider asks a thousand times
+    const i = report.contributors.findIndex((c) => c.id === id && c.norm > 0);
+    const c = report.contributors[i];
+    return c ? measure({ c, report, i, error: isPredicted(report) ? report.errors[i] : undefined }) : null;
+  };
+}
+
+/** ‖kept τ‖² / ‖τ‖², 0 for a zero task vector; null where only the rescaled norm is known. */
+export function keptEnergy(c: ContributorReport): number | null {
+  if (c.keptNorm === null) return null;
+  return c.norm > 0 ? (c.keptNorm / c.norm) ** 2 : 0;
+}
+
+/** The contributors that change the tensor. An adapter that leaves it alone is reported too, with a zero vector. */
+export function changing(report: TensorReport): ContributorReport[] {
+  return report.contributors.filter((c) => c.norm > 0);
+}
+
+/** The weighted mean, or null when nothing was measured. */
+export function mean(
+  values: readonly (Pick<Measured, 'value' | 'weight'> | null | undefined)[],
+): number | null {
+  let sum = 0;
+  let weight = 0;
+  for (const v of values) {
+    if (!v) continue;
+    sum += v.value * v.weight;
+    weight += v.weight;
+  }
+  return weight > 0 ? sum / weight : null;
+}
+
+/** The least and the largest of values, of which there may be more than a call takes arguments. */
+export function rangeOf(values: readonly number[]): { least: number; most: number } {
+  let least = Number.POSITIVE_INFINITY;
+  let most = Number.NEGATIVE_INFINITY;
+  for (const value of values) {
+    if (value < least) least = value;
+    if (value > most) most = value;
+  }
+  return { least, most };
+}
+
+/** A tensor of two runs: nothing is known of it but how far the masks of one model agree. */
+export interface RunsReport extends TensorReport {
+  runs: { model: string; overlap: MaskOverlap };
+}
+
+/** The changes that two contributors both keep, of those that either keeps, over the union of their masks. */
+export function overlapOfModels(report: TensorReport, subject: readonly string[]) {
+  const found = countsOfModels(report, subject);
+  const measured = found && overlapOf(found);
+  return measured && { ...measured, error: sampledError(report, measured.value, measured.weight) };
+}
+
+/** The changes of one contributor that two runs both keep, of those that either keeps. */
+export function overlapOfRuns(report: TensorReport | RunsReport, [model]: readonly string[]) {
+  return 'runs' in report && report.runs.model === model ? overlapOf(report.runs.overlap) : null;
+}
+
+/** The share of weights that no model would change, were masks drawn at random; null where there are no masks. */
+export function untouchedByChance(report: TensorReport): number | null {
+  const { contributors, elements } = report;
+  if (isPredicted(report)) {
+    if (report.exactChange || report.predicted === 'changes') return null;
+    return contributors.reduce((share, c) => (c.norm > 0 ? share * (1 - c.kept / elements) : share), 1);
+  }
+  const shared = report.counts?.shared ?? [];
+  return shared.length > 0 ? shared.reduce((share, row, i) => share * (1 - row[i]! / elements), 1) : null;
+}
+
+/** What the overlap of two random masks of the same densities would be: pq / (p + q − pq). */
+export function chanceOverlap(report: TensorReport | RunsReport, subject: readonly string[]): number | null {
+  const counts = 'runs' in report ? report.runs.overlap : countsOfModels(report, subject);
+  const [p, q] = (counts?.kept ?? [0, 0]).map((kept) => kept / report.elements) as [number, number];
+  return p + q > 0 ? (p * q) / (p + q - p * q) : null;
+}
+
+type Counts = Pick<MaskOverlap, 'kept' | 'both'>;
+
+/** The share, and the union of the masks as its weight in a mean. */
+function overlapOf({ kept, both }: Counts) {
+  const union = kept[0] + kept[1] - both;
+  return union > 0 ? { value: both / union, weight: union, error: 0 } : null;
+}
+
+function countsOfModels(report: TensorReport, [a, b]: readonly string[]): Counts | null {
+  const shared = report.counts?.shared;
+  const i = report.contributors.findIndex((c) => c.id === a);
+  const j = report.contributors.findIndex((c) => c.id === b);
+  const both = shared?.[i]?.[j];
+  return both === undefined ? null : { kept: [shared![i]![i]!, shared![j]![j]!], both };
+}
