@@ -11,7 +11,7 @@ const garbage = () => {
   for (let i = 0; i < 20; i++) new ArrayBuffer(100_000);
 };
 
-/** Two lanes open one file again and again. */
+/** Two readers open one file again and again. */
 async function openFiles(rounds: number): Promise<number> {
   const root = await storageRoot();
   const name = `held-${crypto.randomUUID()}`;
@@ -19,7 +19,7 @@ async function openFiles(rounds: number): Promise<number> {
   first.truncate(1 << 20);
   first.close();
   let opened = 0;
-  const lane = async () => {
+  const openAgain = async () => {
     for (let k = 0; k < rounds; k++) {
       const handle = await syncAccess(await fileIn(root, name), 'read-only');
       handle.read(new Uint8Array(256 << 10), { at: 0 });
@@ -28,7 +28,7 @@ async function openFiles(rounds: number): Promise<number> {
       garbage();
     }
   };
-  await Promise.all([lane(), lane()]);
+  await Promise.all([openAgain(), openAgain()]);
   await removeFrom(root, name);
   return opened;
 }

@@ -79,7 +79,7 @@ function same(walk: Walk, sha256: string): string {
 export const JOURNEYS: Record<string, Journey> = {
   async 'holds files and workers that are waited for'({ tab, heldUrl, hasStorage }) {
     await tab.goto(heldUrl);
-    // other browsers have no readers side by side: one lane waits for the other
+    // other browsers have no readers side by side: one reader waits for the other
     const rounds = /chrom/i.test(tab.browser) ? 1000 : 50;
     const files = hasStorage ? await tab.run<number>(`hold('files', ${rounds})`) : 2 * rounds;
     const workers = await tab.run<number>(`hold('workers', 5)`);

@@ -7,7 +7,7 @@ import { safeRelativePath } from '../formats/names';
 import { formatBytes } from '../formats/quantity';
 import { release } from '../host/node/locks';
 import { type ListedFile, listFolder } from './folder-listing';
-import { claimPartial, findPartial, JOURNAL, leftoverWords, OWNER, sweepPartials } from './partial-output';
+import { claimPartial, cleanPartials, findPartial, JOURNAL, leftoverWords, OWNER } from './partial-output';
 import { lookAtTarget, publish, refuseNonEmpty, takeBack } from './publish';
 import type { Place } from './verb';
 
@@ -68,7 +68,7 @@ export function requireCommitted({ isCommitted }: OutputFolder): void {
 export async function beginOutputFolder(folder: string, resume = false): Promise<OutputFolder> {
   const place = await lookAtTarget(folder);
   const { target, stem, stems } = place;
-  await sweepPartials(stems);
+  await cleanPartials(stems);
   const found = resume ? await findPartial(stems) : undefined;
   await refuseNonEmpty(place, folder, found);
   const temporary = found ?? `${stem}${randomBytes(4).toString('hex')}`;

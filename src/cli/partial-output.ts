@@ -56,7 +56,7 @@ export async function findPartial(stems: readonly string[]): Promise<string | un
 }
 
 /** Removes folders that no run can go on with: their process is gone, and they have no journal. */
-export async function sweepPartials(stems: readonly string[]): Promise<void> {
+export async function cleanPartials(stems: readonly string[]): Promise<void> {
   for (const { folder, journalAt } of await leftovers(stems)) {
     if (journalAt === undefined) await rm(folder, { recursive: true, force: true });
   }

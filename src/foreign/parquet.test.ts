@@ -115,7 +115,7 @@ function file({
   return new Uint8Array([...mark, ...head, ...body, ...footer, ...size, ...mark]);
 }
 
-describe('what a file claims and does not hold is refused before it is made', () => {
+describe('R59: what a file claims and does not hold is refused before it is made', () => {
   test('a sound one is read', async () => {
     expect(await readAll(file({ body: new Uint8Array([2, 0, 0, 0, 104, 105]) }))).toEqual([{ t: 'hi' }]);
   });

@@ -101,7 +101,6 @@ export function readAdapterTensors(
   matched: MatchedModules = { ranks: new Map(), alphas: new Map() },
 ): AdapterTensors {
   checkSaved(config, tensors);
-  refuseEmpty(config, tensors);
   const modules = new Map<string, Partial<Record<Part, StoredTensor>>>();
   const origins = new Map<string, StoredTensor>();
   const replaces = new Map<string, StoredTensor>();
@@ -185,17 +184,6 @@ export function modulePaths(config: AdapterConfig, names: Iterable<string>, kind
     for (const parameter of FUSED_PARAMETERS) paths.add(`${unwrapped(key.module)}.${parameter}`);
   }
   return [...paths].filter(({ length }) => length <= MAX_MODULE_PATH);
-}
-
-/** Under DeepSpeed's ZeRO-3 every process holds a part of each weight: saved without gathering them, all are empty. */
-function refuseEmpty({ fileName }: AdapterConfig, tensors: ReadonlyMap<string, StoredTensor>): void {
-  const empty = [...tensors.values()].filter(({ shape }) => shape.includes(0));
-  if (empty.length === 0) return;
-  throw new AmalgamError(
-    'AdapterInvalid',
-    `The adapter of ${displayName(fileName)} has no values in ${empty.length} of its ${tensors.size} tensors, such as “${displayName(empty[0]!.name)}”: it was saved under DeepSpeed ZeRO-3 while the weights were spread over the processes.`,
-    'Save it again with its weights gathered (stage3_gather_16bit_weights_on_model_save, or zero_to_fp32.py on the checkpoint), or take an earlier checkpoint of it.',
-  );
 }
 
 /** Every module of a kind with all its tensors, and those that the adapter shares. */

@@ -106,6 +106,7 @@ export async function openAdapter(
   const match = (patterns: ModulePattern[]) => matchModules(patterns, paths, config.fileName, signal);
   const ranks = await match(config.rankPatterns);
   const alphas = await match(config.alphaPatterns);
+  refuseEmpty(config, header);
   const tensors = readAdapterTensors(config, header, method, { ranks, alphas });
   const ref = (stored: StoredTensor) => refs.get(stored)!;
   const refsOf = (map: ReadonlyMap<string, StoredTensor>) =>
@@ -145,6 +146,17 @@ export async function openAdapter(
     ignored: tensors.ignored,
     weightFile,
   };
+}
+
+/** Under DeepSpeed's ZeRO-3 every process holds a part of each weight: saved without gathering them, all are empty. */
+function refuseEmpty({ fileName }: AdapterConfig, tensors: ReadonlyMap<string, StoredTensor>): void {
+  const empty = [...tensors.values()].filter(({ shape }) => shape.includes(0));
+  if (empty.length === 0) return;
+  throw new AmalgamError(
+    'AdapterInvalid',
+    `The adapter of ${displayName(fileName)} has no values in ${empty.length} of its ${tensors.size} tensors, such as “${displayName(empty[0]!.name)}”: it was saved under DeepSpeed ZeRO-3 while the weights were spread over the processes.`,
+    'Save it again with its weights gathered (stage3_gather_16bit_weights_on_model_save, or zero_to_fp32.py on the checkpoint), or take an earlier checkpoint of it.',
+  );
 }
 
 /** Kinds without tensors of their own form. */

@@ -16,7 +16,7 @@ const SAID = 'This organization asks for SSO.';
 const KNOWN =
   /is gated|no such revision|does not exist\.|was not found on|does not accept your access token\.|asks for an access token|needs an access token/;
 
-describe('a status is no reason', () => {
+describe('R29: a status is no reason', () => {
   test('whatever the status and the code: gated by its code only, the sentence of the hub quoted, and a next step', () => {
     for (const status of STATUSES) {
       for (const code of CODES) {

@@ -93,7 +93,7 @@ describe('which items', () => {
   });
 });
 
-describe('rows that do not fit', () => {
+describe('R59: rows that do not fit', () => {
   const piqa = { goal: 'a', sol1: 'b', sol2: 'c', label: 1 };
   const arc = { question: 'q', choices: { text: ['a', 'b'], label: ['A', 'B'] }, answerKey: 'B' };
   const swag = { ctx_a: 'a', ctx_b: 'b', activity_label: 'c', endings: ['d', 'e'], label: '1' };
