@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
 import type { CalibrationSource } from '../src/calibration/calibration';
+import { prepareImportance } from '../src/calibration/job';
 import { findLambda } from '../src/calibration/lambda-choice';
 import { calibrationChoice } from '../src/calibration/plan-problems';
-import { prepareImportance } from '../src/calibration/prepared-changes';
 import type { Contributor } from '../src/calibration/readings';
 import { DEFAULT_PROTOCOL, type EvaluateProtocol, evaluate } from '../src/evaluate/perplexity';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';

@@ -1,6 +1,5 @@
 /** Perplexity in llama.cpp by the strided protocol that is ours too: windows of 256 tokens at steps of 128. */
-import { DEFAULT_PROTOCOL } from '../src/evaluate/perplexity';
-import { cutWindows } from '../src/evaluate/windows';
+import { cutWindows, DEFAULT_PROTOCOL } from '../src/evaluate/perplexity';
 import type { LlamaModel } from './llama-cpp';
 
 export function llamaPerplexity(model: LlamaModel, ids: readonly number[]): number {

@@ -43,7 +43,7 @@ test('every verb is in the index, every screen of a tab in the studio', () => {
   const verbs = production.filter(({ path }) => /^cli\/verbs\/(?!index$)/.test(path));
   expect(verbs.filter(({ path }) => !imports('cli/verbs/index', path)).map(({ path }) => path)).toEqual([]);
   const screens = production.filter(({ path }) => /^ui\/.*Tab$/.test(path));
-  expect(screens.filter(({ path }) => !imports('ui/tab-parts', path)).map(({ path }) => path)).toEqual([]);
+  expect(screens.filter(({ path }) => !imports('ui/Workbench', path)).map(({ path }) => path)).toEqual([]);
 });
 
 test('every kind of job is begun by somebody', () => {

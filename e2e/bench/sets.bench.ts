@@ -9,7 +9,7 @@
 import { existsSync } from 'node:fs';
 import process from 'node:process';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { searchLambda } from '../../src/calibration/lambda-search';
+import { searchLambda } from '../../src/calibration/lambda-choice';
 import { formatRecipe } from '../../src/formats/recipe-format';
 import { parseRecipe } from '../../src/formats/recipe-yaml';
 import { runSearch } from '../../src/recipe/search-job';

@@ -10,7 +10,7 @@ import type { StoredTensor } from '../../src/formats/safetensors-header';
 import { bufferSource } from '../../src/sources/buffer-source';
 import { ownTask } from '../../src/tasks/task';
 import { buildItems } from '../../src/tasks/task-items';
-import { recipeInLink, recipeLink } from '../../src/ui/local/recipe-link';
+import { recipeInLink, recipeLink } from '../../src/ui/state/recipe-draft';
 import type { FuzzTarget } from './fuzz-target';
 
 const adapter = parseAdapterConfig(

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { OpenModels } from '../../src/host/models';
 import { openModel } from '../../src/inputs/opened-model';
 import { findFile, type ModelFolder } from '../../src/sources/model-folder';
-import { adapterPerplexity } from '../../src/tools/extract/adapter-cost';
+import { adapterPerplexity } from '../../src/tools/extract/job';
 import { diskFolder } from '../disk-folder';
 import { extractInNode } from '../extract-in-node';
 import { readText, real } from './reference';

@@ -7,7 +7,7 @@ import type { GramForm } from './gram';
 import { keepMask } from './keep-masks';
 import { download, gramOf, layerInputs, normals, upload } from './mathematics.test.support';
 import { dampedOracle, gramOracle, leastSquaresOracle, lossOracle } from './oracle.test.support';
-import { columnScores } from './scores';
+import { columnScores } from './trimmed-change';
 
 export function describeCompensation(title: string, engineOf: () => Promise<Backend>): void {
   describe(title, () => {

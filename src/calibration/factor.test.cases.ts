@@ -7,7 +7,7 @@ import { type Gram, openGram } from './gram';
 import { gramSolve } from './gram-merge';
 import { download, farthest, gramOf, layerInputs, normals, tapped, upload } from './mathematics.test.support';
 import { choleskyOracle, dampedOracle, gramOracle, sparseGptFactorOracle } from './oracle.test.support';
-import { columnScores } from './scores';
+import { columnScores } from './trimmed-change';
 
 export function describeFactors(title: string, engineOf: () => Promise<Backend>): void {
   describe(title, () => {

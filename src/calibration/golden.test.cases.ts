@@ -20,7 +20,7 @@ import { resolveArchitecture } from '../models/resolution';
 import { type Gram, openGram } from './gram';
 import { keepMask } from './keep-masks';
 import { download, farthest, upload, worstRatio } from './mathematics.test.support';
-import { columnScores, type ScoreKind } from './scores';
+import { columnScores, type ScoreKind } from './trimmed-change';
 
 interface GoldenLayer {
   shape: [number, number];

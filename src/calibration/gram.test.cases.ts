@@ -12,7 +12,7 @@ import {
   worstRatio,
 } from './mathematics.test.support';
 import { gramOracle, scoresOracle } from './oracle.test.support';
-import { columnScores, type ScoreKind } from './scores';
+import { columnScores, type ScoreKind } from './trimmed-change';
 
 const SCORES: ScoreKind[] = ['wanda', 'obs', 'sparsegpt'];
 

@@ -1,13 +1,15 @@
 /** What a merge needs before it begins: importance or a Gram merge of its models, λ where the recipe leaves it open, an importance matrix. */
 
+import { countedBackend } from '../backend/counted-backend';
 import { formatRecipe } from '../formats/recipe-format';
 import type { InputHashes } from '../host/hashed-inputs';
 import { methodById } from '../merge/methods';
 import { imatrixChoice, importanceKind } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';
 import { wantsLambda, withLambda } from '../merge/plan/plan-lambda';
-import type { Prepared } from '../merge/tensor/prepared';
-import type { CalibrationReport } from '../reports/importance';
+import type { Prepared, PreparedSelection } from '../merge/tensor/prepared';
+import type { CalibrationReport, ImportanceReport } from '../reports/importance';
+import { openRecords, type StoredRecord } from '../store/masks';
 import { type CalibrationSize, calibrationHash, calibrationTitle } from './calibration';
 import {
   type CalibrationOptions,
@@ -19,10 +21,13 @@ import {
   openReader,
   type PhaseMeter,
 } from './calibration-context';
+import { computeMissing, findRecords, type Job, type PrepareOptions } from './calibration-work';
 import { type Imatrix, measureImatrix } from './imatrix';
 import { findLambda } from './lambda-choice';
-import { prepareImportance } from './prepared-changes';
+import { linearTensors } from './linear-tensors';
+import { prepareSolutions } from './prepared-solutions';
 import { type Contributor, readingFor } from './readings';
+import { chooseTensor, type SelectionHeader, selectionName, selectionOf, toTrim } from './selection-records';
 
 interface Calibrated {
   /** The plan with the λ that was found. */
@@ -132,4 +137,90 @@ async function imatrixOf(
     signal,
     progress,
   });
+}
+
+/*
+ * Everything a merge wants to know of its models before it begins: what stays of each contributor (`selector:
+ * importance`), or the merged changes of linear layers (Gram merge). What was worked out before is found in the
+ * browser's storage, and then no model is run.
+ */
+
+interface PreparedImportance {
+  prepared: Prepared;
+  report: ImportanceReport;
+}
+
+/**
+ * Works out what the plan asks for.
+ * @throws AmalgamError `NonFinite`, `TextTooShort`, `ContextTooLong`, `LimitExceeded`, `StorageUnavailable`, `StorageFull`,
+ *   `Cancelled` and what running models throws; what is finished by then is kept
+ */
+export async function prepareImportance(
+  kind: ImportanceReport['kind'],
+  options: PrepareOptions,
+): Promise<PreparedImportance> {
+  const begun = performance.now();
+  const engine = countedBackend(options.engine);
+  const job = await openJob({ ...options, engine });
+  const prepared = await (kind === 'selection' ? prepareSelections(job) : prepareSolutions(job));
+  const { report } = job;
+  report.kind = kind;
+  report.peakBytes = report.computed > 0 ? engine.peakBytes : 0;
+  report.seconds = (performance.now() - begun) / 1000;
+  return { prepared, report };
+}
+
+async function openJob(options: PrepareOptions): Promise<Job> {
+  const { contributors, size } = options;
+  const calibrations: string[] = [];
+  for (const { source } of contributors) calibrations.push(await calibrationHash(source, size));
+  return {
+    ...options,
+    layers: linearTensors(options.architecture, options.plan),
+    calibrations,
+    report: {
+      kind: 'selection',
+      contributors: contributors.map(({ id, model, source }, i) => ({
+        id,
+        calibration: calibrationTitle(source, size),
+        calibrationSha256: calibrations[i]!,
+        modelSha256: model,
+        writtenTokens: 0,
+        forwardTokens: 0,
+      })),
+      computed: 0,
+      reused: 0,
+      bytes: 0,
+      peakBytes: 0,
+      seconds: 0,
+      notes: [],
+    },
+  };
+}
+
+/** One contributor after the other: what stays of it. */
+async function prepareSelections(job: Job): Promise<Prepared> {
+  const { contributors, base, engine, size } = job;
+  const selections = new Map<string, PreparedSelection>();
+  const key = (tensor: string, model: string) => `${model}\n${tensor}`;
+  for (const [i, contributor] of contributors.entries()) {
+    const { id, model, source } = contributor;
+    const hashes = { calibration: job.calibrations[i]!, model, base };
+    const folder = await openRecords(
+      JSON.stringify(['selection', 1, hashes, engine.kind]),
+      `${id}: importance on ${calibrationTitle(source, size)}`,
+    );
+    const layers = toTrim(job.layers, id);
+    const keep = (tensor: string, record: StoredRecord<SelectionHeader>) =>
+      selections.set(key(tensor, id), selectionOf(record));
+    const missing = await findRecords(job, layers, folder, selectionName, keep);
+    await computeMissing(job, [i], missing, keep, (tensor, [grams], work) =>
+      chooseTensor(tensor, grams!, { engine, work, read: job.read, folder, hashes }),
+    );
+  }
+  return {
+    selection: (tensor, model) => selections.get(key(tensor, model)),
+    solution: () => undefined,
+    rowWeights: () => undefined,
+  };
 }

@@ -10,7 +10,7 @@ import { type Gram, openGram } from './gram';
 import { keepMask } from './keep-masks';
 import { download, upload } from './mathematics.test.support';
 import { dampedOracle, leastSquaresOracle, lossOracle } from './oracle.test.support';
-import { columnScores } from './scores';
+import { columnScores } from './trimmed-change';
 
 const LAYER = 2;
 const [WINDOW, WINDOWS] = [128, 16];

@@ -1,13 +1,15 @@
 /** Trimming one change by importance: its mask, and values that make up for what went. */
 
 import type { Backend, BackendBuffer } from '../backend/backend';
+import { innerProducts, matrixDiagonal } from '../backend/kernels/products';
 import { maskRowWords } from '../backend/kernels/select';
+import { createQueue, type Queue } from '../forward/queue';
 import { densityOf } from '../merge/tensor/delta-selectors';
 import { compensate } from './compensation';
-import type { FactorResult } from './factor';
-import type { Gram } from './gram';
+import { enqueueDamped, type FactorResult, factorDamped, inverseTransposed, joinResults } from './factor';
+import type { Gram, GramBlock } from './gram';
+import { type Hessian, hessianOf } from './hessian';
 import { keepMask, type ScoreScope } from './keep-masks';
-import { columnScores, type ScoreKind } from './scores';
 
 export interface TrimSettings {
   density: number;
@@ -75,4 +77,111 @@ export function trimSettings(
     scope: parameters.scope as ScoreScope,
     compensation: parameters.compensation as TrimSettings['compensation'],
   };
+}
+
+/*
+ * How much each input column matters. Every score of an entry is τ² · c_j with one c per column j. */
+
+/**
+ * With H = 2/n · S, H_jj = 1 for dead inputs, and Hd = H + λ·mean(diag H)·I (docs/importance-mathematics.md):
+ * wanda c = H_jj (Sun et al. 2023); obs c = 1/[Hd⁻¹]_jj (Hassibi and Stork 1993); sparsegpt c = 1/U_jj², Hd⁻¹ = UᵀU
+ * (Frantar and Alistarh 2023).
+ */
+export type ScoreKind = 'wanda' | 'obs' | 'sparsegpt';
+
+interface ColumnScores {
+  /** √c_j, f32 [width]; 0 for dead inputs, whose weights change nothing. The caller frees it. */
+  scale: BackendBuffer;
+  factoring: FactorResult;
+}
+
+/** @throws RangeError when no token was added; what `Backend.read` throws */
+export async function columnScores(engine: Backend, gram: Gram, score: ScoreKind): Promise<ColumnScores> {
+  const hessian = await hessianOf(gram);
+  const { roots, factoring } = await columnRoots(createQueue(engine), gram, hessian, score);
+  for (const [j, h] of hessian.diagonal.entries()) if (h === 0) roots[j] = 0;
+  const scale = engine.allocate(roots.byteLength, 'column scale');
+  engine.write(scale, 0, new Uint8Array(roots.buffer));
+  return { scale, factoring };
+}
+
+async function columnRoots(
+  queue: Queue,
+  gram: Gram,
+  hessian: Hessian,
+  score: ScoreKind,
+): Promise<{ roots: Float32Array<ArrayBuffer>; factoring: FactorResult }> {
+  const { dead } = hessian;
+  if (score === 'wanda') {
+    const factoring = { damping: 0, retries: 0, dead, fellBackToDiagonal: false };
+    return { roots: Float32Array.from(hessian.diagonal, Math.sqrt), factoring };
+  }
+  // a diagonal H: 1/[Hd⁻¹]_jj = 1/U_jj² = Hd_jj
+  const diagonal = Float32Array.from(hessian.diagonal, (h) => Math.sqrt(h + hessian.shift()));
+  const factorings = [{ damping: hessian.damping, retries: 0, dead, fellBackToDiagonal: false }];
+  for (const block of gram.blocks) {
+    const found = await blockRoots(queue, block, hessian, score);
+    if (found.roots) diagonal.set(found.roots, block.begin);
+    factorings.push({ ...found.factoring, dead: 0 });
+  }
+  return { roots: diagonal, factoring: joinResults(factorings) };
+}
+
+/** √c_j of a block's columns; undefined when its H could not be factored. */
+async function blockRoots(queue: Queue, block: GramBlock, hessian: Hessian, score: 'obs' | 'sparsegpt') {
+  const { width, buffer } = block;
+  const factor = queue.allocate(width ** 2 * 4, 'factor');
+  // reversed, A = P·Hd·P = L·Lᵀ gives Hd = R·Rᵀ with R = P·L·P upper triangular, hence U_jj = 1/R_jj (one factoring)
+  const reversed = score === 'sparsegpt';
+  const factoring = await factorDamped(queue, factor, width, (damping) => {
+    const shift = hessian.shift(damping);
+    enqueueDamped(queue, buffer, factor, width, { scale: hessian.scale, shift, reversed, fillDead: true });
+    return shift;
+  });
+  let roots: Float32Array | undefined;
+  if (!factoring.fellBackToDiagonal) {
+    roots = reversed
+      ? (await pivots(queue, factor, width)).reverse()
+      : await inverseRoots(queue, factor, width);
+  }
+  queue.free(factor);
+  return { roots, factoring };
+}
+
+/** L_jj. */
+async function pivots(
+  queue: Queue,
+  factor: BackendBuffer,
+  width: number,
+): Promise<Float32Array<ArrayBuffer>> {
+  const diagonal = queue.allocate(width * 4, 'pivots');
+  queue.run(matrixDiagonal, {
+    params: { width, out: 0 },
+    buffers: { m: factor, diagonal },
+    groups: Math.ceil(width / 64),
+    elements: width,
+  });
+  const [bytes] = await queue.read([{ buffer: diagonal, byteLength: width * 4 }]);
+  queue.free(diagonal);
+  return new Float32Array(bytes!.buffer);
+}
+
+/** 1/√[A⁻¹]_jj: the rows of N = L⁻ᵀ have the squared norms [A⁻¹]_jj. */
+async function inverseRoots(
+  queue: Queue,
+  factor: BackendBuffer,
+  width: number,
+): Promise<Float32Array<ArrayBuffer>> {
+  const inverse = await inverseTransposed(queue, factor, width);
+  const squares = queue.allocate(width * 4, 'row squares');
+  queue.run(innerProducts, {
+    params: { elements: width ** 2, slot: 0, stride: 0, count: 1, run: width },
+    buffers: { values: inverse, sums: squares },
+    groups: width,
+    elements: width ** 2,
+  });
+  const [bytes] = await queue.read([{ buffer: squares, byteLength: width * 4 }]);
+  queue.free(squares);
+  queue.free(inverse);
+  return new Float32Array(bytes!.buffer).map((square) => 1 / Math.sqrt(square));
 }

@@ -3,7 +3,7 @@ import { flagsOf, optionLines, usage } from './arguments';
 import { VERBS } from './verbs';
 
 /** What the command line asks for: a verb and what it is to do; `about` which verb `help` is asked. Paths are as typed. */
-export interface Command {
+interface Command {
   verb: string;
   about?: string;
 }

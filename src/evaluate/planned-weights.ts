@@ -115,7 +115,7 @@ interface MergedTensors {
  * @param computed all that will be asked for
  * @throws AmalgamError `NonFinite`, and what reading throws
  */
-export async function openMerged(
+async function openMerged(
   plan: Plan,
   computed: readonly TensorPlan[],
   engines: readonly Backend[],

@@ -24,13 +24,13 @@ export interface AdapterPair {
 }
 
 /** Tensors of a kind that has its own: what their keys end with. */
-export interface KindParts {
+interface KindParts {
   parts: readonly string[];
   optional?: readonly string[];
   shared?: readonly string[];
 }
 
-export interface AdapterTensors {
+interface AdapterTensors {
   /** Module path in the base (`model.layers.0.self_attn.q_proj`) → update of its weight. */
   lowRank: Map<string, AdapterPair>;
   /**
@@ -61,7 +61,7 @@ type Key =
 const MAX_MODULE_PATH = 300;
 
 /** Values of patterns by module path, where one matches: see {@link modulePaths}. */
-export interface MatchedModules {
+interface MatchedModules {
   ranks: ReadonlyMap<string, number>;
   alphas: ReadonlyMap<string, number>;
 }

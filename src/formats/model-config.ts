@@ -143,7 +143,7 @@ function set<K extends keyof ModelConfig>(
 }
 
 /** What a merge may change in a config. */
-export interface ConfigChanges {
+interface ConfigChanges {
   dtype?: 'float32' | 'float16' | 'bfloat16';
   tieWordEmbeddings?: boolean;
   vocabSize?: number;

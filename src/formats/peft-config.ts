@@ -1,6 +1,6 @@
 /** `adapter_config.json` of a LoRA that is written, in PEFT's own terms (its `tuners/lora/config.py`). */
 
-export interface PeftConfigFields {
+interface PeftConfigFields {
   /** Name of the base, and its commit where it is on the Hub. */
   base: string;
   revision?: string;

@@ -62,7 +62,7 @@ function tooLarge(why: string): AmalgamError {
 }
 
 /** What becomes of names that a mapping is not known to have. */
-export interface UnknownNames {
+interface UnknownNames {
   /** Names that are refused, with what to do instead: leaving them out of account would be a trap. */
   refused?: ReadonlyMap<string, string>;
   /** Where the others go, as mergekit drops them too. Absent: they are problems. */
@@ -180,7 +180,7 @@ export function readList(reader: RecipeReader, field: Field): Field[] | undefine
 }
 
 /** A scalar's value: text, number or boolean. Empty, null, NaN and infinite values are problems. */
-export function readScalar(reader: RecipeReader, field: Field): string | number | boolean | undefined {
+function readScalar(reader: RecipeReader, field: Field): string | number | boolean | undefined {
   const node = follow(reader, field.node);
   if (!isScalar(node) || node.value === null) {
     return complain(reader, field, `${field.where} has no value.`, 'Give it a value or remove it.');

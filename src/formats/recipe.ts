@@ -116,7 +116,7 @@ export interface RecipeExtensions {
 }
 
 /** The rest of mergekit's `tokenizer` (its `tokenizer/config.py`, version 0.1.4); `source` is `tokenizerSource`. */
-export interface RecipeTokenizer {
+interface RecipeTokenizer {
   /** Tokens whose embedding is chosen; those that the vocabulary lacks are added to it, in this order. */
   tokens?: RecipeToken[];
   /** Embedding and head are filled up to a multiple of so many rows. */
@@ -149,7 +149,7 @@ export interface ParameterFilter {
 export const DEFAULT_SHARD_BYTES = 2_000_000_000;
 
 /** A parsed model reference: `path[@revision][+adapter[@revision]]` (mergekit `common.py`). */
-export interface ModelRef {
+interface ModelRef {
   model: RepoRef;
   adapter?: RepoRef;
 }

@@ -31,7 +31,7 @@ const INDEX_RULES: JsonRules = {
 };
 
 /** `model.safetensors.index.json`: which file holds which tensor. */
-export interface ShardIndex {
+interface ShardIndex {
   /** Tensor name → relative file name, in the order of the index. */
   weightMap: Map<string, string>;
   metadata: Map<string, JsonValue>;

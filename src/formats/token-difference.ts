@@ -1,7 +1,7 @@
 /** Two vocabularies side by side: tokens that only one has, and tokens under other ids. */
 import { displayName } from './names';
 
-export interface TokenSample {
+interface TokenSample {
   count: number;
   /** The first few. */
   examples: string[];

@@ -9,7 +9,7 @@ export interface UseSnippet {
   code: string;
 }
 
-export interface WrittenOutput {
+interface WrittenOutput {
   /** Its folder. */
   name: string;
   /** Whether there are safetensors of a whole model. */

@@ -4,11 +4,11 @@
  */
 import type { Backend } from '../backend/backend';
 import type { Architecture } from '../models/architecture';
+import { spareArray } from '../sources/spare-arrays';
 import { allEnded } from './all-ended';
 import type { Sequence } from './chunk';
 import type { Pass, PassResult } from './pass';
 import { openRunner, type Runner, type RunnerOptions, wholePass } from './runner';
-import { type SharedWeights, shareWeights } from './shared-weights';
 import type { WeightSource } from './weight-source';
 
 const DEFAULT_ACTIVATION_BYTES = 256 * 2 ** 20;
@@ -119,5 +119,46 @@ function joinPasses(passes: readonly Pass[], shares: readonly number[][], shared
       for (const pass of passes) pass.close();
       shared.forget();
     },
+  };
+}
+
+/*
+ * Weights that several runners of one model read side by side: each piece comes from the source once. */
+
+interface SharedWeights {
+  /** The source as each of the runners sees it. */
+  source: WeightSource;
+  /** How many runners are going to ask for what is read from now on. */
+  readers(count: number): void;
+  /** Lets go of pieces that not every runner has asked for. */
+  forget(): void;
+}
+
+/** Shares a source. A piece is kept until as many have asked for it as there are readers; the last gets it without a copy. */
+function shareWeights(source: WeightSource): SharedWeights {
+  const pieces = new Map<string, { bytes: Promise<Uint8Array<ArrayBuffer>>; left: number }>();
+  let count = 1;
+  return {
+    source: {
+      ...source,
+      async read(name, begin, end, signal) {
+        const key = `${begin} ${end} ${name}`;
+        const piece = pieces.get(key) ?? { bytes: source.read(name, begin, end, signal), left: count };
+        piece.left--;
+        if (piece.left > 0) pieces.set(key, piece);
+        else pieces.delete(key);
+        // whoever asked before has its copy by then: they wait for the same promise
+        const isLast = piece.left <= 0;
+        const bytes = await piece.bytes;
+        if (isLast) return bytes;
+        const copy = spareArray(bytes.length);
+        copy.set(bytes);
+        return copy;
+      },
+    },
+    readers(wanted) {
+      count = wanted;
+    },
+    forget: () => pieces.clear(),
   };
 }

@@ -4,9 +4,12 @@ import type { Backend } from '../backend/backend';
 import { calibrationMessage, calibrationPhases } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import { type ErrorCode, errorReport } from '../errors';
+import { type CardResult, withResults } from '../formats/card-results';
 import { isTreeHash, textSha256 } from '../formats/hashes';
+import { parseModelConfig } from '../formats/model-config';
 import { formatRecipe } from '../formats/recipe-format';
 import { tensorBytes } from '../formats/safetensors-header';
+import { snippetSection, snippetsOf, type UseSnippet } from '../formats/use-snippets';
 import { openBackend, openMergeBackends } from '../host/backends';
 import { type HashedInputs, openHashedInputs } from '../host/hashed-inputs';
 import type { OpenModels } from '../host/models';
@@ -24,7 +27,7 @@ import { runPlan } from '../merge/run/run';
 import { measuredTensors } from '../merge/run/whole-model';
 import type { Prepared } from '../merge/tensor/prepared';
 import { AMALGAM_VERSION } from '../merge/version';
-import type { PhaseSeconds, Progress } from '../reports/job';
+import type { DestinationSpec, PhaseSeconds, Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
 import type { ModelFile } from '../sources/model-folder';
 import type { Destination, WrittenShard } from '../write/destination';
@@ -32,13 +35,71 @@ import { openDestination } from '../write/opened-destination';
 import { commitOutput } from '../write/output-commit';
 import type { ResumePoint } from '../write/resume-point';
 import type { RunJournal } from '../write/run-journal';
-
 import type { FilePlan } from '../write/shard-plan';
 import { type GgufOutput, openGguf } from './gguf-output';
-
 import { openRunRecord, type RunRecord } from './run-record';
 import type { ShardWatch } from './stored-comparison';
-import { usesOf, withUses } from './uses';
+
+/*
+ * How an output is run elsewhere: for its report, and as the last section of its model card. */
+
+/** Name of an output that nobody has named. */
+const UNNAMED = 'merged';
+
+/** @param gguf name of its GGUF file, where it has one */
+export function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | undefined): UseSnippet[] {
+  const { amalgam, name: titled } = plan.recipe;
+  const name = ('name' in destination ? destination.name : undefined) ?? titled ?? UNNAMED;
+  const adapter = textOf(plan, 'adapter_config.json');
+  if (adapter !== undefined) {
+    // written here a moment ago
+    const config = JSON.parse(adapter) as Record<string, unknown>;
+    const field = (key: string) => (typeof config[key] === 'string' ? config[key] : undefined);
+    const base = field('base_model_name_or_path') ?? '';
+    return snippetsOf({
+      ...{ name, model: false, base, peft: !amalgam.ggufOnly },
+      ...optional('gguf', gguf),
+      ...optional('architecture', field('task_type')),
+    });
+  }
+  return snippetsOf({
+    name,
+    model: !amalgam.ggufOnly,
+    ...optional('gguf', gguf),
+    ...optional('architecture', architectureOf(textOf(plan, 'config.json'))),
+  });
+}
+
+/** The small files, the card among them with the section and with what was scored. */
+export function withUses(
+  extras: Plan['extras'],
+  use: readonly UseSnippet[],
+  results: readonly CardResult[],
+  destination: DestinationSpec,
+): Plan['extras'] {
+  const name = 'name' in destination ? destination.name : UNNAMED;
+  return extras.map((extra) => {
+    const { path, content } = extra;
+    if (path !== 'README.md' || !('text' in content)) return extra;
+    return { path, content: { text: withResults(content.text + snippetSection(use), name, results) } };
+  });
+}
+
+function textOf({ extras }: Plan, file: string): string | undefined {
+  const content = extras.find(({ path }) => path === file)?.content;
+  return content && 'text' in content ? content.text : undefined;
+}
+
+function architectureOf(config: string | undefined): string | undefined {
+  if (config === undefined) return undefined;
+  const names = parseModelConfig(config, 'config.json').raw.get('architectures');
+  const first = Array.isArray(names) ? names[0] : undefined;
+  return typeof first === 'string' ? first : undefined;
+}
+
+function optional<K extends string>(key: K, value: string | undefined): Partial<Record<K, string>> {
+  return value === undefined ? {} : ({ [key]: value } as Record<K, string>);
+}
 
 /** Failures that would come again: what is written is of no use then. */
 const FUTILE: ReadonlySet<ErrorCode> = new Set(['NonFinite', 'MergeUndefined', 'Internal']);

@@ -31,7 +31,7 @@ export interface DeltaStatistics extends TensorOutline {
   nonFinite: number;
 }
 
-export interface ContributorStatistics {
+interface ContributorStatistics {
   id: string;
   /** Exact counts of |τ| by the upper bits of its f32 pattern, eight bins an octave: bins `first` … of 2048. */
   histogram: { first: number; counts: Uint32Array };

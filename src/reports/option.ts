@@ -35,7 +35,7 @@ export interface NumberOption extends Described {
   below?: number;
 }
 
-export interface BooleanOption extends Described {
+interface BooleanOption extends Described {
   kind: 'boolean';
   /** Where it is true the flag turns it off. */
   default: boolean;
@@ -51,12 +51,12 @@ export interface ChoiceOption extends Described {
   default?: string;
 }
 
-export interface TextOption extends Described {
+interface TextOption extends Described {
   kind: 'text';
 }
 
 /** Several texts, given again and again. */
-export interface ListOption extends Described {
+interface ListOption extends Described {
   kind: 'list';
   /** None is split at its commas: paths of files. */
   whole?: true;
@@ -80,7 +80,7 @@ type Defaulted<S> = {
 }[keyof S];
 
 /** What an option is where nobody gives it; those without a default are absent. */
-export type OptionDefaults<S> = { -readonly [K in Defaulted<S>]: OptionValue<S[K]> };
+type OptionDefaults<S> = { -readonly [K in Defaulted<S>]: OptionValue<S[K]> };
 
 /** What somebody chose, and the defaults of the rest. */
 export type OptionValues<S> = OptionDefaults<S> & {

@@ -1,7 +1,7 @@
 /** The time that a job still needs: the one estimate of every job. Pure. */
 
 /** Work that is left, in units of its own (bytes, tokens, …), and how many of them are done in a second. */
-export interface WorkLeft {
+interface WorkLeft {
   left: number;
   perSecond: number;
 }

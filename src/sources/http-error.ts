@@ -15,7 +15,7 @@ export interface RequestSubject {
 }
 
 /** Why the Hub refuses: `X-Error-Code`, and its sentence (`X-Error-Message`, or `error` of a JSON body); empty where it has none. */
-export interface Reason {
+interface Reason {
   code: string | null;
   said: string;
 }

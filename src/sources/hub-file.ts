@@ -2,11 +2,13 @@
 import { listFiles } from '@huggingface/hub';
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
+import { checkByteRange } from './byte-range';
+import type { ByteSink, ByteSource } from './byte-source';
 import type { RequestSubject } from './http-error';
 import { type Hub, hubHeaders } from './hub-request';
-import { checkListedPath } from './listed-path';
 import type { ModelFile } from './model-folder';
-import { rangeSource } from './range-source';
+import { Retryable, retrying, type Transfer } from './retries';
+import { fetchOk, readBody } from './transfer';
 
 /** A repository: its id, its page (below which `resolve/<commit>/<path>` lies), and what messages call it. */
 export interface HubRepo {
@@ -93,4 +95,136 @@ function hubFile(hub: Hub, repo: HubRepo, commit: string, entry: unknown): Model
         hub,
       ),
   };
+}
+
+/**
+ * Checks a path in a server's listing of a folder. Folders hold files of any name, most of which nobody reads, so
+ * only a path that would lead out of the folder is refused; names that come from inside a file, and names that are
+ * written, obey the stricter rules of `formats/names`.
+ * @throws UnsafePath for an empty, `.` or `..` part, a backslash or a NUL.
+ */
+function checkListedPath(path: string, folder: string): void {
+  const inside = path.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
+  if (inside && !path.includes('\\') && !path.includes('\0')) return;
+  throw new AmalgamError(
+    'UnsafePath',
+    `The listing of ${folder} has a file called ${JSON.stringify(path)}, which is not a path inside it.`,
+    'Use another copy of the model.',
+  );
+}
+
+/** A file behind a URL, as its listing describes it. */
+interface RangeTarget {
+  url: string;
+  byteLength: number;
+  subject: RequestSubject;
+  /** Headers for each request, asked for every time: a token may be given or renewed between two pieces. */
+  headers?: () => Record<string, string>;
+}
+
+/**
+ * A source over an HTTP URL; each read or stream is one Range request (more when the connection is cut: it goes on at
+ * the byte where it was cut). An answer is accepted only as status 206 with `Content-Range` exactly as asked and
+ * exactly that many bytes; the whole file may also come as a plain 200 of exactly its length.
+ * @throws RangeIgnored when the server sends the whole file for a part, TransferInvalid when what it sends is not
+ *   what was asked, Offline, RateLimited, HubError when the tries are used up, Unauthorized, Gated and NotFound at once.
+ */
+export function rangeSource(target: RangeTarget, transfer: Transfer = {}): ByteSource {
+  const { byteLength, subject } = target;
+  return {
+    byteLength,
+    async read(begin, end, signal) {
+      checkByteRange(begin, end, byteLength, subject.name);
+      const bytes = new Uint8Array(end - begin);
+      let got = 0;
+      const sink: ByteSink = {
+        take(chunk) {
+          bytes.set(chunk, got);
+          got += chunk.length;
+        },
+        goBack() {
+          got = 0;
+          return begin;
+        },
+      };
+      await streamRange(target, transfer, begin, end, sink, signal);
+      return bytes;
+    },
+    async stream(begin, end, sink, signal) {
+      checkByteRange(begin, end, byteLength, subject.name);
+      await streamRange(target, transfer, begin, end, sink, signal);
+    },
+  };
+}
+
+async function streamRange(
+  target: RangeTarget,
+  transfer: Transfer,
+  begin: number,
+  end: number,
+  sink: ByteSink,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { subject } = target;
+  let taken = begin;
+  if (begin === end) return;
+  await retrying(
+    async (attemptSignal, received) => {
+      const headers = { ...target.headers?.(), Range: `bytes=${taken}-${end - 1}` };
+      const response = await fetchOk(target.url, { headers }, subject, transfer, attemptSignal);
+      try {
+        checkAnswer(response, taken, end, target);
+        let arrived = taken;
+        // The sink gets the last bytes when the body has ended: of one that is too long it is never given the whole.
+        let last: Uint8Array<ArrayBuffer> | undefined;
+        await readBody(response, (chunk) => {
+          arrived += chunk.length;
+          if (arrived > end) throw wrong(subject, 'is longer than asked for');
+          received(chunk.length);
+          if (arrived < end) {
+            sink.take(chunk);
+            taken = arrived;
+          } else if (chunk.length > 0) last = chunk;
+        });
+        if (!last) throw wrong(subject, `ended ${end - arrived} bytes early`);
+        sink.take(last);
+      } catch (thrown) {
+        // Bytes before a cut are good; of an answer that is wrong in itself nothing is kept that can be forgotten.
+        if (thrown instanceof Retryable) taken = sink.goBack();
+        // Ends the transfer; on a stream that has already failed there is nothing left to end.
+        await response.body?.cancel().catch(() => undefined);
+        throw thrown;
+      }
+    },
+    subject,
+    transfer,
+    signal,
+  );
+}
+
+/** @throws Retryable unless the response is exactly bytes `[begin, end)` of a file of the listed length. */
+function checkAnswer(response: Response, begin: number, end: number, target: RangeTarget): void {
+  const { byteLength, subject } = target;
+  if (response.status === 200) {
+    if (begin === 0 && end === byteLength) return;
+    const final = new AmalgamError(
+      'RangeIgnored',
+      `${subject.host} sent all of ${subject.name} where a part was asked for.`,
+      'This server cannot send parts of files. Use another hub, or download the model and open it from disk.',
+    );
+    throw new Retryable('content', final);
+  }
+  if (response.status !== 206) throw wrong(subject, `came with status ${response.status}`);
+  const range = response.headers.get('Content-Range');
+  const asked = `bytes ${begin}-${end - 1}/${byteLength}`;
+  if (range !== asked) throw wrong(subject, `came as "${range ?? 'no range'}" instead of "${asked}"`);
+}
+
+function wrong(subject: RequestSubject, what: string): Retryable {
+  const final = new AmalgamError(
+    'TransferInvalid',
+    `What ${subject.host} sent for ${subject.name} ${what}.`,
+    'Start again. If it happens again, something between you and the server alters the file: try another network.',
+  );
+  return new Retryable('content', final);
 }

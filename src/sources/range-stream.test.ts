@@ -3,7 +3,7 @@ import type { FaultRule } from '../../e2e/fake-hub/faults.ts';
 import { type FakeHub, startFakeHub } from '../../e2e/fake-hub.ts';
 import { AmalgamError } from '../errors';
 import type { ByteSink } from './byte-source';
-import { rangeSource } from './range-source';
+import { rangeSource } from './hub-file';
 
 const SIZE = 1_000_000;
 const weights = Uint8Array.from({ length: SIZE }, (_, i) => (i * 131 + (i >> 8)) & 0xff);

@@ -1,19 +1,134 @@
 import { Tabs } from 'radix-ui';
-import { lazy, Suspense, useEffect } from 'react';
-import { toolCallsOf } from '../tools';
+import { type ComponentType, lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
+import { TOOLS, type ToolId, toolCallsOf } from '../tools';
 import { RunBar } from './bars/RunBar';
 import { TopBar } from './bars/TopBar';
-import { DropZone } from './local/DropZone';
+import { FolderButton } from './local/FolderButton';
+import { droppedFiles } from './local/local-files';
+import { remember } from './local/remembered-choices';
+import { Button } from './parts/Button';
+import { SearchIcon } from './parts/icons';
 import { Notices } from './parts/Notices';
 import { PART_MISSING, PartBoundary } from './parts/PartBoundary';
 import { TabLabel, TabList } from './parts/TabList';
 import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
-import { StartDoors } from './screens/StartDoors';
-import { notify, setView, showTab } from './state/studio';
-import { TABS, type Tab } from './state/tabs';
+import { addFiles } from './state/models';
+import { openSampleFamily } from './state/named-models';
+import { isUntouched } from './state/roles';
+import { startMerge } from './state/run';
+import { currentRun } from './state/runs';
+import { notify, notifyError, setView, showTab } from './state/studio';
+import { JOB_WORDS, TABS, type Tab } from './state/tabs';
 import { useMedia, useNarrow, useRecipeAs, useStudio, useStudioState } from './studio-context';
-import { loadSoon, tabParts } from './tab-parts';
 import { detailOf } from './tool-details';
+import './styles/start-doors.css';
+import { formatCount } from '../formats/quantity';
+import { runShare } from './state/run-log';
+
+/*
+ * What each tab shows: a mark beside its name, and its screen. */
+
+const loadPlan = () => import('./screens/PlanTab').then((m) => m.PlanTab);
+const loadLayers = () => import('./layers/LayersTab').then((m) => m.LayersTab);
+const loadRun = () => import('./screens/RunTab').then((m) => m.RunTab);
+const loadOutput = () => import('./screens/OutputTab').then((m) => m.OutputTab);
+
+/** The first paint needs none of them; they come right after it, so that no click ever waits. */
+const loadSoon: readonly (() => Promise<unknown>)[] = [loadLayers, loadPlan, loadRun, loadOutput];
+
+interface TabParts {
+  mark?: ReactNode;
+  screen: ReactNode;
+}
+
+const SCREENS = import.meta.glob<{ Screen: ComponentType }>('../tools/*/Screen.tsx');
+const toolParts = Object.fromEntries(
+  TOOLS.map(({ id }) => [id, tool(id, async () => (await SCREENS[`../tools/${id}/Screen.tsx`]!()).Screen)]),
+) as Record<ToolId, TabParts>;
+
+const tabParts: Readonly<Record<Tab, TabParts>> = {
+  recipe: { screen: <RecipePanel /> },
+  plan: { mark: <PlanCount />, screen: part(loadPlan) },
+  layers: { screen: part(loadLayers) },
+  run: { mark: <RunMark />, screen: part(loadRun) },
+  evaluate: {
+    mark: <EvaluateMark />,
+    screen: part(() => import('./evaluate/EvaluateTab').then((m) => m.EvaluateTab)),
+  },
+  ...toolParts,
+  output: { screen: part(loadOutput) },
+};
+
+/** A screen in a script of its own; while it is being loaded it keeps its place. */
+function part(load: () => Promise<ComponentType>): ReactNode {
+  const Screen = lazy(async () => ({ default: await load() }));
+  return (
+    <PartBoundary>
+      <Suspense fallback={<div className="screen" aria-busy="true" />}>
+        <Screen />
+      </Suspense>
+    </PartBoundary>
+  );
+}
+
+/** A tool of its own: how far it is stands in the tab. */
+function tool(tab: Tab, load: () => Promise<ComponentType>): TabParts {
+  return { mark: <ToolMark tab={tab} />, screen: part(load) };
+}
+
+/** Tensors of the plan, or the number of its errors, else of its warnings. */
+function PlanCount() {
+  const count = useStudioState((s) => s.plan.report?.tensors.length);
+  const warnings = useStudioState(
+    (s) => s.plan.report?.problems.filter((p) => p.severity === 'warning').length ?? 0,
+  );
+  const errors = useStudioState(
+    (s) => s.plan.report?.problems.filter((p) => p.severity === 'error').length ?? 0,
+  );
+  if (errors > 0) {
+    return (
+      <small className="tag" data-tone="bad">
+        {errors} {errors === 1 ? 'error' : 'errors'}
+      </small>
+    );
+  }
+  if (warnings > 0) {
+    return (
+      <small className="tag" data-tone="warn">
+        <span aria-hidden="true">⚠ {warnings}</span>
+        <span className="visually-hidden">{warnings === 1 ? '1 warning' : `${warnings} warnings`}</span>
+      </small>
+    );
+  }
+  return count === undefined ? null : <small>{formatCount(count)} tensors</small>;
+}
+
+/** How far the run is, in the tab itself. */
+function RunMark() {
+  const text = useStudioState((s) => {
+    const run = currentRun(s);
+    if (run?.status === 'failed') return 'failed';
+    if (run?.status !== 'running' || !run.progress) return '';
+    return `${Math.floor(100 * runShare(run.progress))}\u00a0%`;
+  });
+  return text === '' ? null : <small>{text}</small>;
+}
+
+/** How far measuring is, in the tab itself. */
+function EvaluateMark() {
+  const text = useStudioState(({ job }) => {
+    if (job?.kind === 'generation') return 'generating';
+    return job?.kind === 'evaluation' ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '';
+  });
+  return text === '' ? null : <small>{text}</small>;
+}
+
+function ToolMark({ tab }: { tab: Tab }) {
+  const text = useStudioState(({ job }) =>
+    job && JOB_WORDS[job.kind].tab === tab ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '',
+  );
+  return text === '' ? null : <small>{text}</small>;
+}
 
 const loadInspector = () => import('./inspector/Inspector').then((m) => ({ default: m.Inspector }));
 const Inspector = lazy(loadInspector);
@@ -149,5 +264,112 @@ function SkipLinks() {
         </button>
       ))}
     </div>
+  );
+}
+
+/** The whole page takes model folders and files; a frame says so while something is dragged over it. */
+function DropZone() {
+  const studio = useStudio();
+  const [over, setOver] = useState(false);
+  useEffect(() => {
+    // Every element under the pointer fires enter and leave: count them.
+    let depth = 0;
+    const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes('Files') === true;
+    const onEnter = (event: DragEvent) => {
+      if (!hasFiles(event)) return;
+      depth += 1;
+      setOver(true);
+    };
+    const onOver = (event: DragEvent) => {
+      if (hasFiles(event)) event.preventDefault();
+    };
+    const onLeave = (event: DragEvent) => {
+      if (!hasFiles(event)) return;
+      depth = Math.max(0, depth - 1);
+      if (depth === 0) setOver(false);
+    };
+    const onDrop = (event: DragEvent) => {
+      if (!event.dataTransfer || !hasFiles(event)) return;
+      event.preventDefault();
+      depth = 0;
+      setOver(false);
+      droppedFiles(event.dataTransfer).then(
+        (picked) => addFiles(studio, picked),
+        (thrown: unknown) => notifyError(studio, thrown),
+      );
+    };
+    addEventListener('dragenter', onEnter);
+    addEventListener('dragover', onOver);
+    addEventListener('dragleave', onLeave);
+    addEventListener('drop', onDrop);
+    return () => {
+      removeEventListener('dragenter', onEnter);
+      removeEventListener('dragover', onOver);
+      removeEventListener('dragleave', onLeave);
+      removeEventListener('drop', onDrop);
+    };
+  }, [studio]);
+  return over ? (
+    <div className="drop-frame">
+      <p>
+        <strong>Drop models, LoRAs, or a recipe</strong>
+        <br />
+        They are read in place; nothing is copied or uploaded.
+      </p>
+    </div>
+  ) : null;
+}
+
+/** What this is, and the three ways in; gone once a recipe is begun, or the sample was merged. */
+function StartDoors() {
+  const studio = useStudio();
+  const empty = useStudioState((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
+  const untouched = useStudioState((s) => currentRun(s) === null && isUntouched(s.recipe, s.models));
+  if (!empty && !untouched) return null;
+  return (
+    <section className="start-doors" aria-label="Start here">
+      <p>
+        <strong>Merge language models and LoRAs into one, in this browser.</strong>{' '}
+        <span className="quiet">They stay on this computer; nothing is uploaded.</span>
+      </p>
+      <ul>
+        <li>
+          <FolderButton
+            label="Folder with models"
+            onPick={(pick) =>
+              void pick().then(
+                (picked) => picked && addFiles(studio, picked),
+                (thrown: unknown) => notifyError(studio, thrown),
+              )
+            }
+          >
+            Open models or LoRAs…
+          </FolderButton>
+          <span className="small quiet">or drop folders on this page</span>
+        </li>
+        <li>
+          <Button
+            onClick={() => {
+              remember('models-from', 'hub');
+              setView(studio, { adding: 'base' });
+            }}
+          >
+            <SearchIcon />
+            Search the Hub
+          </Button>
+          <span className="small quiet">a base, then adapters made for it</span>
+        </li>
+        <li>
+          {empty ? (
+            <Button onClick={() => void openSampleFamily(studio, true)}>Try the sample</Button>
+          ) : (
+            <Button onClick={() => void startMerge(studio)}>Merge the sample</Button>
+          )}
+          <span className="small quiet">
+            a very small family, {empty ? 'to try things out' : 'loaded already'}
+          </span>
+        </li>
+      </ul>
+    </section>
   );
 }

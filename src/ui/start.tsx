@@ -1,7 +1,5 @@
 import { createRoot } from 'react-dom/client';
-import { App } from './App';
-import { bootStudio } from './state/boot';
-import { createStudio, type Studio, type StudioWorker } from './state/studio';
+import { createStudio, notify, notifyError, type Studio, type StudioWorker, setView } from './state/studio';
 import './styles/tokens.css';
 import './styles/base.css';
 import './styles/controls.css';
@@ -14,6 +12,165 @@ import './styles/layers.css';
 import './styles/screens.css';
 import './styles/run-output.css';
 import './styles/inspector.css';
+import { Tooltip } from 'radix-ui';
+import { Component, type ErrorInfo, type ReactNode } from 'react';
+import { errorReport } from '../errors';
+import { hasDirectoryPicker } from './local/directory-picker';
+import { remember, remembered } from './local/remembered-choices';
+import { ErrorCard } from './parts/ErrorCard';
+import { readAddress, watchAddress } from './state/address';
+import { watchDeltas } from './state/delta-statistics';
+import { openSampleFamily, retryUnreached, watchNamedModels } from './state/named-models';
+import { watchOtherTabs } from './state/other-tabs';
+import { loadInterrupted, watchRuns } from './state/past-runs';
+import { watchPlan } from './state/plan';
+import { openLink, restoreRecipe, watchDraft } from './state/recipe-draft';
+import { watchHistory } from './state/recipe-history';
+import { watchSampleTexts } from './state/sample-texts';
+import type { Theme } from './state/studio-state';
+import { StudioProvider } from './studio-context';
+import { Workbench } from './Workbench';
+
+/*
+ * Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme. */
+
+/** Starts everything; returns a function that stops watching. */
+export function bootStudio(studio: Studio): () => void {
+  const stops = [
+    watchNamedModels(studio),
+    watchPlan(studio),
+    watchDeltas(studio),
+    watchRuns(studio),
+    watchSampleTexts(studio),
+    watchTheme(studio),
+    watchNetwork(studio),
+  ];
+  let stopped = false;
+  readAddress(studio);
+  void startEngine(studio);
+  void restoreHub(studio)
+    .then(() => restoreRecipe(studio))
+    .then((restored) => openSampleFamily(studio, !restored))
+    .then(() => {
+      // what the start itself puts into the recipe is no edit
+      if (!stopped) {
+        const open = () => void openLink(studio).catch((thrown: unknown) => notifyError(studio, thrown));
+        stops.push(watchDraft(studio), watchHistory(studio), watchAddress(studio, open));
+      }
+    });
+  return () => {
+    stopped = true;
+    for (const stop of stops) stop();
+  };
+}
+
+/** Takes up the hub that was chosen on an earlier visit. Never rejects. */
+async function restoreHub(studio: Studio): Promise<void> {
+  const url = remembered('hub');
+  if (url === null) return;
+  studio.store.setState((s) => ({ hub: { ...s.hub, url } }));
+  // an engine that is dead says so by itself
+  await studio.worker.setHub({ url }).catch(() => undefined);
+}
+
+async function startEngine(studio: Studio): Promise<void> {
+  try {
+    const info = await studio.worker.info();
+    studio.store.setState((s) => ({ engine: { ...s.engine, status: 'ready', info } }));
+    watchOtherTabs(studio);
+    // lasts as long as the engine
+    studio.worker
+      .hubWaits((hubWaits) => studio.store.setState({ hubWaits }))
+      .catch((thrown: unknown) => sayStopped(studio, thrown));
+    await loadInterrupted(studio);
+    // Nowhere to keep downloads: a folder is the way that works.
+    if (!info.storage.available && hasDirectoryPicker()) {
+      studio.store.setState((s) => ({ output: { ...s.output, kind: 'folder' } }));
+    }
+  } catch (thrown) {
+    const error = errorReport(thrown);
+    studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
+  }
+}
+
+/** The engine's worker died: every part of the page that needs it says so, and nothing is lost but what was at work. */
+function sayStopped(studio: Studio, thrown: unknown): void {
+  const error = errorReport(thrown);
+  studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
+  notify(studio, 'error', error.message, error.hint);
+}
+
+function watchNetwork(studio: Studio): () => void {
+  const tell = () => {
+    const { online } = studio.store.getState().hub;
+    studio.store.setState((s) => ({ hub: { ...s.hub, online: navigator.onLine } }));
+    if (!online && navigator.onLine) retryUnreached(studio);
+  };
+  tell();
+  addEventListener('online', tell);
+  addEventListener('offline', tell);
+  return () => {
+    removeEventListener('online', tell);
+    removeEventListener('offline', tell);
+  };
+}
+
+const KEY = 'theme';
+
+/** Takes the remembered theme and puts every change onto the page; returns a function that stops. */
+function watchTheme(studio: Studio): () => void {
+  const kept = remembered(KEY);
+  setView(studio, { theme: kept === 'light' || kept === 'dark' ? kept : 'system' });
+  apply(studio.store.getState().view.theme);
+  return studio.store.subscribe((now, before) => {
+    if (now.view.theme === before.view.theme) return;
+    apply(now.view.theme);
+    remember(KEY, now.view.theme === 'system' ? null : now.view.theme);
+  });
+}
+
+function apply(theme: Theme): void {
+  const root = document.documentElement;
+  if (theme === 'system') delete root.dataset.theme;
+  else root.dataset.theme = theme;
+}
+
+/** The studio's page. */
+export function App({ studio }: { studio: Studio }) {
+  return (
+    <StudioProvider studio={studio}>
+      <FaultBoundary>
+        <Tooltip.Provider delayDuration={350} skipDelayDuration={150}>
+          <Workbench />
+        </Tooltip.Provider>
+      </FaultBoundary>
+    </StudioProvider>
+  );
+}
+
+/** A fault in drawing: the page says so and offers what a report needs, instead of going blank. */
+class FaultBoundary extends Component<{ children: ReactNode }, { thrown: unknown }> {
+  override state: { thrown: unknown } = { thrown: null };
+
+  static getDerivedStateFromError(thrown: unknown) {
+    return { thrown };
+  }
+
+  override componentDidCatch(thrown: unknown, info: ErrorInfo) {
+    console.error(thrown, info.componentStack);
+  }
+
+  override render() {
+    if (this.state.thrown === null) return this.props.children;
+    return (
+      <div className="fault">
+        <h1>The studio stopped drawing</h1>
+        <p className="quiet">Files already saved are safe. Reload the page to go on.</p>
+        <ErrorCard error={errorReport(this.state.thrown)} />
+      </div>
+    );
+  }
+}
 
 /** Draws the studio into an element, with this worker behind it; returns the studio and a way to take it down. */
 export function startStudio(worker: StudioWorker, element: HTMLElement): { studio: Studio; stop(): void } {

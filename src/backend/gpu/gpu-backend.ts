@@ -2,10 +2,99 @@ import { AmalgamError } from '../../errors';
 import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
 import type { Kernel } from '../kernel';
 import { requestDevice } from './adapter';
-import { ErrorScopes } from './error-scopes';
 import { Pipelines } from './pipelines';
 import { measuredRing, openStagingRing, type StagingRing } from './staging-ring';
-import { STAMP_SLOTS, Stamps } from './stamps';
+
+/** Dispatches between two reads; each has a slot of two words (nonce, elements done). */
+const STAMP_SLOTS = 1024;
+
+/** Proof of execution: what every dispatch since the last read must have left behind. */
+class Stamps {
+  readonly buffer: GPUBuffer;
+  readonly byteLength = STAMP_SLOTS * 8;
+  private expected: { kernel: string; nonce: number; elements: number }[] = [];
+  private nonce = 0x5eed;
+
+  constructor(device: GPUDevice) {
+    this.buffer = device.createBuffer({
+      label: 'stamps',
+      size: this.byteLength,
+      usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST,
+    });
+  }
+
+  get issued(): number {
+    return this.expected.length;
+  }
+
+  /** A slot and a fresh nonce for a dispatch that must report `elements` as done. */
+  issue(kernel: string, elements: number): { slot: number; nonce: number } {
+    if (this.expected.length === STAMP_SLOTS) {
+      throw new AmalgamError(
+        'Internal',
+        `More than ${STAMP_SLOTS} dispatches without a readback.`,
+        'This is a fault in Amalgam; please report it.',
+      );
+    }
+    // never 0: a cleared buffer must not look stamped
+    this.nonce = (Math.imul(this.nonce, 1664525) + 1013904223) >>> 0 || 1;
+    this.expected.push({ kernel, nonce: this.nonce, elements });
+    return { slot: this.expected.length - 1, nonce: this.nonce };
+  }
+
+  /** Checks the words read back and forgets them. @throws AmalgamError `GpuUnverified` naming the kernel. */
+  verify(words: Uint32Array): void {
+    const expected = this.expected;
+    this.expected = [];
+    expected.forEach(({ kernel, nonce, elements }, slot) => {
+      if (words[2 * slot] !== nonce || words[2 * slot + 1] !== elements >>> 0) {
+        throw new AmalgamError(
+          'GpuUnverified',
+          `The kernel ${kernel} did not run as asked: ${words[2 * slot + 1]} of ${elements} elements reported.`,
+          'None of it was written. Start again; if it happens again, choose the CPU engine and report the adapter name.',
+        );
+      }
+    });
+  }
+}
+
+const FILTERS = ['validation', 'out-of-memory', 'internal'] as const;
+
+/** The three error scopes around everything between two reads. */
+class ErrorScopes {
+  private isOpen = false;
+
+  constructor(
+    private readonly device: GPUDevice,
+    private readonly adapter: string,
+  ) {}
+
+  open(): void {
+    if (this.isOpen) return;
+    for (const filter of FILTERS) this.device.pushErrorScope(filter);
+    this.isOpen = true;
+  }
+
+  /** Ends the scopes; resolves with the first error they caught, as ours. */
+  async close(): Promise<AmalgamError | null> {
+    if (!this.isOpen) return null;
+    this.isOpen = false;
+    const popped = await Promise.all([...FILTERS].reverse().map(() => this.device.popErrorScope()));
+    const error = popped.find((e) => e !== null);
+    if (!error) return null;
+    return error instanceof GPUOutOfMemoryError
+      ? new AmalgamError(
+          'GpuOutOfMemory',
+          `The graphics device (${this.adapter}) is out of memory: ${error.message}`,
+          'Close other tabs that use the GPU, choose a smaller tile, or the CPU engine.',
+        )
+      : new AmalgamError(
+          'GpuValidation',
+          `The graphics device (${this.adapter}) refused a command: ${error.message}`,
+          'Nothing was written. Please report this with the adapter name, or choose the CPU engine.',
+        );
+  }
+}
 
 interface GpuBuffer extends BackendBuffer {
   id: number;

@@ -1,8 +1,11 @@
 import { basename } from 'node:path';
 import { GGUF_TYPES, isGgufType } from '../../formats/gguf-type';
+import { displayName } from '../../formats/names';
+import { formatSeconds } from '../../formats/quantity';
 import type { RecipeExtensions } from '../../formats/recipe';
 import { repositoriesRead } from '../../formats/recipe-models';
 import type { BackendChoice } from '../../reports/backend';
+import { OVERLAPS, type RecommendedReport } from '../../reports/merge';
 import type { Options, OptionValues } from '../../reports/option';
 import {
   outOf,
@@ -17,10 +20,9 @@ import {
 } from '../arguments';
 import { openJob, readSubject, type Where } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
-import { elsewhereLines, mergeText, problemLines } from '../print';
+import { columns, elsewhereLines, mergeText, problemLines } from '../print';
 import { withProgress } from '../progress-printer';
 import { openPusher, type PushOptions, pushFolder, pushText, repoOf } from '../push-folder';
-import { recommendedText } from '../recommended-print';
 import { reportWriter } from '../report-file';
 import type { Verb } from '../verb';
 
@@ -137,4 +139,39 @@ function ggufOf({ gguf: type, ggufOnly, imatrix }: MergeOptions): MergeCommand['
   }
   if (!isGgufType(type)) throw usage(`--gguf is ${type}; it is one of ${GGUF_TYPES.join(', ')}.`);
   return ggufOnly ? { gguf: type, ggufOnly: true, ...text } : { gguf: type, ...text };
+}
+
+/*
+ * The recommended merge in words: what was tried, and how its result compares. */
+
+function recommendedText(report: RecommendedReport): string {
+  const { candidates, chosen, texts, base, contributors, merge, kept, overlap, prompt, answers } = report;
+  const figure = (value: number) => value.toFixed(3);
+  const tried = candidates.map(({ title, lambda, perplexity, reason, seconds }, i) => [
+    i === chosen ? '*' : ' ',
+    title,
+    lambda === null ? (reason ?? '') : `λ ${lambda}`,
+    perplexity === null ? '–' : figure(perplexity),
+    formatSeconds(seconds),
+  ]);
+  const rows = [
+    ['perplexity on the text of', ...texts.map(({ id }) => displayName(id))],
+    ['base', ...base.map(figure)],
+    ...contributors.map(({ id, perplexity }) => [displayName(id), ...perplexity.map(figure)]),
+    ['merge', ...merge.map(figure)],
+    ['gain kept', ...kept.map((share) => (share === null ? '–' : `${Math.round(100 * share)} %`))],
+  ];
+  const shared = overlap !== null && overlap > OVERLAPS;
+  return [
+    'Tried, by the perplexity on the texts together:',
+    ...columns(tried),
+    '',
+    ...columns(rows),
+    ...(shared
+      ? ['', 'The contributors know some of the same: text of your own would say more about λ.']
+      : []),
+    '',
+    `“${prompt}” goes on as`,
+    ...answers.map(({ id, text }) => `  ${displayName(id)}: ${JSON.stringify(text)}`),
+  ].join('\n');
 }

@@ -3,7 +3,7 @@ import type { DeltaPreset, MergeMethod, ParameterSpec } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
 
 /** Everything between the markers of docs/methods.md, as Markdown. */
-export function methodTables(methods: readonly MergeMethod[]): string {
+function methodTables(methods: readonly MergeMethod[]): string {
   const shared = sharedRows(methods);
   return [
     overview(methods),

@@ -47,7 +47,7 @@ export function sampledError(report: TensorReport, share: number, of: number): n
 }
 
 /** Figures of a tensor across its models, worked out from the sample when they are asked for. */
-export interface LazyFigures {
+interface LazyFigures {
   signConflict(): number;
   outputChange(): number;
   counts(): MergeCounts | undefined;

@@ -23,7 +23,7 @@ import { onesOf, sampleConflict, thresholdInBin } from './sample-selection';
 const PREDICTABLE: ReadonlySet<DeltaPreset['select']> = new Set(['all', 'top-k', 'random', 'rank', 'band']);
 
 /** A plan's tensors, what was measured of them, and the recipe of whole models that is asked about. */
-export interface PredictionRequest {
+interface PredictionRequest {
   measured: readonly DeltaStatistics[];
   planned: readonly PlanTensor[];
   /** Blocks of the output. */

@@ -1,20 +1,93 @@
 /** From a tensor of the plan to the code that computes it, by the kind of its method. */
-import type { Backend } from '../../backend/backend';
+import type { Backend, BackendBuffer } from '../../backend/backend';
+import { exactFloats } from '../../backend/exact';
+import { blockCount } from '../../backend/kernel';
+import { packGroups } from '../../backend/kernels/encoding';
+import { pairCount } from '../../backend/kernels/products';
+import { MOST_STORED, storedSums, storedSumWords } from '../../backend/kernels/sums';
 import type { ReadTensor } from '../../inputs/stored-tensor';
-import type { MergeMethod } from '../method';
+import type { MergeCounts } from '../../reports/job';
+import type { ElementwiseCompute, MergeMethod, SolvedCompute } from '../method';
 import type { TensorPlan } from '../plan/plan';
+import { layOut, runWeightedSum, type WeightedSum, WHOLE } from './affine';
 import { mergeDelta, type WholeModel } from './delta-pipeline';
-import { mergeElementwise } from './elementwise';
-import { type Prepared, requirePrepared } from './prepared';
+import { TileSums } from './finished-tile';
+import { type Prepared, type PreparedSolution, requirePrepared } from './prepared';
 import { mergeByProducts, productsForm, productsGroups } from './products-merge';
-import { mergeSolved, solvedPlan } from './solved-merge';
-import { sumsStored } from './stored-sum';
-import type { Emit, TensorStatistics } from './tensor-outcome';
+import { type Emit, ProductSums, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
-import { leastTile } from './tiles';
-import { groupElements } from './vector-groups';
-import { mergeWeights } from './weights-sum';
+import { packing, readTile, requireFinite, runEncode } from './tile-encoding';
+import { leastTile, type Tile } from './tiles';
+import { groupElements, rowLength } from './vector-groups';
 import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
+
+/*
+ * Weighted sums of whole weights on a graphics device straight from their stored words, in one kernel a tile. */
+
+/** Whether a tensor’s weights can be summed as they are stored: no adapters, few enough, and an engine that gains by it. */
+function sumsStored({ base, models }: TensorPlan, { kind }: Backend): boolean {
+  const views = [...(base ? [base] : []), ...models.map(({ view }) => view)];
+  return (
+    kind === 'webgpu' &&
+    views.length <= MOST_STORED &&
+    views.every(({ lowRank, addend }) => !lowRank && !addend)
+  );
+}
+
+/** What the tiles of a tensor add up to that is summed as it is stored. */
+class StoredSums {
+  readonly products: ProductSums;
+  /** Σ (out − W₀)², against zero where there is no base. */
+  change = 0;
+  nonFinite = 0;
+  #atBase = 0;
+
+  constructor(
+    private readonly task: TensorTask,
+    private readonly policy: 'stop' | 'carry',
+  ) {
+    this.products = new ProductSums(task.plan.models.length + 1);
+  }
+
+  /**
+   * Sums the tile whose stored words lie in `work.raw` and emits it; the sum's one table is in `coefficients`.
+   * @throws AmalgamError `NonFinite`
+   */
+  async finish(
+    { anchor }: WeightedSum,
+    coefficients: BackendBuffer,
+    elements: number,
+    emit: Emit,
+  ): Promise<void> {
+    const { work, plan } = this.task;
+    const { raw, inputs, packed, sums, status } = work;
+    const models = plan.models.length;
+    work.engine.run(storedSums[plan.base ? 'base' : 'alone'][models - 1]!, {
+      params: { elements, anchor, ...packing(this.task) },
+      buffers: { raw, inputs, coefficients, packed, sums, status },
+      groups: packGroups(elements),
+      elements,
+    });
+    const words = storedSumWords(models);
+    const [encoded, found, sumBytes] = await readTile(this.task, elements, [
+      { buffer: sums, byteLength: blockCount(elements) * words * 4 },
+    ]);
+    this.nonFinite += requireFinite(this.task, found, this.policy);
+    const floats = new Float32Array(sumBytes!.buffer);
+    const counts = new Uint32Array(sumBytes!.buffer);
+    this.products.add(floats, words);
+    for (let at = pairCount(models + 1); at < floats.length; at += words) {
+      this.change += floats[at]!;
+      this.#atBase += counts[at + 1]!;
+    }
+    await emit(encoded);
+  }
+
+  /** What was counted in all tiles. */
+  counts(): MergeCounts {
+    return { atBase: this.task.plan.base ? this.#atBase : null, shared: [], lost: [] };
+  }
+}
 
 export interface ComputeSettings {
   seed: number;
@@ -132,4 +205,184 @@ export function computeTensor(
       return mergeSolved(task, compute, { ...settings, prepared }, emit);
     }
   }
+}
+
+/*
+ * Methods of the form out = Σ cᵢ·Wᵢ over whole weights, with coefficients known before any data is read. */
+
+/**
+ * Merges one tensor in a single pass. Reported norms and cosines are those of the whole weights; the output's change
+ * is measured against the base where the recipe names one.
+ * @throws AmalgamError `NonFinite`
+ */
+async function mergeWeights(
+  task: TensorTask,
+  coefficients: readonly number[],
+  nonFinite: 'stop' | 'carry',
+  emit: Emit,
+): Promise<TensorStatistics> {
+  const { work, plan } = task;
+  const sum = layOut([coefficients], 'weights', { slot: 1, per: WHOLE });
+  const table = work.engine.allocate(sum.table.byteLength, 'coefficients');
+  work.engine.write(table, 0, new Uint8Array(sum.table.buffer));
+  const stored = task.form === 'stored' ? new StoredSums(task, nonFinite) : undefined;
+  const slots = new TileSums(task, nonFinite);
+  const sums = stored ?? slots;
+  try {
+    await task.pass(async (_, elements) => {
+      if (stored) return stored.finish(sum, table, elements, emit);
+      runWeightedSum(task, sum, table, elements);
+      await slots.finish(elements, false, emit);
+    });
+  } finally {
+    work.engine.free(table);
+  }
+  return vectorStatistics(plan, sums, {
+    change: plan.base ? sums.change : 0,
+  });
+}
+
+/*
+ * Methods of the form out = W₀ + λ·τ with a τ that was solved ahead of the run (merge/tensor/prepared.ts), or, for tensors
+ * where nothing was solved, with τ = Σ cᵢτᵢ: rows weighted as prepared, else the mean.
+ */
+
+/** The plan of a solved tensor: nothing is read but the base, and slot 1 takes the solution. */
+function solvedPlan(plan: TensorPlan): TensorPlan {
+  const { base } = plan;
+  if (!base) throw new Error(`${plan.name} was solved without a base`);
+  const view = { origin: base.origin, onBase: true };
+  return { ...plan, models: [{ id: 'merged', view, parameters: {} }] };
+}
+
+/** Merges one tensor. @throws AmalgamError `NonFinite` */
+async function mergeSolved(
+  task: TensorTask,
+  compute: SolvedCompute,
+  settings: { nonFinite: 'stop' | 'carry'; prepared: Prepared },
+  emit: Emit,
+): Promise<TensorStatistics> {
+  const { plan, work } = task;
+  const { engine, stride } = work;
+  const lambda = compute.lambda(plan.parameters);
+  const solution = settings.prepared.solution(plan.name);
+  const sums = new TileSums(task, settings.nonFinite);
+  const weights = solution ? undefined : settings.prepared.rowWeights(plan.name);
+  await task.pass(async (tile, elements) => {
+    if (solution) {
+      const values = await solution.values(tile.begin, tile.end);
+      engine.write(work.values, stride * 4, new Uint8Array(values.buffer, values.byteOffset, elements * 4));
+    }
+    runSum(task, weights ? rowSum(plan, weights, lambda, tile) : meanSum(plan, lambda), elements);
+    await sums.finish(elements, false, emit);
+  });
+  const statistics = vectorStatistics(plan, sums, {
+    change: sums.change,
+  });
+  const baseNorm = sums.products.norm(0);
+  return solution ? { ...statistics, baseNorm, ...reported(solution) } : statistics;
+}
+
+function reported({ contributors, cosine }: PreparedSolution) {
+  return { contributors, cosine };
+}
+
+/** W₀ + λ·mean(τᵢ); of the one solved τ itself. */
+function meanSum({ models }: TensorPlan, lambda: number): WeightedSum {
+  return layOut([[1, ...models.map(() => lambda / models.length)]], 'changes', { slot: 0, per: WHOLE });
+}
+
+/** W₀ + λ·Σ cᵢ(row)·τᵢ for the rows of a tile. */
+function rowSum(
+  { shape, models }: TensorPlan,
+  weights: readonly Float64Array[],
+  lambda: number,
+  { begin, end }: Tile,
+): WeightedSum {
+  const cols = rowLength(shape);
+  const lists = Array.from({ length: (end - begin) / cols }, (_, r) => [
+    1,
+    ...models.map((_, i) => lambda * weights[i]![begin / cols + r]!),
+  ]);
+  return layOut(lists, 'changes', { slot: 0, per: cols });
+}
+
+function runSum(task: TensorTask, sum: WeightedSum, elements: number): void {
+  const { engine } = task.work;
+  const table = engine.allocate(sum.table.byteLength, 'coefficients');
+  engine.write(table, 0, new Uint8Array(sum.table.buffer));
+  runWeightedSum(task, sum, table, elements);
+  engine.free(table);
+}
+
+/*
+ * Methods with a kernel of their own that looks at one element of every vector at a time. */
+
+/**
+ * Merges one tensor in one pass, or in two where the coefficients depend on counts.
+ * @throws AmalgamError `NonFinite`
+ */
+async function mergeElementwise(
+  task: TensorTask,
+  method: ElementwiseCompute,
+  nonFinite: 'stop' | 'carry',
+  emit: Emit,
+): Promise<TensorStatistics> {
+  const { work, plan } = task;
+  const { engine } = work;
+  const models = plan.models.length;
+  const count = method.counters?.(models) ?? 0;
+  const counters = engine.allocate(count * 4, 'counters');
+  const settings = plan.models.map((m) => m.parameters);
+  const first = method.coefficients(plan.parameters, settings);
+  const coefficients = engine.allocate(first.length * 4, 'coefficients');
+  const sums = new TileSums(task, nonFinite);
+  const run = (elements: number) =>
+    engine.run<'elements' | 'stride' | 'models', string>(method.kernel, {
+      params: { elements, stride: work.stride, models },
+      buffers: {
+        values: work.values,
+        coefficients,
+        out: work.merged,
+        ...(method.counters ? { counters } : {}),
+      },
+      groups: blockCount(elements),
+      elements,
+    });
+  /** Counters of a tile, so that they never overflow: a tile has fewer than 2^32 elements, a tensor may have more. */
+  const take = async (totals: number[]) => {
+    const [bytes] = await engine.read([{ buffer: counters, byteLength: totals.length * 4 }]);
+    engine.clear(counters);
+    for (const [i, n] of new Uint32Array(bytes!.buffer).entries()) totals[i]! += n;
+  };
+  const counted = new Array<number>(count).fill(0);
+  try {
+    write(engine, coefficients, first);
+    if (method.recount) {
+      await task.pass(async (_, elements) => {
+        run(elements);
+        await take(counted);
+        await sums.measure(elements);
+      });
+      write(engine, coefficients, method.recount(plan.parameters, settings, counted));
+    }
+    await task.pass(async (_, elements) => {
+      run(elements);
+      if (method.recount) engine.clear(counters);
+      else if (count > 0) await take(counted);
+      runEncode(task, elements);
+      await sums.finish(elements, method.recount !== undefined, emit);
+    });
+  } finally {
+    engine.free(counters);
+    engine.free(coefficients);
+  }
+  return vectorStatistics(plan, sums, {
+    change: sums.change,
+    ...(method.counters ? { kept: counted.slice(0, models) } : {}),
+  });
+}
+
+function write(engine: TensorTask['work']['engine'], buffer: BackendBuffer, values: readonly number[]): void {
+  engine.write(buffer, 0, new Uint8Array(exactFloats(values).buffer));
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { sampleStep, selectKey, windowOf } from './key-window';
+import { sampleStep, selectKey, windowOf } from './window-search';
 
 const key = fc.oneof(
   fc.integer({ min: 0, max: 0x7fffffff }),

@@ -16,13 +16,202 @@ import { pairProblem } from '../../ui/state/pair';
 import { whyNotSaved } from '../../ui/state/saved-output';
 import { beginTool, editTool } from '../../ui/state/tool-jobs';
 import type { ToolJob } from '../../ui/state/tool-state';
-import { useStudio, useStudioState } from '../../ui/studio-context';
+import { useNarrow, useShownTheme, useStudio, useStudioState } from '../../ui/studio-context';
 import '../../ui/styles/tools.css';
-import { DifferenceChart } from './DifferenceChart';
-import { DifferenceTable } from './DifferenceTable';
+import { memo, useEffect, useMemo, useRef, useState } from 'react';
+import { copyOf } from '../../formats/recipe';
+import type { PlanTensor } from '../../reports/plan';
+import { colorScale, domain } from '../../ui/charts/color-scale';
+import { HeatmapFigure } from '../../ui/charts/HeatmapFigure';
+import { extremeValues, type Heatmap } from '../../ui/charts/heatmap-data';
+import { Segmented } from '../../ui/parts/Segmented';
+import { TensorName } from '../../ui/parts/TensorName';
+import { type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
+import { toggleSelected } from '../../ui/state/studio';
 import { Findings } from './Findings';
+import {
+  type DifferenceMetricId,
+  differenceGrid,
+  differenceMap,
+  differenceMetric,
+  differenceMetrics,
+} from './Metrics';
 import { compareOptions } from './options';
-import type { CompareReport, EngineTiming } from './report';
+import type { CompareReport, EngineTiming, TensorDifference } from './report';
+
+/** The numbers behind the chart: the most changed tensors first, or all; sortable. */
+const DifferenceTable = memo(function DifferenceTable({ found }: { found: ToolJob<'compare'> }) {
+  const studio = useStudio();
+  const narrow = useNarrow();
+  const selected = useStudioState((s) => s.view.selected);
+  const top = useStudioState((s) => s.tools.values.difference.top);
+  const [all, setAll] = useState(false);
+  const tensors = found.report?.tensors ?? found.finished;
+  const rows = useMemo(() => ranked(tensors, all ? null : top), [tensors, all, top]);
+  return (
+    <section className="stack difference-table" aria-label="Most changed tensors">
+      <div className="table-bar">
+        <Segmented
+          label="Rows"
+          value={all ? 'all' : 'top'}
+          options={[
+            { value: 'top', label: `Top ${formatCount(top)}` },
+            { value: 'all', label: `All ${formatCount(tensors.length)}` },
+          ]}
+          onChange={(next) => setAll(next === 'all')}
+        />
+        <span className="small quiet">by relative difference; a row opens the tensor</span>
+      </div>
+      <div className="tool-table">
+        <VirtualTable
+          label="Differences of every tensor"
+          rows={rows}
+          rowKey={(t) => t.name}
+          columns={narrow ? columns.filter((c) => NARROW.has(c.id)) : columns}
+          selected={selected}
+          onSelect={(name) => toggleSelected(studio, name)}
+          empty={
+            found.status === 'running' ? 'The first tensors are being measured.' : 'No tensor was compared.'
+          }
+        />
+      </div>
+    </section>
+  );
+});
+
+/** Columns there is room for on a phone. */
+const NARROW = new Set(['name', 'relative', 'changedRatio']);
+
+const number = (
+  id: 'relative' | 'meanAbs' | 'maxAbs' | 'changedRatio' | 'cosine' | 'signFlipRatio',
+  head: string,
+  track: string,
+): TableColumn<TensorDifference> => ({
+  id,
+  head,
+  track,
+  align: 'end',
+  cell: (t) => differenceMetric(id).format(t[id]),
+  sortBy: (t) => t[id],
+});
+
+const columns: TableColumn<TensorDifference>[] = [
+  {
+    id: 'name',
+    head: 'Tensor',
+    track: 'minmax(120px, 1fr)',
+    cell: (t) => <TensorName name={t.name} />,
+    sortBy: (t) => t.name,
+  },
+  number('relative', 'Relative', '68px'),
+  number('meanAbs', 'Mean |Δ|', '76px'),
+  number('maxAbs', 'Max |Δ|', '76px'),
+  number('changedRatio', 'Changed', '66px'),
+  number('cosine', 'Cosine', '62px'),
+  {
+    id: 'rank',
+    head: 'Rank 95',
+    track: '62px',
+    align: 'end',
+    cell: rankText,
+    sortBy: (t) => t.lora?.rank95 ?? -1,
+  },
+];
+
+/** Directions that hold 95 % of the change; a bound says so. */
+function rankText({ lora, stableRank }: TensorDifference) {
+  if (lora) return `${lora.rank95IsBound ? '≥ ' : ''}${formatCount(lora.rank95)}`;
+  return (
+    <span className="faint">
+      <span aria-hidden="true">–</span>
+      <span className="visually-hidden">{stableRank === null ? 'no matrix' : 'not decomposed'}</span>
+    </span>
+  );
+}
+
+function ranked(tensors: readonly TensorDifference[], most: number | null): TensorDifference[] {
+  const sorted = [...tensors].sort((a, b) => b.relative - a.relative);
+  return most === null ? sorted : sorted.slice(0, most);
+}
+
+const NO_CONTRIBUTORS: never[] = [];
+
+/** The layer × module chart of a comparison, filling in as tensors finish. */
+const DifferenceChart = memo(function DifferenceChart({ found }: { found: ToolJob<'compare'> }) {
+  const studio = useStudio();
+  const theme = useShownTheme();
+  const metric = differenceMetric(useStudioState((s) => s.tools.values.difference.metric));
+  const extent = useStudioState((s) => s.tools.values.difference.scale);
+  const { status } = found;
+  const tensors = found.report?.tensors ?? found.finished;
+  const planned = usePlanned(found.request.base);
+  // without a plan the rows are those measured so far
+  const measured = planned.length > 0 ? NO_TENSORS : tensors;
+  const grid = useMemo(() => differenceGrid(planned, measured), [planned, measured]);
+  const byName = useMemo(() => new Map(tensors.map((t) => [t.name, t])), [tensors]);
+  const before = useRef<{ id: DifferenceMetricId; data: Heatmap } | null>(null);
+  const data = useMemo(() => {
+    const old = before.current?.id === metric.id ? before.current.data : undefined;
+    const map = differenceMap(grid, byName, metric.id, status === 'done', old);
+    before.current = { id: metric.id, data: map };
+    return map;
+  }, [grid, byName, metric.id, status]);
+  const { min, max } = domain(metric, extremeValues([data]), extent);
+  const scale = useMemo(() => colorScale(metric, min, max, theme), [metric, min, max, theme]);
+  return (
+    <section className="stack difference-chart" aria-label="Where the weights moved">
+      <div className="layers-bar">
+        <div className="scroll-x layers-metric">
+          <Segmented<DifferenceMetricId>
+            label="Metric"
+            value={metric.id}
+            options={differenceMetrics.map((m) => ({ value: m.id, label: m.label }))}
+            onChange={(next) => editTool(studio, 'difference', { metric: next })}
+          />
+        </div>
+        <Segmented
+          label="Color scale"
+          value={extent}
+          options={[
+            { value: 'full', label: 'Full scale' },
+            { value: 'fit', label: 'Fit' },
+          ]}
+          onChange={(next) => editTool(studio, 'difference', { scale: next })}
+        />
+        <p className="small quiet layers-meaning">{metric.meaning}</p>
+      </div>
+      <HeatmapFigure
+        contributors={NO_CONTRIBUTORS}
+        title={choiceName(found.request.finetuned)}
+        metric={metric}
+        grid={grid}
+        data={data}
+        scale={scale}
+        annotated
+      />
+    </section>
+  );
+});
+
+const NO_TENSORS: never[] = [];
+
+/** Tensors of the base: rows and columns of the chart, before anything is measured. */
+function usePlanned(base: string): readonly PlanTensor[] {
+  const studio = useStudio();
+  const [planned, setPlanned] = useState<{ base: string; tensors: PlanTensor[] } | null>(null);
+  useEffect(() => {
+    let isGone = false;
+    studio.worker.plan(copyOf(base)).then(
+      ({ tensors }) => isGone || setPlanned({ base, tensors }),
+      // the comparison itself says what is wrong with the base; without a plan the rows come as they are measured
+      () => undefined,
+    );
+    return () => {
+      isGone = true;
+    };
+  }, [studio, base]);
+  return planned?.base === base ? planned.tensors : NO_TENSORS;
+}
 
 /** Two models: how they differ, tensor by tensor. */
 export function Screen() {

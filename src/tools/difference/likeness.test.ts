@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { energy, likenessOf } from './likeness';
-import { cutRows, matrixShape } from './row-tiles';
+import { cutRows, matrixShape } from './pair-task';
 import { floorF32 } from './tensor-difference';
 
 const whole = (...values: number[]) => ({ values: Float64Array.from(values), complete: true });

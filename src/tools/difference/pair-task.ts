@@ -11,7 +11,6 @@ import { openTask, type TensorTask } from '../../merge/tensor/tensor-task';
 import type { Tile } from '../../merge/tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../../merge/tensor/workspace';
 import { tensorRole } from '../../models/tensor-role';
-import { cutRows, type MatrixShape, matrixShape } from './row-tiles';
 import { pairElements, type TensorPair } from './tensor-pairs';
 
 /** So much of a Δ stays on the device, so that a decomposition need not make it again; threads share it. */
@@ -285,4 +284,40 @@ export function deltaMatrix(open: OpenPair): DeltaMatrix {
       });
     },
   };
+}
+
+/** A tensor seen as a matrix: its last dimension are the columns; a vector is one row. */
+interface MatrixShape {
+  rows: number;
+  cols: number;
+}
+
+export function matrixShape(shape: readonly number[]): MatrixShape {
+  const cols = shape.at(-1) ?? 1;
+  return { rows: shape.slice(0, -1).reduce((n, extent) => n * extent, 1), cols };
+}
+
+/**
+ * Cuts a matrix into tiles of at most `tileElements`: whole rows, a multiple of 64 of them where that many fit, so that
+ * products do not depend on the tile size; a row that does not fit is cut at multiples of 4096 columns.
+ */
+export function cutRows({ rows, cols }: MatrixShape, tileElements: number): Tile[] {
+  const tiles: Tile[] = [];
+  const elements = rows * cols;
+  if (cols > tileElements) {
+    const piece = Math.floor(tileElements / BLOCK) * BLOCK;
+    for (let row = 0; row < rows; row++) {
+      const end = (row + 1) * cols;
+      for (let begin = row * cols; begin < end; begin += piece) {
+        tiles.push({ begin, end: Math.min(begin + piece, end) });
+      }
+    }
+    return tiles;
+  }
+  const fit = Math.floor(tileElements / cols);
+  const size = (fit < PANEL_CHUNK ? fit : Math.floor(fit / PANEL_CHUNK) * PANEL_CHUNK) * cols;
+  for (let begin = 0; begin < elements; begin += size) {
+    tiles.push({ begin, end: Math.min(begin + size, elements) });
+  }
+  return tiles;
 }

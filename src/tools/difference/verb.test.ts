@@ -1,6 +1,28 @@
 import { expect, test } from 'vitest';
 import { parseCommand, USAGE } from '../../cli/command';
-import { verb } from './verb';
+import type { CompareReport } from './report';
+import { compareText, verb } from './verb';
+
+const plain = (text: string) => text.replace(/[\u00a0\u202f]/g, ' ');
+test('a comparison in words, on lines of their own', () => {
+  const report = {
+    words: ['Two tensors.'],
+    architecture: { words: ['Same architecture.'] },
+    config: { words: ['Same\u202e config.'] },
+    tokenizer: { words: ['Same tokenizer.'] },
+    files: ['difference.txt'],
+    seconds: 0.5,
+    engine: 'webgpu',
+    adapter: 'GPU',
+  } as unknown as CompareReport;
+  expect(plain(compareText(report, '/out')).split('\n')).toEqual([
+    'Two tensors.',
+    'Same architecture.',
+    'Same\\u{202e} config.',
+    'Same tokenizer.',
+    'Compared in 500 ms on webgpu (GPU): /out, 1 file',
+  ]);
+});
 
 test('two models and a folder; the figures of the reports as defaults', () => {
   expect(parseCommand(['compare', 'base', 'base+lora', '--out', 'd'])).toMatchObject({

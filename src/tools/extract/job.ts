@@ -1,22 +1,30 @@
 /** One extraction from two references to a committed adapter: weights, card, and the config last. */
 
+import { runEvaluation } from '../../evaluate/job';
+import { copyOf, formatModelRef, parseModelRef } from '../../formats/recipe';
 import { openBackend } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
 import { type ProgressMeter, progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
+import { openAdapter } from '../../inputs/adapter';
 import type { ReadTensor } from '../../inputs/stored-tensor';
+import { methodById } from '../../merge/methods';
+import { requireClean } from '../../merge/plan/clean-plan';
+import { makePlan } from '../../merge/plan/recipe-plan';
+import type { BackendChoice } from '../../reports/backend';
 import { defaultsOf } from '../../reports/option';
+import { findFile } from '../../sources/model-folder';
 import type { Destination, WrittenShard } from '../../write/destination';
 import { commitOutput } from '../../write/output-commit';
 import { ShardWriter } from '../../write/shard-writer';
 import { writeWhole } from '../../write/whole-file';
 import type { CompareProgress } from '../difference/report';
 import { openSides, weightFiles } from '../difference/sides';
-import { adapterPerplexity } from './adapter-cost';
 import { type AdapterFile, readEntry } from './adapter-file';
 import { extractLora } from './extract-lora';
 import { checkExtraction } from './extract-refusals';
+import { ADAPTER, adapterFolder } from './merge-check';
 import { extractOptions } from './options';
 import type { ExtractLoraReport, ExtractLoraRequest } from './report';
 
@@ -129,3 +137,55 @@ async function writeWeights(
 
 /** The calls of the tool. */
 export const jobs = { extractLora: runExtractLora } as const;
+
+/*
+ * Perplexity of an adapter that is about to be written, beside its base and the fine-tune it was extracted from. */
+
+interface AdapterCostOptions {
+  base: string;
+  finetuned: string;
+  input: { text: string } | { ids: number[] };
+  engine: BackendChoice;
+  models: OpenModels;
+  signal: AbortSignal;
+  /** Which of the three is running, and the share of it that is done. */
+  onProgress(title: string, share: number): void;
+}
+
+/**
+ * Runs base, base + adapter and fine-tune over the same text; the adapter is read from memory like any other.
+ * @throws AmalgamError what running a model throws
+ */
+export async function adapterPerplexity(
+  file: AdapterFile,
+  config: string,
+  { base, finetuned, input, engine, models, signal, onProgress }: AdapterCostOptions,
+): Promise<NonNullable<ExtractLoraReport['perplexity']>> {
+  const folder = adapterFolder(file, config);
+  const withAdapter: OpenModels = {
+    ...models,
+    open: (path) => (path === ADAPTER ? openAdapter(folder, ADAPTER) : models.open(path)),
+    file: (of, path) => (of === ADAPTER ? { folder, file: findFile(folder, path)! } : models.file(of, path)),
+  };
+  const measure = async (model: string, title: string) => {
+    const plan = await makePlan(copyOf(model), withAdapter.open, methodById);
+    requireClean(plan);
+    return runEvaluation(
+      { target: { model }, input, engine },
+      {
+        plan,
+        models: withAdapter,
+        engine,
+        exact: true,
+        signal,
+        onProgress: ({ phase, done, total }) => onProgress(title, phase === 'running' ? done / total : 0),
+      },
+    );
+  };
+  const adapted = formatModelRef({ ...parseModelRef(base), adapter: { path: ADAPTER } });
+  return {
+    base: await measure(base, 'base'),
+    adapted: await measure(adapted, 'base with adapter'),
+    finetuned: await measure(finetuned, 'fine-tune'),
+  };
+}

@@ -1,16 +1,23 @@
 import { Tabs } from 'radix-ui';
-import { useState } from 'react';
+import { type ChangeEvent, useEffect, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
+import { type ErrorReport, errorReport } from '../../errors';
+import { FolderButton } from '../local/FolderButton';
+import { keptFolders, openKept } from '../local/folder-handles';
+import { inputFiles, type PickedFiles } from '../local/local-files';
 import { remember, remembered } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
+import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { TabLabel, TabList } from '../parts/TabList';
+import { shortName } from '../state/built-recipe';
+import { addModels, openLocal, takeModel, whyNotAdd } from '../state/models';
+import { isUntouched } from '../state/roles';
 import { setView } from '../state/studio';
 import type { AddTarget } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
 import { HubSource } from './HubSource';
-import { LocalSource } from './LocalSource';
 import { ModelList } from './ModelList';
 
 const words: Readonly<Record<AddTarget, { title: string; about: string }>> = {
@@ -106,5 +113,106 @@ function SampleSource({ target, onDone }: { target: AddTarget; onDone(): void })
       </p>
       <ModelList label="Sample models" models={models} target={target} onDone={onDone} />
     </>
+  );
+}
+
+type Outcome = { kind: 'idle' } | { kind: 'opening' } | { kind: 'failed'; error: ErrorReport };
+
+/** Folders and files of this computer, by picker, by input where there is no picker, or by drop. */
+export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
+  const studio = useStudio();
+  const models = useStudioState(useShallow((s) => s.models.filter((m) => m.origin === 'local')));
+  const [outcome, setOutcome] = useState<Outcome>({ kind: 'idle' });
+  const filesInput = useRef<HTMLInputElement>(null);
+
+  const open = async (pick: () => Promise<PickedFiles | null> | PickedFiles) => {
+    setOutcome({ kind: 'opening' });
+    try {
+      const picked = await pick();
+      if (!picked) return setOutcome({ kind: 'idle' });
+      const { files, handles } = picked;
+      const opened = await openLocal(studio, files, handles);
+      setOutcome({ kind: 'idle' });
+      const [only] = opened;
+      // one model is what was meant; a set finds its own roles while there is no recipe of one's own
+      if (opened.length === 1 && only && whyNotAdd(studio.store.getState().recipe, only, target) === null) {
+        takeModel(studio, only.ref, target);
+        if (target === 'base') onDone();
+      } else if (
+        target !== 'library' &&
+        isUntouched(studio.store.getState().recipe, studio.store.getState().models)
+      ) {
+        addModels(studio, opened);
+        onDone();
+      }
+    } catch (thrown) {
+      setOutcome({ kind: 'failed', error: errorReport(thrown) });
+    }
+  };
+  const onInput = (event: ChangeEvent<HTMLInputElement>) => {
+    const input = event.target;
+    const files = input.files ? inputFiles(input.files) : [];
+    input.value = '';
+    if (files.length > 0) void open(() => ({ files, handles: [] }));
+  };
+  const busy = outcome.kind === 'opening' ? 'Opening…' : null;
+  return (
+    <>
+      <div className="drop-here">
+        <p>Drop model folders or files anywhere on this page, or:</p>
+        <div className="row wrap">
+          <FolderButton why={busy} label="Model folder" onPick={(pick) => void open(pick)}>
+            Choose a folder…
+          </FolderButton>
+          <Button why={busy} onClick={() => filesInput.current?.click()}>
+            Choose files…
+          </Button>
+        </div>
+        <p className="small quiet">
+          A checkpoint (config.json, *.safetensors) or a PEFT adapter (adapter_config.json,
+          adapter_model.safetensors). Choose the folder around several models to have all of them at once.
+          Read in place, never copied whole.
+        </p>
+      </div>
+      <input ref={filesInput} type="file" hidden multiple aria-label="Model files" onChange={onInput} />
+      {outcome.kind === 'opening' ? <p role="status">Reading headers…</p> : null}
+      {outcome.kind === 'failed' ? <ErrorCard error={outcome.error} /> : null}
+      <KeptFolders onOpen={(name) => void open(() => openKept(name, true))} />
+      {models.length > 0 ? (
+        <ModelList label="Models of this computer" models={models} target={target} onDone={onDone} />
+      ) : null}
+    </>
+  );
+}
+
+/** Folders that were opened before and are not open now, each one click away. */
+function KeptFolders({ onOpen }: { onOpen(model: string): void }) {
+  const models = useStudioState((s) => s.models);
+  const [kept, setKept] = useState<Awaited<ReturnType<typeof keptFolders>>>([]);
+  useEffect(() => {
+    // a browser that keeps nothing has none
+    keptFolders().then(setKept, () => setKept([]));
+  }, []);
+  const closed = kept.filter((folder) => !folder.models.every((name) => models.some((m) => m.ref === name)));
+  if (closed.length === 0) return null;
+  return (
+    <section className="hits">
+      <h3>Opened before</h3>
+      <ul className="models" aria-label="Folders opened before">
+        {closed.map(({ path, models: inside }) => (
+          <li key={path} className="model">
+            <div className="model-text">
+              <strong className="truncate">{path}</strong>
+              {inside.length > 1 || inside[0] !== path ? (
+                <span className="model-meta">{inside.map(shortName).join(', ')}</span>
+              ) : null}
+            </div>
+            <Button aria-label={`Open ${path}`} onClick={() => onOpen(inside[0]!)}>
+              Open
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }

@@ -4,6 +4,7 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { type HubId, parseHubId } from '../../formats/hub-id';
 import { formatBytes } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
+import { recentHubModels } from '../local/recent-models';
 import { ErrorCard } from '../parts/ErrorCard';
 import { HubWaiting } from '../parts/HubWaiting';
 import { SearchIcon } from '../parts/icons';
@@ -12,11 +13,11 @@ import { openHub, takeModel } from '../state/models';
 import { setView } from '../state/studio';
 import type { AddTarget } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
-import { HitList } from './HitList';
+import { HitList, Take } from './HitList';
 import { HubSettings } from './HubSettings';
 import { useHubSearch } from './hub-search';
+import { KNOWN_BASES } from './known-bases';
 import { ModelList } from './ModelList';
-import { Suggestions } from './Suggestions';
 
 /** Search as you type, or paste an id or an address; a revision is resolved to its commit and pinned. */
 export function HubSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
@@ -141,4 +142,44 @@ function namedModel(text: string, hubUrl: string): HubId | null {
     // Not an id: then it is words, and the search says what it finds.
     return null;
   }
+}
+
+interface SuggestionsProps {
+  target: AddTarget;
+  /** Id of the model being opened. */
+  busy: string | null;
+  onOpen(id: string): void;
+}
+
+/** Before anything is typed: models that were opened in this browser before, and small bases to begin with. */
+function Suggestions({ target, busy, onOpen }: SuggestionsProps) {
+  const models = useStudioState((s) => s.models);
+  const isClosed = (id: string) => !models.some((m) => m.title === id);
+  const recent = recentHubModels().filter(isClosed);
+  const bases = target === 'contributor' ? [] : KNOWN_BASES.filter(({ id }) => !recent.includes(id));
+  const groups = [
+    { title: 'Opened before', items: recent.map((id) => ({ id, says: '' })) },
+    {
+      title: 'Small bases to begin with',
+      items: bases.map(({ id, bytes }) => ({ id, says: `≈ ${formatBytes(bytes)}` })),
+    },
+  ];
+  return groups
+    .filter(({ items }) => items.length > 0)
+    .map(({ title, items }) => (
+      <section key={title} className="hits">
+        <h3>{title}</h3>
+        <ul className="models" aria-label={title}>
+          {items.map(({ id, says }) => (
+            <li key={id} className="model">
+              <div className="model-text">
+                <strong className="truncate">{id}</strong>
+                {says ? <span className="model-meta">{says}</span> : null}
+              </div>
+              <Take id={id} target={target} busy={busy} onTake={() => onOpen(id)} />
+            </li>
+          ))}
+        </ul>
+      </section>
+    ));
 }

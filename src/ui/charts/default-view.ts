@@ -38,7 +38,7 @@ export function constantReason(metric: Metric, traits: RecipeTraits): string {
 type MeasuredOf = (metric: Metric) => readonly Pick<Measured, 'value' | 'error'>[];
 
 /** Whether the errors of predicted values are about as large as what tells them apart. */
-export function isHidden(measured: ReturnType<MeasuredOf>): boolean {
+function isHidden(measured: ReturnType<MeasuredOf>): boolean {
   const middle = (of: readonly number[], p: number) => of[Math.round(p * (of.length - 1))] ?? 0;
   const values = measured.map((m) => m.value).sort((a, b) => a - b);
   const error = middle(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
-import { curveOf, energyCurve, magnitudeBars, shareAbove } from './magnitudes';
+import { curveOf, energyCurve, magnitudeBars, shareAbove } from '../inspector/ChangeCharts';
 
 /** A tensor whose changes are `values`, binned as the engine bins them. */
 function statisticsOf(values: number[]): DeltaStatistics {

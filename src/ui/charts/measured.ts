@@ -87,7 +87,7 @@ export function cosineOf(
 }
 
 /** What a report says of one contributor. */
-export interface ContributorView {
+interface ContributorView {
   c: ContributorReport;
   report: TensorReport;
   /** Its index in the report. */

@@ -1,7 +1,7 @@
 import type { PhaseSeconds, WorkSeconds } from '../../reports/job';
 
 /** Where the time of a run goes, in the order it passes: its phases, and the work on tensors in the order of bytes. */
-export const STAGES = [
+const STAGES = [
   'opening',
   'download',
   'hashing',
@@ -15,7 +15,7 @@ export const STAGES = [
   'idle',
   'finishing',
 ] as const;
-export type Stage = (typeof STAGES)[number];
+type Stage = (typeof STAGES)[number];
 
 /** What a report or a progress message says of time. */
 export interface TimesSpent {

@@ -1,26 +1,32 @@
 import { useMemo } from 'react';
-import { formatCounted } from '../../formats/quantity';
+import { formatAbout, formatBytes, formatCount, formatCounted } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
+import { LabelledNumber } from '../parts/LabelledNumber';
 import { PopoverFrame } from '../parts/PopoverFrame';
+import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
-import { whyNotMeasure } from '../state/evaluation-gate';
+import { Segmented } from '../parts/Segmented';
+import { editEvaluation, forgetEarlier } from '../state/evaluation';
+import { protocolProblem, whyNotMeasure } from '../state/evaluation-gate';
 import type { EvaluationRow } from '../state/evaluation-rows';
+import type { EvaluationSlice } from '../state/evaluation-state';
 import {
   bestMerge,
   evaluationTable,
+  groupWords,
   loneMerge,
   missingCells,
   type Standing,
   type TableRow,
   tableErrors,
 } from '../state/evaluation-table';
+import { QUICK_CHARACTERS } from '../state/evaluation-texts';
+import { cancelJob } from '../state/job';
+import type { Job } from '../state/job-state';
 import { measure, takeMethod } from '../state/measurement';
 import { useStudio, useStudioState } from '../studio-context';
-import { MeasuredFoot } from './MeasuredFoot';
-import { MeasuringBar } from './MeasuringBar';
 import { PerplexityTable } from './PerplexityTable';
-import { ProtocolFields } from './ProtocolFields';
 import { TextChoice } from './TextChoice';
 
 /** Texts and protocol, the two ways to measure, and the table that fills. */
@@ -175,6 +181,178 @@ function Actions({ rows }: { rows: readonly EvaluationRow[] }) {
             : ''}
         </span>
       ) : null}
+    </div>
+  );
+}
+
+/** Under the table: what measuring took, and which numbers are of an earlier visit. */
+function MeasuredFoot({ rows }: { rows: readonly TableRow[] }) {
+  const studio = useStudio();
+  const cost = useStudioState((s) => s.evaluation.cost);
+  const busy = useStudioState((s) => s.evaluation.work !== null);
+  const earlier = useMemo(
+    () =>
+      rows.flatMap(({ cells }) =>
+        cells.flatMap((c) => (c.state === 'done' && c.earlier !== null ? [c.earlier] : [])),
+      ),
+    [rows],
+  );
+  if (!cost && earlier.length === 0) return null;
+  return (
+    <div className="row wrap small quiet measured-foot">
+      {cost ? (
+        <span>
+          Measured last: {formatCounted(cost.models, 'model')}, {formatBytes(cost.bytesRead)} of weights read,
+          at most {formatBytes(cost.peakBytes)} of memory on the device.
+        </span>
+      ) : null}
+      {earlier.length > 0 ? (
+        <span>
+          {formatCounted(earlier.length, 'number')} from an earlier visit, the newest of{' '}
+          {new Date(Math.max(...earlier)).toLocaleString()}.{' '}
+          <Button variant="quiet" why={busy ? 'Measuring.' : null} onClick={() => void forgetEarlier(studio)}>
+            Forget them
+          </Button>
+        </span>
+      ) : null}
+    </div>
+  );
+}
+
+/** How much of each text is scored and in which windows, in fields and in words. */
+function ProtocolFields() {
+  const studio = useStudio();
+  const evaluation = useStudioState((s) => s.evaluation);
+  const { amount, window, stride } = evaluation;
+  const problem = protocolProblem(evaluation);
+  return (
+    <div className="protocol">
+      <Segmented
+        label="How much of each text"
+        value={amount}
+        options={[
+          { value: 'quick', label: 'Quick' },
+          { value: 'full', label: 'Full text' },
+        ]}
+        onChange={(next) => editEvaluation(studio, { amount: next })}
+      />
+      <LabelledNumber
+        label="window"
+        name="window in tokens"
+        value={window}
+        min={2}
+        max={131_072}
+        invalid={problem !== null}
+        onChange={(next) => editEvaluation(studio, { window: next })}
+      />
+      <LabelledNumber
+        label="stride"
+        name="stride in tokens"
+        value={stride}
+        min={1}
+        max={131_072}
+        invalid={problem !== null}
+        onChange={(next) => editEvaluation(studio, { stride: next })}
+      />
+      <Problem className="protocol-words">{problem}</Problem>
+      {problem ? null : <p className="small quiet protocol-words">{protocolWords(evaluation)}</p>}
+    </div>
+  );
+}
+
+function protocolWords({ amount, window, stride, outcomes }: EvaluationSlice): string {
+  const scope =
+    amount === 'quick' ? `The first ${formatCount(QUICK_CHARACTERS)} characters of each text. ` : '';
+  if (stride === window)
+    return `${scope}Windows of ${formatCount(window)} tokens do not overlap; every token but the first of each is scored; ${startWords(outcomes)}.${maskWords(outcomes)}`;
+  return `${scope}Every token but the first is scored once, in windows of ${formatCount(window)} tokens that advance by ${formatCount(stride)}; ${startWords(outcomes)}.${maskWords(outcomes)}`;
+}
+
+/** What is otherwise for models that fill in masked tokens, once one was measured. */
+function maskWords(outcomes: EvaluationSlice['outcomes']): string {
+  for (const outcome of outcomes.values()) {
+    const masked = 'report' in outcome ? outcome.report.protocol.masked : undefined;
+    if (masked !== undefined)
+      return ` Encoders fill in every token, the first too: one of ${masked} tokens of a window is masked at a time.`;
+  }
+  return '';
+}
+
+/** Which token stands in front: known once something was measured. */
+function startWords(outcomes: EvaluationSlice['outcomes']): string {
+  const found = new Set<number | null>();
+  for (const outcome of outcomes.values()) if ('report' in outcome) found.add(outcome.report.protocol.bos);
+  if (found.size === 0) return 'the tokenizer’s own start token, if it has one, comes first';
+  const words = [...found].map((id) => (id === null ? 'no start token' : `start token ${id}`));
+  return `the text is preceded by ${words.join(' or ')}`;
+}
+
+/** What is being measured, how fast, how long it will take, and the way to stop it. */
+function MeasuringBar() {
+  const job = useStudioState((s) => (s.job?.kind === 'evaluation' ? s.job : null));
+  return (
+    <>
+      {job ? <Bar job={job} /> : null}
+      <Spoken />
+    </>
+  );
+}
+
+/** For those who hear the page: what is at work, and that it is over. Single numbers would be too much. */
+function Spoken() {
+  const measured = useStudioState((s) => s.evaluation.outcomes.size > 0);
+  const text = useStudioState(({ evaluation: { work } }) => (work ? groupWords(work) : undefined));
+  return (
+    <span className="visually-hidden" role="status">
+      {text !== undefined
+        ? `Measuring ${text}.`
+        : measured
+          ? 'Not measuring. The table has the numbers.'
+          : ''}
+    </span>
+  );
+}
+
+function Bar({ job: { progress: p, cancelling } }: { job: Job }) {
+  const studio = useStudio();
+  const share = p?.share ?? 0;
+  const work = useStudioState((s) => s.evaluation.work);
+  return (
+    <div className="measuring">
+      <div
+        className="progress"
+        role="progressbar"
+        aria-label="Measuring"
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={Math.round(share * 100)}
+      >
+        <div className="progress-fill" style={{ width: `${share * 100}%` }} />
+      </div>
+      <p className="small measuring-line">
+        <span className="truncate">{cancelling ? 'Canceling…' : p?.item}</span>
+        {work && work.groups.length > 1 ? (
+          <span className="quiet">
+            {formatCount(work.at + 1)} of {formatCount(work.groups.length)}
+          </span>
+        ) : null}
+        <span className="quiet">
+          {p?.phase === 'downloading'
+            ? 'downloading'
+            : p?.rate
+              ? `${formatCount(p.rate.perSecond)} tokens/s`
+              : 'opening'}
+        </span>
+        <span className="spacer" />
+        <span className="quiet">{p?.secondsLeft == null ? '' : `${formatAbout(p.secondsLeft)} left`}</span>
+      </p>
+      <p className="small faint measuring-line">
+        Models measured side by side finish together. Stopping keeps every number in the table, but not those
+        in progress.
+      </p>
+      <Button why={cancelling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
+        Stop measuring
+      </Button>
     </div>
   );
 }

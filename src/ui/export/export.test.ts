@@ -5,9 +5,7 @@ import type { MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
 import { metricById } from '../charts/metrics';
 import { chartSet, comparedSets, type Drawn } from './chart-sets';
-import { heatmapSvg } from './heatmap-svg';
-import { reportHtml } from './report-html';
-import { tensorCsv } from './tensor-csv';
+import { heatmapSvg, reportHtml, tensorCsv } from './exported-files';
 
 const HOSTILE = `<script>alert("x")</script>&'`;
 

@@ -6,7 +6,7 @@ import type { MergeMethod } from '../../merge/method';
 import { methodName } from '../format/method-name';
 import { effectiveSpecs, type Settings } from '../state/recipe-state';
 
-export interface Named {
+interface Named {
   recipe: Recipe;
   method: MergeMethod;
   /** Given by a person. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { recipeInLink, recipeLink } from './recipe-link';
+import { recipeInLink, recipeLink } from '../state/recipe-draft';
 
 const PAGE = 'https://amalgam.example/studio?x=1#old';
 

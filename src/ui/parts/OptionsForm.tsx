@@ -1,4 +1,7 @@
 /** The form of a tool, drawn from its options: a field each by kind, with range, default and help as the command has them. */
+
+import { Switch } from 'radix-ui';
+import { useId } from 'react';
 import {
   isInRange,
   isMeant,
@@ -11,7 +14,6 @@ import {
 import { LabelledNumber } from './LabelledNumber';
 import { Segmented } from './Segmented';
 import { named, Select } from './Select';
-import { Toggle } from './Toggle';
 
 interface OptionsFormProps<S extends Options> {
   options: S;
@@ -175,3 +177,30 @@ function labelOf(name: string, { label }: Option): string {
 }
 
 const capital = (words: string) => words[0]!.toUpperCase() + words.slice(1);
+
+interface ToggleProps {
+  label: string;
+  title: string;
+  checked: boolean;
+  why?: string | null;
+  onChange(checked: boolean): void;
+}
+
+/** A switch with its name beside it. */
+function Toggle({ label, title, checked, why, onChange }: ToggleProps) {
+  const id = useId();
+  return (
+    <label className="row tool-toggle" htmlFor={id} title={why ?? title} data-off={why ? '' : undefined}>
+      <Switch.Root
+        id={id}
+        className="switch"
+        checked={checked && !why}
+        onCheckedChange={(next) => !why && onChange(next)}
+        {...(why ? { 'aria-disabled': true, 'aria-description': why } : { 'aria-description': title })}
+      >
+        <Switch.Thumb className="switch-thumb" />
+      </Switch.Root>
+      <span>{label}</span>
+    </label>
+  );
+}

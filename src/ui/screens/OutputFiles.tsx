@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'react';
 import { namedFiles } from '../../formats/gguf-type';
 import { formatBytes, formatCounted } from '../../formats/quantity';
+import { entriesOf, fileIn, folderIn, rooted, writableOf } from '../../platform';
 import { hasDirectoryPicker, pickOutputFolder } from '../local/directory-picker';
 import { saveFiles, saveText } from '../local/file-download';
-import { saveFolder } from '../local/new-folder';
 import { Button } from '../parts/Button';
 import { FileList } from '../parts/FileList';
 import { DownloadIcon, FolderIcon } from '../parts/icons';
@@ -11,8 +11,7 @@ import { Section } from '../parts/Section';
 import { ZipButton } from '../parts/ZipButton';
 import { outputName } from '../state/built-recipe';
 import { isRecipeOf } from '../state/recipe-identity';
-import type { RunState } from '../state/runs';
-import { currentRun } from '../state/runs';
+import { currentRun, type RunState } from '../state/runs';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
@@ -176,4 +175,30 @@ function useDownloads(run: RunState): ReadonlyMap<string, File> | 'gone' {
     };
   }, [id, studio]);
   return files;
+}
+
+/*
+ * Files written into a new folder on the person's disk. */
+
+/**
+ * Writes files into a new folder `name`, or `name-2`, … where there is one.
+ * @param within the picked folder, writable
+ * @returns the name of the new folder
+ * @throws the browser's own errors: no access, no room
+ */
+async function saveFolder(
+  within: FileSystemDirectoryHandle,
+  name: string,
+  files: readonly { name: string; file: Blob }[],
+): Promise<string> {
+  const taken = new Set((await entriesOf(within)).map(([entry]) => entry));
+  let free = name;
+  for (let n = 2; taken.has(free); n++) free = `${name}-${n}`;
+  const folder = await folderIn(within, free, true);
+  for (const { name: path, file } of files) {
+    const stream = await writableOf(await fileIn(folder, path, true));
+    // closes the file when all is written, and gives it up when something fails
+    await rooted(stream, file.stream().pipeTo(stream));
+  }
+  return free;
 }

@@ -1,5 +1,6 @@
-import type { Recipe } from '../../formats/recipe';
+import { DEFAULT_SHARD_BYTES, parseModelRef, type Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
+import { recipeModels } from '../../formats/recipe-models';
 import { exportWarnings } from '../../merge/method-export';
 import { methodById } from '../../merge/methods/index';
 import { saveText } from '../local/file-download';
@@ -9,7 +10,6 @@ import { DownloadIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { buildRecipe, outputName } from '../state/built-recipe';
-import { amalgamCommand, mergekitCommand } from '../state/mergekit-command';
 import { isRecipeOpen } from '../state/named-models';
 import { methodOf } from '../state/studio';
 import { useStudioState } from '../studio-context';
@@ -86,4 +86,29 @@ function Commands({ recipe, name, refused }: { recipe: Recipe; name: string; ref
       ))}
     </dl>
   );
+}
+
+/*
+ * The merge as a command: mergekit's and Amalgam's own. Pure. */
+
+/**
+ * mergekit 0.1.4's command for a recipe in the file `<name>.yml`. Its shards count bytes too (`parse_kmb`: B is 10⁹), but
+ * hold 5 · 10⁹ of them unless told.
+ */
+export function mergekitCommand(recipe: Recipe, name: string): string {
+  const size = recipe.amalgam.shardBytes ?? DEFAULT_SHARD_BYTES;
+  const shards = size % 1e9 === 0 ? `${size / 1e9}B` : String(size);
+  // mergekit folds an adapter into a copy of its model first, and asks where to
+  const adapters = recipeModels(recipe).some((ref) => parseModelRef(ref).adapter)
+    ? ` --lora-merge-cache ./${name}-adapters`
+    : '';
+  const seed = recipe.amalgam.seed ? ` --random-seed ${recipe.amalgam.seed}` : '';
+  return recipe.stages
+    ? `mergekit-multi ${name}.yml --intermediate-dir ./${name}-stages --out-path ./${name} --out-shard-size ${shards}${adapters}${seed}`
+    : `mergekit-yaml ${name}.yml ./${name} --out-shard-size ${shards}${adapters}${seed}`;
+}
+
+/** The same bytes from a terminal, by Amalgam's own command. */
+export function amalgamCommand(name: string): string {
+  return `npm run --silent amalgam -- merge ${name}.yml --out ./${name}`;
 }

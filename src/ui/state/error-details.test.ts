@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { errorDetails } from './error-details';
+import { errorDetails } from '../parts/ErrorCard';
 import { initialState } from './studio-state';
 
 const details = (message: string) =>

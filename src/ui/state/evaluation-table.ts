@@ -15,7 +15,7 @@ import type {
 import { scoredText } from './evaluation-texts';
 import { type JobProgress, runningProgress } from './job-state';
 
-export type Protocol = Pick<EvaluationSlice, 'amount' | 'window' | 'stride'>;
+type Protocol = Pick<EvaluationSlice, 'amount' | 'window' | 'stride'>;
 
 export interface TableColumn {
   id: string;

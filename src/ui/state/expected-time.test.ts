@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
 import type { WorkerInfo } from '../../reports/worker';
+import { expectedSeconds } from '../screens/PlanTab';
 import { sampleModels } from '../worker.test.fixture';
 import { planFor } from '../worker-plan.test.fixture';
 import { buildRecipe } from './built-recipe';
-import { expectedSeconds } from './expected-time';
 import { sampleRecipe } from './roles';
 import type { FinishedRun } from './runs';
 import { initialState, type StudioState } from './studio-state';

@@ -7,7 +7,6 @@ import type { JobProgress, Stalled, ToolRun } from './job-state';
 import { notify, notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 import { JOB_WORDS, type JobKind, type Tab } from './tabs';
-import { stayAwake } from './wake-lock';
 
 export interface Busy {
   why: string;
@@ -165,4 +164,27 @@ export async function runTool<P, R>(
   } finally {
     end();
   }
+}
+
+/**
+ * Keeps the screen on and asks before the tab closes, for as long as a merge runs. Browsers without wake locks, and
+ * refusals (low battery), only mean that the screen may go dark: the merge goes on.
+ */
+export function stayAwake(): () => void {
+  const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+  addEventListener('beforeunload', ask);
+  let released = false;
+  let lock: WakeLockSentinel | undefined;
+  navigator.wakeLock?.request('screen').then(
+    (held) => {
+      if (released) void held.release();
+      else lock = held;
+    },
+    () => undefined,
+  );
+  return () => {
+    released = true;
+    removeEventListener('beforeunload', ask);
+    void lock?.release();
+  };
 }

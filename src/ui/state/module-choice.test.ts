@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { matchesTensor } from '../../formats/tensor-pattern';
+import { isOff, moduleGroups, otherPatterns, switchModules } from '../recipe/ModuleSection';
 import { sampleModels } from '../worker.test.fixture';
 import { planFor } from '../worker-plan.test.fixture';
 import { buildRecipe } from './built-recipe';
-import { isOff, moduleGroups, otherPatterns, switchModules } from './module-choice';
 import { sampleRecipe } from './roles';
 import { methodOf } from './studio';
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
-import { gallery } from '../gallery/gallery';
+import { gallery } from '../gallery/RecipesDialog';
 import { buildRecipe } from './built-recipe';
 import { recipeState } from './opened-recipe';
 import { setContributorParameter } from './recipe-state';

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
+import { recipeFromText, warningsAtLines } from '../recipe/RecipeText';
 import { buildRecipe } from './built-recipe';
 import { addContributor, emptyRecipe, type RecipeState, setBase, setEnabled } from './recipe-state';
-import { recipeFromText, warningsAtLines } from './recipe-text';
 
 const textOf = (recipe: RecipeState) => formatRecipe(buildRecipe(recipe, [], methodById.get(recipe.method)!));
 const retold = (before: RecipeState, text: string) => recipeFromText(before, parseRecipe(text).recipe!, []);

@@ -16,7 +16,7 @@ import {
   settingValue,
 } from './recipe-state';
 
-export interface RecipeProblem {
+interface RecipeProblem {
   place: ProblemPlace;
   /** What is wrong, in a sentence. */
   message: string;

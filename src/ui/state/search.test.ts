@@ -1,10 +1,10 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { fixtureWorker, sampleModels } from '../worker.test.fixture';
+import * as wakeLock from './job';
 import { sampleRecipe } from './roles';
 import { bestCandidate, startSearch, takeCandidate, variableTitle, whyNotSearch, withValues } from './search';
 import { createStudio } from './studio';
 import { initialState } from './studio-state';
-import * as wakeLock from './wake-lock';
 
 // what keeps the screen on is the page's
 beforeEach(() => void vi.spyOn(wakeLock, 'stayAwake').mockReturnValue(() => undefined));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MergeReport } from '../../reports/merge';
+import { verification, whyNotVerify } from '../screens/VerifySection';
 import { initialState, type StudioState } from './studio-state';
-import { verification, whyNotVerify } from './verification';
 
 const report = (engine: 'cpu' | 'webgpu', hash: string, outputChange: number): MergeReport => ({
   recipe: { mergeMethod: 'linear', models: [], parameters: {}, amalgam: {} },

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ownNote, startOf } from './owner';
-import { temporaryFolder } from './temporary';
+import { temporaryFolder } from './platform';
 
 const { TMPDIR } = process.env;
 beforeEach(() => {

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { treeHashOf } from '../../e2e/tree-hash';
 import { parseHashes } from '../formats/output-hashes';
 import { beginLeaves, TREE_PIECE_BYTES } from '../sources/tree-hash';
-import { checkedDestination } from './checked-destination';
 import type { Destination, FileSink } from './destination';
 import { current, type MemoryDisk, memoryDisk } from './memory-destination.test.support';
+import { checkedDestination } from './opened-destination';
 import { commitOutput } from './output-commit';
 import { writeWhole } from './whole-file';
 

@@ -11,7 +11,7 @@ import { parseRecipe } from '../../formats/recipe-yaml';
 import { memoryFolder } from '../../inputs/memory-models.test.support';
 import { methodById } from '../../merge/methods';
 import { fakeStorage } from '../../store/opfs.test.fake';
-import { gallery } from './gallery';
+import { gallery } from './RecipesDialog';
 
 const samples = join(fileURLToPath(new URL('../../..', import.meta.url)), 'public/samples');
 // all layers, which recipes name, of a sixteenth of the elements

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { firstName, nextName } from './HeatmapGrid';
 import { heatmap, layerGrid } from './heatmap-data';
-import { firstName, nextName } from './heatmap-keys';
 import { metricById } from './metrics';
 
 const tensor = (layer: number | null, module: string) => ({

@@ -9,7 +9,7 @@ import {
   type Weights,
 } from './compare.test.support';
 import { type Comparison, compareModels } from './compare-models';
-import { reportFiles } from './report-files';
+import { reportFiles } from './job';
 
 const EVIL = 'model.layers.0.<script>alert("1")</script>.weight';
 const base: Record<string, Weights> = {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Recipe } from '../formats/recipe';
 import type { Progress } from '../reports/job';
 import { overallProgress } from './overall-progress';
-import { candidateRecipes, keptShares, overlapOf, withLambdaFound, workSteps } from './recommendation';
+import { candidateRecipes, keptShares, overlapOf, withLambdaFound, workSteps } from './recommendation-job';
 
 const recipe: Recipe = {
   mergeMethod: 'ties',

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { LAMBDA_GRID, searchLambda } from './lambda-search';
+import { LAMBDA_GRID, searchLambda } from './lambda-choice';
 
 const valley = (at: number) => async (lambda: number) => [
   Math.log(lambda / at) ** 2,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { isDeepEqual, previousIfEqual } from './deep-equality';
+import { isDeepEqual, previousIfEqual } from './plan';
 
 it('a copy says the same; another JSON text does not', () => {
   fc.assert(

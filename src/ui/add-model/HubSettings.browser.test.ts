@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { hubClientId } from './sign-in';
+import { hubClientId } from './HubSettings';
 
 const added: HTMLElement[] = [];
 
