@@ -105,7 +105,7 @@ export async function startFakeHub(options: FakeHubOptions): Promise<FakeHub> {
   for (const model of options.models) await push(model);
 
   const accounts: FakeAccount[] = [
-    { token: WRITER_TOKEN, name: 'writer', role: 'write', organisations: ['amalgam'] },
+    { token: WRITER_TOKEN, name: 'writer', role: 'write', organizations: ['amalgam'] },
     { token: READER_TOKEN, name: 'reader', role: 'read' },
   ];
   const oauth = fakeOAuth(options.apps ?? [], (token, scopes) =>

@@ -91,7 +91,7 @@ export type ErrorCode =
   // ui: a file of charts or numbers cannot be made
   | 'ExportFailed'
   // run and output
-  | 'Cancelled'
+  | 'Canceled'
   | 'Busy'
   | 'DestinationNotEmpty'
   | 'DestinationFailed'
@@ -118,7 +118,7 @@ export function errorReport(thrown: unknown): ErrorReport {
     return { code: thrown.code, message: thrown.message, hint: thrown.hint };
   }
   if (thrown instanceof DOMException && thrown.name === 'AbortError') {
-    return { code: 'Cancelled', message: 'Canceled.', hint: 'Start again when you like.' };
+    return { code: 'Canceled', message: 'Canceled.', hint: 'Start again when you like.' };
   }
   const text = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
   return {

@@ -35,3 +35,25 @@ test.each(rows.map(([, word, , still]) => [word!, still!.trim()] as const))('no 
     );
   expect(found).toEqual([]);
 });
+
+/** British spellings; what names a file of somebody else, or stands for a misspelling, is no word of ours. */
+const BRITISH =
+  /colour|cancell(?:ed|ing)|neighbour|behaviour|labelled(?!by)|licence|\bcentre\b|\w+(?:al|an|ial|im|ogn)is(?:ed|ing|ation)\b|analyse\b|\blearnt\b|\btowards\b/i;
+
+test('US spelling, in code, comments and docs', () => {
+  const pages = ['docs', 'shaders', 'public', 'hosting']
+    .flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map(
+        (name) => `${folder}/${name.replaceAll('\\', '/')}`,
+      ),
+    )
+    .filter((path) => /\.(md|wgsl|html)$/.test(path));
+  const found = [...files, ...pages, 'README.md', 'CONTRIBUTING.md', 'CHANGELOG.md']
+    .filter((path) => !/^src\/(messages\.test|dataset\/text-kind)/.test(path))
+    .flatMap((path) =>
+      readFileSync(join(ROOT, path), 'utf8')
+        .split('\n')
+        .flatMap((line, i) => (BRITISH.test(line) ? [`${path}:${i + 1} ${line.trim().slice(0, 100)}`] : [])),
+    );
+  expect(found).toEqual([]);
+});

@@ -14,7 +14,7 @@ export interface FakeAccount {
   token: string;
   name: string;
   role: 'read' | 'write';
-  organisations?: string[];
+  organizations?: string[];
 }
 
 export interface Uploads {
@@ -249,7 +249,7 @@ export function fakeUploads(around: Surroundings): Uploads {
   return { answerHub, answerStorage };
 }
 
-function whoAmI({ name, role, organisations = [] }: FakeAccount): object {
+function whoAmI({ name, role, organizations = [] }: FakeAccount): object {
   return {
     type: 'user',
     id: `id-${name}`,
@@ -261,7 +261,7 @@ function whoAmI({ name, role, organisations = [] }: FakeAccount): object {
     isPro: false,
     avatarUrl: '',
     periodEnd: null,
-    orgs: organisations.map((org) => ({ type: 'org', id: `id-${org}`, name: org, fullname: org })),
+    orgs: organizations.map((org) => ({ type: 'org', id: `id-${org}`, name: org, fullname: org })),
     auth: {
       type: 'access_token',
       accessToken: { displayName: 'test', role, createdAt: '2026-01-01T00:00:00.000Z' },
@@ -269,8 +269,8 @@ function whoAmI({ name, role, organisations = [] }: FakeAccount): object {
   };
 }
 
-function owns({ name, organisations = [] }: FakeAccount, id: string): boolean {
-  return [name, ...organisations].includes(id.split('/')[0] ?? '');
+function owns({ name, organizations = [] }: FakeAccount, id: string): boolean {
+  return [name, ...organizations].includes(id.split('/')[0] ?? '');
 }
 
 function refuse(response: ServerResponse): true {

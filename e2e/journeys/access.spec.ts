@@ -6,7 +6,7 @@ import { expect, test } from './studio';
 
 const tabs = TABS.flatMap(({ id, text }) => (id === 'recipe' ? [] : [text]));
 
-/** What axe calls serious within `part`: every rule in the light theme, the colours again in the dark one. */
+/** What axe calls serious within `part`: every rule in the light theme, the colors again in the dark one. */
 async function seriousIssues(page: Page, part: string): Promise<string[]> {
   const found: string[] = [];
   for (const colorScheme of ['light', 'dark'] as const) {

@@ -85,9 +85,9 @@ test('merges the sample with TIES on both engines to the same bytes, within one 
     'tokenizer_config.json',
   ]);
   const model = readFileSync(join(out, 'model.safetensors'));
-  const { compared, onThreshold, cancelled } = expectSampleTies(model);
+  const { compared, onThreshold, canceled } = expectSampleTies(model);
   expect(compared + onThreshold).toBe(1_238_656);
-  expect(cancelled).toBeLessThan(20);
+  expect(canceled).toBeLessThan(20);
   expect(onThreshold).toBeLessThan(200);
   const { metadata } = readSafetensors(model);
   expect(metadata.format).toBe('pt');

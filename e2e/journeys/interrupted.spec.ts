@@ -84,7 +84,7 @@ test('R47: a reload in the middle of a merge; it is offered, resumed, and has th
   expect(await undisturbed(page)).toBe(resumed);
 });
 
-test('R47: a cancelled merge is kept and nothing of it looks like a model; discarding leaves nothing', async ({
+test('R47: a canceled merge is kept and nothing of it looks like a model; discarding leaves nothing', async ({
   page,
 }) => {
   await openStudio(page, 'WebGPU');

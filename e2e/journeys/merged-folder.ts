@@ -1,6 +1,6 @@
 /**
  * What a merged folder must be, checked with nothing of Amalgam's own: a reader written from the safetensors rules and
- * an f64 oracle of TIES (Yadav et al. 2023, as mergekit normalises it) over the sample family.
+ * an f64 oracle of TIES (Yadav et al. 2023, as mergekit normalizes it) over the sample family.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -77,7 +77,7 @@ function taskVectors(name: string): Float64Array[] {
 }
 
 /**
- * Compares a bf16 merge of the sample (TIES, density 0.2, weight 1, normalised) with the oracle. An element whose |τ|
+ * Compares a bf16 merge of the sample (TIES, density 0.2, weight 1, normalized) with the oracle. An element whose |τ|
  * lies within 1e-6 of a threshold may be kept or not: f32 and f64 differ there.
  * Every other element must be within one ulp of bf16; where W₀ and its change cancel, within that plus the error of
  * f32 arithmetic on the operands.
@@ -86,14 +86,14 @@ function taskVectors(name: string): Float64Array[] {
 export function expectSampleTies(merged: Uint8Array): {
   compared: number;
   onThreshold: number;
-  cancelled: number;
+  canceled: number;
 } {
   const { tensors } = readSafetensors(merged);
   const base = sample('base/model.safetensors');
   if (tensors.size !== base.size) throw new Error(`${tensors.size} tensors instead of ${base.size}`);
   let compared = 0;
   let onThreshold = 0;
-  let cancelled = 0;
+  let canceled = 0;
   for (const [name, w0] of base) {
     const out = tensors.get(name)!;
     const taus = taskVectors(name);
@@ -129,12 +129,12 @@ export function expectSampleTies(merged: Uint8Array): {
         if (error > ulp + f32Error) {
           throw new Error(`${name}[${e}] is ${out.values[e]}, the oracle says ${expected}`);
         }
-        cancelled++;
+        canceled++;
       }
       compared++;
     }
   }
-  return { compared, onThreshold, cancelled };
+  return { compared, onThreshold, canceled };
 }
 
 /** Differences of bf16 values are exact in f32: equal magnitudes are then real ties, decided by index in both. */

@@ -1,4 +1,4 @@
-/** Thirty names as attacks, as tensors, folders, repositories and licences: they are shown as text, and nothing else happens. */
+/** Thirty names as attacks, as tensors, folders, repositories and licenses: they are shown as text, and nothing else happens. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -34,9 +34,9 @@ test('one click merges the sample on WebGPU within one ulp of the f64 oracle, an
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
   const file = await (await download).path();
-  const { compared, onThreshold, cancelled } = expectSampleTies(readFileSync(file));
+  const { compared, onThreshold, canceled } = expectSampleTies(readFileSync(file));
   expect(compared + onThreshold).toBe(1_238_656);
-  expect(cancelled).toBeLessThan(20);
+  expect(canceled).toBeLessThan(20);
 
   const hash = () => page.getByTitle(/^tree hash [0-9a-f]{64}$/).getAttribute('title');
   const onWebGpu = await hash();

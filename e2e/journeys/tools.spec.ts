@@ -19,7 +19,7 @@ async function downloaded(page: Page, file: string): Promise<Buffer> {
 
 async function noSeriousFaults(page: Page) {
   for (const colorScheme of ['light', 'dark'] as const) {
-    // without motion: a colour in the middle of its change has no contrast to speak of
+    // without motion: a color in the middle of its change has no contrast to speak of
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     const { violations } = await new AxeBuilder({ page })
       .include('.tool-screen')

@@ -1,5 +1,5 @@
 // The linear layer (lib/matmul.wgsl), one 8 × 8 block of y per invocation, without barriers and shared memory: the form
-// for software adapters, where reuse in registers is all there is. Neighbours take neighbouring rows of the same outputs.
+// for software adapters, where reuse in registers is all there is. Neighbors take neighboring rows of the same outputs.
 // Tolerance: 1e-6 of the largest value.
 
 @compute @workgroup_size(64)

@@ -9,7 +9,7 @@
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   // Several copies share the traffic: many keys fall into few bins. Bins in workgroup memory would share it better, but
-  // a software adapter spends a second on compiling their initialisation.
+  // a software adapter spends a second on compiling their initialization.
   let begin = min(group_index(group) * 32768u, params.elements);
   let end = min(begin + 32768u, params.elements);
   let copy = params.out + (group_index(group) % 8u) * 2048u;

@@ -1,4 +1,4 @@
-// LoRA update of a tile, never materialised elsewhere: Δ[row, col] = scale · Σ_k L[row, k] · R[k, col].
+// LoRA update of a tile, never materialized elsewhere: Δ[row, col] = scale · Σ_k L[row, k] · R[k, col].
 // left: L [rows, rank] row-major, right: R [rank, cols] row-major, f32; the tile covers flat elements
 // first … first + elements − 1 of a [rows, cols] tensor. `add` = 1 adds Δ to values, 0 stores it.
 // The sum runs over k in order, every product and sum rounded to f32: same bits on CPU and GPU.

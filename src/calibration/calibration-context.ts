@@ -112,7 +112,7 @@ export function calibrationPhases(plan: Plan): PlannedPhase[] {
  * Opens what the work ahead of a plan needs. The caller closes it.
  * @param runs whether its contributors are run
  * @param more plans whose files are read besides
- * @throws AmalgamError `Cancelled`, `PlanHasErrors`, and what downloading throws
+ * @throws AmalgamError `Canceled`, `PlanHasErrors`, and what downloading throws
  */
 export async function openAhead(
   plan: Plan,

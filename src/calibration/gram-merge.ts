@@ -44,12 +44,12 @@ interface Span {
 }
 
 /**
- * τ = (ΣGᵢ)⁻¹ ΣGᵢτ̂ᵢ for every row, Gᵢ = Hᵢ + 0.01·mean(diag Hᵢ)·I, Hᵢ = 2/nᵢ·Sᵢ: the minimiser of
+ * τ = (ΣGᵢ)⁻¹ ΣGᵢτ̂ᵢ for every row, Gᵢ = Hᵢ + 0.01·mean(diag Hᵢ)·I, Hᵢ = 2/nᵢ·Sᵢ: the minimizer of
  * Σ (τ − τ̂ᵢ) Gᵢ (τ − τ̂ᵢ)ᵀ, RegMean's closed form (Jin et al. 2023) on task vectors. Computed as the mean of the τ̂ᵢ and
  * the deviation from it, so that equal models give their own bits. Where no model had an input, it is the mean.
  *
  *
- * With `disturbed` inputs it is the minimiser of Σ ‖Xᵢᵐ Wᵀ − Xᵢ Wᵢᵀ‖² + rᵢ‖W − Wᵢ‖² over W = W₀ + τ, Xᵢᵐ the inputs in the merged
+ * With `disturbed` inputs it is the minimizer of Σ ‖Xᵢᵐ Wᵀ − Xᵢ Wᵢᵀ‖² + rᵢ‖W − Wᵢ‖² over W = W₀ + τ, Xᵢᵐ the inputs in the merged
  * model and Xᵢ those in model i: W Σ (Hᵢ + rᵢI) = Σ Wᵢ (Cᵢ + rᵢI) with Cᵢ = 2/n·XᵢᵀXᵢᵐ = Hᵢ + 2/n·Eᵢᵀ, which adds
  * Σ 2/n·WᵢEᵢᵀ to the right side: nothing where merging has changed nothing.
  *

@@ -51,7 +51,7 @@ const OUTPUT = 'the merged model';
 
 /**
  * The matrix of an output: kept from before, or measured now.
- * @throws AmalgamError `NonFinite`, `TextTooShort`, `ContextTooLong`, `Cancelled` and what running models throws
+ * @throws AmalgamError `NonFinite`, `TextTooShort`, `ContextTooLong`, `Canceled` and what running models throws
  */
 export async function measureImatrix(options: ImatrixOptions): Promise<Imatrix> {
   const { text, size, engine, title } = options;

@@ -41,7 +41,7 @@ interface Calibrated {
 
 /**
  * Does the work that a clean plan needs ahead of it; undefined for a plan that needs none.
- * @throws AmalgamError `Cancelled`, `StorageUnavailable`, and what running models throws. What is finished is kept.
+ * @throws AmalgamError `Canceled`, `StorageUnavailable`, and what running models throws. What is finished is kept.
  */
 export async function calibrate(plan: Plan, options: CalibrationOptions): Promise<Calibrated | undefined> {
   const kind = importanceKind(plan, methodById);
@@ -153,7 +153,7 @@ interface PreparedImportance {
 /**
  * Works out what the plan asks for.
  * @throws AmalgamError `NonFinite`, `TextTooShort`, `ContextTooLong`, `LimitExceeded`, `StorageUnavailable`, `StorageFull`,
- *   `Cancelled` and what running models throws; what is finished by then is kept
+ *   `Canceled` and what running models throws; what is finished by then is kept
  */
 export async function prepareImportance(
   kind: ImportanceReport['kind'],

@@ -29,7 +29,7 @@ interface LambdaPoint {
 }
 
 /**
- * Goes from λ = 1 to where neither neighbour on the grid has a lower mean loss over the contributors; of equals the
+ * Goes from λ = 1 to where neither neighbor on the grid has a lower mean loss over the contributors; of equals the
  * smaller. Wide steps find a valley, parabolas through its three points in ln λ where its bottom lies. Losses have one
  * valley along λ as a rule; where they have two, this finds one of them.
  *
@@ -120,7 +120,7 @@ interface FindLambdaOptions {
 
 /**
  * The λ of a plan: found before, or searched for now.
- * @throws AmalgamError `Cancelled`, `NonFinite` and what reading and running throw
+ * @throws AmalgamError `Canceled`, `NonFinite` and what reading and running throw
  */
 export async function findLambda(options: FindLambdaOptions): Promise<LambdaReport> {
   const { plan, contributors, engine, size, base } = options;

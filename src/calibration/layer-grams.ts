@@ -28,7 +28,7 @@ interface PassageOptions {
 
 /**
  * Calls `visit` with the Gram matrices of every layer that is wanted, in order.
- * @throws AmalgamError `NonFinite` naming the layer, `Cancelled`, `GpuOutOfMemory` and what running throws
+ * @throws AmalgamError `NonFinite` naming the layer, `Canceled`, `GpuOutOfMemory` and what running throws
  */
 export async function eachLayerGrams(
   options: PassageOptions,

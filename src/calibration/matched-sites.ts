@@ -9,7 +9,7 @@ import type { Runner } from '../forward/runner';
 import type { Walk } from '../forward/walk';
 import type { Linear } from '../models/architecture';
 import { type LinearSite, linearSites } from '../models/claim';
-import { throwIfCancelled } from '../sources/cancellation';
+import { throwIfCanceled } from '../sources/cancellation';
 import { type CrossGram, holdRows, openCrossGram } from './cross-gram';
 import { formFor, type Gram, openGram } from './gram';
 import type { Passage } from './layer-grams';
@@ -36,7 +36,7 @@ interface MatchOptions {
 
 /**
  * Calls `visit` for every site that is wanted, in the order data flows.
- * @throws AmalgamError `NonFinite` naming the layer, `Cancelled`, `GpuOutOfMemory` and what running throws
+ * @throws AmalgamError `NonFinite` naming the layer, `Canceled`, `GpuOutOfMemory` and what running throws
  */
 export async function eachMatchedSite(
   options: MatchOptions,
@@ -113,7 +113,7 @@ async function gramsOf(
       const cross = openCrossGram(engine, gram.blocks);
       all.push({ gram, cross });
       for (let chunk = 0; chunk < walk.chunks[0]!; chunk++) {
-        throwIfCancelled(signal);
+        throwIfCanceled(signal);
         const look = {
           site,
           see(rows: Parameters<typeof holdRows>[0]) {

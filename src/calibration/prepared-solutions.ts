@@ -2,7 +2,7 @@
 import { withLambda } from '../merge/plan/plan-lambda';
 import { openWorkspaceFor } from '../merge/tensor/computation';
 import type { Prepared, PreparedSolution } from '../merge/tensor/prepared';
-import { throwIfCancelled } from '../sources/cancellation';
+import { throwIfCanceled } from '../sources/cancellation';
 import { openRecords, type RecordFolder, type RecordHeader, type StoredRecord } from '../store/masks';
 import {
   computeMissing,
@@ -143,7 +143,7 @@ async function solveChanges(
     progress?.begin('calibrating', missing.length);
     for (const [layer, here] of missing.entries()) {
       for (const tensor of here) {
-        throwIfCancelled(signal);
+        throwIfCanceled(signal);
         taken(job, tensor, await solve(tensor, { match: 'changes' }, work), keep);
       }
       progress?.advance(1, `layer ${layer}`);

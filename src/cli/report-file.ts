@@ -18,7 +18,7 @@ export async function checkReportPlace(file: string, option = 'report'): Promise
       `Give --${option} a new file name in a folder that exists; Amalgam never overwrites.`,
     );
   }
-  await throughNeighbour(file, (temporary) => writeFile(temporary, ' '));
+  await throughNeighbor(file, (temporary) => writeFile(temporary, ' '));
 }
 
 /** Writes a report to the file that was asked for, whose place is checked now; without one does nothing. */
@@ -34,14 +34,14 @@ export async function reportWriter(
 
 /** Writes a file beside its name and swaps, so that half a file never has the name. @throws DestinationFailed */
 export async function writeWhole(file: string, text: string): Promise<void> {
-  await throughNeighbour(file, async (temporary) => {
+  await throughNeighbor(file, async (temporary) => {
     await writeFile(temporary, text);
     await rename(temporary, file);
   });
 }
 
 /** Acts on a file of a name of its own beside `file`, which is gone afterwards. */
-async function throughNeighbour(file: string, act: (temporary: string) => Promise<void>): Promise<void> {
+async function throughNeighbor(file: string, act: (temporary: string) => Promise<void>): Promise<void> {
   const temporary = `${file}.${randomBytes(4).toString('hex')}`;
   try {
     await act(temporary);

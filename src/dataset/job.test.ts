@@ -170,6 +170,6 @@ describe('a dataset on the Hub', () => {
     const { ref } = await opened.open('amalgam/tales');
     stop.abort();
     const reading = opened.read({ ref, path: 'data/large.jsonl' }, stop.signal, vi.fn());
-    await expect(reading).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(reading).rejects.toMatchObject({ code: 'Canceled' });
   });
 });

@@ -2,7 +2,7 @@
 import { AmalgamError } from '../errors';
 import { piecesOf } from '../platform';
 import type { ByteSource } from '../sources/byte-source';
-import { throwIfCancelled } from '../sources/cancellation';
+import { throwIfCanceled } from '../sources/cancellation';
 
 /** Bytes asked for at once: the first piece is small, since a little text is often enough. */
 const FIRST_BYTES = 1 << 18;
@@ -12,7 +12,7 @@ const LFS_POINTER = 'version https://git-lfs.github.com/spec/';
 
 /**
  * Reads a file piece by piece; what is not asked for is not read.
- * @throws AmalgamError `LfsPointer`, `DatasetInvalid` for what is no gzip, `Cancelled`, and what the source throws
+ * @throws AmalgamError `LfsPointer`, `DatasetInvalid` for what is no gzip, `Canceled`, and what the source throws
  */
 export async function* openStream(
   source: ByteSource,
@@ -50,7 +50,7 @@ export async function* openStream(
 
 async function* pieces(source: ByteSource, name: string, signal?: AbortSignal) {
   for (let begin = 0, size = FIRST_BYTES; begin < source.byteLength; begin += size, size = NEXT_BYTES) {
-    throwIfCancelled(signal);
+    throwIfCanceled(signal);
     const bytes = await source.read(begin, Math.min(begin + size, source.byteLength), signal);
     if (begin === 0) refusePointer(bytes, name);
     yield bytes;

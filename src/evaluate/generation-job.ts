@@ -8,7 +8,7 @@ import { openRunningModel, type RunningModel, type RunningOptions } from './runn
 
 /**
  * Continues a prompt; the text goes out with the progress as it comes.
- * @throws AmalgamError `TokenizerUnsupported` (no chat template), `TextEmpty`, `ContextTooLong`, `NonFinite`, `Cancelled`, and what opening throws
+ * @throws AmalgamError `TokenizerUnsupported` (no chat template), `TextEmpty`, `ContextTooLong`, `NonFinite`, `Canceled`, and what opening throws
  */
 export async function runGeneration(
   request: GenerateRequest,

@@ -154,7 +154,7 @@ describe('generation', () => {
       signal: stop.signal,
       onToken: ({ index }) => index === 3 && stop.abort(),
     });
-    await expect(stopped).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(stopped).rejects.toMatchObject({ code: 'Canceled' });
   });
 
   it('finds the end tokens of a model in its configs', () => {

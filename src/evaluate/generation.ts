@@ -46,7 +46,7 @@ interface Generated {
  * Continues every prompt, all of them together: a step runs one new token of each sequence through the model.
  *
  * @param prompts token ids, what stands in front of the text included
- * @throws AmalgamError `TextEmpty`, `TokenOutOfRange`, `ContextTooLong`, `NonFinite`, `Cancelled`, `Usage`
+ * @throws AmalgamError `TextEmpty`, `TokenOutOfRange`, `ContextTooLong`, `NonFinite`, `Canceled`, `Usage`
  */
 export async function generate(
   runner: Runner,

@@ -11,7 +11,7 @@ import { openRunningModel, type RunningModel, type RunningOptions } from './runn
 
 /**
  * Perplexity of a planned model.
- * @throws AmalgamError `TextEmpty`, `TextTooShort`, `TokenOutOfRange`, `NonFinite`, `Cancelled`, and what opening throws
+ * @throws AmalgamError `TextEmpty`, `TextTooShort`, `TokenOutOfRange`, `NonFinite`, `Canceled`, and what opening throws
  */
 export async function runEvaluation(
   request: EvaluateRequest,

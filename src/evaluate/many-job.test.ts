@@ -211,7 +211,7 @@ describe('several models side by side', () => {
       stop.signal,
       vi.fn(({ phase }) => phase === 'running' && stop.abort()),
     );
-    await expect(stopped).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(stopped).rejects.toMatchObject({ code: 'Canceled' });
     await expect(many([])).rejects.toMatchObject({ code: 'Usage' });
   });
 });

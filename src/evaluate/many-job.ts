@@ -24,7 +24,7 @@ export interface EvaluateManyOptions extends SideBySideOptions {
 /**
  * Evaluates every target on every text. A target that cannot be run, or a text it cannot score, is an error in its
  * place; the others go on.
- * @throws AmalgamError `NoWebGpu`, `Cancelled`, `Usage`
+ * @throws AmalgamError `NoWebGpu`, `Canceled`, `Usage`
  */
 export async function runEvaluations(
   request: EvaluateManyRequest,

@@ -165,7 +165,7 @@ describe('perplexity', () => {
       { window: 64, stride: 32 },
       { onProgress: () => stop.abort(), signal: stop.signal },
     );
-    await expect(stopped).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(stopped).rejects.toMatchObject({ code: 'Canceled' });
   });
 
   it('is refused for what cannot be scored', async () => {

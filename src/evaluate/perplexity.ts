@@ -169,7 +169,7 @@ export function startEvaluation(
   };
 }
 
-/** A whole evaluation. @throws what {@link startEvaluation} and its steps throw, `Cancelled` */
+/** A whole evaluation. @throws what {@link startEvaluation} and its steps throw, `Canceled` */
 export async function evaluate(
   runner: Runner,
   input: EvaluateInput,

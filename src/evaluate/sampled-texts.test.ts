@@ -64,6 +64,6 @@ describe('many sequences at once', () => {
     await expect(generateMany(short, options)).rejects.toMatchObject({ code: 'ContextTooLong' });
     const stop = new AbortController();
     const stopped = run({ signal: stop.signal, onProgress: () => stop.abort() });
-    await expect(stopped).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(stopped).rejects.toMatchObject({ code: 'Canceled' });
   });
 });

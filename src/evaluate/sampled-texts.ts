@@ -37,7 +37,7 @@ const MOST = 256;
  *
  * @returns ids, [count][length]
  * @throws AmalgamError `Usage` (temperature 0 for several, counts that are no whole numbers), `TextEmpty` (no prefix),
- *   `TokenOutOfRange`, `ContextTooLong` (more than the model's positions), `NonFinite`, `Cancelled`
+ *   `TokenOutOfRange`, `ContextTooLong` (more than the model's positions), `NonFinite`, `Canceled`
  */
 export async function generateMany(runner: Runner, options: GenerateManyOptions): Promise<number[][]> {
   const {

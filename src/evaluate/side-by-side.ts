@@ -84,7 +84,7 @@ interface SideBySideReport {
   seconds: number;
 }
 
-/** Runs every target's work to its end. @throws AmalgamError `NoWebGpu`, `Cancelled` */
+/** Runs every target's work to its end. @throws AmalgamError `NoWebGpu`, `Canceled` */
 export async function runSideBySide<W extends Stepped>(
   work: SideBySideWork<W>,
   options: SideBySideOptions,

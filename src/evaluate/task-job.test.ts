@@ -235,7 +235,7 @@ describe('what cannot be scored', () => {
       stop.signal,
     );
     heard.mockImplementation((p: TasksProgress) => p.items && stop.abort());
-    await expect(report()).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(report()).rejects.toMatchObject({ code: 'Canceled' });
     expect(told.flatMap((p) => p.items ?? []).length).toBeGreaterThan(0);
   });
 });

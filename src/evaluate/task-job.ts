@@ -53,7 +53,7 @@ interface Encoded {
  * Scores every task on every target: first the rows of all tasks are read and asked, then the models. A target that cannot
  * be run is an error in its place; the others go on.
  * @throws AmalgamError `TaskInvalid`, `SplitMissing`, `ColumnMissing` and what reading rows throws, all before a model is
- *   read; `NoWebGpu`, `Cancelled`, `Usage`
+ *   read; `NoWebGpu`, `Canceled`, `Usage`
  */
 export async function runTasks(
   request: ScoreTasksRequest,

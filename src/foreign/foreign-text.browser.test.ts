@@ -66,8 +66,8 @@ test('what is asked of the thread ends with its signal, at once, whatever it doe
     const stop = new AbortController();
     const asked = ask(stop.signal);
     setTimeout(() => stop.abort(), 300);
-    await expect(asked).rejects.toMatchObject({ code: 'Cancelled' });
-    await expect(ask(stop.signal)).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(asked).rejects.toMatchObject({ code: 'Canceled' });
+    await expect(ask(stop.signal)).rejects.toMatchObject({ code: 'Canceled' });
   }
   await expect(openGuardedParquet(source, 'a.parquet')).rejects.toMatchObject({ code: 'DatasetInvalid' });
 });

@@ -10,7 +10,7 @@ import type { ChatTemplate } from '../formats/chat-template';
 import type { Message } from '../formats/conversations';
 import { displayName } from '../formats/names';
 import type { ByteSource } from '../sources/byte-source';
-import { cancelled } from '../sources/cancellation';
+import { canceled } from '../sources/cancellation';
 import { notRendered, type Rendered } from './chat-template';
 import { isPlainPattern, PlainPaths } from './module-pattern';
 import type { ParquetColumns, Row } from './parquet';
@@ -42,7 +42,7 @@ export type GuardedTokenizer = Pick<
   Tokenizer,
   'size' | 'prefix' | 'suffix' | 'mask' | 'prefixToken' | 'maxLength'
 > & {
-  /** Ids as those of {@link Tokenizer}. @throws AmalgamError `TokenizerUnsupported` when it takes too long, `Cancelled` */
+  /** Ids as those of {@link Tokenizer}. @throws AmalgamError `TokenizerUnsupported` when it takes too long, `Canceled` */
   encode(text: string): Promise<number[]>;
   /** The same for many short texts. */
   encodeAll(texts: readonly string[]): Promise<number[][]>;
@@ -138,7 +138,7 @@ function nextBatch<T>(items: readonly T[], begin: number, lengthOf: (item: T) =>
  * Conversations as a model reads them: each ends where the assistant begins, or whole.
  * @param deadlineMs tests shorten it
  * @returns null for one that the template refuses, where it takes another
- * @throws AmalgamError `TokenizerInvalid` when the template renders none, or does not end; `Cancelled`
+ * @throws AmalgamError `TokenizerInvalid` when the template renders none, or does not end; `Canceled`
  */
 export async function renderGuarded(
   chat: ChatTemplate,
@@ -174,7 +174,7 @@ export async function renderGuarded(
 /**
  * The value of the first pattern that matches, for each path where one does. Plain paths are looked up here, expressions
  * are matched in a thread.
- * @throws AmalgamError `AdapterUnsupported` naming a pattern that is no expression, or when they take too long; `Cancelled`
+ * @throws AmalgamError `AdapterUnsupported` naming a pattern that is no expression, or when they take too long; `Canceled`
  */
 export async function matchModules(
   patterns: readonly ModulePattern[],
@@ -228,7 +228,7 @@ interface GuardedParquet {
   close(): void;
 }
 
-/** @throws AmalgamError as `openParquet`, `DatasetInvalid` when a part takes too long, `Cancelled`, what the source throws */
+/** @throws AmalgamError as `openParquet`, `DatasetInvalid` when a part takes too long, `Canceled`, what the source throws */
 export async function openGuardedParquet(
   source: ByteSource,
   name: string,
@@ -285,7 +285,7 @@ type Calls = Comlink.Remote<ForeignTextThread>;
 
 /** @param tooLong the error of a call that takes longer than it may */
 function startThread(tooLong: () => AmalgamError, signal: AbortSignal | undefined) {
-  if (signal?.aborted) throw cancelled();
+  if (signal?.aborted) throw canceled();
   const port = start();
   const calls = Comlink.wrap<ForeignTextThread>(port.endpoint);
   let end: (thrown: AmalgamError) => void = () => {};
@@ -305,7 +305,7 @@ function startThread(tooLong: () => AmalgamError, signal: AbortSignal | undefine
       ),
     ),
   );
-  const stop = () => end(cancelled());
+  const stop = () => end(canceled());
   signal?.addEventListener('abort', stop, { once: true });
   const close = () => {
     signal?.removeEventListener('abort', stop);

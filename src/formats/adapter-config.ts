@@ -73,7 +73,7 @@ export function parseAdapterConfig(text: string, fileName: string): AdapterConfi
   const lora = type === 'LORA';
   if (lora) {
     refuseVariants(fields);
-    refuseInitialisations(fields);
+    refuseInitializations(fields);
   }
   const bias = stringField(fields, 'bias') ?? 'none';
   if (lora && bias !== 'none' && bias !== 'all' && bias !== 'lora_only') {
@@ -292,10 +292,10 @@ function refuseVariants({ object, fileName }: ConfigFields): void {
   }
 }
 
-/** Initialisations that leave the base as it is; with all others the factors belong to a changed base. */
+/** Initializations that leave the base as it is; with all others the factors belong to a changed base. */
 const PLAIN_INITS: readonly string[] = ['gaussian', 'eva', 'orthogonal', 'true', 'false'];
 
-function refuseInitialisations({ object, fileName }: ConfigFields): void {
+function refuseInitializations({ object, fileName }: ConfigFields): void {
   const init = object.get('init_lora_weights') ?? true;
   if (typeof init === 'boolean') return;
   if (typeof init !== 'string')

@@ -14,7 +14,7 @@ export interface ModelCardFields {
   /** Those paths in the references that are ids on the Hub; only they become links. */
   hubIds: ReadonlySet<string>;
   method: { title: string; reference: { label: string; url: string } };
-  /** Licence of every input, where all have the same. */
+  /** License of every input, where all have the same. */
   license?: string;
   /** An adapter for PEFT, or else a model. */
   library: 'transformers' | 'peft';

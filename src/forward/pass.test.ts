@@ -320,7 +320,7 @@ describe('refusals', () => {
           if (done === 2) stop.abort();
         },
       );
-    expect((await codeOf(run))[0]).toBe('Cancelled');
+    expect((await codeOf(run))[0]).toBe('Canceled');
     expect(seen).toEqual([1, 2]);
   });
 

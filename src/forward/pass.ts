@@ -7,7 +7,7 @@ import { AmalgamError } from '../errors';
 import { partOf } from '../models/architecture';
 import type { LinearSite } from '../models/claim';
 import { longAfter } from '../models/rope';
-import { throwIfCancelled } from '../sources/cancellation';
+import { throwIfCanceled } from '../sources/cancellation';
 import { runBlock } from './block';
 import { type Chunk, checkSequences, cutChunks, type Sequence } from './chunk';
 import { embedChunks, embeddedRows, keepEmbedded, perLayerRows, streamName } from './embedding';
@@ -80,7 +80,7 @@ export interface Pass {
   readonly tokens: number;
   /**
    * Does the next step: the embedding, a block, or a tile of the head. False when there is none left.
-   * @throws AmalgamError `Cancelled`, and what reading weights and the engine throw
+   * @throws AmalgamError `Canceled`, and what reading weights and the engine throw
    */
   step(): Promise<boolean>;
   /**
@@ -272,7 +272,7 @@ export function startPass(model: Model, request: PassRequest): Pass {
     tokens: chunks.reduce((sum, chunk) => sum + chunk.rows, 0),
     async step() {
       if (done > used - first) return false;
-      throwIfCancelled(signal);
+      throwIfCanceled(signal);
       if (done === 0) await beginStep();
       else {
         const index = first + done - 1;

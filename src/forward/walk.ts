@@ -5,7 +5,7 @@
  */
 import type { Linear } from '../models/architecture';
 import type { LinearSite } from '../models/claim';
-import { throwIfCancelled } from '../sources/cancellation';
+import { throwIfCanceled } from '../sources/cancellation';
 import { enterStep, leaveBlock, runStep } from './block';
 import type { BlockPassage, BlockWeights } from './block-passage';
 import { type Chunk, checkSequences, cutChunks } from './chunk';
@@ -26,7 +26,7 @@ interface Look {
 export interface Walk {
   /** Chunks of each text. Two models of one architecture on one engine cut equal texts alike. */
   readonly chunks: readonly number[];
-  /** Embeds every text. @throws AmalgamError `Cancelled` and what reading weights throws */
+  /** Embeds every text. @throws AmalgamError `Canceled` and what reading weights throws */
   begin(): Promise<void>;
   /** Loads a block but for linear maps that come later ({@link Walk.renew}). */
   open(block: number, without?: ReadonlySet<Linear>): Promise<void>;
@@ -110,7 +110,7 @@ export function openWalk(
     refuseNonFinite(new Uint32Array(bytes!.buffer));
   };
   const run = async (step: number, text: number, chunk: number, look?: Look, stop = false) => {
-    throwIfCancelled(signal);
+    throwIfCanceled(signal);
     const { weights } = opened();
     const passage = passageOf(first[text]! + chunk);
     const steps = weights.block.steps;

@@ -5,7 +5,7 @@ import { openCached } from '../store/cached-source';
 import { fakeStorage } from '../store/opfs.test.fake';
 import { openModels } from './models';
 
-test('a weight file of an open Hub model is downloaded as it streams, with one request for neighbouring pieces', async () => {
+test('a weight file of an open Hub model is downloaded as it streams, with one request for neighboring pieces', async () => {
   vi.stubGlobal('navigator', fakeStorage().navigator);
   const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
   const hub = await startFakeHub({ models: sampleModels(samples) });

@@ -43,7 +43,7 @@ it('a job that yields stops for another, which waits for its end', async () => {
     return 2;
   });
   expect(await second).toBe(2);
-  expect(await first).toMatchObject({ code: 'Cancelled' });
+  expect(await first).toMatchObject({ code: 'Canceled' });
   expect(order).toEqual(['first ended', 'second began']);
 });
 
@@ -60,7 +60,7 @@ it('cancel stops the job with a code, and failures of its own pass through', asy
   const job = oneJob();
   const running = job.run(held().work);
   job.cancel();
-  await expect(running).rejects.toMatchObject({ code: 'Cancelled' });
+  await expect(running).rejects.toMatchObject({ code: 'Canceled' });
   await expect(
     job.run(async () => {
       throw new TypeError('own');
@@ -77,7 +77,7 @@ it('R64: a canceled job ends its threads at once, in the middle of their work', 
     return backend.read([]);
   });
   job.cancel();
-  await expect(running).rejects.toMatchObject({ code: 'Cancelled' });
+  await expect(running).rejects.toMatchObject({ code: 'Canceled' });
   expect(thread.isEnded()).toBe(true);
 });
 

@@ -5,7 +5,7 @@ import { endThreads } from './threads';
 interface OneJob {
   /**
    * Runs `work` unless another job is running. A job that `yields` is stopped as soon as another wants to run.
-   * @throws AmalgamError `Busy`, `Cancelled`, and what `work` throws
+   * @throws AmalgamError `Busy`, `Canceled`, and what `work` throws
    */
   run<T>(work: (signal: AbortSignal) => Promise<T>, options?: { yields?: boolean }): Promise<T>;
   /** Stops the running job, if there is one, and its threads at once. */
@@ -34,7 +34,7 @@ export function oneJob(): OneJob {
         return await work(controller.signal);
       } catch (thrown) {
         if (!controller.signal.aborted) throw thrown;
-        throw new AmalgamError('Cancelled', 'Canceled.', 'Nothing was saved. Start again when you like.', {
+        throw new AmalgamError('Canceled', 'Canceled.', 'Nothing was saved. Start again when you like.', {
           cause: thrown,
         });
       } finally {

@@ -30,7 +30,7 @@ export function openModel(
 /**
  * What the studio and the command show about an opened model.
  *
- * @param license licence of the model card, where the origin knows it
+ * @param license license of the model card, where the origin knows it
  */
 export function describeModel(model: OpenModel, license?: string): Omit<ModelInfo, 'headers'> {
   const { origin } = model.folder;

@@ -28,7 +28,7 @@ export function collectProblems(): Problems {
 
 /** What was thrown, as a problem of the plan. @throws the cancellation itself, which is none */
 export function thrownProblem(thrown: unknown): PlanProblem {
-  if (thrown instanceof AmalgamError && thrown.code === 'Cancelled') throw thrown;
+  if (thrown instanceof AmalgamError && thrown.code === 'Canceled') throw thrown;
   const { code, message, hint } = errorReport(thrown);
   return { severity: 'error', code, message, remedy: hint };
 }

@@ -109,7 +109,7 @@ const FUTILE: ReadonlySet<ErrorCode> = new Set(['NonFinite', 'MergeUndefined', '
  * written is kept to be resumed where the destination can do that, else it is discarded.
  * @param phases of the job that this is a part of, {@link mergePhases} among them. Default: these alone
  * @param watch gets what the shards get
- * @throws AmalgamError `PlanHasErrors`, `Cancelled`, `RunChanged`, and what sources, engine and destination throw
+ * @throws AmalgamError `PlanHasErrors`, `Canceled`, `RunChanged`, and what sources, engine and destination throw
  */
 export async function runMerge(
   planned: Plan,

@@ -125,7 +125,7 @@ export function keptShares(
 
 /**
  * The most of a contributor's gain on its own text that another contributor has there too. Where it is large the
- * contributors learnt some of the same, and text they wrote themselves says little of how far they should be taken.
+ * contributors learned some of the same, and text they wrote themselves says little of how far they should be taken.
  */
 export function overlapOf({ base, contributors }: MeasuredAround): number | null {
   const shares = contributors.flatMap(({ losses: own }, i) => {

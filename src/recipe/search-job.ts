@@ -17,7 +17,7 @@ import type {
   SearchTasks,
 } from '../reports/search';
 import type { ScoreTasksReport, ScoreTasksRequest } from '../reports/tasks';
-import { throwIfCancelled } from '../sources/cancellation';
+import { throwIfCanceled } from '../sources/cancellation';
 import { beginSha256 } from '../sources/sha256';
 import { openRecords, type RecordHeader } from '../store/masks';
 import { taskObjective } from '../tasks/objective';
@@ -41,7 +41,7 @@ interface PointHeader extends RecordHeader {
 
 /**
  * Searches, and returns all that was measured; the best is no worse than the recipe as it was.
- * @throws AmalgamError `Usage`, `Cancelled`, and the failure of the recipe itself where it cannot be measured
+ * @throws AmalgamError `Usage`, `Canceled`, and the failure of the recipe itself where it cannot be measured
  */
 export async function runSearch(request: SearchRequest, context: SearchContext): Promise<SearchReport> {
   const { recipe, inputs, evaluations, seed, engine } = request;
@@ -58,7 +58,7 @@ export async function runSearch(request: SearchRequest, context: SearchContext):
   const points: SearchPoint[] = [];
   let reused = 0;
   for (let generation = 0; points.length < evaluations; generation++) {
-    throwIfCancelled(context.signal);
+    throwIfCanceled(context.signal);
     // the first measures the recipe as it is, the others what the search asks for
     const asked =
       generation === 0

@@ -12,8 +12,8 @@ export type PushSource =
 /** Whom the access token belongs to. */
 export interface HubAccount {
   name: string;
-  /** Organisations of the account. */
-  organisations: string[];
+  /** Organizations of the account. */
+  organizations: string[];
   /** False for a token that says of itself that it can only read. */
   mayWrite: boolean;
 }

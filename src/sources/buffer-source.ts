@@ -1,13 +1,13 @@
 import { checkByteRange } from './byte-range';
 import type { ByteSource } from './byte-source';
-import { throwIfCancelled } from './cancellation';
+import { throwIfCanceled } from './cancellation';
 
 /** A source over bytes already in memory: small files and tests. `name` is what messages call it. */
 export function bufferSource(bytes: Uint8Array<ArrayBuffer>, name = 'the buffer'): ByteSource {
   return {
     byteLength: bytes.length,
     async read(begin, end, signal) {
-      throwIfCancelled(signal);
+      throwIfCanceled(signal);
       checkByteRange(begin, end, bytes.length, name);
       return bytes.slice(begin, end);
     },

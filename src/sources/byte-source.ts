@@ -6,7 +6,7 @@ export interface ByteSource {
   readonly byteLength: number;
   /**
    * Bytes `[begin, end)` as a fresh array the caller owns. Returns exactly `end - begin` bytes or throws; never fewer.
-   * @throws AmalgamError when the bytes cannot be had, `Cancelled` when the signal fires.
+   * @throws AmalgamError when the bytes cannot be had, `Canceled` when the signal fires.
    */
   read(begin: number, end: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
   /**

@@ -1,11 +1,11 @@
 import { AmalgamError } from '../errors';
 
 /** What every read throws once its signal has fired. */
-export function cancelled(): AmalgamError {
-  return new AmalgamError('Cancelled', 'Canceled.', 'Start again when you like.');
+export function canceled(): AmalgamError {
+  return new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
 }
 
-/** @throws Cancelled when the signal has fired. */
-export function throwIfCancelled(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw cancelled();
+/** @throws Canceled when the signal has fired. */
+export function throwIfCanceled(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw canceled();
 }

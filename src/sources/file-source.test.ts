@@ -28,7 +28,7 @@ test.each([
     code: 'Internal',
     message: expect.stringContaining('the file'),
   });
-  await expect(source.read(0, 1, AbortSignal.abort())).rejects.toMatchObject({ code: 'Cancelled' });
+  await expect(source.read(0, 1, AbortSignal.abort())).rejects.toMatchObject({ code: 'Canceled' });
 });
 
 test('a file that was changed after it was opened is FileChanged', async () => {

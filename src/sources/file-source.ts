@@ -2,7 +2,7 @@ import { AmalgamError } from '../errors';
 import { bytesOf } from '../platform';
 import { checkByteRange } from './byte-range';
 import type { ByteSource } from './byte-source';
-import { throwIfCancelled } from './cancellation';
+import { throwIfCanceled } from './cancellation';
 
 /**
  * A source over a `File` or `Blob`, read in place by slices. Browsers refuse to read a file that was changed, moved
@@ -12,13 +12,13 @@ export function fileSource(file: Blob, name: string): ByteSource {
   return {
     byteLength: file.size,
     async read(begin, end, signal) {
-      throwIfCancelled(signal);
+      throwIfCanceled(signal);
       checkByteRange(begin, end, file.size, name);
       if (begin === end) return new Uint8Array(0);
       const bytes = await bytesOf(file.slice(begin, end)).catch((cause: unknown) => {
         throw fileChanged(name, cause);
       });
-      throwIfCancelled(signal);
+      throwIfCanceled(signal);
       if (bytes.byteLength !== end - begin) throw fileChanged(name);
       return bytes;
     },

@@ -292,7 +292,7 @@ describe('R29 R30: refusals', () => {
     expect(waits).toEqual([]);
   });
 
-  test('a gated file names the page where the licence is accepted', async () => {
+  test('a gated file names the page where the license is accepted', async () => {
     const anonymous = await open('data.bin', hub(), 'amalgam/gated');
     await expect(anonymous.read(0, 4)).rejects.toMatchObject({
       code: 'Gated',
@@ -330,13 +330,13 @@ describe('R32: the token', () => {
   });
 });
 
-describe('cancelling', () => {
+describe('canceling', () => {
   test('ends a read in the middle of the body at once', async () => {
     fail({ kind: 'stall', after: 1000 });
     const source = await open();
     const controller = new AbortController();
     const ended = expect(source.read(0, 100_000, controller.signal)).rejects.toMatchObject({
-      code: 'Cancelled',
+      code: 'Canceled',
     });
     await vi.waitFor(() => expect(byteRequests()).toHaveLength(1), 60_000);
     controller.abort();
@@ -349,7 +349,7 @@ describe('cancelling', () => {
     const { sleep: _, ...withRealSleep } = hub();
     const source = await open('data.bin', withRealSleep);
     const controller = new AbortController();
-    const ended = expect(source.read(0, 10, controller.signal)).rejects.toMatchObject({ code: 'Cancelled' });
+    const ended = expect(source.read(0, 10, controller.signal)).rejects.toMatchObject({ code: 'Canceled' });
     await vi.waitFor(() => expect(waits).toHaveLength(1), 60_000);
     controller.abort();
     await ended;
@@ -357,7 +357,7 @@ describe('cancelling', () => {
 
   test('a signal that has fired asks for nothing', async () => {
     const source = await open();
-    await expect(source.read(0, 10, AbortSignal.abort())).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(source.read(0, 10, AbortSignal.abort())).rejects.toMatchObject({ code: 'Canceled' });
     expect(server.requests).toHaveLength(0);
   });
 });

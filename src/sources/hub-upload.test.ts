@@ -84,7 +84,7 @@ async function stored(repo: string, path: string): Promise<Uint8Array> {
 
 describe('account and target', () => {
   test('a token says whose it is and whether it may write', async () => {
-    expect(await hubAccount(hub())).toEqual({ name: 'writer', organisations: ['amalgam'], mayWrite: true });
+    expect(await hubAccount(hub())).toEqual({ name: 'writer', organizations: ['amalgam'], mayWrite: true });
     expect(await hubAccount(hub({ token: READER_TOKEN }))).toMatchObject({ name: 'reader', mayWrite: false });
     const none = { url: server.url };
     await expect(hubAccount(none)).rejects.toMatchObject({ code: 'Unauthorized' });
@@ -274,7 +274,7 @@ describe('refusals', () => {
     expect(posts.some((p) => p.includes('127.0.0.1:1/'))).toBe(false);
   });
 
-  test('cancelling ends it before anything is committed', async () => {
+  test('canceling ends it before anything is committed', async () => {
     await createRepo(hub(), 'writer/gone', false);
     const { commit } = await pushTarget(hub(), 'writer/gone');
     const controller = new AbortController();
@@ -292,7 +292,7 @@ describe('refusals', () => {
         controller.signal,
         slow,
       ),
-    ).rejects.toMatchObject({ code: 'Cancelled' });
+    ).rejects.toMatchObject({ code: 'Canceled' });
     expect((await pushTarget(hub(), 'writer/gone')).commit).toBe(commit);
   });
 });

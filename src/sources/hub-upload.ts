@@ -11,7 +11,7 @@ import { AmalgamError } from '../errors';
 import { isRepoId } from '../formats/hub-id';
 import { displayName } from '../formats/names';
 import type { HubAccount, PushTarget } from '../reports/push';
-import { cancelled, throwIfCancelled } from './cancellation';
+import { canceled, throwIfCanceled } from './cancellation';
 import type { RequestSubject } from './http-error';
 import { openHubModel } from './hub';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
@@ -78,7 +78,7 @@ export async function hubAccount(hub: Hub, signal?: AbortSignal): Promise<HubAcc
     });
     return {
       name: found.name,
-      organisations: found.type === 'user' ? found.orgs.map((org) => org.name) : [],
+      organizations: found.type === 'user' ? found.orgs.map((org) => org.name) : [],
       mayWrite: hub.mayWrite ?? found.auth.accessToken?.role !== 'read',
     };
   } catch (thrown) {
@@ -177,7 +177,7 @@ export async function validateCard(
  * has already of an earlier push is not sent again.
  * @param put how bytes go to the storage
  * @returns the commit, and the paths whose bytes went to the storage
- * @throws Cancelled, FileChanged when the repository moved on, and refusals in words
+ * @throws Canceled, FileChanged when the repository moved on, and refusals in words
  */
 export async function uploadFiles(
   hub: Hub,
@@ -197,7 +197,7 @@ export async function uploadFiles(
   const failed = new Promise<never>((_, reject) => {
     fail = reject;
   });
-  signal.addEventListener('abort', () => fail(cancelled()), { once: true });
+  signal.addEventListener('abort', () => fail(canceled()), { once: true });
   const send = async (url: string, init: RequestInit & { progressHint?: { path: string } }) => {
     if (init.method === 'PUT') {
       const path = init.progressHint!.path;
@@ -251,7 +251,7 @@ export async function uploadFiles(
   try {
     return await Promise.race([follow(), failed]);
   } catch (thrown) {
-    throwIfCancelled(signal);
+    throwIfCanceled(signal);
     throw hubFailure(thrown, subject);
   }
 }

@@ -76,9 +76,9 @@ describe('search', () => {
     expect(await ids({ text: 'private' }, hub({ token: READER_TOKEN }))).toEqual(['amalgam/private']);
   });
 
-  test('a search that is cancelled ends as Cancelled', async () => {
+  test('a search that is canceled ends as Canceled', async () => {
     const searching = searchModels(hub(), { text: '', limit: 5 }, AbortSignal.abort());
-    await expect(searching).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(searching).rejects.toMatchObject({ code: 'Canceled' });
   });
 });
 

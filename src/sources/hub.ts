@@ -10,7 +10,7 @@ import type { ModelFolder } from './model-folder';
 /** A model opened on a hub, pinned to a commit. */
 interface HubModel extends ModelFolder {
   readonly origin: { kind: 'hub'; repo: string; revision: string; commit: string };
-  /** The licence the model card names, e.g. `apache-2.0`. */
+  /** The license the model card names, e.g. `apache-2.0`. */
   readonly license?: string;
 }
 
@@ -31,7 +31,7 @@ const hitSchema = v.object({
 /**
  * Models with safetensors weights whose name contains the text, most downloaded first; with `derivedFrom` only the
  * adapters or fine-tunes that name this base in their model card.
- * @throws AmalgamError in words; `Cancelled` when the signal fires.
+ * @throws AmalgamError in words; `Canceled` when the signal fires.
  */
 export async function searchModels(hub: Hub, query: HubQuery, signal?: AbortSignal): Promise<HubHit[]> {
   const subject: RequestSubject = { name: 'the list of models', host: new URL(hub.url).host };

@@ -1,11 +1,11 @@
 import { AmalgamError } from '../errors';
-import { cancelled, throwIfCancelled } from './cancellation';
+import { canceled, throwIfCanceled } from './cancellation';
 import type { RequestSubject } from './http-error';
 
 /** What a transfer needs from its surroundings; tests replace them. */
 export interface Transfer {
   fetch?: typeof globalThis.fetch;
-  /** Resolves after `ms`, rejects with `Cancelled` when the signal fires. */
+  /** Resolves after `ms`, rejects with `Canceled` when the signal fires. */
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
   /** Called before each wait, so that a countdown can be shown; what it returns is called when the wait is over. */
   onWait?: (wait: TransferWait) => (() => void) | undefined;
@@ -48,7 +48,7 @@ type Attempt<T> = (signal: AbortSignal, received: (bytes: number) => void) => Pr
  * Runs `attempt` until it succeeds, fails for good, or its tries are used up: 6 for lost connections, server errors
  * and rate limits, 4 for answers whose content is wrong. Waits grow from half a second to 30 s with jitter; a rate
  * limit waits as long as the server announces. 64 KiB or more received in a try count as progress.
- * @throws Cancelled at once when the signal fires; else the last failure.
+ * @throws Canceled at once when the signal fires; else the last failure.
  */
 export async function retrying<T>(
   attempt: Attempt<T>,
@@ -58,7 +58,7 @@ export async function retrying<T>(
 ): Promise<T> {
   const failures = new Map<string, number>();
   for (;;) {
-    throwIfCancelled(signal);
+    throwIfCanceled(signal);
     let received = 0;
     try {
       return await watched(
@@ -107,7 +107,7 @@ async function watched<T>(
       received(bytes);
     });
   } catch (thrown) {
-    throwIfCancelled(signal);
+    throwIfCanceled(signal);
     if (thrown instanceof Retryable || thrown instanceof AmalgamError) throw thrown;
     throw new Retryable('connection', connectionLost(subject, thrown));
   } finally {
@@ -140,7 +140,7 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = () => {
       clearTimeout(timer);
-      reject(cancelled());
+      reject(canceled());
     };
     const timer = setTimeout(() => {
       signal?.removeEventListener('abort', stop);

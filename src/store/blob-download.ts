@@ -1,5 +1,5 @@
 import type { ByteSource } from '../sources/byte-source';
-import { throwIfCancelled } from '../sources/cancellation';
+import { throwIfCanceled } from '../sources/cancellation';
 import { beginSha256, type Sha256 } from '../sources/sha256';
 import { type FillingBlob, openFilling, TURN_BYTES, turnOfMessages } from './blob-filling';
 import { type BlobRecord, type DownloadSizes, pieceRange } from './blob-record';
@@ -84,9 +84,9 @@ async function fillAndHash(
   const fetchPieces = async (signal: AbortSignal) => {
     const buffer = newBuffer();
     for (;;) {
-      const neighbours = takeNeighbours(missing, Math.max(1, Math.floor(requestBytes / pieceBytes)));
-      if (!neighbours) return;
-      await fetchNeighbours(record, source, neighbours, buffer, { put, arrived }, signal);
+      const neighbors = takeNeighbors(missing, Math.max(1, Math.floor(requestBytes / pieceBytes)));
+      if (!neighbors) return;
+      await fetchNeighbors(record, source, neighbors, buffer, { put, arrived }, signal);
     }
   };
 
@@ -100,7 +100,7 @@ async function fillAndHash(
           pieceArrived = resolve;
         });
       }
-      throwIfCancelled(signal);
+      throwIfCanceled(signal);
       const bytes = blob.read(index, buffer);
       hash.update(bytes);
       sinceTurn += bytes.length;
@@ -114,13 +114,13 @@ async function fillAndHash(
 }
 
 /** Pieces `[first, end)`. */
-interface Neighbours {
+interface Neighbors {
   first: number;
   end: number;
 }
 
 /** Takes pieces that lie side by side, `most` at most, off the front of a sorted list. */
-function takeNeighbours(missing: number[], most: number): Neighbours | undefined {
+function takeNeighbors(missing: number[], most: number): Neighbors | undefined {
   const first = missing.shift();
   if (first === undefined) return undefined;
   let end = first + 1;
@@ -138,10 +138,10 @@ interface PieceSink {
  * One request: the pieces are put together in `buffer` as their bytes come, and handed to `put` one by one. A source
  * that does not stream is asked for each piece.
  */
-async function fetchNeighbours(
+async function fetchNeighbors(
   record: BlobRecord,
   source: ByteSource,
-  { first, end }: Neighbours,
+  { first, end }: Neighbors,
   buffer: Uint8Array<ArrayBuffer>,
   { put, arrived }: PieceSink,
   signal: AbortSignal,

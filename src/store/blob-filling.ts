@@ -1,5 +1,5 @@
 /** A blob that is being downloaded: its data and its journal, side by side on the disk. */
-import { throwIfCancelled } from '../sources/cancellation';
+import { throwIfCanceled } from '../sources/cancellation';
 import { DATA, JOURNAL } from './blob-folder';
 import {
   type BlobRecord,
@@ -34,7 +34,7 @@ export interface FillingBlob {
  * Opens the blob in `folder` at what an earlier download left there: pieces in the journal whose data still has its
  * checksum. A journal of another length, or that cannot be read, is begun anew.
  * @param pieceBytes of a new journal; an old one keeps its own.
- * @throws StorageFull when there is no room for the whole, Cancelled, Busy, StorageFailed.
+ * @throws StorageFull when there is no room for the whole, Canceled, Busy, StorageFailed.
  */
 export async function openFilling(
   folder: FileSystemDirectoryHandle,
@@ -116,7 +116,7 @@ async function strikeChanged(
   const buffer = new Uint8Array(Math.min(record.pieceBytes, record.byteLength));
   let sinceTurn = 0;
   for (const [index, digest] of record.pieces.entries()) {
-    throwIfCancelled(signal);
+    throwIfCanceled(signal);
     if (digest === null) continue;
     const { begin, end } = pieceRange(record, index);
     const bytes = data.read(begin, end, buffer.subarray(0, end - begin));

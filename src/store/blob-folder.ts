@@ -1,6 +1,6 @@
 import { AmalgamError, isDomException } from '../errors';
 import { contentOf, fileIn, folderIn } from '../platform';
-import { cancelled } from '../sources/cancellation';
+import { canceled } from '../sources/cancellation';
 import { type BlobRecord, parseRecord } from './blob-record';
 import { readWhole, storageFolder } from './opfs-file';
 import { storageError } from './storage-error';
@@ -54,7 +54,7 @@ export async function readDone(folder: FileSystemDirectoryHandle): Promise<BlobR
 
 /**
  * Runs `action` while this worker alone, over all tabs, may change the blob; waits for its turn.
- * @throws Cancelled when the signal fires while waiting.
+ * @throws Canceled when the signal fires while waiting.
  */
 export async function withBlobLock<T>(
   sha256: string,
@@ -68,7 +68,7 @@ export async function withBlobLock<T>(
       return action();
     });
   } catch (thrown) {
-    throw !turn && signal?.aborted ? cancelled() : thrown;
+    throw !turn && signal?.aborted ? canceled() : thrown;
   }
 }
 

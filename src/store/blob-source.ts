@@ -1,7 +1,7 @@
 import { AmalgamError } from '../errors';
 import { checkByteRange } from '../sources/byte-range';
 import type { ByteSource } from '../sources/byte-source';
-import { throwIfCancelled } from '../sources/cancellation';
+import { throwIfCanceled } from '../sources/cancellation';
 import { spareArray } from '../sources/spare-arrays';
 import { DATA, DONE, findBlobFolder, JOURNAL, readDone } from './blob-folder';
 import { type BlobRecord, type Checksum, formatRecord, openChecksum, pieceRange } from './blob-record';
@@ -57,10 +57,10 @@ export async function openBlob(sha256: string): Promise<OpenSource> {
       checkByteRange(begin, end, byteLength, name);
       const first = Math.floor(begin / blob.record.pieceBytes);
       for (let index = first; index * blob.record.pieceBytes < end; index++) {
-        throwIfCancelled(signal);
+        throwIfCanceled(signal);
         await checkPiece(blob, index);
       }
-      throwIfCancelled(signal);
+      throwIfCanceled(signal);
       return blob.file.read(begin, end, spareArray(end - begin));
     },
     close,

@@ -106,7 +106,7 @@ describe('R25 R47: a download that ends early', () => {
     const downloading = rig.ensure(20 * MIB, SEED, MIB, 3);
     await expect.poll(async () => (await rig.list())[0]?.bytes ?? 0).toBe(3 * MIB);
     await rig.cancel();
-    expect(await downloading).toBe('Cancelled');
+    expect(await downloading).toBe('Canceled');
     await rig.asked();
     const [partial] = await rig.list();
     expect(partial?.complete).toBe(false);

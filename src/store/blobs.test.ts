@@ -124,23 +124,23 @@ describe('downloading', () => {
     expect(await readBack()).toEqual(content);
   });
 
-  test('cancelling ends it, and it goes on later', async () => {
+  test('canceling ends it, and it goes on later', async () => {
     const controller = new AbortController();
     const source = faulty((piece) => {
       if (piece === 2) controller.abort();
     });
-    await expect(ensure(source, { signal: controller.signal })).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(ensure(source, { signal: controller.signal })).rejects.toMatchObject({ code: 'Canceled' });
     expect(await hasBlob(SHA)).toBe(false);
     await ensure();
     expect(await readBack()).toEqual(content);
   });
 
-  test('cancelling while another download of the blob has its turn', async () => {
+  test('canceling while another download of the blob has its turn', async () => {
     const controller = new AbortController();
     const first = ensure();
     const second = ensure(bufferSource(content), { signal: controller.signal });
     controller.abort();
-    await expect(second).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(second).rejects.toMatchObject({ code: 'Canceled' });
     await first;
   });
 });
@@ -325,7 +325,7 @@ describe('opening', () => {
     a.close();
     expect(await b.read(4000, 4500)).toEqual(content.slice(4000));
     expect(await b.read(4500, 4500)).toHaveLength(0);
-    await expect(b.read(0, 10, AbortSignal.abort())).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(b.read(0, 10, AbortSignal.abort())).rejects.toMatchObject({ code: 'Canceled' });
     b.close();
     await vi.waitFor(() => deleteBlob(SHA), 60_000);
   });

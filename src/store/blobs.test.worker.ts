@@ -31,7 +31,7 @@ const rig = {
 
   /**
    * Downloads content(byteLength, seed); only the first `most` pieces arrive, the others are waited for until it is
-   * cancelled. Returns the code of what went wrong, else `ok`.
+   * canceled. Returns the code of what went wrong, else `ok`.
    */
   async ensure(byteLength: number, seed: number, pieceBytes: number, most = Infinity): Promise<string> {
     await alive;

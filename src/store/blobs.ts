@@ -31,7 +31,7 @@ interface StoredBlob {
  * Makes sure the blob is whole on the disk and has its sha256: downloads it, resumes an interrupted download, or does
  * nothing when it is there. Only one tab downloads a blob; others wait for it.
  * @throws IntegrityError when the content is wrong twice (nothing is kept then), StorageFull, StorageFailed,
- *   Cancelled, and whatever the source throws (what arrived is kept then).
+ *   Canceled, and whatever the source throws (what arrived is kept then).
  */
 export async function ensureBlob(
   wanted: BlobWanted,

@@ -103,7 +103,7 @@ describe('a Hub model', () => {
       if (bytes >= 2 * sizes.request + 3 * sizes.piece) controller.abort();
     };
     await expect(ensureBlob(wanted, { signal: controller.signal, onBytes }, sizes)).rejects.toMatchObject({
-      code: 'Cancelled',
+      code: 'Canceled',
     });
     const kept = weights.byteLength - (await bytesToDownload(weights));
     expect(kept).toBeGreaterThanOrEqual(2 * sizes.request);

@@ -142,7 +142,7 @@ test('models that were done when measuring was stopped keep their numbers', asyn
     const { models } = await fixtureWorker().evaluateMany(request, () => {});
     const running = { phase: 'running', done: 1, total: 2, rate: 1, secondsLeft: 1 } as const;
     onProgress({ ...running, finished: models.slice(0, 2).map((model, index) => ({ index, model })) });
-    throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again.');
+    throw new AmalgamError('Canceled', 'Canceled.', 'Start again.');
   };
   const studio = await open({}, { evaluateMany });
   await measureButton().click();
@@ -206,12 +206,12 @@ test('a file of a dataset becomes a column: its files, its columns, as much as i
 });
 
 test('a dataset that cannot be had says why', async () => {
-  const gated = new AmalgamError('Gated', 'the dataset owner/tales is gated.', 'Accept its licence.');
+  const gated = new AmalgamError('Gated', 'the dataset owner/tales is gated.', 'Accept its license.');
   await open({ hubError: gated });
   await page.getByRole('button', { name: 'Dataset', exact: true }).click();
   await page.getByLabelText('Dataset', { exact: true }).fill('owner/tales');
   await page.getByRole('button', { name: 'List files' }).click();
-  await expect.element(page.getByText('Accept its licence.')).toBeVisible();
+  await expect.element(page.getByText('Accept its license.')).toBeVisible();
 });
 
 test('base, contributors and merge write side by side, on a phone below each other', async () => {

@@ -67,11 +67,11 @@ test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async
   expect((document.activeElement as HTMLElement).dataset.name).toBe('model.layers.5.self_attn.q_proj.weight');
 });
 
-test('colours lie under their cells, and follow a slider before the words do', async () => {
+test('colors lie under their cells, and follow a slider before the words do', async () => {
   const { studio } = await open();
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
-  // the colour in the middle of a cell, looked up where the cell is on the page
-  const colour = (name: string) => {
+  // the color in the middle of a cell, looked up where the cell is on the page
+  const color = (name: string) => {
     const element = cell(name) as HTMLElement;
     const canvas = element.closest('.heat-body')?.querySelector('canvas') as HTMLCanvasElement;
     const [at, on] = [element.getBoundingClientRect(), canvas.getBoundingClientRect()];
@@ -88,23 +88,23 @@ test('colours lie under their cells, and follow a slider before the words do', a
       const context = canvas.getContext('2d') as CanvasRenderingContext2D;
       const inside = (x: number, y: number) =>
         context.getImageData(Math.round(x - on.left), Math.round(y - on.top), 1, 1).data[3] === 255;
-      const [middle, centre] = [at.left + at.width / 2, at.top + at.height / 2];
+      const [middle, center] = [at.left + at.width / 2, at.top + at.height / 2];
       return (
-        inside(at.left + 1, centre) &&
-        inside(at.right - 2, centre) &&
+        inside(at.left + 1, center) &&
+        inside(at.right - 2, center) &&
         inside(middle, at.top + 1) &&
         inside(middle, at.bottom - 2) &&
-        !inside(at.left - 2, centre) &&
+        !inside(at.left - 2, center) &&
         !inside(middle, at.bottom + 1)
       );
     });
   const down = 'model.layers.3.mlp.down_proj.weight';
   setView(studio, { metric: 'trimmed', scale: 'full' });
-  await waitFor(() => expect(colour(down)).toBe('122,209,81,255')); // viridis at 0.8
+  await waitFor(() => expect(color(down)).toBe('122,209,81,255')); // viridis at 0.8
   expect(edges()).toBe(true);
   await page.getByLabelText('density of kitchen, number').fill('0.5');
   await userEvent.keyboard('{Enter}');
-  expect(colour(down)).toBe('33,145,140,255'); // at 0.5
+  expect(color(down)).toBe('33,145,140,255'); // at 0.5
   await waitFor(() => expect(cell(down)?.ariaLabel).toMatch(/50.0\s% trimmed$/));
   await page.getByLabelText('Metric').selectOptions('size');
   await waitFor(() => expect(cell(down)?.ariaLabel).toMatch(/of the base’s norm$/));

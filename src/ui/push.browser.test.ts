@@ -91,7 +91,7 @@ test('a refusal is said in words, a read-only token before anything is sent', as
   await expect.element(page.getByText(pushError.message)).toBeVisible();
   await expect.element(page.getByText(pushError.hint)).toBeVisible();
   studio.store.setState((s) => ({
-    push: { ...s.push, account: { name: 'maker', organisations: [], mayWrite: false } },
+    push: { ...s.push, account: { name: 'maker', organizations: [], mayWrite: false } },
   }));
   await expect.element(page.getByText('as maker, read only')).toBeVisible();
   await expect.element(pushButton()).toHaveAttribute('aria-disabled', 'true');

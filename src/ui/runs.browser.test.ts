@@ -260,7 +260,7 @@ test('the model card is shown as text, and the commands as they are typed', asyn
   await expect.element(page.getByText(/^mergekit-yaml kitchen-harbour-workshop-ties.yml/)).toBeVisible();
 });
 
-test('a merge that is cancelled before its first tensor leaves nothing', async () => {
+test('a merge that is canceled before its first tensor leaves nothing', async () => {
   const interrupted: InterruptedRun[] = [];
   let stop: (why: AmalgamError) => void = () => {};
   const studio = await open(
@@ -277,7 +277,7 @@ test('a merge that is cancelled before its first tensor leaves nothing', async (
       cancel: async () => {
         const { recipe, destination } = currentRun(studio.store.getState())!;
         interrupted.push({ ...cutOff(recipe, destination.name), tensorsDone: 0 });
-        stop(new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.'));
+        stop(new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.'));
       },
     },
   );

@@ -61,7 +61,7 @@ export function useRecipeAs(): RecipeAs {
   return useRoomy() || as !== 'both' ? as : 'text';
 }
 
-/** The theme the page shows, for colours that are computed. */
+/** The theme the page shows, for colors that are computed. */
 export function useShownTheme(): 'light' | 'dark' {
   const theme = useStudioState((s) => s.view.theme);
   const dark = useMedia('(prefers-color-scheme: dark)');

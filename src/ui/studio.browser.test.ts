@@ -133,7 +133,7 @@ test('every method makes its own form, without a word of it in the studio', asyn
   expect(document.querySelector('[aria-label="density of kitchen, number"]')).toBeNull();
 });
 
-test('a merge can be cancelled, and says that nothing was kept', async () => {
+test('a merge can be canceled, and says that nothing was kept', async () => {
   await open({ pace: 1000 });
   await merge().click();
   await page.getByRole('button', { name: 'Cancel' }).click();

@@ -18,13 +18,13 @@ const OUTPUT = ['config.json', 'README.md', 'model.safetensors'];
 const BYTES = 2_480_000;
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 
-export function pretendPush(options: PushFixtureOptions, begin: () => void, isCancelled: () => boolean) {
+export function pretendPush(options: PushFixtureOptions, begin: () => void, isCanceled: () => boolean) {
   const repositories = new Map(Object.entries(options.repositories ?? {}));
   const page = (repo: string) => `https://huggingface.co/${repo}`;
   return {
     beginSignIn: async () => ({ url: 'https://huggingface.co/oauth/authorize', state: 'asked' }),
     finishSignIn: async () => undefined,
-    hubAccount: async () => ({ name: 'maker', organisations: [], mayWrite: true, ...options.account }),
+    hubAccount: async () => ({ name: 'maker', organizations: [], mayWrite: true, ...options.account }),
     pushTarget: async (repo) => {
       const files = repositories.get(repo);
       const taken = (files ?? []).filter((file) => OUTPUT.includes(file));
@@ -35,7 +35,7 @@ export function pretendPush(options: PushFixtureOptions, begin: () => void, isCa
       begin();
       for (let tenth = 0; tenth <= 10; tenth++) {
         await new Promise((resolve) => setTimeout(resolve, options.pushPace ?? 0));
-        if (isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
+        if (isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
         if (options.pushError && tenth === 5) throw options.pushError;
         onProgress(progressAt(tenth / 10));
       }

@@ -32,12 +32,12 @@ export async function pretendEvaluations(
   request: EvaluateManyRequest,
   options: RunningFixtureOptions,
   onProgress: (progress: RunningProgress) => void,
-  isCancelled: () => boolean,
+  isCanceled: () => boolean,
 ): Promise<EvaluateManyReport> {
   const texts = request.inputs.map((input) => ('text' in input ? input.text : input.ids.join(' ')));
   const total = Math.round(texts.join('').length / 2.8) * request.targets.length;
   for (let tenth = 0; tenth <= 10; tenth++) {
-    await step(options, isCancelled);
+    await step(options, isCanceled);
     const secondsLeft = (total * (10 - tenth)) / 5000;
     onProgress({ phase: 'running', done: (total * tenth) / 10, total, rate: 500, secondsLeft });
   }
@@ -61,13 +61,13 @@ export async function pretendSearch(
   { recipe, tasks, evaluations, seed }: SearchRequest,
   options: RunningFixtureOptions,
   onProgress: (progress: SearchProgress) => void,
-  isCancelled: () => boolean,
+  isCanceled: () => boolean,
 ): Promise<SearchReport> {
   const count = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel).length;
   const variables = Array.from({ length: count }, (_, i) => `weight ${i + 1}`);
   const points: SearchPoint[] = [];
   while (points.length < evaluations) {
-    await step(options, isCancelled);
+    await step(options, isCanceled);
     const fresh = Array.from({ length: Math.min(6, evaluations - points.length) }, (_, k): SearchPoint => {
       const n = points.length + k;
       const values = Object.fromEntries(
@@ -111,13 +111,13 @@ export async function pretendGeneration(
   request: GenerateRequest,
   options: RunningFixtureOptions,
   onProgress: (progress: RunningProgress) => void,
-  isCancelled: () => boolean,
+  isCanceled: () => boolean,
 ): Promise<GenerateReport> {
   const name = nameOf(request.target);
   refuse(name, options);
   let whole = '';
   for (let i = 0; i < request.maxTokens; i++) {
-    await step(options, isCancelled);
+    await step(options, isCanceled);
     const text = ` ${WORDS[Math.floor(WORDS.length * chance(`${name} ${request.seed} ${i}`))]}`;
     whole += text;
     onProgress({
@@ -145,9 +145,9 @@ function refuse(name: string, { cannotRun = {} }: RunningFixtureOptions): void {
   for (const [part, error] of Object.entries(cannotRun)) if (name.includes(part)) throw error;
 }
 
-async function step({ runPace = 0 }: RunningFixtureOptions, isCancelled: () => boolean): Promise<void> {
+async function step({ runPace = 0 }: RunningFixtureOptions, isCanceled: () => boolean): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, runPace));
-  if (isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
+  if (isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
 }
 
 function nameOf(target: RunTarget): string {

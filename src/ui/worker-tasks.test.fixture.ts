@@ -30,7 +30,7 @@ export async function pretendScores(
   request: ScoreTasksRequest,
   { runPace = 0 }: RunningFixtureOptions,
   onProgress: (progress: TasksProgress) => void,
-  isCancelled: () => boolean,
+  isCanceled: () => boolean,
 ): Promise<ScoreTasksReport> {
   const effective = Math.min(ITEMS, request.limit ?? ITEMS);
   const info = request.tasks.map(
@@ -57,7 +57,7 @@ export async function pretendScores(
   const run = request.trial ? Math.min(4, effective) : effective;
   for (let docId = 0; docId < run; docId++) {
     await new Promise((done) => setTimeout(done, runPace));
-    if (isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
+    if (isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
     const fresh = targets.flatMap((_, model) =>
       info.map((__, task) => ({ model, task, item: answer(docId, model) })),
     );

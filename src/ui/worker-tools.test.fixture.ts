@@ -26,7 +26,7 @@ export interface ToolFixtureOptions {
 interface Tools {
   options: ToolFixtureOptions;
   layers: number;
-  isCancelled(): boolean;
+  isCanceled(): boolean;
   begin(): void;
   keep(name: string, bytes: number): void;
 }
@@ -49,7 +49,7 @@ export function pretendTools(tools: Tools) {
   };
   const step = async () => {
     await new Promise((resolve) => setTimeout(resolve, options.toolPace ?? 0));
-    if (tools.isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
+    if (tools.isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
   };
   return {
     ...notPretended,

@@ -45,19 +45,19 @@ type Tell<P> = (progress: P) => void;
 
 export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
   const layers = options.layers ?? 6;
-  let cancelled = false;
+  let canceled = false;
   const begin = () => {
-    cancelled = false;
+    canceled = false;
   };
-  const isCancelled = () => cancelled;
+  const isCanceled = () => canceled;
   /** A call that runs models, pretended. */
   const running =
     <R, P, T>(
-      pretend: (request: R, options: FixtureOptions, tell: Tell<P>, isCancelled: () => boolean) => Promise<T>,
+      pretend: (request: R, options: FixtureOptions, tell: Tell<P>, isCanceled: () => boolean) => Promise<T>,
     ) =>
     async (request: R, tell: Tell<P>) => {
       begin();
-      return pretend(request, options, tell, isCancelled);
+      return pretend(request, options, tell, isCanceled);
     };
   const interrupted = [...(options.interrupted ?? [])];
   const outputs: CacheInfo['outputs'] = [];
@@ -92,7 +92,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     },
     merge: async (request, onProgress) => {
       begin();
-      const report = await pretendMerge(request, layers, options, onProgress, isCancelled);
+      const report = await pretendMerge(request, layers, options, onProgress, isCanceled);
       if (request.destination.kind === 'downloads') {
         outputs.push({
           name: request.destination.name,
@@ -109,10 +109,10 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     scoreTasks: running(pretendScores),
     generate: running(pretendGeneration),
     ...pretendTools({
-      ...{ options, layers, isCancelled, begin },
+      ...{ options, layers, isCanceled, begin },
       keep: (name, bytes) => outputs.push({ name, bytes, complete: true, files: ['model.safetensors'] }),
     }),
-    ...pretendPush(options, begin, isCancelled),
+    ...pretendPush(options, begin, isCanceled),
     chatPreview: async () => null,
     sampleTexts: async () => fixtureTexts,
     calibrationTexts: async () => ['kitchen.calibration.txt', 'workshop.calibration.txt'],
@@ -134,7 +134,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
       whole: true,
     }),
     cancel: async () => {
-      cancelled = true;
+      canceled = true;
     },
     interrupted: async () => [...interrupted],
     discardInterrupted: async ({ name }) => {
@@ -211,7 +211,7 @@ async function pretendMerge(
   layers: number,
   options: FixtureOptions,
   onProgress: (progress: Progress) => void,
-  isCancelled: () => boolean,
+  isCanceled: () => boolean,
 ): Promise<MergeReport> {
   const plan = planFor(request.recipe, layers, [], options.experts);
   const began = performance.now();
@@ -222,7 +222,7 @@ async function pretendMerge(
   let finished: TensorReport[] = [];
   for (const [i, planned] of plan.tensors.entries()) {
     await pause(options.pace ?? 0);
-    if (isCancelled()) throw new AmalgamError('Cancelled', 'Cancelled.', 'Start again when you like.');
+    if (isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
     if (options.failAt !== undefined && i >= options.failAt * plan.tensors.length) {
       throw new AmalgamError(
         'GpuOutOfMemory',

@@ -1,6 +1,6 @@
 /**
  * Everything the worker can be asked for, by name: one row a call. The window's half has their types (client.ts), what
- * they take and give stands in `reports`: plain serialisable data. A function that is told of progress comes last. What only
+ * they take and give stands in `reports`: plain serializable data. A function that is told of progress comes last. What only
  * a job needs is loaded with the job, so that the first plan does not wait for it.
  */
 
@@ -194,7 +194,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       job.run(async (signal) =>
         withRunLock(request, job.cancel, onProgress, (tell) => mergeRecipe(request, models, signal, tell)),
       ),
-    /** The statistics pass: task vectors measured, nothing merged. Any other job stops it (`Cancelled`). */
+    /** The statistics pass: task vectors measured, nothing merged. Any other job stops it (`Canceled`). */
     deltaStatistics: planJobOf(
       async () => (await import('../merge/prediction/job')).runDeltaStatistics,
       ({ recipe }) => recipe,
@@ -285,7 +285,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     push: (request: PushRequest, onProgress: Tell<PushProgress>) =>
       job.run(async (signal) => (await import('../push/job')).runPush(request, hub(), signal, onProgress)),
     /**
-     * Cancels the running job; it rejects with `Cancelled` and leaves nothing that looks complete. What a merge has
+     * Cancels the running job; it rejects with `Canceled` and leaves nothing that looks complete. What a merge has
      * written stays to be resumed where its destination can keep it, and can be discarded.
      */
     async cancel() {

@@ -81,7 +81,7 @@ describe('R64: an engine that stands still', () => {
     const { start, asked } = startRemembering();
     const engine = connectWorker(start);
     const merging = expect(engine.merge(request, () => undefined)).rejects.toMatchObject({
-      code: 'Cancelled',
+      code: 'Canceled',
     });
     await expect.poll(() => asked.length).toBe(1);
     const restarted = engine.restart('cancel');

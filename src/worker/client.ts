@@ -8,7 +8,7 @@ import { AmalgamError } from '../errors';
 import { startWorker } from '../platform';
 import type { InterruptedRun, MergeRequest } from '../reports/merge';
 import type { ModelInfo } from '../reports/models';
-import { cancelled } from '../sources/cancellation';
+import { canceled } from '../sources/cancellation';
 import { watchStorage } from '../store/storage-watch';
 import type { WorkerCalls } from './calls';
 import workerUrl from './main.worker.ts?worker&url';
@@ -43,7 +43,7 @@ interface Flight extends Call {
 export interface Engine extends WorkerCalls {
   /**
    * Ends the worker at once, whatever it does, and starts another. Jobs in flight begin again with what they have finished,
-   * or end as `Cancelled`; other calls are made again.
+   * or end as `Canceled`; other calls are made again.
    * @returns whether a sign-in was lost with it: the page never sees its token
    */
   restart(jobs: 'again' | 'cancel'): Promise<{ signedOut: boolean }>;
@@ -139,7 +139,7 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
     const open = [...flights];
     for (const flight of open) {
       flight.close();
-      if (isJob(flight) && jobs === 'cancel') flight.reject(cancelled());
+      if (isJob(flight) && jobs === 'cancel') flight.reject(canceled());
     }
     worker = start();
     remote = Comlink.wrap<RemoteWorker>(worker);

@@ -74,7 +74,7 @@ export function openHubSession(): HubSession {
       const granted = await finishSignIn(asked, begun, answer);
       if (hub !== asked) {
         throw new AmalgamError(
-          'Cancelled',
+          'Canceled',
           'Another hub was chosen while signing in.',
           'Sign in to that one.',
         );

@@ -41,7 +41,7 @@ const PIECE = 8 * 1024 * 1024;
  * @param shards the plan of the same output; the caller has compared the headers
  * @param beside the GGUF file that gets the same tensors; with it only safe points of both count
  * @param onBytes called with the bytes hashed since the last call
- * @throws what reading the files throws, and Cancelled
+ * @throws what reading the files throws, and Canceled
  */
 export async function findResumePoint(
   journal: RunJournal,

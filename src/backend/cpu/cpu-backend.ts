@@ -241,7 +241,7 @@ function stepOf<P extends string, B extends string>(
   return Math.max(1, Math.floor(STRIP / whole)) * whole;
 }
 
-/** Runs dispatches in order; neighbours in the same strips of the same elements run strip by strip. */
+/** Runs dispatches in order; neighbors in the same strips of the same elements run strip by strip. */
 function runAll(queue: readonly Queued[]): void {
   for (let i = 0; i < queue.length; ) {
     const first = queue[i]!;

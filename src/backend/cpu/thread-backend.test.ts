@@ -70,6 +70,6 @@ describe('an engine in a thread of its own', () => {
     const engine = open();
     const waiting = engine.read([]);
     engine.close();
-    await expect(waiting).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(waiting).rejects.toMatchObject({ code: 'Canceled' });
   });
 });

@@ -114,7 +114,7 @@ export function createThreadBackend(
     },
     close() {
       port.terminate();
-      fail(new AmalgamError('Cancelled', 'The CPU engine was closed.', 'Start again.'));
+      fail(new AmalgamError('Canceled', 'The CPU engine was closed.', 'Start again.'));
     },
   };
 }

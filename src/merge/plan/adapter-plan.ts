@@ -44,7 +44,7 @@ import { finishShards } from './shards';
 
 type AdapterPlan = Omit<Plan, 'recipe' | 'vocabulary'>;
 
-/** Plans the merged adapter; what cannot be goes to `problems`. @throws AmalgamError `Cancelled` only */
+/** Plans the merged adapter; what cannot be goes to `problems`. @throws AmalgamError `Canceled` only */
 export async function planAdapter(
   recipe: Recipe,
   method: MergeMethod,

@@ -108,7 +108,7 @@ function withoutType({ amalgam: { ggufOnly } }: Recipe): AmalgamError {
 
 /** A fault becomes a problem of the plan. @throws what is none */
 function refuse(thrown: unknown, problems: Problems): void {
-  if (!(thrown instanceof AmalgamError) || thrown.code === 'Cancelled') throw thrown;
+  if (!(thrown instanceof AmalgamError) || thrown.code === 'Canceled') throw thrown;
   const { code, message, hint } = thrown;
   problems.add({ severity: 'error', code, message: `GGUF: ${message}`, remedy: hint });
 }

@@ -25,7 +25,7 @@ describe('evaluateSetting', () => {
     expect(evaluateSetting([3], 'x', 0.4)).toBe(3);
   });
 
-  it('hits every point of a gradient exactly and stays between neighbours', () => {
+  it('hits every point of a gradient exactly and stays between neighbors', () => {
     fc.assert(
       fc.property(
         fc.array(fc.double({ min: -10, max: 10, noNaN: true }), { minLength: 1, maxLength: 8 }),

@@ -83,7 +83,7 @@ describe('slices', () => {
       tinyModel('m', { layers: 4 }),
       tinyModel('n', { layers: 4 }),
     );
-    // Every weight at position 0 is 0: that cannot be normalised.
+    // Every weight at position 0 is 0: that cannot be normalized.
     expect(errors(plan)).toEqual(['WeightsCancel']);
     const weights = (name: string) =>
       plan.tensors.find((t) => t.name === name)!.models.map((m) => m.parameters.weight);

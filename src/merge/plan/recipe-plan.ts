@@ -117,7 +117,7 @@ function checkIgnoredKeys(recipe: Recipe, problems: Problems): void {
  * @param open opens a model by its path; a model it cannot open becomes a problem of the plan
  * @param methods every merge method by id
  * @param cached sha256 of the Hub files that are in the cache already
- * @throws AmalgamError `Cancelled` only
+ * @throws AmalgamError `Canceled` only
  */
 export async function makePlan(
   recipe: Recipe,

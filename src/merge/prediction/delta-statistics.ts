@@ -9,7 +9,7 @@ import { philox } from '../../backend/philox';
 import { shareOut } from '../../backend/shared-work';
 import { columns, type ReadTensor } from '../../inputs/stored-tensor';
 import type { DeltaStatistics, TensorSample } from '../../reports/delta-statistics';
-import { throwIfCancelled } from '../../sources/cancellation';
+import { throwIfCanceled } from '../../sources/cancellation';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
 import { readProducts } from '../tensor/delta-measure';
 import type { KeySearch } from '../tensor/key-search';
@@ -54,7 +54,7 @@ export function measurableTensors(plan: Plan): TensorPlan[] {
 
 /**
  * Measures every tensor of a plan whose method works on a base.
- * @throws AmalgamError `Cancelled`, and what sources and engine throw
+ * @throws AmalgamError `Canceled`, and what sources and engine throw
  */
 export async function measureDeltaStatistics(options: StatisticsOptions): Promise<DeltaStatistics[]> {
   const tensors = measurableTensors(options.plan);
@@ -68,7 +68,7 @@ export async function measureDeltaStatistics(options: StatisticsOptions): Promis
     task.prefetch();
     return {
       async run() {
-        throwIfCancelled(options.signal);
+        throwIfCanceled(options.signal);
         const statistics = await measureTensor(task, side, options);
         options.onTensor?.(statistics);
         return statistics;
@@ -121,7 +121,7 @@ async function measureTensor(
     engine.write(picks, 0, new Uint8Array(grid.picks.buffer));
     engine.clear(work.bins);
     await task.pass(async (tile, elements) => {
-      throwIfCancelled(options.signal);
+      throwIfCanceled(options.signal);
       countDigit(work, searches, 0, elements);
       for (let slot = 0; slot < slots; slot++) pick(work, { picks, picked }, grid.picks.length, tile, slot);
       const read = await readProducts(task, elements);

@@ -15,7 +15,7 @@ import { measurableTensors, measureDeltaStatistics } from './delta-statistics';
 
 /**
  * Measures the task vectors of a plan; nothing is merged or written.
- * @throws AmalgamError `PlanHasErrors`, `Cancelled`, and what sources and engine throw
+ * @throws AmalgamError `PlanHasErrors`, `Canceled`, and what sources and engine throw
  */
 export async function runDeltaStatistics(
   request: DeltaStatisticsRequest,

@@ -228,7 +228,7 @@ it('linear: the change of a weighted sum is exact', async () => {
   for (const [said] of pairs) expect(said.predicted).toBe('merge');
   const moved = pairs.find(([said]) => said.contributors.every((c) => c.norm > 0))![0];
   const found = statistics.find((p) => p.name === moved.name)!;
-  // weights of 0.8 are normalised to a third each: W − W₀ = Σ τᵢ / 3
+  // weights of 0.8 are normalized to a third each: W − W₀ = Σ τᵢ / 3
   const square =
     found.products
       .slice(1)

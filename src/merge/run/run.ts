@@ -7,7 +7,7 @@
 import type { Backend } from '../../backend/backend';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorReport } from '../../reports/job';
-import { throwIfCancelled } from '../../sources/cancellation';
+import { throwIfCanceled } from '../../sources/cancellation';
 import type { FilePlan } from '../../write/shard-plan';
 import type { MergeMethod } from '../method';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
@@ -58,7 +58,7 @@ interface RunOptions<Written> {
 
 /**
  * Merges every tensor of a clean plan into its shards.
- * @throws AmalgamError `Cancelled`, `NonFinite`, and whatever sources, engine and destination throw
+ * @throws AmalgamError `Canceled`, `NonFinite`, and whatever sources, engine and destination throw
  */
 export async function runPlan<Written>(
   options: RunOptions<Written>,
@@ -84,9 +84,9 @@ export async function runPlan<Written>(
       try {
         for (const { name } of shard.tensors.slice(skipped)) {
           const tensor = byName.get(name)!;
-          throwIfCancelled(options.signal);
+          throwIfCanceled(options.signal);
           const statistics = await output.land(async (bytes) => {
-            throwIfCancelled(options.signal);
+            throwIfCanceled(options.signal);
             await sink.append(bytes);
             options.onBytes?.(bytes.byteLength, name);
           });
@@ -112,7 +112,7 @@ export async function runPlan<Written>(
 function prepare(options: RunOptions<unknown>, run: RunWorkspace): Promise<WholeModel | undefined> {
   const { plan, methods, read, signal } = options;
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
-  const onTensor = () => throwIfCancelled(signal);
+  const onTensor = () => throwIfCanceled(signal);
   return run.retrying(() => {
     const { work } = run;
     return measureWholeModel({

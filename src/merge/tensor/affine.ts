@@ -10,7 +10,7 @@ import { packing } from './tile-encoding';
 /** Coefficients that add up to 1 within this are an affine combination; far below what f32 resolves. */
 const AFFINE = 1e-9;
 
-/** How vectors in neighbouring slots are added up. */
+/** How vectors in neighboring slots are added up. */
 export interface WeightedSum {
   /** First slot, and how many vectors from there. */
   slot: number;

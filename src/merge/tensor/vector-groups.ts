@@ -8,7 +8,7 @@ export function rowLength(shape: readonly number[]): number {
   return shape.at(-1) ?? 1;
 }
 
-/** Elements between neighbours of a column: all dimensions but the first. */
+/** Elements between neighbors of a column: all dimensions but the first. */
 export function columnStride(shape: readonly number[]): number {
   return shape.slice(1).reduce((a, b) => a * b, 1);
 }

@@ -42,7 +42,7 @@ interface VocabularyQuestion {
   source: Model;
 }
 
-/** Settles the vocabulary, changing the models' embeddings and heads in place. @throws AmalgamError `Cancelled` only */
+/** Settles the vocabulary, changing the models' embeddings and heads in place. @throws AmalgamError `Canceled` only */
 export async function resolveVocabulary(
   question: VocabularyQuestion,
   problems: Problems,

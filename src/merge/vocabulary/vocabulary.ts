@@ -61,7 +61,7 @@ function tokensOf(file: ModelFile, path: string): Promise<TokenizerTokens> {
 
 /**
  * Reads the tokens of a vocabulary, or says in words why they are not known.
- * @throws AmalgamError `Cancelled` only
+ * @throws AmalgamError `Canceled` only
  */
 export async function knownVocabulary(vocabulary: Vocabulary): Promise<KnownVocabulary | string> {
   const { ref, path, file, rows } = vocabulary;
@@ -73,7 +73,7 @@ export async function knownVocabulary(vocabulary: Vocabulary): Promise<KnownVoca
     return { ...vocabulary, tokens, rows, ids: idsWithin(tokens, rows) };
   } catch (thrown) {
     const { code, message } = errorReport(thrown);
-    if (code === 'Cancelled') throw thrown;
+    if (code === 'Canceled') throw thrown;
     return message.replace(/\.$/, '');
   }
 }

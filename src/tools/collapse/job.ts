@@ -54,7 +54,7 @@ import { collapseCard, collapseNotes } from './words';
  * Block influence, angular distances and, where asked for, the similarity curve of a model.
  *
  * @param copyPlan the plan of copying a model
- * @throws AmalgamError `PlanHasErrors`, `ArchitectureUnsupported`, `TextEmpty`, `TextTooShort`, `Cancelled`, and what sources,
+ * @throws AmalgamError `PlanHasErrors`, `ArchitectureUnsupported`, `TextEmpty`, `TextTooShort`, `Canceled`, and what sources,
  *   engine and running throw
  */
 async function runMeasureLayers(
@@ -93,7 +93,7 @@ async function runMeasureLayers(
  *
  * @param copyPlan the plan of copying a model
  * @throws AmalgamError `PlanHasErrors`, `ArchitectureUnsupported`, `Usage`, `NothingToCollapse`, `TextEmpty`,
- *   `TextTooShort`, `NonFinite`, `Cancelled`, and what sources, engine and destination throw
+ *   `TextTooShort`, `NonFinite`, `Canceled`, and what sources, engine and destination throw
  */
 async function runCollapse(
   request: CollapseRequest,

@@ -1,4 +1,4 @@
-/** What crosses the worker boundary for collapsing layers, as plain serialisable data. Layers are counted from 0. */
+/** What crosses the worker boundary for collapsing layers, as plain serializable data. Layers are counted from 0. */
 import type { BackendChoice, BackendKind } from '../../reports/backend';
 import type { EvaluateReport } from '../../reports/evaluate';
 import type { DestinationSpec, Progress, WorkSeconds } from '../../reports/job';

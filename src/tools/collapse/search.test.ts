@@ -67,12 +67,12 @@ describe('findStack', () => {
     ).rejects.toMatchObject({ code: 'NothingToCollapse' });
   });
 
-  it('stops when it is cancelled', async () => {
+  it('stops when it is canceled', async () => {
     const controller = new AbortController();
     const options = { ...(await optionsOf('llama')), signal: controller.signal };
     controller.abort();
     await expect(findStack(settings({ planner: 'influence', remove: 1 }), options)).rejects.toMatchObject({
-      code: 'Cancelled',
+      code: 'Canceled',
     });
   });
 });

@@ -198,11 +198,11 @@ describe('what does not fit', () => {
     });
   });
 
-  test('stops when it is cancelled', async () => {
+  test('stops when it is canceled', async () => {
     const sides = await sidesOf([modelFolder('base', base), modelFolder('tuned', tuned)]);
     const controller = new AbortController();
     const options = optionsOf(sides, { signal: controller.signal, onTensor: () => controller.abort() });
-    await expect(compareTensors(options)).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(compareTensors(options)).rejects.toMatchObject({ code: 'Canceled' });
   });
 
   test('models without a common tensor, of other families, are refused in words', async () => {

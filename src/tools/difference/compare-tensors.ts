@@ -6,7 +6,7 @@ import { AmalgamError, type ErrorCode, errorReport } from '../../errors';
 import type { Model } from '../../inputs/model';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { Workspace } from '../../merge/tensor/workspace';
-import { throwIfCancelled } from '../../sources/cancellation';
+import { throwIfCanceled } from '../../sources/cancellation';
 import { decomposesExactly, spectrumOf } from './decomposition';
 import { likenessOf, SPECTRUM_VALUES } from './likeness';
 import {
@@ -58,7 +58,7 @@ interface ComparedTensors
 
 /** Failures of the device or of the whole job: no other tensor would fare better. */
 const FATAL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'Cancelled',
+  'Canceled',
   'GpuCompile',
   'GpuLost',
   'GpuUnverified',
@@ -77,7 +77,7 @@ export function bytesToCompare({ shared, raw }: Pick<TensorPairs, 'shared' | 'ra
  * Compares every tensor that both models have. Memory is bounded by tiles and by the Δ that stay on the engines, at most
  * 512 MiB together. The figures depend on neither tiles nor threads.
  *
- * @throws AmalgamError `NothingToCompare` when the models share no tensor; `Cancelled`; failures of the device; the
+ * @throws AmalgamError `NothingToCompare` when the models share no tensor; `Canceled`; failures of the device; the
  *   first failure when every tensor failed
  */
 export async function compareTensors(options: CompareOptions): Promise<ComparedTensors> {
@@ -151,7 +151,7 @@ async function compareShared(
     open?.task.prefetch();
     return {
       async run(): Promise<Compared> {
-        throwIfCancelled(options.signal);
+        throwIfCanceled(options.signal);
         const compared = await orFailure(pair, works.length > 1, () =>
           comparePair(pair, open, options, tables.timing),
         );
@@ -185,7 +185,7 @@ async function comparePair(
   const before = spent(options.engine);
   const sums = open ? await measurePair(open, threshold) : noSums();
   const seconds = spent(options.engine) - before;
-  const spectrum = open ? await analyse(open, sums, options) : { stableRank: null };
+  const spectrum = open ? await analyze(open, sums, options) : { stableRank: null };
   const difference: TensorDifference = {
     ...describeDifference(pair, sums),
     ...spectrum,
@@ -198,7 +198,7 @@ async function comparePair(
 type SpectrumFields = Pick<TensorDifference, 'stableRank' | 'lora' | 'spectrumFailed'>;
 
 /** Stable rank of every matrix that changed at all, and the likeness to a LoRA of a modified one. */
-async function analyse(open: OpenPair, sums: PairSums, options: Options): Promise<SpectrumFields> {
+async function analyze(open: OpenPair, sums: PairSums, options: Options): Promise<SpectrumFields> {
   const { pair, rows, cols } = open;
   if (pair.base.shape.length !== 2) return { stableRank: null };
   if (sums.squares === 0) return { stableRank: 0 };
@@ -271,7 +271,7 @@ async function compareBytes(
   const length = a.end - a.begin;
   let identical = a.dtype === b.dtype && length === b.end - b.begin;
   for (let begin = 0; identical && a !== b && begin < length; begin += RAW_BYTES) {
-    throwIfCancelled(signal);
+    throwIfCanceled(signal);
     const end = Math.min(begin + RAW_BYTES, length);
     const [x, y] = await Promise.all([read(a, begin, end), read(b, begin, end)]);
     identical = x.every((byte, i) => byte === y[i]);

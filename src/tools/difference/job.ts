@@ -29,7 +29,7 @@ import { pairElements, pairTensors, type TensorPair } from './tensor-pairs';
 
 /**
  * Compares two models. Whatever fails, the destination is discarded.
- * @throws AmalgamError `Usage`, `NothingToCompare`, `Cancelled`, and what sources, engine and destination throw
+ * @throws AmalgamError `Usage`, `NothingToCompare`, `Canceled`, and what sources, engine and destination throw
  */
 async function runCompare(
   request: CompareRequest,
@@ -160,7 +160,7 @@ function list(sentences: readonly string[]): string {
   return `<ul>${sentences.map((sentence) => `<li>${escapeMarkup(displayName(sentence, 2000))}</li>`).join('')}</ul>`;
 }
 
-/** Layers down, modules across; the colour says how far a tensor is from its base, on a scale of roots. */
+/** Layers down, modules across; the color says how far a tensor is from its base, on a scale of roots. */
 function heatmap(tensors: readonly TensorDifference[]): string {
   const inLayers = tensors.filter(({ layer }) => layer !== null);
   const modules = [...new Set(inLayers.map(({ module }) => module))];

@@ -18,7 +18,7 @@ import { keptMask } from '../../merge/tensor/delta-pipeline';
 import type { Prepared } from '../../merge/tensor/prepared';
 import type { Workspace } from '../../merge/tensor/workspace';
 import type { MaskOverlap, OverlapProgress, OverlapRequest } from '../../reports/overlap';
-import { throwIfCancelled } from '../../sources/cancellation';
+import { throwIfCanceled } from '../../sources/cancellation';
 
 /** A clean plan, and what was worked out ahead where its method needs it. */
 interface Ready {
@@ -35,7 +35,7 @@ export interface OverlapJob {
 
 /**
  * Counts the overlap of a model's masks in every tensor that both recipes trim.
- * @throws AmalgamError `Usage` for recipes of different bases or without the model, `NonFinite`, `Cancelled`, and what
+ * @throws AmalgamError `Usage` for recipes of different bases or without the model, `NonFinite`, `Canceled`, and what
  *   planning and reading throw
  */
 export async function runMaskOverlap(
@@ -122,7 +122,7 @@ interface OverlapOptions {
 
 type Side = Ready & { read: ReadTensor };
 
-/** Counts, tensor by tensor, what both plans keep of a model. @throws AmalgamError `NonFinite`, `Cancelled` */
+/** Counts, tensor by tensor, what both plans keep of a model. @throws AmalgamError `NonFinite`, `Canceled` */
 export async function countOverlaps(
   sides: readonly [Side, Side],
   model: string,
@@ -164,10 +164,10 @@ async function openMasks(
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
   const wholeModel = await measureWholeModel({
     ...{ plan, methods: methodById, work, engine: work.engine, read, seed, nonFinite },
-    onTensor: () => throwIfCancelled(signal),
+    onTensor: () => throwIfCanceled(signal),
   });
   return async (tensor) => {
-    throwIfCancelled(signal);
+    throwIfCanceled(signal);
     const method = methodOf(tensor);
     if (method.compute.kind !== 'delta') throw new Error(`${tensor.method} keeps no masks`);
     const task = openComputed(tensor, method, work, read, prepared);

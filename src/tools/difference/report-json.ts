@@ -118,7 +118,7 @@ function entries<T extends { name: string }, V>(
   return Object.fromEntries(items.map((item) => [item.name, value(item)]));
 }
 
-/** f32 values with as few digits as tell them apart from their neighbours. */
+/** f32 values with as few digits as tell them apart from their neighbors. */
 function shortNumbers(values: Float32Array | undefined): number[] {
   return Array.from(values ?? [], (x) => Number(x.toPrecision(7)));
 }

@@ -1,4 +1,4 @@
-/** What crosses the worker boundary for comparing two models, as plain serialisable data. */
+/** What crosses the worker boundary for comparing two models, as plain serializable data. */
 
 import type { ErrorCode } from '../../errors';
 import type { BackendChoice, BackendKind } from '../../reports/backend';

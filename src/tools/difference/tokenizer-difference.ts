@@ -33,7 +33,7 @@ const NAMED_SETTINGS = [
 
 /**
  * Compares the tokenizers of two checkpoints. A file that cannot be read makes the verdict `unknown` and is said in
- * words. @throws AmalgamError `Cancelled` only
+ * words. @throws AmalgamError `Canceled` only
  */
 export async function compareTokenizerFiles(
   base: Checkpoint,
@@ -46,7 +46,7 @@ export async function compareTokenizerFiles(
     return { ...comparison, words: [...comparison.words, ...settings] };
   } catch (thrown) {
     const { code, message } = errorReport(thrown);
-    if (code === 'Cancelled') throw thrown;
+    if (code === 'Canceled') throw thrown;
     return unknown(`The tokenizers cannot be compared: ${message}`);
   }
 }

@@ -149,7 +149,7 @@ export interface ExtractedLora {
  *
  * @param notes sentences about how the models were put together
  * @throws AmalgamError `Usage` for requests that cannot be meant, `NothingToExtract` when the models do not belong together
- *   or nothing that differs can be carried, `LimitExceeded` when a byte budget is too small, `NonFinite`, `Cancelled`, and
+ *   or nothing that differs can be carried, `LimitExceeded` when a byte budget is too small, `NonFinite`, `Canceled`, and
  *   what reading and the engine throw
  */
 export async function extractLora(options: ExtractOptions, notes: readonly string[]): Promise<ExtractedLora> {

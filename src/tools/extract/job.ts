@@ -33,7 +33,7 @@ const COPY_BYTES = 8 * 2 ** 20;
 
 /**
  * Extracts an adapter. Whatever fails, the destination is discarded: nothing that looks complete is left.
- * @throws AmalgamError see {@link extractLora}; `Cancelled`, and what sources, engine and destination throw
+ * @throws AmalgamError see {@link extractLora}; `Canceled`, and what sources, engine and destination throw
  */
 async function runExtractLora(
   request: ExtractLoraRequest,

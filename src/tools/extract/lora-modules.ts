@@ -2,7 +2,7 @@
 import type { Backend } from '../../backend/backend';
 import type { Model } from '../../inputs/model';
 import type { ReadTensor } from '../../inputs/stored-tensor';
-import { throwIfCancelled } from '../../sources/cancellation';
+import { throwIfCanceled } from '../../sources/cancellation';
 import { decompose, decomposesExactly } from '../difference/decomposition';
 import { SPECTRUM_VALUES } from '../difference/likeness';
 import {
@@ -70,7 +70,7 @@ export interface ChangedTensors {
 
 /**
  * Goes through all pairs and decomposes what is to be decomposed. Factors are kept in memory in f32.
- * @throws AmalgamError `NonFinite`, `Cancelled`, and what reading and the engine throw: an adapter lacks nothing in silence
+ * @throws AmalgamError `NonFinite`, `Canceled`, and what reading and the engine throw: an adapter lacks nothing in silence
  */
 export async function changedTensors(
   pairs: readonly TensorPair[],
@@ -97,7 +97,7 @@ export async function changedTensors(
       const current = next!;
       next = open(shared[i + 1]);
       next?.task.prefetch();
-      throwIfCancelled(signal);
+      throwIfCanceled(signal);
       try {
         await visit(current, options, found);
       } finally {

@@ -8,7 +8,7 @@ import { collectProblems } from '../../inputs/problems';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import { resolveHeads } from '../../merge/plan/tied-heads';
 import { bufferSource } from '../../sources/buffer-source';
-import { throwIfCancelled } from '../../sources/cancellation';
+import { throwIfCanceled } from '../../sources/cancellation';
 import type { ModelFolder } from '../../sources/model-folder';
 import { bytesToCompare } from '../difference/compare-tensors';
 import { measurePair, openPair, openPairWorkspace } from '../difference/pair-task';
@@ -29,7 +29,7 @@ export interface MergeCheck {
  * Opens the adapter by the same code as any adapter, puts it on the base, merges tensor by tensor in f32 and compares
  * with the fine-tune.
  *
- * @throws AmalgamError `Internal` when what is about to be written cannot be read or does not fit; `Cancelled`; failures of
+ * @throws AmalgamError `Internal` when what is about to be written cannot be read or does not fit; `Canceled`; failures of
  *   the engine
  */
 export async function checkMerged(
@@ -50,7 +50,7 @@ export async function checkMerged(
   const work = openPairWorkspace(engine, shared, tileElements);
   try {
     for (const pair of shared) {
-      throwIfCancelled(signal);
+      throwIfCanceled(signal);
       if (pairElements(pair) > 0) {
         const open = openPair(pair, work, read);
         try {
@@ -83,7 +83,7 @@ async function adaptedBase(file: AdapterFile, configText: string, base: Model): 
     if (why === undefined) return model;
   } catch (thrown) {
     const { code, message } = errorReport(thrown);
-    if (code === 'Cancelled') throw thrown;
+    if (code === 'Canceled') throw thrown;
     why = message;
   }
   throw new AmalgamError(

@@ -1,4 +1,4 @@
-/** What crosses the worker boundary for extracting a LoRA, as plain serialisable data. */
+/** What crosses the worker boundary for extracting a LoRA, as plain serializable data. */
 import type { BackendChoice, BackendKind } from '../../reports/backend';
 import type { EvaluateReport } from '../../reports/evaluate';
 import type { DestinationSpec, WorkSeconds } from '../../reports/job';

@@ -56,7 +56,7 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
         <SignIn clientId={clientId} toPush={toPush} onSignOut={() => void apply({ token: null })} />
       ) : null}
       <form className="hub-setting" onSubmit={onToken}>
-        <label className="labelled">
+        <label className="labeled">
           <span>Token</span>
           <input
             className="field mono"
@@ -84,7 +84,7 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
           if (address !== null) void apply({ url: address });
         }}
       >
-        <label className="labelled">
+        <label className="labeled">
           <span>Hub</span>
           <input
             className="field mono"
@@ -256,7 +256,7 @@ function waitForAnswer(state: string, signal: AbortSignal): Promise<SignInAnswer
     });
     close = channel.close;
     const stop = () =>
-      reject(new AmalgamError('Cancelled', 'The sign-in was canceled.', 'Sign in again when you like.'));
+      reject(new AmalgamError('Canceled', 'The sign-in was canceled.', 'Sign in again when you like.'));
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop, { once: true });
   }).finally(() => close());

@@ -75,7 +75,7 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
             onChange={(event) => setText(event.target.value)}
           />
         </label>
-        <label className="labelled revision">
+        <label className="labeled revision">
           <span>Revision</span>
           <input
             className="field mono"

@@ -97,20 +97,20 @@ export function RunBar() {
         <>
           <Button
             tip="Stop here and continue later: what is written is kept"
-            why={job?.cancelling ? stopping(run) : null}
+            why={job?.canceling ? stopping(run) : null}
             onClick={() => void pauseMerge(studio)}
           >
             Pause
           </Button>
-          <Button why={job?.cancelling ? stopping(run) : null} onClick={() => void cancelMerge(studio)}>
+          <Button why={job?.canceling ? stopping(run) : null} onClick={() => void cancelMerge(studio)}>
             Cancel
           </Button>
         </>
-      ) : run?.recommended && run.paused && run.status === 'cancelled' ? (
+      ) : run?.recommended && run.paused && run.status === 'canceled' ? (
         <Button why={gate.open ? null : gate.why} onClick={() => void continueRecommended(studio)}>
           Continue
         </Button>
-      ) : paused && run?.status === 'cancelled' ? (
+      ) : paused && run?.status === 'canceled' ? (
         <Button why={gate.open ? null : gate.why} onClick={() => void resumeRun(studio, paused)}>
           Continue
         </Button>
@@ -192,8 +192,8 @@ function Track({ run, done }: { run: RunState | null; done: boolean }) {
 
 function Working({ run }: { run: RunState }) {
   const p = run.progress;
-  const cancelling = useStudioState((s) => s.job?.cancelling);
-  if (cancelling) return <p className="run-line">{stopping(run)}</p>;
+  const canceling = useStudioState((s) => s.job?.canceling);
+  if (canceling) return <p className="run-line">{stopping(run)}</p>;
   if (!p) return <p className="run-line">Starting…</p>;
   return (
     <p className="run-line">
@@ -321,7 +321,7 @@ function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
   if (run.status === 'failed') {
     return { tone: 'bad', text: run.error?.message ?? 'The merge failed.', tab: 'run', link: 'Details' };
   }
-  if (run.status === 'cancelled') {
+  if (run.status === 'canceled') {
     const said = run.paused ? 'Paused by you' : 'Canceled';
     if (run.recommended) return { tone: 'plain', text: `${said}. What was computed is kept.` };
     if (!kept) return { tone: 'plain', text: `${said}. Nothing was kept.` };
@@ -366,13 +366,13 @@ function Announcer() {
       store.subscribe((state, before) => {
         const { job } = state;
         const run = currentRun(state);
-        if (!run || (run === currentRun(before) && job?.cancelling === before.job?.cancelling)) return;
+        if (!run || (run === currentRun(before) && job?.canceling === before.job?.canceling)) return;
         const now = Date.now();
-        const status = run.status === 'running' && job?.cancelling ? 'cancelling' : run.status;
+        const status = run.status === 'running' && job?.canceling ? 'canceling' : run.status;
         const changed = status !== last.current.status;
         if (!changed && now - last.current.at < EVERY_MS) return;
         last.current = { at: now, status };
-        setText(status === 'cancelling' ? 'Canceling the merge.' : spoken(run));
+        setText(status === 'canceling' ? 'Canceling the merge.' : spoken(run));
       }),
     [store],
   );
@@ -386,6 +386,6 @@ function Announcer() {
 function spoken(run: RunState): string {
   if (run.status === 'done') return 'Merge finished.';
   if (run.status === 'failed') return `Merge failed. ${run.error?.message ?? ''}`;
-  if (run.status === 'cancelled') return run.paused ? 'Merge paused by you.' : 'Merge canceled.';
+  if (run.status === 'canceled') return run.paused ? 'Merge paused by you.' : 'Merge canceled.';
   return run.progress ? `Merge: ${spokenWords(run.progress)}.` : 'Merge started.';
 }

@@ -9,7 +9,7 @@ interface HeatmapCanvasProps extends HeatmapPicture {
   arrangement: Arrangement;
 }
 
-/** The colours under the cells of a grid. What they mean is said by the cells. */
+/** The colors under the cells of a grid. What they mean is said by the cells. */
 export const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasProps) {
   const element = useRef<HTMLCanvasElement>(null);
   const width = useRef(0);
@@ -50,7 +50,7 @@ export const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasPro
   useLayoutEffect(() => {
     const around = element.current?.parentElement;
     if (!around) return;
-    // called once at the start, and before the page is painted: no frame is without its colours
+    // called once at the start, and before the page is painted: no frame is without its colors
     const observer = new ResizeObserver(([entry]) => {
       width.current = entry?.contentRect.width ?? 0;
       paint.current();

@@ -30,7 +30,7 @@ export const HeatmapFigure = memo(function HeatmapFigure(props: HeatmapFigurePro
     <figure className="chart">
       <figcaption id={titleId}>
         {contributors.map((c) => (
-          <Swatch key={c.id} colour={c.colour} />
+          <Swatch key={c.id} color={c.color} />
         ))}
         <strong className="truncate">{title}</strong>
         <span className="visually-hidden">{metric.label} by layer and module</span>

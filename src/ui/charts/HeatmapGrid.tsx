@@ -1,4 +1,4 @@
-// biome-ignore-all lint/a11y/useSemanticElements: a grid of coloured cells: <table> would bring its own layout.
+// biome-ignore-all lint/a11y/useSemanticElements: a grid of colored cells: <table> would bring its own layout.
 // biome-ignore-all lint/a11y/useFocusableInteractive: one tab stop; the grid moves within by arrow keys.
 import {
   type CSSProperties,
@@ -38,7 +38,7 @@ interface HeatmapGridProps {
   scale: ColorScale;
   annotated: boolean;
   arrangement?: Arrangement;
-  /** Names over neighbouring columns: attention, MLP. */
+  /** Names over neighboring columns: attention, MLP. */
   bands?: readonly Band[];
   /** Height of the heads; by default that of the longest, upright. */
   heads?: number;

@@ -7,7 +7,7 @@ interface LegendProps {
   value: number | null;
 }
 
-/** The colour ramp with its ends and a mark at one value. */
+/** The color ramp with its ends and a mark at one value. */
 export function Legend({ scale, tick, value }: LegendProps) {
   const at = value === null ? null : (value - scale.min) / (scale.max - scale.min);
   return (

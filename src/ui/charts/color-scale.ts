@@ -1,4 +1,4 @@
-/** Colours for numbers: viridis for sizes, purple–orange around 0 for signed values. Both read without red and green. */
+/** Colors for numbers: viridis for sizes, purple–orange around 0 for signed values. Both read without red and green. */
 import { scaleLinear } from 'd3-scale';
 import { interpolateViridis } from 'd3-scale-chromatic';
 import type { ShownMetric } from './metrics';
@@ -7,7 +7,7 @@ export interface ColorScale {
   min: number;
   max: number;
   color(value: number): string;
-  /** Colours at equal steps from min to max, for the legend. */
+  /** Colors at equal steps from min to max, for the legend. */
   ramp: string[];
 }
 
@@ -19,7 +19,7 @@ const DIVERGING = {
   dark: ['#f5a04d', '#2b2822', '#b79cf0'],
 } as const;
 
-/** The scale of a metric from `min` to `max` (see `domain`), in the colours of the theme. */
+/** The scale of a metric from `min` to `max` (see `domain`), in the colors of the theme. */
 export function colorScale(
   metric: ShownMetric,
   min: number,
@@ -94,7 +94,7 @@ function nice(min: number, max: number): [number, number] {
 const known = new Map<string, boolean>();
 const MOST_KNOWN = 4096;
 
-/** Does text on this colour have to be light? Where its relative luminance (WCAG 2) is nearer to black than to white. */
+/** Does text on this color have to be light? Where its relative luminance (WCAG 2) is nearer to black than to white. */
 export function wantsLightText(color: string): boolean {
   const found = known.get(color);
   if (found !== undefined) return found;

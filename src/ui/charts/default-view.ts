@@ -64,7 +64,7 @@ function metricsOf(traits: RecipeTraits, compares: boolean): Metric[] {
   return BY_INTEREST.filter((metric) => absenceOf(metric, traits) === null && (metric.ofMerge || !compares));
 }
 
-/** The next metric worth a look where one is of one colour or has no values yet; null where there is none. */
+/** The next metric worth a look where one is of one color or has no values yet; null where there is none. */
 export function nextMetric(
   after: MetricId,
   traits: RecipeTraits,

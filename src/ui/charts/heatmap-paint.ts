@@ -27,7 +27,7 @@ const RADIUS = 2;
 const SQUARE: Corner = [];
 /** What a canvas was last written with; it forgets its font when its size changes. */
 const lastInks = new WeakMap<CanvasRenderingContext2D, HeatmapInks>();
-/** Ink of values in cells, on dark colours and on light ones. */
+/** Ink of values in cells, on dark colors and on light ones. */
 const VALUE_INKS = ['#fff', '#16140f'] as const;
 
 /**
@@ -154,7 +154,7 @@ const HATCH = 'rgba(255, 255, 255, 0.55)';
 const DIGIT = 6;
 const LINE = 16;
 
-/** Writes the values into the cells where all of them fit: first those on dark colours, then the others. */
+/** Writes the values into the cells where all of them fit: first those on dark colors, then the others. */
 function paintValues(
   context: CanvasRenderingContext2D,
   { data, metric, scale }: HeatmapPicture,

@@ -79,19 +79,19 @@ export function fillRow(
 const known = new Map<string, number>();
 const MOST_KNOWN = 4096;
 
-/** The word of a colour: `#440154`, or `rgb(…)` and `rgba(…)` as style sheets and scales write them. */
-export function wordOf(colour: string): number {
-  const found = known.get(colour);
+/** The word of a color: `#440154`, or `rgb(…)` and `rgba(…)` as style sheets and scales write them. */
+export function wordOf(color: string): number {
+  const found = known.get(color);
   if (found !== undefined) return found;
-  const [r = 0, g = 0, b = 0, alpha = 1] = channels(colour);
+  const [r = 0, g = 0, b = 0, alpha = 1] = channels(color);
   const word = (r | (g << 8) | (b << 16) | (Math.round(alpha * 255) << 24)) >>> 0;
   if (known.size >= MOST_KNOWN) known.clear();
-  known.set(colour, word);
+  known.set(color, word);
   return word;
 }
 
-function channels(colour: string): number[] {
-  return colour.startsWith('#')
-    ? [1, 3, 5].map((i) => Number.parseInt(colour.slice(i, i + 2), 16))
-    : (colour.match(/\d+(\.\d+)?/g) ?? []).map(Number);
+function channels(color: string): number[] {
+  return color.startsWith('#')
+    ? [1, 3, 5].map((i) => Number.parseInt(color.slice(i, i + 2), 16))
+    : (color.match(/\d+(\.\d+)?/g) ?? []).map(Number);
 }

@@ -33,7 +33,7 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
       await act();
     } catch (thrown) {
       const report = errorReport(thrown);
-      if (report.code !== 'Cancelled') setError(report);
+      if (report.code !== 'Canceled') setError(report);
     } finally {
       setWorking(null);
       setShare(null);
@@ -147,7 +147,7 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
       {dataset ? (
         <p className="small quiet">
           Commit {dataset.commit.slice(0, 12)}
-          {dataset.license === undefined ? '' : `, licence ${dataset.license}`}
+          {dataset.license === undefined ? '' : `, license ${dataset.license}`}
           {columns?.rows == null ? '' : `, ${formatCounted(columns.rows, 'row')}`}
           {working === 'columns' ? ', reading its columns…' : ''}
           {columns?.conversations != null && column === columns.conversations

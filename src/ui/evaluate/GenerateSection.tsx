@@ -3,7 +3,7 @@ import { formatBytes, formatCount, formatSeconds } from '../../formats/quantity'
 import type { GenerationSettings } from '../../reports/evaluate';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { LabelledNumber } from '../parts/LabelledNumber';
+import { LabeledNumber } from '../parts/LabeledNumber';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Swatch } from '../parts/Swatch';
@@ -86,7 +86,7 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
             Generate
           </Button>
         ) : (
-          <Button why={writing.cancelling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
+          <Button why={writing.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
             Stop generating
           </Button>
         )}
@@ -107,7 +107,7 @@ function Setting({ name, ...field }: SettingProps) {
   const studio = useStudio();
   const value = useStudioState((s) => s.generation.settings[name]);
   return (
-    <LabelledNumber
+    <LabeledNumber
       {...field}
       value={value}
       onChange={(next) => editGenerationSettings(studio, { [name]: next })}
@@ -150,7 +150,7 @@ function Column({ column, prompt, begun, stale }: ColumnProps) {
   return (
     <article className="written-column" data-stale={stale || undefined} aria-label={column.label}>
       <h3 className="row">
-        {column.colour === null ? null : <Swatch colour={column.colour} />}
+        {column.color === null ? null : <Swatch color={column.color} />}
         <span className="truncate" title={column.label}>
           {column.label}
         </span>
@@ -184,7 +184,7 @@ function footWords({ status, report, progress }: GenerationColumn): string {
       return progress
         ? `${formatCount(progress.done)} tokens, ${progress.rate.toFixed(1)} a second`
         : 'Opening…';
-    case 'cancelled':
+    case 'canceled':
       return 'Stopped';
     case 'failed':
       return 'It could not be run';

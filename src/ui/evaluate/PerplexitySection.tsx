@@ -2,7 +2,7 @@ import { useMemo } from 'react';
 import { formatAbout, formatBytes, formatCount, formatCounted } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { LabelledNumber } from '../parts/LabelledNumber';
+import { LabeledNumber } from '../parts/LabeledNumber';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
@@ -236,7 +236,7 @@ function ProtocolFields() {
         ]}
         onChange={(next) => editEvaluation(studio, { amount: next })}
       />
-      <LabelledNumber
+      <LabeledNumber
         label="window"
         name="window in tokens"
         value={window}
@@ -245,7 +245,7 @@ function ProtocolFields() {
         invalid={problem !== null}
         onChange={(next) => editEvaluation(studio, { window: next })}
       />
-      <LabelledNumber
+      <LabeledNumber
         label="stride"
         name="stride in tokens"
         value={stride}
@@ -313,7 +313,7 @@ function Spoken() {
   );
 }
 
-function Bar({ job: { progress: p, cancelling } }: { job: Job }) {
+function Bar({ job: { progress: p, canceling } }: { job: Job }) {
   const studio = useStudio();
   const share = p?.share ?? 0;
   const work = useStudioState((s) => s.evaluation.work);
@@ -330,7 +330,7 @@ function Bar({ job: { progress: p, cancelling } }: { job: Job }) {
         <div className="progress-fill" style={{ width: `${share * 100}%` }} />
       </div>
       <p className="small measuring-line">
-        <span className="truncate">{cancelling ? 'Canceling…' : p?.item}</span>
+        <span className="truncate">{canceling ? 'Canceling…' : p?.item}</span>
         {work && work.groups.length > 1 ? (
           <span className="quiet">
             {formatCount(work.at + 1)} of {formatCount(work.groups.length)}
@@ -350,7 +350,7 @@ function Bar({ job: { progress: p, cancelling } }: { job: Job }) {
         Models measured side by side finish together. Stopping keeps every number in the table, but not those
         in progress.
       </p>
-      <Button why={cancelling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
+      <Button why={canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
         Stop measuring
       </Button>
     </div>

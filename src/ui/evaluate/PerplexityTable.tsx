@@ -224,7 +224,7 @@ function Mark({ className, at, best, group }: MarkProps) {
   );
 }
 
-/** Models by name and colour; a method can be taken into the recipe. */
+/** Models by name and color; a method can be taken into the recipe. */
 function RowHead({ row }: { row: EvaluationRow }) {
   const studio = useStudio();
   if (row.group === 'merges' && !row.current) {
@@ -240,7 +240,7 @@ function RowHead({ row }: { row: EvaluationRow }) {
   return (
     <span className="perplexity-name" title={row.title}>
       <span className="row perplexity-label">
-        {row.colour === null ? null : <Swatch colour={row.colour} />}
+        {row.color === null ? null : <Swatch color={row.color} />}
         <span className="truncate">{row.label}</span>
       </span>
       {row.current ? <span className="tag">this recipe</span> : null}

@@ -56,7 +56,7 @@ export function SearchPlot({ objective, points, best, chosen, titleOf, onChoose 
   const words = (i: number) => `candidate ${i + 1}: ${objective.text(points[i]!)}`;
   return (
     <>
-      <label className="labelled">
+      <label className="labeled">
         <span>Along</span>
         <Select
           value={along}

@@ -2,7 +2,7 @@ import { useState } from 'react';
 import { formatSetting } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { LabelledNumber } from '../parts/LabelledNumber';
+import { LabeledNumber } from '../parts/LabeledNumber';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { ToolBar } from '../parts/ToolBar';
@@ -37,7 +37,7 @@ export function SearchSection() {
         above. Generations are measured whole; the same search continues where it was stopped.
       </p>
       <div className="row wrap search-settings">
-        <label className="labelled">
+        <label className="labeled">
           <span>Measure by</span>
           <Select<SearchChoices['by']>
             value={choices.by}
@@ -48,14 +48,14 @@ export function SearchSection() {
             onChange={(by) => setChoices({ ...choices, by })}
           />
         </label>
-        <LabelledNumber
+        <LabeledNumber
           label="Merges to measure"
           value={choices.evaluations}
           min={0}
           max={10_000}
           onChange={(evaluations) => setChoices({ ...choices, evaluations })}
         />
-        <LabelledNumber
+        <LabeledNumber
           label="Seed"
           value={choices.seed}
           min={0}

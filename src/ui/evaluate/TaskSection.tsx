@@ -4,7 +4,7 @@ import { pairedValues } from '../../tasks/harness-report';
 import { pairedTest } from '../../tasks/statistics';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { LabelledNumber } from '../parts/LabelledNumber';
+import { LabeledNumber } from '../parts/LabeledNumber';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { Swatch } from '../parts/Swatch';
@@ -116,7 +116,7 @@ function TaskChoice() {
             />
           </div>
         ) : null}
-        <LabelledNumber
+        <LabeledNumber
           label="items per task"
           value={limit}
           min={1}
@@ -136,7 +136,7 @@ function TaskChoice() {
           />
         </div>
         {sampleSeed === null ? null : (
-          <LabelledNumber
+          <LabeledNumber
             label="seed"
             value={sampleSeed}
             min={0}
@@ -144,7 +144,7 @@ function TaskChoice() {
             onChange={(next) => editTasks(studio, { sampleSeed: next })}
           />
         )}
-        <LabelledNumber
+        <LabeledNumber
           label="few-shot examples"
           value={fewshot}
           min={0}
@@ -171,7 +171,7 @@ function TaskActions({ rows }: { rows: readonly EvaluationRow[] }) {
         How long?
       </Button>
       {job ? (
-        <Button why={job.cancelling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
+        <Button why={job.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
           Stop scoring
         </Button>
       ) : null}
@@ -241,7 +241,7 @@ function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[]
                 <tr key={row.id} data-stale={!now.has(row.target) || undefined}>
                   <th scope="row">
                     <span className="row">
-                      {row.colour === null ? null : <Swatch colour={row.colour} />}
+                      {row.color === null ? null : <Swatch color={row.color} />}
                       <span className="truncate">{row.label}</span>
                     </span>
                   </th>

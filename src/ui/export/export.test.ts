@@ -40,8 +40,8 @@ const tensors: PlanTensor[] = reports.map(({ name, layer, module, shape, dtype, 
 const drawn: Drawn = {
   title: HOSTILE,
   contributors: [
-    { id: 'a', label: 'a', colour: 0 },
-    { id: HOSTILE, label: HOSTILE, colour: 1 },
+    { id: 'a', label: 'a', color: 0 },
+    { id: HOSTILE, label: HOSTILE, color: 1 },
   ],
   tensors,
   reports: new Map(reports.map((r) => [r.name, r])),
@@ -75,7 +75,7 @@ describe('charts as SVG', () => {
   const set = chartSet(metricById('trimmed'), drawn);
   const svg = heatmapSvg([set]);
 
-  test('every cell has its colour and its value in words', () => {
+  test('every cell has its color and its value in words', () => {
     expect(svg.replace(/\s/g, ' ')).toContain('layer 0, mlp.up_proj, 80.0 % trimmed');
     expect(svg).toContain(set.scale.color(0.8));
     expect(svg).toContain(set.scale.color(0.5));

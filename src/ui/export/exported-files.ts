@@ -22,7 +22,7 @@ import type { OverlapSlice } from '../state/studio-state';
 import { type ChartSet, chartSet, comparedSets, type Drawn } from './chart-sets';
 
 /*
- * Sets of heatmaps as one SVG text: for files and reports, so in the colours of paper and without scripts. Pure. */
+ * Sets of heatmaps as one SVG text: for files and reports, so in the colors of paper and without scripts. Pure. */
 
 /** In SVG units, which are CSS pixels. */
 const CELL = { width: 34, height: 16, gap: 1 };

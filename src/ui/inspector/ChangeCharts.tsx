@@ -5,7 +5,7 @@ import { largest, type MagnitudeCurve, magnitudeCurve } from '../../merge/predic
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
 import { keptEnergy } from '../charts/measured';
-import { modelColour } from '../parts/Swatch';
+import { modelColor } from '../parts/Swatch';
 import type { Contributor } from '../state/runs';
 import { useShownTheme } from '../studio-context';
 
@@ -80,7 +80,7 @@ interface ChangeChartsProps {
 export function ChangeCharts({ statistics, numbers, contributor, mask, isOpen }: ChangeChartsProps) {
   const curve = curveOf(statistics, numbers.id);
   if (!curve) return null;
-  const hue = modelColour(contributor.colour);
+  const hue = modelColor(contributor.color);
   const density = numbers.kept / statistics.elements;
   const { bars } = magnitudeBars(curve);
   const first = bars[0];
@@ -175,7 +175,7 @@ function MaskThumbnail({
     const canvas = ref.current;
     const context = canvas?.getContext('2d');
     if (!canvas || !context) return;
-    canvas.dataset.theme = theme; // colours below follow the theme
+    canvas.dataset.theme = theme; // colors below follow the theme
     context.clearRect(0, 0, cols, rows);
     context.fillStyle = getComputedStyle(canvas).color;
     for (let e = 0; e < mask.length; e++) {
@@ -191,7 +191,7 @@ function MaskThumbnail({
         className="mask"
         width={cols}
         height={rows}
-        style={{ color: modelColour(contributor.colour) }}
+        style={{ color: modelColor(contributor.color) }}
         role="img"
         aria-label={`Kept places of ${contributor.label} among ${mask.length} sampled ones: ${formatPercent(kept)}`}
       />

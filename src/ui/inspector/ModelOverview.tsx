@@ -10,7 +10,7 @@ import { type LayersRun, writesFactors } from '../layers/runs';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { Shortlist } from '../parts/Shortlist';
-import { modelColour, Swatch } from '../parts/Swatch';
+import { modelColor, Swatch } from '../parts/Swatch';
 import { contributorTotals, largest } from './model-overview';
 
 /** The model as a whole: what each contributor changes, and the tensors worth a look. */
@@ -54,7 +54,7 @@ function Planned({ source }: { source: LayersRun }) {
           return (
             <li key={c.id} className="share">
               <span className="row">
-                <Swatch colour={c.colour} />
+                <Swatch color={c.color} />
                 <span className="truncate">{c.label}</span>
               </span>
               <span className="numeric">
@@ -63,7 +63,7 @@ function Planned({ source }: { source: LayersRun }) {
               <span className="norm-bar" aria-hidden="true">
                 <span
                   className="bar-fill"
-                  style={{ width: `${(changed / total) * 100}%`, background: modelColour(c.colour) }}
+                  style={{ width: `${(changed / total) * 100}%`, background: modelColor(c.color) }}
                 />
               </span>
             </li>
@@ -97,7 +97,7 @@ function Merged({ source }: { source: LayersRun }) {
             return (
               <li key={t.id} className="share">
                 <span className="row">
-                  <Swatch colour={c.colour} />
+                  <Swatch color={c.color} />
                   <span className="truncate">{c.label}</span>
                 </span>
                 <span className="numeric">
@@ -108,7 +108,7 @@ function Merged({ source }: { source: LayersRun }) {
                 <span className="norm-bar" aria-hidden="true">
                   <span
                     className="bar-fill"
-                    style={{ width: `${(t.keptEnergy ?? 0) * 100}%`, background: modelColour(c.colour) }}
+                    style={{ width: `${(t.keptEnergy ?? 0) * 100}%`, background: modelColor(c.color) }}
                   />
                 </span>
                 <span className="small quiet share-more">

@@ -9,7 +9,7 @@ import { changing, keptEnergy } from '../charts/measured';
 import { metricById } from '../charts/metrics';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
-import { modelColour, Swatch } from '../parts/Swatch';
+import { modelColor, Swatch } from '../parts/Swatch';
 import { deltaKey } from '../state/delta-statistics';
 import { predictedMasks } from '../state/predicted-reports';
 import type { Contributor } from '../state/runs';
@@ -52,7 +52,7 @@ export function TensorDetail({ tensor, report, contributors, of, factor }: Tenso
           <ul className="stack">
             {changing.map((c) => (
               <li key={c.id} className="row">
-                <Swatch colour={c.colour} />
+                <Swatch color={c.color} />
                 {c.label}
               </li>
             ))}
@@ -79,7 +79,7 @@ function Measured({ report, contributors, ofRecipe }: MeasuredProps) {
   const statistics = useStatisticsOf(report.name);
   const masks = usePredictedMasks(ofRecipe ? statistics : undefined);
   const byId = new Map(contributors.map((c) => [c.id, c]));
-  const named = (id: string) => byId.get(id) ?? { id, label: id, colour: 0 };
+  const named = (id: string) => byId.get(id) ?? { id, label: id, color: 0 };
   const changed = changing(report);
   const others = report.contributors.filter((c) => c.norm === 0).map((c) => named(c.id).label);
   const largest = Math.max(...changed.map((c) => c.norm), 0);
@@ -141,13 +141,13 @@ function ContributorNumbers(props: ContributorNumbersProps) {
   const { kept, threshold, norm, keptNorm, rescaledNorm } = numbers;
   const energy = isOpen ? null : keptEnergy(numbers);
   const width = (value: number) => `${largest > 0 ? (value / largest) * 100 : 0}%`;
-  const hue = modelColour(contributor.colour);
+  const hue = modelColor(contributor.color);
   return (
     <Section
       className="contributor-numbers"
       title={
         <span className="row">
-          <Swatch colour={contributor.colour} />
+          <Swatch color={contributor.color} />
           {contributor.label}
         </span>
       }
@@ -230,7 +230,7 @@ function usePredictedMasks(statistics: DeltaStatistics | undefined): ReadonlyMap
   );
 }
 
-/** Pairwise cosines of a tensor's task vectors: a small table, coloured around 0. */
+/** Pairwise cosines of a tensor's task vectors: a small table, colored around 0. */
 function CosineMatrix({
   labels,
   cosine,
@@ -246,7 +246,7 @@ function CosineMatrix({
           <td />
           {labels.map((c) => (
             <th key={c.id} scope="col" title={c.label}>
-              <Swatch colour={c.colour} label={c.label} />
+              <Swatch color={c.color} label={c.label} />
             </th>
           ))}
         </tr>

@@ -35,7 +35,7 @@ export const PAIR = 'pair';
 export interface LayersRun {
   id: string;
   name: string;
-  /** Its place among the shown runs, by which it is coloured; −1 while it is hidden. */
+  /** Its place among the shown runs, by which it is colored; −1 while it is hidden. */
   place: number;
   /** `exact`: merged. `running`: being merged. `predicted`: not merged. `planned`: nothing is known yet. */
   state: 'exact' | 'running' | 'predicted' | 'planned';

@@ -11,7 +11,7 @@ import {
   type OptionValues,
   rangeWords,
 } from '../../reports/option';
-import { LabelledNumber } from './LabelledNumber';
+import { LabeledNumber } from './LabeledNumber';
 import { Segmented } from './Segmented';
 import { named, Select } from './Select';
 
@@ -83,7 +83,7 @@ function Field({ name, option, value, edit }: FieldProps) {
       const unit = option.unit === 'bytes' ? 1e6 : 1;
       return (
         <span title={option.help}>
-          <LabelledNumber
+          <LabeledNumber
             label={label}
             value={shown / unit}
             {...boundsOf(option)}

@@ -1,17 +1,17 @@
-import { CONTRIBUTOR_COLOURS } from '../state/recipe-state';
+import { CONTRIBUTOR_COLORS } from '../state/recipe-state';
 
-/** The CSS colour of a contributor. */
-export function modelColour(colour: number): string {
-  return `var(--model-${colour % CONTRIBUTOR_COLOURS})`;
+/** The CSS color of a contributor. */
+export function modelColor(color: number): string {
+  return `var(--model-${color % CONTRIBUTOR_COLORS})`;
 }
 
-/** A contributor's colour; the name stands beside it or in the label. */
-export function Swatch({ colour, dot, label }: { colour: number; dot?: boolean; label?: string }) {
+/** A contributor's color; the name stands beside it or in the label. */
+export function Swatch({ color, dot, label }: { color: number; dot?: boolean; label?: string }) {
   return (
     <span
       className="swatch"
       data-dot={dot || undefined}
-      style={{ background: modelColour(colour) }}
+      style={{ background: modelColor(color) }}
       {...(label ? { role: 'img', 'aria-label': label, title: label } : { 'aria-hidden': true })}
     />
   );

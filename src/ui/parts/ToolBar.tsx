@@ -45,9 +45,9 @@ function Bar({ job }: { job: Job }) {
       </div>
       <p className="small tool-line">
         <span className="truncate tool-item">
-          {job.cancelling ? 'Canceling…' : p ? p.item || stageWord(p) : 'Starting…'}
+          {job.canceling ? 'Canceling…' : p ? p.item || stageWord(p) : 'Starting…'}
         </span>
-        {p && !job.cancelling ? (
+        {p && !job.canceling ? (
           <>
             {p.item ? <span className="quiet">{stageWord(p)}</span> : null}
             {p.counted ? (
@@ -63,7 +63,7 @@ function Bar({ job }: { job: Job }) {
           </>
         ) : null}
       </p>
-      <Button why={job.cancelling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
+      <Button why={job.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
         Stop
       </Button>
     </div>

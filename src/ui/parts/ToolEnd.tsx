@@ -14,7 +14,7 @@ interface ToolEndProps {
 
 /** How a tool ended without a report: it failed, was stopped, or had nothing to do. */
 export function ToolEnd({ run: { status, error }, stopped, stoppedHint, nothing }: ToolEndProps) {
-  if (status === 'cancelled') return <Message tone="note" title={stopped} hint={stoppedHint} live />;
+  if (status === 'canceled') return <Message tone="note" title={stopped} hint={stoppedHint} live />;
   if (error === null) return null;
   return error.code === nothing ? (
     <Message tone="ok" title={error.message} hint={error.hint} live />

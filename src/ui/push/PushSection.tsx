@@ -76,7 +76,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
         }}
       >
         {outputs.length > 1 ? (
-          <div className="labelled">
+          <div className="labeled">
             <label htmlFor={outputId}>Output</label>
             <Select
               id={outputId}
@@ -86,7 +86,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
             />
           </div>
         ) : null}
-        <label className="labelled">
+        <label className="labeled">
           <span>Repository</span>
           <input
             className="field mono"

@@ -1,4 +1,4 @@
-/** What the studio knows about pushing an output to the Hub. Plain, serialisable facts. */
+/** What the studio knows about pushing an output to the Hub. Plain, serializable facts. */
 
 import type { ErrorReport } from '../../errors';
 import type { HubAccount, PushReport, PushTarget } from '../../reports/push';

@@ -17,7 +17,7 @@ import { Button } from '../parts/Button';
 import { CloseIcon, GripIcon } from '../parts/icons';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Problem } from '../parts/Problem';
-import { modelColour, Swatch } from '../parts/Swatch';
+import { modelColor, Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
 import { shortName } from '../state/built-recipe';
 import { lineage } from '../state/lineage';
@@ -57,7 +57,7 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
   const { contributor, at, of, model, base, method, chosen, combination } = props;
   const [moving, setMoving] = useState(false);
   const studio = useStudio();
-  const { ref, enabled, colour, parameters } = contributor;
+  const { ref, enabled, color, parameters } = contributor;
   const name = shortName(ref);
   const edit = useCallback(
     (parameter: string, value: SettingValue) =>
@@ -78,12 +78,12 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
       className="card"
       data-off={!enabled || undefined}
       data-moving={moving || undefined}
-      style={{ '--hue': modelColour(colour) } as CSSProperties}
+      style={{ '--hue': modelColor(color) } as CSSProperties}
     >
       <CardHead
         model={ref}
         enabled={enabled}
-        colour={colour}
+        color={color}
         at={at}
         of={of}
         moving={moving}
@@ -124,7 +124,7 @@ interface CardHeadProps {
   /** Its name in the recipe. */
   model: string;
   enabled: boolean;
-  colour: number;
+  color: number;
   at: number;
   of: number;
   moving: boolean;
@@ -133,7 +133,7 @@ interface CardHeadProps {
 
 /** Name, place, and what is done with the contributor as a whole: a step of a slider below does not draw it. */
 const CardHead = memo(function CardHead(props: CardHeadProps) {
-  const { model: ref, enabled, colour, at, of, moving, onMoving } = props;
+  const { model: ref, enabled, color, at, of, moving, onMoving } = props;
   const studio = useStudio();
   const name = shortName(ref);
   return (
@@ -147,7 +147,7 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
           onMoving={onMoving}
         />
       ) : null}
-      <Swatch colour={colour} />
+      <Swatch color={color} />
       <Tip text={ref}>
         <strong className="truncate">{name}</strong>
       </Tip>

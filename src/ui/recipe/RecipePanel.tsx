@@ -49,7 +49,7 @@ function VocabularySection() {
   return (
     <Section title="Vocabulary">
       {info.words.length > 0 ? <Differences words={info.words} /> : null}
-      <label className="labelled">
+      <label className="labeled">
         <span>Tokens of the output</span>
         <Select
           value={source ?? ''}
@@ -60,7 +60,7 @@ function VocabularySection() {
         />
       </label>
       {source === null ? null : (
-        <div className="labelled">
+        <div className="labeled">
           <span>Pad vocabulary to a multiple of</span>
           <span className="row">
             <NumberField

@@ -137,7 +137,7 @@ export function RecipeText() {
  * The recipe as text and as form at once: what a text that was typed makes of the state. */
 
 /**
- * The state of a recipe that was written in the place of `before`. Models that stay keep their colour, and those that
+ * The state of a recipe that was written in the place of `before`. Models that stay keep their color, and those that
  * are switched off, which no text names, stay switched off. So does a base that the method does without. Pure.
  */
 export function recipeFromText(
@@ -150,12 +150,12 @@ export function recipeFromText(
   const named = new Set([base, ...after.contributors.map((c) => c.ref)]);
   const off = before.contributors.filter((c) => !c.enabled && !named.has(c.ref));
   const stay = before.contributors.filter((c) => named.has(c.ref));
-  const coloured = after.contributors.reduce((filled, { ref }) => addContributor(filled, ref), {
+  const colored = after.contributors.reduce((filled, { ref }) => addContributor(filled, ref), {
     ...before,
     contributors: [...stay, ...off],
   });
-  const colours = new Map(coloured.contributors.map((c) => [c.ref, c.colour]));
-  const contributors = after.contributors.map((c) => ({ ...c, colour: colours.get(c.ref) ?? c.colour }));
+  const colors = new Map(colored.contributors.map((c) => [c.ref, c.color]));
+  const contributors = after.contributors.map((c) => ({ ...c, color: colors.get(c.ref) ?? c.color }));
   const isContributor = contributors.some((c) => c.ref === base);
   return { ...after, base: isContributor ? after.base : base, contributors: [...contributors, ...off] };
 }

@@ -25,7 +25,7 @@ export function ChatTemplateForm() {
   const take = (chatTemplate: string | null) => editRecipe(studio, (r) => ({ ...r, chatTemplate }));
   return (
     <>
-      <label className="labelled">
+      <label className="labeled">
         <span>Chat template</span>
         <Select
           value={written || writing ? WRITTEN : (chosen ?? '')}

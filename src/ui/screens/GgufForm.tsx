@@ -20,7 +20,7 @@ export function GgufForm() {
   const types = isAdapter ? ADAPTER_GGUF_TYPES : GGUF_TYPES;
   return (
     <>
-      <label className="labelled">
+      <label className="labeled">
         <span>Also write GGUF</span>
         <Select<GgufType | ''>
           value={gguf ?? ''}
@@ -32,7 +32,7 @@ export function GgufForm() {
         />
       </label>
       {gguf !== null && usesImportance(gguf) ? (
-        <div className="labelled">
+        <div className="labeled">
           <span>Importance matrix</span>
           <TextParameter
             label="Text for the importance matrix"

@@ -109,7 +109,7 @@ function Destination() {
           </span>
         </div>
       ) : null}
-      <label className="labelled">
+      <label className="labeled">
         <span>Name</span>
         <input
           className="field mono"
@@ -173,7 +173,7 @@ function AdapterForm() {
   const adapter = recipe.output === 'adapter';
   return (
     <>
-      <label className="labelled">
+      <label className="labeled">
         <span>Output</span>
         <Select
           value={recipe.output}
@@ -187,7 +187,7 @@ function AdapterForm() {
         />
       </label>
       {adapter && combination ? (
-        <label className="labelled">
+        <label className="labeled">
           <span>Combination</span>
           <Select
             value={combination}
@@ -197,7 +197,7 @@ function AdapterForm() {
         </label>
       ) : null}
       {adapter && combination?.endsWith('svd') ? (
-        <div className="labelled">
+        <div className="labeled">
           <span>Rank</span>
           <NumberField
             className="field mono shard-field"
@@ -222,7 +222,7 @@ function Form() {
   return (
     <Section title="Form">
       <AdapterForm />
-      <label className="labelled">
+      <label className="labeled">
         <span>Dtype</span>
         <Select
           value={recipe.outDtype ?? ''}
@@ -233,7 +233,7 @@ function Form() {
         />
       </label>
       {recipe.output === 'adapter' ? null : (
-        <div className="labelled">
+        <div className="labeled">
           <span>Shard size</span>
           <span className="row">
             <NumberField

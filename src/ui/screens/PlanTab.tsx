@@ -223,7 +223,7 @@ function Tensors({ tensors, contributors }: TensorsProps) {
         <ul className="row wrap key" aria-label="Colors of the contributors">
           {contributors.map((c) => (
             <li key={c.id} className="row">
-              <Swatch colour={c.colour} dot />
+              <Swatch color={c.color} dot />
               <span className="small">{c.label}</span>
             </li>
           ))}
@@ -282,7 +282,7 @@ function contributorsColumn(contributors: readonly Contributor[], track: string)
         <span className="dots">
           {t.contributors.map((index) => {
             const c = contributors[index];
-            return c ? <Swatch key={c.id} dot colour={c.colour} label={c.label} /> : null;
+            return c ? <Swatch key={c.id} dot color={c.color} label={c.label} /> : null;
           })}
         </span>
       ),

@@ -123,7 +123,7 @@ export function RunTab() {
         {run.report ? <RunExport run={{ ...run, report: run.report }} /> : null}
       </header>
       {run.error ? <ErrorCard error={run.error} /> : null}
-      {run.status === 'cancelled' ? (
+      {run.status === 'canceled' ? (
         <Message
           tone="note"
           title={
@@ -163,16 +163,16 @@ function timesOf({ report, progress }: RunState): TimesSpent {
 }
 
 function Status({ run }: { run: RunState }) {
-  const cancelling = useStudioState((s) => s.job?.cancelling);
+  const canceling = useStudioState((s) => s.job?.canceling);
   switch (run.status) {
     case 'running':
-      if (cancelling) return <>{run.paused ? 'pausing' : 'cancelling'}</>;
+      if (canceling) return <>{run.paused ? 'pausing' : 'canceling'}</>;
       return <>{run.progress ? PHASE_TITLES[run.progress.phase].toLowerCase() : 'starting'}</>;
     case 'done':
       return <span className="tone-ok">{doneText(run.report)}</span>;
     case 'failed':
       return <span className="tone-bad">failed</span>;
-    case 'cancelled':
+    case 'canceled':
       return <>{stopped(run).toLowerCase()}</>;
   }
 }

@@ -93,7 +93,7 @@ export async function measureDeltas(studio: Studio): Promise<void> {
   } catch (thrown) {
     const error = errorReport(thrown);
     // pushed aside by another job: `none` lets the watcher begin again
-    if (error.code === 'Cancelled' || error.code === 'Busy') edit({ status: 'none' });
+    if (error.code === 'Canceled' || error.code === 'Busy') edit({ status: 'none' });
     else edit({ status: 'failed', error });
   }
 }

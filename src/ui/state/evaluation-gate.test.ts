@@ -28,7 +28,7 @@ test('open when the engine is free, there are models and a text', () => {
 test('one job at a time, and each says which', () => {
   const doing = (kind: JobKind): StudioState => ({
     ...ready,
-    job: { kind, progress: null, cancelling: false },
+    job: { kind, progress: null, canceling: false },
   });
   expect(whyNotRun(doing('merge'))).toMatch(/merge is running/);
   expect(whyNotRun({ ...ready, elsewhere: { name: 'x', progress: null } })).toMatch(/another tab/);

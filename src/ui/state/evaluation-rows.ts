@@ -17,8 +17,8 @@ export interface EvaluationRow {
   label: string;
   /** What the recipe calls it, or the method in full. */
   title: string;
-  /** Index of the contributor's colour. */
-  colour: number | null;
+  /** Index of the contributor's color. */
+  color: number | null;
   target: RunTarget;
   /** For a merge: its method. */
   method: MergeMethod | null;
@@ -45,8 +45,8 @@ export function evaluationRows(recipe: RecipeState, models: readonly ModelInfo[]
   if (recipe.base !== null) {
     rows.push(modelRow('base', shortName(recipe.base), recipe.base, null));
   }
-  for (const { ref, colour } of recipe.contributors.filter((c) => c.enabled)) {
-    rows.push(modelRow(`model ${ref}`, shortName(ref), contributorId(recipe.base, ref, models), colour));
+  for (const { ref, color } of recipe.contributors.filter((c) => c.enabled)) {
+    rows.push(modelRow(`model ${ref}`, shortName(ref), contributorId(recipe.base, ref, models), color));
   }
   for (const { id, method, recipe, label, current, matched } of fitting) {
     // Some methods share the name of their paper; the recipe's word for them tells them apart.
@@ -56,7 +56,7 @@ export function evaluationRows(recipe: RecipeState, models: readonly ModelInfo[]
       group: 'merges',
       label: alone ? label : `${label} (${method.id})`,
       title: method.title,
-      colour: null,
+      color: null,
       target: { recipe: buildRecipe(recipe, models, method) },
       method,
       current,
@@ -138,13 +138,13 @@ export function isPinned(target: RunTarget, models: readonly ModelInfo[]): boole
   return refs.every((ref) => pinned.has(ref));
 }
 
-function modelRow(id: string, label: string, model: string, colour: number | null): EvaluationRow {
+function modelRow(id: string, label: string, model: string, color: number | null): EvaluationRow {
   return {
     id,
     group: 'models',
     label,
     title: model,
-    colour,
+    color,
     target: { model },
     method: null,
     current: false,

@@ -1,4 +1,4 @@
-/** What the Evaluate tab knows: texts, protocol, what was measured, what was written. Plain, serialisable facts. */
+/** What the Evaluate tab knows: texts, protocol, what was measured, what was written. Plain, serializable facts. */
 
 import type { ErrorReport } from '../../errors';
 import { generateOptions, protocolOptions } from '../../evaluate/options';
@@ -104,10 +104,10 @@ export interface GenerationColumn {
   /** Id of the row of the table that is the same model. */
   id: string;
   label: string;
-  /** Index of the contributor's colour; null for base and merge. */
-  colour: number | null;
+  /** Index of the contributor's color; null for base and merge. */
+  color: number | null;
   target: RunTarget;
-  status: 'waiting' | 'writing' | 'done' | 'failed' | 'cancelled';
+  status: 'waiting' | 'writing' | 'done' | 'failed' | 'canceled';
   text: string;
   progress: { done: number; rate: number } | null;
   report: GenerateReport | null;

@@ -17,10 +17,10 @@ export function editGenerationSettings(studio: Studio, change: Partial<Generatio
 export function emptyColumns(rows: readonly EvaluationRow[]): GenerationColumn[] {
   return rows
     .filter((r) => r.group === 'models' || r.current)
-    .map(({ id, label, colour, target, method }) => ({
+    .map(({ id, label, color, target, method }) => ({
       id,
       label: method ? `merge, ${label}` : label,
-      colour,
+      color,
       target,
       status: 'waiting',
       text: '',
@@ -40,7 +40,7 @@ export async function write(studio: Studio, rows: readonly EvaluationRow[]): Pro
   const end = beginJob(studio, 'generation');
   try {
     for (const { id, target } of columns) {
-      if (studio.store.getState().job?.cancelling) break;
+      if (studio.store.getState().job?.canceling) break;
       editColumn(studio, id, () => ({ status: 'writing' }));
       try {
         const report: GenerateReport = await studio.worker.generate(
@@ -50,7 +50,7 @@ export async function write(studio: Studio, rows: readonly EvaluationRow[]): Pro
         editColumn(studio, id, () => ({ status: 'done', report, text: report.text }));
       } catch (thrown) {
         const error = errorReport(thrown);
-        if (error.code === 'Cancelled') break;
+        if (error.code === 'Canceled') break;
         editColumn(studio, id, () => ({ status: 'failed', error }));
       }
     }
@@ -58,7 +58,7 @@ export async function write(studio: Studio, rows: readonly EvaluationRow[]): Pro
     editGeneration(studio, (g) => ({
       ...g,
       columns: g.columns.map((c) =>
-        c.status === 'waiting' || c.status === 'writing' ? { ...c, status: 'cancelled' } : c,
+        c.status === 'waiting' || c.status === 'writing' ? { ...c, status: 'canceled' } : c,
       ),
     }));
     end();

@@ -75,10 +75,10 @@ function begin(studio: Studio, { recipe, destination }: InterruptedRun, plan: Pl
     title: destination.name,
     methodTitle: method ? methodName(method) : recipe.mergeMethod,
     recipe,
-    contributors: plan.contributors.map((id, colour) => ({
+    contributors: plan.contributors.map((id, color) => ({
       id,
       label: shortName(id.split('+').at(-1)!),
-      colour,
+      color,
     })),
     planned: plan.tensors,
     layers: plan.layers,

@@ -1,4 +1,4 @@
-/** The one job the worker has: what it is, how far it is. Plain, serialisable facts. */
+/** The one job the worker has: what it is, how far it is. Plain, serializable facts. */
 import type { ErrorReport } from '../../errors';
 import type { RunningProgress } from '../../reports/evaluate';
 import type { TensorProgress } from '../../reports/job';
@@ -9,7 +9,7 @@ export interface Job {
   kind: JobKind;
   /** null until it tells something. */
   progress: JobProgress | null;
-  cancelling: boolean;
+  canceling: boolean;
   /** Set while nothing was heard of it for long. */
   stalled?: Stalled | undefined;
 }
@@ -37,7 +37,7 @@ export interface JobProgress {
 
 /** A tool at work, or what it ended with last. */
 export interface ToolRun<R> {
-  status: 'running' | 'done' | 'failed' | 'cancelled';
+  status: 'running' | 'done' | 'failed' | 'canceled';
   report: R | null;
   error: ErrorReport | null;
 }

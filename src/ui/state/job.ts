@@ -26,7 +26,7 @@ export function whyBusy({
   if (engine.status === 'starting') return { why: 'Starting the engine…', tone: 'wait' };
   if (job) {
     const { busy, tab } = JOB_WORDS[job.kind];
-    return { why: job.cancelling ? 'Canceling…' : busy, tone: 'wait', tab };
+    return { why: job.canceling ? 'Canceling…' : busy, tone: 'wait', tab };
   }
   return elsewhere ? { why: 'A merge is running in another tab.', tone: 'wait' } : null;
 }
@@ -52,7 +52,7 @@ const CANCEL_MS = 1000;
 /** Makes this the studio's job, keeps the screen on and watches it; returns what ends it. */
 export function beginJob(studio: Studio, kind: JobKind): () => void {
   studio.transient.timeLeft = steadyTimeLeft();
-  studio.store.setState({ job: { kind, progress: null, cancelling: false } });
+  studio.store.setState({ job: { kind, progress: null, canceling: false } });
   const release = stayAwake();
   const endWatch = watchJob(studio);
   return () => {
@@ -99,8 +99,8 @@ export function tellProgress(studio: Studio, kind: JobKind, told: JobProgress): 
 /** Asks the engine to stop; the job ends once it has cleaned up, or with the engine where that does not answer. */
 export async function cancelJob(studio: Studio): Promise<void> {
   const { job } = studio.store.getState();
-  if (!job || job.cancelling) return;
-  studio.store.setState({ job: { ...job, cancelling: true, stalled: undefined } });
+  if (!job || job.canceling) return;
+  studio.store.setState({ job: { ...job, canceling: true, stalled: undefined } });
   studio.transient.cancelTimer = setTimeout(() => void restartEngine(studio, 'cancel'), CANCEL_MS);
   try {
     await studio.worker.cancel();
@@ -132,12 +132,12 @@ async function restartEngine(studio: Studio, jobs: 'again' | 'cancel'): Promise<
   }
 }
 
-type JobOutcome<T> = { value: T } | { error: ErrorReport } | { cancelled: true };
+type JobOutcome<T> = { value: T } | { error: ErrorReport } | { canceled: true };
 
 /** What an outcome says of the run of a tool. */
 export function ended<R>(outcome: JobOutcome<R>): Pick<ToolRun<R>, 'status'> & Partial<ToolRun<R>> {
   if ('value' in outcome) return { status: 'done', report: outcome.value };
-  return 'error' in outcome ? { status: 'failed', error: outcome.error } : { status: 'cancelled' };
+  return 'error' in outcome ? { status: 'failed', error: outcome.error } : { status: 'canceled' };
 }
 
 /**
@@ -160,7 +160,7 @@ export async function runTool<P, R>(
     return { value };
   } catch (thrown) {
     const error = errorReport(thrown);
-    return error.code === 'Cancelled' ? { cancelled: true } : { error };
+    return error.code === 'Canceled' ? { canceled: true } : { error };
   } finally {
     end();
   }

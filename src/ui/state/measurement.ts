@@ -32,7 +32,7 @@ export async function measure(studio: Studio, rows: readonly EvaluationRow[]): P
   const end = beginJob(studio, 'evaluation');
   try {
     for (const [at, group] of groups.entries()) {
-      if (studio.store.getState().job?.cancelling) return;
+      if (studio.store.getState().job?.canceling) return;
       const work = { groups, at };
       editEvaluation(studio, { work });
       const tell = (progress: RunningProgress | null) =>
@@ -41,7 +41,7 @@ export async function measure(studio: Studio, rows: readonly EvaluationRow[]): P
       await measureGroup(studio, group, before, tell);
     }
   } catch (thrown) {
-    if (errorReport(thrown).code !== 'Cancelled') notifyError(studio, thrown);
+    if (errorReport(thrown).code !== 'Canceled') notifyError(studio, thrown);
   } finally {
     editEvaluation(studio, { work: null });
     end();

@@ -16,5 +16,5 @@ export async function tryMerge(studio: Studio): Promise<void> {
   await openSampleTexts(studio);
   await write(studio, rows);
   const { columns } = studio.store.getState().generation;
-  if (columns.every(({ status }) => status !== 'cancelled')) await measure(studio, rows);
+  if (columns.every(({ status }) => status !== 'canceled')) await measure(studio, rows);
 }

@@ -282,14 +282,14 @@ export function keptOf(state: StudioState): InterruptedMerge | undefined {
 }
 
 /**
- * Lists what is left of a run that has just ended early, and forgets it where a person cancelled it here before the
+ * Lists what is left of a run that has just ended early, and forgets it where a person canceled it here before the
  * first tensor was done: there is nothing to go on from. A folder on disk is left to its owner. Never rejects.
  */
 export async function finishUnfinished(studio: Studio): Promise<void> {
   await loadInterrupted(studio);
   const state = studio.store.getState();
   const kept = keptOf(state);
-  if (!state.job?.cancelling || !isAtWork(state, 'merge') || currentRun(state)?.paused) return;
+  if (!state.job?.canceling || !isAtWork(state, 'merge') || currentRun(state)?.paused) return;
   if (kept?.destination.kind !== 'downloads') return;
   if (kept.tensorsDone > 0 || (currentRun(state)?.progress?.tensorsDone ?? 0) > 0) return;
   try {

@@ -68,14 +68,14 @@ export async function planOf(
   const known = new Map(
     recipe.contributors
       .filter((c) => c.enabled)
-      .map(({ ref, colour }) => {
+      .map(({ ref, color }) => {
         const id = contributorId(recipe.base, ref, models);
-        return [id, { id, label: shortName(ref), colour }];
+        return [id, { id, label: shortName(ref), color }];
       }),
   );
   const report = await studio.worker.plan(buildRecipe(recipe, models, methodOf(recipe)));
   const contributors = report.contributors.map(
-    (id) => known.get(id) ?? { id, label: shortName(id), colour: 0 },
+    (id) => known.get(id) ?? { id, label: shortName(id), color: 0 },
   );
   return { report, contributors };
 }

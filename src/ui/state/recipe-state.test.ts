@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { methodById, methods } from '../../merge/methods/index';
 import {
   addContributor,
-  CONTRIBUTOR_COLOURS,
+  CONTRIBUTOR_COLORS,
   effectiveSpecs,
   emptyRecipe,
   hasCurve,
@@ -30,13 +30,13 @@ test('a model is in the recipe once: added twice it stays once, as base it stops
   expect(setBase(twice, 'a')).toMatchObject({ base: 'a', contributors: [] });
 });
 
-test('colours stay with their model, and a freed colour is used again', () => {
-  const refs = Array.from({ length: CONTRIBUTOR_COLOURS }, (_, i) => `m${i}`);
+test('colors stay with their model, and a freed color is used again', () => {
+  const refs = Array.from({ length: CONTRIBUTOR_COLORS }, (_, i) => `m${i}`);
   const full = refs.reduce(addContributor, emptyRecipe);
-  expect(new Set(full.contributors.map((c) => c.colour)).size).toBe(CONTRIBUTOR_COLOURS);
+  expect(new Set(full.contributors.map((c) => c.color)).size).toBe(CONTRIBUTOR_COLORS);
   const swapped = addContributor(removeContributor(full, 'm2'), 'new');
-  expect(swapped.contributors.at(-1)?.colour).toBe(2);
-  expect(swapped.contributors.find((c) => c.ref === 'm3')?.colour).toBe(3);
+  expect(swapped.contributors.at(-1)?.color).toBe(2);
+  expect(swapped.contributors.find((c) => c.ref === 'm3')?.color).toBe(3);
 });
 
 test('settings that were never made are the method’s defaults; a weight without one is 1', () => {

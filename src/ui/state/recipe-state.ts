@@ -65,8 +65,8 @@ export interface ContributorState {
   /** Reference of the model as opened; unique within a recipe. */
   ref: string;
   enabled: boolean;
-  /** Index into the contributor colours; stays with the model while it is in the recipe. */
-  colour: number;
+  /** Index into the contributor colors; stays with the model while it is in the recipe. */
+  color: number;
   parameters: Settings;
 }
 
@@ -76,8 +76,8 @@ export type SettingValue = ParameterScalar | number[];
 export type GradientEnds = NonNullable<Recipe['amalgam']['gradientEnds']>;
 export type OutDtype = NonNullable<Recipe['outDtype']>;
 
-/** How many contributor colours the design has; more contributors share them. */
-export const CONTRIBUTOR_COLOURS = 8;
+/** How many contributor colors the design has; more contributors share them. */
+export const CONTRIBUTOR_COLORS = 8;
 
 /** Rank of a merged LoRA unless another is chosen. */
 export const DEFAULT_RANK = 16;
@@ -118,8 +118,8 @@ export function setBase(recipe: RecipeState, ref: string): RecipeState {
 export function addContributor(recipe: RecipeState, ref: string): RecipeState {
   if (recipe.contributors.some((c) => c.ref === ref)) return recipe;
   const { calibration: _, ...parameters } = recipe.contributors.at(-1)?.parameters ?? {};
-  const colour = freeColour(recipe.contributors);
-  return { ...recipe, contributors: [...recipe.contributors, { ref, enabled: true, colour, parameters }] };
+  const color = freeColor(recipe.contributors);
+  return { ...recipe, contributors: [...recipe.contributors, { ref, enabled: true, color, parameters }] };
 }
 
 export function removeContributor(recipe: RecipeState, ref: string): RecipeState {
@@ -257,10 +257,10 @@ function editContributor(
   return { ...recipe, contributors: recipe.contributors.map((c) => (c.ref === ref ? edit(c) : c)) };
 }
 
-function freeColour(contributors: readonly ContributorState[]): number {
-  const used = new Set(contributors.map((c) => c.colour));
-  for (let colour = 0; colour < CONTRIBUTOR_COLOURS; colour++) if (!used.has(colour)) return colour;
-  return contributors.length % CONTRIBUTOR_COLOURS;
+function freeColor(contributors: readonly ContributorState[]): number {
+  const used = new Set(contributors.map((c) => c.color));
+  for (let color = 0; color < CONTRIBUTOR_COLORS; color++) if (!used.has(color)) return color;
+  return contributors.length % CONTRIBUTOR_COLORS;
 }
 
 /** How the LoRAs of this recipe become one, or undefined where the method merges none into one. */

@@ -10,7 +10,7 @@ const textOf = (recipe: RecipeState) => formatRecipe(buildRecipe(recipe, [], met
 const retold = (before: RecipeState, text: string) => recipeFromText(before, parseRecipe(text).recipe!, []);
 const three = ['b', 'c', 'd'].reduce(addContributor, setBase(emptyRecipe, 'a'));
 const seen = (recipe: RecipeState) =>
-  recipe.contributors.map((c) => `${c.ref}${c.colour}${c.enabled ? '' : ' off'}`);
+  recipe.contributors.map((c) => `${c.ref}${c.color}${c.enabled ? '' : ' off'}`);
 
 test('a text that says the same leaves the form as it is', () => {
   const after = retold(three, textOf(three));
@@ -18,7 +18,7 @@ test('a text that says the same leaves the form as it is', () => {
   expect(seen(after)).toEqual(['b0', 'c1', 'd2']);
 });
 
-test('models keep their colour when others come and go, and those that are switched off stay', () => {
+test('models keep their color when others come and go, and those that are switched off stay', () => {
   const off = setEnabled(three, 'c', false);
   const after = retold(off, textOf(off).replace('model: b', 'model: e'));
   expect(seen(after)).toEqual(['e0', 'd2', 'c1 off']);

@@ -16,11 +16,11 @@ const model = (ref: string, parameters: number): ModelInfo => ({
   dtypes: {},
 });
 
-const contributor = (ref: string, colour: number) => ({
+const contributor = (ref: string, color: number) => ({
   ref,
   enabled: true,
-  colour,
-  parameters: { weight: 0.4, density: 0.2, ...(colour === 1 && { calibration: 'b.txt' }) },
+  color,
+  parameters: { weight: 0.4, density: 0.2, ...(color === 1 && { calibration: 'b.txt' }) },
 });
 
 const state = {

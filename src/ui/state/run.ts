@@ -122,7 +122,7 @@ export async function continueRecommended(studio: Studio): Promise<void> {
   });
 }
 
-/** Asks the engine to stop; the run ends as cancelled once it has cleaned up. */
+/** Asks the engine to stop; the run ends as canceled once it has cleaned up. */
 export async function cancelMerge(studio: Studio): Promise<void> {
   if (isAtWork(studio.store.getState(), 'merge')) await cancelJob(studio);
 }
@@ -130,7 +130,7 @@ export async function cancelMerge(studio: Studio): Promise<void> {
 /** Stops the merge to go on later: what is written is kept, and the run bar offers to resume. */
 export async function pauseMerge(studio: Studio): Promise<void> {
   const { job } = studio.store.getState();
-  if (job?.kind !== 'merge' || job.cancelling) return;
+  if (job?.kind !== 'merge' || job.canceling) return;
   editRun(studio, (run) => ({ ...run, paused: true }));
   await cancelMerge(studio);
 }
@@ -189,7 +189,7 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
     const error = errorReport(thrown);
     // first what is left, then the words about it
     await finishUnfinished(studio);
-    const status = error.code === 'Cancelled' ? 'cancelled' : 'failed';
+    const status = error.code === 'Canceled' ? 'canceled' : 'failed';
     editRun(studio, (run) => ({
       ...run,
       status,
@@ -265,7 +265,7 @@ export function newRun(studio: Studio, planned: PlannedRun): RunState {
     error: null,
   };
   // of those that came to nothing the last one is shown, until there is another
-  const isOver = (run: Run) => run.status === 'failed' || run.status === 'cancelled';
+  const isOver = (run: Run) => run.status === 'failed' || run.status === 'canceled';
   studio.store.setState({ runs: [...runs.filter((run) => !isOver(run)), started], currentRunId: started.id });
   return started;
 }
@@ -319,8 +319,8 @@ function editRun(studio: Studio, edit: (run: RunState) => RunState): void {
 }
 
 function ending(run: RunState, error: ErrorReport): string {
-  if (error.code !== 'Cancelled') return error.message;
-  return run.paused ? 'Paused' : 'Cancelled';
+  if (error.code !== 'Canceled') return error.message;
+  return run.paused ? 'Paused' : 'Canceled';
 }
 
 function line(run: RunState, tone: LogEntry['tone'], text: string): LogEntry {

@@ -20,7 +20,7 @@ export interface RunState {
   id: string;
   /** Given by a person; else it is called what it differs by. */
   name?: string;
-  status: 'running' | 'done' | 'failed' | 'cancelled';
+  status: 'running' | 'done' | 'failed' | 'canceled';
   title: string;
   methodTitle: string;
   /** As it was asked for: its λ may be left to a search. The report has what was merged. */
@@ -52,12 +52,12 @@ export interface RunState {
   of?: string;
 }
 
-/** A contributor as charts show it: kept with a plan or a run, so that later edits change neither name nor colour. */
+/** A contributor as charts show it: kept with a plan or a run, so that later edits change neither name nor color. */
 export interface Contributor {
   /** What the recipe, plan and report call it, e.g. `samples/base+samples/kitchen`. */
   id: string;
   label: string;
-  colour: number;
+  color: number;
 }
 
 export interface LogEntry {

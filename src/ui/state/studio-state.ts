@@ -1,5 +1,5 @@
 /**
- * Everything the studio knows, as serialisable facts. The worker is the truth; this mirrors what it said. No handles,
+ * Everything the studio knows, as serializable facts. The worker is the truth; this mirrors what it said. No handles,
  * buffers or promises live here.
  */
 

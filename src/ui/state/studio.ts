@@ -100,7 +100,7 @@ export function notify(
 
 export function notifyError(studio: Studio, thrown: unknown): void {
   const error = errorReport(thrown);
-  if (error.code !== 'Cancelled') notify(studio, 'error', error.message, error.hint, error.code);
+  if (error.code !== 'Canceled') notify(studio, 'error', error.message, error.hint, error.code);
 }
 
 export function dismissNotice(studio: Studio, id: number): void {

@@ -124,8 +124,8 @@ export function earlierRun(
 
 /** A row as the table of tasks shows it. */
 export function shownRow(
-  { id, label, colour, method }: EvaluationRow,
+  { id, label, color, method }: EvaluationRow,
   target: string,
 ): TaskRun['rows'][number] {
-  return { id, label: method ? `merge, ${label}` : label, colour, target };
+  return { id, label: method ? `merge, ${label}` : label, color, target };
 }

@@ -1,4 +1,4 @@
-/** What the Evaluate tab knows of tasks. Plain, serialisable facts. */
+/** What the Evaluate tab knows of tasks. Plain, serializable facts. */
 import type { ErrorReport } from '../../errors';
 import type { MetricValue, ScoredModel, ShippedTask, TaskInfo, TaskItem } from '../../reports/tasks';
 
@@ -29,7 +29,7 @@ export interface TasksSlice {
 /** The last scoring, as far as it got. */
 export interface TaskRun {
   tasks: readonly TaskInfo[];
-  rows: readonly { id: string; label: string; colour: number | null; target: string }[];
+  rows: readonly { id: string; label: string; color: number | null; target: string }[];
   /** Row by row, task by task. */
   items: readonly (readonly (readonly TaskItem[])[])[];
   /** Once all is done. */

@@ -147,7 +147,7 @@ export async function scoreTasks(studio: Studio, rows: readonly EvaluationRow[])
     if (!predictionOf(before.tasks, rows.length)) {
       if (!(await predict(studio, before, rows))) return;
       const { job, tasks } = studio.store.getState();
-      if (job?.cancelling || (tasks.predicted?.seconds ?? 0) > LONG_SECONDS) return;
+      if (job?.canceling || (tasks.predicted?.seconds ?? 0) > LONG_SECONDS) return;
     }
     const shown = rows.map((row) => shownRow(row, targetKey(row.target)));
     const { models } = await studio.worker.scoreTasks(requestOf(before, rows), (progress) => {
@@ -185,7 +185,7 @@ async function running(studio: Studio, act: () => Promise<unknown>): Promise<voi
     await act();
   } catch (thrown) {
     const error = errorReport(thrown);
-    if (error.code !== 'Cancelled') editTasks(studio, { error });
+    if (error.code !== 'Canceled') editTasks(studio, { error });
   } finally {
     end();
   }

@@ -1,4 +1,4 @@
-/** What ships in the page may be shipped: every runtime package, also those that others bring, has a permissive licence. */
+/** What ships in the page may be shipped: every runtime package, also those that others bring, has a permissive license. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -19,7 +19,7 @@ const read = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8')
 
 const shipped = shippedPackages();
 
-test('every package that ships has a permissive licence', () => {
+test('every package that ships has a permissive license', () => {
   expect(shipped.length).toBeGreaterThan(20);
   const others = shipped
     .filter(({ license }) => !PERMISSIVE.has(license ?? 'none'))
@@ -27,15 +27,15 @@ test('every package that ships has a permissive licence', () => {
   expect(others).toEqual([]);
 });
 
-test('docs/dependencies.md names the licence each package states', () => {
+test('docs/dependencies.md names the license each package states', () => {
   const table = readFileSync(join(root, 'docs/dependencies.md'), 'utf8');
-  const rows = [...table.matchAll(/^\| `([^`]+)` \| \S+ \| ([^|]+) \|/gm)].map(([, name, licence]) => ({
+  const rows = [...table.matchAll(/^\| `([^`]+)` \| \S+ \| ([^|]+) \|/gm)].map(([, name, license]) => ({
     name: name!,
-    licence: licence!.trim(),
+    license: license!.trim(),
   }));
   expect(rows.length).toBeGreaterThan(20);
-  for (const { name, licence } of rows) {
-    expect(read(`node_modules/${name}/package.json`).license, name).toBe(licence);
+  for (const { name, license } of rows) {
+    expect(read(`node_modules/${name}/package.json`).license, name).toBe(license);
   }
 });
 

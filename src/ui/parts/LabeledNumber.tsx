@@ -1,6 +1,6 @@
 import { NumberField } from './NumberField';
 
-interface LabelledNumberProps {
+interface LabeledNumberProps {
   label: string;
   /** The field's accessible name, where it says more than the label before it. */
   name?: string;
@@ -13,7 +13,7 @@ interface LabelledNumberProps {
 }
 
 /** A number of a tool's form, its label before it. */
-export function LabelledNumber({ label, name = label, ...field }: LabelledNumberProps) {
+export function LabeledNumber({ label, name = label, ...field }: LabeledNumberProps) {
   return (
     <label className="row tool-field">
       <span aria-hidden="true">{label}</span>
