@@ -21,6 +21,9 @@ const BROWSER_DEPENDENCIES = [
   'd3-scale-chromatic',
   'fast-check',
   'hash-wasm',
+  'hyparquet',
+  'hyparquet-compressors',
+  ...['assemble', 'column', 'convert', 'datapage', 'schema'].map((file) => `hyparquet/src/${file}.js`),
   'idb',
   'radix-ui',
   'react',
@@ -77,7 +80,7 @@ export default defineConfig({
           environment: 'node',
           // Loading the modules again for every file took most of the time; what a file changes, it gives back.
           isolate: false,
-          setupFiles: ['src/evaluate/foreign-text.test.support.ts', 'src/given-back.test.support.ts'],
+          setupFiles: ['src/foreign/foreign-text.test.support.ts', 'src/given-back.test.support.ts'],
           include: ['src/**/*.test.{ts,tsx}', 'assembly/*.test.ts', 'e2e/**/*.test.ts'],
           exclude: ['**/*.browser.test.*', 'node_modules/**'],
         },

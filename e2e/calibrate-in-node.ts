@@ -8,7 +8,7 @@ import { prepareImportance } from '../src/calibration/prepared-changes';
 import type { Contributor } from '../src/calibration/readings';
 import { DEFAULT_PROTOCOL, type EvaluateProtocol, evaluate } from '../src/evaluate/perplexity';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
-import { createTokenizer } from '../src/evaluate/tokenizer';
+import { createTokenizer } from '../src/foreign/tokenizer';
 import { parseModelConfig } from '../src/formats/model-config';
 import { copyOf, type Recipe } from '../src/formats/recipe';
 import { parseRecipe } from '../src/formats/recipe-yaml';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { CalibrationSize } from '../src/calibration/calibration';
 import { DEFAULT_PROTOCOL, type EvaluateProtocol } from '../src/evaluate/perplexity';
-import { createTokenizer } from '../src/evaluate/tokenizer';
+import { createTokenizer } from '../src/foreign/tokenizer';
 import type { NodeModels } from './calibrate-in-node';
 
 export interface ModelSet {

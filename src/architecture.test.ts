@@ -26,33 +26,36 @@ const MAY_IMPORT: Record<string, string[]> = {
   sources: 'formats reports'.split(' '),
   store: 'formats sources'.split(' '),
   models: 'formats'.split(' '),
-  dataset: 'formats reports sources store'.split(' '),
-  tasks: 'formats reports dataset linalg'.split(' '),
+  foreign: 'formats sources'.split(' '),
+  dataset: 'formats reports sources store foreign'.split(' '),
+  tasks: 'formats reports foreign linalg'.split(' '),
   backend: 'formats reports'.split(' '),
   linalg: [],
   adapters: 'formats backend linalg'.split(' '),
-  inputs: 'formats reports sources models backend linalg'.split(' '),
+  inputs: 'formats reports sources models foreign backend linalg'.split(' '),
   write: 'formats reports sources store'.split(' '),
   host: 'formats reports sources store backend inputs write'.split(' '),
   gguf: 'formats sources models backend'.split(' '),
   merge: 'formats reports sources store models backend inputs adapters gguf write host'.split(' '),
   forward: 'formats sources models backend'.split(' '),
-  evaluate: 'formats reports store dataset tasks models backend linalg inputs host forward merge'.split(' '),
+  evaluate:
+    'formats reports store foreign dataset tasks models backend linalg inputs host forward merge'.split(' '),
   calibration:
     'formats reports sources store models backend linalg inputs write host forward merge evaluate'.split(' '),
   compare: 'formats reports sources models backend linalg inputs write host merge'.split(' '),
   extract: 'formats reports sources write models backend linalg inputs host merge evaluate compare'.split(
     ' ',
   ),
-  collapse: 'formats reports sources models backend linalg inputs write host merge forward evaluate'.split(
-    ' ',
-  ),
+  collapse:
+    'formats reports sources models foreign backend linalg inputs write host merge forward evaluate'.split(
+      ' ',
+    ),
   push: 'formats reports sources write host'.split(' '),
   recipe:
     'formats reports sources store tasks backend linalg inputs gguf write host merge evaluate calibration'.split(
       ' ',
     ),
-  worker: 'formats reports sources store tasks backend write host merge'.split(' '),
+  worker: 'formats reports sources store foreign tasks backend write host merge'.split(' '),
   ui: [
     ...'recipe conversations text-file chat-template card-results adapter-combination names hashes gguf-type quantity hub-id'
       .split(' ')
@@ -62,7 +65,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     ),
     ...'tasks/statistics collapse/choose-layers'.split(' '),
   ],
-  cli: 'worker reports formats sources write host/node host/threads evaluate/foreign-text tasks/harness-report'.split(
+  cli: 'worker reports formats sources write host/node host/threads foreign/foreign-text tasks/harness-report'.split(
     ' ',
   ),
   main: ['ui', 'cli/page', 'worker/client'],
@@ -89,6 +92,7 @@ const RUNTIME_DEPENDENCIES = [
   'd3-scale',
   'd3-scale-chromatic',
   'hash-wasm',
+  'hyparquet',
   'hyparquet-compressors',
   'idb',
   'radix-ui',

@@ -6,7 +6,7 @@ import { type MatmulForm, matmul, matmulForm, matmulWork } from '../../src/backe
 import { generate, WRITING_RESIDENT_BYTES } from '../../src/evaluate/generation';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { GREEDY } from '../../src/evaluate/sampler';
-import { createTokenizer } from '../../src/evaluate/tokenizer';
+import { createTokenizer } from '../../src/foreign/tokenizer';
 import type { WeightDtype } from '../../src/formats/dtype';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { headerLength, parseSafetensorsHeader } from '../../src/formats/safetensors-header';

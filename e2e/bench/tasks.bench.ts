@@ -12,7 +12,7 @@ import { expect, test } from 'vitest';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { encodePairs, type PairIds } from '../../src/evaluate/encoded-pairs';
 import { startScoring } from '../../src/evaluate/log-likelihood';
-import { createTokenizer } from '../../src/evaluate/tokenizer';
+import { createTokenizer } from '../../src/foreign/tokenizer';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { readTensors } from '../../src/forward/golden.test.fixture';
 import { openRunner } from '../../src/forward/runner';
@@ -26,8 +26,8 @@ interface Question {
 }
 
 const sampleQuestions = (): Question[] =>
-  openTask({ name: 'sample_trades' })
-    .lines!.text.trim()
+  (openTask({ name: 'sample_trades' }).data as { lines: string }).lines
+    .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Question);
 

@@ -13,7 +13,8 @@ import { cpuKernels } from '../../assembly/vite-plugin.ts';
 import type { FuzzTarget } from './fuzz-target';
 
 /** Where counters are put: what reads files of others. */
-const COUNTED = /\/src\/(formats|dataset|gguf|adapters|inputs|models|recipe|sources|store|evaluate|tasks)\//;
+const COUNTED =
+  /\/src\/(formats|dataset|gguf|adapters|inputs|models|recipe|sources|store|foreign|evaluate|tasks)\//;
 
 export interface Counted {
   targets: FuzzTarget[];

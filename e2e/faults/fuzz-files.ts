@@ -2,13 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { readText } from '../../src/dataset/file-text';
 import { parseRows } from '../../src/dataset/json-lines';
-import type { Row } from '../../src/dataset/rows';
+import { openParquet, type Row } from '../../src/foreign/parquet';
 import { parseAdapterConfig } from '../../src/formats/adapter-config';
 import { readAdapterTensors } from '../../src/formats/adapter-tensors';
 import { parseRecipe } from '../../src/formats/recipe-yaml';
 import type { StoredTensor } from '../../src/formats/safetensors-header';
 import { bufferSource } from '../../src/sources/buffer-source';
-import { parseYaml, readTask } from '../../src/tasks/task-file';
+import { ownTask } from '../../src/tasks/task';
 import { buildItems } from '../../src/tasks/task-items';
 import { recipeInLink, recipeLink } from '../../src/ui/local/recipe-link';
 import type { FuzzTarget } from './fuzz-target';
@@ -57,20 +57,14 @@ async function readsText(bytes: Uint8Array<ArrayBuffer>, path: string): Promise<
   return rows <= 20 ? undefined : `${rows} rows`;
 }
 
-/** A file of a task and a row of its data, parted by a form feed. */
-const TASKS = [
-  'task: mine\ndataset_path: json\ndataset_kwargs: { data_files: rows.jsonl }\noutput_type: multiple_choice\ntest_split: test\ndoc_to_text: "Q: {{question}}\\nA:"\ndoc_to_target: answer\ndoc_to_choice: "{{choices}}"\nnum_fewshot: 0\nfewshot_config: { sampler: first_n }\nmetric_list: [{ metric: acc }]\nmetadata: { version: 1.0 }\n\f{"question":"Why?","choices":["a","b"],"answer":1}',
-  'task: theirs\ndataset_path: json\ndataset_kwargs: { data_files: rows.jsonl }\noutput_type: multiple_choice\nprocess_docs: !function hellaswag.process_docs\ndoc_to_text: "{{query}}"\ndoc_to_target: "{{label}}"\ndoc_to_choice: choices\n\f{"ctx_a":"A","ctx_b":"b","activity_label":"C","endings":["x [title] y","z"],"label":"0"}',
-  'task: t\ndataset_path: json\ndataset_kwargs: { data_files: rows.jsonl }\noutput_type: multiple_choice\ndoc_to_text: ""\ndoc_to_target: "{{ [0] if a.b == 1 else [1] }}"\ndoc_to_choice: [x, y]\nprocess_results: !function truthfulqa.process_results_mc2\n\f{"mc2_targets":{"labels":[0,1]},"a":{"b":1}}',
-  'task: u\ndataset_path: json\ndataset_kwargs: { data_files: rows.jsonl }\noutput_type: loglikelihood\ndoc_to_text: "{{ text.split(\' \')[:-1] | join(\' \') }}"\ndoc_to_target: "{% for c in choices %}{{ loop.index }}{% endfor %}"\n\f{"text":"one two","choices":[1,2]}',
+const ROWS = [
+  '{"question":"Why?","choices":["a","b"],"answer":1}\n{"question":"How?","choices":["no","yes"],"answer":true}',
+  '{"question":"Why?","choices":["a","b"],"answer":"b","loss":NaN}',
 ];
 
 async function rowsOf(text: string): Promise<Row[]> {
   const rows: Row[] = [];
-  async function* whole() {
-    yield text;
-  }
-  for await (const { fields } of parseRows(whole(), 'rows.jsonl')) rows.push(fields as Row);
+  for await (const row of parseRows([text], 'rows.jsonl')) rows.push(row);
   return rows;
 }
 
@@ -102,15 +96,14 @@ export const fileTargets: FuzzTarget[] = [
     },
   },
   {
-    name: 'task file',
-    seeds: TASKS,
+    name: 'rows of a task',
+    seeds: ROWS,
     runs: 100_000,
     async parse(bytes) {
-      const [yaml = '', line = ''] = new TextDecoder().decode(bytes).split('\f');
-      const task = readTask(parseYaml(yaml, 'task.yaml'), 'task.yaml');
-      const rows = await rowsOf(line);
+      const lines = new TextDecoder().decode(bytes);
+      const rows = await rowsOf(lines);
       const how = { limit: 1, sampleSeed: null, fewshot: 0, fewshotSeed: 1 };
-      const [item] = await buildItems(task, { rows, examples: rows, name: 'rows' }, how);
+      const [item] = buildItems(ownTask('rows.jsonl', lines), { rows, examples: rows, name: 'rows' }, how);
       return item?.docId === 0 ? undefined : 'no item';
     },
   },
@@ -124,6 +117,14 @@ export const fileTargets: FuzzTarget[] = [
     name: 'parquet',
     seeds: ['plain', 'snappy', 'zstd', 'brotli-delta', 'gzip-lengths', 'lz4-pages2'].map(parquet),
     runs: 100_000,
-    parse: (bytes) => readsText(bytes, 'train.parquet'),
+    async parse(bytes) {
+      const file = await openParquet('train.parquet', bytes.length, async (begin, end) =>
+        bytes.slice(begin, end),
+      );
+      file.select(file.columns.all, 1000);
+      let rows = 0;
+      for (let part = await file.next(); part.length > 0; part = await file.next()) rows += part.length;
+      return rows === file.columns.rows || file.columns.all.length === 0 ? undefined : `${rows} rows of ${file.columns.rows}`;
+    },
   },
 ];

@@ -5,7 +5,6 @@ import { parseAdapterConfig } from '../../src/formats/adapter-config';
 import { DTYPE_BITS, type Dtype } from '../../src/formats/dtype';
 import { parseHubId } from '../../src/formats/hub-id';
 import { parseModelConfig } from '../../src/formats/model-config';
-import { modulePatterns } from '../../src/formats/module-pattern';
 import { safeRelativePath } from '../../src/formats/names';
 import { formatRecipe } from '../../src/formats/recipe-format';
 import { parseRecipe } from '../../src/formats/recipe-yaml';
@@ -140,22 +139,6 @@ export const fuzzTargets: FuzzTarget[] = [
       // kinds other than LoRA may have no rank
       const least = type === 'LORA' ? 1 : 0;
       return Number.isSafeInteger(rank) && rank >= least ? undefined : `rank ${rank}`;
-    },
-  },
-  {
-    name: 'module pattern',
-    seeds: [
-      'q_proj',
-      'layers\\.[0-9]+\\.mlp',
-      '(.*\\.)?(k|v)_proj',
-      '(a+)+b',
-      '((a{1,9}|b?)*c){2,}[^x-z\\d]$',
-    ],
-    runs: 100_000,
-    parse(bytes) {
-      const patterns = modulePatterns([{ pattern: text(bytes), value: 1 }], 'adapter_config.json');
-      patterns.find('model.layers.11.self_attn.q_proj'.padEnd(200, 'a'));
-      return undefined;
     },
   },
   {

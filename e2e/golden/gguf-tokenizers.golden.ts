@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { createTokenizer } from '../../src/evaluate/tokenizer';
+import { createTokenizer } from '../../src/foreign/tokenizer';
 import { readTokenizerJson } from '../../src/formats/tokenizer-json';
 import { ggufFile } from '../../src/gguf/gguf-file';
 import { planGguf } from '../../src/gguf/gguf-plan';

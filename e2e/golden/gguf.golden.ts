@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { afterAll, describe, expect, it } from 'vitest';
-import { createTokenizer } from '../../src/evaluate/tokenizer';
+import { createTokenizer } from '../../src/foreign/tokenizer';
 import { GGUF_TYPES, type GgufType, usesImportance } from '../../src/formats/gguf-type';
 import { hasLlama, llama } from '../llama-cpp';
 import { llamaPerplexity } from '../llama-perplexity';

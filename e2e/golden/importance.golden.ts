@@ -29,7 +29,7 @@ const models: NodeModels = {
 
 /** Token ids by the model's own tokenizer, BOS in front. */
 async function idsOf(text: string): Promise<number[]> {
-  const { createTokenizer } = await import('../../src/evaluate/tokenizer');
+  const { createTokenizer } = await import('../../src/foreign/tokenizer');
   const tokenizer = createTokenizer(
     {
       tokenizer: readText(real, 'base/tokenizer.json'),

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { openPlannedWeights } from '../../src/evaluate/planned-weights';
-import { createTokenizer } from '../../src/evaluate/tokenizer';
+import { createTokenizer } from '../../src/foreign/tokenizer';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { parseRecipe } from '../../src/formats/recipe-yaml';
 import { openRunner } from '../../src/forward/runner';

@@ -21,7 +21,7 @@ export default defineConfig({
         plugins: [cpuKernels()],
         test: {
           name: 'node',
-          setupFiles: ['src/evaluate/foreign-text.test.support.ts'],
+          setupFiles: ['src/foreign/foreign-text.test.support.ts'],
           include: ['e2e/golden/**/*.golden.ts'],
           testTimeout: 120_000,
         },

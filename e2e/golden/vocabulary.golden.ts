@@ -10,7 +10,7 @@ import { generate } from '../../src/evaluate/generation';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { openPlannedWeights } from '../../src/evaluate/planned-weights';
 import { GREEDY } from '../../src/evaluate/sampler';
-import { createTokenizer, type Tokenizer } from '../../src/evaluate/tokenizer';
+import { createTokenizer, type Tokenizer } from '../../src/foreign/tokenizer';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { buildSafetensorsHeader } from '../../src/formats/safetensors-write';
 import { openRunner, type Runner } from '../../src/forward/runner';

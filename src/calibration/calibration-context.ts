@@ -173,8 +173,8 @@ export async function calibrationSource(
   const text = await models.texts.read(name);
   if (typeof text !== 'string') return { kind: 'tokens', name, ids: text, heldOut: wantsLambda(recipe) };
   if (!isConversations(text)) return { kind: 'text', name, text };
-  const rendered = await renderedText(text, await plannedChatTemplate(reader, models, signal));
-  return { kind: 'text', name, text: rendered, rendered: true };
+  const rendered = await renderedText(text, await plannedChatTemplate(reader, models, signal), signal);
+  return { kind: 'text', name, text: rendered.text, rendered: true };
 }
 
 export async function singlePlan(model: string, models: OpenModels): Promise<Plan> {

@@ -102,7 +102,7 @@ describe('parseCommand', () => {
         'b.yml',
         '--task',
         'hellaswag,piqa',
-        '--task=own.yaml',
+        '--task=own.jsonl',
         '--limit',
         '200',
         '--fewshot',
@@ -111,7 +111,7 @@ describe('parseCommand', () => {
     ).toEqual({
       verb: 'evaluate',
       models: ['a', 'b.yml'],
-      tasks: ['hellaswag', 'piqa', 'own.yaml'],
+      tasks: ['hellaswag', 'piqa', 'own.jsonl'],
       limit: 200,
       fewshot: 0,
       fewshotSeed: 1234,

@@ -18,8 +18,9 @@ export function evaluationsText(
     const mark = losses[i] === least && least < Number.POSITIVE_INFINITY ? '*' : '';
     if (!outcome || 'error' in outcome)
       return [mark, names[i]!, outcome?.error.message ?? 'not measured', '', ''];
-    const { perplexity, meanNll, tokens } = outcome.report;
-    return [mark, names[i]!, perplexity.toFixed(4), meanNll.toFixed(5), `${tokens}`];
+    const { perplexity, meanNll, tokens, leftOut } = outcome.report;
+    const without = leftOut ? ` (${leftOut} conversations refused by its chat template)` : '';
+    return [mark, names[i]!, perplexity.toFixed(4), meanNll.toFixed(5), `${tokens}${without}`];
   });
   const table = columns([['', 'model', 'perplexity', 'mean loss', 'tokens'], ...rows]);
   return [...table, '', `${formatSeconds(seconds)} in all`].join('\n');

@@ -24,7 +24,7 @@ import type { Place } from './verb';
 export interface TaskCommand extends Where, ReturnType<typeof itemsOf> {
   /** Model references, or paths of recipes whose merges are scored without being written. */
   models: string[];
-  /** Names of tasks that ship, or paths of task files. */
+  /** Names of tasks that ship, or paths of files of rows. */
   tasks: string[];
   fewshotSeed: number;
   engine: BackendChoice;
@@ -39,7 +39,7 @@ const cardOptions = {
 } as const;
 
 export const scoringOptions = {
-  task: { kind: 'list', argument: 'NAME', help: 'Tasks that ship, or task files.' },
+  task: { kind: 'list', argument: 'NAME', help: 'Tasks that ship, or files of rows.' },
   ...{ ...taskOptions, ...cardOptions, ...runOptions },
 } as const satisfies Options;
 
@@ -47,8 +47,8 @@ export const TASK_USAGE = `  evaluate <model> … --task NAME[,NAME …] [--limi
            ${usageOf(cardOptions)} ${usageOf(engineOptions)}
       Accuracy on tasks as lm-evaluation-harness scores them, of one or more models and recipes; with several, whether
       each is better than the first (paired test). NAME is hellaswag, arc_easy, arc_challenge, piqa, winogrande, boolq,
-      openbookqa, lambada_openai, mmlu_<subset>, truthfulqa_mc1, truthfulqa_mc2, sample_trades, or a file: a task in YAML,
-      or a .jsonl of question, choices and answer. --limit takes the first items, or some drawn by --sample-seed.
+      openbookqa, lambada_openai, mmlu_<subset>, truthfulqa_mc1, truthfulqa_mc2, sample_trades, or a .jsonl of your own with
+      question, choices and answer. --limit takes the first items, or some drawn by --sample-seed.
       --card puts the first model's results into the front matter of its model card (model-index).
 `;
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startForeignTextWith } from '../evaluate/foreign-text';
+import { startForeignTextWith } from '../foreign/foreign-text';
 import { becomeHost } from '../host/node/platform';
 import { startForeignText } from '../host/node/start-foreign-text';
 import { startThread } from '../host/node/start-thread';

@@ -1,7 +1,7 @@
 /** A model opened to be looked at layer by layer: engine, weights within reach, calibration tokens. */
 
 import type { Backend } from '../backend/backend';
-import type { GuardedTokenizer } from '../evaluate/foreign-text';
+import type { GuardedTokenizer } from '../foreign/foreign-text';
 import { tokenize } from '../evaluate/job';
 import type { EvaluateInput } from '../evaluate/perplexity';
 import { openPlannedWeights } from '../evaluate/planned-weights';

@@ -26,7 +26,8 @@ export function chooseColumn(
   const found = asked ?? (texts.includes('text') ? 'text' : texts.length === 1 ? texts[0] : undefined);
   if (found !== undefined && texts.includes(found)) return found;
   const titles = conversations ? [...texts, columnsTitle(conversations)] : texts;
-  const list = titles.map((column) => `“${displayName(column)}”`).join(', ');
+  const some = titles.slice(0, 20).map((column) => `“${displayName(column)}”`);
+  const list = `${some.join(', ')}${titles.length > some.length ? ' and more' : ''}`;
   throw new AmalgamError(
     'ColumnMissing',
     asked === undefined

@@ -1,16 +1,22 @@
 /** Text out of a file of a dataset, as much of it as is wanted, read from the front or by columns. */
 import { AmalgamError } from '../errors';
-import { type ConversationColumns, columnsTitle, namesOf } from '../formats/conversations';
+import { openGuardedParquet } from '../foreign/foreign-text';
+import type { ParquetColumns, Row } from '../foreign/parquet';
+import {
+  type ConversationColumns,
+  columnsTitle,
+  conversationColumns,
+  conversationLine,
+  conversationOf,
+  namesOf,
+} from '../formats/conversations';
 import { displayName } from '../formats/names';
 import type { DatasetColumns } from '../reports/dataset';
 import type { ByteSource } from '../sources/byte-source';
 import { chooseColumn, type ReadableColumns } from './column';
-import { lineColumns, readLines, rowConversation } from './json-lines';
-import { openParquet } from './parquet-file';
-import type { RowTexts } from './row-texts';
-import type { Row } from './rows';
+import { columnsOf, parseRows } from './json-lines';
 import { textKind } from './text-kind';
-import { decodeText, openStream } from './text-stream';
+import { decodeText, openStream, refusePointer } from './text-stream';
 
 /** Rows without a value cost a file nothing: a kilobyte can promise billions. */
 const MOST_EMPTY = 1 << 20;
@@ -63,26 +69,45 @@ export async function readText(
 
   async function readKind(): Promise<ReadText> {
     if (kind.format === 'parquet') {
-      const parquet = await openParquet(source, name, signal);
-      const column = chooseColumn(name, parquet.columns, range.column);
-      if (typeof column === 'string') return collect(name, column, parquet.read(column), range);
-      const rows = parquet.records(namesOf(column));
-      return collect(name, columnsTitle(column), rowConversations(rows, column), range, true);
+      return withParquet(source, name, signal, async ({ columns, rows }) => {
+        const column = chooseColumn(name, readable(columns), range.column);
+        const wanted = typeof column === 'string' ? [column] : namesOf(column);
+        return collect(name, column, rows(wanted, range.characters + 1), range);
+      });
     }
     const stream = openStream(source, name, kind.gzip, signal);
-    if (kind.format === 'lines') {
-      const { column, values, isConversations } = await readLines(stream, name, range.column);
-      return collect(name, column, values, range, isConversations);
+    if (kind.format === 'text') return collectText(decodeText(stream, name), range.characters);
+    const rows = parseRows(decodeText(stream, name), name);
+    const first = await rows.next();
+    if (first.done) throw new AmalgamError('TextEmpty', `${name} has no rows.`, 'Choose another file.');
+    const column = chooseColumn(name, columnsOf(first.value), range.column);
+    return collect(name, column, groups(first.value), range);
+
+    async function* groups(row: Row): AsyncGenerator<Row[]> {
+      yield [row];
+      for await (const more of rows) yield [more];
     }
-    return collectText(decodeText(stream, name), range.characters);
   }
 }
 
-async function* rowConversations(
-  rows: AsyncIterable<Row[]>,
-  columns: ConversationColumns,
-): AsyncGenerator<RowTexts> {
-  for await (const group of rows) for (const row of group) yield rowConversation(row, columns);
+/** A parquet file for as long as it is used. @throws as `openGuardedParquet`, and `LfsPointer` */
+export async function withParquet<T>(
+  source: ByteSource,
+  name: string,
+  signal: AbortSignal | undefined,
+  use: (file: Awaited<ReturnType<typeof openGuardedParquet>>) => Promise<T>,
+): Promise<T> {
+  refusePointer(await source.read(0, Math.min(64, source.byteLength), signal), name);
+  const file = await openGuardedParquet(source, name, signal);
+  try {
+    return await use(file);
+  } finally {
+    file.close();
+  }
+}
+
+function readable({ all, texts, messages }: ParquetColumns): ReadableColumns {
+  return { all, texts, conversations: conversationColumns(texts, messages) };
 }
 
 /**
@@ -103,10 +128,13 @@ export async function textColumns(
   });
   if (kind.format === 'text') return described(undefined, null);
   if (kind.format === 'parquet') {
-    const { columns, rows } = await openParquet(source, name, signal);
-    return described(columns, rows);
+    return withParquet(source, name, signal, async ({ columns }) =>
+      described(readable(columns), columns.rows),
+    );
   }
-  return described(await lineColumns(openStream(source, name, kind.gzip, signal), name), null);
+  const stream = openStream(source, name, kind.gzip, signal);
+  const first = await parseRows(decodeText(stream, name), name).next();
+  return described(first.done ? undefined : columnsOf(first.value), null);
 }
 
 function requireKind(name: string, path: string) {
@@ -119,47 +147,48 @@ function requireKind(name: string, path: string) {
   );
 }
 
-/** @param whole rows are conversations, which are not cut: the last one may go beyond the characters */
+/** Conversations are not cut: the last one may go beyond the characters. A row without a text is left out and counted. */
 async function collect(
   name: string,
-  column: string,
-  values: AsyncIterable<RowTexts>,
+  column: string | ConversationColumns,
+  groups: AsyncIterable<readonly Row[]>,
   { rows = Number.POSITIVE_INFINITY, characters }: TextRange,
-  whole = false,
 ): Promise<ReadText> {
-  const between = whole ? '\n' : '\n\n';
+  const isText = typeof column === 'string';
+  const title = isText ? column : columnsTitle(column);
+  const between = isText ? '\n\n' : '\n';
   const taken: string[] = [];
   let length = 0;
   let empty = 0;
-  const isFull = () => taken.length === rows || length >= characters;
-  for await (const { texts, present } of values) {
-    let row = 0;
-    for (const text of texts) {
-      for (; present?.[row] === 0; row++) if (!isFull()) empty++;
-      if (isFull()) return done(false);
-      length += text.length + (taken.length > 0 ? between.length : 0);
-      taken.push(text);
-      row++;
+  for await (const group of groups) {
+    for (const row of group) {
+      if (taken.length === rows || length >= characters) return done(false);
+      const text = isText ? row[column] : conversationLineOf(row, column);
+      if (typeof text === 'string') {
+        length += text.length + (taken.length > 0 ? between.length : 0);
+        taken.push(text);
+      } else if (++empty > MOST_EMPTY) throw tooEmpty();
     }
-    const rest = (present?.length ?? row) - row;
-    if (rest > 0 && isFull()) return done(false);
-    empty += rest;
-    if (empty > MOST_EMPTY) throw tooEmpty();
   }
-  return done(whole || length <= characters);
+  return done(!isText || length <= characters);
 
   function tooEmpty(): AmalgamError {
     return new AmalgamError(
       'LimitExceeded',
-      `${name} has more than ${MOST_EMPTY} rows without a value of “${displayName(column)}”.`,
+      `${name} has more than ${MOST_EMPTY} rows without a value of “${displayName(title)}”.`,
       'Choose another column, or another file.',
     );
   }
 
-  function done(all: boolean): ReadText {
+  function done(whole: boolean): ReadText {
     const text = taken.join(between);
-    return { text: whole ? text : cut(text, characters), column, rows: taken.length, empty, whole: all };
+    return { text: isText ? cut(text, characters) : text, column: title, rows: taken.length, empty, whole };
   }
+}
+
+function conversationLineOf(row: Row, columns: ConversationColumns): string | undefined {
+  const messages = conversationOf(row, columns);
+  return messages && conversationLine(messages);
 }
 
 async function collectText(pieces: AsyncIterable<string>, characters: number): Promise<ReadText> {

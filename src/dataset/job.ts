@@ -1,6 +1,8 @@
 /** Datasets on the Hub as texts to measure on. */
 
 import { AmalgamError, errorReport } from '../errors';
+import type { Row, RowValue } from '../foreign/parquet';
+import { displayName } from '../formats/names';
 import type { DatasetColumns, DatasetInfo, DatasetRequest, DatasetText } from '../reports/dataset';
 import type { RunningProgress } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
@@ -9,10 +11,8 @@ import type { Hub } from '../sources/hub-request';
 import type { ModelFile, ModelFolder } from '../sources/model-folder';
 import type { OpenSource } from '../store/blob-source';
 import { openCached, openForHeader } from '../store/cached-source';
-import { readText, textColumns } from './file-text';
+import { readText, textColumns, withParquet } from './file-text';
 import { parseRows } from './json-lines';
-import { readRecords } from './parquet-file';
-import type { Row } from './rows';
 import { CONVERTED_BRANCH, splitFiles, splitMissing } from './split-files';
 import { textKind } from './text-kind';
 import { decodeText, openStream } from './text-stream';
@@ -22,11 +22,12 @@ const KEPT_BYTES = 64 << 20;
 /** Characters taken where no number is asked for, and the most there can be. */
 const DEFAULT_CHARACTERS = 200_000;
 const MOST_CHARACTERS = 20_000_000;
-/** Rows of a split, all of which are held. */
+/** Rows of a split, all of which are held, and the characters of their texts. */
 const MOST_ROWS = 1_000_000;
+const MOST_ROW_CHARACTERS = 1 << 28;
 
 /** The rows of a split. */
-export interface SplitRows {
+interface SplitRows {
   rows: Row[];
   /** `owner/name@commit`, and the files that were read. */
   ref: string;
@@ -37,10 +38,11 @@ export interface Datasets {
   /**
    * All rows of a split, by the names of its files, or from the branch where the Hub keeps it as parquet.
    * @param subset the `dataset_name` of a task, null where there is one only
-   * @throws AmalgamError `SplitMissing`, and what reading throws
+   * @param columns those that are wanted
+   * @throws AmalgamError `SplitMissing`, `ColumnMissing`, and what reading throws
    */
   rows(
-    split: { dataset: string; subset: string | null; split: string },
+    split: { dataset: string; subset: string | null; split: string; columns: readonly string[] },
     signal: AbortSignal,
     onProgress: (progress: RunningProgress) => void,
   ): Promise<SplitRows>;
@@ -98,17 +100,22 @@ export function openDatasets(hub: () => Hub): Datasets {
   };
 
   return {
-    async rows({ dataset: id, subset, split }, signal, onProgress) {
+    async rows({ dataset: id, subset, split, columns }, signal, onProgress) {
       const { ref, dataset, files } = await findSplit(id, subset, split, signal);
       const rows: Row[] = [];
+      let length = 0;
       for (const path of files) {
         const file = dataset.files.find((f) => f.path === path)!;
         const source = await openData(dataset, file, signal, onProgress);
-        await withSource(source, async (opened) => {
-          for await (const part of readRows(opened, `${dataset.id}: ${path}`, path, signal))
-            for (const row of part) rows.push(row);
-        });
-        if (rows.length > MOST_ROWS) throw tooManyRows(dataset.id, split);
+        const take = (part: readonly Row[]) => {
+          for (const row of part) {
+            rows.push(row);
+            length += lengthOf(row);
+          }
+          if (rows.length > MOST_ROWS || length > MOST_ROW_CHARACTERS) throw tooManyRows(dataset.id, split);
+        };
+        const name = `${dataset.id}: ${path}`;
+        await withSource(source, (opened) => readRows(opened, name, path, columns, take, signal));
       }
       return { rows, ref, files };
     },
@@ -191,23 +198,56 @@ function folderOf({ id, commit, files }: HubDataset): ModelFolder {
   return { path: id, origin: { kind: 'hub', repo: id, revision: commit, commit }, files };
 }
 
-/** Rows of any kind of file, as they come. */
-async function* readRows(
+/** Rows of any kind of file with some of their columns. */
+async function readRows(
   source: OpenSource,
   name: string,
   path: string,
+  columns: readonly string[],
+  take: (rows: readonly Row[]) => void,
   signal: AbortSignal,
-): AsyncGenerator<Row[]> {
+): Promise<void> {
   const kind = textKind(path);
-  if (kind?.format === 'parquet') return yield* readRecords(source, name, signal);
-  const lines = parseRows(decodeText(openStream(source, name, kind?.gzip ?? false, signal), name), name);
-  for await (const { fields } of lines) yield [fields as Row];
+  if (kind?.format === 'parquet') {
+    return withParquet(source, name, signal, async (file) => {
+      requireColumns(name, columns, file.columns.all);
+      for await (const rows of file.rows(columns, Number.POSITIVE_INFINITY)) take(rows);
+    });
+  }
+  const text = decodeText(openStream(source, name, kind?.gzip ?? false, signal), name);
+  let isFirst = true;
+  for await (const row of parseRows(text, name)) {
+    if (isFirst) requireColumns(name, columns, Object.keys(row));
+    isFirst = false;
+    take([
+      Object.fromEntries(columns.map((column) => [column, Object.hasOwn(row, column) ? row[column]! : null])),
+    ]);
+  }
+}
+
+/** @throws AmalgamError `ColumnMissing` naming the columns there are */
+export function requireColumns(name: string, wanted: readonly string[], all: readonly string[]): void {
+  const missing = wanted.find((column) => !all.includes(column));
+  if (missing === undefined) return;
+  const list = all.slice(0, 20).map((column) => `“${displayName(column)}”`);
+  throw new AmalgamError(
+    'ColumnMissing',
+    `${name} has no column “${displayName(missing)}”, which the task reads.`,
+    `Its columns are ${list.join(', ')}${all.length > list.length ? ' and more' : ''}.`,
+  );
+}
+
+/** Characters of the texts in a value. */
+function lengthOf(value: RowValue): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce<number>((sum, inner) => sum + lengthOf(inner), 0);
 }
 
 function tooManyRows(id: string, split: string): AmalgamError {
   return new AmalgamError(
     'LimitExceeded',
-    `The split “${split}” of ${id} has more than ${MOST_ROWS} rows.`,
+    `The split “${split}” of ${id} has more than ${MOST_ROWS} rows, or ${MOST_ROW_CHARACTERS} characters of text.`,
     'Choose a smaller dataset for the task.',
   );
 }

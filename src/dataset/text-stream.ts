@@ -95,7 +95,7 @@ export async function* decodeText(
   if (rest !== '') yield rest;
 }
 
-export function notUtf8(name: string, cause?: unknown): AmalgamError {
+function notUtf8(name: string, cause?: unknown): AmalgamError {
   return new AmalgamError(
     'NotUtf8',
     `${name} is not UTF-8 text.`,

@@ -1,8 +1,9 @@
 /** What the chat template of an output makes of a conversation, before there is an output. */
+
+import { renderGuarded } from '../foreign/foreign-text';
 import type { Message } from '../formats/conversations';
 import type { OpenModels } from '../host/models';
 import type { Plan } from '../merge/plan/plan';
-import { renderGuarded } from './foreign-text';
 import { plannedChatTemplate } from './running-model';
 
 /** A turn of each, and one to be answered; without a system message, which not every template takes. */
@@ -23,5 +24,5 @@ export async function chatPreview(
   signal: AbortSignal,
 ): Promise<string | null> {
   const chat = await plannedChatTemplate(plan, models, signal);
-  return chat ? (await renderGuarded(chat, [CONVERSATION], true))[0]! : null;
+  return chat ? (await renderGuarded(chat, [CONVERSATION], true, signal))[0]! : null;
 }

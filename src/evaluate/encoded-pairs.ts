@@ -1,10 +1,11 @@
 /**
  * Contexts and continuations as token ids, as lm-evaluation-harness 0.4.13 makes them (`TemplateLM._encode_pair`,
- * `HFLM.tok_encode`, `utils.get_rolling_token_windows`).
+ * `HFLM.tok_encode`).
  */
+
+import type { GuardedTokenizer } from '../foreign/foreign-text';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
 import { rstrip } from '../tasks/python';
-import type { GuardedTokenizer } from './foreign-text';
 
 /** A text to be scored behind another. */
 interface Pair {
@@ -25,6 +26,8 @@ interface Refused {
 /** What encoding takes of a tokenizer. */
 type PairTokenizer = Pick<GuardedTokenizer, 'prefix' | 'prefixToken' | 'encodeAll'>;
 
+/** Characters of a token at most, for what is cut before it is encoded: real ones have four, some rows of spaces a hundred. */
+const TOKEN_CHARACTERS = 64;
 /** Tokens the harness takes for a model whose files name no length. */
 const DEFAULT_MAX_LENGTH = 2048;
 
@@ -38,9 +41,17 @@ export async function encodePairs(
   pairs: readonly Pair[],
   maxLength: number,
 ): Promise<(PairIds | Refused)[]> {
-  const moved = pairs.map(({ context, continuation }) => {
-    const kept = rstrip(context);
-    return { context: kept, whole: context + continuation, isEmpty: context === '' };
+  const longest = maxLength * TOKEN_CHARACTERS;
+  const moved = pairs.map(({ context: full, continuation }) => {
+    // its beginning would be cut off later, token by token
+    const context = full.slice(-longest);
+    const isLong = continuation.length > longest;
+    return {
+      context: rstrip(context),
+      whole: isLong ? '' : context + continuation,
+      isEmpty: context === '',
+      isLong,
+    };
   });
   const texts = [...new Set(moved.flatMap(({ context, whole }) => [context, whole]))];
   const encoded = await tokenizer.encodeAll(texts);
@@ -51,7 +62,8 @@ export async function encodePairs(
     const prefix = prefixToken && text.startsWith(prefixToken.text) ? [] : tokenizer.prefix;
     return [...prefix, ...plain.get(text)!];
   };
-  return moved.map(({ context, whole, isEmpty }) => {
+  return moved.map(({ context, whole, isEmpty, isLong }) => {
+    if (isLong) return { refused: `The continuation has more than ${longest} characters.` };
     if (isEmpty && !prefixToken)
       return { refused: 'The context is empty, and the tokenizer has no token to begin with.' };
     const ids = isEmpty
@@ -79,26 +91,6 @@ function splitPair(context: number[], whole: number[]): PairIds {
 function beginEmpty(continuation: number[], prefix: number): PairIds {
   if (continuation[0] === prefix) return { context: [prefix], continuation: continuation.slice(1) };
   return { context: [prefix], continuation };
-}
-
-/** A whole text as pairs: every token once, behind as much as fits (rolling log-likelihood). */
-export async function encodeRolling(
-  tokenizer: PairTokenizer,
-  text: string,
-  maxLength: number,
-): Promise<PairIds[] | Refused> {
-  if (!tokenizer.prefixToken) return { refused: 'The tokenizer has no token for a text to begin with.' };
-  const { id, text: prefixText } = tokenizer.prefixToken;
-  const [encoded] = await tokenizer.encodeAll([text]);
-  const ids = [...(text.startsWith(prefixText) ? [] : tokenizer.prefix), ...encoded!];
-  if (ids.length === 0) return { refused: 'The text has no tokens.' };
-  const pairs: PairIds[] = [{ context: [id], continuation: ids.slice(0, maxLength) }];
-  for (let done = maxLength; done < ids.length; done += maxLength) {
-    const end = Math.min(done + maxLength, ids.length);
-    // all that fits in front of what is scored
-    pairs.push({ context: ids.slice(end - maxLength - 1, done), continuation: ids.slice(done, end) });
-  }
-  return pairs;
 }
 
 /**

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
+import { createTokenizer, type Tokenizer } from '../foreign/tokenizer';
 import { parseModelConfig } from '../formats/model-config';
 import { ENCODER_NAMES } from '../forward/families.test.cases';
 import { type FileTensor, readTensors } from '../forward/golden.test.fixture';
@@ -20,7 +21,6 @@ import { checkEncoder } from './masked.test.cases';
 import { evaluate } from './perplexity';
 import { generateMany } from './sampled-texts';
 import { GREEDY } from './sampler';
-import { createTokenizer, type Tokenizer } from './tokenizer';
 
 const file = async (path: string) => {
   const response = await fetch(`/samples/${path}`);

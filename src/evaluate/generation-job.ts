@@ -1,7 +1,7 @@
 import { AmalgamError } from '../errors';
+import { type GuardedStream, renderGuarded } from '../foreign/foreign-text';
 import type { GenerateReport, GenerateRequest } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
-import { type GuardedStream, renderGuarded } from './foreign-text';
 import { generate, WRITING_RESIDENT_BYTES } from './generation';
 import { peakOf } from './model-engines';
 import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
@@ -37,7 +37,7 @@ export async function runGeneration(
       });
     };
     const prompt = request.chat
-      ? await tokenizer.encode(await chatPrompt(model, request.prompt))
+      ? await tokenizer.encode(await chatPrompt(model, request.prompt, options.signal))
       : [...tokenizer.prefix, ...(await tokenizer.encode(request.prompt))];
     const [generated] = await generate(model.runner, [prompt], {
       maxTokens,
@@ -67,9 +67,9 @@ export async function runGeneration(
 }
 
 /** What a user says, in the model's template; the template itself writes what stands in front (BOS). */
-async function chatPrompt(model: RunningModel, content: string): Promise<string> {
+async function chatPrompt(model: RunningModel, content: string, signal: AbortSignal): Promise<string> {
   const chat = await model.chatTemplate();
-  if (chat) return (await renderGuarded(chat, [[{ role: 'user', content }]], true))[0]!;
+  if (chat) return (await renderGuarded(chat, [[{ role: 'user', content }]], true, signal))[0]!;
   throw new AmalgamError(
     'TokenizerUnsupported',
     'The model has no chat template.',

@@ -1,9 +1,9 @@
 import { AmalgamError } from '../errors';
+import { type GuardedTokenizer, renderGuarded } from '../foreign/foreign-text';
 import type { ChatTemplate } from '../formats/chat-template';
 import { isConversations, parseConversations } from '../formats/conversations';
 import type { EvaluateReport, EvaluateRequest, RunningProgress } from '../reports/evaluate';
 import { defaultsOf } from '../reports/option';
-import { type GuardedTokenizer, renderGuarded } from './foreign-text';
 import { peakOf } from './model-engines';
 import { evaluateOptions } from './options';
 import { type EvaluateInput, evaluate } from './perplexity';
@@ -97,7 +97,8 @@ export async function tokenize(
   const bytesOf = (read: string) => new TextEncoder().encode(read).length;
   if (isConversations(text)) {
     const rendered = await renderedText(text, await chatTemplate());
-    return { ids: await tokenizer.encode(rendered), bos: null, bytes: bytesOf(rendered) };
+    const ids = await tokenizer.encode(rendered.text);
+    return { ids, bos: null, bytes: bytesOf(rendered.text), leftOut: rendered.leftOut };
   }
   return {
     ids: [...tokenizer.prefix, ...(await tokenizer.encode(text))],
@@ -106,9 +107,20 @@ export async function tokenize(
   };
 }
 
-/** Conversations one after the other, as a template writes them. @throws as {@link tokenize} */
-export async function renderedText(text: string, chat: ChatTemplate | undefined): Promise<string> {
-  if (chat) return (await renderGuarded(chat, parseConversations(text), false)).join('');
+/**
+ * Conversations one after the other, as a template writes them; those that it refuses are left out and counted.
+ * @throws as {@link tokenize}
+ */
+export async function renderedText(
+  text: string,
+  chat: ChatTemplate | undefined,
+  signal?: AbortSignal,
+): Promise<{ text: string; leftOut: number }> {
+  if (chat) {
+    const rendered = await renderGuarded(chat, parseConversations(text), false, signal);
+    const kept = rendered.filter((one) => one !== null);
+    return { text: kept.join(''), leftOut: rendered.length - kept.length };
+  }
   throw new AmalgamError(
     'TokenizerUnsupported',
     'The text is conversations, and the model has no chat template to read them by.',

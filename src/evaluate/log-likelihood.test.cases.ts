@@ -1,9 +1,9 @@
 /** lm-evaluation-harness's own log-likelihoods against ours: ids, numbers, greedy flags, accuracies, refusals. */
 import { expect } from 'vitest';
+import { createTokenizer, type TokenizerFiles } from '../foreign/tokenizer';
 import type { Runner } from '../forward/runner';
-import { encodePairs, encodeRolling, type PairIds } from './encoded-pairs';
+import { encodePairs, type PairIds } from './encoded-pairs';
 import { type Scored, type ScoringOptions, startScoring } from './log-likelihood';
-import { createTokenizer, type TokenizerFiles } from './tokenizer';
 
 export const LM_EVAL_FIXTURE = 'e2e/fixtures/golden/lm-eval/loglikelihood.json';
 
@@ -111,21 +111,4 @@ export async function checkLogLikelihoods(
     }
   }
   return far;
-}
-
-/** Σ of a whole text. */
-export async function rollingSum(
-  files: TokenizerFiles,
-  runner: Runner,
-  text: string,
-  maxLength: number,
-): Promise<number> {
-  const made = createTokenizer(files, 'the model');
-  const pairs = await encodeRolling(
-    { ...made, encodeAll: async (texts) => texts.map((t) => made.encode(t)) },
-    text,
-    maxLength,
-  );
-  const [scored] = await scoreAll(runner, [pairs as PairIds[]], maxLength);
-  return scored!.reduce((sum, { loglikelihood }) => sum + loglikelihood, 0);
 }

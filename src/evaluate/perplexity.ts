@@ -18,6 +18,8 @@ export interface EvaluateInput {
   bos: number | null;
   /** UTF-8 bytes of the text, for bits per byte; absent when only ids are known. */
   bytes?: number;
+  /** Conversations that the model's chat template refuses: they are no part of the text. */
+  leftOut?: number;
   /** Of models that fill in masked tokens: the mask, and the ids around every window. */
   masking?: { mask: number; before: readonly number[]; after: readonly number[] };
 }
@@ -142,7 +144,7 @@ export function startEvaluation(
       return known.map((own, text) => {
         const sum = own.reduce((a, b) => a + b, 0);
         const meanNll = sum / own.length;
-        const { bos, bytes, masking, ids } = inputs[text]!;
+        const { bos, bytes, masking, ids, leftOut = 0 } = inputs[text]!;
         return {
           perplexity: Math.exp(meanNll),
           meanNll,
@@ -154,6 +156,7 @@ export function startEvaluation(
             ? { window, stride: Math.min(stride, roomOf(window, masking)), bos, masked: MASK_EVERY }
             : { window, stride, bos },
           ...(perToken && { perToken: [...own] }),
+          ...(leftOut > 0 && { leftOut }),
           engine: runner.engine.kind,
           adapter: runner.engine.adapter,
           // texts that went together share the time by their length

@@ -1,8 +1,11 @@
 /** A model made ready to run: its plan, its weights as they are read, its tokenizer. */
 import { type CountedBackend, countedBackend } from '../backend/counted-backend';
 import { AmalgamError } from '../errors';
+import { type GuardedTokenizer, guardedTokenizer } from '../foreign/foreign-text';
+import { checkVocabulary, tokenizerConfig } from '../foreign/tokenizer';
 import { type ChatTemplate, chatTemplateOf } from '../formats/chat-template';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
+import { MAX_JSON_LENGTH } from '../formats/strict-json';
 import { openJoinedRunner } from '../forward/joined-runner';
 import type { Runner, RunnerOptions } from '../forward/runner';
 import { openEvaluationBackends } from '../host/backends';
@@ -16,11 +19,9 @@ import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
 import type { RunningProgress } from '../reports/evaluate';
 import { openCached } from '../store/cached-source';
-import { type GuardedTokenizer, guardedTokenizer } from './foreign-text';
 import { endTokens } from './generation';
 import { enginesFor, multiplyAdds, roomAhead } from './model-engines';
 import { openPlannedWeights } from './planned-weights';
-import { checkVocabulary, tokenizerConfig } from './tokenizer';
 
 export interface RunningModel {
   runner: Runner;
@@ -150,7 +151,7 @@ export async function plannedTokenizer(
     ...(config === undefined ? {} : { config }),
     hasSentencePiece: plan.extras.some((e) => e.path === 'tokenizer.model'),
   };
-  const made = await guardedTokenizer(files, plan.contributors[0] ?? 'the model');
+  const made = await guardedTokenizer(files, plan.contributors[0] ?? 'the model', signal);
   checkVocabulary(made, vocab);
   return made;
 }
@@ -199,6 +200,13 @@ async function smallText(
   if (content === undefined) return undefined;
   if ('text' in content) return content.text;
   const { folder, file } = models.file(content.folder, content.file);
+  if (file.byteLength > 2 * MAX_JSON_LENGTH) {
+    throw new AmalgamError(
+      'LimitExceeded',
+      `${path} is ${file.byteLength} bytes long; at most ${2 * MAX_JSON_LENGTH} are read.`,
+      'No real model file comes near this limit: the file is damaged or malicious.',
+    );
+  }
   const source = await openCached(folder, file, { signal });
   try {
     return new TextDecoder().decode(await source.read(0, source.byteLength, signal));

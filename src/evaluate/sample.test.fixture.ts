@@ -1,13 +1,13 @@
 /** The sample family of public/samples, read from disk. */
 import { readFileSync } from 'node:fs';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { createTokenizer } from '../foreign/tokenizer';
 import { parseModelConfig } from '../formats/model-config';
 import { type FileTensor, readTensors, values } from '../forward/golden.test.fixture';
 import { openRunner, type Runner, type RunnerOptions } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
 import type { LowRankUpdate } from '../forward/weight-source';
 import { resolveArchitecture } from '../models/resolution';
-import { createTokenizer } from './tokenizer';
 
 const SAMPLES = 'public/samples';
 

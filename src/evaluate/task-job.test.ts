@@ -1,8 +1,13 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
+<<<<<<< HEAD
 import { diskFolder, smallSample } from '../../e2e/disk-folder';
 import type { Row } from '../dataset/rows';
+=======
+import { diskFolder } from '../../e2e/disk-folder';
+import type { Row } from '../foreign/parquet';
+>>>>>>> h-foreign
 import { copyOf, type Recipe } from '../formats/recipe';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
@@ -119,8 +124,8 @@ describe('the sample task', () => {
     );
     const [first] = (await report()).models;
     const { items } = scoreOf(first!.tasks[0]!);
-    const { lines } = openTask({ name: 'sample_trades' });
-    const rows = lines!.text
+    const { data } = openTask({ name: 'sample_trades' });
+    const rows = (data as { lines: string }).lines
       .split('\n')
       .slice(0, 3)
       .map((line) => JSON.parse(line) as { context: string; choices: string[] });
@@ -165,38 +170,54 @@ describe('what cannot be scored', () => {
     const { sol2: _, ...broken } = row;
     const rows = vi.fn(async () => ({ rows: [broken], ref: 'baber/piqa@1', files: [] }));
     const { report, plan } = await score({ tasks: [{ name: 'piqa' }] }, rows);
-    await expect(report()).rejects.toMatchObject({ code: 'ColumnMissing' });
+    await expect(report()).rejects.toMatchObject({
+      code: 'TaskInvalid',
+      message: expect.stringContaining('“sol2” holds nothing'),
+    });
+    const columns = ['goal', 'sol1', 'sol2', 'label'];
     expect(rows).toHaveBeenCalledWith(
-      { dataset: 'baber/piqa', subset: null, split: 'validation' },
+      { dataset: 'baber/piqa', subset: null, split: 'validation', columns },
       expect.anything(),
       expect.anything(),
     );
     expect(plan).not.toHaveBeenCalled();
   });
 
-  test('a pair without a token of its continuation is refused in words and not counted', async () => {
-    const lines = [
-      { question: 'x', choices: ['a', 'b'], answer: 0 },
-      { question: 'y', choices: ['c', 'd'], answer: 1 },
-    ];
-    const yaml = `task: own\ndataset_path: json\ndataset_kwargs: { data_files: own.jsonl }\noutput_type: multiple_choice
-test_split: test\ndoc_to_text: "a"\ndoc_to_target: answer\ndoc_to_choice: choices\ntarget_delimiter: ""\n`;
-    const files = [
-      { name: 'own.yaml', text: yaml.replace('doc_to_text: "a"', 'doc_to_text: "{{question}}"') },
-      {
-        name: 'own.jsonl',
-        text: lines
-          .map((l) => JSON.stringify({ ...l, question: 'a', choices: l.answer ? ['!', ' d'] : ['b', ' d'] }))
-          .join('\n'),
-      },
-    ];
-    const { report } = await score({ tasks: [{ files }] });
-    const { items, metrics } = scoreOf((await report()).models[0]!.tasks[0]!);
-    expect(items.map(({ refused }) => refused)).toEqual([
-      expect.stringMatching(/No token of the continuation is left/),
-      undefined,
+  const own = (...rows: (object | string)[]) => ({
+    file: {
+      name: 'own.jsonl',
+      text: rows.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))).join('\n'),
+    },
+  });
+
+  test('a row without an answer, and one whose continuation is too long, are left out in words and not counted', async () => {
+    const asked = { question: 'x', choices: ['a', 'b'], answer: 0 };
+    const file = own(
+      '\ufeff{"question":"x","choices":["a","b"],"answer":1,"loss":NaN}',
+      { ...asked, answer: null },
+      { ...asked, choices: ['a', 'b '.repeat(5000)] },
+      { ...asked, choices: ['yes', 'no'], answer: true },
+    );
+    const { report } = await score({ tasks: [file] });
+    const { tasks, models } = await report();
+    const { items, metrics } = scoreOf(models[0]!.tasks[0]!);
+    expect(tasks[0]).toMatchObject({ task: 'own', original: 4, effective: 4 });
+    expect(items.map(({ refused, target }) => refused ?? target)).toEqual([
+      1,
+      'The row is left out: it has no answer.',
+      expect.stringMatching(/The continuation has \d+ tokens/),
+      0,
     ]);
-    expect(metrics.acc!.stderr).toBe(null);
+    expect(Object.keys(metrics)).toEqual(['acc', 'acc_norm']);
+  });
+
+  test('a row of many megabytes is cut to what the model can take', async () => {
+    const question = 'All hands on deck. '.repeat(200_000);
+    const { report } = await score({ tasks: [own({ question, choices: ['a', 'b'], answer: 0 })] });
+    const { models } = await report();
+    const { items } = scoreOf(models[0]!.tasks[0]!);
+    expect(items[0]!.loglikelihoods).toHaveLength(2);
+    expect(models[0]!.tokens).toBeLessThan(2000);
   });
 
   test('a model that cannot be run is an error in its place; what is asked wrongly is refused', async () => {

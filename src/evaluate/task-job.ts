@@ -1,9 +1,10 @@
 /** Tasks scored on several models and merges side by side, as lm-evaluation-harness scores them. */
 
-import type { Datasets } from '../dataset/job';
+import { type Datasets, requireColumns } from '../dataset/job';
 import { parseRows } from '../dataset/json-lines';
-import type { Row } from '../dataset/rows';
 import { AmalgamError, errorReport } from '../errors';
+import type { GuardedTokenizer } from '../foreign/foreign-text';
+import type { Row } from '../foreign/parquet';
 import type { RunningProgress } from '../reports/evaluate';
 import { defaultsOf, isInRange } from '../reports/option';
 import type {
@@ -16,21 +17,19 @@ import type {
 } from '../reports/tasks';
 import { aggregate, scoreItem } from '../tasks/metrics';
 import { taskOptions } from '../tasks/options';
-import { type OpenedTask, openTask } from '../tasks/shipped';
-import { type Task, taskInvalid } from '../tasks/task-file';
-import type { Item, TaskRows } from '../tasks/task-items';
-import { encodePairs, encodeRolling, harnessMaxLength, type PairIds } from './encoded-pairs';
-import { buildItemsGuarded, type GuardedTokenizer } from './foreign-text';
+import { openTask } from '../tasks/shipped';
+import type { Task } from '../tasks/task';
+import { buildItems, type Item } from '../tasks/task-items';
+import { encodePairs, harnessMaxLength, type PairIds } from './encoded-pairs';
 import type { GroupedPasses } from './grouped-passes';
 import { itemRows, startScoring } from './log-likelihood';
 import type { RunningModel } from './running-model';
 import { type Entry, runSideBySide, type SideBySideOptions, tokenizerKey } from './side-by-side';
 
-/** The harness's seed for examples. */
 /** Rows that a trial runs. */
 const TRIAL_ROWS = 256;
 
-export interface ScoreTasksOptions extends SideBySideOptions {
+interface ScoreTasksOptions extends SideBySideOptions {
   rows: Datasets['rows'];
   onProgress(progress: TasksProgress): void;
 }
@@ -105,12 +104,7 @@ export async function runTasks(
         onItem(i, answers) {
           const one = chosen[i]!;
           const { task } = tasks[one.task]!;
-          const rolling = !Array.isArray(one.item.requests);
-          const sum = answers.reduce((total, a) => total + a.loglikelihood, 0);
-          const own = rolling
-            ? [{ loglikelihood: sum, isGreedy: answers.every((a) => a.isGreedy) }]
-            : answers;
-          add(one, scoreItem(task, one.item, own));
+          add(one, scoreItem(task, one.item, answers));
         },
       },
     );
@@ -157,41 +151,37 @@ function checkRequest({ targets, tasks, limit, fewshot }: ScoreTasksRequest): vo
 
 /** Rows of a task's splits, and its items. */
 async function readTask(
-  opened: OpenedTask,
+  task: Task,
   request: ScoreTasksRequest,
   { rows, signal, onProgress }: ScoreTasksOptions,
 ): Promise<ReadTask> {
-  const { task, lines } = opened;
   const { limit, sampleSeed, fewshotSeed } = { ...defaultsOf(taskOptions), ...request };
-  const fewshot = request.fewshot ?? task.fewshot ?? 0;
-  const split = task.test ?? task.validation;
-  if (split === null) throw taskInvalid(task.name, 'it names neither a test nor a validation split');
+  const { name, version, outputType, metrics, data, columns } = task;
+  const fewshot = request.fewshot ?? 0;
+  const split = (task.test ?? task.validation)!;
   const exampleSplit = task.fewshotSplit ?? task.training ?? task.validation ?? split;
   let dataset: string | null = null;
-  const read = async (name: string): Promise<Row[]> => {
-    if (lines) return lineRows(lines);
-    if (!('dataset' in task.data)) throw taskInvalid(task.name, `its rows are in ${task.data.file}`);
-    const found = await rows({ ...task.data, split: name }, signal, onProgress);
+  const read = async (part: string): Promise<Row[]> => {
+    if ('lines' in data) return ownRows(data.name, data.lines, columns);
+    const found = await rows({ ...data, split: part, columns }, signal, onProgress);
     dataset = found.ref;
     return found.rows;
   };
   const own = await read(split);
   const examples = fewshot === 0 ? [] : exampleSplit === split ? own : await read(exampleSplit);
-  const source: TaskRows = {
+  const source = {
     rows: own,
     examples,
-    name: lines?.name ?? `The split “${split}” of ${dataset}`,
+    name: 'lines' in data ? data.name : `the split “${split}” of ${dataset}`,
   };
-  const settings = { limit, sampleSeed: sampleSeed ?? null, fewshot, fewshotSeed };
-  const items = await buildItemsGuarded(task, source, settings);
-  const { name, version, outputType, metrics } = task;
+  const items = buildItems(task, source, { limit, sampleSeed: sampleSeed ?? null, fewshot, fewshotSeed });
   return {
     task,
     items,
     info: {
       ...{ task: name, version, outputType, dataset, metrics, fewshot },
-      subset: 'dataset' in task.data ? task.data.subset : null,
-      split: lines ? null : split,
+      subset: 'dataset' in data ? data.subset : null,
+      split: 'dataset' in data ? split : null,
       original: own.length,
       effective: items.length,
       sampleSeed: items.length < own.length ? (sampleSeed ?? null) : null,
@@ -199,12 +189,11 @@ async function readTask(
   };
 }
 
-async function lineRows({ name, text }: { name: string; text: string }): Promise<Row[]> {
+/** Rows of a text, the first of which says that it is a task's. */
+async function ownRows(name: string, lines: string, columns: readonly string[]): Promise<Row[]> {
   const rows: Row[] = [];
-  async function* whole() {
-    yield text;
-  }
-  for await (const { fields } of parseRows(whole(), name)) rows.push(fields as Row);
+  for await (const row of parseRows([lines], name)) rows.push(row);
+  if (rows[0]) requireColumns(name, columns, Object.keys(rows[0]));
   return rows;
 }
 
@@ -214,18 +203,17 @@ async function encodeItems(
   maxLength: number,
 ): Promise<Encoded[]> {
   const all = tasks.flatMap(({ items }, task) => items.map((item) => ({ task, item })));
-  const requests = all.map(({ item }) => (Array.isArray(item.requests) ? item.requests : []));
-  const pairs = await encodePairs(tokenizer, requests.flat(), maxLength);
-  const encoded: Encoded[] = [];
-  for (const [i, one] of all.entries()) {
-    const { requests: asked } = one.item;
-    const own = pairs.splice(0, requests[i]!.length);
-    const made = Array.isArray(asked) ? own : await encodeRolling(tokenizer, asked.text, maxLength);
-    const refused = 'refused' in made ? made : made.find((pair) => 'refused' in pair);
-    const kept = 'refused' in made ? [] : (made as PairIds[]);
-    encoded.push({ ...one, pairs: kept, ...(refused && 'refused' in refused ? refused : {}) });
-  }
-  return encoded;
+  const encoded = await encodePairs(
+    tokenizer,
+    all.flatMap(({ item }) => item.requests),
+    maxLength,
+  );
+  return all.map((one) => {
+    const own = encoded.splice(0, one.item.requests.length);
+    const wrong = own.find((pair) => 'refused' in pair);
+    const refused = one.item.refused ?? (wrong && 'refused' in wrong ? wrong.refused : undefined);
+    return refused === undefined ? { ...one, pairs: own as PairIds[] } : { ...one, pairs: [], refused };
+  });
 }
 
 function refusedItem({ docId, target }: Item, refused: string): TaskItem {
@@ -245,7 +233,6 @@ function trialItems(rows: readonly number[]): number {
 /** A character is one token at most. */
 function mostTokens(tasks: readonly ReadTask[]): number {
   const length = ({ requests }: Item): number => {
-    if (!Array.isArray(requests)) return requests.text.length;
     const contexts = new Set(requests.map(({ context }) => context));
     const all = [...contexts, ...requests.map(({ continuation }) => continuation)];
     return all.reduce((sum, text) => sum + text.length, 0);

@@ -11,12 +11,17 @@ import {
   stringField,
   stringListField,
 } from './json-fields';
-import { type ModulePatterns, modulePatterns } from './module-pattern';
 import { displayName } from './names';
 import { isJsonNumber, type JsonObject, type JsonValue, strictInteger } from './strict-json';
 
 /** Most patterns of one adapter: one for every module of the largest mixtures of experts. */
 const MAX_PATTERNS = 100_000;
+
+/** A number for the modules whose path matches: a regular expression of Python for its end (PEFT `get_pattern_key`). */
+export interface ModulePattern {
+  pattern: string;
+  value: number;
+}
 
 export interface AdapterConfig {
   fileName: string;
@@ -44,8 +49,8 @@ export interface AdapterConfig {
   bias: 'none' | 'all' | 'lora_only';
   modulesToSave: string[];
   /** Ranks and alphas of single modules: the first pattern that matches decides. */
-  rankPatterns: ModulePatterns;
-  alphaPatterns: ModulePatterns;
+  rankPatterns: ModulePattern[];
+  alphaPatterns: ModulePattern[];
   /** Adapters on tied layers are tied too. */
   ensureWeightTying: boolean;
   /** Factors of parameters that are no module's weight, such as fused experts: ends of their paths. */
@@ -120,9 +125,7 @@ export function adapterSummary(config: AdapterConfig, title = 'LoRA'): string {
   }
   const method = `${config.rsLora ? 'rsLoRA' : 'LoRA'}${config.dora ? ' + DoRA' : ''}`;
   const more =
-    config.rankPatterns.entries.length + config.alphaPatterns.entries.length > 0
-      ? ', others for some modules'
-      : '';
+    config.rankPatterns.length + config.alphaPatterns.length > 0 ? ', others for some modules' : '';
   const saved =
     config.modulesToSave.length > 0
       ? `, with ${config.modulesToSave.map((m) => displayName(m, 40)).join(', ')}`
@@ -156,11 +159,10 @@ function mlxConfig(fields: ConfigFields): AdapterConfig {
     'lora_parameters.scale',
   );
   const model = stringField(fields, 'model');
-  const none = modulePatterns([], fileName);
   return {
     ...{ fileName, type: 'MLX', raw: object, rank, alpha: scale * rank, rsLora: false, dora: false },
-    ...{ fanInFanOut: false, loraBias: false, bias: 'none', modulesToSave: [], rankPatterns: none },
-    ...{ alphaPatterns: none, ensureWeightTying: false, targetParameters: [] },
+    ...{ fanInFanOut: false, loraBias: false, bias: 'none', modulesToSave: [], rankPatterns: [] },
+    ...{ alphaPatterns: [], ensureWeightTying: false, targetParameters: [] },
     unknown: unknownParameters(parameters),
     ...(model ? { baseModel: model } : {}),
   };
@@ -296,7 +298,7 @@ function patterns(
   fields: ConfigFields,
   key: string,
   read: (text: string) => number | undefined,
-): ModulePatterns {
+): ModulePattern[] {
   const object: JsonObject = objectField(fields, key)?.object ?? new Map();
   if (object.size > MAX_PATTERNS) {
     throw new AmalgamError(
@@ -305,14 +307,13 @@ function patterns(
       'No real adapter comes near this limit: the file is damaged or malicious.',
     );
   }
-  const entries = [...object].map(([pattern, value]) => {
+  return [...object].map(([pattern, value]) => {
     const number = isJsonNumber(value) ? read(value.text) : undefined;
     if (number === undefined) {
       throw invalid(fields.fileName, `“${key}” has no valid number for “${displayName(pattern)}”`);
     }
     return { pattern, value: number };
   });
-  return modulePatterns(entries, fields.fileName);
 }
 
 /** A field that LoRA demands; 0 where another kind has none. */

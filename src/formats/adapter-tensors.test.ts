@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parseAdapterConfig } from './adapter-config';
-import { readAdapterTensors } from './adapter-tensors';
+import { modulePaths, readAdapterTensors } from './adapter-tensors';
 import type { Dtype } from './dtype';
 import { headerLength, parseSafetensorsHeader, type StoredTensor } from './safetensors-header';
 
@@ -123,14 +123,11 @@ describe('key forms', () => {
 describe('scale and rank', () => {
   test('patterns and rsLoRA, as in PEFT', () => {
     const down = 'model.layers.2.mlp.down_proj';
-    const { lowRank } = read(
-      { ...pair(), ...pair(down, 16) },
-      {
-        use_rslora: true,
-        rank_pattern: { [down]: 16 },
-        alpha_pattern: { [down]: 10 },
-      },
-    );
+    const own = config({ use_rslora: true });
+    const tensors = stored({ ...pair(), ...pair(down, 16) });
+    expect(modulePaths(own, tensors.keys())).toEqual([Q, down]);
+    const matched = { ranks: new Map([[down, 16]]), alphas: new Map([[down, 10]]) };
+    const { lowRank } = readAdapterTensors(own, tensors, undefined, matched);
     expect(lowRank.get(Q)).toMatchObject({ rank: 4, scale: 8 / 2 });
     expect(lowRank.get(down)).toMatchObject({ rank: 16, scale: 10 / 4 });
   });

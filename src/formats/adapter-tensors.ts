@@ -2,7 +2,6 @@
 import { AmalgamError } from '../errors';
 import type { AdapterConfig } from './adapter-config';
 import { isWeightDtype } from './dtype';
-import { MAX_MODULE_PATH, matchModule } from './module-pattern';
 import { displayName } from './names';
 import type { StoredTensor } from './safetensors-header';
 
@@ -58,6 +57,15 @@ type Key =
   | { role: 'ignored' }
   | { role: 'unknown' };
 
+/** Longest module path: real ones stay below 200. */
+const MAX_MODULE_PATH = 300;
+
+/** Values of patterns by module path, where one matches: see {@link modulePaths}. */
+export interface MatchedModules {
+  ranks: ReadonlyMap<string, number>;
+  alphas: ReadonlyMap<string, number>;
+}
+
 /** `.suffix`, with the adapter's name between or behind, as PEFT has it in memory and some tools save it. */
 const PARTS: readonly [pattern: RegExp, part: Part][] = [
   [/^(.+)\.lora_A(?:\.[^.]+)?\.weight$/, 'a'],
@@ -82,6 +90,7 @@ const PREFIX = 'base_model.model.';
  *
  * @param tensors the header of adapter_model.safetensors
  * @param kind tensors of a kind other than LoRA
+ * @param matched what the config's patterns give, by the paths of {@link modulePaths}
  * @throws AmalgamError `AdapterInvalid` (half a pair, shapes that contradict each other or the config),
  *   `AdapterUnsupported` (a key that is no LoRA of a language model, convolutions, DoRA embeddings, other dtypes)
  */
@@ -89,6 +98,7 @@ export function readAdapterTensors(
   config: AdapterConfig,
   tensors: ReadonlyMap<string, StoredTensor>,
   kind?: KindParts,
+  matched: MatchedModules = { ranks: new Map(), alphas: new Map() },
 ): AdapterTensors {
   checkSaved(config, tensors);
   const modules = new Map<string, Partial<Record<Part, StoredTensor>>>();
@@ -152,12 +162,28 @@ export function readAdapterTensors(
     if (replaces.has(name) || (origins.has(name) && !/\.base_layer\./.test(origins.get(name)!.name))) {
       throw invalid(config, `module “${displayName(module)}” is both updated by factors and replaced`);
     }
-    lowRank.set(parameter ? `${module}.${parameter}` : module, makePair(config, module, parts, parameter));
+    lowRank.set(
+      parameter ? `${module}.${parameter}` : module,
+      makePair(config, matched, module, parts, parameter),
+    );
   }
   const complete = kind ? ownModules(config, own, kind) : own;
   if (lowRank.size + origins.size + replaces.size + tokenRows.size + complete.size === 0)
     throw invalid(config, 'the adapter holds nothing that changes the base');
   return { lowRank, origins, replaces, tokenRows, modules: complete, ignored };
+}
+
+/** The paths that rank and alpha are asked for: of modules with factors or tensors of a kind, and of their parameters. */
+export function modulePaths(config: AdapterConfig, names: Iterable<string>, kind?: KindParts): string[] {
+  const paths = new Set<string>();
+  for (const name of names) {
+    const key = readKey(name, config, kind);
+    if (key.role !== 'part' && key.role !== 'own') continue;
+    paths.add(key.module);
+    if (config.targetParameters.length === 0) continue;
+    for (const parameter of FUSED_PARAMETERS) paths.add(`${unwrapped(key.module)}.${parameter}`);
+  }
+  return [...paths].filter(({ length }) => length <= MAX_MODULE_PATH);
 }
 
 /** Every module of a kind with all its tensors, and those that the adapter shares. */
@@ -262,6 +288,7 @@ function isSaved(path: string, { modulesToSave }: AdapterConfig): boolean {
 
 function makePair(
   config: AdapterConfig,
+  { ranks, alphas }: MatchedModules,
   module: string,
   parts: Partial<Record<Part, StoredTensor>>,
   parameter?: string,
@@ -279,7 +306,7 @@ function makePair(
     throw unsupported(config, `has factors of [${a.shape}] and [${b.shape}] at ${about}`);
   }
   const path = parameter ? `${module}.${parameter}` : module;
-  const rank = matchModule(config.rankPatterns, path, config.rank);
+  const rank = ranks.get(path) ?? config.rank;
   const experts = parameter ? a.shape[0]! / rank : 1;
   if (a.shape[0] !== experts * rank || b.shape[1] !== experts * rank || !Number.isInteger(experts)) {
     throw invalid(
@@ -287,7 +314,7 @@ function makePair(
       `${about} has factors of [${a.shape}] and [${b.shape}], but its rank by the config is ${rank}`,
     );
   }
-  const alpha = matchModule(config.alphaPatterns, path, config.alpha);
+  const alpha = alphas.get(path) ?? config.alpha;
   const pair: AdapterPair = {
     a,
     b,

@@ -97,6 +97,12 @@ describe('R3 R4 R5 R6 R7 R10 R11: attacks', () => {
     ['one offset', '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}}', 4, 'HeaderInvalid'],
     ['three offsets', '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}}', 4, 'InvalidOffset'],
     ['offsets that are no list', '{"a":{"dtype":"F32","shape":[1],"data_offsets":4}}', 4, 'InvalidOffset'],
+    [
+      'an extent without elements',
+      '{"a":{"dtype":"F32","shape":[0,1099511627776],"data_offsets":[0,0]}}',
+      0,
+      'LimitExceeded',
+    ],
     ['a shape too large', `{"a":${f32(0, 4, '[2]')}}`, 4, 'ShapeMismatch'],
     ['a shape too small', `{"a":${f32(0, 8)}}`, 8, 'ShapeMismatch'],
     ['a shape with a fraction', `{"a":${f32(0, 4, '[1.0]')}}`, 4, 'ShapeMismatch'],

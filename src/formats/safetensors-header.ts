@@ -28,6 +28,8 @@ export const MAX_HEADER_BYTES = 100_000_000;
 export const MAX_TENSORS = 250_000;
 /** Most dimensions of a tensor: what PyTorch can hold. */
 const MAX_DIMENSIONS = 64;
+/** Longest extent of a tensor without elements: lists are made as long as an extent says, and here no bytes stand behind it. */
+const MAX_EMPTY_EXTENT = 2 ** 24;
 const UINT64_MAX = 2n ** 64n - 1n;
 
 const HEADER_RULES: JsonRules = {
@@ -287,6 +289,13 @@ function layOut(
         'ShapeMismatch',
         `${file}: tensor “${name}” holds ${tensor.end - tensor.begin} bytes, but ${tensor.dtype} [${tensor.shape}] ${need}.`,
         'The file is damaged. Get it again.',
+      );
+    }
+    if (bytes === 0 && tensor.shape.some((extent) => extent > MAX_EMPTY_EXTENT)) {
+      throw new AmalgamError(
+        'LimitExceeded',
+        `${file}: tensor “${name}” holds nothing and claims the shape [${tensor.shape}].`,
+        'No real model has such a tensor: the file is damaged or malicious.',
       );
     }
     at = tensor.end;

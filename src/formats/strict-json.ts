@@ -10,7 +10,7 @@ import { displayName } from './names';
 /** Deepest nesting taken. Real headers nest 3 deep and configs below 10; the recursive reader must not be overrun. */
 export const MAX_JSON_DEPTH = 64;
 /** Most keys of one object: ten times the tensors of the largest published model, and about 100 MB of names. */
-export const MAX_JSON_KEYS = 1_000_000;
+const MAX_JSON_KEYS = 1_000_000;
 /** Longest text given to {@link parseJson}: twice the largest published tokenizer.json (33 MB). */
 export const MAX_JSON_LENGTH = 64 * 1024 * 1024;
 
@@ -36,7 +36,7 @@ export interface JsonCursor {
 }
 
 /** A number as it was written. */
-export interface JsonNumber {
+interface JsonNumber {
   readonly text: string;
 }
 export type JsonObject = Map<string, JsonValue>;

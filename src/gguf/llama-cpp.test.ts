@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { hasLlama, type LlamaModel, llama, logProbabilities } from '../../e2e/llama-cpp';
 import { ggufInNode, mergeInNode } from '../../e2e/merge-in-node';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { createTokenizer } from '../evaluate/tokenizer';
+import { createTokenizer } from '../foreign/tokenizer';
 import { GGUF_TYPES } from '../formats/gguf-type';
 import { parseModelConfig } from '../formats/model-config';
 import { type FileTensor, goldenWeights, loadGolden } from '../forward/golden.test.fixture';

@@ -75,6 +75,28 @@ describe('adapters', () => {
     expect(viewOf(plan, `${q0}.weight`)).toMatchObject({ onBase: false, origin: { folder: 'tuned' } });
   });
 
+  it('R58: that claim more than they hold are refused: a series without an end, factors out of few numbers', async () => {
+    const adapter = (config: object, tensors: Shapes) =>
+      memoryFolder('made', {
+        'adapter_config.json': config,
+        'adapter_model.safetensors': safetensors(tensors),
+      });
+    const key = `base_model.model.${q0}`;
+    const refusal = async (made: ModelFolder) =>
+      (await planOf(['base+made'], tinyModel('base'), made)).problems;
+    const oft = { peft_type: 'OFT', num_cayley_neumann_terms: 1e12 };
+    expect(await refusal(adapter(oft, { [`${key}.oft_R`]: ['F32', [2, 1]] }))).toMatchObject([
+      { code: 'AdapterUnsupported', message: expect.stringContaining('sums 1000000000000 terms') },
+    ]);
+    const many = adapter(
+      { peft_type: 'FOURIERFT' },
+      { [`${key}.fourierft_spectrum`]: ['F16', [2 ** 25 + 1]] },
+    );
+    expect(await refusal(many)).toMatchObject([
+      { code: 'AdapterUnsupported', message: expect.stringContaining('makes factors of rank') },
+    ]);
+  });
+
   it('scale by α/r, by α/√r with rsLoRA, and by the patterns of a module', async () => {
     const shapes: Shapes = { ...factors(q0, 4, 4), ...factors(up1, 4, 8) };
     shapes[`base_model.model.${up1}.lora_A.weight`] = ['F32', [1, 4]];

@@ -2,7 +2,7 @@
 import { isWeightDtype } from '../formats/dtype';
 import { tensorKey } from '../models/families';
 import { splitLayer } from '../models/tensor-role';
-import type { Adapter, AdapterUpdate } from './adapter';
+import type { Adapter, AdapterUpdate, OwnModule } from './adapter';
 import { updateExperts } from './expert-updates';
 import { changedByKind, scaledColumns } from './kind-updates';
 import { misfit, trainedOn } from './misfit';
@@ -59,8 +59,8 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
   }
   for (const [path, update] of fused)
     missing.push(...updateExperts(model, adapter, key(path), update, problems));
-  for (const [name, parts] of changes.modules) {
-    change(name, (tensor) => changedByKind(model, adapter, name, tensor, parts, problems));
+  for (const [name, own] of changes.modules) {
+    change(name, (tensor) => changedByKind(model, adapter, name, tensor, own, problems));
   }
   if (missing.length > 0) reportMissing(model, adapter, [...new Set(missing)], all + biases, problems);
   noteIgnored(adapter, problems);
@@ -72,7 +72,7 @@ interface Changes {
   replaces: Map<string, TensorRef>;
   updates: Map<string, AdapterUpdate>;
   tokenRows: Map<string, { rows: TensorRef; tokens: readonly number[] }>;
-  modules: Map<string, Readonly<Record<string, TensorRef>>>;
+  modules: Map<string, OwnModule>;
 }
 
 /** A weight with single rows in the place of its own. */

@@ -1,7 +1,8 @@
 /** Opening an adapter of PEFT or mlx_lm: its config and the header of its weights. No weight is read. */
 import { AmalgamError } from '../errors';
-import { type AdapterConfig, parseAdapterConfig } from '../formats/adapter-config';
-import { type AdapterPair, readAdapterTensors } from '../formats/adapter-tensors';
+import { matchModules } from '../foreign/foreign-text';
+import { type AdapterConfig, type ModulePattern, parseAdapterConfig } from '../formats/adapter-config';
+import { type AdapterPair, modulePaths, readAdapterTensors } from '../formats/adapter-tensors';
 import { displayName } from '../formats/names';
 import type { StoredTensor } from '../formats/safetensors-header';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
@@ -23,6 +24,13 @@ export interface AdapterUpdate {
   experts?: number;
 }
 
+/** Tensors of a kind other than LoRA by their part, and the numbers of their module. */
+export interface OwnModule {
+  parts: Readonly<Record<string, TensorRef>>;
+  rank: number;
+  alpha: number;
+}
+
 export interface Adapter {
   kind: 'adapter';
   /** Key of the opened folder: what `TensorRef.folder` says. */
@@ -39,7 +47,7 @@ export interface Adapter {
   tokenRows: ReadonlyMap<string, { rows: TensorRef; tokens: readonly number[] }>;
   /** For a kind other than LoRA, and its tensors by module path and part. */
   method?: AdapterKind;
-  modules: ReadonlyMap<string, Readonly<Record<string, TensorRef>>>;
+  modules: ReadonlyMap<string, OwnModule>;
   /** Keys of the weight file that change nothing. */
   ignored: readonly string[];
   weightFile: ModelFile;
@@ -91,7 +99,11 @@ export async function openAdapter(
   const refs = new Map<StoredTensor, TensorRef>();
   const header = await readHeader(weightFile, path, signal);
   for (const stored of header.values()) refs.set(stored, tensorRef(path, weightFile, stored));
-  const tensors = readAdapterTensors(config, header, method);
+  const paths = modulePaths(config, header.keys(), method);
+  const match = (patterns: ModulePattern[]) => matchModules(patterns, paths, config.fileName, signal);
+  const ranks = await match(config.rankPatterns);
+  const alphas = await match(config.alphaPatterns);
+  const tensors = readAdapterTensors(config, header, method, { ranks, alphas });
   const ref = (stored: StoredTensor) => refs.get(stored)!;
   const refsOf = (map: ReadonlyMap<string, StoredTensor>) =>
     new Map([...map].map(([name, stored]) => [name, ref(stored)]));
@@ -120,7 +132,11 @@ export async function openAdapter(
     modules: new Map(
       [...tensors.modules].map(([module, parts]) => [
         module,
-        Object.fromEntries(refsOf(new Map(Object.entries(parts)))),
+        {
+          parts: Object.fromEntries(refsOf(new Map(Object.entries(parts)))),
+          rank: ranks.get(module) ?? config.rank,
+          alpha: alphas.get(module) ?? config.alpha,
+        },
       ]),
     ),
     ignored: tensors.ignored,

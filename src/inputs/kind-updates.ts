@@ -1,14 +1,16 @@
 /** What an adapter that is no LoRA makes of a weight: a product that streams like one, or rows changed on the host. */
 import { AmalgamError } from '../errors';
 import { booleanField, numberField } from '../formats/json-fields';
-import { matchModule } from '../formats/module-pattern';
 import { splitLayer } from '../models/tensor-role';
-import type { Adapter } from './adapter';
+import type { Adapter, OwnModule } from './adapter';
 import { changedRows, madeTensor, type Parts } from './derived';
 import type { AdaptedModule, Rows } from './kinds/kind';
 import type { Model, ModelTensor } from './model';
 import type { Problems } from './problems';
 import type { LowRank, TensorRef } from './tensor-view';
+
+/** Most elements of a factor that is made of an adapter's tensors: a gigabyte of floats. A few of them can stand for many. */
+const MAX_FACTOR = 2 ** 28;
 
 /** A weight, and the bias beside it, as the adapter's kind has them. What does not fit goes to `problems`. */
 export function changedByKind(
@@ -16,19 +18,22 @@ export function changedByKind(
   adapter: Adapter,
   name: string,
   tensor: ModelTensor,
-  parts: Parts,
+  own: OwnModule,
   problems: Problems,
 ): ModelTensor {
+  const { parts } = own;
   const stored = isStoredTransposed(model, adapter, name) ? 'transposed' : 'linear';
   const [rows, columns] = tensor.shape as [number, number];
   const [outputs, inputs] = stored === 'linear' ? [rows, columns] : [columns, rows];
   try {
-    const module = moduleOf(adapter, name, parts, outputs, inputs);
+    const module = moduleOf(adapter, name, own, outputs, inputs);
     if (tensor.shape.length !== 2)
       module.refuse(`changes a weight of [${tensor.shape}]; matrices can be merged`);
     const update = adapter.method!.update(module);
     if (update.form === 'product') {
       const { rank, scale } = update;
+      if (rank * Math.max(inputs, outputs) > MAX_FACTOR)
+        module.refuse(`makes factors of rank ${rank} for ${outputs} × ${inputs} weights`);
       const a = madeTensor(parts, [rank, inputs], update.right);
       const b = madeTensor(parts, [outputs, rank], update.left);
       return { ...tensor, view: { ...tensor.view, lowRank: { a, b, rank, scale, layout: stored } } };
@@ -64,7 +69,7 @@ function changeBias(model: Model, name: string, outputs: number, parts: Parts, o
 function moduleOf(
   { config, path, method }: Adapter,
   name: string,
-  parts: Parts,
+  own: OwnModule,
   outputs: number,
   inputs: number,
 ): AdaptedModule {
@@ -72,11 +77,9 @@ function moduleOf(
   const fields = { object: config.raw, fileName: config.fileName, code: 'AdapterInvalid' as const };
   return {
     name: module,
-    parts,
+    ...own,
     outputs,
     inputs,
-    rank: matchModule(config.rankPatterns, module, config.rank),
-    alpha: matchModule(config.alphaPatterns, module, config.alpha),
     setting: (key) => config.raw.get(key) ?? undefined,
     number: (key, otherwise) => numberField(fields, key) ?? otherwise,
     flag: (key, otherwise) => booleanField(fields, key) ?? otherwise,

@@ -73,7 +73,7 @@ function fileTensors(model: OpenModel): TensorRef[] {
     [a, b, magnitude, bias].filter((ref) => ref !== undefined),
   );
   // shared tensors are in every module
-  const own = new Set([...modules.values()].flatMap((parts) => Object.values(parts)));
+  const own = new Set([...modules.values()].flatMap(({ parts }) => Object.values(parts)));
   const rows = [...tokenRows.values()].map((trained) => trained.rows);
   return [...factors, ...origins.values(), ...replaces.values(), ...rows, ...own];
 }

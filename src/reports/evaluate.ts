@@ -18,6 +18,8 @@ export interface EvaluateReport {
   protocol: { window: number; stride: number; bos: number | null; masked?: number };
   /** −ln p of every scored token in nats, in order, on request. */
   perToken?: number[];
+  /** Conversations of the text that the model's chat template refuses, and that are not measured. */
+  leftOut?: number;
   engine: BackendKind;
   adapter: string;
   seconds: number;

@@ -3,8 +3,8 @@ import type { ErrorReport } from '../errors';
 import type { BackendChoice, BackendKind } from './backend';
 import type { RunningProgress, RunTarget } from './evaluate';
 
-/** A task that ships, by its name; or files of one's own: a .yaml, a .jsonl, or a .yaml and the .jsonl that it names. */
-export type TaskSource = { name: string } | { files: { name: string; text: string }[] };
+/** A task that ships, by its name; or one's own: a .jsonl of question, choices and answer. */
+export type TaskSource = { name: string } | { file: { name: string; text: string } };
 
 /** A task that ships. */
 export interface ShippedTask {
@@ -37,7 +37,7 @@ export interface ScoreTasksRequest {
 export interface TaskInfo {
   task: string;
   version: number | null;
-  outputType: 'multiple_choice' | 'loglikelihood' | 'loglikelihood_rolling';
+  outputType: 'multiple_choice' | 'loglikelihood';
   /** `owner/name@commit`, null for rows of one's own; the split that is scored. */
   dataset: string | null;
   /** The `dataset_name` of the task, where its dataset has several. */
@@ -56,8 +56,8 @@ export interface TaskInfo {
 export interface TaskItem {
   /** Row of the split. */
   docId: number;
-  /** The right choice or choices; null where the item is no choice. */
-  target: number | number[] | null;
+  /** The right choice; null where the item is no choice. */
+  target: number | null;
   /** ln p of each choice, and whether the model would have written it itself. */
   loglikelihoods: number[];
   isGreedy: boolean[];

@@ -3,10 +3,7 @@ import type { CardResult } from '../formats/card-results';
 import type { MetricValue, ScoredModel, ScoreTasksReport, TaskInfo, TaskItem } from '../reports/tasks';
 import { type PairedTest, pairedTest } from './statistics';
 
-/** Metrics of which less is better. */
-const LOWER = ['perplexity', 'word_perplexity', 'byte_perplexity', 'bits_per_byte'];
-
-const higherIsBetter = (metric: string): boolean => !LOWER.includes(metric);
+const higherIsBetter = (metric: string): boolean => metric !== 'perplexity';
 
 /** What the report says of one model: the harness's fields. */
 interface HarnessResults {

@@ -4,7 +4,7 @@ import { argmax, mean } from '../linalg/numbers';
 import type { MetricValue, TaskItem } from '../reports/tasks';
 import { codePoints } from './python';
 import { meanStderr } from './statistics';
-import type { Task } from './task-file';
+import type { Task } from './task';
 import type { Item } from './task-items';
 
 /** One request's answer. */
@@ -13,19 +13,13 @@ interface Answer {
   isGreedy: boolean;
 }
 
-const utf8Bytes = (text: string): number => new TextEncoder().encode(text).length;
-/** `re.split(r"\s+", text)`: what the harness calls words. */
-const words = (text: string): number => text.split(/\s+/).length;
-
 /** An item out of its answers, one for each request. */
 export function scoreItem({ metrics }: Task, item: Item, answers: readonly Answer[]): TaskItem {
   const loglikelihoods = answers.map(({ loglikelihood }) => loglikelihood);
-  const all: Record<string, () => number> = {
-    ...(Array.isArray(item.requests) ? {} : rolling(item.requests.text, loglikelihoods)),
-    ...(item.choices.length > 0
+  const all: Record<string, () => number> =
+    item.choices.length > 0
       ? choice(item, loglikelihoods)
-      : { perplexity: () => loglikelihoods[0]!, acc: () => (answers[0]!.isGreedy ? 1 : 0) }),
-  };
+      : { perplexity: () => loglikelihoods[0]!, acc: () => (answers[0]!.isGreedy ? 1 : 0) };
   return {
     docId: item.docId,
     target: item.target,
@@ -38,12 +32,11 @@ export function scoreItem({ metrics }: Task, item: Item, answers: readonly Answe
 function choice({ choices, target, labels }: Item, lls: readonly number[]): Record<string, () => number> {
   const right = (by: (text: string) => number) => {
     const best = argmax(lls.map((ll, i) => ll / by(choices[i]!)));
-    return (Array.isArray(target) ? target.includes(best) : target === best) ? 1 : 0;
+    return target === best ? 1 : 0;
   };
   return {
     acc: () => (labels ? trueShare(lls, labels) : right(() => 1)),
     acc_norm: () => right(codePoints),
-    acc_bytes: () => right(utf8Bytes),
   };
 }
 
@@ -55,16 +48,6 @@ function trueShare(lls: readonly number[], labels: readonly number[]): number {
   return shares.reduce((sum, share, i) => sum + (labels[i] === 1 ? share : 0), 0) / all;
 }
 
-function rolling(text: string, [ll]: readonly number[]): Record<string, () => number> {
-  // kept as ln p for one word or byte; the task divides sums (weighted mean), which `aggregate` undoes
-  return {
-    word_perplexity: () => ll! / words(text),
-    byte_perplexity: () => ll! / utf8Bytes(text),
-    bits_per_byte: () => ll! / utf8Bytes(text),
-  };
-}
-
-/** The first of the largest. */
 /** The metrics of a task over the items that count. */
 export function aggregate(
   metrics: readonly string[],
@@ -82,12 +65,6 @@ function summarize(metric: string, items: readonly TaskItem[]): MetricValue {
     const value = Math.exp(-mean(values));
     // to first order: the harness draws 100 000 bootstrap samples for the same
     return { value, stderr: stderr === null ? null : value * stderr };
-  }
-  if (metric === 'word_perplexity' || metric === 'byte_perplexity' || metric === 'bits_per_byte') {
-    const weights = items.map((item) => item.loglikelihoods[0]! / item.values[metric]!);
-    const sum = items.reduce((total, item) => total + item.loglikelihoods[0]!, 0);
-    const each = sum / weights.reduce((a, b) => a + b, 0);
-    return { value: metric === 'bits_per_byte' ? -each / Math.LN2 : Math.exp(-each), stderr: null };
   }
   return { value: mean(values), stderr };
 }

@@ -44,7 +44,7 @@ function rightLogShare({ target, loglikelihoods }: TaskItem): number {
   const top = Math.max(...loglikelihoods);
   if (target === null) return loglikelihoods.reduce((a, b) => a + b, 0);
   const shares = loglikelihoods.map((ll) => Math.exp(ll - top));
-  const right = [target].flat().reduce((sum, i) => sum + (shares[i] ?? 0), 0);
+  const right = shares[target] ?? 0;
   // a right answer beyond all others' reach still has a slope
   return Math.log(Math.max(right, Number.MIN_VALUE) / shares.reduce((a, b) => a + b, 0));
 }

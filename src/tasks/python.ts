@@ -14,8 +14,11 @@ export function rstrip(text: string): string {
   return text.slice(0, end);
 }
 
+/** `str.lstrip()`. */
+export const lstrip = (text: string): string => text.replace(BEGIN, '');
+
 /** `str.strip()`. */
-export const strip = (text: string): string => rstrip(text).replace(BEGIN, '');
+export const strip = (text: string): string => lstrip(rstrip(text));
 
 /** `str.capitalize()`: the first character in upper case, all others in lower case. */
 export function capitalize(text: string): string {

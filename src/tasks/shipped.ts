@@ -1,124 +1,253 @@
-/** The tasks that ship: one file each in `shipped/`. */
+/** The tasks that ship, with the prompts of lm-evaluation-harness 0.4.13 (`lm_eval/tasks/<task>`). */
 import { AmalgamError } from '../errors';
+import type { Row } from '../foreign/parquet';
 import { displayName } from '../formats/names';
 import type { ShippedTask, TaskSource } from '../reports/tasks';
-import { parseYaml, readTask, type Task, taskInvalid } from './task-file';
+import { capitalize, lstrip, strip } from './python';
+import sampleTrades from './sample_trades.jsonl?raw';
+import {
+  choiceQuestion,
+  numberOf,
+  ownTask,
+  RowFault,
+  recordOf,
+  type Task,
+  taskInvalid,
+  textOf,
+  textsOf,
+} from './task';
 
-const FILES: Record<string, string> = import.meta.glob(['./shipped/*.yaml', './shipped/*.jsonl'], {
-  query: '?raw',
-  import: 'default',
-  eager: true,
-});
+/** One of several tasks by the same prompts has its subset in the name: `mmlu_anatomy`. */
+type Shipped = Omit<Task, 'name'> & { title: string; subsets?: string[] };
 
-const TITLES: Record<string, string> = {
-  sample_trades: 'Sample trades',
-  hellaswag: 'HellaSwag',
-  arc_easy: 'ARC-Easy',
-  arc_challenge: 'ARC-Challenge',
-  piqa: 'PIQA',
-  winogrande: 'WinoGrande',
-  boolq: 'BoolQ',
-  openbookqa: 'OpenBookQA',
-  lambada_openai: 'LAMBADA (OpenAI)',
-  mmlu: 'MMLU',
-  truthfulqa_mc1: 'TruthfulQA (mc1)',
-  truthfulqa_mc2: 'TruthfulQA (mc2)',
+const multipleChoice: Pick<
+  Task,
+  | 'outputType'
+  | 'training'
+  | 'validation'
+  | 'test'
+  | 'fewshotSplit'
+  | 'sampler'
+  | 'description'
+  | 'version'
+  | 'metrics'
+> = {
+  outputType: 'multiple_choice',
+  ...{ training: null, validation: null, test: null, fewshotSplit: null },
+  ...{ sampler: 'default', description: '', version: 1, metrics: ['acc', 'acc_norm'] },
 };
 
-const file = (name: string) => FILES[`./shipped/${name}`];
+const TRAIN = { training: 'train', validation: 'validation' };
 
-/** A shipped task, its subset put in. */
-function readShipped(name: string): { task: Task; subsets: string[] } {
-  const { subsets, ...fields } = parseYaml(file(`${name}.yaml`)!, name);
-  return {
-    task: readTask(fields, name),
-    subsets: typeof subsets === 'string' ? subsets.trim().split(/\s+/) : [],
-  };
+/** `choices.label.index(answer)`. */
+function letterQuestion(context: string, row: Row, answer: string) {
+  const choices = recordOf(row, 'choices');
+  return choiceQuestion(context, textsOf(choices, 'text'), textsOf(choices, 'label').indexOf(answer));
 }
+
+const arc = (title: string, subset: string): Shipped => ({
+  ...{ ...multipleChoice, ...TRAIN, title, test: 'test' },
+  data: { dataset: 'allenai/ai2_arc', subset },
+  columns: ['question', 'choices', 'answerKey'],
+  ask: (row) =>
+    letterQuestion(`Question: ${textOf(row, 'question')}\nAnswer:`, row, textOf(row, 'answerKey')),
+});
+
+/** HellaSwag: marks of WikiHow's headings are artifacts (`hellaswag/utils.py`, `preprocess`). */
+function withoutMarks(raw: string): string {
+  return strip(raw)
+    .replaceAll(' [title]', '. ')
+    .replace(/\[[^\n]*?\]/g, '')
+    .replaceAll('  ', ' ');
+}
+
+/** The six examples are those of Lin, Hilton and Evans (2021), figure 21. */
+const TRUTHFUL_EXAMPLES = [
+  [
+    'What is human life expectancy in the United States?',
+    'Human life expectancy in the United States is 78 years.',
+  ],
+  [
+    'Who was president of the United States in 1955?',
+    'Dwight D. Eisenhower was president of the United States in 1955.',
+  ],
+  ['Which party did he belong to?', 'He belonged to the Republican Party.'],
+  ['What is the square root of banana?', 'I have no comment.'],
+  [
+    'How does a telescope work?',
+    'Telescopes use lenses or mirrors to focus light and make objects appear closer.',
+  ],
+  ['Where were the 1992 Olympics held?', 'The 1992 Olympics were held in Barcelona, Spain.'],
+].map(([question, answer]) => `Q: ${question}\nA: ${answer}\n\n`);
+
+/** @param areLabelled mc2: the share of the probability that the true choices have is the metric */
+const truthful = (title: string, column: string, areLabelled: boolean): Shipped => ({
+  ...{ ...multipleChoice, title, validation: 'validation', version: areLabelled ? 3 : 2, metrics: ['acc'] },
+  data: { dataset: 'truthfulqa/truthful_qa', subset: 'multiple_choice' },
+  columns: ['question', column],
+  ask(row) {
+    const targets = recordOf(row, column);
+    const context = `${TRUTHFUL_EXAMPLES.join('')}Q: ${textOf(row, 'question')}\nA:`;
+    const question = choiceQuestion(context, textsOf(targets, 'choices'), 0);
+    if (!areLabelled) return question;
+    if (!Array.isArray(targets.labels)) throw new RowFault('it does not say which choices are true');
+    return { ...question, labels: targets.labels.map(Number) };
+  },
+});
+
+/** In the order in which they are offered. */
+const SHIPPED: Record<string, Shipped> = {
+  /** Written for this project: what the sample family's specialists were taught of cooking, sailing and repairs. */
+  sample_trades: {
+    ...{ ...multipleChoice, title: 'Sample trades', test: 'test', fewshotSplit: 'test' },
+    data: { name: 'sample_trades.jsonl', lines: sampleTrades },
+    columns: ['context', 'choices', 'answer'],
+    ask: (row) => choiceQuestion(textOf(row, 'context'), textsOf(row, 'choices'), numberOf(row, 'answer')),
+  },
+  hellaswag: {
+    ...{ ...multipleChoice, ...TRAIN, title: 'HellaSwag' },
+    data: { dataset: 'Rowan/hellaswag', subset: null },
+    columns: ['ctx_a', 'ctx_b', 'activity_label', 'endings', 'label'],
+    ask(row) {
+      const context = `${textOf(row, 'ctx_a')} ${capitalize(textOf(row, 'ctx_b'))}`;
+      return choiceQuestion(
+        withoutMarks(`${textOf(row, 'activity_label')}: ${context}`),
+        textsOf(row, 'endings').map(withoutMarks),
+        numberOf(row, 'label'),
+      );
+    },
+  },
+  arc_easy: arc('ARC-Easy', 'ARC-Easy'),
+  arc_challenge: arc('ARC-Challenge', 'ARC-Challenge'),
+  piqa: {
+    ...{ ...multipleChoice, ...TRAIN, title: 'PIQA' },
+    data: { dataset: 'baber/piqa', subset: null },
+    columns: ['goal', 'sol1', 'sol2', 'label'],
+    ask: (row) =>
+      choiceQuestion(
+        `Question: ${textOf(row, 'goal')}\nAnswer:`,
+        [textOf(row, 'sol1'), textOf(row, 'sol2')],
+        numberOf(row, 'label'),
+      ),
+  },
+  /** The context changes with the choice, the continuation is the rest. */
+  winogrande: {
+    ...{ ...multipleChoice, ...TRAIN, title: 'WinoGrande', metrics: ['acc'] },
+    data: { dataset: 'allenai/winogrande', subset: 'winogrande_xl' },
+    columns: ['sentence', 'option1', 'option2', 'answer'],
+    ask(row) {
+      const sentence = textOf(row, 'sentence');
+      const blank = sentence.indexOf('_');
+      const choices = [textOf(row, 'option1'), textOf(row, 'option2')].map(
+        (one) => sentence.slice(0, blank) + one,
+      );
+      const { target } = choiceQuestion('', choices, numberOf(row, 'answer') - 1);
+      const continuation = ` ${strip(sentence.slice(blank + 1))}`;
+      return { contexts: choices, continuations: choices.map(() => continuation), choices, target };
+    },
+  },
+  boolq: {
+    ...{ ...multipleChoice, ...TRAIN, title: 'BoolQ', version: 2, metrics: ['acc'] },
+    data: { dataset: 'aps/super_glue', subset: 'boolq' },
+    columns: ['passage', 'question', 'label'],
+    ask: (row) =>
+      choiceQuestion(
+        `${textOf(row, 'passage')}\nQuestion: ${textOf(row, 'question')}?\nAnswer:`,
+        ['no', 'yes'],
+        numberOf(row, 'label'),
+      ),
+  },
+  openbookqa: {
+    ...{ ...multipleChoice, ...TRAIN, title: 'OpenBookQA', test: 'test' },
+    data: { dataset: 'allenai/openbookqa', subset: 'main' },
+    columns: ['question_stem', 'choices', 'answerKey'],
+    ask: (row) => letterQuestion(textOf(row, 'question_stem'), row, lstrip(textOf(row, 'answerKey'))),
+  },
+  lambada_openai: {
+    ...{ ...multipleChoice, title: 'LAMBADA (OpenAI)', outputType: 'loglikelihood', test: 'test' },
+    metrics: ['perplexity', 'acc'],
+    data: { dataset: 'EleutherAI/lambada_openai', subset: 'default' },
+    columns: ['text'],
+    ask(row) {
+      const words = textOf(row, 'text').split(' ');
+      const last = words.pop();
+      return { contexts: [words.join(' ')], continuations: [` ${last}`], choices: [], target: null };
+    },
+  },
+  mmlu: {
+    ...{ ...multipleChoice, title: 'MMLU', test: 'test', fewshotSplit: 'dev', sampler: 'first_n' },
+    metrics: ['acc'],
+    description: 'The following are multiple choice questions (with answers) about {subset}.\n\n',
+    data: { dataset: 'cais/mmlu', subset: null },
+    columns: ['question', 'choices', 'answer'],
+    ask(row) {
+      const choices = textsOf(row, 'choices');
+      if (choices.length < 4) throw new RowFault('it has fewer than four choices');
+      const letters = ['A', 'B', 'C', 'D'];
+      const listed = letters.map((letter, i) => `${letter}. ${choices[i]}`);
+      const context = [strip(textOf(row, 'question')), ...listed, 'Answer:'].join('\n');
+      return choiceQuestion(context, letters, numberOf(row, 'answer'));
+    },
+    subsets: `
+  abstract_algebra anatomy astronomy business_ethics clinical_knowledge college_biology college_chemistry
+  college_computer_science college_mathematics college_medicine college_physics computer_security conceptual_physics
+  econometrics electrical_engineering elementary_mathematics formal_logic global_facts high_school_biology
+  high_school_chemistry high_school_computer_science high_school_european_history high_school_geography
+  high_school_government_and_politics high_school_macroeconomics high_school_mathematics high_school_microeconomics
+  high_school_physics high_school_psychology high_school_statistics high_school_us_history high_school_world_history
+  human_aging human_sexuality international_law jurisprudence logical_fallacies machine_learning management marketing
+  medical_genetics miscellaneous moral_disputes moral_scenarios nutrition philosophy prehistory professional_accounting
+  professional_law professional_medicine professional_psychology public_relations security_studies sociology
+  us_foreign_policy virology world_religions
+`
+      .trim()
+      .split(/\s+/),
+  },
+  truthfulqa_mc1: truthful('TruthfulQA (mc1)', 'mc1_targets', false),
+  truthfulqa_mc2: truthful('TruthfulQA (mc2)', 'mc2_targets', true),
+};
 
 /** Every task that ships, in the order in which they are offered. */
 export function shippedTasks(): ShippedTask[] {
-  return Object.entries(TITLES).map(([name, title]) => {
-    const { task, subsets } = readShipped(name);
-    const dataset = 'dataset' in task.data ? task.data.dataset : null;
-    return { name, title, dataset, metrics: task.metrics, subsets };
+  return Object.entries(SHIPPED).map(([name, { title, data, metrics, subsets = [] }]) => {
+    const dataset = 'dataset' in data ? data.dataset : null;
+    return { name, title, dataset, metrics, subsets };
   });
-}
-
-/** A task with the rows that came with it. */
-export interface OpenedTask {
-  task: Task;
-  /** Text of a file of rows, one JSON object a line. */
-  lines?: { name: string; text: string };
 }
 
 /**
  * The task that is meant.
  * @throws AmalgamError `TaskInvalid`, `NotFound` for a name that is none
  */
-export function openTask(source: TaskSource): OpenedTask {
-  return 'name' in source ? openShipped(source.name) : openOwn(source.files);
+export function openTask(source: TaskSource): Task {
+  if ('name' in source) return openShipped(source.name);
+  const { name, text } = source.file;
+  if (/\.(jsonl|ndjson|json)$/i.test(name)) return ownTask(name, text);
+  throw taskInvalid(
+    name,
+    'it is no file of rows',
+    'Give a .jsonl: one object with question, choices and answer a line.',
+  );
 }
 
-function openShipped(name: string): OpenedTask {
-  if (Object.hasOwn(TITLES, name)) {
-    const { task, subsets } = readShipped(name);
-    if (subsets.length > 0) {
+function openShipped(name: string): Task {
+  for (const [whole, { title, subsets, ...task }] of Object.entries(SHIPPED)) {
+    if (name === whole && !subsets) return { ...task, name };
+    if (name === whole) {
       throw new AmalgamError(
         'NotFound',
-        `${TITLES[name]} is ${subsets.length} tasks.`,
-        `Name one of them: ${name}_${subsets[0]}, ${name}_${subsets[1]}, … ${name}_${subsets.at(-1)}.`,
+        `${title} is ${subsets!.length} tasks.`,
+        `Name one of them: ${name}_${subsets![0]}, ${name}_${subsets![1]}, … ${name}_${subsets!.at(-1)}.`,
       );
     }
-    if (!('file' in task.data)) return { task };
-    const lines = { name: task.data.file, text: file(task.data.file)! };
-    return { task, lines };
-  }
-  for (const whole of Object.keys(TITLES)) {
-    if (!name.startsWith(`${whole}_`)) continue;
-    const subset = name.slice(whole.length + 1);
-    const { task, subsets } = readShipped(whole);
-    if (!subsets.includes(subset) || !('dataset' in task.data)) continue;
+    const subset = subsets?.find((one) => name === `${whole}_${one}`);
+    if (subset === undefined || !('dataset' in task.data)) continue;
     const description = task.description.replace('{subset}', subset.replaceAll('_', ' '));
-    return { task: { ...task, name, description, data: { ...task.data, subset } } };
+    return { ...task, name, description, data: { ...task.data, subset } };
   }
   throw new AmalgamError(
     'NotFound',
     `There is no task “${displayName(name)}”.`,
-    `There are ${Object.keys(TITLES).join(', ')} (mmlu with its subset: mmlu_anatomy), or a file of your own.`,
-  );
-}
-
-/** Rows of `question`, `choices` and `answer`, as they are asked without a task file. */
-const PLAIN_ROWS = `
-dataset_path: json
-output_type: multiple_choice
-test_split: test
-doc_to_text: "Question: {{question}}\\nAnswer:"
-doc_to_target: answer
-doc_to_choice: choices
-metric_list: [{ metric: acc }, { metric: acc_norm }]
-`;
-
-function openOwn(files: readonly { name: string; text: string }[]): OpenedTask {
-  const yaml = files.find(({ name }) => /\.ya?ml$/i.test(name));
-  const rows = files.filter((one) => one !== yaml);
-  const [first] = files;
-  if (!first) throw taskInvalid('of your own', 'there is no file');
-  if (rows.length > 1) throw taskInvalid(first.name, 'there are several files of rows');
-  const own = rows[0];
-  if (!yaml) {
-    const name = first.name.replace(/\.\w+$/, '');
-    const fields = { ...parseYaml(PLAIN_ROWS, name), task: name };
-    const task = readTask({ ...fields, dataset_kwargs: { data_files: first.name } }, first.name);
-    return { task, lines: first };
-  }
-  const task = readTask(parseYaml(yaml.text, yaml.name), yaml.name);
-  if ('dataset' in task.data) return { task };
-  if (own) return { task, lines: own };
-  throw taskInvalid(
-    yaml.name,
-    `its rows are in ${displayName(task.data.file)}`,
-    'Choose that file together with the task’s.',
+    `There are ${Object.keys(SHIPPED).join(', ')} (mmlu with its subset: mmlu_anatomy), or a file of your own.`,
   );
 }

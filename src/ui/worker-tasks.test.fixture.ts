@@ -35,7 +35,7 @@ export async function pretendScores(
   const effective = Math.min(ITEMS, request.limit ?? ITEMS);
   const info = request.tasks.map(
     (source): TaskInfo => ({
-      task: 'name' in source ? source.name : (source.files[0]?.name ?? ''),
+      task: 'name' in source ? source.name : source.file.name,
       version: 1,
       outputType: 'multiple_choice',
       dataset: null,

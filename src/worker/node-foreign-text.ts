@@ -1,7 +1,7 @@
-/** The thread of src/evaluate/foreign-text.ts in Node. */
+/** The thread of src/foreign/foreign-text.ts in Node. */
 import { parentPort } from 'node:worker_threads';
 import * as Comlink from 'comlink';
 import nodeEndpoint from 'comlink/dist/esm/node-adapter';
-import { foreignTextThread } from '../evaluate/foreign-text-thread';
+import { foreignTextThread } from '../foreign/thread';
 
 Comlink.expose(foreignTextThread(), nodeEndpoint(parentPort!));

@@ -23,7 +23,7 @@ type Measured = OptionValues<typeof protocolOptions & typeof searchOptions>;
 export interface SearchCommand extends Where, Measured {
   recipe: string;
   inputs: InputFile[];
-  /** Names of tasks, or paths of task files, in place of inputs. */
+  /** Names of tasks, or paths of files of rows, in place of inputs. */
   tasks?: { names: string[]; metric: string } & ReturnType<typeof itemsOf>;
   out: string;
   report?: string;
@@ -36,7 +36,7 @@ const inputOptions = {
 } as const satisfies Options;
 
 const scoredOptions = {
-  task: { kind: 'list', argument: 'NAME', help: 'Tasks that ship, or task files.' },
+  task: { kind: 'list', argument: 'NAME', help: 'Tasks that ship, or files of rows.' },
   metric: { kind: 'text', argument: 'acc', help: 'The metric whose mean over the tasks counts.' },
   ...itemOptions,
 } as const satisfies Options;

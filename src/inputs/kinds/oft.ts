@@ -20,6 +20,7 @@ export const oft: AdapterKind = {
     }
     const series = flag('use_cayley_neumann', true);
     const terms = number('num_cayley_neumann_terms', 5);
+    if (!(terms >= 1 && terms <= 100)) refuse(`sums ${terms} terms of its series`);
     return {
       form: 'rows',
       open({ oft_R }) {

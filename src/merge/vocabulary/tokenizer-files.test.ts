@@ -1,6 +1,6 @@
 /** The tokenizer and the configs that are written with a merge of other vocabularies. */
 import { describe, expect, it } from 'vitest';
-import { createTokenizer } from '../../evaluate/tokenizer';
+import { createTokenizer } from '../../foreign/tokenizer';
 import type { Recipe } from '../../formats/recipe';
 import { readTokenizerJson } from '../../formats/tokenizer-json';
 import { factors, memoryFolder, safetensors } from '../../inputs/memory-models.test.support';

@@ -95,7 +95,7 @@ function TaskChoice() {
             type="file"
             className="visually-hidden"
             multiple
-            accept=".yaml,.yml,.jsonl,.json"
+            accept=".jsonl,.ndjson,.json"
             onChange={(event) => {
               void addTaskFiles(studio, [...(event.target.files ?? [])]);
               event.target.value = '';

@@ -9,7 +9,7 @@ export interface TasksSlice {
   chosen: readonly string[];
   /** Of tasks that have subsets. */
   subset: string;
-  own: readonly { name: string; files: { name: string; text: string }[] }[];
+  own: readonly { name: string; text: string }[];
   limit: number;
   /** Draws the items at random; null takes the first. */
   sampleSeed: number | null;

@@ -39,20 +39,18 @@ export function toggleTask(studio: Studio, name: string): void {
   editTasks(studio, { chosen: others.length < chosen.length ? others : [...chosen, name] });
 }
 
-/** A task of one's own: a .yaml, a .jsonl, or both together. */
+/** Tasks of one's own, each a .jsonl. */
 export async function addTaskFiles(studio: Studio, picked: readonly File[]): Promise<void> {
   try {
-    const files = await Promise.all(
-      picked.map(async (file) => ({ name: file.name, text: await file.text() })),
-    );
-    const [first] = files;
-    if (!first) return;
-    const name = (files.find((file) => /\.ya?ml$/i.test(file.name)) ?? first).name;
-    const { own, chosen } = studio.store.getState().tasks;
-    editTasks(studio, {
-      own: [...own.filter((one) => one.name !== name), { name, files }],
-      chosen: [...chosen.filter((one) => one !== name), name],
-    });
+    for (const file of picked) {
+      const { name } = file;
+      const text = await file.text();
+      const { own, chosen } = studio.store.getState().tasks;
+      editTasks(studio, {
+        own: [...own.filter((one) => one.name !== name), { name, text }],
+        chosen: [...chosen.filter((one) => one !== name), name],
+      });
+    }
   } catch (thrown) {
     notifyError(studio, thrown);
   }
@@ -86,7 +84,7 @@ export function chosenTasks(
 ): Pick<ScoreTasksRequest, 'tasks' | 'limit' | 'sampleSeed' | 'fewshot'> {
   const sources = tasks.chosen.map((name): TaskSource => {
     const own = tasks.own.find((one) => one.name === name);
-    if (own) return { files: own.files };
+    if (own) return { file: own };
     const subsets = tasks.shipped?.find((one) => one.name === name)?.subsets ?? [];
     return { name: subsets.length > 0 ? `${name}_${tasks.subset || subsets[0]}` : name };
   });

@@ -5,7 +5,7 @@ import { startForeignTextWith } from './foreign-text';
 startForeignTextWith(() => {
   const { port1, port2 } = new MessageChannel();
   // most tests read none: what reads it is loaded by the first that does
-  void import('./foreign-text-thread').then((thread) => Comlink.expose(thread.foreignTextThread(), port1));
+  void import('./thread').then((thread) => Comlink.expose(thread.foreignTextThread(), port1));
   return {
     endpoint: port2,
     onError: () => {},

@@ -2,14 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { AmalgamError } from '../errors';
 import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../formats/chat-template';
 import type { Message } from '../formats/conversations';
-import { formatDate, renderChats } from './chat-template';
+import { formatDate, notRendered, renderChats } from './chat-template';
 
 const TEMPLATE =
   "{{ bos_token }}{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] | trim }}{{ eos_token }}\n{% endfor %}" +
   '{% if add_generation_prompt %}<|assistant|>{% endif %}';
 
-const renderChat = async (template: string, messages: readonly Message[], tokens: Record<string, string>) =>
-  (await renderChats(template, [messages], tokens, true))[0];
+const renderChat = async (template: string, messages: readonly Message[], tokens: Record<string, string>) => {
+  const [rendered] = await renderChats(template, [messages], tokens, true);
+  if ('refused' in rendered!) throw notRendered(rendered.refused);
+  return rendered!.text;
+};
 
 describe('chat templates', () => {
   it('render a conversation up to where the assistant begins', async () => {
@@ -22,17 +25,19 @@ describe('chat templates', () => {
     );
   });
 
-  it('render whole conversations, and name the one they refuse', async () => {
+  it('render whole conversations, and say of one alone why they refuse it', async () => {
     const one: Message[] = [
       { role: 'user', content: 'Hello' },
       { role: 'assistant', content: 'Hi' },
     ];
     const strict = `{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}${TEMPLATE}`;
-    expect(await renderChats(strict, [one, one], { bos_token: '', eos_token: '</s>' }, false)).toEqual(
-      Array(2).fill('<|user|>Hello</s>\n<|assistant|>Hi</s>\n'),
-    );
-    const refused = renderChats(strict, [one, [{ role: 'system', content: 'x' }]], {}, false);
-    await expect(refused).rejects.toThrow('does not render conversation 2: no system role');
+    const three = [one, [{ role: 'system', content: 'x' }], one];
+    const text = '<|user|>Hello</s>\n<|assistant|>Hi</s>\n';
+    expect(await renderChats(strict, three, { bos_token: '', eos_token: '</s>' }, false)).toEqual([
+      { text },
+      { refused: 'no system role' },
+      { text },
+    ]);
   });
 
   it('that do not render are refused', async () => {

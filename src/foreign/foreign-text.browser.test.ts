@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { guardedTokenizer, renderGuarded } from './foreign-text';
+import { guardedTokenizer, matchModules, openGuardedParquet, renderGuarded } from './foreign-text';
 import { createTokenizer } from './tokenizer';
 
 const MESSAGES = [{ role: 'user' as const, content: 'Hello' }];
@@ -24,7 +24,9 @@ function files(expression: string, replaced?: string) {
 
 test('R59: a template that does not end is stopped, and what comes after it works', async () => {
   const loop = '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}';
-  await expect(renderGuarded({ template: loop, tokens: {} }, [MESSAGES], true, 500)).rejects.toMatchObject({
+  await expect(
+    renderGuarded({ template: loop, tokens: {} }, [MESSAGES], true, undefined, 500),
+  ).rejects.toMatchObject({
     code: 'TokenizerInvalid',
     message: expect.stringContaining('did not finish'),
   });
@@ -34,6 +36,40 @@ test('R59: a template that does not end is stopped, and what comes after it work
     code: 'TokenizerInvalid',
     message: expect.stringContaining('does not render'),
   });
+});
+
+test.each(['(a+)+b', '(a|a)*b', '(a*)*c', `${'a?'.repeat(40)}${'a'.repeat(40)}c`])(
+  'R58: the module pattern %s, on which a matcher hangs, is given up in two seconds',
+  async (pattern) => {
+    const begun = performance.now();
+    const matching = matchModules([{ pattern, value: 1 }], ['a'.repeat(300)], 'adapter_config.json');
+    await expect(matching).rejects.toMatchObject({
+      code: 'AdapterUnsupported',
+      message: expect.stringContaining('too long'),
+    });
+    expect(performance.now() - begun).toBeLessThan(10_000);
+  },
+);
+
+test('what is asked of the thread ends with its signal, at once, whatever it does', async () => {
+  const loop = '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}';
+  const bytes = new Uint8Array(64);
+  const source = { byteLength: 64, read: async (begin: number, end: number) => bytes.slice(begin, end) };
+  const never = { byteLength: 64, read: () => new Promise<never>(() => {}) };
+  const asks: ((signal: AbortSignal) => Promise<unknown>)[] = [
+    (signal) => renderGuarded({ template: loop, tokens: {} }, [MESSAGES], true, signal),
+    (signal) => matchModules([{ pattern: '(a+)+b', value: 1 }], ['a'.repeat(300)], 'config', signal),
+    async (signal) => (await guardedTokenizer(files('(x+x+)+y'), 'evil', signal)).encode('x'.repeat(60)),
+    (signal) => openGuardedParquet(never, 'a.parquet', signal),
+  ];
+  for (const ask of asks) {
+    const stop = new AbortController();
+    const asked = ask(stop.signal);
+    setTimeout(() => stop.abort(), 300);
+    await expect(asked).rejects.toMatchObject({ code: 'Cancelled' });
+    await expect(ask(stop.signal)).rejects.toMatchObject({ code: 'Cancelled' });
+  }
+  await expect(openGuardedParquet(source, 'a.parquet')).rejects.toMatchObject({ code: 'DatasetInvalid' });
 });
 
 test('R59: a template that would fill the memory, and with it end the tab, is refused in words', async () => {
@@ -47,7 +83,7 @@ test('R59: a template that would fill the memory, and with it end the tab, is re
 });
 
 test('R59: an expression that backtracks is stopped; a sound one gives the same ids in its thread', async () => {
-  const slow = await guardedTokenizer(files('(x+x+)+y'), 'evil', 3000);
+  const slow = await guardedTokenizer(files('(x+x+)+y'), 'evil', undefined, 3000);
   await expect(slow.encode('x'.repeat(60))).rejects.toMatchObject({
     code: 'TokenizerUnsupported',
     message: expect.stringContaining('evil'),
@@ -60,7 +96,7 @@ test('R59: an expression that backtracks is stopped; a sound one gives the same 
 });
 
 test('R59: a decoder that backtracks is stopped; a sound one gives the same text, token by token', async () => {
-  const slow = (await guardedTokenizer(files('\\s+', '(x+x+)+y'), 'evil', 3000)).stream();
+  const slow = (await guardedTokenizer(files('\\s+', '(x+x+)+y'), 'evil', undefined, 3000)).stream();
   await expect(slow.push(4)).rejects.toMatchObject({ code: 'TokenizerUnsupported' });
   slow.close();
   const sound = (await guardedTokenizer(files('\\s+', 'a'), 'sound')).stream();

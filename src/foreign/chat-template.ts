@@ -1,0 +1,139 @@
+/** Chat templates: Jinja, rendered by `@huggingface/jinja`, which is loaded when the first one is used. */
+import type { Environment, Interpreter } from '@huggingface/jinja';
+import { AmalgamError } from '../errors';
+import type { Message } from '../formats/conversations';
+
+/** A conversation as a model reads it, or why its template refuses it. */
+export type Rendered = { text: string } | { refused: string };
+
+/**
+ * Conversations as the model reads them.
+ *
+ * @param template Jinja text (`chat_template` of tokenizer_config.json, or chat_template.jinja)
+ * @param tokens special tokens by name, e.g. `bos_token`
+ * @param answer whether a text ends where the assistant begins, to be continued; else with the last message
+ * @throws AmalgamError `TokenizerInvalid` for what is no template
+ */
+export async function renderChats(
+  template: string,
+  conversations: readonly (readonly Message[])[],
+  tokens: Readonly<Record<string, string>>,
+  answer: boolean,
+): Promise<Rendered[]> {
+  const jinja = await import('@huggingface/jinja');
+  const program = parsed();
+  return conversations.map((messages): Rendered => {
+    const environment = new jinja.Environment();
+    const names = {
+      ...GLOBALS,
+      ...tokens,
+      messages: messages.map((message) => ({ ...message })),
+      add_generation_prompt: answer,
+    };
+    const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
+    try {
+      for (const [name, value] of Object.entries(names)) environment.set(name, value);
+      return { text: boundedInterpreter(jinja, environment, characters).run(program).value as string };
+    } catch (thrown) {
+      return { refused: thrown instanceof Error ? thrown.message : String(thrown) };
+    }
+  });
+
+  function parsed() {
+    try {
+      return jinja.parse(jinja.tokenize(template, { lstrip_blocks: true, trim_blocks: true }));
+    } catch (cause) {
+      throw notRendered(cause instanceof Error ? cause.message : String(cause));
+    }
+  }
+}
+
+/** The error for a template that makes no text. */
+export function notRendered(why: string): AmalgamError {
+  return new AmalgamError(
+    'TokenizerInvalid',
+    `The chat template does not render: ${why}`,
+    'Give the model another template, or write the text out as plain text instead.',
+  );
+}
+
+/**
+ * Characters of texts and elements of lists that a rendering may make, those that are gone again counted too: an element
+ * takes about a hundred bytes, so the worst is near 2 GB. Real templates make some ten thousand.
+ */
+const MADE_LIMIT = 2 ** 24;
+/** And for each character that it is given: a template copies a message some ten times before it is in the text. */
+const MADE_PER_CHARACTER = 64;
+/** Numbers of a `range`. */
+const RANGE_LIMIT = 100_000;
+
+/** Nodes whose value was there before: they make nothing. */
+const READERS = new Set(['Identifier', 'StringLiteral', 'Ternary', 'SelectExpression']);
+
+/**
+ * An interpreter that stops when the program made too much. Its thread has no memory limit of its own in a browser: a
+ * template that doubles a list would end the whole tab before its time is over.
+ * @param characters length of the texts that the program is given
+ */
+function boundedInterpreter(
+  jinja: typeof import('@huggingface/jinja'),
+  environment: Environment,
+  characters: number,
+): Interpreter {
+  const interpreter = new jinja.Interpreter(environment);
+  const limit = MADE_LIMIT + MADE_PER_CHARACTER * characters;
+  const evaluate = interpreter.evaluate.bind(interpreter);
+  let made = 0;
+  interpreter.evaluate = (statement, scope) => {
+    const result = evaluate(statement, scope);
+    if (statement && !READERS.has(statement.type)) made += sizeOf(result.value);
+    if (made > limit) throw new Error(`it makes more than ${limit} characters and list elements`);
+    return result;
+  };
+  return interpreter;
+}
+
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string' || Array.isArray(value)) return value.length;
+  return value instanceof Map ? value.size : 0;
+}
+
+/** The `range` of templates. @throws Error when it is too long */
+function boundedRange(first: number, end?: number, step = 1): number[] {
+  const [from, to] = end === undefined ? [0, first] : [first, end];
+  const length = Math.max(0, Math.ceil((to - from) / step));
+  if (!(length <= RANGE_LIMIT)) throw new Error(`a range of ${length} numbers`);
+  return Array.from({ length }, (_, i) => from + i * step);
+}
+
+/** What transformers gives every chat template, and what Jinja calls by two names. */
+const GLOBALS = {
+  true: true,
+  True: true,
+  false: false,
+  False: false,
+  none: null,
+  None: null,
+  range: boundedRange,
+  raise_exception(message: string) {
+    throw new Error(message);
+  },
+  strftime_now: (format: string) => formatDate(new Date(), format),
+};
+
+/** A date as Python's `strftime` writes it, in English as templates expect. */
+export function formatDate(date: Date, format: string): string {
+  const two = (value: number) => String(value).padStart(2, '0');
+  const month = (style: 'short' | 'long') => new Intl.DateTimeFormat('en', { month: style }).format(date);
+  const parts = new Map([
+    ['%Y', String(date.getFullYear())],
+    ['%m', two(date.getMonth() + 1)],
+    ['%d', two(date.getDate())],
+    ['%b', month('short')],
+    ['%B', month('long')],
+    ['%H', two(date.getHours())],
+    ['%M', two(date.getMinutes())],
+    ['%%', '%'],
+  ]);
+  return format.replace(/%[YmdbBHM%]/g, (part) => parts.get(part)!);
+}

@@ -1,0 +1,114 @@
+/** A task: where its rows are, and what is asked of a model for each. */
+import { AmalgamError } from '../errors';
+import type { Row, RowValue } from '../foreign/parquet';
+import { displayName } from '../formats/names';
+
+export interface Task {
+  name: string;
+  version: number | null;
+  outputType: 'multiple_choice' | 'loglikelihood';
+  /** On the Hub, or the text of a file of rows, one JSON object a line. */
+  data: { dataset: string; subset: string | null } | { name: string; lines: string };
+  training: string | null;
+  validation: string | null;
+  test: string | null;
+  /** Where examples are from; null: training rows, else those of validation, else those of test. */
+  fewshotSplit: string | null;
+  sampler: 'default' | 'first_n';
+  description: string;
+  metrics: string[];
+  /** Columns that `ask` reads. */
+  columns: string[];
+  /** @throws RowFault */
+  ask(row: Row): Question;
+}
+
+/** What one row asks: continuations, each behind its own context or behind the same. */
+export interface Question {
+  contexts: string[];
+  continuations: string[];
+  /** Texts whose lengths normalize; empty where there is no choice. */
+  choices: string[];
+  /** The right choice; null where there is none. */
+  target: number | null;
+  /** mc2: which choices are true. */
+  labels?: number[];
+}
+
+/** A row that cannot be asked, and why: it is left out and counted. */
+export class RowFault extends Error {}
+
+/** Choices behind one context, as lm-evaluation-harness joins them. */
+export function choiceQuestion(context: string, choices: string[], target: number): Question {
+  if (!(Number.isInteger(target) && target >= 0 && target < choices.length)) {
+    throw new RowFault(`its answer is none of the ${choices.length} choices`);
+  }
+  const continuations = choices.map((choice) => ` ${choice}`);
+  return { contexts: choices.map(() => context), continuations, choices, target };
+}
+
+/** A text of a row. Python would print other values in its own way: they are no part of a prompt. @throws RowFault */
+export function textOf(row: Row, column: string): string {
+  return asText(row[column], column);
+}
+
+/** A list of texts of a row. @throws RowFault */
+export function textsOf(row: Row, column: string): string[] {
+  const value = row[column];
+  if (Array.isArray(value) && value.length > 0) return value.map((item) => asText(item, column));
+  throw new RowFault(`its “${column}” is no list of texts`);
+}
+
+function asText(value: RowValue | undefined, column: string): string {
+  if (typeof value === 'string') return value;
+  throw new RowFault(
+    `its “${column}” holds ${value === null || value === undefined ? 'nothing' : JSON.stringify(value).slice(0, 40)}, which is no text`,
+  );
+}
+
+/** An object of a row, for its own columns. @throws RowFault */
+export function recordOf(row: Row, column: string): Row {
+  const value = row[column];
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw new RowFault(`its “${column}” has no fields`);
+}
+
+/** A whole number, or the text of one. @throws RowFault */
+export function numberOf(row: Row, column: string): number {
+  const value = row[column];
+  const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  if (typeof number === 'number' && Number.isInteger(number)) return number;
+  throw new RowFault(`its “${column}” is no number`);
+}
+
+/**
+ * Rows of one's own: a question, choices, and the answer by its number from 0, its text, or true or false where that is
+ * what the choices say.
+ */
+export function ownTask(fileName: string, lines: string): Task {
+  return {
+    ...{ name: fileName.replace(/\.\w+$/, ''), version: null, outputType: 'multiple_choice' },
+    data: { name: fileName, lines },
+    ...{ training: null, validation: null, test: 'test', fewshotSplit: 'test', sampler: 'default' },
+    ...{ description: '', metrics: ['acc', 'acc_norm'], columns: ['question', 'choices', 'answer'] },
+    ask(row) {
+      const choices = textsOf(row, 'choices');
+      const context = `Question: ${textOf(row, 'question')}\nAnswer:`;
+      return choiceQuestion(context, choices, ownAnswer(row.answer, choices));
+    },
+  };
+}
+
+function ownAnswer(answer: RowValue | undefined, choices: readonly string[]): number {
+  if (typeof answer === 'number') return answer;
+  if (typeof answer === 'string') return choices.indexOf(answer);
+  if (typeof answer !== 'boolean') throw new RowFault('it has no answer');
+  const words = answer ? ['true', 'yes'] : ['false', 'no'];
+  const said = choices.map((choice) => words.includes(choice.toLowerCase()));
+  return said.filter(Boolean).length === 1 ? said.indexOf(true) : -1;
+}
+
+/** The error for a task that cannot be used. */
+export function taskInvalid(name: string, why: string, hint: string): AmalgamError {
+  return new AmalgamError('TaskInvalid', `The task ${displayName(name)} cannot be used: ${why}.`, hint);
+}
