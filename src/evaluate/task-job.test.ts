@@ -1,13 +1,8 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
-<<<<<<< HEAD
 import { diskFolder, smallSample } from '../../e2e/disk-folder';
-import type { Row } from '../dataset/rows';
-=======
-import { diskFolder } from '../../e2e/disk-folder';
 import type { Row } from '../foreign/parquet';
->>>>>>> h-foreign
 import { copyOf, type Recipe } from '../formats/recipe';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
