@@ -107,6 +107,39 @@ export function readTokenizerJson(text: string, fileName: string): TokenizerToke
   };
 }
 
+/**
+ * Ids that a post-processor puts around a text: the only ones there are. transformers 5.18 does not read `add_bos_token` and
+ * `add_eos_token` of a config beside a tokenizer.json.
+ * @param processor `post_processor` of a tokenizer.json
+ */
+export function aroundText(processor: unknown): { ahead: number[]; behind: number[] } {
+  const { type, processors, single, special_tokens, cls, sep } = Object(processor) as Processor;
+  if (type === 'Sequence') {
+    const around = (processors ?? []).map(aroundText);
+    return {
+      ahead: around.flatMap((_, i) => around.at(-1 - i)!.ahead),
+      behind: around.flatMap(({ behind }) => behind),
+    };
+  }
+  if (type === 'BertProcessing' || type === 'RobertaProcessing')
+    return { ahead: [cls![1]], behind: [sep![1]] };
+  if (type !== 'TemplateProcessing') return { ahead: [], behind: [] };
+  const parts = single ?? [];
+  const at = parts.findIndex((part) => part.Sequence);
+  const ids = (some: typeof parts) =>
+    some.flatMap((part) => special_tokens?.[part.SpecialToken?.id ?? '']?.ids ?? []);
+  return { ahead: ids(parts.slice(0, at)), behind: ids(parts.slice(at + 1)) };
+}
+
+interface Processor {
+  type?: string;
+  processors?: unknown[];
+  single?: { Sequence?: unknown; SpecialToken?: { id: string } }[];
+  special_tokens?: Record<string, { ids: number[] }>;
+  cls?: [string, number];
+  sep?: [string, number];
+}
+
 function idOf(value: JsonValue | undefined, token: string, fileName: string): number {
   const id = isJsonNumber(value) ? strictInteger(value.text) : undefined;
   if (id !== undefined && id < MAX_TOKENS) return id;
