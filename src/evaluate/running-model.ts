@@ -153,7 +153,23 @@ export async function plannedTokenizer(
   };
   const made = await guardedTokenizer(files, plan.contributors[0] ?? 'the model', signal);
   checkVocabulary(made, vocab);
-  return made;
+  const encodeAll = async (texts: readonly string[]) => {
+    const all = await made.encodeAll(texts);
+    for (const ids of all) requireRows([...made.prefix, ...ids], vocab);
+    return all;
+  };
+  return { ...made, encodeAll, encode: async (text) => (await encodeAll([text]))[0]! };
+}
+
+/** @throws AmalgamError `VocabularyMismatch` for a token without a row: an added one, or the tokenizer would be refused */
+function requireRows(ids: readonly number[], vocab: number): void {
+  const beyond = ids.find((id) => id >= vocab);
+  if (beyond === undefined) return;
+  throw new AmalgamError(
+    'VocabularyMismatch',
+    `A text has the added token ${beyond}, and the model's embedding has ${vocab} rows.`,
+    'Take the token out of the text, or use the tokenizer of the model or of its base.',
+  );
 }
 
 /** The chat template of a planned model; undefined where it has none. @throws AmalgamError `TokenizerInvalid` */

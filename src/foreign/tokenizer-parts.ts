@@ -76,6 +76,8 @@ export function normalizer(step: Step | null | undefined): (text: string) => str
     }
     case 'BertNormalizer':
       return bertNormalizer(step);
+    case 'Precompiled':
+      return precompiled(step);
     default:
       throw unknown('normalizer', step);
   }
@@ -94,6 +96,40 @@ function bertNormalizer({ clean_text, handle_chinese_chars, strip_accents, lower
     if (strip_accents ?? lowercase) changed = changed.normalize('NFD').replace(/\p{Mn}/gu, '');
     return lowercase === true ? lowered(changed) : changed;
   };
+}
+
+/**
+ * SentencePiece's table of replacements: a double array over UTF-8 bytes (Darts), and the texts that its values point at.
+ * Upstream: NFKC and lists of characters, whatever the table says. Here as in Rust (spm_precompiled): short graphemes first,
+ * then their characters, by the shortest key that they begin with.
+ */
+function precompiled({ precompiled_charsmap }: Step) {
+  const bytes = Uint8Array.from(atob(String(precompiled_charsmap)), (char) => char.charCodeAt(0));
+  const begin = 4 + new DataView(bytes.buffer).getUint32(0, true);
+  const units = new Uint32Array(bytes.slice(4, begin).buffer);
+  const encoder = new TextEncoder();
+  const texts = new TextDecoder();
+  const offset = (unit: number) => (unit >>> 10) << ((unit & 0x200) >>> 6);
+  const found = (key: Uint8Array): string | undefined => {
+    let node = offset(units[0]!);
+    for (const byte of key) {
+      node ^= byte;
+      const unit = units[node] ?? 0;
+      if (byte === 0 || (unit & 0x800000ff) !== byte) return undefined;
+      node ^= offset(unit);
+      if (((unit >>> 8) & 1) === 0) continue;
+      const at = begin + (units[node]! & 0x7fffffff);
+      return texts.decode(bytes.subarray(at, bytes.indexOf(0, at)));
+    }
+    return undefined;
+  };
+  const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+  return (text: string) =>
+    Array.from(graphemes.segment(text), ({ segment }) => {
+      const key = encoder.encode(segment);
+      const whole = key.length < 6 ? found(key) : undefined;
+      return whole ?? Array.from(segment, (char) => found(encoder.encode(char)) ?? char).join('');
+    }).join('');
 }
 
 /** `{"Regex": …}` or `{"String": …}` as an expression of JavaScript. */
