@@ -124,7 +124,9 @@ export const fileTargets: FuzzTarget[] = [
       file.select(file.columns.all, 1000);
       let rows = 0;
       for (let part = await file.next(); part.length > 0; part = await file.next()) rows += part.length;
-      return rows === file.columns.rows || file.columns.all.length === 0 ? undefined : `${rows} rows of ${file.columns.rows}`;
+      return rows === file.columns.rows || file.columns.all.length === 0
+        ? undefined
+        : `${rows} rows of ${file.columns.rows}`;
     },
   },
 ];

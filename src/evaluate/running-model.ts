@@ -145,8 +145,12 @@ export async function plannedTokenizer(
   signal: AbortSignal,
 ): Promise<GuardedTokenizer> {
   const read = (path: string) => smallText(plan, models, path, signal);
-  const [tokenizer, config] = await Promise.all([read('tokenizer.json'), read('tokenizer_config.json')]);
+  const [tokenizer, config, model] = await Promise.all(
+    ['tokenizer.json', 'tokenizer_config.json', 'config.json'].map(read),
+  );
+  const modelType = model === undefined ? undefined : parseModelConfig(model, 'config.json').modelType;
   const files = {
+    ...(modelType === undefined ? {} : { modelType }),
     ...(tokenizer === undefined ? {} : { tokenizer }),
     ...(config === undefined ? {} : { config }),
     hasSentencePiece: plan.extras.some((e) => e.path === 'tokenizer.model'),

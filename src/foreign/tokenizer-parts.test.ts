@@ -1,8 +1,9 @@
 /** Against Rust: the `tokenizers` of npm are its build for Node. */
 import { Tokenizer as Rust } from 'tokenizers';
 import { expect, test } from 'vitest';
+import { ODD_TEXTS } from './odd-texts.test.fixture';
 import { createTokenizer } from './tokenizer';
-import { ODD_TEXTS, TOKENIZERS } from './tokenizers.test.fixture';
+import { TOKENIZERS } from './tokenizers.test.fixture';
 
 test.each(TOKENIZERS)('%s: ids and texts are those of Rust', async (name, tokenizer) => {
   const rust = Rust.fromString(tokenizer);
@@ -42,7 +43,7 @@ test.each([
   ['first', {}],
   ['always', { legacy: true }],
   ['never', { add_prefix_space: false }],
-])('LlamaTokenizer marks %s', (prepend_scheme, settings) => {
+])('LlamaTokenizer marks %s', async (prepend_scheme, settings) => {
   const [, tokenizer] = TOKENIZERS.find(([name]) => name === 'pieces, added')!;
   const config = JSON.stringify({ tokenizer_class: 'LlamaTokenizer', ...settings });
   const ours = createTokenizer({ tokenizer, config, hasSentencePiece: false }, 'llama');
@@ -53,12 +54,22 @@ test.each([
       pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme, split: false },
     }),
   );
-  return Promise.all(
+  await Promise.all(
     ODD_TEXTS.map(async (text) => {
       const encoding = await rust.encode(text, null, { addSpecialTokens: false });
       expect(ours.encode(text)).toEqual(encoding.getIds());
     }),
   );
+});
+
+test('transformers reads the file of Mistral as it is, though it names LlamaTokenizer', () => {
+  const [, tokenizer] = TOKENIZERS.find(([name]) => name === 'pieces, added')!;
+  const config = JSON.stringify({ tokenizer_class: 'LlamaTokenizer' });
+  const open = (modelType: string) =>
+    createTokenizer({ tokenizer, config, modelType, hasSentencePiece: false }, modelType);
+  const [text, plain] = ['<|im_start|>he', createTokenizer({ tokenizer, hasSentencePiece: false }, 'file')];
+  expect(open('mistral').encode(text)).toEqual(plain.encode(text));
+  expect(open('llama').encode(text)).not.toEqual(plain.encode(text));
 });
 
 test('a stream goes on with a text: its first word keeps its space', () => {

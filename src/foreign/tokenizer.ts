@@ -42,6 +42,8 @@ export interface TokenizerFiles {
   tokenizer?: string;
   /** tokenizer_config.json. */
   config?: string;
+  /** `model_type` of config.json. */
+  modelType?: string;
   /** True when the repo has a tokenizer.model (SentencePiece). */
   hasSentencePiece: boolean;
 }
@@ -63,7 +65,7 @@ export function createTokenizer(files: TokenizerFiles, label: string): Tokenizer
   }
   const config = files.config === undefined ? {} : tokenizerConfig(files.config, label);
   const json = object(files.tokenizer, `${label}/tokenizer.json`);
-  const engine = openEngine(json, config, label);
+  const engine = openEngine(json, { ...config, model_type: files.modelType }, label);
   const { ahead, behind } = aroundText(json.post_processor);
   return {
     size: engine.size,
@@ -258,14 +260,22 @@ function maskOf(engine: Engine, { mask_token }: Record<string, unknown>): number
   return names.flatMap((name) => (name === undefined ? [] : (engine.idOf(name) ?? [])))[0];
 }
 
+/** Types of models that transformers 5.18 reads by the file, whatever class it names (models/auto/tokenization_auto.py). */
+const AS_THE_FILE_SAYS = new Set(
+  'mistral mixtral ministral ministral3 mistral3 phi3 phimoe internlm2 jamba minicpm3 nemotron ernie4_5 ernie4_5_moe'.split(
+    ' ',
+  ),
+);
+
 /**
  * What the class `LlamaTokenizer` of transformers 5 splits by, whatever the file says: a mark for a space in front of the
  * text (of every section, of a `legacy` one) where none stands. The file's own `Prepend` puts one everywhere.
  */
 function llamaSplitter(
   { normalizer: change, pre_tokenizer }: Record<string, unknown>,
-  { tokenizer_class, legacy, add_prefix_space }: Record<string, unknown>,
+  { tokenizer_class, legacy, add_prefix_space, model_type }: Record<string, unknown>,
 ): Step | undefined {
+  if (AS_THE_FILE_SAYS.has(String(model_type))) return undefined;
   const marks = '{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},';
   if (!/^LlamaTokenizer(Fast)?$/.test(String(tokenizer_class)) || pre_tokenizer) return undefined;
   if (!JSON.stringify(change ?? null).startsWith(marks)) return undefined;

@@ -113,31 +113,36 @@ export function readTokenizerJson(text: string, fileName: string): TokenizerToke
  * @param processor `post_processor` of a tokenizer.json
  */
 export function aroundText(processor: unknown): { ahead: number[]; behind: number[] } {
-  const { type, processors, single, special_tokens, cls, sep } = Object(processor) as Processor;
-  if (type === 'Sequence') {
-    const around = (processors ?? []).map(aroundText);
-    return {
-      ahead: around.flatMap((_, i) => around.at(-1 - i)!.ahead),
-      behind: around.flatMap(({ behind }) => behind),
-    };
+  const { type, processors, single, special_tokens, cls, sep } = Object(processor) as Record<string, unknown>;
+  const items = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+  const ids = (value: unknown) => items(value).filter((id) => typeof id === 'number');
+  switch (type) {
+    case 'Sequence': {
+      const around = items(processors).map(aroundText);
+      return {
+        ahead: around.toReversed().flatMap(({ ahead }) => ahead),
+        behind: around.flatMap(({ behind }) => behind),
+      };
+    }
+    case 'BertProcessing':
+    case 'RobertaProcessing':
+      return { ahead: ids(cls), behind: ids(sep) };
+    case 'TemplateProcessing': {
+      const parts = items(single).map(
+        (part) => Object(part) as { Sequence?: unknown; SpecialToken?: unknown },
+      );
+      const at = parts.findIndex((part) => part.Sequence);
+      const tokens = Object(special_tokens) as Record<string, unknown>;
+      const idsOf = (some: typeof parts) =>
+        some.flatMap((part) => {
+          const { id } = Object(part.SpecialToken) as { id?: string };
+          return id === undefined ? [] : ids((Object(tokens[id]) as { ids?: unknown }).ids);
+        });
+      return { ahead: idsOf(parts.slice(0, Math.max(at, 0))), behind: idsOf(parts.slice(at + 1)) };
+    }
+    default:
+      return { ahead: [], behind: [] };
   }
-  if (type === 'BertProcessing' || type === 'RobertaProcessing')
-    return { ahead: [cls![1]], behind: [sep![1]] };
-  if (type !== 'TemplateProcessing') return { ahead: [], behind: [] };
-  const parts = single ?? [];
-  const at = parts.findIndex((part) => part.Sequence);
-  const ids = (some: typeof parts) =>
-    some.flatMap((part) => special_tokens?.[part.SpecialToken?.id ?? '']?.ids ?? []);
-  return { ahead: ids(parts.slice(0, at)), behind: ids(parts.slice(at + 1)) };
-}
-
-interface Processor {
-  type?: string;
-  processors?: unknown[];
-  single?: { Sequence?: unknown; SpecialToken?: { id: string } }[];
-  special_tokens?: Record<string, { ids: number[] }>;
-  cls?: [string, number];
-  sep?: [string, number];
 }
 
 function idOf(value: JsonValue | undefined, token: string, fileName: string): number {
