@@ -112,5 +112,4 @@ export const fileTargets: FuzzTarget[] = [
     runs: 100_000,
     parse: (bytes) => readsText(bytes, 'train.jsonl'),
   },
-  },
 ];

@@ -13,7 +13,7 @@ import { parseShardIndex } from '../../src/formats/shard-index';
 import { parseJson } from '../../src/formats/strict-json';
 import { matchesTensor } from '../../src/formats/tensor-pattern';
 import { readTokenizerJson } from '../../src/formats/tokenizer-json';
-import { tokenizerMetadata } from '../../src/gguf/tokenizer';
+import { BYTE_TOKENS, ggufTokenizer } from '../../src/gguf/tokenizer';
 import { announcedWaitMs } from '../../src/sources/transfer';
 import { parseRecord } from '../../src/store/blob-record';
 import { fileTargets } from './fuzz-files';
@@ -204,13 +204,26 @@ export const fuzzTargets: FuzzTarget[] = [
     name: 'GGUF tokenizer',
     seeds: [
       '{"added_tokens":[{"id":2,"content":"<s>","special":true}],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":true},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":["a b"]}}',
-      '{"added_tokens":[],"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}]},"model":{"type":"BPE","byte_fallback":true,"vocab":{"a":0,"<0x41>":1,"ab":2,"b":3},"merges":[["a","b"]]}}',
+      JSON.stringify({
+        added_tokens: [],
+        post_processor: {
+          type: 'TemplateProcessing',
+          single: [{ SpecialToken: { id: 'ab', type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }],
+          special_tokens: { ab: { id: 'ab', ids: [2], tokens: ['ab'] } },
+        },
+        model: {
+          ...{ type: 'BPE', byte_fallback: true, merges: [['a', 'b']] },
+          vocab: Object.fromEntries(['a', 'b', 'ab', ...BYTE_TOKENS].map((token, id) => [token, id])),
+        },
+      }),
     ],
     runs: 100_000,
     parse(bytes) {
-      const metadata = new Map(tokenizerMetadata({ tokenizer: text(bytes) }, 8, new Map()));
+      const metadata = new Map(ggufTokenizer({ tokenizer: text(bytes) }, 260, new Map(), 'm').metadata);
       const tokens = metadata.get('tokenizer.ggml.tokens');
-      return tokens?.type === 'array' && tokens.values.length === 8 ? undefined : 'not a token for every row';
+      return tokens?.type === 'array' && tokens.values.length === 260
+        ? undefined
+        : 'not a token for every row';
     },
   },
   {

@@ -1,12 +1,15 @@
-/** Tokenizers of real models, written as GGUF: llama.cpp makes the same ids of text as we do. */
+/** Tokenizers of real models: ids are those of Rust and, written as GGUF, of llama.cpp. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Tokenizer as Rust } from 'tokenizers';
 import { afterAll, describe, expect, it } from 'vitest';
+import { ODD_TEXTS } from '../../src/foreign/odd-texts.test.fixture';
 import { createTokenizer } from '../../src/foreign/tokenizer';
 import { readTokenizerJson } from '../../src/formats/tokenizer-json';
 import { ggufFile } from '../../src/gguf/gguf-file';
 import { planGguf } from '../../src/gguf/gguf-plan';
+import { thinModel } from '../../src/gguf/tokenizer.test.support';
 import { hasLlama, llama } from '../llama-cpp';
 import { reference } from './reference';
 
@@ -23,35 +26,18 @@ const ODD = [
   "I'LL we'Ve don’t   \n  \n x\u00a0y\u3000z 100 000 3,14 v1.2.3",
 ];
 
-/** A llama of one thin layer with so many rows; its weights are zeros. */
-function thinModel(vocab: number): {
-  config: string;
-  tensors: { name: string; dtype: 'F32'; shape: number[] }[];
-} {
-  const layer = 'model.layers.0.';
-  const shapes: Record<string, number[]> = {
-    'model.embed_tokens.weight': [vocab, 32],
-    [`${layer}input_layernorm.weight`]: [32],
-    [`${layer}post_attention_layernorm.weight`]: [32],
-    ...Object.fromEntries(
-      ['self_attn.q_proj', 'self_attn.k_proj', 'self_attn.v_proj', 'self_attn.o_proj'].map((name) => [
-        `${layer}${name}.weight`,
-        [32, 32],
-      ]),
-    ),
-    ...Object.fromEntries(
-      ['gate_proj', 'up_proj', 'down_proj'].map((name) => [`${layer}mlp.${name}.weight`, [32, 32]]),
-    ),
-    'model.norm.weight': [32],
-  };
-  return {
-    config: JSON.stringify({
-      ...{ model_type: 'llama', hidden_size: 32, intermediate_size: 32, num_hidden_layers: 1 },
-      ...{ num_attention_heads: 1, vocab_size: vocab, rms_norm_eps: 1e-5, tie_word_embeddings: true },
-    }),
-    tensors: Object.entries(shapes).map(([name, shape]) => ({ name, dtype: 'F32', shape })),
-  };
-}
+it.each(['gpt2', 'gpt-neox', 'tinyllama'])('%s: ids and texts of Rust', async (name) => {
+  const tokenizer = readFileSync(join(folder, name, 'tokenizer.json'), 'utf8');
+  const [rust, ours] = [
+    Rust.fromString(tokenizer),
+    createTokenizer({ tokenizer, hasSentencePiece: false }, name),
+  ];
+  for (const text of [...ODD_TEXTS, ...ODD]) {
+    const ids = (await rust.encode(text, null, { addSpecialTokens: false })).getIds();
+    expect(ours.encode(text)).toEqual(ids);
+    expect(ours.decode(ids)).toBe(await rust.decode(ids, true));
+  }
+});
 
 // runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
 describe.runIf(hasLlama)('in llama.cpp', () => {

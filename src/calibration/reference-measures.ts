@@ -103,9 +103,9 @@ async function continued(
   signal: AbortSignal,
 ): Promise<string> {
   const tokenizer = await model.tokenizer();
-  const decoder = tokenizer.stream();
+  const ids = [...tokenizer.prefix, ...(await tokenizer.encode(text))];
+  const decoder = tokenizer.stream(ids);
   try {
-    const ids = [...tokenizer.prefix, ...(await tokenizer.encode(text))];
     const [written] = await generate(model.runner, [ids], {
       maxTokens: tokens,
       sampling: { temperature: 0, topP: 1, seed: 0 },

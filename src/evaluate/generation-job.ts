@@ -19,7 +19,10 @@ export async function runGeneration(
   let stream: GuardedStream | undefined;
   try {
     const tokenizer = await model.tokenizer();
-    const decoder = tokenizer.stream();
+    const prompt = request.chat
+      ? await tokenizer.encode(await chatPrompt(model, request.prompt, options.signal))
+      : [...tokenizer.prefix, ...(await tokenizer.encode(request.prompt))];
+    const decoder = tokenizer.stream(prompt);
     stream = decoder;
     const begun = performance.now();
     const secondsSince = () => (performance.now() - begun) / 1000;
@@ -36,9 +39,6 @@ export async function runGeneration(
         text: more,
       });
     };
-    const prompt = request.chat
-      ? await tokenizer.encode(await chatPrompt(model, request.prompt, options.signal))
-      : [...tokenizer.prefix, ...(await tokenizer.encode(request.prompt))];
     const [generated] = await generate(model.runner, [prompt], {
       maxTokens,
       sampling: { temperature, topP, seed },

@@ -145,15 +145,35 @@ export async function plannedTokenizer(
   signal: AbortSignal,
 ): Promise<GuardedTokenizer> {
   const read = (path: string) => smallText(plan, models, path, signal);
-  const [tokenizer, config] = await Promise.all([read('tokenizer.json'), read('tokenizer_config.json')]);
+  const [tokenizer, config, model] = await Promise.all(
+    ['tokenizer.json', 'tokenizer_config.json', 'config.json'].map(read),
+  );
+  const modelType = model === undefined ? undefined : parseModelConfig(model, 'config.json').modelType;
   const files = {
+    ...(modelType === undefined ? {} : { modelType }),
     ...(tokenizer === undefined ? {} : { tokenizer }),
     ...(config === undefined ? {} : { config }),
     hasSentencePiece: plan.extras.some((e) => e.path === 'tokenizer.model'),
   };
   const made = await guardedTokenizer(files, plan.contributors[0] ?? 'the model', signal);
   checkVocabulary(made, vocab);
-  return made;
+  const encodeAll = async (texts: readonly string[]) => {
+    const all = await made.encodeAll(texts);
+    for (const ids of all) requireRows([...made.prefix, ...ids], vocab);
+    return all;
+  };
+  return { ...made, encodeAll, encode: async (text) => (await encodeAll([text]))[0]! };
+}
+
+/** @throws AmalgamError `VocabularyMismatch` for a token without a row: an added one, or the tokenizer would be refused */
+function requireRows(ids: readonly number[], vocab: number): void {
+  const beyond = ids.find((id) => id >= vocab);
+  if (beyond === undefined) return;
+  throw new AmalgamError(
+    'VocabularyMismatch',
+    `A text has the added token ${beyond}, and the model's embedding has ${vocab} rows.`,
+    'Take the token out of the text, or use the tokenizer of the model or of its base.',
+  );
 }
 
 /** The chat template of a planned model; undefined where it has none. @throws AmalgamError `TokenizerInvalid` */

@@ -40,6 +40,26 @@ describe('chat templates', () => {
     ]);
   });
 
+  it.each([
+    [
+      'break',
+      '{% for i in range(4) %}[{% if i == 2 %}last{% break %}{% endif %}{{ i }}]{% endfor %}!',
+      '[0][1][last!',
+    ],
+    [
+      'continue',
+      '{% for i in range(3) %}[{% if i == 1 %}none{% continue %}{% endif %}{{ i }}]{% endfor %}!',
+      '[0][none[2]!',
+    ],
+    [
+      'break of an inner loop',
+      '{% for i in range(2) %}{% for j in range(3) %}{{ j }}{% break %}{% endfor %}{{ i }}{% endfor %}',
+      '0001',
+    ],
+  ])('keep what a turn says ahead of its %s', async (_, template, text) => {
+    expect(await renderChat(template, [], {})).toBe(text);
+  });
+
   it('that do not render are refused', async () => {
     const failing = renderChat("{{ raise_exception('no system role') }}", [], {});
     await expect(failing).rejects.toThrow(AmalgamError);

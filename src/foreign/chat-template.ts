@@ -84,8 +84,17 @@ function boundedInterpreter(
   const limit = MADE_LIMIT + MADE_PER_CHARACTER * characters;
   const evaluate = interpreter.evaluate.bind(interpreter);
   let made = 0;
+  // upstream throws at a break, and the turn is lost that it ends; here what follows in the loop has no text
+  const loops: { first: unknown; left?: 'Break' | 'Continue' }[] = [];
   interpreter.evaluate = (statement, scope) => {
+    const loop = loops.at(-1);
+    if (loop?.left === 'Continue' && statement === loop.first) delete loop.left;
+    if (loop && (statement?.type === 'Break' || statement?.type === 'Continue')) loop.left = statement.type;
+    if (loop?.left) return evaluate(undefined, scope);
+    const body = statement?.type === 'For' ? (statement as { body?: unknown[] }).body : undefined;
+    if (body) loops.push({ first: body[0] });
     const result = evaluate(statement, scope);
+    if (body) loops.pop();
     if (statement && !READERS.has(statement.type)) made += sizeOf(result.value);
     if (made > limit) throw new Error(`it makes more than ${limit} characters and list elements`);
     return result;

@@ -40,14 +40,14 @@ export function startForeignTextWith(given: () => ForeignTextPort): void {
 /** A tokenizer that cannot hang this thread: nothing of it runs here. */
 export type GuardedTokenizer = Pick<
   Tokenizer,
-  'size' | 'prefix' | 'suffix' | 'mask' | 'prefixToken' | 'maxLength'
+  'size' | 'ownSize' | 'prefix' | 'suffix' | 'mask' | 'prefixToken' | 'maxLength'
 > & {
   /** Ids as those of {@link Tokenizer}. @throws AmalgamError `TokenizerUnsupported` when it takes too long, `Canceled` */
   encode(text: string): Promise<number[]>;
   /** The same for many short texts. */
   encodeAll(texts: readonly string[]): Promise<number[][]>;
   /** A decoder as that of {@link Tokenizer}, in a thread that stays until it is closed. @throws as `encode` */
-  stream(): GuardedStream;
+  stream(before?: readonly number[]): GuardedStream;
 };
 
 export interface GuardedStream {
@@ -103,8 +103,11 @@ export async function guardedTokenizer(
     ...vocabulary,
     encodeAll,
     encode: async (text) => (await encodeAll([text]))[0] ?? [],
-    stream() {
-      const opened = open();
+    stream(before = []) {
+      const opened = open().then(async (one) => {
+        await one.thread.ask((calls) => calls.follow(before), deadlineMs);
+        return one;
+      });
       // whoever pushes hears of it
       opened.catch(() => undefined);
       const ask = async (act: (calls: Calls) => Promise<Answer<string>>) =>

@@ -20,11 +20,14 @@ export function foreignTextThread() {
     open: (files: TokenizerFiles, label: string) =>
       answer(() => {
         tokenizer = createTokenizer(files, label);
-        stream = tokenizer.stream();
-        const { size, prefix, suffix, mask, prefixToken, maxLength } = tokenizer;
-        return { size, prefix, suffix, mask, prefixToken, maxLength };
+        const { size, ownSize, prefix, suffix, mask, prefixToken, maxLength } = tokenizer;
+        return { size, ownSize, prefix, suffix, mask, prefixToken, maxLength };
       }),
     encodeAll: (texts: readonly string[]) => answer(() => texts.map((text) => tokenizer!.encode(text))),
+    follow: (before: readonly number[]) =>
+      answer(() => {
+        stream = tokenizer!.stream(before);
+      }),
     push: (id: number) => answer(() => stream!.push(id)),
     end: () => answer(() => stream!.end()),
     match: (patterns: readonly string[], paths: readonly string[]) =>

@@ -1,12 +1,15 @@
-/** Text ↔ token ids, by `@huggingface/tokenizers` over a repo's tokenizer.json. */
-import { Tokenizer as Engine } from '@huggingface/tokenizers';
+/** Text ↔ token ids, by the parts of a repo's tokenizer.json (tokenizer-parts.ts). */
 import { AmalgamError } from '../errors';
 import { parseJson } from '../formats/strict-json';
-import { MAX_TOKENS } from '../formats/tokenizer-json';
+import { aroundText, MAX_TOKENS } from '../formats/tokenizer-json';
+import { cleaned, decoder, modelType, wordModel } from './tokenizer-models';
+import { type FoundToken, normalizer, preTokenizer, type Step, tokenFinder } from './tokenizer-parts';
 
 export interface Tokenizer {
   /** Highest id + 1, added tokens included. */
   readonly size: number;
+  /** The same without added tokens. */
+  readonly ownSize: number;
   /** Ids the tokenizer itself puts in front of a text: BOS, or nothing. */
   readonly prefix: readonly number[];
   /** And behind it: an end-of-text token, or nothing. */
@@ -22,8 +25,8 @@ export interface Tokenizer {
   /** Text of ids, special tokens left out. */
   decode(ids: readonly number[]): string;
   idOf(token: string): number | undefined;
-  /** A decoder that is fed one id at a time. */
-  stream(): TokenStream;
+  /** A decoder that is fed one id at a time. @param before ids that the text follows on: its first word may need a space */
+  stream(before?: readonly number[]): TokenStream;
 }
 
 export interface TokenStream {
@@ -39,6 +42,8 @@ export interface TokenizerFiles {
   tokenizer?: string;
   /** tokenizer_config.json. */
   config?: string;
+  /** `model_type` of config.json. */
+  modelType?: string;
   /** True when the repo has a tokenizer.model (SentencePiece). */
   hasSentencePiece: boolean;
 }
@@ -60,39 +65,34 @@ export function createTokenizer(files: TokenizerFiles, label: string): Tokenizer
   }
   const config = files.config === undefined ? {} : tokenizerConfig(files.config, label);
   const json = object(files.tokenizer, `${label}/tokenizer.json`);
-  const engine = openBackend(json, config, label);
-  const marksOnce = isLlamaOfOld(json, config);
-  const encode = (text: string) =>
-    engine.encode(marksOnce && text.startsWith(' ') ? text.slice(1) : text, { add_special_tokens: false })
-      .ids;
-  const decode = (ids: readonly number[]) =>
-    ids.length === 0 ? '' : engine.decode([...ids], { skip_special_tokens: true });
-  const size = 1 + Math.max(-1, ...maxima(engine));
+  const engine = openEngine(json, { ...config, model_type: files.modelType }, label);
+  const { ahead, behind } = aroundText(json.post_processor);
   return {
-    size,
-    prefix: prefixOf(engine, config),
-    suffix: dressing(engine).behind,
+    size: engine.size,
+    ownSize: engine.ownSize,
+    prefix: ahead,
+    suffix: behind,
     mask: maskOf(engine, config),
     prefixToken: prefixTokenOf(engine, config),
     maxLength: maxLengthOf(config.model_max_length),
-    encode,
-    decode,
-    idOf: (token) => engine.token_to_id(token),
-    stream: () => openStream(decode),
+    encode: engine.encode,
+    decode: engine.decode,
+    idOf: engine.idOf,
+    stream: (before = []) => openStream(engine.decode, before),
   };
 }
 
 /**
  * A tokenizer whose ids do not match the rows of the embedding belongs to another model. Embeddings are often filled up
- * a little, so fewer ids than rows are fine up to a tenth.
+ * a little, so fewer ids than rows are fine up to a tenth; added tokens may go beyond them (Gemma 3 1B), until a text has one.
  * @throws AmalgamError `VocabularyMismatch`
  */
-export function checkVocabulary(tokenizer: Pick<Tokenizer, 'size'>, vocab: number): void {
+export function checkVocabulary({ size, ownSize }: Pick<Tokenizer, 'size' | 'ownSize'>, vocab: number): void {
   const spare = Math.max(256, vocab / 10);
-  if (tokenizer.size <= vocab && tokenizer.size >= vocab - spare) return;
+  if (ownSize <= vocab && size >= vocab - spare) return;
   throw new AmalgamError(
     'VocabularyMismatch',
-    `The tokenizer has ${tokenizer.size} tokens, the model's embedding ${vocab} rows.`,
+    `The tokenizer has ${size} tokens, the model's embedding ${vocab} rows.`,
     'They do not belong together. Use the tokenizer of the model or of its base.',
   );
 }
@@ -116,7 +116,9 @@ function object(text: string, fileName: string): Record<string, unknown> {
   throw invalid(`${fileName} is not an object.`);
 }
 
-function openBackend(
+interface Engine extends Pick<Tokenizer, 'size' | 'ownSize' | 'encode' | 'decode' | 'idOf'> {}
+
+function openEngine(
   tokenizer: Record<string, unknown>,
   config: Record<string, unknown>,
   label: string,
@@ -127,7 +129,7 @@ function openBackend(
   }
   checkIds(tokenizer, model.vocab, `${label}/tokenizer.json`);
   try {
-    const engine = new Engine(tokenizer, config);
+    const engine = engineOf(tokenizer, config);
     engine.encode('a b');
     return engine;
   } catch (cause) {
@@ -139,6 +141,99 @@ function openBackend(
     );
   }
 }
+
+/** The way of a text through the parts of the file. @throws Error naming what is not known */
+function engineOf(json: Record<string, unknown>, config: Record<string, unknown>): Engine {
+  const model = json.model as Step;
+  const isArray = Array.isArray(model.vocab);
+  const ids = new Map<string, number>(
+    isArray
+      ? (model.vocab as [string, number][]).map(([token], id) => [token, id])
+      : Object.entries(model.vocab as Record<string, number>),
+  );
+  const texts = new Map([...ids].map(([token, id]) => [id, token]));
+  const ownSize = 1 + Math.max(-1, greatest(texts.keys()));
+  const added = addedTokens(json, config, ids);
+  const special = new Set(added.flatMap(({ content, special: is }) => (is ? [content] : [])));
+  const llama = llamaSplitter(json, config);
+  const normalize = normalizer(llama ? null : (json.normalizer as Step | null));
+  for (const { content, id, normalized } of added) {
+    ids.set(content, id);
+    texts.set(id, normalized ? normalize(content) : content);
+  }
+  const pre = preTokenizer(llama ?? (json.pre_tokenizer as Step | null));
+  const idsOf = wordModel(model);
+  const decodeParts = decoder(json.decoder as Step | null);
+  const asWritten = tokenFinder(added.filter(({ normalized }) => !normalized));
+  const changed = tokenFinder(
+    added.flatMap((token) => (token.normalized ? { ...token, content: normalize(token.content) } : [])),
+  );
+  const cleans = config.clean_up_tokenization_spaces === true && modelType(model) !== 'BPE';
+  return {
+    size: 1 + Math.max(-1, greatest(texts.keys())),
+    ownSize,
+    idOf: (token) => ids.get(token),
+    encode: (text) =>
+      asWritten({ text, starts: true }).flatMap((section) =>
+        typeof section === 'number'
+          ? section
+          : changed({ ...section, text: normalize(section.text) }).flatMap((piece) =>
+              typeof piece === 'number' ? piece : pre([piece]).flatMap((word) => idsOf(word.text)),
+            ),
+      ),
+    decode(tokenIds) {
+      const tokens = tokenIds.flatMap((id) => texts.get(id) ?? []).filter((token) => !special.has(token));
+      if (tokens.length === 0) return '';
+      const text = decodeParts(tokens).join('');
+      return cleans ? cleaned(text) : text;
+    },
+  };
+}
+
+/** Of more than a call takes arguments. */
+function greatest(numbers: Iterable<number>): number {
+  let most = -1;
+  for (const number of numbers) most = Math.max(most, number);
+  return most;
+}
+
+/**
+ * Added tokens with the ids that Rust gives them: that of the model's own token, else the next one.
+ * whatever the file says. Transformers makes the tokens that the config names special ones, too.
+ */
+function addedTokens(
+  { added_tokens }: Record<string, unknown>,
+  config: Record<string, unknown>,
+  own: ReadonlyMap<string, number>,
+): FoundToken[] {
+  const named = new Set(
+    [...NAMED.map((name) => config[name]), config.additional_special_tokens, config.extra_special_tokens]
+      .flat()
+      .flatMap((token) => tokenText(token) ?? []),
+  );
+  const made = new Map<string, FoundToken>();
+  let next = own.size;
+  for (const token of Array.isArray(added_tokens) ? (added_tokens as Partial<FoundToken>[]) : []) {
+    const { content } = token;
+    if (typeof content !== 'string' || content === '' || made.has(content)) continue;
+    const id = own.get(content) ?? next++;
+    const { normalized = token.special !== true, special = false } = token;
+    const { single_word = false, lstrip = false, rstrip = false } = token;
+    made.set(content, {
+      ...{ content, id, single_word, lstrip, rstrip, normalized },
+      special: special || named.has(content),
+    });
+  }
+  for (const content of named) {
+    const id = own.get(content);
+    if (id === undefined || made.has(content)) continue;
+    const plain = { single_word: false, lstrip: false, rstrip: false, normalized: false };
+    made.set(content, { content, id, ...plain, special: true });
+  }
+  return [...made.values()];
+}
+
+const NAMED = ['bos', 'eos', 'unk', 'sep', 'pad', 'cls', 'mask'].map((name) => `${name}_token`);
 
 /** @throws AmalgamError `TokenizerInvalid` for an id that is none: the library makes lists as long as the highest one */
 function checkIds(tokenizer: Record<string, unknown>, vocabulary: unknown, fileName: string): void {
@@ -159,59 +254,38 @@ function invalid(message: string, cause?: unknown): AmalgamError {
   );
 }
 
-function* maxima(engine: Engine): Generator<number> {
-  let most = -1;
-  for (const id of engine.get_vocab(true).values()) most = Math.max(most, id);
-  yield most;
-  for (const id of engine.get_added_tokens_decoder().keys()) yield id;
-}
-
-/**
- * What stands in front of a text. The post-processor says it; `add_bos_token` of the config overrides, as in
- * transformers' fast tokenizers. What the post-processor appends (EOS) is left out: the text goes on.
- */
-function prefixOf(engine: Engine, config: Record<string, unknown>): number[] {
-  const prefix = dressing(engine).ahead;
-  const bos = tokenText(config.bos_token);
-  const bosId = bos === undefined ? undefined : engine.token_to_id(bos);
-  if (config.add_bos_token === false) return prefix.filter((id) => id !== bosId);
-  return config.add_bos_token === true && prefix.length === 0 && bosId !== undefined ? [bosId] : prefix;
-}
-
-/** What the post-processor puts around a text. */
-function dressing(engine: Engine): { ahead: number[]; behind: number[] } {
-  const plain = engine.encode('a', { add_special_tokens: false }).ids;
-  const dressed = engine.encode('a', { add_special_tokens: true }).ids;
-  const at = dressed.findIndex((_, i) => plain.every((id, j) => dressed[i + j] === id));
-  if (at < 0) return { ahead: [], behind: [] };
-  return { ahead: dressed.slice(0, at), behind: dressed.slice(at + plain.length) };
-}
-
 /** `mask_token` of the config, else what BERT and RoBERTa call it. */
 function maskOf(engine: Engine, { mask_token }: Record<string, unknown>): number | undefined {
   const names = [tokenText(mask_token), '[MASK]', '<mask>'];
-  return names.flatMap((name) => (name === undefined ? [] : (engine.token_to_id(name) ?? [])))[0];
+  return names.flatMap((name) => (name === undefined ? [] : (engine.idOf(name) ?? [])))[0];
 }
 
+/** Types of models that transformers 5.18 reads by the file, whatever class it names (models/auto/tokenization_auto.py). */
+const AS_THE_FILE_SAYS = new Set(
+  'mistral mixtral ministral ministral3 mistral3 phi3 phimoe internlm2 jamba minicpm3 nemotron ernie4_5 ernie4_5_moe'.split(
+    ' ',
+  ),
+);
+
 /**
- * Does the file put a mark for a space in front of every text, of a class for which transformers (5.x, `LlamaTokenizer`)
- * puts it there only where the text does not begin with a space?
+ * What the class `LlamaTokenizer` of transformers 5 splits by, whatever the file says: a mark for a space in front of the
+ * text (of every section, of a `legacy` one) where none stands. The file's own `Prepend` puts one everywhere.
  */
-function isLlamaOfOld(
-  { normalizer, pre_tokenizer }: Record<string, unknown>,
-  { tokenizer_class }: Record<string, unknown>,
-): boolean {
+function llamaSplitter(
+  { normalizer: change, pre_tokenizer }: Record<string, unknown>,
+  { tokenizer_class, legacy, add_prefix_space, model_type }: Record<string, unknown>,
+): Step | undefined {
+  if (AS_THE_FILE_SAYS.has(String(model_type))) return undefined;
   const marks = '{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},';
-  return (
-    /^LlamaTokenizer(Fast)?$/.test(String(tokenizer_class)) &&
-    pre_tokenizer === null &&
-    JSON.stringify(normalizer ?? null).startsWith(marks)
-  );
+  if (!/^LlamaTokenizer(Fast)?$/.test(String(tokenizer_class)) || pre_tokenizer) return undefined;
+  if (!JSON.stringify(change ?? null).startsWith(marks)) return undefined;
+  const prepend_scheme = add_prefix_space === false ? 'never' : legacy === true ? 'always' : 'first';
+  return { type: 'Metaspace', replacement: '▁', prepend_scheme, split: false };
 }
 
 function prefixTokenOf(engine: Engine, { bos_token, eos_token }: Record<string, unknown>) {
   const text = tokenText(bos_token) ?? tokenText(eos_token);
-  const id = text === undefined ? undefined : engine.token_to_id(text);
+  const id = text === undefined ? undefined : engine.idOf(text);
   return text === undefined || id === undefined ? undefined : { id, text };
 }
 
@@ -227,21 +301,24 @@ function tokenText(token: unknown): string | undefined {
   return typeof token.content === 'string' ? token.content : undefined;
 }
 
+/** Tokens that a stream looks back on: no character has more bytes. */
+const CONTEXT = 4;
+
 /**
  * Decodes from a few tokens back, because the text of a token can depend on the one before, and holds back what ends in
  * the replacement character: the rest of its bytes are still to come.
  */
-function openStream(decode: (ids: readonly number[]) => string): TokenStream {
-  const ids: number[] = [];
+function openStream(decode: (ids: readonly number[]) => string, before: readonly number[]): TokenStream {
+  const ids = before.slice(-CONTEXT);
   let context = 0;
-  let told = 0;
+  let told = ids.length;
   const fresh = (final: boolean) => {
-    const before = decode(ids.slice(context, told));
+    const known = decode(ids.slice(context, told));
     const text = decode(ids.slice(context));
-    if (text.length <= before.length || (!final && text.endsWith('\ufffd'))) return '';
+    if (text.length <= known.length || (!final && text.endsWith('\ufffd'))) return '';
     context = told;
     told = ids.length;
-    return text.slice(before.length);
+    return text.slice(known.length);
   };
   return {
     push(id) {

@@ -107,6 +107,44 @@ export function readTokenizerJson(text: string, fileName: string): TokenizerToke
   };
 }
 
+/**
+ * Ids that a post-processor puts around a text: the only ones there are. transformers 5.18 does not read `add_bos_token` and
+ * `add_eos_token` of a config beside a tokenizer.json.
+ * @param processor `post_processor` of a tokenizer.json
+ */
+export function aroundText(processor: unknown): { ahead: number[]; behind: number[] } {
+  const { type, processors, single, special_tokens, cls, sep } = Object(processor) as Record<string, unknown>;
+  const items = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+  const ids = (value: unknown) => items(value).filter((id) => typeof id === 'number');
+  switch (type) {
+    case 'Sequence': {
+      const around = items(processors).map(aroundText);
+      return {
+        ahead: around.toReversed().flatMap(({ ahead }) => ahead),
+        behind: around.flatMap(({ behind }) => behind),
+      };
+    }
+    case 'BertProcessing':
+    case 'RobertaProcessing':
+      return { ahead: ids(cls), behind: ids(sep) };
+    case 'TemplateProcessing': {
+      const parts = items(single).map(
+        (part) => Object(part) as { Sequence?: unknown; SpecialToken?: unknown },
+      );
+      const at = parts.findIndex((part) => part.Sequence);
+      const tokens = Object(special_tokens) as Record<string, unknown>;
+      const idsOf = (some: typeof parts) =>
+        some.flatMap((part) => {
+          const { id } = Object(part.SpecialToken) as { id?: string };
+          return id === undefined ? [] : ids((Object(tokens[id]) as { ids?: unknown }).ids);
+        });
+      return { ahead: idsOf(parts.slice(0, Math.max(at, 0))), behind: idsOf(parts.slice(at + 1)) };
+    }
+    default:
+      return { ahead: [], behind: [] };
+  }
+}
+
 function idOf(value: JsonValue | undefined, token: string, fileName: string): number {
   const id = isJsonNumber(value) ? strictInteger(value.text) : undefined;
   if (id !== undefined && id < MAX_TOKENS) return id;

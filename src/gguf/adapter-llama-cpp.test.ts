@@ -13,10 +13,10 @@ import { leavesOf } from '../models/claim';
 import { familyOf } from '../models/families';
 import { resolveArchitecture } from '../models/resolution';
 import { type AdapterModule, planGgufAdapter } from './adapter-plan';
-import { byteLevelTokenizer } from './byte-tokenizer.test.support';
 import { EXPRESSIBLE_GOLDENS, expressibleConfig, goldenLimit } from './expressible.test.support';
 import { ggufEncoder, ggufFile } from './gguf-file';
 import { type GgufPlan, planGguf } from './gguf-plan';
+import { byteLevelTokenizer } from './tokenizer.test.support';
 
 const root = join(import.meta.dirname, '../..');
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-lora-'));

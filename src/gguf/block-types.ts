@@ -1,19 +1,19 @@
 /** How GGUF stores the elements of one tensor: in blocks along a row (ggml/include/ggml.h, ggml/src/ggml-common.h). */
 import type { GgufType } from '../formats/gguf-type';
 
-/** `id` is ggml's number of the type; a block holds `elements` of one row in `bytes`. */
+/** `id` is ggml's number of the type; a block holds `elements` of one row in `bytes`, F16 at `scales` among them. */
 export const BLOCK_TYPES = {
-  F32: { id: 0, elements: 1, bytes: 4 },
-  F16: { id: 1, elements: 1, bytes: 2 },
-  BF16: { id: 30, elements: 1, bytes: 2 },
-  Q8_0: { id: 8, elements: 32, bytes: 34 },
-  Q4_0: { id: 2, elements: 32, bytes: 18 },
-  Q4_1: { id: 3, elements: 32, bytes: 20 },
-  Q5_0: { id: 6, elements: 32, bytes: 22 },
-  Q5_1: { id: 7, elements: 32, bytes: 24 },
-  Q4_K: { id: 12, elements: 256, bytes: 144 },
-  Q5_K: { id: 13, elements: 256, bytes: 176 },
-  Q6_K: { id: 14, elements: 256, bytes: 210 },
+  F32: { id: 0, elements: 1, bytes: 4, scales: [] },
+  F16: { id: 1, elements: 1, bytes: 2, scales: [] },
+  BF16: { id: 30, elements: 1, bytes: 2, scales: [] },
+  Q8_0: { id: 8, elements: 32, bytes: 34, scales: [0] },
+  Q4_0: { id: 2, elements: 32, bytes: 18, scales: [0] },
+  Q4_1: { id: 3, elements: 32, bytes: 20, scales: [0, 2] },
+  Q5_0: { id: 6, elements: 32, bytes: 22, scales: [0] },
+  Q5_1: { id: 7, elements: 32, bytes: 24, scales: [0, 2] },
+  Q4_K: { id: 12, elements: 256, bytes: 144, scales: [0, 2] },
+  Q5_K: { id: 13, elements: 256, bytes: 176, scales: [0, 2] },
+  Q6_K: { id: 14, elements: 256, bytes: 210, scales: [208] },
 } as const;
 
 export type BlockType = keyof typeof BLOCK_TYPES;

@@ -61,3 +61,19 @@ describe.runIf(hasLlama)('blocks are those of ggml, bit for bit', () => {
     );
   });
 });
+
+test.each(TYPES)('%s: a scale that F16 cannot hold is refused', async (type) => {
+  const encoded = (most: number) => {
+    const values = new Float32Array(256).fill(0.5);
+    values[7] = -most;
+    const bytes = new Uint8Array(values.buffer);
+    return encodeRows(createCpuBackend(), {
+      ...{ bytes, dtype: 'F32', type, columns: 256, plus: 0, tensor: 'large' },
+    });
+  };
+  await expect(encoded(6e4)).resolves.toBeInstanceOf(Uint8Array);
+  await expect(encoded(1e9)).rejects.toMatchObject({
+    code: 'NonFinite',
+    message: expect.stringContaining('large'),
+  });
+});

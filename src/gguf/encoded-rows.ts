@@ -22,7 +22,7 @@ interface RowsToEncode {
 
 /**
  * Blocks of the rows, one row after the other; made on an engine of the processor, but for plain numbers.
- * @throws AmalgamError `NonFinite` for values that no block can hold, or that F16 cannot
+ * @throws AmalgamError `NonFinite` for values that no block can hold, or that F16 cannot, also as a scale
  */
 export async function encodeRows(engine: Backend, rows: RowsToEncode): Promise<Uint8Array<ArrayBuffer>> {
   return BLOCK_TYPES[rows.type].elements === 1 ? plainNumbers(rows) : blocksOn(engine, rows);
@@ -76,7 +76,18 @@ async function blocksOn(
   const [blocks, status] = await answer;
   const bad = new DataView(status!.buffer).getUint32(status!.byteOffset, true);
   if (bad > 0) throw cannotHold(tensor, type, 'Look for the broken model, or leave the tensor out.');
-  return blocks!.subarray(0, byteLength);
+  const encoded = blocks!.subarray(0, byteLength);
+  if (hasInfiniteScale(encoded, type)) throw cannotHold(tensor, type, 'Write BF16 or F32 instead.');
+  return encoded;
+}
+
+/** Scales are F16, as ggml's are: those of large weights, which are finite themselves, become infinities. */
+function hasInfiniteScale(blocks: Uint8Array, type: BlockType): boolean {
+  const { bytes, scales } = BLOCK_TYPES[type];
+  for (let begin = 0; begin < blocks.length; begin += bytes) {
+    for (const at of scales) if ((blocks[begin + at + 1]! & 0x7c) === 0x7c) return true;
+  }
+  return false;
 }
 
 function cannotHold(tensor: string, type: BlockType, remedy: string): AmalgamError {

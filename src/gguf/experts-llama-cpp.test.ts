@@ -14,10 +14,10 @@ import { ROOMY, sourceOf } from '../forward/runner.test.cases';
 import { memoryFolder } from '../inputs/memory-models.test.support';
 import { expectedTensors } from '../models/claim';
 import { resolveArchitecture } from '../models/resolution';
-import { byteLevelTokenizer } from './byte-tokenizer.test.support';
 import { ggufEncoder, ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';
 import { readGguf } from './read-gguf.test.support';
+import { byteLevelTokenizer } from './tokenizer.test.support';
 
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-experts-'));
 afterAll(() => rmSync(scratch, { recursive: true }));

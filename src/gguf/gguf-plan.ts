@@ -20,7 +20,7 @@ import {
 import { heldBytes, type RowsOfTensor } from './row-arranger';
 import { tensorType } from './tensor-types';
 import { ggufTensors } from './tensors';
-import { ignoredNormalizer, type TokenizerTexts, tokenizerMetadata } from './tokenizer';
+import { ggufTokenizer, type TokenizerTexts } from './tokenizer';
 
 /** One tensor of the merge on its way into the file. */
 export interface GgufTensorPlan extends RowsOfTensor {
@@ -105,14 +105,15 @@ export function planGguf(request: GgufRequest): GgufPlan {
     return [source.name, { ...tensor, type, dtype, rows, columns, elementBytes, byteLength }];
   });
   const factors = ropeFactors(architecture);
+  const tokenizer = ggufTokenizer(request.tokenizer, architecture.vocab, config.raw, request.name);
   const metadata = new Map<string, GgufValue>([
     ['general.architecture', { type: 'text', value: gguf.name }],
     ['general.type', { type: 'text', value: 'model' }],
-    ['general.name', { type: 'text', value: request.name }],
+    ['general.name', { type: 'text', value: tokenizer.name }],
     ['general.file_type', { type: 'u32', value: FILE_TYPES[request.type].id }],
     ['general.quantization_version', { type: 'u32', value: 2 }],
     ...hyperparameters(architecture, gguf, config),
-    ...tokenizerMetadata(request.tokenizer, architecture.vocab, config.raw),
+    ...tokenizer.metadata,
   ]);
   const plan: Omit<GgufPlan, 'byteLength' | 'warnings'> = {
     type: request.type,
@@ -124,7 +125,7 @@ export function planGguf(request: GgufRequest): GgufPlan {
   };
   const window = ignoredWindow(architecture, gguf);
   const yarn = roundedYarn(architecture, gguf);
-  const warnings = [window, yarn, ignoredNormalizer(request.tokenizer)].filter((each) => each !== undefined);
+  const warnings = [window, yarn, ...tokenizer.warnings].filter((each) => each !== undefined);
   const tensorBytes = planned.reduce((sum, [, tensor]) => sum + fileLength(tensor), 0);
   return {
     ...plan,

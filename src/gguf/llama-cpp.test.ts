@@ -13,7 +13,6 @@ import { type FileTensor, goldenWeights, loadGolden } from '../forward/golden.te
 import { runOracle } from '../forward/oracle';
 import { plainBlocks } from '../models/plain-block';
 import { resolveArchitecture } from '../models/resolution';
-import { byteLevelTokenizer } from './byte-tokenizer.test.support';
 import {
   EXPRESSIBLE_GOLDENS,
   expressibleConfig,
@@ -22,6 +21,7 @@ import {
 } from './expressible.test.support';
 import { ggufEncoder, ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';
+import { byteLevelTokenizer } from './tokenizer.test.support';
 
 const root = join(import.meta.dirname, '../..');
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));

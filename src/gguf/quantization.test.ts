@@ -10,10 +10,10 @@ import { parseModelConfig } from '../formats/model-config';
 import { expectedTensors } from '../models/claim';
 import { resolveArchitecture } from '../models/resolution';
 import { FILE_TYPES } from './block-types';
-import { byteLevelTokenizer } from './byte-tokenizer.test.support';
 import { ggufEncoder, ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';
 import { readGguf } from './read-gguf.test.support';
+import { byteLevelTokenizer } from './tokenizer.test.support';
 
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
 afterAll(() => rmSync(scratch, { recursive: true }));

@@ -3,10 +3,12 @@
  * BPE (`gpt2`), and BPE over SentencePiece's pieces with bytes to fall back on (`llama`), which llama.cpp merges by the
  * score of the merged piece; as score it gets the rank of the first merge that makes it.
  */
-import type { JsonObject, JsonValue } from '../formats/strict-json';
-import { parseStrictJson } from '../formats/strict-json';
+
+import { displayName } from '../formats/names';
+import { isJsonNumber, type JsonObject, type JsonValue, parseStrictJson } from '../formats/strict-json';
 import {
   type AddedToken,
+  aroundText,
   readTokenizerJson,
   TOKENIZER_JSON_RULES,
   type TokenizerTokens,
@@ -32,6 +34,12 @@ const BYTE = 6;
 /** Score of tokens that no merge makes. */
 const UNMERGED = -1e6;
 
+/** Of SentencePiece, for what has no other token. */
+export const BYTE_TOKENS = Array.from(
+  { length: 256 },
+  (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`,
+);
+
 const SPACE = '\u2581';
 
 /** Keys of ids and how tokenizer_config.json and config.json call them. */
@@ -43,28 +51,51 @@ const SPECIAL = {
   seperator_token_id: 'sep_token',
 } as const;
 
+export interface GgufTokenizer {
+  /** Under `tokenizer.`, one token for every row of the embedding. */
+  metadata: [key: string, value: GgufValue][];
+  warnings: GgufWarning[];
+  /** The name of the model, by which llama.cpp knows one kind of tokenizer. */
+  name: string;
+}
+
 /**
- * Metadata under `tokenizer.`, one token for every row of the embedding.
+ * What the file says of the tokenizer.
+ * @param rows of the embedding
  * @throws AmalgamError `GgufUnsupported` for a tokenizer llama.cpp does not have, and what parsing throws
  */
-export function tokenizerMetadata(
+export function ggufTokenizer(
+  texts: TokenizerTexts,
+  rows: number,
+  config: JsonObject,
+  name: string,
+): GgufTokenizer {
+  if (texts.tokenizer === undefined)
+    throw refused('A GGUF file needs a tokenizer.json, and the output has none.');
+  const read = readTokenizerJson(texts.tokenizer, 'tokenizer.json');
+  return {
+    metadata: metadataOf(read, texts, rows, config),
+    warnings: warningsOf(read, rows),
+    name: nameOf(read, name),
+  };
+}
+
+function metadataOf(
+  read: TokenizerTokens,
   texts: TokenizerTexts,
   rows: number,
   config: JsonObject,
 ): [key: string, value: GgufValue][] {
-  if (texts.tokenizer === undefined)
-    throw refused('A GGUF file needs a tokenizer.json, and the output has none.');
-  const read = readTokenizerJson(texts.tokenizer, 'tokenizer.json');
   const kind = kindOf(read);
   let size = 0;
-  for (const id of read.ids.values()) size = Math.max(size, id + 1);
+  for (const token of read.own) size = Math.max(size, read.ids.get(token)! + 1);
   if (size > rows) {
     throw refused(`The tokenizer has ids up to ${size - 1}, but the embedding has ${rows} rows.`);
   }
   const settings = texts.config === undefined ? new Map() : objectOf(texts.config, 'tokenizer_config.json');
   const unknown = contentOf(settings.get('unk_token'));
   const { tokens, types } = tokenTable(read, rows, kind.model, unknown);
-  const [front, behind] = aroundText(read.rest.get('post_processor'), settings);
+  const special = specialIds(read, settings, config, rows);
   const template = texts.chatTemplate ?? chatTemplate(settings.get('chat_template'));
   return [
     ['tokenizer.ggml.model', { type: 'text', value: kind.model }],
@@ -74,9 +105,7 @@ export function tokenizerMetadata(
       ? entry('tokenizer.ggml.scores', { type: 'array', of: 'f32', values: scores(read, tokens) })
       : entry('tokenizer.ggml.merges', { type: 'array', of: 'text', values: read.merges })),
     ['tokenizer.ggml.token_type', { type: 'array', of: 'i32', values: types }],
-    ...specialIds(read, settings, config),
-    ['tokenizer.ggml.add_bos_token', { type: 'bool', value: front }],
-    ['tokenizer.ggml.add_eos_token', { type: 'bool', value: behind }],
+    ...special,
     ...(kind.model === 'llama'
       ? entry('tokenizer.ggml.add_space_prefix', { type: 'bool', value: prependsSpace(read.rest) })
       : []),
@@ -90,23 +119,53 @@ const UNICODE_FORMS: readonly unknown[] = ['NFC', 'NFD', 'NFKC', 'NFKD'];
 const SPACES: readonly unknown[] = ['Prepend', 'Replace'];
 
 /**
- * A change of the text ahead of its splitting that llama.cpp leaves out, where it changes few texts.
- * @throws AmalgamError `GgufUnsupported` for one that changes most
+ * What the file leaves out: added tokens beyond the rows, and a change of the text ahead of its splitting that changes few texts.
+ * @throws AmalgamError `GgufUnsupported` for a change of most texts
  */
-export function ignoredNormalizer({ tokenizer }: TokenizerTexts): GgufWarning | undefined {
-  if (tokenizer === undefined) return undefined;
-  const { rest, byteFallback } = readTokenizerJson(tokenizer, 'tokenizer.json');
+function warningsOf(read: TokenizerTokens, rows: number): GgufWarning[] {
+  const { rest, byteFallback, added } = read;
   const steps = stepsOf(rest.get('normalizer')).map((step) => step.get('type'));
   const others = steps.filter((type) => !(byteFallback && SPACES.includes(type)));
   const unknown = others.find((type) => !UNICODE_FORMS.includes(type));
   if (unknown !== undefined) {
     throw refused(`The tokenizer changes a text by ${String(unknown)} first, which llama.cpp does not.`);
   }
-  if (others.length === 0) return undefined;
-  return {
-    message: `The tokenizer brings a text into the form ${others.join(', ')} first, which llama.cpp does not: there letters with separate accents get other tokens.`,
-    remedy: 'Nothing to do where texts come in that form, as most do.',
-  };
+  const warnings: GgufWarning[] = [];
+  const stripping = [...added.values()].find(({ lstrip, rstrip }) => lstrip || rstrip)?.content;
+  if (stripping !== undefined && !isPhi3(read)) {
+    warnings.push({
+      message: `The tokenizer takes spaces beside ${displayName(stripping, 40)} away, and llama.cpp does not.`,
+      remedy: 'Put no spaces beside it.',
+    });
+  }
+  const beyond = [...added.values()].filter(({ id }) => id >= rows).map(({ content }) => content);
+  if (beyond.length > 0) {
+    warnings.push({
+      message: `The embedding has ${rows} rows, and none for ${beyond.length > 1 ? `${beyond.length} added tokens` : 'the added token'} ${displayName(beyond[0]!, 40)}${beyond.length > 1 ? ' …' : ''}: the file leaves them out.`,
+      remedy: 'Nothing to do: the model cannot read them either.',
+    });
+  }
+  if (others.length > 0) {
+    warnings.push({
+      message: `The tokenizer brings a text into the form ${others.join(', ')} first, which llama.cpp does not: there letters with separate accents get other tokens.`,
+      remedy: 'Nothing to do where texts come in that form, as most do.',
+    });
+  }
+  return warnings;
+}
+
+/**
+ * The name under which llama.cpp finds the tokens that the tokenizer does: of a model with “phi-3” in its name it takes the
+ * spaces behind special tokens away, as Phi-3's tokenizer does (`rstrip`), and without those it names it does not load it.
+ */
+function nameOf(read: TokenizerTokens, name: string): string {
+  if (!isPhi3(read)) return name.replaceAll(/phi-?3/gi, 'phi 3');
+  return /phi-?3/i.test(name) ? name : `${name} (phi-3)`;
+}
+
+function isPhi3({ added, ids }: TokenizerTokens): boolean {
+  const named = ['</s>', '<unk>', '<s>', '<|endoftext|>'];
+  return [...added.values()].some(({ rstrip }) => rstrip) && named.every((token) => ids.has(token));
 }
 
 function entry(key: string, value: GgufValue): [string, GgufValue][] {
@@ -116,7 +175,13 @@ function entry(key: string, value: GgufValue): [string, GgufValue][] {
 function kindOf(read: TokenizerTokens): { model: 'gpt2' | 'llama'; pre: string } {
   if (read.type !== 'BPE')
     throw refused(`A ${read.type} tokenizer cannot be written as GGUF here, only BPE.`);
-  if (read.byteFallback) return { model: 'llama', pre: 'default' };
+  if (read.byteFallback) {
+    const missing = BYTE_TOKENS.find((byte) => !read.ids.has(byte));
+    if (missing === undefined) return { model: 'llama', pre: 'default' };
+    throw refused(
+      `The tokenizer falls back on bytes and has no token ${missing}, without which llama.cpp ends.`,
+    );
+  }
   const name = preTokenizerName(read.rest.get('pre_tokenizer'));
   if (name === undefined) {
     throw refused('llama.cpp has no pre-tokenizer that splits text as this tokenizer.json does.');
@@ -135,6 +200,7 @@ function tokenTable(
   const tokens = Array.from({ length: rows }, (_, id) => `[PAD${id}]`);
   const types = new Array<number>(rows).fill(UNUSED);
   for (const [token, id] of ids) {
+    if (id >= rows) continue;
     const extra = added.get(token);
     const isUnknown = model === 'llama' && token === (unknown ?? '<unk>');
     const isByte = model === 'llama' && /^<0x[0-9A-F]{2}>$/.test(token);
@@ -161,31 +227,43 @@ function scores({ merges }: TokenizerTokens, tokens: readonly string[]): number[
   return tokens.map((token) => (ranks.has(token) ? -ranks.get(token)! : UNMERGED));
 }
 
+/**
+ * Ids of tokens with a meaning, and whether one is put in front of a text and behind it. What llama.cpp puts there is its BOS
+ * and its EOS: the ids are those that the post-processor puts there, whatever the settings call so.
+ */
 function specialIds(
-  { ids }: TokenizerTokens,
+  { ids, rest }: TokenizerTokens,
   settings: JsonObject,
   config: JsonObject,
+  rows: number,
 ): [string, GgufValue][] {
-  return Object.entries(SPECIAL).flatMap(([key, name]) => {
-    const token = contentOf(settings.get(name));
-    const id = (token === undefined ? undefined : ids.get(token)) ?? firstNumber(config.get(`${name}_id`));
-    return id === undefined ? [] : entry(`tokenizer.ggml.${key}`, { type: 'u32', value: id });
-  });
+  const found = new Map(
+    Object.entries(SPECIAL).flatMap(([key, name]): [string, number][] => {
+      const token = contentOf(settings.get(name));
+      const id = (token === undefined ? undefined : ids.get(token)) ?? firstNumber(config.get(`${name}_id`));
+      return id === undefined || id >= rows ? [] : [[key, id]];
+    }),
+  );
+  const { ahead, behind } = aroundText(plain(rest.get('post_processor')));
+  if (ahead.length > 1) throw refused(`llama.cpp puts one token in front of a text, not ${ahead.length}.`);
+  const end = found.get('eos_token_id') ?? behind[0];
+  if (behind.some((id) => id !== end) || behind.length > 1) {
+    throw refused('llama.cpp puts only the end-of-text token behind a text, and this tokenizer another.');
+  }
+  if (ahead[0] !== undefined) found.set('bos_token_id', ahead[0]);
+  if (end !== undefined) found.set('eos_token_id', end);
+  return [
+    ...[...found].flatMap(([key, value]) => entry(`tokenizer.ggml.${key}`, { type: 'u32', value })),
+    ['tokenizer.ggml.add_bos_token', { type: 'bool', value: ahead.length > 0 }],
+    ['tokenizer.ggml.add_eos_token', { type: 'bool', value: behind.length > 0 }],
+  ];
 }
 
-/** Whether a token is put in front of a text and behind it: the post-processor says so, else the settings. */
-function aroundText(
-  processor: JsonValue | undefined,
-  settings: JsonObject,
-): [front: boolean, behind: boolean] {
-  for (const step of stepsOf(processor)) {
-    if (step.get('type') !== 'TemplateProcessing') continue;
-    const single = step.get('single');
-    if (!Array.isArray(single)) continue;
-    const at = single.findIndex((part) => part instanceof Map && part.has('Sequence'));
-    return [at > 0, at < single.length - 1];
-  }
-  return [settings.get('add_bos_token') === true, settings.get('add_eos_token') === true];
+/** A part of strict JSON as `JSON.parse` has it. */
+function plain(value: JsonValue | undefined): unknown {
+  if (Array.isArray(value)) return value.map(plain);
+  if (value instanceof Map) return Object.fromEntries([...value].map(([key, each]) => [key, plain(each)]));
+  return isJsonNumber(value) ? Number(value.text) : value;
 }
 
 function stepsOf(processor: JsonValue | undefined): JsonObject[] {
