@@ -1,6 +1,7 @@
 /**
- * Signing in to a hub by `@huggingface/hub`: OAuth 2.0 authorization code (RFC 6749) with PKCE by S256 (RFC 7636). Nonce and
- * verifier are kept here and not in localStorage, where the library would put them; the token stays in the worker.
+ * Signing in to a hub by `@huggingface/hub`: OAuth 2.0 authorization code (RFC 6749) with PKCE by S256 (RFC 7636).
+ * Nonce and verifier stay here and not in localStorage, where the library would put them; the token stays in the
+ * worker.
  */
 import { HubApiError, oauthHandleRedirect, oauthLoginUrl } from '@huggingface/hub';
 import * as v from 'valibot';
@@ -85,7 +86,7 @@ export async function finishSignIn(
   return { token: accessToken, mayWrite: (scope ?? '').split(' ').some((s) => WRITING.includes(s)) };
 }
 
-/** What the library gives, or its failure in words; it waits without end by itself. */
+/** Answer of the library, or its failure in words, within a time limit that the library lacks. */
 async function answered<T>(hub: Hub, ask: () => Promise<T>): Promise<T> {
   const { host } = new URL(hub.url);
   const late = AbortSignal.timeout(ANSWER_MS);

@@ -57,7 +57,7 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
   const flights = new Set<Flight>();
   const kept: Call[] = [];
   let signedIn = false;
-  /** What waits until another worker knows what the one before knew. */
+  /** Promise that settles once a new worker has the state of the one before. */
   let ready: Promise<unknown> | undefined;
 
   const die = (message: string, hint: string) => {
@@ -78,8 +78,8 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
       'Close this tab and open Amalgam again; where a file is still in use then, restart the browser.',
     );
   };
-  // WebKit may keep a page that somebody leaves, with its worker and all that it has locked, to show it again: no other page
-  // could merge then. So a worker at work ends with the page, and a page that comes back without it begins anew.
+  // WebKit may retain a page that the user leaves, with its worker and locks, to show it again: no other page could
+  // merge then. So a worker at work ends with the page, and a page that comes back without it begins anew.
   addEventListener('pagehide', () => {
     if ([...flights].every(({ name }) => ENDLESS.has(name))) return;
     worker.terminate();
@@ -121,7 +121,7 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
     if (name === 'setHub' || name === 'finishSignIn') signedIn = name === 'finishSignIn';
     return outcome;
   };
-  /** The merge that goes on from what it has written, where it has written anything. */
+  /** The request; with `resume` where an interrupted merge lies at its destination. */
   const resumed = async (request: MergeRequest): Promise<MergeRequest> => {
     const names = [request.destination, ...Object.values(request.names ?? {}).map((name) => ({ name }))];
     const outcome = await call('interrupted', []);

@@ -8,7 +8,7 @@ import type { BackendKind } from '../reports/backend';
 import type { TensorReport } from '../reports/job';
 
 export type JournalEntry =
-  /** The first line: what is merged, and on what. Bytes may differ in the last bit between engines. */
+  /** The first line: recipe, inputs and engine of the merge. Bytes may differ in the last bit between engines. */
   | {
       kind: 'begun';
       version: JournalVersion;
@@ -36,7 +36,7 @@ export interface SafePoint {
   beside?: { bytes: number; hash: string };
   /** Reports of the tensors since the safe point before. */
   tensors: TensorReport[];
-  /** What was read of inputs whose hash was not known before, since the safe point before. */
+  /** Pieces read since the safe point before, of inputs whose hash was not known. */
   read?: ReadPieces;
 }
 
