@@ -18,7 +18,7 @@ interface Given {
 
 declare global {
   interface Window {
-    /** What was dropped on the page. */
+    /** Folders dropped on the page. */
     given?: Promise<Given>;
   }
 }

@@ -22,10 +22,10 @@ import type { BenchOptions } from './options';
 import type { Row } from './rows';
 import { openStudio, type Watched, watched } from './studio';
 
-/** What of a report is printed; only merges write shards. */
+/** Printed fields of a report; only merges write shards. */
 type Done = Pick<MergeReport, 'seconds' | 'adapter'> & Partial<Pick<MergeReport, 'shards' | 'stages'>>;
 
-/** The bench prints what came out, not how far it is. */
+/** The bench prints results, not progress. */
 const silent = () => undefined;
 
 const OUTPUT = 'bench-output';

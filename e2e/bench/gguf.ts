@@ -63,7 +63,7 @@ const argumentsOf = (out: string, options: readonly string[]) => [
   ...options,
 ];
 
-/** Starts a merge that is to be killed. */
+/** Starts a merge for the test to kill. */
 function start(out: string, options: readonly string[]): ChildProcess {
   return spawn(process.execPath, argumentsOf(out, options), {
     cwd: root,

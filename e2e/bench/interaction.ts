@@ -34,13 +34,13 @@ const REST_MS = 1200;
 const OTHER = ['', ', the other'];
 const METRICS = ['mergedSparsity', 'trimmed', 'keptEnergy', 'lostInVote', 'signConflict', 'outputChange'];
 
-/** What is pressed to change the view, and where. */
+/** Controls that change the view: name, selector, key. */
 const TOGGLES = [
   ['another metric', '.layers-bar select', 'ArrowDown'],
   ['a run hidden or shown', '.run-chip:nth-child(2) .run-toggle', 'Enter'],
 ] as const;
 const TOGGLE_STEPS = 8;
-/** All that follows a toggle is counted with it. */
+/** All work after a toggle is counted with it. */
 const TOGGLE_MS = 700;
 
 const { values: options } = parseArgs({
@@ -81,7 +81,7 @@ async function serve(outDir: string): Promise<string> {
   return server.resolvedUrls!.local[0]!;
 }
 
-/** A browser of its own for each: what a page keeps, the other would bring back. */
+/** A browser of its own for each, so that no page restores the state of another. */
 async function openPage(address: string): Promise<Opened> {
   const executablePath = findChromium();
   const browser = await chromium.launchPersistentContext(mkdtempSync(join(scratch, 'profile-')), {

@@ -23,7 +23,7 @@ export interface KillOutcome {
   moment: Moment;
   /** The file in which a bit was turned between the kill and the second start. */
   damaged?: string;
-  /** What the second start found: nothing, a merge and how many tensors of it are written, or all of it. */
+  /** State found by the second start: nothing, a merge and the number of its written tensors, or all of it. */
   found: 'nothing' | 'all' | number;
   /** Shards have the reference hashes. */
   same: boolean;
@@ -35,10 +35,10 @@ export interface KillOutcome {
 
 type Shards = 'several' | 'one';
 
-/** Between a moment and its kill, in milliseconds: progress is told ten times a second. */
+/** Between a moment and its kill, in milliseconds: progress is reported ten times a second. */
 const JITTER_MS = 120;
 
-/** Runs the test; `tell` hears of each kill, `say` of everything else. */
+/** Runs the test; `tell` gets each kill, `say` everything else. */
 export async function killTest(
   kills: number,
   seed: number,

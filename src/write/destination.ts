@@ -36,7 +36,7 @@ export interface Remains {
   readJournal(): Promise<Uint8Array<ArrayBuffer>>;
   /** Appends to the first `at` bytes of the journal (what follows them is cut off); on the disk when it resolves. */
   appendJournal(at: number, line: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** Takes over a file that the interrupted run finished, of `bytes` bytes and with that tree hash. */
+  /** Closes everything and leaves it in place for a later run. Safe to call twice. */
   adopt(path: string, bytes: number, hash: string): Promise<void>;
   /** Goes on writing a file after its first `bytes` bytes; `length` as above. Absent where files cannot be continued. */
   reopen?(path: string, bytes: number, length?: number): Promise<FileSink>;

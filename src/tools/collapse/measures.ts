@@ -1,6 +1,6 @@
 /**
- * What a model says of its layers when it is run: how the residual stream turns from one to the next, and how much of the
- * original is left in a shallower model.
+ * Measures of the layers of a running model: the change of the residual stream from one to the next, and the similarity
+ * of a shallower model to the original.
  */
 
 import { AmalgamError } from '../../errors';
@@ -112,7 +112,7 @@ function addToken(
 
 // ---------------------------------------------------------------- similarity
 
-/** Streams of the original that are kept for candidates to begin with. */
+/** Most bytes of the original's streams that are held for candidates to begin with. */
 const KEPT_BYTES = 512 * 2 ** 20;
 
 /** Final hidden states of the original, and the layers at which a candidate may begin. */
@@ -129,9 +129,9 @@ export interface Reference {
 /**
  * Runs the original over the sequences.
  *
- * @param range the layers at which candidates will first differ: streams are kept for as many of them as there is room
- *   for, the lowest always among them; none where even one would be too much
- * @throws what `Pass.step` and `Pass.result` throw
+ * @param range the layers at which candidates will first differ: streams are held for as many of them as fit, the
+ *   lowest first; none where even one would be too much
+ * @throws errors of `Pass.step` and `Pass.result`
  */
 export async function runReference(
   runner: Runner,
@@ -222,7 +222,7 @@ export async function similarityTo(
   return similarities;
 }
 
-/** The highest kept layer that is not above `from`. */
+/** The highest layer with a held stream that is not above `from`. */
 function entryAt(entries: ReadonlyMap<number, Float32Array<ArrayBuffer>[]>, from: number): Entry | undefined {
   const layer = Math.max(...[...entries.keys()].filter((kept) => kept <= from));
   return Number.isFinite(layer) ? { layer, streams: entries.get(layer)! } : undefined;

@@ -1,4 +1,4 @@
-/** What the chart of a comparison can show, and its cells. Pure. */
+/** Metrics of the difference chart, and their cells. Pure. */
 
 import { formatPercent, formatReal } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
