@@ -19,7 +19,7 @@ import { chance, planFor } from './worker-plan.test.fixture';
 export interface ToolFixtureOptions {
   /** Milliseconds one tensor or one pass of a layer takes. */
   toolPace?: number;
-  /** What the tools refuse with. */
+  /** Error of the tools. */
   toolError?: AmalgamError;
 }
 

@@ -36,11 +36,11 @@ export interface Remains {
   readJournal(): Promise<Uint8Array<ArrayBuffer>>;
   /** Appends to the first `at` bytes of the journal (what follows them is cut off); on the disk when it resolves. */
   appendJournal(at: number, line: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** Closes everything and leaves it in place for a later run. Safe to call twice. */
+  /** Takes over a file that the interrupted run finished, of `bytes` bytes and with that tree hash. */
   adopt(path: string, bytes: number, hash: string): Promise<void>;
   /** Goes on writing a file after its first `bytes` bytes; `length` as above. Absent where files cannot be continued. */
   reopen?(path: string, bytes: number, length?: number): Promise<FileSink>;
-  /** Lets go of everything and leaves it as it is, for a later run. Safe to call twice. */
+  /** Closes everything and leaves it in place for a later run. Safe to call twice. */
   keep(): Promise<void>;
 }
 

@@ -19,7 +19,7 @@ interface HitListProps {
   onOpen(id: string, revision?: string): void;
 }
 
-/** What the Hub found, in groups; a pasted id stands on top, whether the search knows it or not. */
+/** Hits of the Hub search, in groups; a pasted id stands on top, whether the search knows it or not. */
 export function HitList({ search, pasted, text, target, busy, onOpen }: HitListProps) {
   const known = pasted && search.groups.some((g) => g.hits.some((h) => h.id === pasted.id));
   return (

@@ -6,7 +6,7 @@ import { type Corner, corner, type Edges, emptyPixels, fillRow, type Pixels, wor
 import type { Measured } from './measured';
 import type { ShownMetric } from './metrics';
 
-/** What the style sheet says of the canvas. */
+/** Inks of the canvas, from the style sheet. */
 export interface HeatmapInks {
   /** `11px Inter` */
   font: string;
@@ -25,7 +25,7 @@ export interface HeatmapPicture {
 
 const RADIUS = 2;
 const SQUARE: Corner = [];
-/** What a canvas was last written with; it forgets its font when its size changes. */
+/** Inks last set on a canvas, which forgets its font when its size changes. */
 const lastInks = new WeakMap<CanvasRenderingContext2D, HeatmapInks>();
 /** Ink of values in cells, on dark colors and on light ones. */
 const VALUE_INKS = ['#fff', '#16140f'] as const;
@@ -108,7 +108,7 @@ function roundedAt(radius: number): Corner {
   return corners.of;
 }
 
-/** A part of the scale whose colors can be told from those of the next. */
+/** A part of the scale whose colors differ visibly from the next. */
 const STEP = 1 / 8;
 
 /**

@@ -1,4 +1,4 @@
-/** What the export menus save: each choice from reports to a file. Loaded when one is chosen. */
+/** Files of the export menus: each choice from reports to a file. Loaded when one is chosen. */
 
 import { AmalgamError } from '../../errors';
 import { escapeMarkup, htmlPage, htmlTable } from '../../formats/html-page';

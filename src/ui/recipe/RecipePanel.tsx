@@ -140,7 +140,7 @@ export function RecipeTextPanel() {
   );
 }
 
-/** Base, contributors, method, output; a recipe that says more than they do is shown as it is written. */
+/** Base, contributors, method, output; a recipe beyond these fields is shown as written. */
 function RecipeForm() {
   const written = useStudioState((s) => s.recipe.asWritten);
   if (written) {
@@ -282,7 +282,7 @@ function OutputSummary() {
   );
 }
 
-/** What keeps the base or the contributors from being a recipe. */
+/** Problem of the base or the contributors that prevents a recipe. */
 function ModelsProblem({ kind }: { kind: 'base' | 'contributors' }) {
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);

@@ -53,7 +53,7 @@ export type TableCell =
     }
   | { state: 'failed'; error: ErrorReport; stale: boolean };
 
-/** What an outcome is kept under: the same target, text and protocol are measured once. */
+/** Key of a saved outcome: the same target, text and protocol are measured once. */
 export function outcomeKey(
   target: string,
   text: EvaluationText,
