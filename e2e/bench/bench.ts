@@ -1,6 +1,6 @@
 /**
  * Merges against the floor: generated checkpoints of real shapes are merged by the headless command from local folders, and by
- * the built studio in a browser from folders a person picked and from the browser's storage. Beside every merge stands a plain
+ * the built studio in a browser from folders a user picked and from the browser's storage. Beside every merge stands a plain
  * copy of the same bytes in the same run and, where there is one, a mergekit on the same files. docs/benchmarks.md says what
  * each row counts.
  *

@@ -1,5 +1,5 @@
 /**
- * What the studio's main thread does while a person works, in a production build and the installed Chromium:
+ * What the studio's main thread does while a user works, in a production build and the installed Chromium:
  *
  *   npm run bench:interaction -- [--trace FILE.json] [--keep FOLDER] [--against FOLDER]
  *

@@ -3,7 +3,7 @@ import type { WorkSeconds } from '../../src/reports/job';
 import type { ThreadSeconds } from '../browser-memory';
 
 /**
- * Where a merge takes its models from and puts what comes out: the browser's storage, folders that a person picked in the
+ * Where a merge takes its models from and puts what comes out: the browser's storage, folders that a user picked in the
  * browser, or folders named to the command.
  */
 export type Way = 'storage' | 'folder' | 'command';

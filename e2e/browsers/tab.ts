@@ -12,7 +12,7 @@ export interface Tab {
 }
 
 /**
- * On the page: finds what a person sees and uses it. Elements are known by role and name, as assistive technology knows
+ * On the page: finds what a user sees and uses it. Elements are known by role and name, as assistive technology knows
  * them; a press is the whole row of events, because menus and tabs listen to the first of them.
  */
 const HANDS = `(() => {

@@ -14,7 +14,7 @@ import { type Hub, hubFailure } from './hub-request';
 export interface SignIn {
   hubUrl: string;
   redirectUrl: string;
-  /** The hub's page where the person agrees. */
+  /** The hub's page where the user agrees. */
   url: string;
   state: string;
   nonce: string;
@@ -22,7 +22,7 @@ export interface SignIn {
 }
 
 /**
- * The least the Hub has: reading what the person may read; to push, creating repositories and writing to those created
+ * The least the Hub has: reading what the user may read; to push, creating repositories and writing to those created
  * so, not to the others.
  */
 const READING = ['openid', 'profile', 'read-repos', 'gated-repos'];
@@ -53,7 +53,7 @@ export async function beginSignIn(
 /**
  * Trades the code for a token. Asked once: a code is spent by the first who shows it, whether or not the answer arrives.
  * @returns the token, and whether it may write
- * @throws Unauthorized when the person or the hub declined; Offline, HubError
+ * @throws Unauthorized when the user or the hub declined; Offline, HubError
  */
 export async function finishSignIn(
   hub: Hub,

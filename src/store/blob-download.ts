@@ -8,7 +8,7 @@ export interface BlobWanted {
   /** Lower-case hex. */
   sha256: string;
   byteLength: number;
-  /** As a person knows it, e.g. `owner/name: model.safetensors`. */
+  /** As a user knows it, e.g. `owner/name: model.safetensors`. */
   name: string;
   source: ByteSource;
 }

@@ -46,7 +46,7 @@ export interface StoredRecord<H extends RecordHeader> {
   read(section: number, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** One folder of the cache, as a person sees it. */
+/** One folder of the cache, as a user sees it. */
 interface StoredMasks {
   id: string;
   /** Models and settings in words. */

@@ -32,7 +32,7 @@ export async function storageFolder(name: string): Promise<FileSystemDirectoryHa
  */
 export class OpfsFile {
   readonly #handle: FileSystemSyncAccessHandle;
-  /** As a person knows the file; for messages. */
+  /** As a user knows the file; for messages. */
   readonly #what: string;
 
   constructor(handle: FileSystemSyncAccessHandle, what: string) {

@@ -25,7 +25,7 @@ async function emptyLibrary(name: string) {
   library.close();
 }
 
-/** Opens the studio at its Evaluate tab, with a pretended worker. */
+/** Opens the studio at its Evaluate tab, with a fake worker. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');

@@ -26,7 +26,7 @@ async function emptyLibrary() {
   library.close();
 }
 
-/** Opens the studio on a wide page with a pretended worker, and waits for the sample's plan. */
+/** Opens the studio on a wide page with a fake worker, and waits for the sample's plan. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');

@@ -1,4 +1,4 @@
-/** The part of the pretended worker that compares, extracts and collapses: figures drawn from hashes of names. */
+/** The part of the fake worker that compares, extracts and collapses: figures drawn from hashes of names. */
 
 import { AmalgamError } from '../errors';
 import type { EvaluateReport } from '../reports/evaluate';

@@ -49,7 +49,7 @@ export function RunBar() {
   const done = useStudioState(
     (s) => currentRun(s)?.status === 'done' && isRecipeOf(currentRun(s)!.recipe, s.recipe, s.models),
   );
-  // the finished run that Merge would only repeat, until a person says whether it should
+  // the finished run that Merge would only repeat, until a user says whether it should
   const [same, setSame] = useState<RunState | null>(null);
   const press = useCallback(async () => {
     try {

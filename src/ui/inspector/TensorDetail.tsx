@@ -21,7 +21,7 @@ interface TensorDetailProps {
   tensor: PlanTensor;
   report: TensorReport | undefined;
   contributors: readonly Contributor[];
-  /** Name of its run; null: the recipe of the form. */
+  /** Name of its run; null: the current recipe. */
   of: string | null;
   /** It is a factor of a LoRA. */
   factor: boolean;
@@ -71,7 +71,7 @@ export function TensorDetail({ tensor, report, contributors, of, factor }: Tenso
 interface MeasuredProps {
   report: TensorReport;
   contributors: readonly Contributor[];
-  /** The report is of the recipe of the form, and so are the masks. */
+  /** The report is of the current recipe, and so are the masks. */
   ofRecipe: boolean;
 }
 
@@ -218,7 +218,7 @@ function useStatisticsOf(name: string): DeltaStatistics | undefined {
   );
 }
 
-/** The sampled mask of every contributor for the recipe of the form, by its id. */
+/** The sampled mask of every contributor for the current recipe, by its id. */
 function usePredictedMasks(statistics: DeltaStatistics | undefined): ReadonlyMap<string, Uint8Array> {
   const studio = useStudio();
   const plan = useStudioState((s) => s.plan);

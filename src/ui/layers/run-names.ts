@@ -9,7 +9,7 @@ import { effectiveSpecs, type Settings } from '../state/recipe-state';
 interface Named {
   recipe: Recipe;
   method: MergeMethod;
-  /** Given by a person. */
+  /** Given by a user. */
   given: string | null;
 }
 

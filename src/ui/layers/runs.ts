@@ -1,4 +1,4 @@
-/** The runs that the Layers tab can show side by side: the recipe of the form, predicted ones, and finished merges. */
+/** The runs that the Layers tab can show side by side: the current recipe, predicted ones, and finished merges. */
 import { useMemo, useRef } from 'react';
 import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
@@ -78,7 +78,7 @@ export function useRuns(): LayersRun[] {
     const all = [
       now,
       ...predicted,
-      // the merge of the recipe of the form is in the list already
+      // the merge of the current recipe is in the list already
       ...finished.filter((run) => run.id !== now.kept?.id),
     ];
     const names = runNames(
@@ -111,7 +111,7 @@ export function writesFactors({ recipe }: LayersRun): boolean {
   return recipe.amalgam.output === 'adapter';
 }
 
-/** The run of the recipe of the form: being merged, merged now or on an earlier visit, or predicted. */
+/** The run of the current recipe: being merged, merged now or on an earlier visit, or predicted. */
 export function useNow(): LayersRun {
   const studio = useStudio();
   const run = useStudioState(currentRun);

@@ -58,7 +58,7 @@ export async function isFolderKept(model: string): Promise<boolean> {
 
 /**
  * The kept folder that a model was found in, with its files; null where the browser gives no access to it.
- * @param ask whether the person may be asked: only right after a click
+ * @param ask whether the user may be asked: only right after a click
  * @throws the browser's `NotFoundError` for a folder that was moved or deleted
  */
 export async function openKept(model: string, ask: boolean): Promise<PickedFiles | null> {

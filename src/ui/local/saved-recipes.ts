@@ -1,5 +1,5 @@
 /**
- * Recipes kept in this browser: the one being edited, and those saved by name. A browser that keeps nothing (private
+ * Recipes kept in this browser: the one being edited, and those saved by name. A browser without storage (private
  * windows, strict settings) rejects; callers say so or go on without.
  */
 import type { DBSchema } from 'idb';

@@ -12,7 +12,7 @@ import type { StudioState } from '../state/studio-state';
 import { cardResults, scoresOf, scoreWords } from '../state/task-scores';
 import type { PushSlice } from './push-state';
 
-/** An output that can be pushed, as the person chooses it. */
+/** An output that can be pushed, as the user chooses it. */
 export interface Pushable {
   name: string;
   source: PushSource;
@@ -84,14 +84,14 @@ export function whyNotPush(state: StudioState, repo: string): string | null {
   return whyNoTool(state);
 }
 
-/** Looks at the repository first: where files would be replaced, the person is asked. Never rejects. */
+/** Looks at the repository first: where files would be replaced, the user is asked. Never rejects. */
 export async function push(studio: Studio, { name, source }: Pushable, repo: string): Promise<void> {
   const state = studio.store.getState();
   if (whyNotPush(state, repo) !== null) return;
   editPush(studio, { output: name, repo, status: 'looking', target: null, report: null, error: null });
   try {
     const target = await studio.worker.pushTarget(repo, source);
-    // the person may have changed the name meanwhile
+    // the user may have changed the name meanwhile
     if (studio.store.getState().push.status !== 'looking') return;
     editPush(studio, { target });
     if (target.taken.length > 0) editPush(studio, { status: 'asking' });

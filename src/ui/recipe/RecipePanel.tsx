@@ -28,7 +28,7 @@ const MAX_MULTIPLE = 65_536;
 const SHOWN = 3;
 
 /**
- * Which tokens the output has. Shown only where it matters: the models' vocabularies differ, or the person has chosen
+ * Which tokens the output has. Shown only where it matters: the models' vocabularies differ, or the user has chosen
  * one already.
  */
 function VocabularySection() {

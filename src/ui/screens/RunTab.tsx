@@ -291,7 +291,7 @@ function RunExport({ run }: { run: Reported }) {
   );
 }
 
-/** The log, newest at the bottom and in view, unless the person has scrolled up to read. */
+/** The log, newest at the bottom and in view, unless the user has scrolled up to read. */
 function RunLog({ entries }: { entries: readonly LogEntry[] }) {
   const box = useRef<HTMLOListElement>(null);
   const follows = useRef(true);

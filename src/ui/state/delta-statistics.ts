@@ -63,7 +63,7 @@ export function watchDeltas(studio: Studio): () => void {
   });
 }
 
-/** Runs the pass for the recipe as it is. Never rejects. */
+/** Runs the pass for the current recipe. Never rejects. */
 export async function measureDeltas(studio: Studio): Promise<void> {
   const state = studio.store.getState();
   const recipe = deltaRecipe(state);

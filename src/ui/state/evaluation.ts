@@ -43,7 +43,7 @@ export async function openSampleTexts(studio: Studio): Promise<void> {
   }
 }
 
-/** Numbers of earlier visits come back; a browser that keeps nothing has none. */
+/** Numbers of earlier visits come back; none without storage. */
 async function recallOutcomes(studio: Studio): Promise<void> {
   const { version } = await studio.worker.info();
   const kept = await keptOutcomes(version).catch(() => []);

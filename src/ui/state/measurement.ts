@@ -93,7 +93,7 @@ function keep(studio: Studio, cell: PlannedCell, outcome: Outcome): void {
   if ('report' in outcome && engine.info && isPinned(cell.target, models)) {
     const { report, bytes } = outcome;
     const kept = { key: cell.key, report, bytes, at: Date.now(), version: engine.info.version };
-    // a browser that keeps nothing: the number lives as long as the tab
+    // a browser without storage: the number lives as long as the tab
     keepOutcome(kept).catch(() => {});
   }
   studio.store.setState(({ evaluation: e }) => ({

@@ -1,6 +1,6 @@
 /**
  * Opens the models that the recipe names: the sample's and those of the Hub at a commit by themselves, folders of this
- * computer where the browser still gives access to them. Whatever else a recipe names waits for the person: a name alone
+ * computer where the browser still gives access to them. Whatever else a recipe names waits for the user: a name alone
  * may be that of a folder, and no hub is asked for it.
  */
 

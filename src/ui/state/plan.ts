@@ -1,4 +1,4 @@
-/** Keeps the plan in step with the recipe: every edit plans again, once the person pauses. */
+/** Keeps the plan in step with the recipe: every edit plans again, once the user pauses. */
 import { errorReport } from '../../errors';
 import type { PlanReport } from '../../reports/plan';
 import { buildRecipe, contributorId, shortName } from './built-recipe';
@@ -28,7 +28,7 @@ export function watchPlan(studio: Studio): () => void {
   };
 }
 
-/** Plans the recipe as it is and puts the result into the state, unless the recipe changed meanwhile. Never rejects. */
+/** Plans the current recipe and puts the result into the state, unless the recipe changed meanwhile. Never rejects. */
 export async function planNow(studio: Studio): Promise<void> {
   const { recipe, models } = studio.store.getState();
   if (!isRecipe(studio.store.getState())) {

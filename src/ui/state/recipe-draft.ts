@@ -37,7 +37,7 @@ const MAX_RUNS = 16;
 /** A run that is shown beside the recipe. */
 interface LinkedRun {
   yaml: string;
-  /** Given by a person. */
+  /** Given by a user. */
   name: string | null;
 }
 

@@ -23,7 +23,7 @@ export interface RecipeState {
   contributors: ContributorState[];
   /** Id of the merge method. */
   method: string;
-  /** Method-wide parameters the person has set; everything else is the method's default. */
+  /** Method-wide parameters the user has set; everything else is the method's default. */
   parameters: Settings;
   /** Output dtype; null retains each tensor's own. */
   outDtype: OutDtype | null;

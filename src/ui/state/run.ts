@@ -138,7 +138,7 @@ export async function pauseMerge(studio: Studio): Promise<void> {
 /** Where the studio writes to. */
 export type NamedDestination = Extract<DestinationSpec, { name: string }>;
 
-/** Lets the person pick the folder that outputs go into; false when they dismissed the picker. */
+/** Lets the user pick the folder that outputs go into; false when they dismissed the picker. */
 export async function chooseFolder(studio: Studio): Promise<boolean> {
   const handle = await pickOutputFolder();
   if (!handle) return false;
@@ -149,7 +149,7 @@ export async function chooseFolder(studio: Studio): Promise<boolean> {
 
 /**
  * Where files of this name go: below the picked folder (which is asked for first), or into the browser's storage under
- * a name that is free. Null when the person dismissed the picker.
+ * a name that is free. Null when the user dismissed the picker.
  */
 export async function chooseDestination(studio: Studio, name: string): Promise<NamedDestination | null> {
   const { output } = studio.store.getState();

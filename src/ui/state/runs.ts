@@ -9,7 +9,7 @@ import type { InterruptedRun, MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
 import type { Settings } from './recipe-state';
 
-/** Id of the run of the recipe in the form. */
+/** Id of the run of the current recipe. */
 export const NOW = 'now';
 
 export type Run = PredictedRun | InterruptedMerge | RunState;

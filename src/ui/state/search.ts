@@ -62,7 +62,7 @@ export const OBJECTIVES: Readonly<Record<SearchRun['by'], Objective>> = {
 };
 
 /**
- * Searches from the recipe of the form; candidates are shown as they are measured, and stay when it is stopped. The engine
+ * Searches from the current recipe; candidates are shown as they are measured, and stay when it is stopped. The engine
  * remembers the measurements, so the same search resumes from them. Never rejects.
  */
 export async function startSearch(studio: Studio, choices: SearchChoices): Promise<void> {

@@ -91,7 +91,7 @@ interface OutputSlice {
   kind: 'downloads' | 'folder';
   /** Name of the picked folder; its handle stays outside the state. */
   folder: string | null;
-  /** Name of the output, once the person chose one; else it follows the recipe. */
+  /** Name of the output, once the user chose one; else it follows the recipe. */
   name: string | null;
 }
 
@@ -101,7 +101,7 @@ interface HubSlice {
   hasToken: boolean;
   /** Name of the account that signed in; null for a token that was pasted, and without one. */
   signedInAs: string | null;
-  /** Waits for the person to agree in the hub's window. */
+  /** Waits for the user to agree in the hub's window. */
   signingIn: boolean;
   online: boolean;
   /** Names as they were asked for, with the pinned ones they were opened under. */
@@ -171,7 +171,7 @@ interface HistorySlice {
 const noHistory: HistorySlice = { past: [], future: [] };
 
 export interface DeltaStatisticsSlice {
-  /** `offered`: it would take a download or a while, so the person is asked first. */
+  /** `offered`: it would take a download or a while, so the user is asked first. */
   status: 'none' | 'offered' | 'measuring' | 'ready' | 'failed';
   /** Which models were measured: {@link deltaKey}. */
   key: string;
