@@ -10,7 +10,7 @@
  * `--gpu` measures the command alone, on the machine's own graphics device, and needs no browser; without it WebGPU is the
  * software adapter of the tests.
  *
- * What is generated and the browsers' profiles are kept in node_modules/.cache/amalgam-bench. Memory and processor time of
+ * Generated models and the browsers' profiles stay in node_modules/.cache/amalgam-bench. Memory and processor time of
  * browsers are read from /proc, on Linux only.
  */
 import { mkdirSync, realpathSync } from 'node:fs';

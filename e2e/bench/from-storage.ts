@@ -64,7 +64,7 @@ async function look(calls: WorkerCalls, job: Look, recipe: Recipe, engine: Backe
   return calls.compare({ base, finetuned, engine, loraAnalysis: false }, silent);
 }
 
-/** The weight files that a recipe reads, by their sha256: the hub says it. */
+/** The weight files that a recipe reads, by their sha256 from the hub. */
 async function blobsOf(hub: string, { baseModel, models }: Recipe): Promise<string[]> {
   const names = [baseModel, ...(models ?? []).map(({ model }) => model)].flatMap(
     (ref) => ref?.split('+') ?? [],

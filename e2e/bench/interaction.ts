@@ -1,5 +1,5 @@
 /**
- * What the studio's main thread does while a user works, in a production build and the installed Chromium:
+ * Work of the studio's main thread while a user works, in a production build and the installed Chromium:
  *
  *   npm run bench:interaction -- [--trace FILE.json] [--keep FOLDER] [--against FOLDER]
  *
@@ -9,7 +9,7 @@
  * - typing into the filter of the table
  * - the longest tasks while the sample is merged, by the engine in its worker
  *
- * Everything is processor time of the main thread, from traces. `--trace` keeps the one of the slider for DevTools.
+ * Everything is processor time of the main thread, from traces. `--trace` saves the one of the slider for DevTools.
  * `--keep` leaves the build in a folder; `--against` moves the slider of such a build too, chart by chart in turn with
  * this one's: on a machine that has other work, two builds can be compared and two runs cannot.
  */

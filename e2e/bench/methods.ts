@@ -113,5 +113,5 @@ try {
   await close();
   await vite.close();
 }
-// Dawn keeps a process alive
+// Dawn never lets the process end
 process.exit();

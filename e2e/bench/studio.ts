@@ -47,9 +47,9 @@ export async function startBrowser(
 function allowFolders(profile: string, origin: string): void {
   const file = join(profile, 'Default', 'Preferences');
   mkdirSync(join(profile, 'Default'), { recursive: true });
-  const kept = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Settings) : {};
+  const stored = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Settings) : {};
   const allowed = { [`${origin},*`]: { setting: 1 } };
-  const { profile: { content_settings: { exceptions, ...content } = {}, ...own } = {}, ...others } = kept;
+  const { profile: { content_settings: { exceptions, ...content } = {}, ...own } = {}, ...others } = stored;
   const guards = { file_system_read_guard: allowed, file_system_write_guard: allowed };
   const settings = { ...content, exceptions: { ...exceptions, ...guards } };
   writeFileSync(file, JSON.stringify({ ...others, profile: { ...own, content_settings: settings } }));

@@ -24,7 +24,7 @@ async function open(page: Page, address = '/'): Promise<void> {
   await expect(page.getByRole('gridcell', { name: /about .* within/ }).first()).toBeVisible();
 }
 
-/** Share of the linear weights that a column says stays at the base. */
+/** Share of the linear weights at the base, by the label of a column. */
 function percent(text: string | undefined): number {
   return Number(/([\d.]+) % at the base/.exec(text ?? '')?.[1]);
 }

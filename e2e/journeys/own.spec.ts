@@ -174,7 +174,7 @@ test('a folder called as a model on the Hub stays what it is, and one click open
   await expect(page.getByText('Folder not open.')).toHaveCount(0);
   expect(hub.requests.filter(({ path }) => /amalgam(\/|%2F)/i.test(path))).toEqual([]);
 
-  // other weights in the folder: the card says so
+  // other weights in the folder: the card shows it
   await page.evaluate(async () => {
     const root = await (await navigator.storage.getDirectory()).getDirectoryHandle('amalgam');
     const kitchen = await root.getDirectoryHandle('kitchen');

@@ -168,7 +168,7 @@ export function flagsOf(spec: Options): string[] {
 /** Widest head of a line of options that has its help beside it. */
 const HEAD = 26;
 
-/** Lines that say what each option does; a long one has it on the next line. */
+/** Help line for each option; a long option has its help on the next line. */
 export function optionLines(spec: Options): string[] {
   return Object.entries(spec).flatMap(([name, option]) => {
     const head = flagUsage(name, option);

@@ -1,5 +1,5 @@
 /**
- * `npm start`: the built studio on this machine. The port stays the same, because a browser keeps what is stored by address.
+ * `npm start`: the built studio on this machine. The port stays the same, because a browser's storage belongs to an address.
  */
 import { spawn } from 'node:child_process';
 import process from 'node:process';

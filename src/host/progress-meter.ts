@@ -31,7 +31,7 @@ export interface ProgressMeter<P extends AnyProgress = Progress> {
   /** Does it and adds the seconds it took, where it did not fail. */
   timed<T>(work: 'read' | 'write', act: () => Promise<T>): Promise<T>;
   stages(): WorkSeconds;
-  /** Says something the user should know, at once. */
+  /** Shows a message to the user at once. */
   tell(note: string): void;
   /** Sends what is still waiting. */
   flush(): void;

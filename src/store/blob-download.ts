@@ -149,7 +149,7 @@ async function fetchNeighbors(
   let index = first;
   let filled = 0;
   let told = 0;
-  /** Corrects what was told of this request's unfinished piece. */
+  /** Corrects the progress reported for this request's unfinished piece. */
   const tell = (bytes: number) => {
     const more = bytes - told;
     told = bytes;

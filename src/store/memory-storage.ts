@@ -28,7 +28,7 @@ let tried: Promise<number | undefined> | undefined;
 
 /**
  * Finds out whether this worker has storage; where it has none, memory takes its place from here on.
- * @returns the bytes that fit into memory, or undefined where the browser keeps files
+ * @returns the bytes that fit into memory, or undefined where the browser has storage
  */
 export function ensureStorage(): Promise<number | undefined> {
   if (navigator.locks === undefined)

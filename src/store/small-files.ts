@@ -7,7 +7,7 @@ import { readWhole, removeStored, storageFolder, writeWhole } from './opfs-file'
 /** Size limit in bytes. The Hub has files of at most 10 MB outside LFS; this leaves room for other hubs. */
 const MOST_BYTES = 64 * 1024 * 1024;
 /** Configs and tokenizers of some dozens of models, of about 10 MB each. */
-const KEPT_BYTES = 512 * 1024 * 1024;
+const STORED_BYTES = 512 * 1024 * 1024;
 
 /**
  * The content of a small Hub file (config, tokenizer) from the cache, else from the hub. The cache is keyed by the
@@ -48,10 +48,10 @@ export async function readSmallFile(
  * is writing stay.
  * @returns names of the removed files
  */
-export async function cleanSmallFiles(mostBytes = KEPT_BYTES): Promise<string[]> {
+export async function cleanSmallFiles(mostBytes = STORED_BYTES): Promise<string[]> {
   const folder = await storageFolder('small-files');
   const removed: string[] = [];
-  const kept: { name: string; size: number; lastModified: number }[] = [];
+  const stored: { name: string; size: number; lastModified: number }[] = [];
   const remove = async (name: string) => {
     await removeStored(folder, name, `small-files/${name}`);
     removed.push(name);
@@ -59,12 +59,12 @@ export async function cleanSmallFiles(mostBytes = KEPT_BYTES): Promise<string[]>
   for (const [name, handle] of await entriesOf(folder)) {
     const file = handle.kind === 'file' ? await contentOf(handle as FileSystemFileHandle) : null;
     if (file && file.size > 0 && /^[0-9a-f]{40}$/.test(name)) {
-      kept.push({ name, size: file.size, lastModified: file.lastModified });
+      stored.push({ name, size: file.size, lastModified: file.lastModified });
     } else await remove(name);
   }
-  kept.sort((a, b) => b.lastModified - a.lastModified);
+  stored.sort((a, b) => b.lastModified - a.lastModified);
   let bytes = 0;
-  for (const { name, size } of kept) {
+  for (const { name, size } of stored) {
     bytes += size;
     if (bytes > mostBytes) await remove(name);
   }

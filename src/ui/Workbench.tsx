@@ -152,7 +152,7 @@ export function Workbench() {
   const side = useSide(tab, beside);
   const shown = TABS.filter(({ id }) => id !== 'recipe' || narrow);
   useEffect(() => {
-    // one that cannot be loaded now is asked for again when it is shown, which says so
+    // a failed part is loaded again when it is shown, and reports its failure then
     for (const load of [...loadSoon, loadInspector]) load().catch(() => undefined);
   }, []);
   const dialogMissing = () => {
@@ -266,7 +266,7 @@ function SkipLinks() {
   );
 }
 
-/** The whole page takes model folders and files; a frame says so while something is dragged over it. */
+/** The whole page takes model folders and files; a frame shows it while something is dragged over it. */
 function DropZone() {
   const studio = useStudio();
   const [over, setOver] = useState(false);

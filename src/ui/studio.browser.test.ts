@@ -19,7 +19,7 @@ afterEach(async () => {
   await emptyLibrary();
 });
 
-/** Forgets kept recipes, so that every test begins as on the first visit. */
+/** Deletes saved recipes, so that every test begins as on the first visit. */
 async function emptyLibrary() {
   const library = await openDB('amalgam-recipes');
   for (const name of library.objectStoreNames) await library.clear(name);

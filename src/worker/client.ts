@@ -17,7 +17,7 @@ import { callRemote, type Outcome, proxyOf, type RemoteWorker, reports } from '.
 /** Calls that last as long as the page: no jobs. */
 const ENDLESS: ReadonlySet<keyof WorkerCalls> = new Set(['follow', 'hubWaits']);
 /** Calls whose effect stays in the worker, and has to be there again in another. */
-const KEPT: ReadonlySet<keyof WorkerCalls> = new Set([
+const REPEATED: ReadonlySet<keyof WorkerCalls> = new Set([
   'setHub',
   'openSample',
   'openLocal',
@@ -55,7 +55,7 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
   let remote = Comlink.wrap<RemoteWorker>(worker);
   let died: AmalgamError | null = null;
   const flights = new Set<Flight>();
-  const kept: Call[] = [];
+  const repeated: Call[] = [];
   let signedIn = false;
   /** Promise that settles once a new worker has the state of the one before. */
   let ready: Promise<unknown> | undefined;
@@ -113,11 +113,11 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
       flight.close();
     });
   };
-  const keep = ({ name, args }: Call, outcome: Outcome): Outcome => {
+  const record = ({ name, args }: Call, outcome: Outcome): Outcome => {
     if ('error' in outcome) return outcome;
     // a branch of the hub moves, the commit it was opened at stays
     const again = name === 'openHub' ? [(outcome.value as ModelInfo).ref] : args;
-    if (KEPT.has(name)) kept.push({ name, args: again });
+    if (REPEATED.has(name)) repeated.push({ name, args: again });
     if (name === 'setHub' || name === 'finishSignIn') signedIn = name === 'finishSignIn';
     return outcome;
   };
@@ -132,7 +132,7 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
 
   const calls = proxyOf<WorkerCalls>(async (name, args) => {
     if (ready) await ready;
-    return keep({ name, args }, await call(name, args));
+    return record({ name, args }, await call(name, args));
   });
   const restart = async (jobs: 'again' | 'cancel') => {
     worker.terminate();
@@ -147,8 +147,8 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
     watchDeath();
     const signedOut = signedIn;
     signedIn = false;
-    // what cannot be opened again is not open, and says so where it is asked for
-    const opening = kept.map(({ name, args }) => call(name, args));
+    // a model that cannot be opened again is closed, and its use reports that
+    const opening = repeated.map(({ name, args }) => call(name, args));
     ready = Promise.allSettled(opening);
     await ready;
     ready = undefined;

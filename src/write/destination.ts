@@ -56,7 +56,7 @@ export interface FileSink {
   close(leaves: readonly Leaf[]): Promise<void>;
 }
 
-/** A finished shard: what the run report says about it. */
+/** A finished shard, as in the run report. */
 export interface WrittenShard {
   file: string;
   bytes: number;

@@ -184,7 +184,7 @@ async function removeFile(folder: FileSystemDirectoryHandle, path: string): Prom
   if (inside) await removeEntry(inside, fileName);
 }
 
-/** Removes a file or an empty folder; one that is gone already is fine, and so is a folder with somebody else's files. */
+/** Removes a file or an empty folder; one that is gone already is fine, and so is a folder with foreign files. */
 async function removeEntry(parent: FileSystemDirectoryHandle, name: string): Promise<void> {
   try {
     await removeFrom(parent, name);

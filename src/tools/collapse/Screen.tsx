@@ -308,7 +308,7 @@ function modelOf(state: StudioState): string | null {
   return chosenModel(state, state.tools.models.model);
 }
 
-/** How many layers it has, or null where its config does not say. */
+/** Number of its layers, or null where its config lacks it. */
 function layersOf(state: StudioState): number | null {
   const model = modelOf(state);
   return model === null ? null : (checkpointOf(state.models, model)?.layers ?? null);

@@ -39,7 +39,7 @@ export function textEncoder(model: DepthModel, models: OpenModels, signal: Abort
   };
 }
 
-/** Fewer tokens than this say nothing about a model. */
+/** Fewest tokens for a meaningful measurement. */
 const LEAST_TOKENS = 8;
 
 /**

@@ -113,7 +113,7 @@ function addToken(
 // ---------------------------------------------------------------- similarity
 
 /** Most bytes of the original's streams that are held for candidates to begin with. */
-const KEPT_BYTES = 512 * 2 ** 20;
+const HELD_BYTES = 512 * 2 ** 20;
 
 /** Final hidden states of the original, and the layers at which a candidate may begin. */
 export interface Reference {
@@ -141,9 +141,9 @@ export async function runReference(
 ): Promise<Reference> {
   const { hidden } = runner.architecture;
   const bytes = sequences.reduce((sum, { ids }) => sum + ids.length, 0) * hidden * 4;
-  const room = Math.floor(KEPT_BYTES / bytes);
+  const room = Math.floor(HELD_BYTES / bytes);
   const every = room > 0 ? Math.ceil((range.highest - range.lowest + 1) / room) : Number.POSITIVE_INFINITY;
-  const isKept = (layer: number) =>
+  const isHeld = (layer: number) =>
     room > 0 && layer >= range.lowest && layer <= range.highest && (layer - range.lowest) % every === 0;
   const groups: Reference['groups'] = [];
   for (const group of groupSequences(sequences, runner.rowsPerPass)) {
@@ -155,10 +155,10 @@ export async function runReference(
         output: 'none',
         taps: {
           async residual(layer, rows) {
-            if (!isKept(layer)) return;
-            const kept = entries.get(layer) ?? [];
-            entries.set(layer, kept);
-            kept.push(await readRows(rows));
+            if (!isHeld(layer)) return;
+            const streams = entries.get(layer) ?? [];
+            entries.set(layer, streams);
+            streams.push(await readRows(rows));
           },
           async normed(rows) {
             normed.push(await readRows(rows));
@@ -224,7 +224,7 @@ export async function similarityTo(
 
 /** The highest layer with a held stream that is not above `from`. */
 function entryAt(entries: ReadonlyMap<number, Float32Array<ArrayBuffer>[]>, from: number): Entry | undefined {
-  const layer = Math.max(...[...entries.keys()].filter((kept) => kept <= from));
+  const layer = Math.max(...[...entries.keys()].filter((held) => held <= from));
   return Number.isFinite(layer) ? { layer, streams: entries.get(layer)! } : undefined;
 }
 

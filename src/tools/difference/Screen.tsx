@@ -118,7 +118,7 @@ const columns: TableColumn<TensorDifference>[] = [
   },
 ];
 
-/** Directions that hold 95 % of the change; a bound says so. */
+/** Directions that hold 95 % of the change; a bound is marked as one. */
 function rankText({ lora, stableRank }: TensorDifference) {
   if (lora) return `${lora.rank95IsBound ? '≥ ' : ''}${formatCount(lora.rank95)}`;
   return (

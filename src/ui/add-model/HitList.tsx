@@ -106,7 +106,7 @@ const VERBS: Readonly<Record<AddTarget, string>> = {
   library: 'Open',
 };
 
-/** The button that takes a model, or says why it cannot be taken. */
+/** The button that takes a model, or shows why it cannot be taken. */
 export function Take({ id, target, busy, onTake }: TakeProps) {
   const taken = useStudioState((s) => {
     const is = (ref: string) => parseModelRef(ref).model.path === id;

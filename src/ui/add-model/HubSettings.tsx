@@ -171,7 +171,7 @@ declare global {
 }
 
 /**
- * Whom this page is to the hub, as its host says, else its `<meta name="hub-client-id">`, else the build (docs/hosting.md);
+ * Client id of this page at the hub: of its host, else its `<meta name="hub-client-id">`, else the build (docs/hosting.md);
  * without one there is only pasting a token.
  */
 export function hubClientId(): string | undefined {

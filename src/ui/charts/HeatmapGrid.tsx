@@ -138,7 +138,7 @@ export function HeatmapGrid(props: HeatmapGridProps) {
   );
 }
 
-/** Over the heads; what they say is in the modules' names. */
+/** Over the heads; the modules' names have the same content. */
 const Bands = memo(function Bands({ bands }: { bands: readonly Band[] }) {
   let column = 2;
   return (

@@ -112,7 +112,7 @@ function roundedAt(radius: number): Corner {
 const STEP = 1 / 8;
 
 /**
- * Whether a cell says less than it seems to: its error is larger than a step of color, so that it may be of another step;
+ * Whether a cell is uncertain: its error is larger than a step of color, so that it may be of another step;
  * a difference, whose sign is what matters, is no larger than its error.
  */
 export function isUncertain(
@@ -165,7 +165,7 @@ function paintValues(
   const text = layout.wide ? metric.format : (metric.short ?? metric.format);
   const fits = (cell: Cell | null) =>
     !cell?.measured || text(cell.measured.value).length * DIGIT <= layout.cellWidth - 2;
-  // some cells with a number and some without would look as if that said something
+  // numbers in some cells only would look meaningful
   if (!data.rows.every(({ cells }) => cells.every(fits))) return;
   for (const [dark, ink] of VALUE_INKS.entries()) {
     context.fillStyle = ink;

@@ -356,7 +356,7 @@ export function measure(metric: Metric, report: TensorReport, subject: Subject):
   return report.copied ? null : metric.measure(report, subject);
 }
 
-/** Whether a report says nothing about a metric because the method has not run and cannot be predicted. */
+/** Whether a report lacks a metric because the method has not run and cannot be predicted. */
 export function isAwaited(metric: Metric, report: TensorReport): boolean {
   return metric.ofMerge && awaitsMerge(report);
 }

@@ -140,7 +140,7 @@ function PerplexityHelp() {
   );
 }
 
-/** Each button says how much there is to do, or why it does nothing. */
+/** Each button shows the amount of work, or why it is disabled. */
 function Actions({ rows }: { rows: readonly EvaluationRow[] }) {
   const studio = useStudio();
   const evaluation = useStudioState((s) => s.evaluation);

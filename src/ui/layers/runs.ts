@@ -42,7 +42,7 @@ export interface LayersRun {
   contributors: readonly Contributor[];
   tensors: readonly PlanTensor[];
   reports: ReadonlyMap<string, TensorReport>;
-  /** Predictions for what its reports do not say. */
+  /** Predictions for values missing in its reports. */
   predicted: PredictedReports;
   traits: RecipeTraits;
   recipe: Recipe;
@@ -106,7 +106,7 @@ export function shownRuns(runs: readonly LayersRun[]): LayersRun[] {
   return runs.filter((run) => run.place >= 0).sort((a, b) => a.place - b.place);
 }
 
-/** Are its tensors factors of a LoRA? Numbers of a change of weights say nothing of one factor alone. */
+/** Are its tensors factors of a LoRA? Metrics of a weight change are meaningless for one factor alone. */
 export function writesFactors({ recipe }: LayersRun): boolean {
   return recipe.amalgam.output === 'adapter';
 }

@@ -6,7 +6,7 @@ import type { Studio } from '../state/studio';
 let waiting: ServiceWorker | null = null;
 
 /**
- * Has the browser keep the app. Where it cannot (private windows, plain http, a build without the worker) the app
+ * Has the browser store the app. Where it cannot (private windows, plain http, a build without the worker) the app
  * works as before, with the network only.
  */
 export async function keepApp(studio: Studio): Promise<void> {

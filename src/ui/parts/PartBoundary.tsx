@@ -8,7 +8,7 @@ const NOT_ARRIVED =
 
 interface PartBoundaryProps {
   children: ReactNode;
-  /** Instead of words in place of the part: a dialog is closed and says so elsewhere. */
+  /** Called instead of showing words in place of the part: a dialog closes and reports elsewhere. */
   onMissing?: () => void;
 }
 

@@ -287,7 +287,7 @@ function ModelsProblem({ kind }: { kind: 'base' | 'contributors' }) {
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);
   const opening = useStudioState((s) => s.opening.length > 0);
-  // An empty recipe that is still being filled is not a mistake, and its own card says what is missing.
+  // An empty recipe that is still being filled is not a mistake, and its own card shows what is missing.
   const empty = opening || (kind === 'base' ? recipe.base === null : recipe.contributors.length === 0);
   const problems = empty ? [] : recipeProblems(recipe, models, methodOf(recipe));
   const problem = problems.find((p) => p.place.kind === kind);

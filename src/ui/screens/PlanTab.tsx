@@ -20,7 +20,7 @@ import { useNarrow, useStudio, useStudioState } from '../studio-context';
 /*
  * How long a merge will take, by merges that were made here. Pure. */
 
-/** A merge so many times smaller says nothing: most of its time was not spent on weights. */
+/** A merge so many times smaller predicts nothing: most of its time was not spent on weights. */
 const TIMES_SMALLER = 20;
 
 /**

@@ -1,4 +1,4 @@
-/** The table of perplexities as it is drawn: cells, means, the best of each column. Pure. */
+/** The table of perplexities as drawn: cells, means, the best of each column. Pure. */
 
 import type { ErrorReport } from '../../errors';
 import { formatCounted } from '../../formats/quantity';

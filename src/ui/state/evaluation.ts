@@ -89,7 +89,7 @@ export async function addText(studio: Studio, name: string, text: string, chosen
   return unique;
 }
 
-/** Adds text files; what is not text says so and is left out. */
+/** Adds text files; other files show an error and are left out. */
 export async function addTextFiles(
   studio: Studio,
   files: readonly File[],

@@ -42,7 +42,7 @@ export function isAtWork({ job }: Pick<StudioState, 'job'>, kind: JobKind): bool
   return job?.kind === kind;
 }
 
-/** Without a word of a job for so long, the page says so. */
+/** Silence of a job after which the page shows it. */
 const QUIET_MS = 30_000;
 /** How often the engine is asked whether it is there. */
 const PING_MS = 5000;
@@ -63,7 +63,7 @@ export function beginJob(studio: Studio, kind: JobKind): () => void {
   };
 }
 
-/** Says of the job when nothing is heard of it. What waits for a hub says so itself. */
+/** Marks the job as stalled without a report. A wait for a hub is shown separately. */
 function watchJob(studio: Studio): () => void {
   let answered = Date.now();
   studio.transient.heardAt = answered;
@@ -88,9 +88,9 @@ function watchJob(studio: Studio): () => void {
 }
 
 /** Takes a progress report of a job; the remaining time on display never counts up. */
-export function tellProgress(studio: Studio, kind: JobKind, told: JobProgress): void {
+export function tellProgress(studio: Studio, kind: JobKind, reported: JobProgress): void {
   studio.transient.heardAt = Date.now();
-  const progress = { ...told, secondsLeft: studio.transient.timeLeft(told.secondsLeft) };
+  const progress = { ...reported, secondsLeft: studio.transient.timeLeft(reported.secondsLeft) };
   studio.store.setState(({ job }) =>
     job?.kind === kind ? { job: { ...job, progress, stalled: undefined } } : {},
   );

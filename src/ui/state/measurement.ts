@@ -20,7 +20,7 @@ export function takeMethod(studio: Studio, row: EvaluationRow): void {
 
 /**
  * Measures the cells of these rows that have no number yet: rows that lack the same texts side by side, so that their
- * files are read once. A row whose model cannot be run says so, the others go on. Never rejects.
+ * files are read once. A row whose model cannot be run shows that, the others go on. Never rejects.
  */
 export async function measure(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const before = studio.store.getState();

@@ -74,7 +74,7 @@ function memoryNeeded({ plan, output }: StudioState): number {
   return bytesToDownload + (output.kind === 'downloads' ? bytesToWrite : 0);
 }
 
-/** The message of an engine that stopped says so again; of one that did not start it says why. */
+/** Repeats the message of an engine that stopped; for one that did not start, the reason. */
 function engineRemedy({ info, error }: StudioState['engine']): { remedy?: string } {
   return info && error ? { remedy: error.hint } : hint(error);
 }

@@ -134,7 +134,7 @@ function remember(studio: Studio, opened: readonly ModelInfo[], asked: Pins = {}
   });
 }
 
-/** Files that were picked one by one, as a folder of their own: named by their one weight file where that says more. */
+/** Files that were picked one by one, as a folder of their own: named by their one weight file where that is more specific. */
 function inFolder(files: LocalFile[], models: readonly ModelInfo[]): LocalFile[] {
   if (files.some(({ path }) => path.includes('/'))) return files;
   const weights = files.filter(({ path }) => path.endsWith('.safetensors'));

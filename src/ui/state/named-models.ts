@@ -53,7 +53,7 @@ export function whyNotOpen(state: StudioState): { why: string; remedy?: string; 
   };
 }
 
-/** Opens a model of the Hub that the recipe names. Never rejects: its card says what went wrong. */
+/** Opens a model of the Hub that the recipe names. Never rejects: its card shows the error. */
 export async function openNamedHub(studio: Studio, name: string): Promise<void> {
   await attempt(studio, name, () => openHub(studio, name));
 }

@@ -1,4 +1,4 @@
-/** Keeps the plan in step with the recipe: every edit plans again, once the user pauses. */
+/** Syncs the plan with the recipe: every edit plans again, once the user pauses. */
 import { errorReport } from '../../errors';
 import type { PlanReport } from '../../reports/plan';
 import { buildRecipe, contributorId, shortName } from './built-recipe';
@@ -86,7 +86,7 @@ function isRecipe(state: StudioState): boolean {
   return missingModels(state).length === 0 && recipeProblems(recipe, models, methodOf(recipe)).length === 0;
 }
 
-/** Whether two values say the same: plain values, arrays and objects, compared to the bottom. */
+/** Whether two values are equal: plain values, arrays and objects, compared to the bottom. */
 export function isDeepEqual(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

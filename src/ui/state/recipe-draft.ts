@@ -312,7 +312,7 @@ function builtRecipe(recipe: RecipeState, models: readonly ModelInfo[]): Recipe 
   return buildRecipe(recipe, models, methodOf(recipe));
 }
 
-/** Copies that link, and says so. Never rejects. */
+/** Copies that link, and confirms it. Never rejects. */
 export async function copyShareLink(studio: Studio): Promise<void> {
   try {
     await navigator.clipboard.writeText(await shareLink(studio));

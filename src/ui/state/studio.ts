@@ -82,7 +82,7 @@ export function toggleSelected(studio: Studio, name: string): void {
   setView(studio, { selected: selected === name ? null : name });
 }
 
-/** Says something that has no place of its own on the page, until the user dismisses it. */
+/** Shows a notice that has no place of its own on the page, until the user dismisses it. */
 export function notify(
   studio: Studio,
   tone: 'error' | 'note',

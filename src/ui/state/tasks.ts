@@ -103,7 +103,7 @@ function requestOf({ tasks, engine }: StudioState, rows: readonly EvaluationRow[
 /** Seconds beyond which scoring shows a prediction first and begins when it is asked for once more. */
 export const LONG_SECONDS = 120;
 
-/** Runs the first items of the first model, and says how long all will take. Never rejects. */
+/** Runs the first items of the first model, and predicts the time of all. Never rejects. */
 export async function predictTasks(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const before = studio.store.getState();
   if (whyNotScore(before) !== null || rows.length === 0) return;
