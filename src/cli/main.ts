@@ -17,7 +17,7 @@ const isNpmRun = process.env.npm_lifecycle_event === 'amalgam';
 /** `npm run` changes into the project's folder; paths on the command line mean the folder it was called from. */
 const workingFolder = (isNpmRun && process.env.INIT_CWD) || process.cwd();
 
-/** The one place where lines leave for the terminal: removes control sequences, because lines quote files and servers. */
+/** The one place where lines leave for the terminal: escapes control sequences, because lines quote files and servers. */
 const say = (line: string): boolean => process.stderr.write(`${printableText(line)}\n`);
 
 /** Waits until a pipe has taken it all: the process ends right after. */
