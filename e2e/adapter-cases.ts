@@ -25,7 +25,7 @@ export const REFUSED: Readonly<Record<string, RegExp>> = {
 const TIED: Readonly<Record<string, readonly ((ends: Ends) => Float32Array[])[]>> = {
   'tied-head': [({ E, W }) => [E!, W], ({ H, M }) => [H!, M]],
   'tied-embed-head': [({ E, H, W, M }) => [E!.map((e, i) => e + H![i]! - W[i]!), M]],
-  // merge_and_unload adds the update at both ends of one tensor: twice what was trained
+  // merge_and_unload adds the update at both ends of one tensor: twice the trained change
   'tied-embed-ensure': [({ E, W, M }) => [E!, W.map((w, i) => (w + M[i]!) / 2)]],
   'tied-embed-head-ensure': [({ E, W, M }) => [E!, W.map((w, i) => (w + M[i]!) / 2)]],
 };
@@ -80,7 +80,7 @@ export async function expectPeft(root: string, kind: string): Promise<void> {
   }
 }
 
-/** What mlx_lm makes of its adapter (tuner/lora.py, LoRALinear.fuse): W + scale · (a · b)ᵀ, in f64. */
+/** Merge of an adapter by mlx_lm (tuner/lora.py, LoRALinear.fuse): W + scale · (a · b)ᵀ, in f64. */
 function mlxMerged(root: string, kind: string, base: Tensors): Tensors {
   const { lora_parameters } = JSON.parse(readFileSync(join(root, kind, 'adapter_config.json'), 'utf8'));
   const factors = readFile(root, kind, 'adapters.safetensors');

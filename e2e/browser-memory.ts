@@ -1,4 +1,4 @@
-/** What the browser processes below a process take; Linux only, from /proc. */
+/** Memory of the browser processes below a process; Linux only, from /proc. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Every browser process below `root`. */

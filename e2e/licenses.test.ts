@@ -1,4 +1,4 @@
-/** What ships in the page may be shipped: every runtime package, also those that others bring, has a permissive license. */
+/** Licenses of the packages in the page: every runtime package, its dependencies included, has a permissive license. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Vitest's failure report calls Map.groupBy, which Node 20 does not have: without it a failing run says nothing.
+// Vitest's failure report calls Map.groupBy, which Node 20 does not have: without it a failing run prints nothing.
 Map.groupBy ??= (items, keyOf) => {
   const groups = new Map();
   let index = 0;

@@ -11,7 +11,7 @@ export interface ModelSet {
   /** Base, contributors and their parts by name; the base is `base`. */
   models: NodeModels;
   contributors: readonly string[];
-  /** What every contributor writes for itself. */
+  /** Size of the calibration text that every contributor generates. */
   calibration: CalibrationSize;
   protocol: EvaluateProtocol;
   /** Token ids of held-out text of each contributor's domain: to tune on, and to measure on. */
@@ -104,7 +104,7 @@ function idsOf(file: string): number[] {
   return [...new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))];
 }
 
-/** Ids of a text by the tokenizer of a model, with what it puts in front. */
+/** Token ids of a text by the tokenizer of a model, with its special tokens. */
 function encoderOf(folder: string): (text: string) => number[] {
   const tokenizer = createTokenizer(
     {

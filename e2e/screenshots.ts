@@ -1,7 +1,7 @@
 /**
  * Takes pictures into test-results/screenshots, and again those of docs/screenshots: a newcomer's way from opening the page to the best method, the first five minutes
  * of a hobbyist and of a researcher (docs/studio.md), every tab after a merge of the sample, at three widths, and Layers of
- * pretended models, large and of experts; light and dark. On a slow machine it takes long, and gives up nowhere.
+ * fake models, large and of experts; light and dark. On a slow machine it takes long, and gives up nowhere.
  *
  *     npm run screenshots
  */
@@ -27,7 +27,7 @@ const SIZES = [
 const WALK = { width: 1280, height: 800 };
 /** Layers: as the others, and on a small laptop. */
 const LAYERS_SIZES = [SIZES[0]!, { width: 1280, height: 720 }, SIZES[2]!];
-/** Models of the pretended worker, and how many contributors they have. */
+/** Models of the fake worker, and how many contributors they have. */
 const PRETENDED = [
   { name: 'layers-32', page: 'layers=32', contributors: 4 },
   { name: 'layers-experts', page: 'layers=24&experts=64', contributors: 3 },
@@ -76,7 +76,7 @@ async function inBrowser(colorScheme: 'light' | 'dark', use: (page: Page) => Pro
   rmSync(profile, { recursive: true, force: true });
 }
 
-/** Two predicted runs of a pretended model side by side, and the experts of one projection. */
+/** Two predicted runs of a fake model side by side, and the experts of one projection. */
 async function pretended(
   page: Page,
   { name, page: query, contributors }: (typeof PRETENDED)[number],

@@ -11,7 +11,7 @@ import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright';
 
-/** What every automated Chromium of ours is started with. The last ones keep it from talking to anybody. */
+/** Arguments of every automated Chromium of ours. The last ones stop it from using the network. */
 export const CHROMIUM_ARGS = [
   '--enable-unsafe-webgpu',
   '--disable-quic',
@@ -39,8 +39,8 @@ export const GPU_ARGS =
     : [];
 
 /**
- * Environment of a program in Node that is to have the same software adapter by Dawn: the Vulkan driver and loader that
- * lie beside the installed Chromium. Empty where they do not, and off Linux, where Dawn needs none.
+ * Environment for a Node program with the same software adapter by Dawn: the Vulkan driver and loader beside the
+ * installed Chromium. Empty where they are missing, and off Linux, where Dawn needs none.
  */
 export function swiftShaderEnvironment() {
   const folder = dirname(findChromium() ?? '');

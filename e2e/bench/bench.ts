@@ -1,6 +1,6 @@
 /**
  * Merges against the floor: generated checkpoints of real shapes are merged by the headless command from local folders, and by
- * the built studio in a browser from folders a person picked and from the browser's storage. Beside every merge stands a plain
+ * the built studio in a browser from folders a user picked and from the browser's storage. Beside every merge stands a plain
  * copy of the same bytes in the same run and, where there is one, a mergekit on the same files. docs/benchmarks.md says what
  * each row counts.
  *
@@ -10,7 +10,7 @@
  * `--gpu` measures the command alone, on the machine's own graphics device, and needs no browser; without it WebGPU is the
  * software adapter of the tests.
  *
- * What is generated and the browsers' profiles are kept in node_modules/.cache/amalgam-bench. Memory and processor time of
+ * Generated models and the browsers' profiles stay in node_modules/.cache/amalgam-bench. Memory and processor time of
  * browsers are read from /proc, on Linux only.
  */
 import { mkdirSync, realpathSync } from 'node:fs';

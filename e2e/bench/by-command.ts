@@ -16,7 +16,7 @@ export async function buildCommand(scratch: string): Promise<void> {
   await timeNode([COMMAND, '--version'], scratch);
 }
 
-/** One merge by the command, which finds nothing that another one kept. @param scratch folder that the models are in */
+/** One merge by the command, with an empty cache. @param scratch folder that the models are in */
 export async function mergeByCommand(
   c: Case,
   engine: BackendKind,

@@ -1,4 +1,4 @@
-/** What the benchmark merges: each case is a recipe over generated checkpoints. */
+/** Cases of the benchmark: each is a recipe over generated checkpoints. */
 import { readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Recipe, RecipeParameters } from '../../src/formats/recipe';
@@ -20,8 +20,8 @@ export type Look = 'profile' | 'compare' | 'evaluate' | 'importance';
 export interface Case {
   name: string;
   /**
-   * What is done with the models; `profile` is the statistics pass, `evaluate` the perplexity of the base, `importance`
-   * the masks alone.
+   * Job of the case; `profile` is the statistics pass, `evaluate` the perplexity of the base, `importance` the masks
+   * alone.
    */
   job: 'merge' | Look;
   shape: Shape | 'sample';
@@ -33,13 +33,13 @@ export interface Case {
   engines: readonly BackendKind[];
   /** Whether what importance chose is there already, or made anew every time. */
   masks?: 'cold' | 'cached';
-  /** Floating point operations of its matrix products, where that is what it consists of. */
+  /** Floating point operations of its matrix products, where it consists of those. */
   flops?: number;
 }
 
 /**
- * Where models are taken from: always from the browser's storage; for merges of files on the processor from the disk too
- * (what the command's browser takes for WebGPU, its own process does not count).
+ * Ways to the models: always the browser's storage; for merges of files on the processor the disk too (for WebGPU the
+ * command would compute outside the measured process).
  */
 export const waysOf = ({ job, shape, masks }: Case, engine: BackendKind): readonly Way[] =>
   job !== 'merge' || shape === 'sample' || masks !== undefined
@@ -51,7 +51,7 @@ export const waysOf = ({ job, shape, masks }: Case, engine: BackendKind): readon
 /** A case's models by their folders or their names: the base first. */
 export type Folders = readonly [string, ...string[]];
 
-/** What recipes call models of folders. */
+/** Names of model folders in recipes. */
 export const namesOf = ([base, ...others]: Folders): Folders => [
   basename(base),
   ...others.map((folder) => basename(folder)),
@@ -134,7 +134,7 @@ function look(job: Exclude<Look, 'importance'>, shape: Shape, count: number): Ca
     compare: 'compare two models',
     evaluate: `evaluate ${EVALUATED_TOKENS} tokens`,
   }[job];
-  // what the floor reads is what is read
+  // the floor reads the same tensors as the merge
   const method: Method =
     job === 'evaluate' ? { ...LINEAR, method: 'passthrough', modelParameters: {} } : TASK;
   const flops = job === 'evaluate' ? { flops: evaluationFlops(shape, EVALUATED_TOKENS) } : {};
@@ -181,7 +181,7 @@ export const QUICK_CASES: readonly Case[] = [
   merge(QWEN_SLICE, TASK, { kind: 'lora', count: 3 }, cpu),
 ];
 
-/** The recipe of a case. @param models names of the base and of what is merged with it: fine-tunes, or adapters */
+/** The recipe of a case. @param models names of the base and of the fine-tunes or adapters */
 export function recipeOf(c: Case, [base, ...others]: Folders): Recipe {
   const contributors = c.contributors.kind === 'lora' ? others.map((name) => `${base}+${name}`) : others;
   // slerp is the path from its base to one other model; passthrough, and linear of nothing else, take the base as it is

@@ -1,4 +1,4 @@
-/** What the forward benchmark does in the page: matrix products, and the sample model at work. */
+/** Page of the forward benchmark: matrix products, and passes of the sample model. */
 import type { Backend } from '../../src/backend/backend';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { createGpuBackend } from '../../src/backend/gpu/gpu-backend';

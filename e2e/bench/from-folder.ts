@@ -1,4 +1,4 @@
-/** Merges in the studio from folders that a person picked to a folder that a person picked, all of them on the disk. */
+/** Merges in the studio from folders that a user picked to a folder that a user picked, all of them on the disk. */
 import { mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Browser, Page } from 'puppeteer-core';
@@ -18,7 +18,7 @@ interface Given {
 
 declare global {
   interface Window {
-    /** What was dropped on the page. */
+    /** Folders dropped on the page. */
     given?: Promise<Given>;
   }
 }

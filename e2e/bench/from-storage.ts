@@ -22,10 +22,10 @@ import type { BenchOptions } from './options';
 import type { Row } from './rows';
 import { openStudio, type Watched, watched } from './studio';
 
-/** What of a report is printed; only merges write shards. */
+/** Printed fields of a report; only merges write shards. */
 type Done = Pick<MergeReport, 'seconds' | 'adapter'> & Partial<Pick<MergeReport, 'shards' | 'stages'>>;
 
-/** The bench prints what came out, not how far it is. */
+/** The bench prints results, not progress. */
 const silent = () => undefined;
 
 const OUTPUT = 'bench-output';
@@ -64,7 +64,7 @@ async function look(calls: WorkerCalls, job: Look, recipe: Recipe, engine: Backe
   return calls.compare({ base, finetuned, engine, loraAnalysis: false }, silent);
 }
 
-/** The weight files that a recipe reads, by their sha256: the hub says it. */
+/** The weight files that a recipe reads, by their sha256 from the hub. */
 async function blobsOf(hub: string, { baseModel, models }: Recipe): Promise<string[]> {
   const names = [baseModel, ...(models ?? []).map(({ model }) => model)].flatMap(
     (ref) => ref?.split('+') ?? [],

@@ -1,7 +1,7 @@
 /**
- * What a GGUF file costs beside a merge, on the processor: one layer of the shape of Llama-3.2-1B (69 M parameters), whose
+ * Cost of a GGUF file beside a merge, on the processor: one layer of the shape of Llama-3.2-1B (69 M parameters), whose
  * rows blocks of 256 divide, two fine-tunes, by the command. Seconds, processor time and peak memory of the process without and with each type, then merges that are
- * killed and gone on with until they are done, which must end with the same bytes.
+ * killed and resumed until they are done, which must end with the same bytes.
  *
  *     npm run bench:gguf -- [--repeat 3] [--kills 6] [--method task_arithmetic]
  */
@@ -63,7 +63,7 @@ const argumentsOf = (out: string, options: readonly string[]) => [
   ...options,
 ];
 
-/** Starts a merge that is to be killed. */
+/** Starts a merge for the test to kill. */
 function start(out: string, options: readonly string[]): ChildProcess {
   return spawn(process.execPath, argumentsOf(out, options), {
     cwd: root,

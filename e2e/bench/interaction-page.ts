@@ -1,5 +1,5 @@
 /**
- * The studio for the interaction benchmark and for pictures, over a pretended model of 32 layers, or of what the address says:
+ * The studio for the interaction benchmark and for pictures, over a fake model of 32 layers, or of what the address says:
  * `?layers=24&experts=64`.
  */
 

@@ -1,5 +1,5 @@
 /**
- * What the studio's main thread does while a person works, in a production build and the installed Chromium:
+ * Work of the studio's main thread while a user works, in a production build and the installed Chromium:
  *
  *   npm run bench:interaction -- [--trace FILE.json] [--keep FOLDER] [--against FOLDER]
  *
@@ -9,7 +9,7 @@
  * - typing into the filter of the table
  * - the longest tasks while the sample is merged, by the engine in its worker
  *
- * Everything is processor time of the main thread, from traces. `--trace` keeps the one of the slider for DevTools.
+ * Everything is processor time of the main thread, from traces. `--trace` saves the one of the slider for DevTools.
  * `--keep` leaves the build in a folder; `--against` moves the slider of such a build too, chart by chart in turn with
  * this one's: on a machine that has other work, two builds can be compared and two runs cannot.
  */
@@ -34,13 +34,13 @@ const REST_MS = 1200;
 const OTHER = ['', ', the other'];
 const METRICS = ['mergedSparsity', 'trimmed', 'keptEnergy', 'lostInVote', 'signConflict', 'outputChange'];
 
-/** What is pressed to change the view, and where. */
+/** Controls that change the view: name, selector, key. */
 const TOGGLES = [
   ['another metric', '.layers-bar select', 'ArrowDown'],
   ['a run hidden or shown', '.run-chip:nth-child(2) .run-toggle', 'Enter'],
 ] as const;
 const TOGGLE_STEPS = 8;
-/** All that follows a toggle is counted with it. */
+/** All work after a toggle is counted with it. */
 const TOGGLE_MS = 700;
 
 const { values: options } = parseArgs({
@@ -81,7 +81,7 @@ async function serve(outDir: string): Promise<string> {
   return server.resolvedUrls!.local[0]!;
 }
 
-/** A browser of its own for each: what a page keeps, the other would bring back. */
+/** A browser of its own for each, so that no page restores the state of another. */
 async function openPage(address: string): Promise<Opened> {
   const executablePath = findChromium();
   const browser = await chromium.launchPersistentContext(mkdtempSync(join(scratch, 'profile-')), {

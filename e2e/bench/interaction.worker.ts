@@ -1,4 +1,4 @@
-/** The pretended worker of the interaction benchmark, in a worker as the real one; its name says what the model is made of. */
+/** The fake worker of the interaction benchmark, in a worker as the real one; its name describes the model. */
 import * as Comlink from 'comlink';
 import { fixtureWorker } from '../../src/ui/worker.test.fixture';
 import { serveCalls } from '../../src/worker/remote';

@@ -1,4 +1,4 @@
-/** What a page's main thread did, from a trace of Chromium: processor time, not time on the clock. */
+/** Work of a page's main thread, from a trace of Chromium: processor time, not time on the clock. */
 import { writeFile } from 'node:fs/promises';
 import type { CDPSession } from 'playwright';
 
@@ -22,7 +22,7 @@ export type Part = 'script' | 'style' | 'layout' | 'paint' | 'collection' | 'oth
 export type Parts = Record<Part, number>;
 
 export interface MainThread {
-  /** What was done from each key to the next, the last up to the end. */
+  /** Work from each key to the next, the last up to the end. */
   steps: Parts[];
   /** Milliseconds of every task, the longest first. */
   tasks: number[];
@@ -46,7 +46,7 @@ const PARTS: ReadonlyMap<string, Part> = new Map([
   ...['MinorGC', 'MajorGC'].map((name) => [name, 'collection'] as const),
 ]);
 
-/** Starts a trace; the returned function ends it and, where a file is named, keeps it for DevTools. */
+/** Starts a trace; the returned function ends it and, where a file is named, saves it for DevTools. */
 export async function startTrace(cdp: CDPSession): Promise<(file?: string) => Promise<MainThread>> {
   const events: TraceEvent[] = [];
   const collect = ({ value }: { value: object[] }) => {

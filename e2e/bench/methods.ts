@@ -42,7 +42,7 @@ const { values: options } = parseArgs({
   },
 });
 
-/** What parameters without a default are given, and what keeps half of every change. */
+/** Values for parameters without a default, and a density of one half. */
 const VALUES: Readonly<Record<string, number>> = { weight: 1, density: 0.5, t: 0.3 };
 
 function recipeOf(method: MergeMethod, semantics: string | undefined): Recipe {
@@ -113,5 +113,5 @@ try {
   await close();
   await vite.close();
 }
-// Dawn keeps a process alive
+// Dawn never lets the process end
 process.exit();

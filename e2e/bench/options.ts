@@ -1,4 +1,4 @@
-/** What `npm run bench` is asked for. */
+/** Options of `npm run bench`. */
 import { parseArgs } from 'node:util';
 import type { BackendKind } from '../../src/reports/backend';
 
@@ -17,7 +17,7 @@ export interface BenchOptions {
   mergekit?: string;
 }
 
-/** Options of a command line. @throws Error for what is no option, or none of its values */
+/** Options of a command line. @throws Error for an unknown option or value */
 export function benchOptions(args: string[]): BenchOptions {
   const { values } = parseArgs({
     args,

@@ -13,14 +13,14 @@ export interface Spent {
   peakBytes: number;
 }
 
-/** Loaded before the program: as it exits it writes what it took to a pipe. Its threads load it too, and say nothing. */
+/** Loaded before the program: at exit it writes the used resources to a pipe. Its threads load it too, and write nothing. */
 const TELL = `data:text/javascript,${encodeURIComponent(`
 import { writeSync } from 'node:fs';
 import process from 'node:process';
 import { isMainThread } from 'node:worker_threads';
 if (isMainThread) process.once('exit', () => writeSync(3, JSON.stringify(process.resourceUsage())));`)}`;
 
-/** How much of what a failed program said is shown. */
+/** Characters shown of a failed program's output. */
 const SAID = 2000;
 
 /** Runs a Node program to its end. @param args its file and arguments @throws Error with what it said when it fails */

@@ -3,7 +3,7 @@ import type { WorkSeconds } from '../../src/reports/job';
 import type { ThreadSeconds } from '../browser-memory';
 
 /**
- * Where a merge takes its models from and puts what comes out: the browser's storage, folders that a person picked in the
+ * Where a merge takes its models from and puts what comes out: the browser's storage, folders that a user picked in the
  * browser, or folders named to the command.
  */
 export type Way = 'storage' | 'folder' | 'command';
@@ -14,7 +14,7 @@ export const WAYS: Readonly<Record<Way, string>> = {
   command: 'command, local folders',
 };
 
-/** What no order of work shortens, in seconds. */
+/** Lower bound in seconds that no order of work shortens. */
 export interface Bound {
   what: string;
   seconds: number;
@@ -28,11 +28,11 @@ export interface Row {
   engine: string;
   /** Of the command from its start to its exit, of the studio from the click to the finished files. */
   seconds: number;
-  /** What the bytes, or the products of matrices, take at least. */
+  /** Least time for the bytes, or the products of matrices. */
   floor: Bound;
   /** Bounds besides the floor and the processors. */
   bounds: readonly Bound[];
-  /** Absent where the job does not tell. */
+  /** Absent where the job does not report them. */
   stages?: WorkSeconds;
   /** Read and written. */
   bytes: number;

@@ -43,13 +43,13 @@ export async function startBrowser(
   return startChromium(profile, SWIFTSHADER_ARGS, FOR_EVER);
 }
 
-/** What a person answers when a page asks for a folder, as Chromium's settings for a site: nobody is there to be asked. */
+/** Grants access to folders by Chromium's site settings, because nobody is there to answer the prompt. */
 function allowFolders(profile: string, origin: string): void {
   const file = join(profile, 'Default', 'Preferences');
   mkdirSync(join(profile, 'Default'), { recursive: true });
-  const kept = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Settings) : {};
+  const stored = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Settings) : {};
   const allowed = { [`${origin},*`]: { setting: 1 } };
-  const { profile: { content_settings: { exceptions, ...content } = {}, ...own } = {}, ...others } = kept;
+  const { profile: { content_settings: { exceptions, ...content } = {}, ...own } = {}, ...others } = stored;
   const guards = { file_system_read_guard: allowed, file_system_write_guard: allowed };
   const settings = { ...content, exceptions: { ...exceptions, ...guards } };
   writeFileSync(file, JSON.stringify({ ...others, profile: { ...own, content_settings: settings } }));
@@ -101,7 +101,10 @@ export interface Watched<T> {
   threads: ThreadSeconds[];
 }
 
-/** Does something in the browser and counts what all its processes take for it. @param options whether threads are told apart */
+/**
+ * Runs `act` in the browser and counts the processor time and memory of all its processes. @param options whether
+ * threads are listed separately
+ */
 export async function watched<T>(act: () => Promise<T>, options: BenchOptions): Promise<Watched<T>> {
   const idle = browserBytes(process.pid);
   const memory = watchMemory(process.pid);

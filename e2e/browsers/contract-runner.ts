@@ -77,7 +77,7 @@ export function expect(value: unknown, message = '') {
   };
 }
 
-/** Runs what was declared since the last call. @param begins is told of each test @returns how many passed, and what was wrong with the others */
+/** Runs what was declared since the last call. @param begins called with each test @returns the number that passed, and the errors of the others */
 export async function runCases(
   begins: (title: string) => void,
 ): Promise<{ passed: number; failed: string[] }> {

@@ -9,7 +9,7 @@ export interface ContractResult {
 
 declare global {
   interface Window {
-    /** `begun` counts tests over all files: methods take minutes a file, and a test that hangs must be told from them. */
+    /** `begun` counts tests over all files: methods take minutes a file, and a test that hangs must look different. */
     contracts: { results: ContractResult[]; begun: number; title: string; isOver: boolean };
   }
 }

@@ -7,7 +7,7 @@ import workerUrl from './held.worker.ts?worker&url';
 
 declare global {
   interface Window {
-    /** Does it in a worker, and says how much was done. */
+    /** Does it in a worker, and returns the work done. */
     hold(what: 'files' | 'workers', rounds: number): Promise<number>;
   }
 }

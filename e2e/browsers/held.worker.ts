@@ -33,7 +33,7 @@ async function openFiles(rounds: number): Promise<number> {
   return opened;
 }
 
-/** Workers that answer after a while, of which nothing is kept here but what waits for the answer. */
+/** Workers that answer after a while; only the waiting promise refers to them. */
 async function askWorkers(rounds: number): Promise<number> {
   const ask = () =>
     new Promise<number>((resolve, reject) => {

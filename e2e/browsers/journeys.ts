@@ -1,4 +1,4 @@
-/** What a person does in every browser, step by step; each journey ends with what stands in the table. */
+/** Steps of a user in every browser; each journey ends with its row of the table. */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ export interface Walk {
   hub: FakeHub;
   /** The studio as `npm start` serves it, until `leave` was called. */
   started: { url: string; leave(): Promise<void> };
-  /** What the browser cannot do is known from the page. Without storage, files stay in memory, and the page says so. */
+  /** Abilities of the browser as its page reports them. Without storage, files stay in memory, and the page says so. */
   hasStorage: boolean;
   hasWebGpu: boolean;
   /** Beginning of the sha256 of what each journey merged; compared over the browsers. */
@@ -28,7 +28,7 @@ export interface Walk {
 export type Journey = (walk: Walk) => Promise<string>;
 
 async function opened({ tab, person, url, hasStorage }: Walk): Promise<void> {
-  // the app keeps the recipe when it goes, so what is kept is cleared from a file beside it
+  // the app saves the recipe when it closes, so the storage is cleared from a file beside it
   await tab.goto(`${url}samples/expected.json`);
   await tab.run(`(async () => {
     localStorage.clear();
@@ -98,7 +98,7 @@ export const JOURNEYS: Record<string, Journey> = {
   async 'saves as a download'(walk) {
     const { tab, person } = walk;
     if (tab.downloads === undefined) {
-      // what the link gives is looked at where the driver has no place for downloads
+      // the content of the link is read where the driver has no place for downloads
       await tab.run(`(() => {
         const make = URL.createObjectURL;
         URL.createObjectURL = (file) => { window.offered = file; return make.call(URL, file); };

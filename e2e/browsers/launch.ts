@@ -83,7 +83,7 @@ export function startFirefox(profile: string, callMs = CALL_MS): Promise<Browser
       'browser.download.dir': profile,
       'browser.download.useDownloadDir': true,
       'browser.download.always_ask_before_handling_new_types': false,
-      // started again after it was killed it is to open what it is told to
+      // restarted after a kill, it must open the given page
       'browser.sessionstore.resume_from_crash': false,
       'toolkit.startup.max_resumed_crashes': -1,
     },
@@ -124,7 +124,7 @@ async function puppeteerTab(
   };
 }
 
-/** WebKitGTK's own little browser, on a screen that is not there. Its sessions keep nothing: like a private window. */
+/** WebKitGTK's own little browser, on a virtual screen. Its sessions store nothing: like a private window. */
 export async function openWebKit(): Promise<Tab> {
   const display = `:${100 + Math.floor(Math.random() * 900)}`;
   const screen = spawn('Xvfb', [display, '-screen', '0', '1280x900x24'], { stdio: 'ignore' });

@@ -6,13 +6,13 @@ export interface Tab {
   run<T>(expression: string): Promise<T>;
   /** Folder into which the browser puts downloads; absent where it has none. */
   readonly downloads?: string;
-  /** Ends the browser as a power cut would, and starts it again on the same profile; absent where none is kept. */
+  /** Ends the browser as a power cut would, and restarts it on the same profile; absent where no profile is stored. */
   restart?(): Promise<Tab>;
   close(): Promise<void>;
 }
 
 /**
- * On the page: finds what a person sees and uses it. Elements are known by role and name, as assistive technology knows
+ * On the page: finds what a user sees and uses it. Elements are known by role and name, as assistive technology knows
  * them; a press is the whole row of events, because menus and tabs listen to the first of them.
  */
 const HANDS = `(() => {
@@ -56,7 +56,7 @@ const PATIENCE_MS = 400_000;
 
 type Role = 'button' | 'tab' | 'radio' | 'summary';
 
-/** What a journey does on a tab. All of them wait for what they need. */
+/** Actions of a journey on a tab; each waits for its target. */
 export interface Person {
   sees(text: string): Promise<void>;
   presses(role: Role, name: string): Promise<void>;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FakeFile, FakeRepository } from './repository.ts';
 
-/** What the real Hub exposes to pages (seen in its answers, 2026); `RateLimit` is not among it. */
+/** Headers that the real Hub exposes to pages (seen in its answers, 2026); `RateLimit` is not among them. */
 const HUB_EXPOSES =
   'X-Repo-Commit,X-Request-Id,X-Error-Code,X-Error-Message,X-Total-Count,ETag,Link,Accept-Ranges,Content-Range,' +
   'X-Linked-Size,X-Linked-ETag,X-Xet-Hash';

@@ -5,7 +5,7 @@ const REPO_ID = /^[\w.-]+\/[\w.-]+$/;
 const LICENSE = /^[a-z0-9][a-z0-9.+-]*$/;
 const RELATIONS = ['adapter', 'merge', 'quantized', 'finetune'];
 
-/** What is wrong with the metadata of a README.md, in the Hub's words. */
+/** Errors in the metadata of a README.md, in the Hub's words. */
 export function cardErrors(readme: string): string[] {
   const yaml = /^---\r?\n([\s\S]*?)\r?\n---(\r?\n|$)/.exec(readme)?.[1];
   if (yaml === undefined) return [];

@@ -35,7 +35,7 @@ export function fakeOAuth(
   function authorize(response: ServerResponse, query: URLSearchParams): void {
     const app = apps.find(({ clientId }) => clientId === query.get('client_id'));
     const redirectUrl = query.get('redirect_uri') ?? '';
-    // whom it is not sure of it sends nobody to
+    // never redirect to an address that is not registered
     if (!app?.redirectUrls.includes(redirectUrl)) {
       sendPage(response, 400, 'Unknown app or address.');
       return;

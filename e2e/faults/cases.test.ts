@@ -1,4 +1,4 @@
-/** docs/reliability.md lists every fault case, and every case it lists has a test of its number where it says. */
+/** docs/reliability.md lists every fault case, and every listed case has a test of its number in the file named there. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

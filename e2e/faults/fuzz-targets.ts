@@ -1,4 +1,4 @@
-/** Every parser that reads what somebody else wrote, with sound inputs to damage and what must hold of what it takes. */
+/** Every parser of foreign files, with sound inputs to damage and the invariants of accepted ones. */
 
 import { isDeepStrictEqual } from 'node:util';
 import { parseAdapterConfig } from '../../src/formats/adapter-config';

@@ -5,7 +5,7 @@ import { fuzz } from './fuzz';
 import { fuzzTargets, seedBytes } from './fuzz-targets';
 
 describe('R2–R6 R10 R13 R14 R22 R58 R59: hostile input', () => {
-  // on any machine what hangs is told from what is done: the command looks closer
+  // long enough to detect a hang on any machine: the command looks closer
   test.each(fuzzTargets)('$name', async (target) => {
     const { taken, refused } = await fuzz(target, 2000, SEED, 2000);
     expect(taken + refused).toBe(2000);

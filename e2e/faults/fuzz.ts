@@ -1,6 +1,6 @@
 /**
  * Damages sound inputs of every parser and looks at what happens: a refusal in words or a sound result within 100 ms,
- * nothing else. `npm run fuzz` (fuzz-guided.ts) does it for long, and keeps what reached something new.
+ * nothing else. `npm run fuzz` (fuzz-guided.ts) runs for long, and collects inputs that reach new code.
  */
 import process from 'node:process';
 import fc from 'fast-check';

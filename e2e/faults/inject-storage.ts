@@ -90,7 +90,7 @@ export async function powerCuts(): Promise<Tally> {
   return tally(tallies);
 }
 
-/** The storage is full before a download, or in the middle of it, and says so in each way browsers have. */
+/** The storage is full before a download, or in the middle of it, and reports it in each way browsers have. */
 export async function withFullDisk(): Promise<Tally> {
   const tallies: Tally[] = [];
   for (const whenFull of ['throws', 'short', 'silent'] as const) {
@@ -161,7 +161,7 @@ export async function hubFaults(): Promise<Tally> {
       source.close();
       const stored = contentOf(storage, `blobs/${file.sha256}/data`);
       const isThere = bytes.equals(wanted) && stored !== undefined && wanted.equals(stored);
-      // a rule that nobody met has injected nothing
+      // a rule that never matched has injected nothing
       const struck = hub.faults.every(({ times }) => times === 0);
       tallies.push({
         injected: struck ? 1 : 0,

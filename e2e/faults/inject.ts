@@ -49,7 +49,7 @@ async function fullQuota(rig: Rig, reference: ReadonlyMap<string, string>, share
 }
 
 /**
- * Clears the site's storage in the middle of a download or a merge, as a person can in the browser's settings: the
+ * Clears the site's storage in the middle of a download or a merge, as a user can in the browser's settings: the
  * merge must end in words, and go well when the browser is started again.
  */
 async function clearedStorage(

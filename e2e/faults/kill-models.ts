@@ -42,7 +42,7 @@ export const KILL_RECIPE = {
   amalgam: { shardBytes: 9_000_000 },
 };
 
-/** The same as one file: with no index beside it, its name alone says that it is whole. */
+/** The same as one file: without an index, its name alone marks it as whole. */
 export const ONE_SHARD_RECIPE = { ...KILL_RECIPE, amalgam: { shardBytes: 1_000_000_000 } };
 
 function weights(seed: number): Uint8Array<ArrayBuffer> {

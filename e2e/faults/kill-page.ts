@@ -1,4 +1,4 @@
-/** What the kill test asks the page to do; each function is sent to the page as it is, and so stands alone. */
+/** Functions of the kill test for the page; each is sent as source, and so stands alone. */
 
 import type { AmalgamError } from '../../src/errors';
 import type { Recipe } from '../../src/formats/recipe';
@@ -24,13 +24,13 @@ export interface Moment {
 
 export interface AttemptOutcome {
   shards: MergeReport['shards'];
-  /** What was found to be resumed, if anything. */
+  /** The interrupted merge that was found, if any. */
   resumed: InterruptedRun | null;
 }
 
 declare global {
   interface Window {
-    /** Told that the moment of an attempt has come. */
+    /** Called when the moment of an attempt has come. */
     amalgamMoment?: () => Promise<void>;
   }
 }
@@ -70,7 +70,7 @@ export async function attemptMerge(wanted: Attempt): Promise<AttemptOutcome> {
     resume: resumed !== null,
   };
   const report = await calls.merge(request, follow).catch(({ code, message }: AmalgamError) => {
-    // what the page throws comes out as its message
+    // the driver passes on only the message of an error
     throw new Error(`${code}: ${message}`);
   });
   return { shards: report.shards, resumed };

@@ -2,7 +2,7 @@
  * The kill test: a download and merge against the fake Hub is cut off by SIGKILL at seeded random moments; the browser
  * is started again on the same profile and goes on. Every run must end with the bytes of an undisturbed one, and
  * nothing that is listed as whole may ever be otherwise. Outputs go into browser storage and into a folder, as several
- * shards and as one; in some cases a bit of what was written turns before the merge goes on.
+ * shards and as one; in some cases a written bit flips before the merge resumes.
  *
  *     npm run faults:kill -- [--kills 50] [--seed 1]
  */
@@ -21,24 +21,24 @@ export interface KillOutcome {
   kind: Attempt['kind'];
   shards: Shards;
   moment: Moment;
-  /** The file in which a bit was turned between the kill and the second start. */
+  /** The file in which a bit was flipped between the kill and the second start. */
   damaged?: string;
-  /** What the second start found: nothing, a merge and how many tensors of it are written, or all of it. */
+  /** State found by the second start: nothing, a merge and the number of its written tensors, or all of it. */
   found: 'nothing' | 'all' | number;
   /** Shards have the reference hashes. */
   same: boolean;
   /** Listed as whole, but with other bytes; swap files left after the second start. */
   wrong: string[];
-  /** Bytes of a weight file sent beyond one copy of it; of the file of which they are most. */
+  /** Bytes of a weight file sent beyond one copy of it; the most of all files. */
   fetchedAgain: number;
 }
 
 type Shards = 'several' | 'one';
 
-/** Between a moment and its kill, in milliseconds: progress is told ten times a second. */
+/** Between a moment and its kill, in milliseconds: progress is reported ten times a second. */
 const JITTER_MS = 120;
 
-/** Runs the test; `tell` hears of each kill, `say` of everything else. */
+/** Runs the test; `tell` gets each kill, `say` everything else. */
 export async function killTest(
   kills: number,
   seed: number,
@@ -57,7 +57,7 @@ export async function killTest(
       const kind = i % 2 === 0 ? 'downloads' : 'folder';
       const shards = i % 4 < 2 ? 'several' : 'one';
       const damages = i % 5 === 4;
-      // a third of the kills fall into the download; where a bit is to turn, something must be written
+      // a third of the kills fall into the download; to flip a bit, something must be written
       const moment: Moment = damages
         ? { phase: 'merging', share: (1 + random()) / 2 }
         : { phase: random() < 1 / 3 ? 'downloading' : 'merging', share: random() };
@@ -102,7 +102,7 @@ async function killOnce(
       // the start-up cleaning has run when the engine answers
       const left = await second.page.evaluate(() => window.amalgamCalls!.interrupted());
       const before = await second.page.evaluate(storedState);
-      // a run can have ended before its kill, and before it could say so: all of it must be there
+      // a run can end before its kill without reporting it: all of it must be there
       const isOver = isReported || (before.outputs.length > 0 && left.length === 0);
       const damaged = damages && !isOver ? await second.page.evaluate(damageOutput) : null;
       const resumed = isOver ? null : (await attempt(second.page, hub, what)).resumed;
@@ -134,7 +134,7 @@ async function killOnce(
 }
 
 /**
- * Bytes of a weight file sent since `from`, less one copy of it; of the file of which they are most. The system takes
+ * Bytes of a weight file sent since `from`, less one copy of it; the most of all files. The system takes
  * what the browser has not read yet, so some of them never reached the page.
  */
 function fetchedAgain(hub: FakeHub, from: number): number {

@@ -1,4 +1,4 @@
-/** What tests of faults share: the fake Hub with the family of models, the built studio, and pages of it. */
+/** Rig of the fault tests: the fake Hub with the family of models, the built studio, and pages of it. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,14 +15,14 @@ export interface Rig {
 }
 
 /**
- * What the page can keep up with: then a file is under way long enough to be met by a fault, and what the hub has sent
- * is what the page was given, not what waits in the system's buffers.
+ * Bytes per second that the page can keep up with: a file is then under way long enough to meet a fault, and the bytes
+ * the hub has sent have reached the page and do not wait in the system's buffers.
  */
 const BYTES_PER_SECOND = 16_000_000;
 /** A page opens in a second; on a machine with much other work in a minute. */
 const PATIENCE_MS = 180_000;
 
-/** Runs `act` with a hub and the studio as it is now. */
+/** Runs `act` with a hub and a studio. */
 export async function withRig<T>(act: (rig: Rig) => Promise<T>): Promise<T> {
   const hub = await startFakeHub({ models: killModels(), bytesPerSecond: BYTES_PER_SECOND });
   const server = await startBuiltStudio([hub.url, hub.cdnUrl]);
@@ -34,7 +34,7 @@ export async function withRig<T>(act: (rig: Rig) => Promise<T>): Promise<T> {
   }
 }
 
-/** Runs `act` with a profile folder that is gone afterwards. */
+/** Runs `act` with a profile folder and removes it afterwards. */
 export async function withProfile<T>(act: (profile: string) => Promise<T>): Promise<T> {
   const profile = mkdtempSync(join(tmpdir(), 'amalgam-kill-'));
   try {
@@ -65,7 +65,7 @@ export async function openPage(page: Page, server: BuiltStudio): Promise<void> {
   await page.evaluate('globalThis.__name = (named) => named');
 }
 
-/** Merges in the page, or goes on with what was interrupted. */
+/** Merges in the page, or resumes the interrupted merge. */
 export function attempt(
   page: Page,
   hub: FakeHub,

@@ -40,8 +40,8 @@ const chromium = await startChromium(profile);
 const port = Number(readFileSync(join(profile, 'DevToolsActivePort'), 'utf8').split('\n')[0]);
 
 /**
- * Does something with the page and lets go of it again. Nothing may stay attached while it merges: for whoever debugs
- * a page it keeps the bodies of its responses.
+ * Attaches to the page, runs `act`, and detaches. Nothing may stay attached while it merges: a page under a debugger
+ * retains the bodies of its responses.
  */
 async function attached<T>(act: (page: Page) => Promise<T>): Promise<T> {
   const browser = await playwright.connectOverCDP(`http://127.0.0.1:${port}`);
@@ -52,7 +52,7 @@ async function attached<T>(act: (page: Page) => Promise<T>): Promise<T> {
   }
 }
 
-/** Merges `from` to `to`; the page tells in its title how far it is. */
+/** Merges `from` to `to`; the page shows its progress in its title. */
 async function mergeAll(from: number, to: number): Promise<void> {
   await attached((page) =>
     page.evaluate(
@@ -109,7 +109,7 @@ async function collectGarbage(page: Page): Promise<number> {
   return workers.length;
 }
 
-/** What the browser holds once garbage is collected. */
+/** Memory, files and workers of the browser after a garbage collection. */
 async function held(): Promise<{ bytes: number; files: number; workers: number }> {
   const workers = await attached(collectGarbage);
   await delay(1000);

@@ -16,7 +16,7 @@ const { models: expected } = JSON.parse(readText(real, 'expected.json')) as {
 const bytes = readFileSync(join(real, 'eval/tinystories.ids.u16'));
 const ids = [...new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))];
 
-/** Models on this machine's disk, as the worker keeps them. */
+/** Models on this machine's disk, in place of the worker's. */
 function modelsOnDisk(): OpenModels {
   const folders = new Map<string, ModelFolder>();
   const models: Pick<OpenModels, 'open' | 'file'> = {
@@ -27,7 +27,7 @@ function modelsOnDisk(): OpenModels {
     },
     file: (of, path) => ({ folder: folders.get(of)!, file: findFile(folders.get(of)!, path)! }),
   };
-  // what else the worker keeps is not asked for
+  // the job uses no other method of them
   return models as OpenModels;
 }
 

@@ -1,4 +1,4 @@
-/** Every family of golden/forward2 on the processor: whole, in little room, and from a cache; and mistakes that they must tell. */
+/** Every family of golden/forward2 on the processor: whole, in little room, and from a cache; and mistakes that they must detect. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';

@@ -48,7 +48,7 @@ interface Case {
   recipe: string;
   tokenizer: string;
   text: string;
-  /** What the merged model reads for the importance matrix. */
+  /** Calibration text of the importance matrix. */
   calibration: string;
   /** How much farther from exact a type may be, as a share of the perplexity. */
   most: Partial<Record<GgufType, number>>;

@@ -6,7 +6,7 @@ import { expect, test } from './studio';
 
 const tabs = TABS.flatMap(({ id, text }) => (id === 'recipe' ? [] : [text]));
 
-/** What axe calls serious within `part`: every rule in the light theme, the colors again in the dark one. */
+/** Serious issues by axe within `part`: every rule in the light theme, the colors again in the dark one. */
 async function seriousIssues(page: Page, part: string): Promise<string[]> {
   const found: string[] = [];
   for (const colorScheme of ['light', 'dark'] as const) {
@@ -25,7 +25,7 @@ async function seriousIssues(page: Page, part: string): Promise<string[]> {
   return found;
 }
 
-/** Presses Tab until the focus has been everywhere; names what it stops at without showing it, and what it misses. */
+/** Presses Tab until the focus has been everywhere; names elements that are focused invisibly or never. */
 async function walkByTab(page: Page): Promise<{ stops: number; unseen: string[]; missed: string[] }> {
   await page.evaluate(() => {
     (document.activeElement as HTMLElement | null)?.blur();
@@ -48,7 +48,7 @@ async function walkByTab(page: Page): Promise<{ stops: number; unseen: string[];
       if (!shown) state.unseen.push(at.outerHTML.slice(0, 160));
     });
   });
-  // what is drawn anew meanwhile can take the focus back over some that are known
+  // redrawing can take the focus back over some known elements
   for (let before = -1, known = 0; known < 2; ) {
     for (let k = 0; k < 15; k++) await page.keyboard.press('Tab');
     const now = await page.evaluate(

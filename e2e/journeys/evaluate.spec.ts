@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import AxeBuilder from '@axe-core/playwright';
 import { expect, test } from './studio';
 
-/** What an independent implementation says of the sample family. */
+/** Results of an independent implementation for the sample family. */
 const expected = JSON.parse(
   readFileSync(join(import.meta.dirname, '../../public/samples/expected.json'), 'utf8'),
 ) as { greedy: Record<string, { prompt: string; text: string }[]> };

@@ -1,4 +1,4 @@
-/** What a first visit waits for: the scripts without which the studio cannot paint. */
+/** Scripts that a first visit waits for: the studio cannot paint without them. */
 import { gzipSync } from 'node:zlib';
 import { STUDIO_URL } from './addresses';
 import { expect, test } from './studio';
@@ -8,7 +8,7 @@ const MOST_WORKER_KILOBYTES = 150;
 
 /** Static imports of a built module: `import"./a.js"`, `import{b}from"./c.js"`, `export{d}from"./e.js"`. */
 const STATIC = /\b(?:import|from)\s*["']\.\/([^"']+\.js)["']/g;
-/** What the entry starts by `import()`. */
+/** Scripts that the entry starts by `import()`. */
 const STARTED = /\bimport\(\s*[`"']\.\/([^`"']+\.js)[`"']/g;
 
 const all = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1] ?? '');
@@ -43,7 +43,7 @@ test(`the studio needs at most ${MOST_KILOBYTES} kB of script to paint, its work
   console.log(`first paint: ${page.kilobytes.toFixed(1)} kB of script in ${page.files.length} files`);
   expect(page.kilobytes).toBeLessThanOrEqual(MOST_KILOBYTES);
 
-  // what only a job needs comes with the job: planning is in what the worker imports
+  // scripts of a job load with the job: planning is in the worker's static imports
   const [workerFile = ''] = all(page.texts, /(main\.worker-[\w-]+\.js)/g);
   const worker = await sizesOf([workerFile], get);
   expect(worker.files.some((file) => file.startsWith('recipe-plan-'))).toBe(true);

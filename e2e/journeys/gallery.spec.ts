@@ -59,7 +59,7 @@ test('the YAML beside the form: an edit of one is an edit of the other, mistakes
   await text.fill(`# mine\n${yaml.replace('0.35', '0.45')}`);
   await expect(density).toHaveValue('0.45');
   await expect(text).toHaveValue(/^# mine\n/);
-  // a mistake is marked, and the form keeps the last recipe that could be read
+  // a mistake is marked, and the form shows the last readable recipe
   const wrong = `${yaml.replace('0.35', '0.55')}lambda: 1\n`;
   await text.fill(wrong);
   const line = wrong.trimEnd().split('\n').length;

@@ -1,4 +1,4 @@
-/** The headless command on the sample family: both engines, any tile, same bytes; and what it says when it cannot. */
+/** The headless command on the sample family: both engines, any tile, same bytes; and its error messages. */
 
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -107,7 +107,7 @@ test('R60: nothing published says where models lie; verify merges again, agrees,
   const out = join(work, 'merged');
   const file = recipe(TIES);
   expect((await amalgam('merge', file, '--out', out, '--engine', 'cpu')).code).toBe(0);
-  // R60: nothing that is published says where the models lie
+  // R60: no published file reveals the models' folders
   for (const name of ['README.md', 'mergekit_config.yml', 'model.safetensors']) {
     expect(readFileSync(join(out, name), 'latin1'), name).not.toContain(root);
   }

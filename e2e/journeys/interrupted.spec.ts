@@ -23,7 +23,7 @@ async function openStudio(page: Page, engine: 'WebGPU' | 'CPU'): Promise<void> {
 }
 
 /**
- * From here on the engine rests a third of a second whenever it tells of progress: the quarter of a minute that a merge then takes is
+ * From here on the engine rests a third of a second at every progress report: the quarter of a minute that a merge then takes is
  * time enough to do something in the middle of it on any machine. With 0 it no longer does.
  */
 async function slowDown(page: Page, ms = 300): Promise<void> {

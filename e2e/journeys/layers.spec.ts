@@ -1,4 +1,4 @@
-/** Runs side by side: predicted, merged, and in a link that somebody else opens. */
+/** Runs side by side: predicted, merged, and in a link that another profile opens. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { expect, isOpen, test } from './studio';
 
 const CELL = /layer 3, mlp\.down_proj/;
 
-/** What is said of one cell in every column: A, B, B − A. */
+/** Labels of one cell in every column: A, B, B − A. */
 async function words(page: Page): Promise<string[]> {
   const cells = page.getByRole('gridcell', { name: CELL });
   const said = await cells.evaluateAll((all) => all.map((cell) => cell.getAttribute('aria-label') ?? ''));
@@ -24,7 +24,7 @@ async function open(page: Page, address = '/'): Promise<void> {
   await expect(page.getByRole('gridcell', { name: /about .* within/ }).first()).toBeVisible();
 }
 
-/** Share of the linear weights that a column says stays at the base. */
+/** Share of the linear weights at the base, by the label of a column. */
 function percent(text: string | undefined): number {
   return Number(/([\d.]+) % at the base/.exec(text ?? '')?.[1]);
 }
@@ -53,12 +53,12 @@ test('two methods are compared without merging, then both are merged and counted
   await expect(page.getByText(/^Merged in/)).toHaveCount(0);
 
   await page.getByRole('button', { name: 'Merge all 2 shown' }).click();
-  // each has its time of merging, once it is kept
+  // each shows its time of merging once it is saved
   await expect(page.getByRole('button', { name: /^A TIES.* recipe, merged/ })).toBeVisible();
   await expect(page.getByRole('button', { name: /^B DARE.*\d:\d\d/ })).toBeVisible();
   await expect(page.getByRole('gridcell', { name: /about/ })).toHaveCount(0);
   const counted = await words(page);
-  // what was predicted came true within its error
+  // the prediction held within its error
   for (const [i, text] of counted.slice(0, 2).entries()) {
     const error = Number(/within ([\d.]+) %/.exec(predicted[i]!)?.[1]);
     expect(Math.abs(percent(text) - percent(predicted[i]))).toBeLessThanOrEqual(error + 0.05);

@@ -1,4 +1,4 @@
-/** Models of this computer: a folder through the browser's file input, and what is said when it is no model. */
+/** Models of this computer: a folder through the browser's file input, and the error for a folder without a model. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * What a merged folder must be, checked with nothing of Amalgam's own: a reader written from the safetensors rules and
+ * Checks of a merged folder with nothing of Amalgam's own: a reader written from the safetensors rules and
  * an f64 oracle of TIES (Yadav et al. 2023, as mergekit normalizes it) over the sample family.
  */
 import { readFileSync } from 'node:fs';

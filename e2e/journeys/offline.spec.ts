@@ -74,7 +74,7 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
   );
   await expect(page.getByRole('button', { name: 'kitchen', exact: true }).first()).toBeVisible();
 
-  // what is kept is the app and its sample, in one cache
+  // one cache with the app and its sample
   const kept = await page.evaluate(async () => {
     const names = await caches.keys();
     const requests = await Promise.all(names.map(async (name) => (await caches.open(name)).keys()));

@@ -20,13 +20,13 @@ async function pointAtFakeHub(page: Page): Promise<void> {
   await page.getByLabel('Hub', { exact: true }).press('Enter');
 }
 
-/** What a way from opening the page to merged files took, for docs/studio.md. */
+/** Clicks and seconds from opening the page to merged files by one way, for docs/studio.md. */
 function measured(way: string, clicks: number, begun: number): void {
   const seconds = ((performance.now() - begun) / 1000).toFixed(1);
   test.info().annotations.push({ type: way, description: `${clicks} clicks, ${seconds} s` });
 }
 
-/** What the person does, counted. */
+/** Actions of the user, counted. */
 function counting() {
   let clicks = 0;
   return {
@@ -119,10 +119,10 @@ test('an adapter names its base: the card gets it from the Hub; a dropped recipe
   await page.getByLabel('Token').fill(READER_TOKEN);
   await page.getByLabel('Token').press('Enter');
   await page.getByRole('button', { name: 'Done' }).click();
-  // a token is enough: it is asked again by itself
+  // entering a token is enough: the request is repeated automatically
   await expect(page.getByText(/^Ready:/)).toBeVisible();
 
-  // a recipe that is dropped opens, and asks nobody for the names in it
+  // a dropped recipe opens, and no request is made for the names in it
   const before = hub.requests.length;
   const yaml = 'merge_method: linear\nmodels:\n  - model: amalgam/base\n    parameters: {weight: 1}\n';
   const dropped = await page.evaluateHandle((text) => {
@@ -134,7 +134,7 @@ test('an adapter names its base: the card gets it from the Hub; a dropped recipe
   await expect(page.getByText('Opened the recipe mine.yml.')).toBeVisible();
   await expect(recipe.getByRole('switch', { name: 'Merge base' })).toBeVisible();
   expect(hub.requests.slice(before)).toEqual([]);
-  // a hub that is down: its card says so, and asks once more when told to
+  // a hub that is down: its card says so, and retries on request
   const down = { kind: 'status', status: 503 } as const;
   hub.faults.push({ path: '/api/models/amalgam/base/revision/HEAD', fault: down, times: 6 });
   await recipe.getByRole('button', { name: 'Get amalgam/base from the Hub' }).click();
@@ -174,7 +174,7 @@ test('a folder called as a model on the Hub stays what it is, and one click open
   await expect(page.getByText('Folder not open.')).toHaveCount(0);
   expect(hub.requests.filter(({ path }) => /amalgam(\/|%2F)/i.test(path))).toEqual([]);
 
-  // other weights in the folder: the card says so
+  // other weights in the folder: the card shows it
   await page.evaluate(async () => {
     const root = await (await navigator.storage.getDirectory()).getDirectoryHandle('amalgam');
     const kitchen = await root.getDirectoryHandle('kitchen');
@@ -203,7 +203,7 @@ test('one line tells every step of a merge and the time that all of them still t
   await expect(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('button', { name: 'auto-tune λ' }).click();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
-  // every line of the bar and every word that is heard, as they change
+  // every line of the bar and every live announcement, as they change
   await page.evaluate(() => {
     const told = { seen: [] as string[], heard: [] as string[] };
     Object.assign(window, { told });
@@ -296,7 +296,7 @@ test('two tabs: neither overwrites the recipe of the other without a word', asyn
   await expect(page.getByLabel('Add a run')).toBeVisible();
 });
 
-/** The density of the first contributor in the recipe that the browser keeps. */
+/** The density of the first contributor in the saved draft. */
 function draftDensity(page: Page): Promise<unknown> {
   return page.evaluate(
     () =>
@@ -376,7 +376,7 @@ test('a base of the Hub and two adapters made for it: merged files in eight clic
   measured('Hub base and two adapters', clicks(), begun);
   expect(clicks()).toBe(8);
 
-  // one file instead of nine, and a menu that keeps to the page's policy
+  // one archive instead of nine files, and a menu that obeys the page's policy
   // the last of the single files may still be on its way
   const archive = page.waitForEvent('download', (download) => download.suggestedFilename().endsWith('.zip'));
   await page.getByRole('button', { name: 'Download as .zip' }).click();

@@ -1,4 +1,4 @@
-/** Browsers that refuse, hang or lack what the studio asks for: it opens and merges all the same, and says what it does without. */
+/** Browsers that refuse, hang or lack an API: the studio opens and merges all the same, and says what is missing. */
 import type { Page } from '@playwright/test';
 import { expect, test } from './studio';
 
@@ -11,9 +11,9 @@ interface Case {
   /** Runs in the engine before anything else. */
   worker?: string;
   page?: string;
-  /** What the badge's popover says. */
+  /** Text of the badge's popover. */
   says?: RegExp;
-  /** What stands in the run bar besides. */
+  /** Text of the run bar besides. */
   shows?: RegExp;
 }
 

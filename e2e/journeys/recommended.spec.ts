@@ -15,7 +15,7 @@ async function openStudio(page: Page): Promise<void> {
   await page.keyboard.press('Escape');
 }
 
-/** As few tokens as show it: the person sets how much every model reads, and the button leaves that as it is. */
+/** As few tokens as show it: the user sets how much every model reads, and the button leaves that as it is. */
 async function readLittle(page: Page): Promise<void> {
   await page.getByRole('combobox', { name: 'Merge method' }).selectOption('gram');
   for (const [name, value] of [

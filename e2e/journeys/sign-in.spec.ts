@@ -80,7 +80,7 @@ test('R32: signing in opens a gated model and pushes; the token is in no storage
   expect(requests.filter((r) => r.url().includes(token))).toEqual([]);
   expect(said.filter((line) => line.includes(token))).toEqual([]);
 
-  // neither it nor what the code was redeemed with is kept anywhere
+  // neither it nor the verifier is stored anywhere
   const redeemed = requests.filter((r) => r.url() === `${HUB_URL}/oauth/token` && r.method() === 'POST');
   expect(redeemed).toHaveLength(1);
   const verifier = new URLSearchParams(redeemed[0]!.postData() ?? '').get('code_verifier')!;

@@ -1,4 +1,4 @@
-/** Everywhere that a browser keeps something, searched for a text. */
+/** Searches every storage of a browser for a text. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';

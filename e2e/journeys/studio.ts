@@ -53,7 +53,7 @@ export const test = base.extend<{ profile: string }>({
   },
 });
 
-/** What the recipe that the page keeps calls models of this computer. */
+/** Names of local models in the recipe that the page saved. */
 export async function localNames(page: Page): Promise<string[]> {
   const drafts = (await keptIn(page, 'amalgam-recipes', 'draft')) as {
     recipe?: { origins?: Record<string, { kind: string }> };
@@ -69,7 +69,7 @@ async function openedFolders(page: Page): Promise<string[]> {
   return folders.flatMap(({ models }) => models);
 }
 
-/** What a store of the page's IndexedDB has, none where there is no such store. */
+/** Content of a store of the page's IndexedDB; empty where there is no such store. */
 function keptIn(page: Page, database: string, store: string): Promise<unknown[]> {
   if (page.isClosed() || !page.url().startsWith(STUDIO_URL)) return Promise.resolve([]);
   return page.evaluate(
@@ -93,12 +93,12 @@ function keptIn(page: Page, database: string, store: string): Promise<unknown[]>
   );
 }
 
-/** The recipe's models are open: nothing is merged yet, or what was merged before the page was left is there again. */
+/** The recipe's models are open: nothing is merged yet, or the merge from before the reload is restored. */
 export async function isOpen(page: Page): Promise<void> {
   await expect(page.getByText(/^(Ready:|Merged in)/).first()).toBeVisible();
 }
 
-/** Merges what is merged already, and waits for the second merge: its name has a number. */
+/** Merges an already merged recipe again, and waits for the second merge: its name has a number. */
 export async function mergeAgain(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   const question = page.getByRole('button', { name: 'Merge again' });

@@ -1,4 +1,4 @@
-/** Accuracy on tasks whose rows are on the Hub: in the studio and by the command, and what a task that does not fit says. */
+/** Accuracy on tasks whose rows are on the Hub: in the studio and by the command, and the error of a task that does not fit. */
 
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -15,7 +15,7 @@ import {
 
 const ENGINES: readonly string[] = ['auto', 'webgpu', 'cpu'] satisfies BackendChoice[];
 
-/** Where models that are no folders come from, and where they are kept. */
+/** Hub and cache that models not found as folders come from. */
 export const placeOptions = {
   hub: { kind: 'text', argument: 'URL', help: 'Address of another hub.' },
   cache: { kind: 'text', argument: 'DIR', help: 'A folder that keeps downloads and masks.' },
@@ -48,7 +48,7 @@ export function isQuiet(): boolean {
   return process.argv.includes('--quiet');
 }
 
-/** What stands on the command line: what a verb is about, and its options. */
+/** Parsed command line: the subjects of a verb, and its options. */
 interface Arguments<S extends Options> {
   subjects: string[];
   options: OptionValues<S>;
@@ -134,7 +134,7 @@ function optionValue(flag: string, option: Option, given: unknown) {
   }
 }
 
-/** @throws Usage for what is no number, or out of range */
+/** @throws Usage unless the text is a number in range */
 function numberOf(flag: string, option: NumberOption, text: string): number {
   const value = option.unit === 'bytes' ? bytesOf(text) : text.trim() === '' ? Number.NaN : Number(text);
   if (isInRange(option, value)) return value;
@@ -143,7 +143,7 @@ function numberOf(flag: string, option: NumberOption, text: string): number {
 
 const UNITS: Readonly<Record<string, number>> = { kb: 1e3, mb: 1e6, gb: 1e9 };
 
-/** `20MB` → 20 000 000; NaN for what is no size. */
+/** `20MB` → 20 000 000; NaN unless the text is a size. */
 function bytesOf(text: string): number {
   const [, digits, unit = ''] = /^([\d.]+) ?([kmg]b)?$/i.exec(text) ?? [];
   return digits === undefined ? Number.NaN : Math.floor(Number(digits) * (UNITS[unit.toLowerCase()] ?? 1));
@@ -168,7 +168,7 @@ export function flagsOf(spec: Options): string[] {
 /** Widest head of a line of options that has its help beside it. */
 const HEAD = 26;
 
-/** Lines that say what each option does; a long one has it on the next line. */
+/** Help line for each option; a long option has its help on the next line. */
 export function optionLines(spec: Options): string[] {
   return Object.entries(spec).flatMap(([name, option]) => {
     const head = flagUsage(name, option);
@@ -203,7 +203,7 @@ export function usageOf<S extends Options>(spec: S, ...names: (keyof S & string)
     .join(' ');
 }
 
-/** `--rank R | --energy SHARE`: options of which one is given. */
+/** `--rank R | --energy SHARE`: options that exclude each other. */
 export function oneOf(spec: Options): string {
   return Object.entries(spec)
     .map(([name, option]) => flagUsage(name, option))
@@ -214,7 +214,7 @@ export function isHubAddress(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 }
 
-/** Where models come from, and where the report goes. @throws Usage for a hub that is no http address */
+/** Hub, cache and file of the report. @throws Usage unless the hub is an http address */
 export function placeOf({
   report,
   hub,
@@ -230,7 +230,7 @@ export function placeOf({
   };
 }
 
-/** What a verb that runs something knows of where it runs. @throws Usage */
+/** Backend, hub, cache and report file of a verb that computes. @throws Usage */
 export function runOf(
   options: OptionValues<typeof runOptions>,
 ): { engine: BackendChoice } & OptionValues<typeof reportOptions> {

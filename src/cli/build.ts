@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { contentSecurityPolicy } from './content-security-policy';
 
-/** What the built studio is made of, from the project's root. */
+/** Sources of the built studio, relative to the project's root. */
 const INPUTS = [
   'src',
   'shaders',
@@ -75,7 +75,7 @@ export async function serveStudio(
   const server = await preview({
     configFile: false,
     logLevel: 'silent',
-    // what is not there is not there
+    // missing files answer 404, not the index page
     appType: 'mpa',
     build: { outDir: dist },
     preview: { host: '127.0.0.1', port, strictPort: true, open: false, cors: false, headers },

@@ -1,8 +1,8 @@
-/** The command line: its help, and what it asks for. */
+/** The command line: its parser and its help. */
 import { flagsOf, optionLines, usage } from './arguments';
 import { VERBS } from './verbs';
 
-/** What the command line asks for: a verb and what it is to do; `about` which verb `help` is asked. Paths are as typed. */
+/** Parsed command line: a verb and its arguments; `about`: the verb that `help` was asked for. Paths are as typed. */
 interface Command {
   verb: string;
   about?: string;

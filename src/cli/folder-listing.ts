@@ -30,7 +30,7 @@ const MAX_DEPTH = 8;
  * the blobs of the same repository in a Hub cache, whose snapshots are made of such links; links to folders are not:
  * they can run in circles.
  *
- * @throws UnsafePath for a link to a file elsewhere: a folder from somebody else could have any file of this machine
+ * @throws UnsafePath for a link to a file elsewhere: a foreign folder could link to any file of this machine
  *   copied into the output. LimitExceeded for a folder that cannot be a model's, NotFound when it cannot be read
  */
 export async function listFolder(folder: string): Promise<FolderListing> {
@@ -71,7 +71,7 @@ export async function listFolder(folder: string): Promise<FolderListing> {
   return { files, dangling };
 }
 
-/** `models--owner--name/snapshots/<commit>` keeps its files in `models--owner--name/blobs` (huggingface_hub). */
+/** `models--owner--name/snapshots/<commit>` has its files in `models--owner--name/blobs` (huggingface_hub). */
 function hubBlobs(root: string): string[] {
   const snapshots = dirname(root);
   const repository = dirname(snapshots);

@@ -25,7 +25,7 @@ export function hubCacheFolder(env: NodeJS.ProcessEnv = process.env): string {
 }
 
 /**
- * The snapshot of `owner/name[@revision]`, of `main` where no revision is said; undefined where there is none, or not all
+ * The snapshot of `owner/name[@revision]`, of `main` without a revision; undefined where there is none, or not all
  * of its weights.
  */
 export async function findInHubCache(id: string, cache: string): Promise<CachedModel | undefined> {
@@ -68,7 +68,7 @@ export function claimedSha256({ location }: ListedFile): { claimedSha256: string
 }
 
 /**
- * Sees that the small files of a snapshot are what their names in `blobs` say, git's sha1 of them; weights are looked at when
+ * Checks the small files of a snapshot against their names in `blobs`, git's sha1; weights are looked at when
  * they are hashed ({@link claimedSha256}).
  * @throws IntegrityError for one that was changed or damaged
  */

@@ -26,7 +26,7 @@ export async function readText(name: string, workingFolder: string): Promise<str
   return textOfFile(name, await readTextFile(name, workingFolder));
 }
 
-/** @throws as {@link readText}; Usage for what is no array of token ids */
+/** @throws as {@link readText}; Usage unless a `.json` file is an array of token ids */
 export async function readInput(
   input: InputFile,
   workingFolder: string,
@@ -43,7 +43,7 @@ export function parseTokens(text: string, name: string): number[] {
   throw new AmalgamError('Usage', `${name} is not an array of token ids.`, 'Write it as [1, 403, 407, …].');
 }
 
-/** What a result is measured on. */
+/** Options for the text that a result is measured on. */
 export const evaluationOptions = {
   evalText: { kind: 'text', argument: 'FILE', help: 'A text to measure the result on.', either: 'measured' },
   evalTokens: { kind: 'text', argument: 'IDS.json', help: 'A text as token ids.', either: 'measured' },

@@ -160,7 +160,7 @@ export async function openNamed<const N extends readonly string[]>(
   return { ...job, refs: recipe.models!.map(({ model }) => model) as { [K in keyof N]: string } };
 }
 
-/** A recipe where the name is a recipe file, else the recipe of a model as it is; and the file its models are beside. */
+/** A recipe where the name is a recipe file, else the recipe that copies a model; and the file its models are beside. */
 export async function readSubject(name: string, workingFolder: string) {
   const file = resolve(workingFolder, name);
   if (/\.ya?ml$/i.test(name)) return { recipe: await readRecipe(file), file, isRecipe: true };
@@ -173,7 +173,7 @@ export async function openNode(cache: string, engine?: BackendChoice): Promise<C
   return openNodeEngine(cache, join(PROJECT, 'public', 'samples'), engine);
 }
 
-/** A name that is no folder was looked for on the Hub; when it is not there either, both are said. */
+/** A name that is no folder was looked for on the Hub; when it is not there either, the error names both places. */
 function withPlaces(
   thrown: unknown,
   models: { name: string; folder?: string }[],

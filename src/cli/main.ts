@@ -17,7 +17,7 @@ const isNpmRun = process.env.npm_lifecycle_event === 'amalgam';
 /** `npm run` changes into the project's folder; paths on the command line mean the folder it was called from. */
 const workingFolder = (isNpmRun && process.env.INIT_CWD) || process.cwd();
 
-/** The one place where lines leave for the terminal: what files and servers said in them cannot command it. */
+/** The one place where lines leave for the terminal: escapes control sequences, because lines quote files and servers. */
 const say = (line: string): boolean => process.stderr.write(`${printableText(line)}\n`);
 
 /** Waits until a pipe has taken it all: the process ends right after. */
@@ -40,7 +40,7 @@ async function run(undo: Undo): Promise<number> {
   return 0;
 }
 
-/** Resolves when somebody wants the command to end. A killed npm tells its script nothing: it is just gone. */
+/** Resolves on a request to end the command. A killed npm sends its script no signal: it is just gone. */
 async function interruption(): Promise<void> {
   const parent = process.ppid;
   return new Promise((resolve) => {
@@ -55,7 +55,7 @@ async function main(): Promise<number> {
     say('\nInterrupted.');
     return EXIT_INTERRUPTED;
   });
-  // a failure that nobody waited for ends the command as any other does
+  // an unhandled failure ends the command like any other
   let isOver = false;
   const lost = new Promise<never>((_, fail) => {
     for (const event of ['unhandledRejection', 'uncaughtException'] as const) {

@@ -23,9 +23,8 @@ export async function lookUpModels(names: string[], places: string[], cache?: st
 }
 
 /**
- * What folders are called in the output, by their names in the recipe: its card and its metadata go out into the world, and
- * where a folder lies on somebody's disk, or what that person is called, is nobody's business. A path that stays below the
- * recipe keeps its form.
+ * Names of local folders in the output, by their names in the recipe. The model card and the metadata are published, so
+ * they must not reveal paths of this disk or the user's name. A path below the recipe is unchanged.
  *
  * @param taken names that mean something else
  */

@@ -19,7 +19,7 @@ import { type ListedFile, listFolder } from './folder-listing';
 import { type CachedModel, checkSnapshot } from './hub-cache';
 import type { OutputFolder } from './output-folder';
 
-/** What carries out the command's calls. */
+/** Worker of the command, in this process. */
 export interface CommandWorker {
   calls: WorkerCalls;
   /**
@@ -28,7 +28,7 @@ export interface CommandWorker {
    * @returns the links in it that lead to nothing
    */
   listModel(folder: string, snapshot?: CachedModel): Promise<string[]>;
-  /** Has the next job write to the output folder. @param name what the result calls itself */
+  /** Makes the output folder the destination of the next job. @param name of the result in its model card */
   writeTo(output: OutputFolder, name?: string): Extract<DestinationSpec, { kind: 'disk' }>;
   close(): Promise<void>;
 }

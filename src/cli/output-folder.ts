@@ -24,9 +24,9 @@ export interface OutputFolder {
   append(path: string, offset: number, body: AsyncIterable<Uint8Array>): Promise<number>;
   /** The same for the run's journal, which is no part of the output. */
   appendJournal(offset: number, body: AsyncIterable<Uint8Array>): Promise<number>;
-  /** A file as it is, or the journal; undefined when there is none. */
+  /** A stored file, or the journal; undefined when there is none. */
   find(path: string | 'journal'): Promise<ListedFile | undefined>;
-  /** What interrupted merges left beside it: a sentence, or nothing. */
+  /** Sentence about output that interrupted merges left beside this one; empty when there is none. */
   leftBefore(): Promise<string>;
   /** @throws StorageFull when so many bytes more do not fit on the disk */
   checkRoom(bytes: number): Promise<void>;
@@ -37,7 +37,7 @@ export interface OutputFolder {
    * @throws DestinationFailed when a size differs, or saying where the output lies when it got no name
    */
   commit(files: { path: string; size: number }[]): Promise<void>;
-  /** Removes everything, unless it is committed, kept, or whole without its name. Safe to call twice. */
+  /** Removes everything, unless it is committed, left to be resumed, or whole without its name. Safe to call twice. */
   discard(): Promise<void>;
   readonly isCommitted: boolean;
 }
@@ -205,7 +205,7 @@ function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 }
 
-/** @param seen what the file was when it was read back */
+/** @param seen state of the file when it was read back */
 async function makeDurable(location: string, path: string, size: number, seen?: string): Promise<void> {
   const file = await open(location, 'r+');
   try {

@@ -24,8 +24,8 @@ interface Leftover {
 }
 
 /**
- * What runs have left or are writing, the newest first.
- * @param stems what their paths begin with, up to eight hexadecimal digits
+ * Unfinished output folders, newest first, whether a process still writes them or not.
+ * @param stems path prefixes, followed by up to eight hexadecimal digits
  */
 async function leftovers(stems: readonly string[]): Promise<Leftover[]> {
   const found: Leftover[] = [];
@@ -62,7 +62,7 @@ export async function cleanPartials(stems: readonly string[]): Promise<void> {
   }
 }
 
-/** What lies there that a run could go on with, by its path and size: a sentence, or nothing. */
+/** Sentence naming the outputs of interrupted merges, with path and size; empty when there are none. */
 export async function leftoverWords(stems: readonly string[], own?: string): Promise<string> {
   const words: string[] = [];
   for (const { folder, isLiving } of await leftovers(stems)) {

@@ -46,7 +46,7 @@ export function planText(plan: PlanReport, method: string): string {
   return [...parts, '', ...table, ...problemLines(plan.problems), ...elsewhereLines(plan)].join('\n');
 }
 
-/** What mergekit does otherwise with the same recipe. */
+/** Lines on settings of the recipe that mergekit reads differently; empty when there are none. */
 export function elsewhereLines({ elsewhere = [] }: PlanReport): string[] {
   if (elsewhere.length === 0) return [];
   const lines = elsewhere.map(
@@ -86,7 +86,7 @@ function countedText({ done, total, unit }: { done: number; total: number; unit:
 /** Stages that count layers run, not tensors. */
 const PASSES: ReadonlySet<string> = new Set(['measuring', 'searching']);
 
-/** What a job tells while it runs; the tensors' reports come with the final report. */
+/** Progress of any job; reports of single tensors come with the final report. */
 export type AnyProgress = TensorProgress | RunningProgress;
 
 /** One line of progress without an end of line. */
@@ -141,7 +141,7 @@ function someNames(names: readonly string[]): string {
   return more > 0 ? `${some} and ${more} more` : some;
 }
 
-/** What hashing the written files found: one line, or one for each kind of difference. */
+/** Result of hashing the written files: one line, or one for each kind of difference. */
 export function writtenText(written: WrittenFiles): string {
   const differences = writtenLines(written);
   if (differences.length > 0) return ['The files are not as they were written.', ...differences].join('\n');
@@ -158,7 +158,7 @@ function writtenLines({ missing, differing, unlisted }: WrittenFiles): string[] 
   ];
 }
 
-/** What a verification found: one line, or some per shard and one per input that differs. */
+/** Result of a verification: one line, or one per shard and per input that differs. */
 export function verifyText(report: VerifyReport): string {
   const where = `(merged again in ${formatSeconds(report.seconds)} on ${report.engine})`;
   const { files } = report;
@@ -185,7 +185,7 @@ export function verifyText(report: VerifyReport): string {
   );
 }
 
-/** What an evaluation found, in one line, with its protocol. */
+/** Result of an evaluation in one line, with its protocol. */
 export function evaluateText(report: EvaluateReport): string {
   const { window, stride, bos, masked } = report.protocol;
   const bits = report.bitsPerByte === null ? '' : `, ${report.bitsPerByte.toFixed(4)} bits per byte`;
@@ -198,7 +198,7 @@ export function evaluateText(report: EvaluateReport): string {
   );
 }
 
-/** What was taken of a dataset, in one line. */
+/** Summary in one line of the text read from a dataset. */
 export function datasetText(read: DatasetText): string {
   const plain = read.column === null;
   const what = [
@@ -210,7 +210,7 @@ export function datasetText(read: DatasetText): string {
   return `${displayName(read.ref)}: ${displayName(read.path)}: ${what.join(', ')}`;
 }
 
-/** What a finished merge did, in one line. */
+/** Summary in one line of a finished merge. */
 export function mergeText(report: MergeReport, folder: string): string {
   const bytes = report.shards.reduce((sum, shard) => sum + shard.bytes, 0);
   const engine = `${report.engine} (${displayName(report.adapter)})`;

@@ -23,9 +23,9 @@ const PARTIAL_INSIDE = '.amalgam-';
 
 /** Where an output will lie and where it is written until then. */
 interface OutputPlace {
-  /** Absolute; where the folder asked for is a link, what it leads to. */
+  /** Absolute; the target of the link where the folder asked for is one. */
   target: string;
-  /** What the name of a new partial output begins with: inside `target` where that exists, else beside it. */
+  /** Path prefix of a new partial output: inside `target` where that exists, else beside it. */
   stem: string;
   /** The same for every place where an earlier run may have left one. */
   stems: string[];
@@ -71,7 +71,7 @@ export async function refuseNonEmpty(
   );
 }
 
-/** Takes back what a run had moved to `target` when it was cut off. */
+/** Takes back the files that an interrupted run had moved to `target`. */
 export async function takeBack(partial: string, target: string): Promise<void> {
   for (const path of await readMoving(partial)) {
     if (await stat(join(partial, path)).catch(() => undefined)) continue;
@@ -81,9 +81,9 @@ export async function takeBack(partial: string, target: string): Promise<void> {
 }
 
 /**
- * Gives a whole partial output its name and makes that durable. Files that say what it is without being it come first,
- * weights and their index last, so that a folder cut off in between is no model.
- * @throws what the file system says; the output is then in `partial`, in `target`, or some files here and some there
+ * Gives a whole partial output its name and makes that durable. Descriptive files come first, weights and their index
+ * last, so that a folder cut off in between is no model.
+ * @throws errors of the file system; the output is then in `partial`, in `target`, or partly in both
  */
 export async function publish(partial: string, target: string, paths: readonly string[]): Promise<void> {
   await syncFolders(partial, paths);
@@ -123,7 +123,7 @@ async function syncFolders(folder: string, paths: readonly string[]): Promise<vo
 }
 
 async function syncFolder(folder: string): Promise<void> {
-  // Windows opens no folders; there the file system keeps its names by itself.
+  // Windows cannot open a folder; its file system makes names durable without that.
   if (process.platform === 'win32') return;
   const handle = await open(folder, 'r');
   try {

@@ -1,4 +1,4 @@
-/** What `push` does, and `merge --push` after the merge: a folder on this disk to a model repository on the Hub. */
+/** `push`, and `merge --push` after the merge: uploads a folder on this disk to a model repository on the Hub. */
 import { basename, dirname } from 'node:path';
 import { AmalgamError } from '../errors';
 import { isRepoId } from '../formats/hub-id';
@@ -24,7 +24,7 @@ export interface PushOptions {
   hub?: string;
 }
 
-/** @throws Usage for what is no `owner/name` */
+/** @throws Usage unless it is `owner/name` */
 export function repoOf(repo: string): string {
   if (isRepoId(repo) && repo.includes('/')) return repo;
   throw usage(`${repo} is not the name of a repository; it is owner/name.`);

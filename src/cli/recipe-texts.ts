@@ -21,9 +21,10 @@ export function calibrationNames({ parameters, models = [], amalgam }: Recipe): 
 }
 
 /**
- * The texts of a recipe that are files in one of the places; a `.json` file is an array of token ids. The plan says what
- * is missing.
- * @throws AmalgamError `NotFound` for a file that is there and cannot be read, `Usage` for a `.json` file of anything else
+ * The texts of a recipe that are files in one of the places; a `.json` file is an array of token ids. The plan reports
+ * missing ones.
+ * @throws AmalgamError `NotFound` for a file that exists and cannot be read, `Usage` for a `.json` file of anything
+ *   else
  */
 export async function readCalibrationTexts(
   recipe: Recipe,
@@ -42,8 +43,8 @@ export async function readCalibrationTexts(
 }
 
 /**
- * What texts are called in the output, by their names in the recipe: as with models, where a file lies is nobody's business.
- * A path that stays below the recipe keeps its form.
+ * Names of texts in the output, by their names in the recipe: as with models, published files must not reveal paths of
+ * this disk. A path below the recipe is unchanged.
  */
 export function publishedTexts(recipe: Recipe): Map<string, string> {
   const names = calibrationNames(recipe);
@@ -79,7 +80,7 @@ export function isTokensFile(name: string): boolean {
 
 async function readIfThere(path: string, name: string): Promise<string | undefined> {
   try {
-    // a recipe of somebody else may name a device that never ends
+    // a foreign recipe may name a device that never ends
     const stats = await stat(path);
     if (!stats.isFile()) throw new Error('it is not a file');
     if (stats.size > MAX_TEXT_BYTES) throw new Error(`it is longer than ${MAX_TEXT_BYTES} bytes`);

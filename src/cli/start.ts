@@ -1,5 +1,5 @@
 /**
- * `npm start`: the built studio on this machine. The port stays the same, because a browser keeps what is stored by address.
+ * `npm start`: the built studio on this machine. The port stays the same, because a browser's storage belongs to an address.
  */
 import { spawn } from 'node:child_process';
 import process from 'node:process';
@@ -26,7 +26,7 @@ const { url } = await serveStudio(dist, HUB_ORIGINS, port).catch((thrown: Error)
 console.log(`Amalgam: ${url}  (Ctrl+C ends it)`);
 if (!values['no-open']) openBrowser(url);
 
-/** Opens the person's browser where there is a desktop; the address is printed anyway. */
+/** Opens the user's browser where there is a desktop; the address is printed anyway. */
 function openBrowser(address: string): void {
   const openers: Partial<Record<NodeJS.Platform, [string, string[]]>> = {
     darwin: ['open', [address]],

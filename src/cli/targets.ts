@@ -1,4 +1,4 @@
-/** What `evaluate` and `generate` run: models, and recipes whose merges are run without being written. */
+/** Targets of `evaluate` and `generate`: models, and recipes whose merges run without being written. */
 import { dirname } from 'node:path';
 import { AmalgamError } from '../errors';
 import { recipeRepositories, renameRepositories } from '../formats/recipe-models';

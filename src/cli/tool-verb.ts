@@ -1,4 +1,4 @@
-/** The verb of a tool: what it takes are the tool's options, and its usage is written from them. */
+/** The verb of a tool: it takes the tool's options, and its usage is written from them. */
 import type { BackendChoice } from '../reports/backend';
 import type { DestinationSpec } from '../reports/job';
 import type { Option, Options, OptionValues } from '../reports/option';
@@ -21,7 +21,7 @@ import { withProgress } from './progress-printer';
 import { reportWriter } from './report-file';
 import type { Verb } from './verb';
 
-/** What was typed. */
+/** Options and flags as typed. */
 interface Typed<S extends Options> {
   options: OptionValues<S>;
   /** Flags that were typed. */
@@ -31,7 +31,7 @@ interface Typed<S extends Options> {
 interface Asked<S extends Options, F> extends Typed<S> {
   models: string[];
   engine: BackendChoice;
-  /** What was read of files. */
+  /** Content of the files that the options name. */
   read: F;
   /** Where files go; absent where the verb writes none. */
   destination?: DestinationSpec;
@@ -39,14 +39,14 @@ interface Asked<S extends Options, F> extends Typed<S> {
 
 interface ToolVerb<S extends Options, F, R extends object> {
   name: string;
-  /** What it is about, each as the usage names it. */
+  /** Positional arguments, each as the usage names it. */
   subjects: readonly string[];
-  /** What it does, in sentences. */
+  /** Description for `--help`, in sentences. */
   about: string;
   options: S;
   /** Whether it writes a folder; absent: always. */
   writes?(options: OptionValues<S>): boolean;
-  /** @throws Usage for what does not go together */
+  /** @throws Usage for options that exclude each other */
   check?(typed: Typed<S>): void;
   read(options: OptionValues<S>, workingFolder: string): Promise<F>;
   run(
@@ -54,7 +54,7 @@ interface ToolVerb<S extends Options, F, R extends object> {
     asked: Asked<S, F>,
     onProgress: (progress: ProgressOf<ToolCall>) => void,
   ): Promise<R>;
-  /** What goes to the terminal. */
+  /** Text for the terminal. */
   print(report: R, folder: string): string;
 }
 
@@ -133,7 +133,7 @@ function checkGroups(verb: string, spec: Options, values: Readonly<Record<string
   }
 }
 
-/** Options that exclude each other together, each other by itself. */
+/** Groups of options that exclude each other; an option without such a group is a group of one. */
 function groupsOf(spec: Options): [string, Option][][] {
   const groups = new Map<string, [string, Option][]>();
   for (const [name, option] of Object.entries(spec)) {

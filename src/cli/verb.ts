@@ -1,7 +1,7 @@
-/** What a verb of the command is, and where it runs. */
+/** A verb of the command, and the place it runs in. */
 import type { Options } from '../reports/option';
 
-/** Things to be undone at the end, last first, however it ends. */
+/** Cleanup at the end of a verb, last first, however it ends. */
 export type Undo = (() => Promise<void>)[];
 
 /** Where a verb runs and where it prints. */
@@ -16,7 +16,7 @@ export interface Place {
 /** One file in `verbs/` and its row in `verbs/index.ts`. */
 export interface Verb<C extends object = object> {
   name: string;
-  /** Every form of it with what it does, as `--help` prints it. */
+  /** Every form of it with a description, as `--help` prints it. */
   usage: string;
   /** All that it takes, in the order that `--help` of the verb lists. */
   options: Options;

@@ -2,7 +2,7 @@ import { adapterInfo, findAdapter } from '../backend/gpu/adapter';
 import { CPU_ADAPTER } from '../reports/backend';
 import type { WorkerInfo } from '../reports/worker';
 
-/** What WebGPU is here, and the engine `auto` takes: WebGPU unless there is no adapter or only a software one. */
+/** WebGPU of this machine, and the engine of `auto`: WebGPU unless there is no adapter or only a software one. */
 export async function backendInfo(): Promise<Pick<WorkerInfo, 'auto' | 'webgpu' | 'cpu'>> {
   const found = await findAdapter();
   const cpu = { adapter: CPU_ADAPTER };

@@ -13,7 +13,7 @@ export async function openBackend(choice: BackendChoice): Promise<Backend> {
   return kind === 'webgpu' ? createGpuBackend() : createCpuBackend();
 }
 
-/** Tensors under way at once on the processor: some wait for their turn to be written while others are computed. */
+/** Tensors under way at once on the processor: some wait to be written while others are computed. */
 const WAITING_THREADS = 1;
 const MOST_THREADS = 8;
 /** Output elements from which threads are worth their start. */

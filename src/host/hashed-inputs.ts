@@ -22,7 +22,7 @@ export interface HashedInputs extends Inputs {
   readonly known: InputHashes;
   /** Leaves of the other files that were begun so far, by the number of their piece. */
   pieces(): ReadonlyMap<string, ReadonlyMap<number, Promise<Leaf>>>;
-  /** Hashes of all files; what nobody has read yet is read now. @throws what the sources throw, and Canceled */
+  /** Hashes of all files; reads the rest of them now. @throws errors of the sources, and Canceled */
   hashAll(meter: HashMeter): Promise<InputHashes>;
 }
 

@@ -41,7 +41,7 @@ export function openModels(hub: () => Hub): OpenModels {
     async open(path) {
       const known = opened.get(path);
       if (known) return known;
-      // a name alone may be that of a folder on the person's disk: no hub is asked for it
+      // a name alone may be that of a folder on the user's disk: no hub is asked for it
       throw new AmalgamError(
         'ModelUnknown',
         `${displayName(path)} is not open.`,

@@ -8,14 +8,14 @@ export interface PlannedPhase {
   phase: Phase;
   /** In the units it counts: bytes, tokens, layers of models, values of λ. */
   work: number;
-  /** What a unit weighs beside one of another job: the parameters of the models that run. Default 1. */
+  /** Weight of a unit relative to units of other jobs: the parameters of the models that run. Default 1. */
   weight?: number;
 }
 
 export interface Phases {
   /** The next phase of this kind begins; those planned before it are left out. */
   begin(phase: Phase, work: number): void;
-  /** What belongs to no phase begins: opening before the first and between two, finishing after the last. */
+  /** Begins work outside of any phase: opening before the first and between two, finishing after the last. */
   rest(as: 'opening' | 'finishing'): void;
   /** Where the job is, `done` units into the phase at this pace; 0 where it is not known yet. */
   at(

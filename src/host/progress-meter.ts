@@ -8,10 +8,10 @@ const INTERVAL_MS = 100;
 /** The rate is taken over this much of the recent past, so that ETA follows a change of speed. */
 const WINDOW_MS = 5000;
 
-/** Progress of any job, with what it reports of a finished tensor. */
+/** Progress of any job, with its reports of finished tensors. */
 type AnyProgress = TensorProgress & { finished: unknown[] };
 
-/** Collects what a job has done and reports it a few times a second. */
+/** Collects the progress of a job and reports it a few times a second. */
 export interface ProgressMeter<P extends AnyProgress = Progress> {
   /**
    * Begins a phase with its total of bytes and tensors.
@@ -31,7 +31,7 @@ export interface ProgressMeter<P extends AnyProgress = Progress> {
   /** Does it and adds the seconds it took, where it did not fail. */
   timed<T>(work: 'read' | 'write', act: () => Promise<T>): Promise<T>;
   stages(): WorkSeconds;
-  /** Says something the person should know, at once. */
+  /** Shows a message to the user at once. */
   tell(note: string): void;
   /** Sends what is still waiting. */
   flush(): void;
@@ -91,7 +91,7 @@ export function progressMeter<P extends AnyProgress = Progress>(
     begin(phase, bytes, tensors, done = { bytes: 0, reports: [] }) {
       const { bytes: bytesDone, reports } = done;
       state = { phase, item: '', bytesDone, bytes, tensorsDone: reports.length, tensors };
-      // of a merge that is taken up again there may be more than a call takes arguments
+      // a resumed merge may have more reports than a call takes arguments
       finished = [...finished, ...reports];
       samples = [];
       phases?.begin(phase as Progress['phase'], bytes);
@@ -122,7 +122,7 @@ export function progressMeter<P extends AnyProgress = Progress>(
   };
 }
 
-/** What all engines have spent together: more than the time that has passed where several work at once. */
+/** Seconds of all engines together: more than the time passed where several work at once. */
 export function secondsOf(engines: readonly Backend[]): BackendSeconds {
   const sum = (work: keyof BackendSeconds) => engines.reduce((all, { seconds }) => all + seconds[work], 0);
   return { upload: sum('upload'), compute: sum('compute'), readback: sum('readback') };

@@ -6,7 +6,7 @@ export interface ReadingClock {
   readonly seconds: number;
 }
 
-/** Reads as `read` does, and keeps the time. */
+/** Reads as `read` does, and adds up the time. */
 export function readingClock(read: ReadTensor): ReadingClock {
   let seconds = 0;
   let underWay = 0;

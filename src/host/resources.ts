@@ -1,4 +1,4 @@
-/** What a job holds while it is at work: engines, files, and the output it writes. */
+/** Resources of a running job: engines, files, and the output it writes. */
 
 import type { DestinationSpec } from '../reports/job';
 import type { Destination } from '../write/destination';
@@ -11,7 +11,7 @@ interface Resources {
   output(spec: DestinationSpec): Promise<Destination>;
 }
 
-/** Runs a job. Whatever fails, its output is discarded and what it opened is closed. @throws what the job throws */
+/** Runs a job. If it fails, its output is discarded; its resources are closed in any case. @throws errors of the job */
 export async function withResources<T>(job: (resources: Resources) => Promise<T>): Promise<T> {
   const opened: { close(): void }[] = [];
   let destination: Destination | undefined;

@@ -1,6 +1,6 @@
 /**
  * One merge at a time over all tabs: its worker holds a Web Lock (which also keeps browsers from freezing a hidden
- * tab) and tells the others how far it is. They may ask it to let go.
+ * tab) and reports its progress to the others. They may ask it to release the lock.
  */
 import { AmalgamError } from '../errors';
 import { holdLock, openBroadcast } from '../platform';
@@ -15,10 +15,10 @@ const LOOK_MS = 1000;
 type Message = { kind: 'progress'; run: RunElsewhere } | { kind: 'ended' } | { kind: 'yield' };
 
 /**
- * Runs a merge while no other tab merges, and tells the others its progress.
+ * Runs a merge while no other tab merges, and reports its progress to the others.
  * @param stop called when another tab wants to take over
- * @param onProgress gets what `act` tells, in this tab
- * @throws Busy when another tab keeps merging; one that is going is waited for
+ * @param onProgress gets the progress of `act`, in this tab
+ * @throws Busy when another tab goes on merging; waits for one that stops
  */
 export async function withRunLock<T>(
   { destination }: Pick<MergeRequest, 'destination'>,
@@ -54,12 +54,12 @@ export async function followOtherTabs(onRun: (run: RunElsewhere | null) => void)
     onRun(run);
   };
   openBroadcast<Message>(CHANNEL, (message) => {
-    // what this worker says to other tabs comes back to it
+    // messages of this worker to other tabs come back to it
     if (message.kind === 'progress' && !heldHere) tell(message.run);
     if (message.kind === 'ended') tell(null);
   });
   for (;;) {
-    // a tab that was killed says nothing, but its lock goes; one that merges on quietly keeps it
+    // a killed tab sends nothing, but its lock goes; a silent one that still merges holds it
     const held = await isHeldElsewhere();
     if (!held) tell(null);
     else if (known === null) tell({ name: '', progress: null });

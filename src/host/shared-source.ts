@@ -3,7 +3,7 @@ import type { OpenSource } from '../store/blob-source';
 
 export interface SharedSources {
   share(source: OpenSource): OpenSource;
-  /** Lets go of what was kept: all readers have gone on. */
+  /** Empties the cache once all readers are past it. */
   forget(): void;
   /** Bytes read from the sources so far, and seconds spent waiting for them. */
   readonly bytesRead: number;
@@ -15,10 +15,10 @@ interface Segment {
   bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** @param keepBytes what is read beyond this is not kept, and read again by whoever needs it next */
-export function shareSources(keepBytes: number): SharedSources {
+/** @param cacheBytes most bytes in the cache; reads beyond it go to the disk again for every reader */
+export function shareSources(cacheBytes: number): SharedSources {
   const files = new Set<{ segments: Segment[] }>();
-  let kept = 0;
+  let cachedBytes = 0;
   let bytesRead = 0;
   let seconds = 0;
 
@@ -52,8 +52,8 @@ export function shareSources(keepBytes: number): SharedSources {
       }
       await fetchTo(end);
       for (const segment of fetched) {
-        if (kept + segment.bytes.length > keepBytes) continue;
-        kept += segment.bytes.length;
+        if (cachedBytes + segment.bytes.length > cacheBytes) continue;
+        cachedBytes += segment.bytes.length;
         file.segments.push(segment);
       }
       if (fetched.length > 0) file.segments.sort((a, b) => a.begin - b.begin);
@@ -77,7 +77,7 @@ export function shareSources(keepBytes: number): SharedSources {
     share,
     forget() {
       for (const file of files) file.segments = [];
-      kept = 0;
+      cachedBytes = 0;
     },
     get bytesRead() {
       return bytesRead;

@@ -6,7 +6,7 @@ import { storageFolder } from '../store/opfs-file';
 import { cleanSmallFiles } from '../store/small-files';
 import { cleanOutputs } from '../write/finished-outputs';
 
-/** Whether the browser lets this page keep files, or memory does in its place; found out by trying. */
+/** Whether this page has storage, or memory in its place; found out by trying. */
 export async function storageInfo(): Promise<WorkerInfo['storage']> {
   try {
     const memoryBytes = await ensureStorage();
@@ -25,7 +25,7 @@ export async function cleanStorage(): Promise<void> {
   await cleanOutputs();
 }
 
-/** Bytes of every blob of which there is something in the cache, by sha256; none where there is no storage. */
+/** Bytes in the cache of every blob, whole or in part, by sha256; none without storage. */
 export async function cachedBytes(): Promise<Map<string, number>> {
   if (!(await storageInfo()).available) return new Map();
   return new Map((await listBlobs()).map(({ sha256, bytes }) => [sha256, bytes]));

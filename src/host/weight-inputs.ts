@@ -34,7 +34,7 @@ export async function missingBytes(inputs: InputFiles, models: OpenModels): Prom
  * Opens every weight file a job reads, with its progress: what has to be downloaded is a phase before the others, and the
  * reading is timed. Close them.
  *
- * @param plan says what is to be downloaded where it is known; else that of these files is found out
+ * @param plan with the bytes to download where they are known; else they are counted
  */
 export async function openForReading(
   plan: { inputs: InputFiles; bytesToDownload?: number },

@@ -1,6 +1,6 @@
 import { AmalgamError } from '../errors';
 
-/** What every read throws once its signal has fired. */
+/** Error of every read after its signal has fired. */
 export function canceled(): AmalgamError {
   return new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
 }

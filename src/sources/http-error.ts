@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 
-/** What a request is about, in words, for the messages of everything that can go wrong with it. */
+/** Subject of a request, in words, for the messages of all its errors. */
 export interface RequestSubject {
   /** File or question, e.g. `owner/name: model.safetensors`. */
   name: string;
@@ -10,7 +10,7 @@ export interface RequestSubject {
   host: string;
   /** The model's page, for Hub models: where licenses are accepted. */
   page?: string;
-  /** Something is changed there: what is asked of the token is writing. */
+  /** The request writes, so the token needs write access. */
   writes?: true;
 }
 
@@ -37,9 +37,10 @@ function errorIn(body: string): string {
 }
 
 /**
- * An answer that is neither success nor worth another try, in words. A status alone is no reason: what the Hub says is
- * quoted, and only its codes (`GatedRepo`, `RepoNotFound`, `RevisionNotFound`, `EntryNotFound`) are taken for more.
- * Without a token it answers 401 for private and for missing repositories alike, so these two cannot be told apart.
+ * Error for a response that is neither success nor worth another try. A status alone is no reason: the Hub's message is
+ * quoted, and only its codes (`GatedRepo`, `RepoNotFound`, `RevisionNotFound`, `EntryNotFound`) are interpreted.
+ * Without a token the Hub answers 401 for private and for missing repositories alike, so these two are not
+ * distinguished.
  * @param tokenSent whether the request carried an access token
  */
 export function refusal(
@@ -137,7 +138,7 @@ export function refusal(
   );
 }
 
-/** What a server says of a refusal, behind a sentence of ours. */
+/** Quote of the server's message, behind a sentence of ours. */
 export function quoted(said: string): string {
   return said === '' ? '' : ` It says: “${said}”`;
 }

@@ -32,7 +32,7 @@ const infoSchema = v.object({
   tags: v.optional(v.array(v.string()), []),
 });
 
-/** What a hub says of a repository: its name of today, the commit, and the license where it has one. */
+/** Repository as the hub describes it: its current name, the commit, and the license where it has one. */
 export function repoInfo(said: unknown): { name: string; commit: string; license?: string } {
   const { name, sha, tags } = v.parse(infoSchema, said);
   const license = tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
@@ -49,9 +49,9 @@ interface Asking {
 }
 
 /**
- * Every file of a repository at a commit, none of them read.
- * @param tooMany what to do instead where there are too many
- * @throws UnsafePath, LimitExceeded, and what the hub's client throws
+ * Every file of a repository at a commit; reads none of them.
+ * @param tooMany next step in the message where there are too many
+ * @throws UnsafePath, LimitExceeded, and errors of the hub's client
  */
 export async function listRepo(
   hub: Hub,
@@ -175,7 +175,8 @@ async function streamRange(
       try {
         checkAnswer(response, taken, end, target);
         let arrived = taken;
-        // The sink gets the last bytes when the body has ended: of one that is too long it is never given the whole.
+        // Hold back the last bytes until the body has ended, so that the sink never gets all of a body that is too
+        // long.
         let last: Uint8Array<ArrayBuffer> | undefined;
         await readBody(response, (chunk) => {
           arrived += chunk.length;
@@ -189,7 +190,7 @@ async function streamRange(
         if (!last) throw wrong(subject, `ended ${end - arrived} bytes early`);
         sink.take(last);
       } catch (thrown) {
-        // Bytes before a cut are good; of an answer that is wrong in itself nothing is kept that can be forgotten.
+        // Bytes before a cut are good; those of a wrong answer are dropped as far as the sink can go back.
         if (thrown instanceof Retryable) taken = sink.goBack();
         // Ends the transfer; on a stream that has already failed there is nothing left to end.
         await response.body?.cancel().catch(() => undefined);

@@ -11,7 +11,7 @@ export interface Hub extends Transfer {
   url: string;
   /** Read again for every request, so that a new token also serves models already open. */
   token?: string;
-  /** What signing in allowed the token; of a token that was pasted the hub is asked. */
+  /** Write access as signing in granted it; absent for a pasted token, whose access the hub is asked for. */
   mayWrite?: boolean;
 }
 
@@ -79,7 +79,7 @@ export function hubFetch(
   };
 }
 
-/** A commit that failed: for good where the hub has refused it, else nobody knows. */
+/** A failed commit: final where the hub refused it, else of unknown outcome. */
 function notKnown(thrown: unknown, subject: RequestSubject, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted || thrown instanceof AmalgamError) return thrown;
   const why = thrown instanceof Retryable ? ` ${thrown.final.message}` : '';
@@ -91,10 +91,10 @@ function notKnown(thrown: unknown, subject: RequestSubject, signal: AbortSignal 
   );
 }
 
-/** What Node says of a connection that never was: nobody knows the name, or nobody answers there. */
+/** Codes of Node for a connection that was never made: unknown host, or no server at the address. */
 const NEVER_CONNECTED = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED']);
 
-/** Whether a request got nowhere. Before anything is read that is a matter of the name or the network, not of patience. */
+/** Whether a request never reached a server. Before the first byte that is a matter of name or network, so no retry. */
 function isUnreachable(thrown: unknown): boolean {
   const cause = thrown instanceof TypeError ? (thrown.cause as { code?: string } | undefined) : undefined;
   return NEVER_CONNECTED.has(cause?.code ?? '');
@@ -115,7 +115,7 @@ const apiErrorSchema = v.object({ statusCode: v.number(), message: v.string() })
 export function hubFailure(thrown: unknown, subject: RequestSubject): AmalgamError {
   if (thrown instanceof AmalgamError) return thrown;
   if (thrown instanceof Retryable) return thrown.final;
-  // the library's HubApiError, told without the library, which is loaded where it is first needed
+  // HubApiError of the library, recognized by shape, because the library loads only where it is first needed
   if (v.is(apiErrorSchema, thrown)) {
     return refusal(thrown.statusCode, { code: null, said: displayName(thrown.message, 300) }, subject, true);
   }

@@ -19,7 +19,7 @@ async function withHub(act: (hub: FakeHub) => Promise<void>): Promise<void> {
   }
 }
 
-/** Agrees on the hub's page; returns what the hub adds to the address it sends the person back to. */
+/** Agrees on the hub's page; returns what the hub adds to the address it sends the user back to. */
 async function agree({ url, state }: SignIn): Promise<{ state: string; code: string }> {
   const href = /href="([^"]+)">Authorize/.exec(await (await fetch(url)).text())![1]!.replaceAll('&amp;', '&');
   const back = new URL(href);

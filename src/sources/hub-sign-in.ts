@@ -1,6 +1,7 @@
 /**
- * Signing in to a hub by `@huggingface/hub`: OAuth 2.0 authorization code (RFC 6749) with PKCE by S256 (RFC 7636). Nonce and
- * verifier are kept here and not in localStorage, where the library would put them; the token stays in the worker.
+ * Signing in to a hub by `@huggingface/hub`: OAuth 2.0 authorization code (RFC 6749) with PKCE by S256 (RFC 7636).
+ * Nonce and verifier stay here and not in localStorage, where the library would put them; the token stays in the
+ * worker.
  */
 import { HubApiError, oauthHandleRedirect, oauthLoginUrl } from '@huggingface/hub';
 import * as v from 'valibot';
@@ -13,7 +14,7 @@ import { type Hub, hubFailure } from './hub-request';
 export interface SignIn {
   hubUrl: string;
   redirectUrl: string;
-  /** The hub's page where the person agrees. */
+  /** The hub's page where the user agrees. */
   url: string;
   state: string;
   nonce: string;
@@ -21,7 +22,7 @@ export interface SignIn {
 }
 
 /**
- * The least the Hub has: reading what the person may read; to push, creating repositories and writing to those created
+ * The least the Hub has: reading what the user may read; to push, creating repositories and writing to those created
  * so, not to the others.
  */
 const READING = ['openid', 'profile', 'read-repos', 'gated-repos'];
@@ -52,7 +53,7 @@ export async function beginSignIn(
 /**
  * Trades the code for a token. Asked once: a code is spent by the first who shows it, whether or not the answer arrives.
  * @returns the token, and whether it may write
- * @throws Unauthorized when the person or the hub declined; Offline, HubError
+ * @throws Unauthorized when the user or the hub declined; Offline, HubError
  */
 export async function finishSignIn(
   hub: Hub,
@@ -85,7 +86,7 @@ export async function finishSignIn(
   return { token: accessToken, mayWrite: (scope ?? '').split(' ').some((s) => WRITING.includes(s)) };
 }
 
-/** What the library gives, or its failure in words; it waits without end by itself. */
+/** Answer of the library, or its failure in words, within a time limit that the library lacks. */
 async function answered<T>(hub: Hub, ask: () => Promise<T>): Promise<T> {
   const { host } = new URL(hub.url);
   const late = AbortSignal.timeout(ANSWER_MS);

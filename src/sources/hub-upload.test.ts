@@ -125,7 +125,7 @@ describe('upload', () => {
     const puts = server.requests.filter((r) => r.method === 'PUT');
     expect(puts).toHaveLength(4);
     expect(puts.every((r) => r.server === 'cdn' && r.authorization === undefined)).toBe(true);
-    // private: nobody without the token sees it
+    // private: invisible without the token
     await expect(openHubModel({ url: server.url }, 'writer/first')).rejects.toMatchObject({
       code: 'Unauthorized',
     });

@@ -88,7 +88,7 @@ export async function hubAccount(hub: Hub, signal?: AbortSignal): Promise<HubAcc
   }
 }
 
-/** The repository as it is now. @throws UnsafeName for what is no `owner/name` */
+/** The current state of the repository. @throws UnsafeName unless it is `owner/name` */
 export async function pushTarget(hub: Hub, repo: string, signal?: AbortSignal): Promise<RepoState> {
   if (!isRepoId(repo) || !repo.includes('/')) {
     throw new AmalgamError(
@@ -102,7 +102,7 @@ export async function pushTarget(hub: Hub, repo: string, signal?: AbortSignal): 
     const { origin, files } = await openHubModel(hub, repo, undefined, signal);
     return { repo, page, exists: true, commit: origin.commit, files: files.map((f) => f.path) };
   } catch (thrown) {
-    // A token that works is told apart from a missing one: only then does 404 mean that there is nothing.
+    // Only with a valid token does 404 mean that there is no repository.
     if (!hub.token || !(thrown instanceof AmalgamError) || thrown.code !== 'NotFound') throw thrown;
     return { repo, page, exists: false, commit: null, files: [] };
   }
@@ -146,7 +146,7 @@ export async function validateCard(
   signal?: AbortSignal,
 ): Promise<void> {
   const subject = subjectOf(hub, repo);
-  // a hub without this check has nothing to say
+  // the hub lacks this check
   const response = await hubFetch(
     hub,
     subject,
@@ -233,7 +233,7 @@ export async function uploadFiles(
     },
   });
   const hashed = new Map<string, number>();
-  // read to its end also when a failure came first: an error that nobody waits for ends a process
+  // read to its end also when a failure came first: an unhandled rejection ends a process
   const follow = async () => {
     for (;;) {
       const step = await steps.next();
@@ -320,7 +320,7 @@ function policyBlocks(host: string): AmalgamError {
   );
 }
 
-/** Origins that the policy of the page kept us from (Content-Security-Policy, connect-src). */
+/** Origins blocked by the policy of the page (Content-Security-Policy, connect-src). */
 const blocked = new Set<string>();
 if (typeof XMLHttpRequest !== 'undefined') {
   globalThis.addEventListener('securitypolicyviolation', ({ blockedURI }) => {
@@ -328,7 +328,7 @@ if (typeof XMLHttpRequest !== 'undefined') {
   });
 }
 
-/** In a browser only XMLHttpRequest tells how much of a body is sent. */
+/** In a browser only XMLHttpRequest reports how much of a body is sent. */
 export const putBlob: PutBlob = (url, content, signal, onSent) =>
   typeof XMLHttpRequest === 'undefined'
     ? putByFetch(url, content, signal, onSent)

@@ -7,14 +7,14 @@ export interface ModelFolder {
   readonly origin: ModelOrigin;
   /** Relative paths with forward slashes, in the order the origin lists them. */
   readonly files: readonly ModelFile[];
-  /** License of the model card, where the origin tells it. */
+  /** License of the model card, where the origin reports it. */
   readonly license?: string;
 }
 
 export type ModelOrigin =
   | { kind: 'sample' }
   | { kind: 'local' }
-  /** A folder that the command reads; a snapshot in another program's cache tells where on the Hub it is from. */
+  /** A folder that the command reads; a snapshot in the cache of huggingface_hub names its commit on the Hub. */
   | { kind: 'disk'; snapshot?: HubCommit }
   | ({ kind: 'hub'; revision: string } & HubCommit);
 
@@ -35,11 +35,11 @@ export interface ModelFile {
   readonly byteLength: number;
   /** LFS sha256 in lower-case hex where the origin knows it. */
   readonly sha256?: string;
-  /** What its name in another program's cache says of its sha256: believed once the file was hashed. */
+  /** sha256 that its name in the cache of huggingface_hub claims; trusted once the file was hashed. */
   readonly claimedSha256?: string;
   /** git blob sha1 of a small Hub file that is not in LFS. */
   readonly gitSha1?: string;
-  /** A source for the file as it is at the origin. Opening costs nothing; reading does. */
+  /** A source for the file at the origin. Opening costs nothing; reading does. */
   open(): ByteSource;
 }
 

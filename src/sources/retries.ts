@@ -2,12 +2,12 @@ import { AmalgamError } from '../errors';
 import { canceled, throwIfCanceled } from './cancellation';
 import type { RequestSubject } from './http-error';
 
-/** What a transfer needs from its surroundings; tests replace them. */
+/** Environment of a transfer; tests replace its parts. */
 export interface Transfer {
   fetch?: typeof globalThis.fetch;
   /** Resolves after `ms`, rejects with `Canceled` when the signal fires. */
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
-  /** Called before each wait, so that a countdown can be shown; what it returns is called when the wait is over. */
+  /** Called before each wait, for a countdown on screen; the returned function is called when the wait is over. */
   onWait?: (wait: TransferWait) => (() => void) | undefined;
   /** A connection that brings less than 64 KiB in this time is given up and tried again. Default 30 s. */
   stallMs?: number;
@@ -16,7 +16,7 @@ export interface Transfer {
 export interface TransferWait {
   reason: 'rate-limit' | 'server' | 'connection' | 'content';
   seconds: number;
-  /** What is waited for, e.g. `owner/name: model.safetensors`. */
+  /** Name of the awaited file or question, e.g. `owner/name: model.safetensors`. */
   name: string;
 }
 

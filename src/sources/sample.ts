@@ -11,7 +11,7 @@ import { fetchOk, readAll } from './transfer';
 
 /**
  * The sample family that ships with the app: `samples/base`, `samples/kitchen`, `samples/harbour`,
- * `samples/workshop`. A file is fetched whole at its first read and kept in memory for the session.
+ * `samples/workshop`. A file is fetched whole at its first read and stays in memory for the session.
  * @param samplesUrl where the family is served, with a slash at the end.
  */
 export function sampleFolders(

@@ -3,10 +3,10 @@
  * page by page, which costs more than filling it from a file in the cache.
  */
 
-/** Smaller arrays are cheap to make; larger ones are not kept. */
+/** Smaller arrays are cheap to allocate; larger ones are not pooled. */
 const LEAST = 256 * 2 ** 10;
 const MOST = 16 * 2 ** 20;
-/** All that is kept together. */
+/** Most bytes in the pool. */
 const KEPT = 64 * 2 ** 20;
 
 const spare: ArrayBuffer[] = [];
@@ -22,7 +22,7 @@ export function spareArray(byteLength: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(spare.splice(at, 1)[0]!, 0, byteLength);
 }
 
-/** Takes the memory of an array that nobody uses any more. */
+/** Returns the memory of an unused array to the pool. */
 export function giveBack(buffer: ArrayBuffer): void {
   const { byteLength } = buffer;
   if (byteLength < LEAST || byteLength > MOST || kept + byteLength > KEPT) return;

@@ -58,7 +58,7 @@ export async function fetchOk(
   throw refusal(status, reason, subject, 'Authorization' in init.headers);
 }
 
-/** What storages answer to an address whose signature has expired. */
+/** Statuses by which storages answer to an address with an expired signature. */
 const EXPIRED = new Set([400, 401, 403, 410]);
 
 /** The body of a refusal where it is JSON; the rest of it is not fetched. */
@@ -67,7 +67,7 @@ async function readReason(response: Response, subject: RequestSubject): Promise<
     await response.body?.cancel();
     return '';
   }
-  // one that is cut or endless says nothing; the status is known
+  // a cut or endless body has no reason; the status is known
   const bytes = await readAll(response, subject, REASON_BYTES, () => undefined).catch(
     () => new Uint8Array(0),
   );

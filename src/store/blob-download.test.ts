@@ -9,12 +9,12 @@ import { type FakeStorage, fakeStorage } from './opfs.test.fake';
 
 const SIZE = 7013;
 const SIZES = { piece: 100, request: 800 };
-/** A journal whose pieces were whole requests keeps them. */
+/** A journal keeps pieces that were whole requests. */
 const WHOLE = { piece: 800, request: 800 };
 const content = Uint8Array.from({ length: SIZE }, (_, i) => (i * 7 + (i >> 8)) & 0xff);
 const SHA = createHash('sha256').update(content).digest('hex');
 
-/** What a source gives over its lives, and where it ends. */
+/** State of a source over its lives, and the byte at which this life ends. */
 interface Line {
   /** Bytes given so far, by all requests. */
   given: number;
@@ -52,7 +52,7 @@ function streaming(line: Line, storage: FakeStorage): ByteSource {
   };
 }
 
-/** Downloads with a life for each kill, and a last one that is left alone. @returns what was given and asked for */
+/** Downloads with a life for each kill, and a last one that is left alone. @returns bytes given and asked for */
 async function downloadOver(
   kills: readonly { after: number; fates: readonly ('kept' | 'lost' | 'torn')[] }[],
   chunks: number[],

@@ -8,7 +8,7 @@ export interface BlobWanted {
   /** Lower-case hex. */
   sha256: string;
   byteLength: number;
-  /** As a person knows it, e.g. `owner/name: model.safetensors`. */
+  /** As a user knows it, e.g. `owner/name: model.safetensors`. */
   name: string;
   source: ByteSource;
 }
@@ -149,7 +149,7 @@ async function fetchNeighbors(
   let index = first;
   let filled = 0;
   let told = 0;
-  /** Corrects what was told of this request's unfinished piece. */
+  /** Corrects the progress reported for this request's unfinished piece. */
   const tell = (bytes: number) => {
     const more = bytes - told;
     told = bytes;

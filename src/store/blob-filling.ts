@@ -33,7 +33,7 @@ export interface FillingBlob {
 /**
  * Opens the blob in `folder` at what an earlier download left there: pieces in the journal whose data still has its
  * checksum. A journal of another length, or that cannot be read, is begun anew.
- * @param pieceBytes of a new journal; an old one keeps its own.
+ * @param pieceBytes of a new journal; an old one has its own.
  * @throws StorageFull when there is no room for the whole, Canceled, Busy, StorageFailed.
  */
 export async function openFilling(
@@ -128,7 +128,7 @@ async function strikeChanged(
   }
 }
 
-/** Hashing is long work on this thread: messages, such as a cancel, get their turn after so many bytes. */
+/** Hashing is long work on this thread: messages, such as a cancel, are handled after so many bytes. */
 export const TURN_BYTES = 16 * 2 ** 20;
 
 export function turnOfMessages(): Promise<void> {

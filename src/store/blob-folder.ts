@@ -53,7 +53,7 @@ export async function readDone(folder: FileSystemDirectoryHandle): Promise<BlobR
 }
 
 /**
- * Runs `action` while this worker alone, over all tabs, may change the blob; waits for its turn.
+ * Runs `action` while this worker alone, over all tabs, may change the blob; waits for the lock.
  * @throws Canceled when the signal fires while waiting.
  */
 export async function withBlobLock<T>(
@@ -73,8 +73,8 @@ export async function withBlobLock<T>(
 }
 
 /**
- * Runs `action` when nobody is changing the blob right now.
- * @returns false when somebody is; then `action` was not run.
+ * Runs `action` unless the blob is being changed.
+ * @returns false when it is; then `action` was not run.
  */
 export async function ifBlobFree(sha256: string, action: () => Promise<void>): Promise<boolean> {
   return navigator.locks.request(lockName(sha256), { ifAvailable: true }, async (lock) => {

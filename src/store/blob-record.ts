@@ -2,8 +2,8 @@ import * as v from 'valibot';
 import { hex } from '../formats/hashes';
 
 /**
- * What is known about a blob. The same record is the journal of a download (`journal.json`, some pieces missing) and
- * the commit record of a finished blob (`done.json`, none missing): a blob exists only once its `done.json` does.
+ * Record of a blob: the journal of its download (`journal.json`, some pieces missing) or the commit record of the
+ * finished blob (`done.json`, none missing): a blob exists only once its `done.json` does.
  */
 export interface BlobRecord {
   /** sha256 of the whole content, lower-case hex. */
@@ -12,7 +12,7 @@ export interface BlobRecord {
   /** The file it was first downloaded as, for people: `owner/name: model.safetensors`. */
   name: string;
   pieceBytes: number;
-  /** {@link openChecksum} of each piece that is on the disk, in order; null for one that is not. */
+  /** {@link openChecksum} of each piece in order; null for a piece that is not on the disk. */
   pieces: (string | null)[];
 }
 
@@ -24,7 +24,7 @@ export interface DownloadSizes {
   request: number;
 }
 
-/** Requests are so large because hubs limit their number, pieces so small because those under way are what is lost. */
+/** Large requests because hubs limit their number, small pieces because an interruption loses those under way. */
 export const DOWNLOAD_SIZES: DownloadSizes = { piece: 2 * 2 ** 20, request: 16 * 2 ** 20 };
 
 /** Written in place of a missing digest, so that a record never changes its length while a blob fills up. */
@@ -39,7 +39,7 @@ const schema = v.object({
   pieces: v.array(v.string()),
 });
 
-/** The record of a blob of which nothing is on the disk yet. */
+/** The record of a blob without any piece on the disk. */
 export function emptyRecord(
   sha256: string,
   byteLength: number,

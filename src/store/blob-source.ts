@@ -7,7 +7,7 @@ import { DATA, DONE, findBlobFolder, JOURNAL, readDone } from './blob-folder';
 import { type BlobRecord, type Checksum, formatRecord, openChecksum, pieceRange } from './blob-record';
 import { type OpfsFile, openOpfsFile, removeStored, writeWhole } from './opfs-file';
 
-/** A source that keeps something open until it is closed. Reading after that is a fault. */
+/** A source that holds something open until it is closed. Reading after that is a fault. */
 export interface OpenSource extends ByteSource {
   close(): void;
 }

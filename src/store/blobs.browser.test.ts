@@ -8,7 +8,7 @@ const MIB = 1024 * 1024;
 const SIZE = 5 * MIB + 123;
 const SEED = 7;
 const workers: Worker[] = [];
-/** What each of them is called, and the lock it keeps as long as it lives. */
+/** Name of each worker, and of the lock it holds as long as it lives. */
 const names: string[] = [];
 
 function startRig(): Comlink.Remote<StoreRig> {

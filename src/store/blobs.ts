@@ -30,8 +30,8 @@ interface StoredBlob {
 /**
  * Makes sure the blob is whole on the disk and has its sha256: downloads it, resumes an interrupted download, or does
  * nothing when it is there. Only one tab downloads a blob; others wait for it.
- * @throws IntegrityError when the content is wrong twice (nothing is kept then), StorageFull, StorageFailed,
- *   Canceled, and whatever the source throws (what arrived is kept then).
+ * @throws IntegrityError when the content is wrong twice (nothing is stored then), StorageFull, StorageFailed,
+ *   Canceled, and errors of the source (the arrived pieces stay stored then).
  */
 export async function ensureBlob(
   wanted: BlobWanted,
@@ -73,7 +73,7 @@ export async function hasBlob(sha256: string): Promise<boolean> {
   return folder !== undefined && (await readDone(folder)) !== undefined;
 }
 
-/** Every blob of which there is something on the disk. */
+/** Every blob on the disk, whole or in part. */
 export async function listBlobs(): Promise<StoredBlob[]> {
   const found: StoredBlob[] = [];
   for (const folder of await blobFolders()) {

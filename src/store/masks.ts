@@ -1,11 +1,10 @@
 /**
- * What importance found out about models, kept in the browser's storage: masks of one bit per weight, compensated values
- * of what is kept, changes solved by a Gram merge. One folder per model and settings, one file per tensor, so that an
- * interrupted computation goes on with the tensor it was at.
+ * Masks and other results of calibration in the browser's storage: one bit per weight, the compensated values of kept
+ * weights, changes solved by a Gram merge. One folder per model and settings, one file per tensor, so that an
+ * interrupted computation resumes at its tensor.
  *
- * A file is `AMALGAM1`, the length of its header (u32, then 0), the header as JSON filled up with spaces to a multiple
- * of 8, the sections it names, and the sha256 of all that. A file that was torn has another sha256 or none, and counts
- * as missing.
+ * A file is `AMALGAM1`, the length of its header (u32, then 0), the header as JSON padded with spaces to a multiple of
+ * 8, the sections it names, and the sha256 of all that. A torn file has another sha256 or none, and counts as missing.
  */
 import { AmalgamError, isDomException } from '../errors';
 import { hex } from '../formats/hashes';
@@ -30,9 +29,9 @@ const DIGEST_BYTES = 32;
 const PIECE_BYTES = 4 << 20;
 const ABOUT = 'about.json';
 
-/** What every file says of itself; callers add fields of their own. */
+/** Header fields of every file; callers add their own. */
 export interface RecordHeader {
-  /** What the record is found by: its tensor and everything else that distinguishes it within the folder. */
+  /** Key of the record: its tensor and everything else that distinguishes it within the folder. */
   name: string;
   /** Bytes of each section, in order. */
   sections: number[];
@@ -47,7 +46,7 @@ export interface StoredRecord<H extends RecordHeader> {
   read(section: number, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** One folder of the cache, as a person sees it. */
+/** One folder of the cache, as a user sees it. */
 interface StoredMasks {
   id: string;
   /** Models and settings in words. */
@@ -70,7 +69,7 @@ export interface RecordFolder {
 }
 
 /**
- * The folder for what is determined by `key`.
+ * The folder of records determined by `key`.
  * @param key everything the contents depend on
  * @param title models and settings in words
  * @throws AmalgamError `StorageUnavailable`
@@ -103,7 +102,7 @@ export async function openRecords(key: string, title: string): Promise<RecordFol
   };
 }
 
-/** Everything that is kept, with what it takes. */
+/** Everything stored, with its size. */
 export async function listMasks(): Promise<StoredMasks[]> {
   const found: StoredMasks[] = [];
   for (const [id, folder] of await entriesOf(await storageFolder('importance'))) {
@@ -170,7 +169,7 @@ async function writeRecord(
   }
 }
 
-/** The header of a file whose every byte is as it was written; undefined for one that is not there or was torn. */
+/** The header of a file whose sha256 is right; undefined for a missing or torn one. */
 async function checkedHeader<H extends RecordHeader>(
   folder: FileSystemDirectoryHandle,
   fileName: string,
@@ -235,7 +234,7 @@ function recordOf<H extends RecordHeader>(
 
 /** Records that are read, each by one handle: a job reads them part by part, and opening takes longer than reading. */
 const reading = new Map<string, { file: Promise<OpfsFile>; timer?: ReturnType<typeof setTimeout> }>();
-/** A record that nobody reads for so long is closed: another tab may want to write or delete it. */
+/** Milliseconds until an unread record is closed: another tab may want to write or delete it. */
 const IDLE_MS = 500;
 
 async function readPart(

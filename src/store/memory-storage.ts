@@ -5,7 +5,7 @@
 
 import { fileIn, removeFrom, storageRoot, syncAccess } from '../platform';
 
-/** Bytes of all files: downloads and results together. What a tab of any browser on any computer may take. */
+/** Capacity in bytes for all files, downloads and results together: what any tab of any browser can hold. */
 export const MEMORY_BYTES = 2 ** 30;
 
 /** Memory is taken by pages as they are written: a file may be made long before it is filled. */
@@ -19,7 +19,7 @@ interface MemoryFile {
 }
 type MemoryFolder = Map<string, MemoryFile | MemoryFolder>;
 
-/** What all files of one storage share. */
+/** Free space that all files of one storage share. */
 interface Room {
   left: number;
 }
@@ -28,7 +28,7 @@ let tried: Promise<number | undefined> | undefined;
 
 /**
  * Finds out whether this worker has storage; where it has none, memory takes its place from here on.
- * @returns the bytes that fit into memory, or undefined where the browser keeps files
+ * @returns the bytes that fit into memory, or undefined where the browser has storage
  */
 export function ensureStorage(): Promise<number | undefined> {
   if (navigator.locks === undefined)

@@ -32,7 +32,7 @@ export async function storageFolder(name: string): Promise<FileSystemDirectoryHa
  */
 export class OpfsFile {
   readonly #handle: FileSystemSyncAccessHandle;
-  /** As a person knows the file; for messages. */
+  /** As a user knows the file; for messages. */
   readonly #what: string;
 
   constructor(handle: FileSystemSyncAccessHandle, what: string) {
@@ -98,7 +98,7 @@ export class OpfsFile {
 /**
  * Opens `name` in `folder`, for one writer, or for any number of readers where the browser has that mode; a lock that
  * is about to go away is waited for.
- * @throws Busy when someone else keeps the file open; StorageFailed and StorageFull.
+ * @throws Busy when another worker has the file open; StorageFailed and StorageFull.
  */
 export async function openOpfsFile(
   folder: FileSystemDirectoryHandle,

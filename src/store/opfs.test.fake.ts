@@ -1,7 +1,7 @@
 /**
  * The browser's storage in memory, for Node: file and folder handles with synchronous access, Web Locks, a limited
- * capacity with each way a browser reports that it is reached, and power cuts. What was written but not flushed may
- * be lost, kept or torn by a power cut, in any combination.
+ * capacity with each way a browser reports that it is reached, and power cuts. A power cut may lose, leave or tear
+ * unflushed bytes, in any combination.
  */
 import { memoryLocks } from './memory-storage';
 
@@ -22,7 +22,7 @@ interface FakeFolder {
 }
 
 export interface FakeStorage {
-  /** What goes into `navigator`. */
+  /** Properties for `navigator`. */
   navigator: { storage: { getDirectory(): Promise<unknown> }; locks: unknown };
   root: FakeFolder;
   /** Operations done so far. */

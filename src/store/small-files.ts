@@ -4,10 +4,10 @@ import { contentOf, entriesOf } from '../platform';
 import type { ModelFile } from '../sources/model-folder';
 import { readWhole, removeStored, storageFolder, writeWhole } from './opfs-file';
 
-/** Files that the Hub keeps outside LFS are at most 10 MB there; this leaves room for other hubs. */
+/** Size limit in bytes. The Hub has files of at most 10 MB outside LFS; this leaves room for other hubs. */
 const MOST_BYTES = 64 * 1024 * 1024;
 /** Configs and tokenizers of some dozens of models, of about 10 MB each. */
-const KEPT_BYTES = 512 * 1024 * 1024;
+const STORED_BYTES = 512 * 1024 * 1024;
 
 /**
  * The content of a small Hub file (config, tokenizer) from the cache, else from the hub. The cache is keyed by the
@@ -43,15 +43,15 @@ export async function readSmallFile(
 }
 
 /**
- * Removes what is no whole small file (swap files, other names, files that were cut at their first byte), and of the
- * others the ones written longest ago until the rest takes at most `mostBytes`: they belong to no list that a person
- * could delete from. What a tab writes just then stays.
- * @returns names of what was removed
+ * Removes incomplete small files (swap files, other names, files cut at their first byte), and of the others the oldest
+ * until the rest takes at most `mostBytes`: no list shows them, so a user could not delete them. Files that another tab
+ * is writing stay.
+ * @returns names of the removed files
  */
-export async function cleanSmallFiles(mostBytes = KEPT_BYTES): Promise<string[]> {
+export async function cleanSmallFiles(mostBytes = STORED_BYTES): Promise<string[]> {
   const folder = await storageFolder('small-files');
   const removed: string[] = [];
-  const kept: { name: string; size: number; lastModified: number }[] = [];
+  const stored: { name: string; size: number; lastModified: number }[] = [];
   const remove = async (name: string) => {
     await removeStored(folder, name, `small-files/${name}`);
     removed.push(name);
@@ -59,12 +59,12 @@ export async function cleanSmallFiles(mostBytes = KEPT_BYTES): Promise<string[]>
   for (const [name, handle] of await entriesOf(folder)) {
     const file = handle.kind === 'file' ? await contentOf(handle as FileSystemFileHandle) : null;
     if (file && file.size > 0 && /^[0-9a-f]{40}$/.test(name)) {
-      kept.push({ name, size: file.size, lastModified: file.lastModified });
+      stored.push({ name, size: file.size, lastModified: file.lastModified });
     } else await remove(name);
   }
-  kept.sort((a, b) => b.lastModified - a.lastModified);
+  stored.sort((a, b) => b.lastModified - a.lastModified);
   let bytes = 0;
-  for (const { name, size } of kept) {
+  for (const { name, size } of stored) {
     bytes += size;
     if (bytes > mostBytes) await remove(name);
   }
@@ -77,7 +77,7 @@ export async function hasSmallFile(gitSha1: string): Promise<boolean> {
   return cached !== undefined && (await gitBlobSha1(cached)) === gitSha1;
 }
 
-/** What git calls a file: sha1 of `blob <length>`, a NUL, and the content (git `Documentation/technical`). */
+/** Git's id of a blob: sha1 of `blob <length>`, a NUL, and the content (git `Documentation/technical`). */
 async function gitBlobSha1(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const head = new TextEncoder().encode(`blob ${bytes.length}\0`);
   const whole = new Uint8Array(head.length + bytes.length);

@@ -1,8 +1,8 @@
 import { AmalgamError } from '../errors';
 
 /**
- * What the browser's storage throws, in words.
- * @param what the stored thing at work, as a person knows it.
+ * Error of the browser's storage, in words.
+ * @param what the stored thing at work, as the user knows it.
  */
 export function storageError(thrown: unknown, what: string): AmalgamError {
   if (thrown instanceof AmalgamError) return thrown;

@@ -1,6 +1,6 @@
 /**
  * Watches, from the page, whether the site's storage is cleared while a job runs. A worker that holds a file open then
- * waits in its next write for ever (Chromium 156), and cannot say so.
+ * waits in its next write for ever (Chromium 156), without an error.
  */
 
 import { folderIn, storageRoot } from '../platform';

@@ -1,7 +1,7 @@
 /**
- * The tools: what reads opened models and says what it finds. One row each; from it come the tab, the call of the worker and the
- * words of its jobs, and by its name are found, in a folder of that name, the `Screen` (and `Detail`, beside it), the `job`
- * and the `verb`. It holds plain data and types alone, so that page, worker and command take only their own part.
+ * The tools: each reads opened models and reports its findings. Tab, call of the worker and words of the jobs come from a
+ * tool's row; `Screen` (with `Detail` beside it), `job` and `verb` lie in the folder of its name. Plain data and types
+ * alone, so that page, worker and command load only their own part.
  */
 import type { OpenModels } from '../host/models';
 import type { Plan } from '../merge/plan/plan';
@@ -30,7 +30,7 @@ interface Row<J> {
   id: string;
   /** Name of the tab. */
   text: string;
-  /** What it is set by: fields of its form and flags of its verb. */
+  /** Fields of its form and flags of its verb. */
   options: Options;
   /** By the name of each call. */
   jobs: { readonly [K in keyof J]: JobWords };
@@ -94,10 +94,10 @@ export type ToolCalls = {
   ) => Promise<ReportOf<K>>;
 };
 
-/** What a tool's form is filled with. */
+/** Values of each tool's form. */
 export type ToolValues = { [R in Rows as R['id']]: OptionValues<R['options']> };
 
-/** The forms as the studio begins: of options that exclude each other the first is given. */
+/** Initial values of the forms: of options that exclude each other the first is given. */
 export const initialValues = Object.fromEntries(
   TOOLS.map(({ id, options }) => [id, startsOf(options)]),
 ) as ToolValues;

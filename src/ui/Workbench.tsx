@@ -25,8 +25,7 @@ import './styles/start-doors.css';
 import { formatCount } from '../formats/quantity';
 import { runShare } from './state/run-log';
 
-/*
- * What each tab shows: a mark beside its name, and its screen. */
+/* Mark and screen of each tab. */
 
 const loadPlan = () => import('./screens/PlanTab').then((m) => m.PlanTab);
 const loadLayers = () => import('./layers/LayersTab').then((m) => m.LayersTab);
@@ -59,7 +58,7 @@ const tabParts: Readonly<Record<Tab, TabParts>> = {
   output: { screen: part(loadOutput) },
 };
 
-/** A screen in a script of its own; while it is being loaded it keeps its place. */
+/** A screen in a script of its own, with a placeholder of its size while it loads. */
 function part(load: () => Promise<ComponentType>): ReactNode {
   const Screen = lazy(async () => ({ default: await load() }));
   return (
@@ -153,7 +152,7 @@ export function Workbench() {
   const side = useSide(tab, beside);
   const shown = TABS.filter(({ id }) => id !== 'recipe' || narrow);
   useEffect(() => {
-    // one that cannot be loaded now is asked for again when it is shown, which says so
+    // a failed part is loaded again when it is shown, and reports its failure then
     for (const load of [...loadSoon, loadInspector]) load().catch(() => undefined);
   }, []);
   const dialogMissing = () => {
@@ -229,8 +228,8 @@ export function Workbench() {
 }
 
 /**
- * The inspector: a panel where there is room, else a drawer for what is selected. Tabs that are not about tensors have
- * the room for themselves.
+ * Place of the inspector: a panel where there is room, else a drawer for the selection. Tabs without tensors get all the
+ * room.
  */
 function useSide(tab: Tab, beside: boolean): 'panel' | 'drawer' | 'none' {
   const narrow = useMedia('(max-width: 1199px)');
@@ -267,7 +266,7 @@ function SkipLinks() {
   );
 }
 
-/** The whole page takes model folders and files; a frame says so while something is dragged over it. */
+/** The whole page takes model folders and files; a frame shows it while something is dragged over it. */
 function DropZone() {
   const studio = useStudio();
   const [over, setOver] = useState(false);
@@ -320,7 +319,7 @@ function DropZone() {
   ) : null;
 }
 
-/** What this is, and the three ways in; gone once a recipe is begun, or the sample was merged. */
+/** Introduction and the three ways in; gone once a recipe is begun, or the sample was merged. */
 function StartDoors() {
   const studio = useStudio();
   const empty = useStudioState((s) => s.recipe.base === null && s.recipe.contributors.length === 0);

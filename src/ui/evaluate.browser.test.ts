@@ -18,14 +18,14 @@ afterEach(async () => {
   await emptyLibrary('amalgam-evaluations');
 });
 
-/** Forgets what this browser keeps, so that every test begins as on the first visit. */
+/** Clears the browser's storage, so that every test begins as on the first visit. */
 async function emptyLibrary(name: string) {
   const library = await openDB(name);
   for (const store of library.objectStoreNames) await library.clear(store);
   library.close();
 }
 
-/** Opens the studio at its Evaluate tab, with a pretended worker. */
+/** Opens the studio at its Evaluate tab, with a fake worker. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');
@@ -56,7 +56,7 @@ test('measuring fills the table; what was measured is kept and shown dimmed afte
   expect(request).toMatchObject({ window: 256, stride: 128 });
   expect(request?.targets[0]).toEqual({ model: 'samples/base' });
   expect([request?.targets.length, request?.inputs.length]).toEqual([5, 2]);
-  // quick: a beginning of the text, and the column says so
+  // quick: a beginning of the text, and the column shows it
   await expect
     .element(page.getByRole('columnheader', { name: /kitchen.*first.*of.*characters/ }))
     .toBeVisible();
@@ -69,7 +69,7 @@ test('measuring fills the table; what was measured is kept and shown dimmed afte
   await expect.element(page.getByText('before your change: TIES 0.20')).toBeVisible();
   await measureButton().click();
   await idle(studio);
-  // the models' numbers were kept: only the merge was measured again
+  // the models' numbers were saved: only the merge was measured again
   expect(evaluateMany).toHaveBeenCalledTimes(2);
   expect(evaluateMany.mock.calls[1]?.[0].targets).toHaveLength(1);
   await expect.element(page.getByText(/before your change/)).not.toBeInTheDocument();

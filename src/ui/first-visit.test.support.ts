@@ -1,4 +1,4 @@
-/** Every browser test begins as on the first visit: nothing is kept by the studio, whatever tests ran before. */
+/** Every browser test begins as on the first visit: nothing is stored, whatever tests ran before. */
 import { openDB } from 'idb';
 import { beforeEach } from 'vitest';
 

@@ -42,7 +42,7 @@ test('the chart is honest before anything is measured, and predicts once the cha
   await waitFor(() => expect(down()).toMatch(/^layer 3, mlp.down_proj, about \d+\.\d % at the base, within/));
   await page.getByLabelText('Metric').selectOptions('trimmed');
   await waitFor(() => expect(down()).toBe('layer 3, mlp.down_proj, 80.0 % trimmed'));
-  // of one color: said why
+  // of one color, with the reason
   await expect.element(page.getByText(/The same everywhere by construction: TIES/)).toBeVisible();
   await page.getByLabelText('density of kitchen, number').fill('0.35');
   await userEvent.keyboard('{Enter}');

@@ -57,7 +57,7 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   close();
   const studio = await open();
   await tab('Layers').click();
-  // the recipe as it is was merged: its counts are there
+  // the current recipe was merged: its counts are there
   const chip = page.getByRole('button', { name: /^A TIES · density by model .* recipe, merged/ });
   await expect.element(chip).toBeVisible();
   expect(document.querySelector('.heat-cell')?.ariaLabel).not.toContain('about');
@@ -74,7 +74,7 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   expect(studio.store.getState().recipe.contributors[0]?.parameters.density).toBe(0.35);
   expect(currentRun(studio.store.getState())?.report).toEqual(report);
   await expect.element(tab('Layers')).toHaveAttribute('aria-selected', 'true');
-  // now it is the recipe as it is
+  // now it is the current recipe
   await waitFor(() => expect(studio.store.getState().view.runs).toEqual(['now']));
   await tab('Run').click();
   await expect.element(page.getByText('all of them')).toBeVisible();

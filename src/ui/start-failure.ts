@@ -9,7 +9,7 @@ export const INSECURE =
   'This page was opened over plain http, where browsers give it neither storage nor hashing nor the graphics card. ' +
   'Open it over https, or on this machine as http://localhost.';
 
-/** Says in `root` that the studio could not start and why, and offers to try again. */
+/** Shows in `root` that the studio could not start and why, and offers to try again. */
 export function sayNotStarted(root: HTMLElement, why = BROKEN): void {
   const title = document.createElement('h1');
   title.textContent = 'Amalgam could not start';

@@ -69,7 +69,7 @@ async function restoreHub(studio: Studio): Promise<void> {
   const url = remembered('hub');
   if (url === null) return;
   studio.store.setState((s) => ({ hub: { ...s.hub, url } }));
-  // an engine that is dead says so by itself
+  // a dead engine shows its own error
   await studio.worker.setHub({ url }).catch(() => undefined);
 }
 
@@ -83,7 +83,7 @@ async function startEngine(studio: Studio): Promise<void> {
       .hubWaits((hubWaits) => studio.store.setState({ hubWaits }))
       .catch((thrown: unknown) => sayStopped(studio, thrown));
     await loadInterrupted(studio);
-    // Nowhere to keep downloads: a folder is the way that works.
+    // No storage for downloads: a folder works.
     if (!info.storage.available && hasDirectoryPicker()) {
       studio.store.setState((s) => ({ output: { ...s.output, kind: 'folder' } }));
     }
@@ -93,7 +93,7 @@ async function startEngine(studio: Studio): Promise<void> {
   }
 }
 
-/** The engine's worker died: every part of the page that needs it says so, and nothing is lost but what was at work. */
+/** The engine's worker died: every part of the page that needs it shows that, and only the running job is lost. */
 function sayStopped(studio: Studio, thrown: unknown): void {
   const error = errorReport(thrown);
   studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
@@ -148,7 +148,7 @@ export function App({ studio }: { studio: Studio }) {
   );
 }
 
-/** A fault in drawing: the page says so and offers what a report needs, instead of going blank. */
+/** A fault in rendering: the page shows it and offers the data for a report, instead of going blank. */
 class FaultBoundary extends Component<{ children: ReactNode }, { thrown: unknown }> {
   override state: { thrown: unknown } = { thrown: null };
 

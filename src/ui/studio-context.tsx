@@ -16,7 +16,7 @@ export function useStudio(): Studio {
   return studio;
 }
 
-/** A part of the facts. The selector returns something that lives in the facts, or a primitive. */
+/** A part of the state. The selector returns an object of the state, or a primitive. */
 export function useStudioState<T>(select: (state: StudioState) => T): T {
   return useStore(useStudio().store, select);
 }

@@ -19,14 +19,14 @@ afterEach(async () => {
   await emptyLibrary();
 });
 
-/** Forgets kept recipes, so that every test begins as on the first visit. */
+/** Deletes saved recipes, so that every test begins as on the first visit. */
 async function emptyLibrary() {
   const library = await openDB('amalgam-recipes');
   for (const name of library.objectStoreNames) await library.clear(name);
   library.close();
 }
 
-/** Opens the studio on a wide page with a pretended worker, and waits for the sample's plan. */
+/** Opens the studio on a wide page with a fake worker, and waits for the sample's plan. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   await page.viewport(1440, 900);
   const element = document.createElement('div');

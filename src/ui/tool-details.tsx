@@ -1,4 +1,4 @@
-/** What tools show of the selected tensor, in the panel beside their tabs. */
+/** Details of the selected tensor by tool, in the panel beside the tool's tab. */
 import { type ComponentType, lazy, type ReactNode } from 'react';
 import type { Tab } from './state/tabs';
 
@@ -10,7 +10,7 @@ const details = new Map<string, ReactNode>(
   }),
 );
 
-/** What a tab has beside it of its own; undefined for none. */
+/** Panel beside a tab; undefined for none. */
 export function detailOf(tab: Tab): ReactNode | undefined {
   return details.get(`../tools/${tab}/Detail.tsx`);
 }

@@ -16,7 +16,7 @@ afterEach(() => {
   localStorage.clear();
 });
 
-/** Opens the studio at one of its tabs, with a pretended worker. */
+/** Opens the studio at one of its tabs, with a fake worker. */
 async function open(
   tab: 'Difference' | 'Extract' | 'Collapse',
   options: FixtureOptions = {},

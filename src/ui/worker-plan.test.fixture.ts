@@ -1,4 +1,4 @@
-/** The part of the pretended worker that plans: it knows the sample family's structure. */
+/** The part of the fake worker that plans: it knows the sample family's structure. */
 
 import type { Recipe } from '../formats/recipe';
 import type { PlanProblem, PlanReport, PlanTensor } from '../reports/plan';

@@ -1,4 +1,4 @@
-/** The part of the pretended worker that pushes outputs: a hub with one account and what was pushed to it. */
+/** Pushing of the fake worker: a hub with one account and the outputs pushed to it. */
 
 import { AmalgamError } from '../errors';
 import type { HubAccount, PushProgress } from '../reports/push';
@@ -10,7 +10,7 @@ export interface PushFixtureOptions {
   repositories?: Record<string, string[]>;
   /** Milliseconds a tenth of the upload takes. */
   pushPace?: number;
-  /** What the hub refuses with. */
+  /** Error of the hub. */
   pushError?: AmalgamError;
 }
 

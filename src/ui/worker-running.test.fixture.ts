@@ -1,4 +1,4 @@
-/** The part of the pretended worker that runs models: losses and texts drawn from hashes of their names. */
+/** The part of the fake worker that runs models: losses and texts drawn from hashes of their names. */
 
 import { AmalgamError, errorReport } from '../errors';
 import type {

@@ -1,4 +1,4 @@
-/** The statistics pass of the pretended worker: task vectors drawn from a hash of names, in the shape of real ones. */
+/** The statistics pass of the fake worker: task vectors drawn from a hash of names, in the shape of real ones. */
 
 import type {
   DeltaStatistics,

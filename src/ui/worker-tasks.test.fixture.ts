@@ -1,4 +1,4 @@
-/** The part of the pretended worker that scores tasks: every model gets the items right that its name says. */
+/** The part of the fake worker that scores tasks: every model gets the items right that its name says. */
 import { AmalgamError } from '../errors';
 import type {
   ScoreTasksReport,

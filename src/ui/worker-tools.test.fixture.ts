@@ -1,4 +1,4 @@
-/** The part of the pretended worker that compares, extracts and collapses: figures drawn from hashes of names. */
+/** The part of the fake worker that compares, extracts and collapses: figures drawn from hashes of names. */
 
 import { AmalgamError } from '../errors';
 import type { EvaluateReport } from '../reports/evaluate';
@@ -19,7 +19,7 @@ import { chance, planFor } from './worker-plan.test.fixture';
 export interface ToolFixtureOptions {
   /** Milliseconds one tensor or one pass of a layer takes. */
   toolPace?: number;
-  /** What the tools refuse with. */
+  /** Error of the tools. */
   toolError?: AmalgamError;
 }
 

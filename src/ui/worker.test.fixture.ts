@@ -1,5 +1,5 @@
 /**
- * A pretended worker for tests of the studio and for looking at it without the real one. It knows the sample family's
+ * A fake worker for tests of the studio and for looking at it without the real one. It knows the sample family's
  * structure; every statistic it reports is drawn from a hash of the tensor's name. The app never imports it.
  */
 

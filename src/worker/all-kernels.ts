@@ -1,4 +1,4 @@
-/** Every kernel there is, by id: what a thread of the CPU engine may be told to run. */
+/** Every kernel by id, for the threads of the CPU engine. */
 import type { Kernel } from '../backend/kernel';
 import { methods } from '../merge/methods';
 

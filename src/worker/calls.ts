@@ -1,7 +1,7 @@
 /**
- * Everything the worker can be asked for, by name: one row a call. The window's half has their types (client.ts), what
- * they take and give stands in `reports`: plain serializable data. A function that is told of progress comes last. What only
- * a job needs is loaded with the job, so that the first plan does not wait for it.
+ * Every call of the worker, by name: one row each. The window's half has their types (client.ts), arguments and results
+ * stand in `reports`: plain serializable data. A progress callback comes last. Code of a job alone is loaded with the
+ * job, so that the first plan does not wait for it.
  */
 
 import type { Datasets } from '../dataset/job';
@@ -84,7 +84,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
   const planTarget = async (target: RunTarget) => {
     const made = await plan('recipe' in target ? target.recipe : copyOf(target.model));
     requireClean(made);
-    // nobody writes the sum of a base and its LoRA
+    // no backend can write the sum of a base and its LoRA
     return { plan: made, exact: 'model' in target || target.recipe.amalgam.output === 'adapter' };
   };
 
@@ -111,7 +111,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     };
   };
 
-  /** What measures several targets is given. */
+  /** Arguments of a job that measures several targets. */
   const targetsOf = <T extends Tell<RunningProgress>>(
     { engine }: { engine: BackendChoice },
     signal: AbortSignal,
@@ -200,7 +200,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       ({ recipe }) => recipe,
       { yields: true },
     ),
-    /** Hashes what was written, merges again what its metadata says, keeps nothing, and compares the bytes. */
+    /** Hashes the written files, merges again by their metadata, stores nothing, and compares the bytes. */
     verify: (request: VerifyRequest, onProgress: Tell<Progress>) =>
       job.run(async (signal) =>
         (await import('../recipe/verification-job')).runVerify(
@@ -211,7 +211,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
           onProgress,
         ),
       ),
-    /** Perplexity of a model or of a merge that is not written. */
+    /** Perplexity of a model or of a merge without writing it. */
     evaluate: targetJobOf(async () => (await import('../evaluate/job')).runEvaluation),
     /** Several models and merges on the same texts, side by side. */
     evaluateMany: (request: EvaluateManyRequest, onProgress: Tell<RunningProgress>) =>

@@ -35,7 +35,7 @@ describe('R39: a page that is left and kept by the browser', () => {
   });
 });
 
-/** Workers that remember what they were asked and, but the first, answer with it; a job tells of progress first. */
+/** Workers that remember what they were asked and, but the first, answer with it; a job reports progress first. */
 function startRemembering() {
   const started: Worker[] = [];
   const asked: [worker: number, name: string, args: unknown[]][] = [];

@@ -17,7 +17,7 @@ import { callRemote, type Outcome, proxyOf, type RemoteWorker, reports } from '.
 /** Calls that last as long as the page: no jobs. */
 const ENDLESS: ReadonlySet<keyof WorkerCalls> = new Set(['follow', 'hubWaits']);
 /** Calls whose effect stays in the worker, and has to be there again in another. */
-const KEPT: ReadonlySet<keyof WorkerCalls> = new Set([
+const REPEATED: ReadonlySet<keyof WorkerCalls> = new Set([
   'setHub',
   'openSample',
   'openLocal',
@@ -55,9 +55,9 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
   let remote = Comlink.wrap<RemoteWorker>(worker);
   let died: AmalgamError | null = null;
   const flights = new Set<Flight>();
-  const kept: Call[] = [];
+  const repeated: Call[] = [];
   let signedIn = false;
-  /** What waits until another worker knows what the one before knew. */
+  /** Promise that settles once a new worker has the state of the one before. */
   let ready: Promise<unknown> | undefined;
 
   const die = (message: string, hint: string) => {
@@ -78,8 +78,8 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
       'Close this tab and open Amalgam again; where a file is still in use then, restart the browser.',
     );
   };
-  // WebKit may keep a page that somebody leaves, with its worker and all that it has locked, to show it again: no other page
-  // could merge then. So a worker at work ends with the page, and a page that comes back without it begins anew.
+  // WebKit may retain a page that the user leaves, with its worker and locks, to show it again: no other page could
+  // merge then. So a worker at work ends with the page, and a page that comes back without it begins anew.
   addEventListener('pagehide', () => {
     if ([...flights].every(({ name }) => ENDLESS.has(name))) return;
     worker.terminate();
@@ -113,15 +113,15 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
       flight.close();
     });
   };
-  const keep = ({ name, args }: Call, outcome: Outcome): Outcome => {
+  const record = ({ name, args }: Call, outcome: Outcome): Outcome => {
     if ('error' in outcome) return outcome;
     // a branch of the hub moves, the commit it was opened at stays
     const again = name === 'openHub' ? [(outcome.value as ModelInfo).ref] : args;
-    if (KEPT.has(name)) kept.push({ name, args: again });
+    if (REPEATED.has(name)) repeated.push({ name, args: again });
     if (name === 'setHub' || name === 'finishSignIn') signedIn = name === 'finishSignIn';
     return outcome;
   };
-  /** The merge that goes on from what it has written, where it has written anything. */
+  /** The request; with `resume` where an interrupted merge lies at its destination. */
   const resumed = async (request: MergeRequest): Promise<MergeRequest> => {
     const names = [request.destination, ...Object.values(request.names ?? {}).map((name) => ({ name }))];
     const outcome = await call('interrupted', []);
@@ -132,7 +132,7 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
 
   const calls = proxyOf<WorkerCalls>(async (name, args) => {
     if (ready) await ready;
-    return keep({ name, args }, await call(name, args));
+    return record({ name, args }, await call(name, args));
   });
   const restart = async (jobs: 'again' | 'cancel') => {
     worker.terminate();
@@ -147,8 +147,8 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
     watchDeath();
     const signedOut = signedIn;
     signedIn = false;
-    // what cannot be opened again is not open, and says so where it is asked for
-    const opening = kept.map(({ name, args }) => call(name, args));
+    // a model that cannot be opened again is closed, and its use reports that
+    const opening = repeated.map(({ name, args }) => call(name, args));
     ready = Promise.allSettled(opening);
     await ready;
     ready = undefined;

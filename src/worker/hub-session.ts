@@ -13,7 +13,7 @@ interface HubSession {
   beginSignIn(request: SignInRequest): Promise<SignInPage>;
   /**
    * Trades the hub's answer for a token, which stays in the worker as if it had been given to `setHub`.
-   * @throws Unauthorized when the person declined, or the answer is not to the sign-in begun last; Offline, HubError
+   * @throws Unauthorized when the user declined, or the answer is not to the sign-in begun last; Offline, HubError
    */
   finishSignIn(answer: SignInAnswer): Promise<void>;
   /** Tells what is waited for before a hub is asked again, whenever a wait begins or ends. Never resolves. */

@@ -1,4 +1,4 @@
-/** A thread of the CPU backend in Node: runs the kernels it is told to. */
+/** A thread of the CPU backend in Node: runs the kernels of its messages. */
 import { parentPort } from 'node:worker_threads';
 import { serveThread } from '../backend/cpu/serve-thread';
 import type { Batch } from '../backend/cpu/thread-protocol';

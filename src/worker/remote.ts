@@ -33,14 +33,14 @@ export function serveCalls(calls: object): RemoteWorker {
   };
 }
 
-/** Whether a call is told of progress. */
+/** Whether a call has a progress callback. */
 export function reports(args: readonly unknown[]): boolean {
   return typeof args.at(-1) === 'function';
 }
 
 /**
  * Makes a call on the other side.
- * @param lost hears of progress that cannot be read
+ * @param lost called for progress that cannot be read
  * @returns how it ends, and what lets go of its channel before that
  */
 export function callRemote(

@@ -1,4 +1,4 @@
-/** A thread of the CPU engine: runs the kernels it is told to (src/backend/cpu/thread-backend.ts). */
+/** A thread of the CPU engine: runs the kernels of its messages (src/backend/cpu/thread-backend.ts). */
 import type { Batch } from '../backend/cpu/thread-protocol';
 import { takeMessages } from '../platform';
 

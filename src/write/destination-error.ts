@@ -2,10 +2,10 @@ import { AmalgamError } from '../errors';
 import { safeRelativePath } from '../formats/names';
 
 /**
- * What went wrong while writing, in words. The browser says it by the name of a DOMException; Firefox reports a full
- * disk as `InvalidStateError` once the quota is used up.
+ * Error of a write, in words. The browser reports it by the name of a DOMException; Firefox reports a full disk as
+ * `InvalidStateError` once the quota is used up.
  *
- * @param what the file or folder at work, as the person knows it
+ * @param what the file or folder at work, as the user knows it
  */
 export function destinationError(thrown: unknown, what: string): AmalgamError {
   if (thrown instanceof AmalgamError) return thrown;
@@ -52,7 +52,7 @@ export function storageFull(what: string, options?: { cause: unknown }): Amalgam
   );
 }
 
-/** A file is not as long as what was written to it. Counts and sizes are compared because writes can fail silently. */
+/** A file shorter or longer than the bytes written to it. Sizes are compared because writes can fail silently. */
 export function shortFile(what: string, expected: number, actual: number): AmalgamError {
   return failed(
     `${what} should have ${expected} bytes but has ${actual}.`,

@@ -21,13 +21,16 @@ export interface Destination {
   discard(): Promise<void>;
   /** Finds out by trying whether there is room for `bytes` more. Absent where that cannot be tried. @throws StorageFull */
   requireRoom?(bytes: number): Promise<void>;
-  /** A file that is closed, or what an interrupted run left of one; undefined when there is none. Absent where nothing is kept. */
+  /**
+   * A closed file, or the rest of one from an interrupted run; undefined when there is none. Absent where nothing is
+   * stored.
+   */
   left?(path: string): Promise<ByteSource | undefined>;
-  /** What makes an interrupted run resumable; absent where nothing can be kept. */
+  /** Journal and files that make an interrupted run resumable; absent where nothing can be stored. */
   readonly remains?: Remains;
 }
 
-/** What an interrupted run leaves at its destination, and how the next one goes on from it. */
+/** Remains of an interrupted run at its destination, and how the next one resumes from them. */
 export interface Remains {
   /** The journal as it is, torn end included; empty for a new run. */
   readJournal(): Promise<Uint8Array<ArrayBuffer>>;
@@ -37,7 +40,7 @@ export interface Remains {
   adopt(path: string, bytes: number, hash: string): Promise<void>;
   /** Goes on writing a file after its first `bytes` bytes; `length` as above. Absent where files cannot be continued. */
   reopen?(path: string, bytes: number, length?: number): Promise<FileSink>;
-  /** Lets go of everything and leaves it as it is, for a later run. Safe to call twice. */
+  /** Closes everything and leaves it in place for a later run. Safe to call twice. */
   keep(): Promise<void>;
 }
 
@@ -47,13 +50,13 @@ export interface FileSink {
    * 0). What could not be written may show in a later call only, at the latest in `flush` or `close`.
    */
   write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** Has what was written on the disk when it resolves. Absent where a file is only kept once it is closed. */
+  /** Makes the written bytes durable. Absent where a file exists only once it is closed. */
   flush?(): Promise<void>;
   /** @param leaves of the whole file, in order */
   close(leaves: readonly Leaf[]): Promise<void>;
 }
 
-/** A finished shard: what the run report says about it. */
+/** A finished shard, as in the run report. */
 export interface WrittenShard {
   file: string;
   bytes: number;

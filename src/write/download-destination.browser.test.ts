@@ -26,10 +26,10 @@ async function writeOutput(rig: Comlink.Remote<Rig>, name: string): Promise<void
   expect(await rig.close()).toBe('ok');
 }
 
-/** What the page may keep, until it is disposed of. */
+/** Limits the storage of the page, until disposed of. */
 async function quotaOf(quotaSize: number): Promise<AsyncDisposable> {
   const { origin } = location;
-  // what is kept beside: an empty storage is not full
+  // ballast: an empty storage is never full
   const root = await navigator.storage.getDirectory();
   await root.getFileHandle('ballast', { create: true });
   await overwrite(root, 'ballast', 'x'.repeat(2000));
@@ -123,7 +123,7 @@ describe('openDownloadDestination', () => {
 
   describe('a long file, in a thread of its own', () => {
     const LONG = 2 ** 25;
-    /** A piece that tells where it lies. */
+    /** A piece with bytes of its own, by its number. */
     const piece = (number: number, length = 3_000_000) =>
       Uint8Array.from({ length }, (_, i) => (number * 101 + i * 7) & 255);
     /** Megabytes are compared by their hash: element by element takes a minute. */

@@ -7,7 +7,7 @@ import { openDownloadDestination } from './download-destination';
 let destination: Destination;
 let sink: FileSink;
 
-/** Errors cross as facts. */
+/** Errors cross as plain data. */
 async function outcome(act: () => Promise<unknown>): Promise<ErrorReport | 'ok'> {
   return act().then(
     () => 'ok' as const,

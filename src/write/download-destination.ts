@@ -37,7 +37,7 @@ interface ThreadedSink extends FileSink {
 /**
  * Goes on with a file after its first `bytes` bytes. A piece is the sink's once it is handed over; that it could not be
  * written shows in a later call, at the latest in `flush` or `close`.
- * @param onClose is told the length of the whole file
+ * @param onClose called with the length of the whole file
  * @throws StorageFull, DestinationFailed, WorkerDied
  */
 async function openThreadedSink(
@@ -124,7 +124,7 @@ const ROOM_FILE = 'room';
  * An output in the browser's own storage, to be downloaded from there. For browsers without a folder picker. Runs in a
  * dedicated worker only: sync access handles exist nowhere else.
  *
- * @param resume keeps what a cut-off merge of the same name left; else that is removed first
+ * @param resume retains the remains of an interrupted merge of the same name; else they are removed first
  * @throws DestinationNotEmpty when a complete output of that name waits, Busy when another merge is writing it,
  *   StorageUnavailable, UnsafePath
  */
@@ -152,7 +152,7 @@ function downloadDestination(
   release: () => void,
 ): Destination {
   const written = new Map<string, OutputFile>();
-  /** Of files that are not closed: lets go of each, as it is. */
+  /** Releases every file that is not closed, unchanged. */
   const open = new Set<() => unknown>();
   const journal = openJournal(folder, JOURNAL_FILE, name);
   let isOver = false;

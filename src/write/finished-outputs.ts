@@ -16,7 +16,7 @@ import { readJournal } from './run-journal';
 
 /**
  * Outputs that wait in the browser's own storage to be downloaded. Layout: `outputs/<name>/files/…` holds the files and
- * `outputs/<name>/complete.json`, written last, says which they are. Without that record an output does not exist;
+ * `outputs/<name>/complete.json`, written last, lists them. Without that record an output does not exist;
  * `outputs/<name>/run.jsonl` is the journal from which a cut-off merge goes on.
  */
 interface FinishedOutput {
@@ -58,7 +58,7 @@ export async function outputsRoot(): Promise<FileSystemDirectoryHandle> {
   }
 }
 
-/** Outputs that were found complete; one stays so until somebody removes it, here or in another tab. */
+/** Outputs that were found complete; one stays so until it is removed, here or in another tab. */
 const known = new Map<string, FinishedOutput>();
 let changes: ReturnType<typeof openBroadcast<string>> | undefined;
 
@@ -124,7 +124,7 @@ export async function cleanOutputs(): Promise<string[]> {
   return cleaned;
 }
 
-/** Runs `act` unless somebody else holds the output; says whether it ran. */
+/** Runs `act` unless the output is locked elsewhere; returns whether it ran. */
 async function withOutputLock(name: string, act: () => Promise<void>): Promise<boolean> {
   return navigator.locks.request(outputLock(name), { ifAvailable: true }, async (lock) => {
     if (lock) await act();
@@ -163,7 +163,7 @@ export async function findOutput(name: string): Promise<FileSystemDirectoryHandl
   }
 }
 
-/** An output as its record says; incomplete when the record is missing, torn, or tells of files that are not there. */
+/** An output by its record; incomplete when the record is missing, torn, or lists files that are not there. */
 export async function readOutput(folder: FileSystemDirectoryHandle): Promise<FinishedOutput> {
   const present = await filesBelow(folder, FILES_FOLDER);
   const bytes = [...present.values()].reduce((sum, size) => sum + size, 0);

@@ -7,7 +7,7 @@ import { type FolderJournal, foundFolderJournal, MARKER, newFolderJournal } from
 import { findFile } from './opfs-sink';
 
 /**
- * An output folder inside a folder that the person picked. Files are streamed by `createWritable`, which writes beside
+ * An output folder inside a folder that the user picked. Files are streamed by `createWritable`, which writes beside
  * the final name and swaps on close: a file under its final name is whole, or empty where it was begun and cut off. A
  * swap file cannot be continued, so a cut-off merge goes on at a shard. Its journal is in the browser's own storage;
  * where there is none, nothing can be resumed.
@@ -184,7 +184,7 @@ async function removeFile(folder: FileSystemDirectoryHandle, path: string): Prom
   if (inside) await removeEntry(inside, fileName);
 }
 
-/** Removes a file or an empty folder; one that is gone already is fine, and so is a folder with somebody else's files. */
+/** Removes a file or an empty folder; one that is gone already is fine, and so is a folder with foreign files. */
 async function removeEntry(parent: FileSystemDirectoryHandle, name: string): Promise<void> {
   try {
     await removeFrom(parent, name);

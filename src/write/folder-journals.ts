@@ -78,7 +78,7 @@ export async function listFolderJournals(): Promise<{ name: string; bytes: Uint8
   return found;
 }
 
-/** Removes the journals of a name; the folders keep their files. */
+/** Removes the journals of a name; the files in the folders stay. */
 export async function removeFolderJournals(wanted: string): Promise<void> {
   const journals = await folderJournals();
   for (const { file, name } of await filesOf(journals)) {

@@ -27,7 +27,7 @@ export async function listInterruptedOutputs(): Promise<InterruptedOutput[]> {
 }
 
 /**
- * Forgets an interrupted merge: what is in the browser's own storage goes; a picked folder keeps its files.
+ * Forgets an interrupted merge: its files in the browser's own storage go; those in a picked folder stay.
  * @throws Busy while a merge writes it.
  */
 export async function discardInterrupted(kind: 'downloads' | 'folder', name: string): Promise<void> {

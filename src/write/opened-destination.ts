@@ -12,7 +12,7 @@ const AT_ONCE = 4;
 
 /**
  * The same destination, but what was written is read back once a file is closed, piece by piece, while the next one is
- * being written; `commit` waits for that. A disk, a cable or a memory that turns a bit on the way is found before the
+ * being written; `commit` waits for that. A disk, a cable or a memory that flips a bit on the way is found before the
  * output is called finished.
  * @throws IntegrityError from `written` and `commit`, naming the file and the bytes that differ
  */
@@ -112,7 +112,7 @@ export function openDiskWith(open: () => Destination): void {
 
 /**
  * Opens the destination a request names. Throws what its kind throws, before anything is written.
- * @param resume keeps what an interrupted run left there
+ * @param resume retains the remains of an interrupted run there
  */
 export async function openDestination(spec: DestinationSpec, resume = false): Promise<Destination> {
   switch (spec.kind) {
@@ -128,7 +128,7 @@ export async function openDestination(spec: DestinationSpec, resume = false): Pr
   }
 }
 
-/** A destination that keeps nothing: for a merge of which only the hashes are wanted. */
+/** A destination that stores nothing: for a merge whose hashes alone are wanted. */
 function openNowhere(): Destination {
   return {
     create: async () => ({ write: async () => {}, close: async () => {} }),

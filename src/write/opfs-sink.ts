@@ -89,7 +89,7 @@ export async function findFile(
 
 /**
  * A journal file that is open for as long as its run.
- * @param output whose run, for messages: the person knows of no journal
+ * @param output whose run, for messages: the user knows of no journal
  */
 export function openJournal(folder: FileSystemDirectoryHandle, name: string, output: string) {
   let handle: FileSystemSyncAccessHandle | undefined;

@@ -6,7 +6,7 @@ import type { Destination } from './destination';
 import { writeWhole } from './whole-file';
 
 /**
- * Commits an output after a file that says what went in and what came out, by their hashes.
+ * Commits an output after a file with the hashes of its inputs and its files.
  * @param inputs hashes of the files that were read, by the name that the recipe has for them
  * @throws what the destination throws
  */

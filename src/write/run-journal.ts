@@ -8,7 +8,7 @@ import type { BackendKind } from '../reports/backend';
 import type { TensorReport } from '../reports/job';
 
 export type JournalEntry =
-  /** The first line: what is merged, and on what. Bytes may differ in the last bit between engines. */
+  /** The first line: recipe, inputs and engine of the merge. Bytes may differ in the last bit between engines. */
   | {
       kind: 'begun';
       version: JournalVersion;
@@ -19,7 +19,7 @@ export type JournalEntry =
     }
   /** The inputs are there: the sha256 of all shard headers, tensors and bytes of tensor data in all. */
   | { kind: 'planned'; headersSha256: string; tensors: number; bytes: number }
-  /** A run that goes on from the first `checkpoints` safe points; what later ones said is void. */
+  /** A run that goes on from the first `checkpoints` safe points; later ones are void. */
   | { kind: 'resumed'; checkpoints: number }
   | SafePoint;
 
@@ -36,7 +36,7 @@ export interface SafePoint {
   beside?: { bytes: number; hash: string };
   /** Reports of the tensors since the safe point before. */
   tensors: TensorReport[];
-  /** What was read of inputs whose hash was not known before, since the safe point before. */
+  /** Pieces read since the safe point before, of inputs whose hash was not known. */
   read?: ReadPieces;
 }
 
@@ -64,7 +64,7 @@ export async function journalLine(entry: JournalEntry): Promise<Uint8Array<Array
 }
 
 /**
- * Reads a journal as far as it is sound.
+ * Reads the sound beginning of a journal.
  * @returns undefined when not even its first line is, or it is of another version.
  */
 export async function readJournal(bytes: Uint8Array<ArrayBuffer>): Promise<RunJournal | undefined> {

@@ -7,7 +7,7 @@ import { ShardWriter } from './shard-writer';
 
 const MIB = 2 ** 20;
 
-/** A destination that keeps what it gets, and the sizes of the writes. */
+/** A destination that records its bytes and the sizes of the writes. */
 function memoryDestination(failAtWrite = Number.POSITIVE_INFINITY) {
   const files = new Map<string, { bytes: Uint8Array[]; isClosed: boolean }>();
   const writes: number[] = [];

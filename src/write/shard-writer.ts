@@ -18,11 +18,11 @@ export class ShardWriter {
   readonly #plan: FilePlan;
   readonly #sink: FileSink;
   readonly #hasher: LeafHasher;
-  /** What is gathered, in the first `#buffered` bytes. */
+  /** Write buffer, filled up to `#buffered` bytes. */
   #buffer = spareArray(WRITE_BYTES);
   #buffered = 0;
   #written = 0;
-  /** Index into the plan's tensors of the one being filled, and how many of its bytes have come. */
+  /** Index into the plan's tensors of the current one, and its bytes written so far. */
   #tensor = 0;
   #filled = 0;
   #state: 'open' | 'busy' | 'closed' = 'open';
@@ -98,8 +98,8 @@ export class ShardWriter {
   }
 
   /**
-   * Writes what is left and closes the file.
-   * @throws Internal when a tensor has fewer bytes than planned; the destination's errors as they are.
+   * Writes the rest of the buffer and closes the file.
+   * @throws Internal when a tensor has fewer bytes than planned; errors of the destination unchanged.
    */
   async finish(): Promise<WrittenShard> {
     return this.#exclusively(async () => {
@@ -126,7 +126,7 @@ export class ShardWriter {
     this.#state = 'closed';
   }
 
-  /** After a failure nothing can be appended: what the file holds is then unknown. */
+  /** Rejects calls after a failure, because the content of the file is then unknown. */
   async #exclusively<T>(act: () => Promise<T>): Promise<T> {
     if (this.#state !== 'open') throw fault(`The shard ${this.#plan.file} is ${this.#state}.`);
     this.#state = 'busy';

@@ -36,7 +36,7 @@ interface TaskCommand extends Where, ReturnType<typeof itemsOf> {
   fewshotSeed: number;
   engine: BackendChoice;
   report?: string;
-  /** README.md of the first model, to say what it scored. */
+  /** README.md that takes the scores of the first model. */
   card?: string;
 }
 
@@ -101,7 +101,7 @@ async function runTasks(command: TaskCommand, place: Place): Promise<number> {
   return failed ? 1 : 0;
 }
 
-/** Puts what the first model scored into its card, and the card's new hash into the file of hashes beside it. */
+/** Puts the scores of the first model into its card, and the card's new hash into the file of hashes beside it. */
 async function writeCard(card: string, report: ScoreTasksReport, workingFolder: string): Promise<void> {
   const results = report.tasks.flatMap((info, t) => {
     const outcome = report.models[0]?.tasks[t];
@@ -234,7 +234,7 @@ async function evaluateMany(command: EvaluateCommand, others: string[], place: P
   return report.models.some(({ outcomes }) => outcomes.some((outcome) => 'error' in outcome)) ? 1 : 0;
 }
 
-/** Text of a dataset; what was taken of it is said. */
+/** Text of a dataset; prints a summary of what was read. */
 async function readDataset(
   given: EvaluateCommand['input'],
   calls: WorkerCalls,
@@ -247,8 +247,7 @@ async function readDataset(
   return { text: read.text };
 }
 
-/*
- * What `evaluate` found, in lines. */
+/* Results of `evaluate` in lines. */
 
 /** A line for each model, the least perplexity marked. */
 function evaluationsText(

@@ -35,7 +35,7 @@ interface MergeCommand extends Where {
   resume: boolean;
   /** Compares methods on text and merges the best. */
   recommended: boolean;
-  /** What the command line says beside the recipe. */
+  /** Form of the output by flags, beside the recipe. */
   form: Pick<RecipeExtensions, 'output' | 'gguf' | 'ggufOnly' | 'imatrix'>;
   push?: PushOptions;
 }
@@ -141,8 +141,7 @@ function ggufOf({ gguf: type, ggufOnly, imatrix }: MergeOptions): MergeCommand['
   return ggufOnly ? { gguf: type, ggufOnly: true, ...text } : { gguf: type, ...text };
 }
 
-/*
- * The recommended merge in words: what was tried, and how its result compares. */
+/* The recommended merge in words: the settings tried, and how its result compares. */
 
 function recommendedText(report: RecommendedReport): string {
   const { candidates, chosen, texts, base, contributors, merge, kept, overlap, prompt, answers } = report;

@@ -1,7 +1,7 @@
 /** Stands in for `hash-wasm` in the command: the processor's own SHA instructions, by node:crypto. */
 import { createHash, type Hash } from 'node:crypto';
 
-/** States are kept as hashes; a state is the array that was given out for it. */
+/** States by the array that was given out for each. */
 const states = new WeakMap<Uint8Array, Hash>();
 
 export async function createSHA256() {

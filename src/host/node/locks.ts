@@ -42,8 +42,8 @@ export function diskLocks(folder: string) {
   };
 }
 
-/** No process, where it cannot be said which one holds a lock. */
-const SOMEBODY = -1;
+/** Process id for a lock with an unknown owner. */
+const UNKNOWN_OWNER = -1;
 
 /**
  * Makes the file of a lock, in place of one whose process is gone.
@@ -64,12 +64,12 @@ export async function claim(file: string): Promise<number | undefined> {
       }
     }
     const note = noteIn(file);
-    if (note === undefined) return SOMEBODY;
+    if (note === undefined) return UNKNOWN_OWNER;
     const owner = await livingOwner(note, file);
     if (owner !== undefined) return owner;
     removeStale(file, note);
   }
-  return SOMEBODY;
+  return UNKNOWN_OWNER;
 }
 
 export function release(file: string): void {
@@ -87,7 +87,7 @@ function noteIn(file: string): string | undefined {
   }
 }
 
-/** Takes the file away, unless somebody else did so and has it now. */
+/** Removes the file, unless another process has removed and retaken it. */
 function removeStale(file: string, note: string): void {
   const away = `${file}-${randomBytes(4).toString('hex')}`;
   try {

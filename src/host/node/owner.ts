@@ -1,7 +1,7 @@
 /**
- * Which process something on the disk belongs to. A process is known by its number, the moment it started and where its
- * number counts: the number alone is given to another process sooner or later, and two containers that share a folder
- * number theirs alike. Of a process that cannot be seen from here only its file tells: it is touched as long as it lives.
+ * Process that something on the disk belongs to. It is identified by its number, the moment it started and its PID
+ * namespace: numbers are reused, and two containers that share a folder number their processes alike. A process that is
+ * invisible from here is judged by its file alone, which it touches as long as it lives.
  */
 import { execFile } from 'node:child_process';
 import { utimesSync } from 'node:fs';
@@ -13,7 +13,7 @@ const TOUCH_MS = 5_000;
 /** A process that has not touched its file for so long is gone, or its container is. */
 const STALE_MS = 60_000;
 
-/** What this process leaves with what is its own; empty where the system does not say when it started. */
+/** Note that identifies this process as owner of its files; empty where the system does not report its start. */
 export async function ownNote(): Promise<string> {
   const started = await startOf(process.pid);
   const place = await placeOfNumbers();

@@ -23,7 +23,7 @@ const THREADS = Math.min(4, Math.ceil(availableParallelism() / 4));
 const SLOTS = 4;
 /** Bytes of a slot: a piece of a tree hash. */
 const SLOT_BYTES = 2 ** 21;
-/** What is shorter is hashed sooner than told. */
+/** Shortest piece in bytes that is hashed in a thread; posting a shorter one costs more than hashing it. */
 const LEAST_BYTES = 2 ** 17;
 
 interface Waiting {
@@ -60,7 +60,7 @@ function startHashThread(): HashThread {
       if (slot === undefined) return undefined;
       const begin = slot * SLOT_BYTES;
       new Uint8Array(shared, begin, piece.length).set(piece);
-      // a command that is done does not wait for its threads, one that waits for them does not end
+      // idle threads must not keep a finished command alive; threads at work must
       if (waiting.size === 0) worker.ref();
       worker.postMessage({ slot, begin, length: piece.length } satisfies ToDigest);
       return new Promise((resolve, reject) => waiting.set(slot, { resolve, reject }));

@@ -1,4 +1,4 @@
-/** What a browser gives Amalgam, given by Node: storage and locks. */
+/** Node's replacement for the storage and locks of a browser. */
 import { lstat, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -66,7 +66,7 @@ function unusable(thrown: unknown, instead?: string): AmalgamError {
 
 async function isLeft(folder: string): Promise<boolean> {
   const stats = await lstat(folder).catch(() => undefined);
-  // everybody may write there: what is somebody else's stays
+  // a folder that everybody may write to: files of another user stay
   if (!stats?.isDirectory() || (process.getuid && stats.uid !== process.getuid())) return false;
   const note = await readFile(join(folder, OWNER), 'utf8').catch(() => '');
   return note === ''

@@ -1,4 +1,4 @@
-/** The part of the browser's storage that Amalgam uses, kept in folders of this machine: files with synchronous access. */
+/** The part of the browser's storage that Amalgam uses, in folders of this machine: files with synchronous access. */
 import {
   closeSync,
   existsSync,
@@ -111,7 +111,9 @@ function syncAccess(file: number, path: string): FileSystemSyncAccessHandle {
   };
 }
 
-/** What the system says of a folder that cannot take any more. @throws StorageFull, StorageFailed, and what `act` throws */
+/**
+ * Error of the system on a full or failing folder, in words. @throws StorageFull, StorageFailed, and errors of `act`
+ */
 export function inWords<T>(path: string, act: () => T): T {
   try {
     return act();

@@ -80,7 +80,7 @@ export function LayerMap({ settings, measured, layers }: LayerMapProps) {
 
 /**
  * The layers that would go, as far as that is known without running anything, or why none can; null where it is not
- * known, and where the form says what is wrong with the settings.
+ * known, and where the form shows an error in the settings.
  */
 function goingLayers(
   settings: CollapseSettings,

@@ -182,7 +182,7 @@ function Writing() {
   );
 }
 
-/** The shallower model: what went, what it cost, where it is. */
+/** The shallower model: removed layers, cost, files. */
 function Outcome() {
   const job = useStudioState((s) => s.tools.jobs.collapse);
   if (!job) {
@@ -239,7 +239,7 @@ function CollapseCosts({ report }: { report: CollapseReport }) {
   );
 }
 
-/** What the greedy search tried, in order. */
+/** Attempts of the greedy search, in order. */
 function Steps({ steps }: { steps: readonly CollapseStep[] }) {
   if (steps.length === 0) return null;
   return (
@@ -296,7 +296,7 @@ function Written({ saved }: { saved: SavedOutput }) {
   );
 }
 
-/** The measuring of the model that is chosen; undefined where it was another's. */
+/** Measurement of the chosen model; undefined where it belongs to another. */
 function useMeasured() {
   const model = useStudioState(modelOf);
   const job = useStudioState((s) => s.tools.jobs.measureLayers);
@@ -308,19 +308,19 @@ function modelOf(state: StudioState): string | null {
   return chosenModel(state, state.tools.models.model);
 }
 
-/** How many layers it has, or null where its config does not say. */
+/** Number of its layers, or null where its config lacks it. */
 function layersOf(state: StudioState): number | null {
   const model = modelOf(state);
   return model === null ? null : (checkpointOf(state.models, model)?.layers ?? null);
 }
 
-/** What the form says of the planner and of what becomes of the layers. */
+/** Planner, variant and their settings as the form has them. */
 function settingsOf(values: ToolValues['collapse']): CollapseSettings {
   const { perLine: _, window: __, perplexity: ___, ...settings } = meantValues(collapseOptions, values);
   return settings;
 }
 
-/** The chosen texts, each run by itself. */
+/** The chosen texts, each run separately. */
 function calibrationOf({ evaluation, tools }: StudioState): Calibration {
   const texts = evaluation.texts.filter((t) => t.chosen).map((t) => scoredText(t.text, evaluation.amount));
   return { input: { texts }, window: tools.values.collapse.window };

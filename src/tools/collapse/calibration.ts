@@ -27,10 +27,10 @@ export function depthModelOf(plan: Plan, models: OpenModels): DepthModel {
   return depthModel(plan, (folder, file) => models.file(folder, file).file);
 }
 
-/** What a model reads of a text. @throws AmalgamError what the tokenizer and the chat template throw */
+/** Input of a model made from a text. @throws AmalgamError errors of the tokenizer and the chat template */
 export type EncodeText = (text: string) => Promise<EvaluateInput>;
 
-/** Its tokenizer is opened when it is first needed. */
+/** Opens the tokenizer on first use. */
 export function textEncoder(model: DepthModel, models: OpenModels, signal: AbortSignal): EncodeText {
   let made: Promise<GuardedTokenizer> | undefined;
   return async (text) => {
@@ -39,7 +39,7 @@ export function textEncoder(model: DepthModel, models: OpenModels, signal: Abort
   };
 }
 
-/** Fewer tokens than this say nothing about a model. */
+/** Fewest tokens for a meaningful measurement. */
 const LEAST_TOKENS = 8;
 
 /**
@@ -80,7 +80,7 @@ interface CutCalibration {
   info: CalibrationInfo;
 }
 
-/** @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`, and what the tokenizer throws */
+/** @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`, and errors of the tokenizer */
 export async function cutCalibration(
   { input, window }: Calibration,
   encode: EncodeText,
@@ -97,7 +97,7 @@ async function encodeAll(texts: readonly string[], encode: EncodeText): Promise<
   return ids;
 }
 
-/** Opens the weight files, downloading what is on the Hub. Close the inputs. */
+/** Opens the weight files, downloading missing ones from the Hub. Close the inputs. */
 export async function openDepthInputs(
   { plan }: DepthModel,
   models: OpenModels,
@@ -111,7 +111,7 @@ export async function openDepthInputs(
   return openHashedInputs(plan, models, signal, advance, hashing);
 }
 
-/** What the search needs of this session; steps go out with the pass after them. */
+/** Options of the search in this session; steps are reported with the pass after them. */
 export function searchOptions(
   model: DepthModel,
   { sequences, info: { window } }: CutCalibration,

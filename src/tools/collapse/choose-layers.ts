@@ -5,7 +5,7 @@ import { isInRange } from '../../reports/option';
 import { type CollapseSettings, collapseOptions, variantOf } from './options';
 import type { LayerMeasure } from './report';
 
-/** How many layers are to go; null where none is said. @throws AmalgamError `Usage` unless at least one layer stays */
+/** Number of layers to remove; null where none is set. @throws AmalgamError `Usage` unless at least one layer stays */
 export function layersToRemove({ remove, ratio }: CollapseSettings, layers: number): number | null {
   if (remove === undefined && ratio === undefined) return null;
   const count = remove ?? Math.round(ratio! * layers);
@@ -134,7 +134,7 @@ function leastInfluential(
 }
 
 /**
- * Gromov et al. 2024, as PruneMe does it: the n consecutive layers l … l + n − 1 over which the stream turns least,
+ * Gromov et al. 2024, as PruneMe does it: the n consecutive layers l … l + n − 1 over which the stream changes direction least,
  * d(l, n) = [l][l + n]. Layer 0 stays: PruneMe leaves the embedding's output out. With a threshold the longest block
  * within it.
  * @param distance (layers + 1)² map

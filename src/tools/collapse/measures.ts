@@ -1,6 +1,6 @@
 /**
- * What a model says of its layers when it is run: how the residual stream turns from one to the next, and how much of the
- * original is left in a shallower model.
+ * Measures of the layers of a running model: the change of the residual stream from one to the next, and the similarity
+ * of a shallower model to the original.
  */
 
 import { AmalgamError } from '../../errors';
@@ -112,8 +112,8 @@ function addToken(
 
 // ---------------------------------------------------------------- similarity
 
-/** Streams of the original that are kept for candidates to begin with. */
-const KEPT_BYTES = 512 * 2 ** 20;
+/** Most bytes of the original's streams that are held for candidates to begin with. */
+const HELD_BYTES = 512 * 2 ** 20;
 
 /** Final hidden states of the original, and the layers at which a candidate may begin. */
 export interface Reference {
@@ -129,9 +129,9 @@ export interface Reference {
 /**
  * Runs the original over the sequences.
  *
- * @param range the layers at which candidates will first differ: streams are kept for as many of them as there is room
- *   for, the lowest always among them; none where even one would be too much
- * @throws what `Pass.step` and `Pass.result` throw
+ * @param range the layers at which candidates will first differ: streams are held for as many of them as fit, the
+ *   lowest first; none where even one would be too much
+ * @throws errors of `Pass.step` and `Pass.result`
  */
 export async function runReference(
   runner: Runner,
@@ -141,9 +141,9 @@ export async function runReference(
 ): Promise<Reference> {
   const { hidden } = runner.architecture;
   const bytes = sequences.reduce((sum, { ids }) => sum + ids.length, 0) * hidden * 4;
-  const room = Math.floor(KEPT_BYTES / bytes);
+  const room = Math.floor(HELD_BYTES / bytes);
   const every = room > 0 ? Math.ceil((range.highest - range.lowest + 1) / room) : Number.POSITIVE_INFINITY;
-  const isKept = (layer: number) =>
+  const isHeld = (layer: number) =>
     room > 0 && layer >= range.lowest && layer <= range.highest && (layer - range.lowest) % every === 0;
   const groups: Reference['groups'] = [];
   for (const group of groupSequences(sequences, runner.rowsPerPass)) {
@@ -155,10 +155,10 @@ export async function runReference(
         output: 'none',
         taps: {
           async residual(layer, rows) {
-            if (!isKept(layer)) return;
-            const kept = entries.get(layer) ?? [];
-            entries.set(layer, kept);
-            kept.push(await readRows(rows));
+            if (!isHeld(layer)) return;
+            const streams = entries.get(layer) ?? [];
+            entries.set(layer, streams);
+            streams.push(await readRows(rows));
           },
           async normed(rows) {
             normed.push(await readRows(rows));
@@ -222,9 +222,9 @@ export async function similarityTo(
   return similarities;
 }
 
-/** The highest kept layer that is not above `from`. */
+/** The highest layer with a held stream that is not above `from`. */
 function entryAt(entries: ReadonlyMap<number, Float32Array<ArrayBuffer>[]>, from: number): Entry | undefined {
-  const layer = Math.max(...[...entries.keys()].filter((kept) => kept <= from));
+  const layer = Math.max(...[...entries.keys()].filter((held) => held <= from));
   return Number.isFinite(layer) ? { layer, streams: entries.get(layer)! } : undefined;
 }
 

@@ -107,7 +107,7 @@ export type CollapseSettings = Omit<Values, 'perLine' | 'window' | 'perplexity'>
 
 export type CollapseVariant = NonNullable<Values['variant']>;
 
-/** What becomes of layers where nobody says: as LaCo does it, and as the others do. */
+/** Variant of the planner where none is set: `rdsc` for LaCo, `drop` for the others, as in their papers. */
 export function variantOf({
   variant,
   planner,

@@ -1,11 +1,11 @@
-/** What crosses the worker boundary for collapsing layers, as plain serializable data. Layers are counted from 0. */
+/** Requests and reports of collapsing layers: plain data for the worker boundary. Layers are counted from 0. */
 import type { BackendChoice, BackendKind } from '../../reports/backend';
 import type { EvaluateReport } from '../../reports/evaluate';
 import type { DestinationSpec, Progress, WorkSeconds } from '../../reports/job';
 import type { MergeReport } from '../../reports/merge';
 import type { CollapseSettings, CollapseVariant } from './options';
 
-/** Texts, each run by itself with what its tokenizer puts in front, or ids as they are. */
+/** Texts, each run separately with the special tokens of its tokenizer, or ids unchanged. */
 type CalibrationInput = { texts: string[] } | { ids: number[] };
 
 export interface Calibration {
@@ -28,7 +28,7 @@ export interface MeasureLayersRequest {
   model: string;
   engine: BackendChoice;
   calibration: Calibration;
-  /** Also the similarity that is left when one block is collapsed, for every place of the block. */
+  /** Also the similarity after collapsing one block, for every place of the block. */
   curve?: { block: number; variant: CollapseVariant };
 }
 
@@ -68,7 +68,7 @@ export interface CollapseRequest {
   destination: DestinationSpec;
   settings: CollapseSettings;
   calibration: Calibration;
-  /** What perplexity is measured on before and after. Default: the calibration text; null: not at all. */
+  /** Text for the perplexity before and after. Default: the calibration text; null: not measured. */
   evaluation?: { text: string } | { ids: number[] } | null;
   /** Largest output shard in bytes. Default 2 000 000 000. */
   shardBytes?: number;
@@ -108,16 +108,16 @@ export interface CollapseReport {
   version: string;
   seconds: number;
   stages: WorkSeconds;
-  /** With what was left to defaults. */
+  /** Settings with their defaults filled in. */
   settings: CollapseSettings & { variant: CollapseVariant };
   layers: { before: number; after: number };
   parameters: { before: number; after: number };
   /** Layers of the original that have no place of their own in the result. */
   removed: number[];
   stack: CollapsedLayer[];
-  /** What the greedy loop tried, in order. */
+  /** Attempts of the greedy loop, in order. */
   steps: CollapseStep[];
-  /** What the planner measured; null for the greedy loop, which only tries. */
+  /** Measurements of the planner; null for the greedy loop, which measures none. */
   measure: LayerMeasure | null;
   calibration: CalibrationInfo;
   /** Of the written model to the original: the mean, and each sequence. */
@@ -127,6 +127,6 @@ export interface CollapseReport {
   shards: MergeReport['shards'];
   /** The other files written: config, tokenizer, card, index. */
   files: string[];
-  /** What else is worth knowing, as sentences. */
+  /** Other remarks, as sentences. */
   notes: string[];
 }

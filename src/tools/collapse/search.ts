@@ -1,4 +1,4 @@
-/** From settings to a stack, with what was measured on the way. */
+/** Search from settings to a stack, with its measurements. */
 
 import { AmalgamError } from '../../errors';
 import type { Sequence } from '../../forward/chunk';
@@ -79,7 +79,7 @@ export async function findStack(settings: CollapseSettings, options: SearchOptio
   return { stack, steps: [], measure, similarity };
 }
 
-/** What the original looks like, and the similarity curve where one was asked for. */
+/** Measures the layers of the original, and the similarity curve where one was asked for. */
 export async function measureModel(
   curve: MeasureLayersRequest['curve'],
   options: SearchOptions,

@@ -1,5 +1,5 @@
 /**
- * The one operation of depth pruning: a layer takes the layers behind it in. A stack says what every layer of the
+ * The one operation of depth pruning: a layer takes the layers behind it in. A stack defines every layer of the
  * result is, as combinations of the layers of the original; collapsing what was collapsed before combines further, and
  * nothing is rounded in between.
  */
@@ -70,7 +70,7 @@ export function firstChange(stack: Stack): number {
   return changed < 0 ? stack.length : changed;
 }
 
-/** Whether a layer of the result is one of the original's, as it is. */
+/** Whether a layer of the result is an unchanged one of the original. */
 export function isUntouched({ origin, terms }: CollapsedLayer): boolean {
   return terms.length === 1 && terms[0]!.layer === origin && terms[0]!.coefficient === 1;
 }

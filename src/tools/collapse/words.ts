@@ -1,4 +1,4 @@
-/** What a collapse is and what it cost, in sentences: for the card, the report and the terminal. */
+/** Sentences on a collapse and its cost: for the card, the report and the terminal. */
 
 import { markdownText, nameCode } from '../../formats/model-card';
 import { displayName } from '../../formats/names';
@@ -9,7 +9,7 @@ import { layerWords } from './choose-layers';
 import type { CollapseReport, MeasureLayersReport } from './report';
 import { isUntouched, type Stack } from './stack';
 
-/** What became of the layers that went. */
+/** Words for the variants. */
 const VARIANTS = {
   rdsc: 'sum of differences (rdsc) of the linear layers, norms as in the first layer',
   drop: 'layers dropped (drop)',
@@ -48,7 +48,7 @@ function term({ layer, coefficient }: { layer: number; coefficient: number }): s
   return `${coefficient < 0 ? '−' : '+'} ${factor}θ${layer}`;
 }
 
-/** What else a person should know of the result. */
+/** Remarks on the result for its user. */
 export function collapseNotes(
   { planner, remove, ratio }: CollapseReport['settings'],
   stack: Stack,
@@ -82,7 +82,7 @@ export function collapseNotes(
   return notes;
 }
 
-/** What the collapse cost. */
+/** Cost of the collapse, in words. */
 function costWords({ similarity, perplexity }: Pick<CollapseReport, 'similarity' | 'perplexity'>): string[] {
   const words = [
     `Similarity to the original: ${similarity.mean.toPrecision(4)} (mean cosine of what leaves the final norm)`,
@@ -133,7 +133,7 @@ ${items.map((item) => `* ${markdownText(item)}`).join('\n')}
 ${merged.length > 0 ? `\n## Layers that took others in\n\n${merged.map((line) => `* ${markdownText(line)}`).join('\n')}\n` : ''}`;
 }
 
-/** What could go: one line per layer. */
+/** Measurements of the layers: one line per layer. */
 export function measureText(report: MeasureLayersReport): string {
   const { influence, distance, curve, calibration, seconds, engine, adapter } = report;
   const similarity = new Map(curve?.map((point) => [point.layer, point.similarity]));
@@ -151,7 +151,7 @@ export function measureText(report: MeasureLayersReport): string {
   ].join('\n');
 }
 
-/** What a collapse made and what it cost. */
+/** Result of a collapse and its cost. */
 export function collapseText(report: CollapseReport, folder: string): string {
   const { layers, parameters, removed, steps, similarity, perplexity, shards, seconds, engine, adapter } =
     report;

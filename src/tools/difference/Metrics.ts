@@ -1,4 +1,4 @@
-/** What the chart of a comparison can show, and its cells. Pure. */
+/** Metrics of the difference chart, and their cells. Pure. */
 
 import { formatPercent, formatReal } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
@@ -93,7 +93,7 @@ export function differenceGrid(
   return layerGrid(tensors.map((t) => ({ ...t, copied: false })));
 }
 
-/** The values of the chart; rows that say the same as in `before` are the very rows of `before`. */
+/** The values of the chart; rows equal to those in `before` are the same objects. */
 export function differenceMap(
   grid: LayerGrid,
   tensors: ReadonlyMap<string, TensorDifference>,

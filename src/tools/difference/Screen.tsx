@@ -118,7 +118,7 @@ const columns: TableColumn<TensorDifference>[] = [
   },
 ];
 
-/** Directions that hold 95 % of the change; a bound says so. */
+/** Directions that hold 95 % of the change; a bound is marked as one. */
 function rankText({ lora, stableRank }: TensorDifference) {
   if (lora) return `${lora.rank95IsBound ? '≥ ' : ''}${formatCount(lora.rank95)}`;
   return (
@@ -203,7 +203,7 @@ function usePlanned(base: string): readonly PlanTensor[] {
     let isGone = false;
     studio.worker.plan(copyOf(base)).then(
       ({ tensors }) => isGone || setPlanned({ base, tensors }),
-      // the comparison itself says what is wrong with the base; without a plan the rows come as they are measured
+      // the comparison reports errors of the base; without a plan the rows come in measured order
       () => undefined,
     );
     return () => {
@@ -237,7 +237,7 @@ export function Screen() {
   );
 }
 
-/** What is measured, where the report goes, and the button. */
+/** Settings of the measurement, destination of the report, and the button. */
 function Form() {
   const studio = useStudio();
   const values = useStudioState((s) => s.tools.values.difference);
@@ -274,7 +274,7 @@ function Form() {
   );
 }
 
-/** What was found so far: a chart that fills in, or the whole report. */
+/** Results so far: a chart that fills in, or the whole report. */
 function Result({ found }: { found: ToolJob<'compare'> }) {
   const { report } = found;
   return (

@@ -9,7 +9,7 @@ import { findingsOf } from './findings';
 import type { ArchitectureComparison, ArchitectureInfo, CompareReport } from './report';
 import { compareTokenizerFiles } from './tokenizer-difference';
 
-/** What two models are built like, and where they differ, in words. Nothing is read. */
+/** Architectures of two models and their differences in words, from configs alone. */
 function compareArchitectures(base: Model, tuned: Model): ArchitectureComparison {
   const info = { base: architectureOf(base), finetuned: architectureOf(tuned) };
   return { ...info, words: wordsFor(info.base, info.finetuned) };

@@ -134,12 +134,12 @@ function emptyTables(timed: boolean): Tables {
 
 type Options = CompareOptions & { otherWork?: Workspace };
 
-/** What was found about a pair, or why nothing was. */
+/** Difference of a pair, or the failure to compute it. */
 type Compared =
   | { pair: TensorPair; difference: TensorDifference; sums: PairSums }
   | { failure: CompareReport['failed'][number] };
 
-/** Compares the pairs, as many at once as there are workspaces; what they add up to is added in their order. */
+/** Compares the pairs, as many at once as there are workspaces; sums are added in the order of the pairs. */
 async function compareShared(
   shared: readonly TensorPair[],
   works: readonly Workspace[],
@@ -285,8 +285,8 @@ async function compareBytes(
 }
 
 /**
- * What `act` finds, or its failure.
- * @param onThreads a thread that had no memory answers nothing more, so that is the end there
+ * Result of `act`, or its failure.
+ * @param onThreads a thread out of memory stops answering, so that failure is final
  */
 async function orFailure<T>(
   { name }: TensorPair,

@@ -21,7 +21,7 @@ interface DecomposeOptions {
   seed: number;
   /** Name of the tensor: with the seed it determines the random numbers. */
   name: string;
-  /** Exact or randomized; by the size of the matrix where it is not said. */
+  /** Exact or randomized; default: by the size of the matrix. */
   way?: 'exact' | 'randomized';
 }
 

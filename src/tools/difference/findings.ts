@@ -1,4 +1,4 @@
-/** What a comparison found, as sentences for a person. */
+/** Findings of a comparison, in sentences. */
 
 import { displayName } from '../../formats/names';
 import { percent, real } from './number-text';

@@ -160,7 +160,7 @@ function list(sentences: readonly string[]): string {
   return `<ul>${sentences.map((sentence) => `<li>${escapeMarkup(displayName(sentence, 2000))}</li>`).join('')}</ul>`;
 }
 
-/** Layers down, modules across; the color says how far a tensor is from its base, on a scale of roots. */
+/** Layers down, modules across; the color is the distance of a tensor from its base, on a square-root scale. */
 function heatmap(tensors: readonly TensorDifference[]): string {
   const inLayers = tensors.filter(({ layer }) => layer !== null);
   const modules = [...new Set(inLayers.map(({ module }) => module))];

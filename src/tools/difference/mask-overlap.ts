@@ -20,7 +20,7 @@ import type { Workspace } from '../../merge/tensor/workspace';
 import type { MaskOverlap, OverlapProgress, OverlapRequest } from '../../reports/overlap';
 import { throwIfCanceled } from '../../sources/cancellation';
 
-/** A clean plan, and what was worked out ahead where its method needs it. */
+/** A clean plan, with its calibration where its method needs one. */
 interface Ready {
   plan: Plan;
   prepared?: Prepared;
@@ -74,7 +74,7 @@ export async function runMaskOverlap(
   });
 }
 
-/** What both plans read, each file once. */
+/** Input files of both plans, each once. */
 function filesOf(...plans: Plan[]): Plan['inputs'] {
   const files = plans.flatMap(({ inputs }) => inputs.map((i) => [inputName(i.folder, i.file), i] as const));
   return [...new Map(files).values()];
@@ -154,7 +154,7 @@ export async function countOverlaps(
   }
 }
 
-/** What one plan keeps of a model in a tensor; the whole model is measured first where the method asks for it. */
+/** Masks of a model under one plan, by tensor; measures the whole model first where the method needs it. */
 async function openMasks(
   { plan, prepared, read }: Side,
   model: string,

@@ -110,7 +110,7 @@ export function architectureComparisonJson(report: Report): string {
   });
 }
 
-/** An object by name that keeps names such as `__proto__`. */
+/** An object by name in which names such as `__proto__` are plain keys. */
 function entries<T extends { name: string }, V>(
   items: readonly T[],
   value: (item: T) => V,
@@ -118,7 +118,7 @@ function entries<T extends { name: string }, V>(
   return Object.fromEntries(items.map((item) => [item.name, value(item)]));
 }
 
-/** f32 values with as few digits as tell them apart from their neighbors. */
+/** f32 values with the fewest digits that distinguish them from their neighbors. */
 function shortNumbers(values: Float32Array | undefined): number[] {
   return Array.from(values ?? [], (x) => Number(x.toPrecision(7)));
 }

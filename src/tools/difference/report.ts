@@ -1,4 +1,4 @@
-/** What crosses the worker boundary for comparing two models, as plain serializable data. */
+/** Requests and reports of the difference of two models: plain data for the worker boundary. */
 
 import type { ErrorCode } from '../../errors';
 import type { BackendChoice, BackendKind } from '../../reports/backend';
@@ -57,7 +57,7 @@ export interface TensorDifference {
   /** 1 where both are zero, 0 where one is. */
   cosine: number;
   rows: RowNorms;
-  /** ‖Δ‖² / σ₁²; 0 without a change, null for what is no matrix. */
+  /** ‖Δ‖² / σ₁²; 0 without a change, null unless it is a matrix. */
   stableRank: number | null;
   /** changedRatio > 0.01 or relative > 0.01. */
   modified: boolean;
@@ -160,7 +160,10 @@ export interface ArchitectureInfo {
 }
 
 export interface TokenizerComparison {
-  /** `same-file`: byte for byte; `same-tokens`: every token has the same id and text is split alike; `unknown`: cannot be told. */
+  /**
+   * `same-file`: byte for byte; `same-tokens`: every token has the same id and text is split alike; `unknown`: not
+   * determined.
+   */
   verdict: 'same-file' | 'same-tokens' | 'different' | 'unknown';
   vocabulary: { base: number; finetuned: number } | null;
   /** Tokens of one side only and tokens with another id, with a few of them. */

@@ -12,16 +12,16 @@ import { resolveHeads } from '../../merge/plan/tied-heads';
 export interface Sides {
   base: Model;
   tuned: Model;
-  /** What was noticed while they were put together, as sentences. */
+  /** Remarks from opening the pair, as sentences. */
   notes: string[];
 }
 
 /**
- * Opens both models by their references. Heads are brought to one form, so that a tied head and one of its own can be
+ * Opens both models by their references. Heads are brought to one form, so that a tied head and a separate one can be
  * compared.
  *
- * @throws AmalgamError `Usage` (an adapter without its model, a model behind a “+”), `PlanHasErrors` (an adapter that
- *   does not fit its model), and what opening throws
+ * @throws AmalgamError `Usage` (an adapter without its model, a model behind a “+”), `PlanHasErrors` (an adapter that does
+ *   not fit its model), and errors of opening
  */
 export async function openSides(base: string, finetuned: string, open: OpenByPath): Promise<Sides> {
   const problems = collectProblems();

@@ -112,7 +112,7 @@ function differencesOf(a: TokenizerTokens, b: TokenizerTokens): TokenizerCompari
   };
 }
 
-/** Special tokens and the chat template, in words; nothing where both say the same. */
+/** Special tokens and the chat template, in words; nothing where they are equal. */
 async function compareSettings(base: Checkpoint, tuned: Checkpoint, signal?: AbortSignal): Promise<string[]> {
   const [a, b] = await Promise.all([base, tuned].map(({ folder }) => settingsOf(folder, signal)));
   return NAMED_SETTINGS.flatMap((key) => {

@@ -20,7 +20,7 @@ export const verb = toolVerb({
   print: compareText,
 });
 
-/** What a comparison found: its findings, and where the files are. */
+/** Text of a comparison for the terminal: its findings, and the folder of its files. */
 export function compareText(report: CompareReport, folder: string): string {
   const { words, config, architecture, tokenizer, seconds, engine, adapter, files } = report;
   const about = [...architecture.words, ...config.words, ...tokenizer.words];

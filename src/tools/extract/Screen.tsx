@@ -58,7 +58,7 @@ export function Screen() {
   );
 }
 
-/** How large the adapter may be, what it carries, and the button. */
+/** Size and content of the adapter, and the button. */
 function Form() {
   const studio = useStudio();
   const values = useStudioState((s) => s.tools.values.extract);
@@ -115,7 +115,7 @@ function Form() {
 const RANKS = ['rank', 'energy', 'cutoff', 'budget', 'maxRank'] as const;
 const MORE = ['include', 'exclude', 'embeddings', 'vectors', 'dtype', 'seed'] as const;
 
-/** The adapter and what it leaves: error in total and per module, files, perplexities where they were asked for. */
+/** The adapter: error in total and per module, files, perplexities where asked for. */
 function Result({ job }: { job: ToolJob<'extractLora'> }) {
   const { request, report, saved } = job;
   return (
@@ -184,7 +184,7 @@ function Perplexities({ perplexity }: { perplexity: NonNullable<ExtractLoraRepor
   );
 }
 
-/** What is not in the factors, and why. */
+/** Tensors outside the factors, with the reasons. */
 function Notes({ report: { saved, left, notes, merged } }: { report: ExtractLoraReport }) {
   if (saved.length + left.length + notes.length + merged.failed.length === 0) return null;
   return (

@@ -13,12 +13,12 @@ export interface AdapterEntry {
   dtype: Dtype;
   shape: readonly number[];
   byteLength: number;
-  /** Makes its bytes, or the stored tensor that is copied. */
+  /** Maker of its bytes, or the stored tensor to copy. */
   content: (() => Uint8Array<ArrayBuffer>) | TensorRef;
 }
 
 export interface AdapterFile {
-  /** What a shard writer needs. */
+  /** Plan for the shard writer. */
   plan: ShardPlan;
   /** In file order. */
   entries: readonly AdapterEntry[];

@@ -201,7 +201,7 @@ export async function extractLora(options: ExtractOptions, notes: readonly strin
   return { file, config, card: adapterCard(report, rankWords(choice), hubId(options)), report };
 }
 
-/** What stands on one side only or has two shapes: a resized embedding or a head of its own is carried whole. */
+/** Tensors on one side only or of two shapes: a resized embedding or a head of its own is saved whole. */
 function addUnpaired(changed: ChangedTensors, pairs: TensorPairs, { base, settings }: ExtractOptions): void {
   const leave = (name: string, why: string) => changed.left.push({ name, normDelta: null, why });
   for (const { name, base: shape, finetuned } of pairs.shapeMismatches) {
@@ -246,7 +246,7 @@ function ranksOf(
   );
 }
 
-/** Puts on record what the ranks chosen and PEFT's rules for biases leave out. */
+/** Records the changes that the chosen ranks and PEFT's rules for biases leave out. */
 function leaveRest(changed: ChangedTensors, ranks: readonly number[], carriesBiases: boolean): void {
   const targets = new Set(changed.modules.filter((_, i) => ranks[i]! > 0).map(({ module }) => module));
   for (const [i, { pair, squares }] of changed.modules.entries()) {

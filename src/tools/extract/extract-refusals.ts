@@ -1,4 +1,4 @@
-/** When no adapter can be extracted, and how that is said. */
+/** Refusals to extract an adapter, in words. */
 
 import { AmalgamError } from '../../errors';
 import { nameSome } from '../../inputs/problems';
@@ -7,7 +7,7 @@ import type { ChangedTensors, ExtractOptions } from './lora-modules';
 import { targetOf } from './lora-targets';
 import { checkRankChoice } from './rank-choice';
 
-/** What can be checked before anything is read. */
+/** Options of an extraction that are checked before any weight is read. */
 type ExtractChoices = Pick<ExtractOptions, 'base' | 'tuned' | 'rank' | 'maxRank' | 'settings'>;
 
 /**

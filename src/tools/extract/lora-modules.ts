@@ -45,7 +45,7 @@ export interface FactorModule {
   pair: TensorPair;
   values: Float64Array;
   factors: LoraFactors;
-  /** Rank by itself; a byte budget may lower it. */
+  /** Rank without a byte budget, which may lower it. */
   rank: number;
   /** False where the largest rank came before the energy or cutoff asked for. */
   reached: boolean;
@@ -69,7 +69,7 @@ export interface ChangedTensors {
 }
 
 /**
- * Goes through all pairs and decomposes what is to be decomposed. Factors are kept in memory in f32.
+ * Goes through all pairs and decomposes what is to be decomposed. Factors stay in memory in f32.
  * @throws AmalgamError `NonFinite`, `Canceled`, and what reading and the engine throw: an adapter lacks nothing in silence
  */
 export async function changedTensors(

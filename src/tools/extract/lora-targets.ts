@@ -1,4 +1,4 @@
-/** What PEFT can do with each tensor that changed: factors, a whole module, a bias of lora_B, or nothing. */
+/** PEFT's carriers for each changed tensor: factors, a whole module, a bias of lora_B, or none. */
 
 import type { Model } from '../../inputs/model';
 import { memoryName } from '../../models/aliases';
@@ -21,7 +21,7 @@ export type Target =
 const ROUTER = /\.(?:mlp|block_sparse_moe|feed_forward)\.(?:gate|router)\.(?:weight|bias)$/;
 
 /**
- * What becomes of a tensor of the base.
+ * Carrier of a tensor of the base in the adapter.
  *
  * @param key name without the family's prefix, as in `Model.tensors`
  */

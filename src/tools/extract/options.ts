@@ -84,7 +84,7 @@ export const extractOptions = {
   seed: { kind: 'integer', help: 'Seed of the randomized decompositions.', default: 0, min: 0 },
 } as const satisfies Options;
 
-/** How many singular values of each module are kept, as it was given; null where it was not. */
+/** Choice of the rank of each module as given; null where it was not. */
 export function rankOf({
   rank,
   energy,

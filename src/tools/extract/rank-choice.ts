@@ -1,4 +1,4 @@
-/** How many singular values of each module an adapter keeps. */
+/** Rank of each module of an adapter: the number of its singular values. */
 
 import { AmalgamError } from '../../errors';
 import { isInRange } from '../../reports/option';
@@ -40,7 +40,7 @@ export function wantedValues(choice: RankChoice, smallerSide: number, maxRank: n
 }
 
 /**
- * The rank of one module by itself, at least 1; with `bytes` all that may be wanted. `reached` is false where the
+ * The rank of one module alone, at least 1; with `bytes` all that may be wanted. `reached` is false where the
  * largest rank came before the energy asked for.
  *
  * @param values descending, above 0

@@ -1,16 +1,16 @@
-/** What crosses the worker boundary for extracting a LoRA, as plain serializable data. */
+/** Requests and reports of extracting a LoRA: plain data for the worker boundary. */
 import type { BackendChoice, BackendKind } from '../../reports/backend';
 import type { EvaluateReport } from '../../reports/evaluate';
 import type { DestinationSpec, WorkSeconds } from '../../reports/job';
 
-/** How many singular values of each module are kept. */
+/** Choice of the rank of each module. */
 export type RankChoice =
   | { kind: 'rank'; rank: number }
   /** Smallest rank with Σσ² ≥ share · ‖Δ‖². */
   | { kind: 'energy'; share: number }
   /** All σᵢ ≥ ratio · σ₁. */
   | { kind: 'cutoff'; ratio: number }
-  /** What captures most of Σσ² in so many bytes of adapter weights. */
+  /** Ranks that capture most of Σσ² in so many bytes of adapter weights. */
   | { kind: 'bytes'; bytes: number };
 
 export interface ExtractLoraRequest {
@@ -52,7 +52,7 @@ export interface ExtractedModule {
   singularValues: number[];
   /** Decomposed exactly, not by a random sketch. */
   exact: boolean;
-  /** ‖finetuned − (base + B·A)‖ / ‖Δ‖ after merging what is written, in f32; null where the merge is not finite. */
+  /** ‖finetuned − (base + B·A)‖ / ‖Δ‖ of the written adapter merged in f32; null where the merge is not finite. */
   error: number | null;
   /** Largest |finetuned − (base + B·A)|, null likewise. */
   maxError: number | null;
@@ -86,6 +86,6 @@ export interface ExtractLoraReport {
   /** Of all three on the same text, where one was given. */
   perplexity?: { base: EvaluateReport; adapted: EvaluateReport; finetuned: EvaluateReport };
   files: { file: string; bytes: number; hash?: string }[];
-  /** What else is worth knowing, as sentences. */
+  /** Other remarks, as sentences. */
   notes: string[];
 }

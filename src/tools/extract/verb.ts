@@ -8,7 +8,7 @@ import type { ExtractLoraReport } from './report';
 /** The most of a list that goes to the terminal; the files have all of it. */
 const MOST_LINES = 12;
 
-/** What an extraction made: size, ranks, error, and what it does not carry. */
+/** Text of an extraction for the terminal: size, ranks, error, and the changes it leaves out. */
 export function extractText(report: ExtractLoraReport, folder: string): string {
   const { modules, saved, left, merged, files, seconds, engine, adapter, notes, perplexity } = report;
   const ranks = modules.map(({ rank }) => rank);

@@ -190,7 +190,7 @@ function KeptFolders({ onOpen }: { onOpen(model: string): void }) {
   const models = useStudioState((s) => s.models);
   const [kept, setKept] = useState<Awaited<ReturnType<typeof keptFolders>>>([]);
   useEffect(() => {
-    // a browser that keeps nothing has none
+    // none without storage
     keptFolders().then(setKept, () => setKept([]));
   }, []);
   const closed = kept.filter((folder) => !folder.models.every((name) => models.some((m) => m.ref === name)));

@@ -19,7 +19,7 @@ interface HitListProps {
   onOpen(id: string, revision?: string): void;
 }
 
-/** What the Hub found, in groups; a pasted id stands on top, whether the search knows it or not. */
+/** Hits of the Hub search, in groups; a pasted id stands on top, whether the search knows it or not. */
 export function HitList({ search, pasted, text, target, busy, onOpen }: HitListProps) {
   const known = pasted && search.groups.some((g) => g.hits.some((h) => h.id === pasted.id));
   return (
@@ -106,7 +106,7 @@ const VERBS: Readonly<Record<AddTarget, string>> = {
   library: 'Open',
 };
 
-/** The button that takes a model, or says why it cannot be taken. */
+/** The button that takes a model, or shows why it cannot be taken. */
 export function Take({ id, target, busy, onTake }: TakeProps) {
   const taken = useStudioState((s) => {
     const is = (ref: string) => parseModelRef(ref).model.path === id;

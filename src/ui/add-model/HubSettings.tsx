@@ -10,10 +10,7 @@ import { retryRefused } from '../state/named-models';
 import { notifyError, type Studio } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
-/**
- * Which hub, and the token for private and gated models, by signing in or pasted. It is with the worker and kept nowhere
- * else.
- */
+/** The hub, and the token for private and gated models, by signing in or pasted. Only the worker holds the token. */
 export function HubSettings({ toPush = false }: { toPush?: boolean }) {
   const studio = useStudio();
   const hub = useStudioState((s) => s.hub);
@@ -168,13 +165,13 @@ function validUrl(text: string): string | null {
 
 declare global {
   interface Window {
-    /** What a static Space of the Hub tells the page (huggingface.co/docs/hub/spaces-oauth). */
+    /** Variables that a static Space of the Hub sets for the page (huggingface.co/docs/hub/spaces-oauth). */
     huggingface?: { variables?: { OAUTH_CLIENT_ID?: string } };
   }
 }
 
 /**
- * Whom this page is to the hub, as its host says, else its `<meta name="hub-client-id">`, else the build (docs/hosting.md);
+ * Client id of this page at the hub: of its host, else its `<meta name="hub-client-id">`, else the build (docs/hosting.md);
  * without one there is only pasting a token.
  */
 export function hubClientId(): string | undefined {
@@ -183,9 +180,7 @@ export function hubClientId(): string | undefined {
   return told || written || import.meta.env.VITE_HF_CLIENT_ID;
 }
 
-/**
- * A variable of a Space whose script our own policy has stopped: what it would have set is in its text, and is read, not run.
- */
+/** A variable of a Space whose script our own policy has stopped; it is read from the script's text, which never runs. */
 function stoppedVariable(name: string): string | undefined {
   const value = new RegExp(`["']?${name}["']?\\s*:\\s*"([\\w-]+)"`);
   const texts = [...document.querySelectorAll('script:not([src])')].map(
@@ -195,8 +190,8 @@ function stoppedVariable(name: string): string | undefined {
 }
 
 /**
- * Opens the hub's page and waits until the person has agreed there. Call it from a click: browsers open windows for
- * nothing else. Never rejects; what goes wrong is said on the page.
+ * Opens the hub's page and waits until the user has agreed there. Call it from a click: browsers open windows for nothing
+ * else. Never rejects; the page shows the errors.
  */
 async function signIn(studio: Studio, clientId: string, toPush: boolean): Promise<void> {
   neverMind(studio);

@@ -139,7 +139,7 @@ function namedModel(text: string, hubUrl: string): HubId | null {
   try {
     return parseHubId(text, hubUrl);
   } catch {
-    // Not an id: then it is words, and the search says what it finds.
+    // Not an id: then it is words for the search.
     return null;
   }
 }

@@ -21,7 +21,7 @@ export interface HubSearch {
 const IDLE: HubSearch = { status: 'idle', groups: [], error: null };
 
 /**
- * Searches while the person types; an answer that comes late is dropped. With a base, its adapters and fine-tunes come
+ * Searches while the user types; an answer that comes late is dropped. With a base, its adapters and fine-tunes come
  * first, also before anything is typed.
  * @param round search again when it changes (a token was given, the network came back).
  */

@@ -8,7 +8,7 @@ import { interruptedRuns } from '../state/runs';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
-/** Everything kept, in groups, each thing with its size and a way to delete it. */
+/** Everything stored, in groups, each with its size and a button to delete it. */
 export function KeptHere({ onChange }: { onChange(): void }) {
   const studio = useStudio();
   const interrupted = useStudioState(interruptedRuns);

@@ -36,7 +36,7 @@ function isMergeKey(event: KeyboardEvent): boolean {
   return !(target instanceof Element && target.closest('textarea, [role="dialog"]'));
 }
 
-/** The one primary button, and always one line that says where things stand. */
+/** The one primary button, and always one line of status. */
 export function RunBar() {
   const studio = useStudio();
   const gate = useStudioState(useShallow(mergeGate));
@@ -49,7 +49,7 @@ export function RunBar() {
   const done = useStudioState(
     (s) => currentRun(s)?.status === 'done' && isRecipeOf(currentRun(s)!.recipe, s.recipe, s.models),
   );
-  // the finished run that Merge would only repeat, until a person says whether it should
+  // the finished run that Merge would only repeat, until the user confirms
   const [same, setSame] = useState<RunState | null>(null);
   const press = useCallback(async () => {
     try {
@@ -121,7 +121,7 @@ export function RunBar() {
   );
 }
 
-/** Any job of which nothing was heard for long: where it stands, and a way on. */
+/** A job without a report for long: its progress, and a button to go on. */
 function StandingStill() {
   const studio = useStudio();
   const job = useStudioState((s) => (s.job?.stalled ? s.job : null));
@@ -327,7 +327,7 @@ function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
     if (!kept) return { tone: 'plain', text: `${said}. Nothing was kept.` };
     const { tensorsDone, bytesDone, bytes } = kept;
     const tensors = kept.tensors || run.planned.length;
-    // cut off before the first tensor: what is kept are downloads and what was worked out
+    // cut off before the first tensor: downloads and calibration results stay
     if (tensorsDone === 0)
       return { tone: 'plain', text: `${said} before the first tensor. What was fetched is kept.` };
     return {
@@ -356,7 +356,7 @@ function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
 /** How often a running merge is spoken, in milliseconds. */
 const EVERY_MS = 5000;
 
-/** Says aloud how the run goes: its beginning and end at once, progress every five seconds. */
+/** Announces the run to screen readers: its beginning and end at once, progress every five seconds. */
 function Announcer() {
   const { store } = useStudio();
   const [text, setText] = useState('');

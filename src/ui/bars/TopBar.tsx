@@ -138,7 +138,7 @@ function ThemeButton() {
 
 const KeptHere = lazy(() => import('./KeptHere').then((m) => ({ default: m.KeptHere })));
 
-/** How much this page keeps in the browser; opens to see what it is, and to delete it. */
+/** Bytes that this page stores in the browser; opens the list of them, to delete. */
 function StorageBadge() {
   const studio = useStudio();
   const inMemory = useStudioState((s) => s.engine.info?.storage.memoryBytes !== undefined);
@@ -147,10 +147,10 @@ function StorageBadge() {
   const models = useStudioState((s) => s.models.length);
   const [room, setRoom] = useState<Room | null>(null);
   const refresh = useCallback(() => {
-    // a browser that tells nothing has no meter
+    // no meter without the browser's estimate
     readRoom(studio).then(setRoom, () => setRoom(null));
   }, [studio]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: runs and opened models change what is kept.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs and opened models change the storage.
   useEffect(refresh, [refresh, status, models]);
   if (!available || !room) return null;
   const text = `Storage: ${formatBytes(room.used)} of ${formatBytes(room.quota)}`;

@@ -9,7 +9,7 @@ interface HeatmapCanvasProps extends HeatmapPicture {
   arrangement: Arrangement;
 }
 
-/** The colors under the cells of a grid. What they mean is said by the cells. */
+/** The colors under the cells of a grid. The cells' labels have their meaning. */
 export const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasProps) {
   const element = useRef<HTMLCanvasElement>(null);
   const width = useRef(0);

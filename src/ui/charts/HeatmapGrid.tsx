@@ -42,7 +42,7 @@ interface HeatmapGridProps {
   bands?: readonly Band[];
   /** Height of the heads; by default that of the longest, upright. */
   heads?: number;
-  /** What Enter or a click on a cell does; by default its tensor is selected. */
+  /** Action of Enter or a click on a cell; by default it selects the cell's tensor. */
   onOpen?(name: string): void;
 }
 
@@ -62,7 +62,7 @@ export function HeatmapGrid(props: HeatmapGridProps) {
   const [active, setActive] = useState<string | null>(null);
   const focused = active ?? firstName(data);
   const spoken = useSpoken(data, metric);
-  // one subscription a grid: a step of a slider changes the facts several times, and every row of every chart would look
+  // one subscription per grid: a step of a slider changes the state several times, and every row of every chart would look
   const selected = useStudioState((s) => s.view.selected);
   const hovered = useStudioState((s) => s.view.hovered);
   const open = onOpen ?? ((name: string) => toggleSelected(studio, name));
@@ -138,7 +138,7 @@ export function HeatmapGrid(props: HeatmapGridProps) {
   );
 }
 
-/** Over the heads; what they say is in the modules' names. */
+/** Over the heads; the modules' names have the same content. */
 const Bands = memo(function Bands({ bands }: { bands: readonly Band[] }) {
   let column = 2;
   return (

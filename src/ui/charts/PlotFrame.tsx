@@ -1,9 +1,9 @@
-/** What drawings of measured points share: their axes, their points and rings, and the keys that go from point to point. */
+/** Parts shared by plots of measured points: axes, points and rings, and the keys that go from point to point. */
 import { type ScaleContinuousNumeric, scaleLinear, scaleLog } from 'd3-scale';
 import type { KeyboardEvent, ReactNode } from 'react';
 import '../styles/plot.css';
 
-/** The size of a drawing, and what its axes take of each side. */
+/** Size of a drawing, and the margins of its axes. */
 export interface PlotRoom {
   width: number;
   height: number;
@@ -111,10 +111,10 @@ interface PlotSliderProps<T> {
   min: number;
   max: number;
   now: number;
-  /** What the chosen point is. */
+  /** Description of the chosen point. */
   words: string;
   className?: string;
-  /** The points that keys go to; a key at the end of its way goes nowhere. */
+  /** The points that keys go to; a key at the end of its way does nothing. */
   keys: ReadonlyMap<string, T | undefined>;
   onChoose(point: T): void;
   children: ReactNode;

@@ -1,4 +1,4 @@
-/** Every method with its default settings, on the sample: no picture of one color, before or after the merge, without the line that says why. */
+/** Every method with its default settings, on the sample: no picture of one color, before or after the merge, without a line with the reason. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -78,7 +78,7 @@ function check(traits: RecipeTraits, ids: readonly string[], reports: readonly T
   if (!isFlat(metric, values)) return { metric: metric.id, flat: false };
   const absent = absenceOf(metric, traits);
   if (absent) expect(absent).toMatch(/^.{20,}\.$/);
-  // of one color: the line says why, and what is offered instead is not of one color
+  // of one color: the line has the reason, and the offered metric is not of one color
   expect(constantReason(metric, traits)).toMatch(/^.{20,}\.$/);
   const next = nextMetric(metric.id, traits, measuredOf);
   if (next) expect(isFlat(metricById(next), valuesOf(metricById(next)))).toBe(false);

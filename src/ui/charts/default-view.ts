@@ -34,10 +34,10 @@ export function constantReason(metric: Metric, traits: RecipeTraits): string {
   return why ?? 'Every tensor has the same value, so there is nothing to compare.';
 }
 
-/** What is known of a metric: its values over the linear layers, with their errors. */
+/** Values of a metric over the linear layers, with their errors. */
 type MeasuredOf = (metric: Metric) => readonly Pick<Measured, 'value' | 'error'>[];
 
-/** Whether the errors of predicted values are about as large as what tells them apart. */
+/** Whether the errors of predicted values are about as large as their spread. */
 function isHidden(measured: ReturnType<MeasuredOf>): boolean {
   const middle = (of: readonly number[], p: number) => of[Math.round(p * (of.length - 1))] ?? 0;
   const values = measured.map((m) => m.value).sort((a, b) => a - b);
@@ -51,7 +51,7 @@ function isHidden(measured: ReturnType<MeasuredOf>): boolean {
 /**
  * The metric to open on: the first by interest that the recipe has, that has values, and whose errors do not hide them; if
  * there is none, the first with values.
- * @param compares runs are compared: what is the same in every one, a number of the models, is no metric to open on
+ * @param compares runs are compared: metrics of the models alone are equal in all runs and left out
  */
 export function defaultMetric(traits: RecipeTraits, measuredOf: MeasuredOf, compares = false): MetricId {
   const there = metricsOf(traits, compares);
@@ -59,7 +59,7 @@ export function defaultMetric(traits: RecipeTraits, measuredOf: MeasuredOf, comp
   return (known.find((m) => !isHidden(measuredOf(m))) ?? known[0] ?? there[0] ?? metrics[0]!).id;
 }
 
-/** What a recipe has, by interest; where runs are compared, only what merging decides. */
+/** Metrics of a recipe, by interest; where runs are compared, only those that merging decides. */
 function metricsOf(traits: RecipeTraits, compares: boolean): Metric[] {
   return BY_INTEREST.filter((metric) => absenceOf(metric, traits) === null && (metric.ofMerge || !compares));
 }

@@ -1,10 +1,10 @@
-/** The layer × module grid of a checkpoint, and the values in it. Pure: from tensor facts and reports to rows of cells. */
+/** The layer × module grid of a checkpoint, and its values. Pure: from plans and reports of tensors to rows of cells. */
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import { type Measured, mean, rangeOf } from './measured';
 import { isAwaited, type Metric, measure, type ShownMetric, type Subject } from './metrics';
 
-/** What the grid needs of a tensor; plan facts and reports both have it. */
+/** Fields of a tensor that the grid needs; plans and reports both have them. */
 export interface GridTensor {
   name: string;
   layer: number | null;
@@ -25,7 +25,7 @@ export interface LayerGrid<T extends GridTensor = GridTensor> {
 export interface GridRow {
   /** The place of the row: the number of the layer, and beyond those of the main stack for those of others. */
   layer: number;
-  /** Of a layer of another stack, what tells that one apart, `vision_tower`, and the layer's number in it. */
+  /** Position in a secondary stack of layers: the stack's name, `vision_tower`, and the layer's number in it. */
   other?: { stack: string; number: number };
 }
 
@@ -113,7 +113,7 @@ export interface Cell {
   stack?: string;
   state: 'pending' | 'copied' | 'unchanged' | 'measured';
   measured: Measured | null;
-  /** The least and the largest value of what a cell stands for, and how many there are. */
+  /** The least and the largest value of the tensors in a cell, and their number. */
   range?: { least: number; most: number; count: number };
 }
 
@@ -296,7 +296,7 @@ function stackOf({ name, layer }: GridTensor): string {
   return layer === null ? '' : name.slice(0, Math.max(0, name.search(/(?:^|\.)\d+\./)));
 }
 
-/** What tells the stacks of layers of one model apart: `vision_tower`; nothing for the stack of most tensors. */
+/** Name of each secondary stack of layers, `vision_tower`; none for the stack of most tensors. */
 function towersOf(tensors: readonly GridTensor[]): Map<string, string> {
   const sizes = new Map<string, number>();
   for (const tensor of tensors) {

@@ -1,4 +1,4 @@
-/** Where the parts of a heatmap lie, for what is painted under its cells. Same tracks as in `charts.css`. Pure. */
+/** Layout of a heatmap, for the canvas under its cells. Same tracks as in `charts.css`. Pure. */
 import type { Heatmap, LayerGrid } from './heatmap-data';
 
 /** Between cells, both ways. In pixels, as everything here. */
@@ -12,13 +12,13 @@ const MEAN_HEIGHT = 8;
 const LOOSE_HEIGHT = 16;
 const LOOSE_SPACE = 4;
 
-/** What a grid leaves out, and how tall its rows are: blocks of one canvas share numbers and means. */
+/** Parts that a grid shows, and its row height: blocks of one canvas share numbers and means. */
 export interface Arrangement {
   /** The numbers of the layers on the left. */
   numbers: boolean;
   /** The mean of each layer on the right. */
   means: boolean;
-  /** Height of a row; by default as the number of rows asks for. */
+  /** Height of a row; default: by the number of rows. */
   cell?: number;
 }
 
@@ -79,7 +79,7 @@ export function heatmapLayout(
   };
 }
 
-/** Rows of a 6-layer model are tall, those of an 80-layer model still tell apart. */
+/** Height of a row in pixels: tall for 6 layers, still readable for 80. */
 export function cellHeight(rows: number): number {
   return Math.round(Math.min(24, Math.max(9, 420 / Math.max(1, rows))));
 }

@@ -6,7 +6,7 @@ import { type Corner, corner, type Edges, emptyPixels, fillRow, type Pixels, wor
 import type { Measured } from './measured';
 import type { ShownMetric } from './metrics';
 
-/** What the style sheet says of the canvas. */
+/** Inks of the canvas, from the style sheet. */
 export interface HeatmapInks {
   /** `11px Inter` */
   font: string;
@@ -25,7 +25,7 @@ export interface HeatmapPicture {
 
 const RADIUS = 2;
 const SQUARE: Corner = [];
-/** What a canvas was last written with; it forgets its font when its size changes. */
+/** Inks last set on a canvas, which forgets its font when its size changes. */
 const lastInks = new WeakMap<CanvasRenderingContext2D, HeatmapInks>();
 /** Ink of values in cells, on dark colors and on light ones. */
 const VALUE_INKS = ['#fff', '#16140f'] as const;
@@ -108,11 +108,11 @@ function roundedAt(radius: number): Corner {
   return corners.of;
 }
 
-/** A part of the scale whose colors can be told from those of the next. */
+/** A part of the scale whose colors differ visibly from the next. */
 const STEP = 1 / 8;
 
 /**
- * Whether a cell says less than it seems to: its error is larger than a step of color, so that it may be of another step;
+ * Whether a cell is uncertain: its error is larger than a step of color, so that it may be of another step;
  * a difference, whose sign is what matters, is no larger than its error.
  */
 export function isUncertain(
@@ -165,7 +165,7 @@ function paintValues(
   const text = layout.wide ? metric.format : (metric.short ?? metric.format);
   const fits = (cell: Cell | null) =>
     !cell?.measured || text(cell.measured.value).length * DIGIT <= layout.cellWidth - 2;
-  // some cells with a number and some without would look as if that said something
+  // numbers in some cells only would look meaningful
   if (!data.rows.every(({ cells }) => cells.every(fits))) return;
   for (const [dark, ink] of VALUE_INKS.entries()) {
     context.fillStyle = ink;

@@ -1,7 +1,7 @@
 /**
- * Values measured off the report of a tensor. Each comes with the weight it has in a mean over several tensors, so that the
- * mean of a layer is the value of the layer taken as one tensor, and with its error: 0 where it was counted. And what of a
- * recipe decides which there are. Pure.
+ * Values measured from the report of a tensor. Each has its weight in a mean over several tensors, so that the mean of a
+ * layer is the value of the layer taken as one tensor, and its error: 0 where it was counted. Also the traits of a recipe
+ * that decide which values exist. Pure.
  */
 import type { DeltaPreset, MergeMethod, ResolvedParameters } from '../../merge/method';
 import { type ContributorError, isPredicted, sampledError } from '../../merge/prediction/predicted-report';
@@ -15,7 +15,7 @@ export interface Measured {
   error: number;
 }
 
-/** What of a recipe decides which numbers there are. */
+/** Traits of a recipe that decide which metrics exist. */
 export interface RecipeTraits {
   method: MergeMethod;
   /** Of the method as a whole, resolved. */
@@ -24,7 +24,7 @@ export interface RecipeTraits {
   hasBase: boolean;
 }
 
-/** Traits, and what the method makes of them. */
+/** Traits, and their consequences by the method. */
 export interface MethodTraits extends RecipeTraits {
   title: string;
   /** Of a method of the delta pipeline. */
@@ -33,12 +33,12 @@ export interface MethodTraits extends RecipeTraits {
   trims: boolean;
   /** Masks are drawn at random. */
   draws: boolean;
-  /** The kept changes are counted, one by one, and nothing else of them. */
+  /** The kept changes are counted, one by one, and nothing else about them is measured. */
   countsKept: boolean;
   isSolved: boolean;
 }
 
-/** What a recipe and its method come to. */
+/** Adds the consequences of the method to the traits of a recipe. */
 export function methodTraits(traits: RecipeTraits): MethodTraits {
   const { compute, title } = traits.method;
   const preset = compute.kind === 'delta' ? compute.preset(traits.parameters) : undefined;
@@ -86,7 +86,7 @@ export function cosineOf(
   return value === undefined ? null : { value, weight: elements, error: 0 };
 }
 
-/** What a report says of one contributor. */
+/** Part of a report on one contributor. */
 interface ContributorView {
   c: ContributorReport;
   report: TensorReport;
@@ -131,7 +131,7 @@ export function mean(
   return weight > 0 ? sum / weight : null;
 }
 
-/** The least and the largest of values, of which there may be more than a call takes arguments. */
+/** The least and the largest of values, which may be more than a call takes arguments. */
 export function rangeOf(values: readonly number[]): { least: number; most: number } {
   let least = Number.POSITIVE_INFINITY;
   let most = Number.NEGATIVE_INFINITY;
@@ -147,7 +147,7 @@ export interface RunsReport extends TensorReport {
   runs: { model: string; overlap: MaskOverlap };
 }
 
-/** The changes that two contributors both keep, of those that either keeps, over the union of their masks. */
+/** The changes that two contributors both keep, as a share of the union of their masks. */
 export function overlapOfModels(report: TensorReport, subject: readonly string[]) {
   const found = countsOfModels(report, subject);
   const measured = found && overlapOf(found);
@@ -170,7 +170,7 @@ export function untouchedByChance(report: TensorReport): number | null {
   return shared.length > 0 ? shared.reduce((share, row, i) => share * (1 - row[i]! / elements), 1) : null;
 }
 
-/** What the overlap of two random masks of the same densities would be: pq / (p + q − pq). */
+/** Expected overlap of two random masks of the same densities: pq / (p + q − pq). */
 export function chanceOverlap(report: TensorReport | RunsReport, subject: readonly string[]): number | null {
   const counts = 'runs' in report ? report.runs.overlap : countsOfModels(report, subject);
   const [p, q] = (counts?.kept ?? [0, 0]).map((kept) => kept / report.elements) as [number, number];

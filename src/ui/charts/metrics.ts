@@ -1,6 +1,6 @@
 /**
- * What the Layers tab can show: one row a number, with all that is said and computed of it. The picker, the charts, the
- * inspector, the files and the address follow from the rows. Pure.
+ * Metrics of the Layers tab: one row each, with its words and its computation. The picker, the charts, the inspector, the
+ * files and the address follow from the rows. Pure.
  */
 
 import { formatPercent, formatReal, NBSP } from '../../formats/quantity';
@@ -21,11 +21,11 @@ import {
   untouchedByChance,
 } from './measured';
 
-/** What a chart needs to know of the number it shows. */
+/** Properties of a metric that a chart needs. */
 export interface ShownMetric {
   /** In the metric picker. */
   label: string;
-  /** One line below the picker: what the number is. */
+  /** One line of explanation below the picker. */
   meaning: string;
   /** Where colors begin and end on the full scale; null: at the largest value there is. */
   full: { min: number; max: number | null };
@@ -39,7 +39,7 @@ export interface ShownMetric {
   short?(value: number): string;
   /** The number as words for a cell: `80.1 % zero`. */
   phrase(value: number): string;
-  /** What is said of a tensor that was reached and has no value. */
+  /** Words for a tensor that was reached and has no value. */
   absent: string;
 }
 
@@ -52,7 +52,7 @@ interface MetricRow extends ShownMetric {
   ofMerge: boolean;
   /** The value is a share: differences are in percentage points. */
   isShare: boolean;
-  /** Where it stands among those that Layers opens on, what tells most of most merges first; never opened on without. */
+  /** Rank among the metrics that Layers opens on, the most telling for most merges first; absent: never opened on. */
   interest?: number;
   /** There is one without a base, too. */
   baseless?: true;
@@ -64,17 +64,17 @@ interface MetricRow extends ShownMetric {
   whyConstant?(traits: MethodTraits): string | undefined;
   /** Whether the report of a merge that names no base lacks it. */
   lacks?(report: TensorReport): boolean;
-  /** What random masks of the same sizes would give. */
+  /** Expected value for random masks of the same sizes. */
   chance?(report: TensorReport, subject: Subject): number | null;
 }
 
-/** Whose value: contributor ids, by the metric's `per`: one, two or none. */
+/** Contributor ids of a value, by the metric's `per`: one, two or none. */
 export type Subject = readonly string[];
 
 const UNCHANGED = 'not changed by this model';
 const TOO_FEW = 'changed by fewer than two models';
 
-/** What metrics that are a share of something have in common. */
+/** Properties shared by metrics that are a share. */
 const SHARE = {
   full: { min: 0, max: 1 },
   diverging: false,
@@ -356,7 +356,7 @@ export function measure(metric: Metric, report: TensorReport, subject: Subject):
   return report.copied ? null : metric.measure(report, subject);
 }
 
-/** Whether a report says nothing about a metric because the method has not run and cannot be predicted. */
+/** Whether a report lacks a metric because the method has not run and cannot be predicted. */
 export function isAwaited(metric: Metric, report: TensorReport): boolean {
   return metric.ofMerge && awaitsMerge(report);
 }

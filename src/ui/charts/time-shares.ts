@@ -17,7 +17,7 @@ const STAGES = [
 ] as const;
 type Stage = (typeof STAGES)[number];
 
-/** What a report or a progress message says of time. */
+/** Times of a report or a progress message. */
 export interface TimesSpent {
   stages: WorkSeconds;
   phases?: PhaseSeconds;

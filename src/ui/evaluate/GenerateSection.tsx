@@ -115,7 +115,7 @@ function Setting({ name, ...field }: SettingProps) {
   );
 }
 
-/** What was written last, else the empty columns of those that would write. */
+/** The latest texts, else the empty columns of the models that would write. */
 function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
   const columns = useStudioState((s) => s.generation.columns);
   const written = useStudioState((s) => s.generation.written);

@@ -140,7 +140,7 @@ function PerplexityHelp() {
   );
 }
 
-/** Each button says how much there is to do, or why it does nothing. */
+/** Each button shows the amount of work, or why it is disabled. */
 function Actions({ rows }: { rows: readonly EvaluationRow[] }) {
   const studio = useStudio();
   const evaluation = useStudioState((s) => s.evaluation);
@@ -268,7 +268,7 @@ function protocolWords({ amount, window, stride, outcomes }: EvaluationSlice): s
   return `${scope}Every token but the first is scored once, in windows of ${formatCount(window)} tokens that advance by ${formatCount(stride)}; ${startWords(outcomes)}.${maskWords(outcomes)}`;
 }
 
-/** What is otherwise for models that fill in masked tokens, once one was measured. */
+/** Note on the protocol of models that fill in masked tokens, once one was measured. */
 function maskWords(outcomes: EvaluationSlice['outcomes']): string {
   for (const outcome of outcomes.values()) {
     const masked = 'report' in outcome ? outcome.report.protocol.masked : undefined;
@@ -287,7 +287,7 @@ function startWords(outcomes: EvaluationSlice['outcomes']): string {
   return `the text is preceded by ${words.join(' or ')}`;
 }
 
-/** What is being measured, how fast, how long it will take, and the way to stop it. */
+/** Progress of the measurement, its speed and remaining time, and the button to stop it. */
 function MeasuringBar() {
   const job = useStudioState((s) => (s.job?.kind === 'evaluation' ? s.job : null));
   return (
@@ -298,7 +298,7 @@ function MeasuringBar() {
   );
 }
 
-/** For those who hear the page: what is at work, and that it is over. Single numbers would be too much. */
+/** Announcements for screen readers: the model at work, and the end. Single numbers would be too much. */
 function Spoken() {
   const measured = useStudioState((s) => s.evaluation.outcomes.size > 0);
   const text = useStudioState(({ evaluation: { work } }) => (work ? groupWords(work) : undefined));

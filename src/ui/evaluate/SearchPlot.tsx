@@ -22,12 +22,12 @@ interface SearchPlotProps {
   points: readonly SearchPoint[];
   best: number;
   chosen: number;
-  /** What a setting is called. */
+  /** Title of a setting. */
   titleOf(name: string): string;
   onChoose(index: number): void;
 }
 
-/** Every candidate by what it is compared by, over the order in which they were measured or over one of the settings. */
+/** Objective of every candidate, over the order of measuring or over one of the settings. */
 export function SearchPlot({ objective, points, best, chosen, titleOf, onChoose }: SearchPlotProps) {
   const [axis, setAxis] = useState(ORDER);
   const names = Object.keys(points[0]?.values ?? {});

@@ -1,4 +1,4 @@
-/** What the export menus save: each choice from reports to a file. Loaded when one is chosen. */
+/** Files of the export menus: each choice from reports to a file. Loaded when one is chosen. */
 
 import { AmalgamError } from '../../errors';
 import { escapeMarkup, htmlPage, htmlTable } from '../../formats/html-page';
@@ -37,7 +37,7 @@ const INK = '#1d1b17';
 const QUIET = '#57524a';
 const HOLE = '#efede8';
 
-/** A set below the other, the charts of each side by side. Every cell says its value in a `<title>`. */
+/** A set below the other, the charts of each side by side. Every cell has its value in a `<title>`. */
 export function heatmapSvg(sets: readonly ChartSet[]): string {
   const drawn = sets.map(drawSet);
   const width = Math.max(320, ...drawn.map((set) => set.width)) + 2 * MARGIN;

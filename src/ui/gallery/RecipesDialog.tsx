@@ -20,9 +20,9 @@ interface GalleryRecipe {
   /** The file's name without its ending. */
   id: string;
   title: string;
-  /** What it shows, in one line. */
+  /** Its point, in one line. */
   shows: string;
-  /** The file as it is: two lines of comment with title and line, then the recipe. */
+  /** The whole file: two lines of comment with title and line, then the recipe. */
   yaml: string;
 }
 

@@ -21,7 +21,7 @@ interface MagnitudeBar {
 
 /** Histogram bins a bar takes together: a quarter of an octave. */
 const BINS_PER_BAR = 2;
-/** Bars from the largest |τ| down: ten octaves. What is smaller changes nothing. */
+/** Bars from the largest |τ| down: ten octaves. Smaller changes have no effect. */
 const BARS = 40;
 
 /** Bars over |τ| on a logarithmic axis, smallest first, and how many elements lie below the first. */
@@ -72,11 +72,11 @@ interface ChangeChartsProps {
   contributor: Contributor;
   /** Which elements of the sample are kept, where that is known. */
   mask: Uint8Array | undefined;
-  /** What the method keeps shows when it runs. */
+  /** The effect of the method is unknown before it runs. */
   isOpen: boolean;
 }
 
-/** One contributor's change in one tensor: how large its values are, what a density keeps of them, and where it keeps. */
+/** One contributor's change in one tensor: the sizes of its values, the share that a density keeps, and the places kept. */
 export function ChangeCharts({ statistics, numbers, contributor, mask, isOpen }: ChangeChartsProps) {
   const curve = curveOf(statistics, numbers.id);
   if (!curve) return null;

@@ -17,7 +17,7 @@ import { detailOf } from '../tool-details';
 import { ModelOverview } from './ModelOverview';
 import { TensorDetail } from './TensorDetail';
 
-/** The merged result, models and pairs of models that are listed; of others, the one that is chosen. */
+/** Most groups (merged result, models, pairs of models) that are listed; beyond them only the chosen one is. */
 const MOST_GROUPS = 8;
 
 /** Every number of one tensor in the shown runs, and B − A of two. */
@@ -82,7 +82,7 @@ export function TensorRuns({ name, runs }: { name: string; runs: readonly Layers
   );
 }
 
-/** The right panel: what is selected in the tab beside it, or the whole model while nothing is. */
+/** The right panel: the selection of the tab beside it, or the whole model while nothing is selected. */
 export function Inspector() {
   const detail = detailOf(useStudioState((s) => s.view.tab));
   return detail ? <Suspense>{detail}</Suspense> : <MergeInspector />;
@@ -107,7 +107,7 @@ function WholeModel() {
   );
 }
 
-/** What stands in the first column of Layers, and what the other columns have beside it. */
+/** The tensor in the first column of Layers, with its values in the other columns. */
 function TensorOfShown({ name }: { name: string }) {
   const shown = shownRuns(useRuns());
   const tensor = shown[0]?.tensors.find((t) => t.name === name);

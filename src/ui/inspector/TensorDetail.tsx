@@ -21,7 +21,7 @@ interface TensorDetailProps {
   tensor: PlanTensor;
   report: TensorReport | undefined;
   contributors: readonly Contributor[];
-  /** Name of the run that it is of; null: the recipe as it is. */
+  /** Name of its run; null: the current recipe. */
   of: string | null;
   /** It is a factor of a LoRA. */
   factor: boolean;
@@ -71,7 +71,7 @@ export function TensorDetail({ tensor, report, contributors, of, factor }: Tenso
 interface MeasuredProps {
   report: TensorReport;
   contributors: readonly Contributor[];
-  /** It is of the recipe as it is: so are the masks. */
+  /** The report is of the current recipe, and so are the masks. */
   ofRecipe: boolean;
 }
 
@@ -127,7 +127,7 @@ interface ContributorNumbersProps {
   contributor: Contributor;
   numbers: ContributorReport;
   elements: number;
-  /** What the method does to the change shows when it runs. */
+  /** The effect of the method on the change is unknown before it runs. */
   isOpen: boolean;
   /** Largest ‖τ‖ among the contributors: the bars' common scale. */
   largest: number;
@@ -209,7 +209,7 @@ function Breakable({ name }: { name: string }) {
   ));
 }
 
-/** What the statistics pass found in a tensor, while it is of the recipe's models. */
+/** Delta statistics of a tensor, while they are of the recipe's models. */
 function useStatisticsOf(name: string): DeltaStatistics | undefined {
   return useStudioState((s) =>
     s.deltaStatistics.key === deltaKey(s)
@@ -218,7 +218,7 @@ function useStatisticsOf(name: string): DeltaStatistics | undefined {
   );
 }
 
-/** The sampled mask of every contributor for the recipe as it is, by its id. */
+/** The sampled mask of every contributor for the current recipe, by its id. */
 function usePredictedMasks(statistics: DeltaStatistics | undefined): ReadonlyMap<string, Uint8Array> {
   const studio = useStudio();
   const plan = useStudioState((s) => s.plan);

@@ -7,7 +7,7 @@ interface ContributorTotals {
   id: string;
   /** Tensors it changes. */
   tensors: number;
-  /** Elements kept; null before a merge that alone will tell. */
+  /** Elements kept; null before a merge that cannot be predicted. */
   kept: number | null;
   elements: number;
   /** ‖τ‖ over all tensors, before selection. */

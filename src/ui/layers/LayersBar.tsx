@@ -53,7 +53,7 @@ interface BarProps {
   shown(): ShownLayers;
 }
 
-/** A step of a slider leaves it as it is. */
+/** Memoized, so that a step of a slider does not draw it again. */
 const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, shown }: BarProps) {
   const studio = useStudio();
   const subjects = subjectsOf(metric, contributors);
@@ -135,11 +135,11 @@ const CHOICES = [
 interface LayersExportProps {
   /** Nothing is measured yet. */
   empty: boolean;
-  /** What is shown when it is asked. */
+  /** Content of the canvas at the time of the call. */
   shown(): ShownLayers;
 }
 
-/** Saves what Layers shows. */
+/** Saves the content of Layers. */
 const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportProps) {
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {

@@ -270,7 +270,7 @@ function LegendOf({ metric, scale, label }: { metric: Metric; scale: ColorScale;
   );
 }
 
-/** What the cell under the pointer or focus has in every run. */
+/** Values in every run of the cell under the pointer or focus. */
 function Readout({ view: { columns, difference, metric, scale } }: { view: LayersView }) {
   const name = useStudioState((s) => s.view.hovered ?? s.view.selected);
   const cells = columns.map(({ letter, data }) => ({
@@ -323,7 +323,7 @@ function cellOf(data: Heatmap, name: string) {
   return null;
 }
 
-/** The height of a row, so that all of them fit below what is above the canvas. */
+/** Height of a row at which all of them fit below the parts above the canvas. */
 function useRowHeight(root: { current: HTMLElement | null }, rows: number, heads: number): number {
   const [room, setRoom] = useState(420);
   useLayoutEffect(() => {

@@ -31,7 +31,7 @@ import { useRunOverlap } from './run-overlap';
 import { type LayersRun, reportsFor, shownRuns, useRuns, writesFactors } from './runs';
 import { subjectOf } from './subject';
 
-/** What the shown runs did to each layer, and how they differ. */
+/** Effects of the shown runs on each layer, and the differences between runs. */
 export function LayersTab() {
   const runs = useRuns();
   const all = useShown(runs);
@@ -138,8 +138,8 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
 const NOBODY: Subject = [];
 
 /**
- * The metric to open on. It stays while the recipe has the same method and the picture is not of one color: a merge that
- * ends does not turn what a person is looking at into something else.
+ * The metric to open on. It stays while the recipe has the same method and the picture is not of one color: the end of a
+ * merge must not replace the metric a user is looking at.
  */
 function useUsualMetric(run: LayersRun, compares: boolean): MetricId {
   const shown = useRef<{ key: string; id: MetricId } | null>(null);
@@ -158,7 +158,7 @@ function useUsualMetric(run: LayersRun, compares: boolean): MetricId {
   }, [run, compares]);
 }
 
-/** What is known of a metric over the linear layers, for the first of its subjects. */
+/** Values of a metric over the linear layers, for the first of its subjects. */
 function measuredOf(run: LayersRun, metric: Metric): Measured[] {
   const subject = subjectOf(metric, null, run.contributors);
   if (!subject) return [];
@@ -170,7 +170,7 @@ function measuredOf(run: LayersRun, metric: Metric): Measured[] {
   });
 }
 
-/** What the picture says, in a sentence; where it is of one color, why. */
+/** The picture in a sentence; where it is of one color, the reason. */
 function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   const { metric, columns, difference } = view;
   const values = linearValues(columns[0]!.data);
@@ -200,7 +200,7 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   }
   const shownMetric = difference?.metric ?? metric;
   const gap = most.measured!.value - least.measured!.value;
-  // no ranking where the errors are as large as what is ranked
+  // no ranking where the errors are as large as the differences
   const isCertain = gap > 2 * (most.measured!.error + least.measured!.error);
   const text = (cell: typeof least) => `${valueText(shownMetric, cell.measured!)} (${cellPlace(cell)})`;
   const byLayer = isCertain ? null : layersApart(shown);
@@ -261,7 +261,7 @@ function Badge({ view: { columns } }: { view: LayersView }) {
   return bad.length > 0 ? <strong className="tone-bad"> {bad.join('; ')}</strong> : null;
 }
 
-/** Offers another metric, where one tells more. */
+/** Offers another, more telling metric. */
 function Next({ after, run, compares = false }: { after: MetricId; run: LayersRun; compares?: boolean }) {
   const studio = useStudio();
   // it looks at every number there is: once a slider rests
@@ -322,7 +322,7 @@ function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
   );
 }
 
-/** What keeps the recipe from being merged, where the picture would be looked at in vain. */
+/** The first error that keeps the recipe from being merged, and the picture empty. */
 function FirstError() {
   const studio = useStudio();
   const problems = useStudioState((s) => s.plan.report?.problems);

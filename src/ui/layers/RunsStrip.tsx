@@ -88,7 +88,7 @@ const AddRun = memo(function AddRun() {
   );
 });
 
-/** Merges what is shown and only predicted, one run after the other. */
+/** Merges the shown predicted runs, one after the other. */
 function MergeShown({ runs }: { runs: readonly LayersRun[] }) {
   const studio = useStudio();
   const gate = useStudioState((s) => whyNotMerge(s));
@@ -229,8 +229,8 @@ function stateText(run: LayersRun): string {
 }
 
 /**
- * What was measured of a run: `perplexity 6.42` over the chosen texts, where all of them were measured by the present
- * protocol, and `hellaswag acc 0.412 ± 0.049` for each task that was scored; null where that is nothing.
+ * Measurements of a run: `perplexity 6.42` over the chosen texts, where all of them were measured by the present protocol,
+ * and `hellaswag acc 0.412 ± 0.049` for each scored task; null where there are none.
  */
 function useRunScore(recipe: Recipe): string | null {
   return useStudioState((s) => {

@@ -1,4 +1,7 @@
-/** What the canvas shows: rows of layers shared by all columns, and the values of every run in them. Pure but for memory of what was drawn before. */
+/**
+ * Content of the canvas: rows of layers shared by all columns, and the values of every run in them. Pure, but for a memo of
+ * the last drawing.
+ */
 import { useMemo, useRef } from 'react';
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
@@ -44,13 +47,13 @@ export interface LayersView {
   difference: { metric: Metric; data: Heatmap; scale: ColorScale } | null;
 }
 
-/** What is on screen: the canvas, and the runs, which it shows as one where a metric is about two of them. */
+/** Content of the screen: the canvas, and its runs; a metric of two runs shows them as one. */
 export interface ShownLayers {
   view: LayersView;
   runs: readonly LayersRun[];
 }
 
-/** The columns of the last time, and what they were drawn from besides their runs. */
+/** The columns of the last drawing, and their inputs besides the runs. */
 interface Drawn {
   of: readonly unknown[];
   columns: ReadonlyMap<string, RunColumn>;
@@ -120,7 +123,7 @@ export function useLayersView(
   );
 }
 
-/** What a scale covers at least, so that values which hardly differ look alike. */
+/** Least width of a scale, so that values which hardly differ look alike. */
 function leastRange({ full }: Metric, maps: readonly Heatmap[]): number {
   if (full.max !== null) return 0.02;
   const [, most = 0] = extremeValues(maps);
@@ -139,7 +142,7 @@ function unionOf(lists: readonly (readonly PlanTensor[])[]): readonly PlanTensor
   return [...new Map(lists.flat().map((t) => [t.name, t])).values()];
 }
 
-/** A weight matrix of a layer: what the color scale is for. */
+/** A weight matrix of a layer; the color scale covers these. */
 export function isLinear({ layer, shape, module }: PlanTensor): boolean {
   return layer !== null && shape.length > 1 && !/(^|[._])(layer)?norm|conv/.test(module);
 }
@@ -203,7 +206,7 @@ function bandsOf({ modules }: LayerGrid): Band[] {
   return bands.every((band) => band.label !== '') ? bands : [];
 }
 
-/** What random masks of the same sizes would give in a layer, where a metric has such a reference. */
+/** Expected value of a metric in a layer for random masks of the same sizes, where it has such a reference. */
 export function chanceOf(view: LayersView, { reports }: RunColumn, layer: number): number | null {
   const { metric, subject, grid } = view;
   if (!metric.chance) return null;

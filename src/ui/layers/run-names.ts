@@ -1,4 +1,4 @@
-/** What runs are called: by what they differ in. Pure. */
+/** Names of runs, by their differences. Pure. */
 
 import { formatSetting } from '../../formats/quantity';
 import type { ParameterScalar, Recipe } from '../../formats/recipe';
@@ -9,7 +9,7 @@ import { effectiveSpecs, type Settings } from '../state/recipe-state';
 interface Named {
   recipe: Recipe;
   method: MergeMethod;
-  /** Given by a person. */
+  /** Given by a user. */
   given: string | null;
 }
 
@@ -37,7 +37,7 @@ export function shortNames(names: readonly string[]): string[] {
 
 const known = new WeakMap<Recipe, Map<string, string>>();
 
-/** What a recipe sets, by parameter, in words. */
+/** Settings of a recipe, by parameter, in words. */
 function traitsOf({ recipe, method }: Named): Map<string, string> {
   const before = known.get(recipe);
   if (before) return before;

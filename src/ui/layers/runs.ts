@@ -1,4 +1,4 @@
-/** The runs that the Layers tab can show side by side: the recipe as it is, predicted ones, and finished merges. */
+/** The runs that the Layers tab can show side by side: the current recipe, predicted ones, and finished merges. */
 import { useMemo, useRef } from 'react';
 import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
@@ -42,7 +42,7 @@ export interface LayersRun {
   contributors: readonly Contributor[];
   tensors: readonly PlanTensor[];
   reports: ReadonlyMap<string, TensorReport>;
-  /** Predictions for what its reports do not say. */
+  /** Predictions for values missing in its reports. */
   predicted: PredictedReports;
   traits: RecipeTraits;
   recipe: Recipe;
@@ -78,7 +78,7 @@ export function useRuns(): LayersRun[] {
     const all = [
       now,
       ...predicted,
-      // the merge of the recipe as it is stands there already
+      // the merge of the current recipe is in the list already
       ...finished.filter((run) => run.id !== now.kept?.id),
     ];
     const names = runNames(
@@ -106,12 +106,12 @@ export function shownRuns(runs: readonly LayersRun[]): LayersRun[] {
   return runs.filter((run) => run.place >= 0).sort((a, b) => a.place - b.place);
 }
 
-/** Are its tensors factors of a LoRA? Numbers of a change of weights say nothing of one factor alone. */
+/** Are its tensors factors of a LoRA? Metrics of a weight change are meaningless for one factor alone. */
 export function writesFactors({ recipe }: LayersRun): boolean {
   return recipe.amalgam.output === 'adapter';
 }
 
-/** The run of the recipe as it is: being merged, merged now or on an earlier visit, or predicted. */
+/** The run of the current recipe: being merged, merged now or on an earlier visit, or predicted. */
 export function useNow(): LayersRun {
   const studio = useStudio();
   const run = useStudioState(currentRun);
@@ -155,7 +155,7 @@ export function useNow(): LayersRun {
   }, [merged, kept, predicted, built, plan]);
 }
 
-/** What a merge at work, or the last one, says of its run. */
+/** State and reports of the merge at work, or of the last one. */
 function mergeOf(merged: RunState): Pick<LayersRun, 'state' | 'contributors' | 'tensors' | 'reports'> {
   return {
     state: merged.status === 'running' ? 'running' : 'exact',

@@ -8,7 +8,7 @@ interface FolderButtonProps {
   /** Name of the file input, where the browser has no picker. */
   label: string;
   why?: string | null;
-  /** Called with what asks for the folder, or has it already; null when the person dismissed the picker. */
+  /** Called with the request for the folder, or the folder itself; null when the user dismissed the picker. */
   onPick(pick: () => Promise<PickedFiles | null>): void;
   children: ReactNode;
 }

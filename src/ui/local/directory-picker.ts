@@ -12,13 +12,13 @@ export function hasDirectoryPicker(): boolean {
   return typeof (globalThis as PickerWindow).showDirectoryPicker === 'function';
 }
 
-/** Asks for a folder of models and lists its files; null when the person dismissed the picker. */
+/** Asks for a folder of models and lists its files; null when the user dismissed the picker. */
 export async function pickModelFolder(): Promise<PickedFiles | null> {
   const handle = await pick({ id: 'models', mode: 'read' });
   return handle && { files: await walkHandle(handle), handles: [{ path: handle.name, handle }] };
 }
 
-/** Asks for the folder that outputs go into, writable; null when the person dismissed the picker. */
+/** Asks for the folder that outputs go into, writable; null when the user dismissed the picker. */
 export function pickOutputFolder(): Promise<FileSystemDirectoryHandle | null> {
   return pick({ id: 'merged', mode: 'readwrite' });
 }

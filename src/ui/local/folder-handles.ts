@@ -1,6 +1,6 @@
 /**
- * Folders that were picked or dropped, kept in this browser so that one click opens them again. Browsers without folder
- * handles, or that keep nothing, have none. No bytes of a model are kept.
+ * Picked or dropped folders, saved in this browser so that one click opens them again. Browsers without folder
+ * handles, or without storage, have none. No bytes of a model are saved.
  */
 import type { DBSchema } from 'idb';
 import { database } from './database';
@@ -29,7 +29,7 @@ const open = database<Folders>('amalgam-folders', 1, (db) => {
   db.createObjectStore('folders', { keyPath: 'id' }).createIndex('models', 'models', { multiEntry: true });
 });
 
-/** Keeps the folders in which models were found; of an older folder with the same model only the new one stays. */
+/** Saves the folders in which models were found; of an older folder with the same model only the new one stays. */
 export async function keepFolders(
   handles: readonly PickedHandle[],
   models: readonly string[],
@@ -46,19 +46,19 @@ export async function keepFolders(
   }
 }
 
-/** The kept folders, each with the models that were found in it. */
+/** The saved folders, each with the models that were found in it. */
 export async function keptFolders(): Promise<{ path: string; models: string[] }[]> {
   return (await (await open()).getAll('folders')).map(({ path, models }) => ({ path, models }));
 }
 
-/** Whether the folder of a model is kept. */
+/** Whether the folder of a model is saved. */
 export async function isFolderKept(model: string): Promise<boolean> {
   return (await (await open()).countFromIndex('folders', 'models', model)) > 0;
 }
 
 /**
- * The kept folder that a model was found in, with its files; null where the browser gives no access to it.
- * @param ask whether the person may be asked: only right after a click
+ * The saved folder that a model was found in, with its files; null where the browser gives no access to it.
+ * @param ask whether the user may be asked: only right after a click
  * @throws the browser's `NotFoundError` for a folder that was moved or deleted
  */
 export async function openKept(model: string, ask: boolean): Promise<PickedFiles | null> {

@@ -1,6 +1,6 @@
-/** Small choices kept in this browser. A browser that keeps nothing (private windows, strict settings) forgets them. */
+/** Small choices saved in this browser. A browser without storage (private windows, strict settings) forgets them. */
 
-/** What was kept under a key, or null. */
+/** The text saved under a key, or null. */
 export function remembered(key: string): string | null {
   try {
     return localStorage.getItem(`amalgam.${key}`);
@@ -9,7 +9,7 @@ export function remembered(key: string): string | null {
   }
 }
 
-/** Keeps a text under a key; null forgets it. */
+/** Saves a text under a key; null deletes it. */
 export function remember(key: string, value: string | null): void {
   try {
     if (value === null) localStorage.removeItem(`amalgam.${key}`);

@@ -1,6 +1,6 @@
 /**
- * Numbers measured in this browser, to be shown again on a later visit. A browser that keeps nothing (private windows,
- * strict settings) rejects; callers go on without.
+ * Numbers measured in this browser, saved for later visits. Without storage (private windows, strict settings) every call
+ * rejects; callers go on without.
  */
 import type { DBSchema } from 'idb';
 import type { EvaluateReport } from '../../reports/evaluate';
@@ -25,7 +25,7 @@ interface Saved extends DBSchema {
 
 /** The oldest go when there are more. */
 const MOST = 1000;
-/** Items of scores that are kept: some ten megabytes. */
+/** Most items of scores that are saved: some ten megabytes. */
 const MOST_ITEMS = 100_000;
 
 const open = database<Saved>('amalgam-evaluations', 2, (db, before) => {
@@ -37,7 +37,7 @@ export async function keepOutcome(kept: KeptOutcome): Promise<void> {
   await (await open()).put('outcomes', kept);
 }
 
-/** What was kept by this version; what other versions left, and the oldest beyond a thousand, is deleted. */
+/** Outcomes saved by this version; deletes those of other versions, and the oldest beyond a thousand. */
 export async function keptOutcomes(version: string): Promise<KeptOutcome[]> {
   const db = await open();
   const newestFirst = (await db.getAllFromIndex('outcomes', 'at')).reverse();

@@ -1,6 +1,6 @@
 /**
- * Recipes kept in this browser: the one being edited, and those saved by name. A browser that keeps nothing (private
- * windows, strict settings) rejects; callers say so or go on without.
+ * Recipes saved in this browser: the one being edited, and those saved by name. A browser without storage (private
+ * windows, strict settings) rejects; callers report that or go on without.
  */
 import type { DBSchema } from 'idb';
 import type { RecipeState } from '../state/recipe-state';
@@ -20,7 +20,7 @@ export interface NamedRecipe extends KeptRecipe {
 
 /** The recipe in work, and the runs beside it. */
 export interface Draft extends KeptRecipe {
-  /** Absent in what an older version kept. */
+  /** Absent in drafts of an older version. */
   runs?: readonly PredictedRun[];
 }
 
@@ -37,9 +37,9 @@ const open = database<Saved>('amalgam-recipes', 1, (db) => {
 });
 
 /**
- * Keeps the draft, unless another tab has kept one since this one last saw it.
+ * Saves the draft, unless another tab has saved one since this one last saw it.
  * @param seen `at` of the draft that this tab read or wrote last; `anyway` replaces whatever is there
- * @returns whether it was kept
+ * @returns whether it was saved
  */
 export async function keepDraft(kept: Draft, seen: number | undefined | 'anyway'): Promise<boolean> {
   const { store, done } = (await open()).transaction('draft', 'readwrite');
@@ -51,14 +51,14 @@ export async function keepDraft(kept: Draft, seen: number | undefined | 'anyway'
 }
 
 /**
- * Keeps the draft of a page that is being left, at once: its database answers no more.
+ * Saves the draft of a page that is being left, synchronously: its database answers no more.
  * @param seen `at` of the drafts that this tab read or wrote, or that it is writing
  */
 export function leaveDraft(kept: Draft, seen: readonly number[]): void {
   remember(DRAFT, JSON.stringify({ kept, seen }));
 }
 
-/** The draft: the one of the page that was left last, unless a tab has kept another since. */
+/** The draft: the one of the page that was left last, unless a tab has saved another since. */
 export async function draft(): Promise<Draft | undefined> {
   const inDatabase = await (await open()).get('draft', DRAFT);
   const text = remembered(DRAFT);

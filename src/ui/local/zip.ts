@@ -82,7 +82,7 @@ function joined(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   return out;
 }
 
-/** What both headers of a file say: version, flags, stored, 1980-01-01, CRC, sizes, length of the name. */
+/** Fields of both headers of a file: version, flags, stored, 1980-01-01, CRC, sizes, length of the name. */
 function common({ name, size, crc }: Entry, large: boolean) {
   const written = large ? ZIP64 : size;
   return [

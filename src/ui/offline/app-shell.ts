@@ -6,7 +6,7 @@ import type { Studio } from '../state/studio';
 let waiting: ServiceWorker | null = null;
 
 /**
- * Has the browser keep the app. Where it cannot (private windows, plain http, a build without the worker) the app
+ * Has the browser store the app. Where it cannot (private windows, plain http, a build without the worker) the app
  * works as before, with the network only.
  */
 export async function keepApp(studio: Studio): Promise<void> {
@@ -16,7 +16,7 @@ export async function keepApp(studio: Studio): Promise<void> {
     const registration = await navigator.serviceWorker.register(trustedWorkerUrl('sw.js'));
     const watch = (worker: ServiceWorker | null) => {
       const ready = () => {
-        // the first version ever takes over by itself; a later one waits for the person
+        // the first version ever takes over by itself; a later one waits for the user
         if (worker?.state !== 'installed' || !navigator.serviceWorker.controller) return;
         waiting = worker;
         studio.store.setState({ update: true });

@@ -3,14 +3,14 @@ import { Tip } from './Tip';
 
 interface ButtonProps extends Omit<ComponentProps<'button'>, 'disabled'> {
   variant?: 'plain' | 'primary' | 'quiet';
-  /** Why the button cannot be pressed now; it stays focusable and says so. */
+  /** Why the button cannot be pressed now; it stays focusable and shows this. */
   why?: string | null | undefined;
   /** Tooltip while it can be pressed. */
   tip?: string;
   iconOnly?: boolean;
 }
 
-/** A button. Disabled means: it says why, keeps its place in the tab order, and does nothing. */
+/** A button. Disabled means: it shows why, stays in the tab order, and does nothing. */
 export function Button({ variant = 'plain', why, tip, iconOnly, onClick, className, ...rest }: ButtonProps) {
   const whyId = useId();
   const button = (

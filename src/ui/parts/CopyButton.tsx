@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react';
 import { Button } from './Button';
 import { CheckIcon, CopyIcon } from './icons';
 
-/** Copies a text and says so for a moment, without changing its width. */
+/** Copies a text and confirms it for a moment, without changing its width. */
 export function CopyButton({ text, label = 'Copy' }: { text: () => string; label?: string }) {
   const [state, setState] = useState<'idle' | 'copied' | 'refused'>('idle');
   useEffect(() => {

@@ -18,7 +18,7 @@ interface DialogFrameProps {
  * style element, which the page's policy forbids.
  */
 export function DialogFrame({ title, about, foot, onClose, children }: DialogFrameProps) {
-  // Radix gives the focus back to a trigger, and these dialogs are opened by facts
+  // Radix gives the focus back to a trigger, and these dialogs are opened by state
   const [opener] = useState(() => document.activeElement);
   return (
     <Dialog.Root open onOpenChange={(open) => !open && onClose()}>

@@ -17,7 +17,7 @@ interface ListedFile {
 
 /**
  * Files that were written: name, hash and size, and a download each.
- * @param waiting why a file that is not at hand cannot be downloaded; null for files in a folder of the person's own
+ * @param waiting why a file that is not at hand cannot be downloaded; null for files in a folder of the user's own
  */
 export function FileList({ files, waiting }: { files: readonly ListedFile[]; waiting: string | null }) {
   return (

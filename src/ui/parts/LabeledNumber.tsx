@@ -2,7 +2,7 @@ import { NumberField } from './NumberField';
 
 interface LabeledNumberProps {
   label: string;
-  /** The field's accessible name, where it says more than the label before it. */
+  /** The field's accessible name, where it is longer than the label before it. */
   name?: string;
   value: number;
   min: number;

@@ -4,7 +4,7 @@ import { CheckIcon, ErrorIcon, InfoIcon, WarningIcon } from './icons';
 interface MessageProps {
   tone: 'error' | 'warning' | 'note' | 'ok';
   title: ReactNode;
-  /** What to do about it. */
+  /** Next step for the user. */
   hint?: ReactNode;
   children?: ReactNode;
   live?: boolean;
@@ -12,7 +12,7 @@ interface MessageProps {
 
 const icons = { error: ErrorIcon, warning: WarningIcon, note: InfoIcon, ok: CheckIcon };
 
-/** Something to know: what it is, and what to do about it. */
+/** A message and its next step. */
 export function Message({ tone, title, hint, children, live }: MessageProps) {
   const Icon = icons[tone];
   return (

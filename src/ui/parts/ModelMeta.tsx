@@ -9,7 +9,7 @@ interface ModelMetaProps {
   children?: ReactNode;
 }
 
-/** What a model is, in one line of facts: `llama · 1.24 M params · BF16 · 2.48 MB · 6 layers`. */
+/** Summary of a model in one line: `llama · 1.24 M params · BF16 · 2.48 MB · 6 layers`. */
 export function ModelMeta({ model, short, children }: ModelMetaProps) {
   if (short && model.adapter) {
     return (

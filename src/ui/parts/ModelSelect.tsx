@@ -8,14 +8,14 @@ import { useStudio, useStudioState } from '../studio-context';
 interface ModelSelectProps {
   label: string;
   value: string | null;
-  /** No adapters: only what is a whole model by itself. */
+  /** Offers whole models only, no adapters. */
   whole?: boolean;
   onChange(ref: string): void;
 }
 
 const LAST_MERGE = 'last merge';
 
-/** Any opened model, an adapter on its base, or what the last merge has written. */
+/** Any opened model, an adapter on its base, or the output of the last merge. */
 export function ModelSelect({ label, value, whole, onChange }: ModelSelectProps) {
   const studio = useStudio();
   const models = useStudioState((s) => s.models);
@@ -66,7 +66,7 @@ interface OneModelProps {
   label: string;
   value: string | null;
   onChange(ref: string): void;
-  /** What is done with it. */
+  /** Controls of the tool. */
   children: ReactNode;
 }
 
@@ -86,7 +86,7 @@ export function OneModel({ label, value, onChange, children }: OneModelProps) {
   );
 }
 
-/** Opens models that are in no list yet, and leaves the recipe as it is. */
+/** Opens models that are in no list yet; the recipe stays unchanged. */
 export function OpenModels() {
   const studio = useStudio();
   return (

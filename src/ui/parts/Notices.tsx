@@ -18,7 +18,7 @@ import { Message } from './Message';
 /** How long a note stays that asks for nothing, in milliseconds. */
 const NOTE_MS = 12_000;
 
-/** A note leaves by itself, not while the pointer is on it; an error stays until it is dismissed or its cause is gone. */
+/** A note that disappears after a while, not while the pointer is on it; an error stays until dismissed or resolved. */
 function OneNotice({ notice }: { notice: Notice }) {
   const studio = useStudio();
   const [held, setHeld] = useState(false);
@@ -38,7 +38,7 @@ function OneNotice({ notice }: { notice: Notice }) {
   );
 }
 
-/** Another tab has kept a recipe too: one of them goes on. */
+/** Another tab has saved a recipe too; the user chooses one of them. */
 function DraftNotice() {
   const studio = useStudio();
   if (!useStudioState((s) => s.draftElsewhere)) return null;
@@ -59,7 +59,7 @@ function DraftNotice() {
   );
 }
 
-/** What has no place of its own on the page, above the run bar. */
+/** Notices without a place of their own on the page, above the run bar. */
 export function Notices() {
   const notices = useStudioState((s) => s.notices);
   const waiting = useStudioState(
@@ -108,7 +108,7 @@ function RunNotices() {
   const elsewhere = useStudioState((s) => s.elsewhere);
   const interrupted = useStudioState(interruptedRuns);
   const busy = useStudioState((s) => s.job?.kind === 'merge');
-  // the bar offers to go on with what was paused here
+  // the bar offers to resume the merge paused here
   const paused = useStudioState((s) => (currentRun(s)?.paused ? keptOf(s) : undefined));
   if (elsewhere !== null) return <Elsewhere />;
   if (busy) return null;

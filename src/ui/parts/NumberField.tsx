@@ -16,7 +16,7 @@ interface NumberFieldProps {
 
 /**
  * A number to type. What is typed counts once it is left or Enter is pressed, if it is a number; Escape gives it up.
- * A number out of bounds is taken as typed, so that the field can say what is wrong with it.
+ * A number out of bounds is taken as typed, so that the field can show the error.
  */
 export function NumberField(props: NumberFieldProps) {
   const { value, step, min, max, label, describedBy, invalid, className, onChange } = props;

@@ -62,7 +62,7 @@ export function optionsProblem<S extends Options>(options: S, values: OptionValu
   return null;
 }
 
-/** What the studio has of the options, with these values of the others. */
+/** Options that the studio shows, with these values of the others. */
 function shownOptions<S extends Options>(options: S, values: OptionValues<S>): [keyof S & string, Option][] {
   return Object.entries(options).filter(([, option]) => option.only === undefined && isMeant(option, values));
 }
@@ -164,7 +164,7 @@ function Either({ label, members, values, edit }: EitherProps) {
   );
 }
 
-/** Bounds and step of a field; what cannot be meant may be typed, and is said. */
+/** Bounds and step of a field; a value out of bounds may be typed, and the field shows the error. */
 function boundsOf({ kind, unit, min, max, above, below, default: value = 0 }: NumberOption) {
   if (unit === 'bytes') return { min: 0.5, max: 1e5, step: 0.5 };
   const step = kind === 'integer' ? undefined : value > 0 && value < 1e-3 ? value : 0.01;

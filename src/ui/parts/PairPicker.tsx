@@ -14,7 +14,7 @@ export function usePair() {
   return useMemo(() => pairOf({ models, recipe, tools }), [models, recipe, tools]);
 }
 
-/** Base and fine-tune, side by side, and a button that turns them round. */
+/** Base and fine-tune, side by side, and a button that swaps them. */
 export function PairPicker() {
   const studio = useStudio();
   const { base, finetuned } = usePair();

@@ -2,17 +2,17 @@ import { Component, type ReactNode } from 'react';
 import { Button } from './Button';
 import { Message } from './Message';
 
-/** What browsers and the build say of a script or a style sheet that did not arrive. */
+/** Messages of browsers and the build about a script or a style sheet that failed to load. */
 const NOT_ARRIVED =
   /dynamically imported module|preload CSS|Importing a module script failed|error loading dynamically/i;
 
 interface PartBoundaryProps {
   children: ReactNode;
-  /** Instead of words in place of the part: a dialog is closed and says so elsewhere. */
+  /** Called instead of showing words in place of the part: a dialog closes and reports elsewhere. */
   onMissing?: () => void;
 }
 
-/** A part of the page that is loaded when it is used. Where it does not arrive, the rest of the page stays. */
+/** A part of the page that loads on first use. If it fails, the rest of the page stays. */
 export class PartBoundary extends Component<PartBoundaryProps, { thrown: unknown }> {
   override state: { thrown: unknown } = { thrown: null };
 

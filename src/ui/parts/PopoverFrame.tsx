@@ -2,7 +2,7 @@ import { Popover } from 'radix-ui';
 import type { ReactElement, ReactNode } from 'react';
 
 interface PopoverFrameProps {
-  /** What the opened part is called. */
+  /** Name of the opened part. */
   label: string;
   /** The button that opens it. */
   trigger: ReactElement;

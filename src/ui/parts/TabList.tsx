@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 
 /**
  * The row of tabs. Radix focuses a pressed tab by script, which browsers take for the keyboard: while the pointer is at
- * work the focus ring stays away. After a press it also keeps the focus that comes to the row by keyboard, which goes on
+ * work the focus ring stays away. After a press it also holds the focus that comes to the row by keyboard, which goes on
  * to the chosen tab here.
  */
 export function TabList({ label, children }: { label: string; children: ReactNode }) {

@@ -6,12 +6,12 @@ interface TableFilterProps {
   /** Rows that are left, of so many. */
   shown: number;
   of: number;
-  /** What a row is: `output tensor`. */
+  /** Noun for a row: `output tensor`. */
   what: string;
   onChange(value: string): void;
 }
 
-/** A field that narrows a table of tensors, and how many rows are left. */
+/** A field that narrows a table of tensors, and the number of remaining rows. */
 export function TableFilter({ value, shown, of, what, onChange }: TableFilterProps) {
   return (
     <>

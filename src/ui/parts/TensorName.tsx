@@ -2,7 +2,7 @@ import { displayName } from '../../formats/names';
 
 /**
  * A tensor's name in a table, without what nearly all names share (`model.` and `.weight`); the whole name is its
- * tooltip. Where it is still too long it is cut in the middle: the beginning says the layer, the end the module.
+ * tooltip. Where it is still too long it is cut in the middle: the beginning has the layer, the end the module.
  */
 export function TensorName({ name }: { name: string }) {
   const short = shortTensorName(name);
@@ -26,7 +26,7 @@ export function TensorName({ name }: { name: string }) {
   );
 }
 
-/** As it is shown: characters that cannot be seen, or turn the direction of writing, are spelled out. */
+/** Name for display: characters that are invisible, or reverse the direction of writing, are spelled out. */
 function shortTensorName(name: string): string {
   return displayName(name.replace(/^model\./, '').replace(/\.weight$/, ''));
 }

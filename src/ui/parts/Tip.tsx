@@ -1,7 +1,7 @@
 import { Tooltip } from 'radix-ui';
 import type { ReactNode } from 'react';
 
-/** A short explanation on hover and focus. Never the only place something is said: touch screens do not show it. */
+/** A short explanation on hover and focus. Never the only place of an information: touch screens do not show it. */
 export function Tip({ text, children }: { text: ReactNode; children: ReactNode }) {
   return (
     <Tooltip.Root>

@@ -5,10 +5,10 @@ import { Message } from './Message';
 
 interface ToolEndProps {
   run: Pick<ToolRun<unknown>, 'status' | 'error'>;
-  /** What there is of it when it was stopped. */
+  /** Words for the partial result of a stopped run. */
   stopped: string;
   stoppedHint?: string;
-  /** Code of an error that says there is nothing to do. */
+  /** Code of the error that means there is nothing to do. */
   nothing?: ErrorReport['code'];
 }
 

@@ -1,4 +1,4 @@
-/** Line icons on a 16 px grid, drawn in the current color. All are decoration: the words beside them say it. */
+/** Line icons on a 16 px grid, drawn in the current color. All are decoration: the words beside them carry the meaning. */
 import type { ReactNode } from 'react';
 
 function Icon({ children }: { children: ReactNode }) {

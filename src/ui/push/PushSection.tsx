@@ -49,7 +49,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
   useEffect(() => {
     if (isReady) void recallScores(studio);
   }, [studio, isReady]);
-  // another token or another hub is another account: the facts of the hub change with either
+  // another token or another hub is another account: the state of the hub changes with either
   useEffect(() => {
     if (hub.hasToken && hub.online) void loadAccount(studio);
     else if (!hub.hasToken) editPush(studio, { account: null });

@@ -12,7 +12,7 @@ import type { StudioState } from '../state/studio-state';
 import { cardResults, scoresOf, scoreWords } from '../state/task-scores';
 import type { PushSlice } from './push-state';
 
-/** An output that can be pushed, as the person chooses it. */
+/** An output that can be pushed, as the user chooses it. */
 export interface Pushable {
   name: string;
   source: PushSource;
@@ -22,7 +22,7 @@ export function editPush(studio: Studio, change: Partial<PushSlice>): void {
   studio.store.setState((s) => ({ push: { ...s.push, ...change } }));
 }
 
-/** Changes what is pushed or where to: what was found or done before is of something else. */
+/** Changes the output to push or its target, and drops the results for the former one. */
 export function editPushTarget(
   studio: Studio,
   change: Partial<Pick<PushSlice, 'output' | 'repo' | 'private'>>,
@@ -40,7 +40,7 @@ export async function loadAccount(studio: Studio): Promise<void> {
 }
 
 /**
- * What can be pushed: the last merge, wherever it is, and the finished outputs kept in this browser.
+ * Outputs that can be pushed: the last merge, wherever it is, and the finished outputs stored in this browser.
  * @param kept names of the finished outputs in the browser's storage
  * @param folder the picked folder, while its handle is there
  */
@@ -84,14 +84,14 @@ export function whyNotPush(state: StudioState, repo: string): string | null {
   return whyNoTool(state);
 }
 
-/** Looks at the repository first: where files would be replaced, the person is asked. Never rejects. */
+/** Looks at the repository first: where files would be replaced, the user is asked. Never rejects. */
 export async function push(studio: Studio, { name, source }: Pushable, repo: string): Promise<void> {
   const state = studio.store.getState();
   if (whyNotPush(state, repo) !== null) return;
   editPush(studio, { output: name, repo, status: 'looking', target: null, report: null, error: null });
   try {
     const target = await studio.worker.pushTarget(repo, source);
-    // the person may have changed the name meanwhile
+    // the user may have changed the name meanwhile
     if (studio.store.getState().push.status !== 'looking') return;
     editPush(studio, { target });
     if (target.taken.length > 0) editPush(studio, { status: 'asking' });
@@ -107,14 +107,14 @@ function recipeOf(state: StudioState, name: string): Recipe | undefined {
   return all.find((run) => run?.status === 'done' && run.destination.name === name)?.report?.recipe;
 }
 
-/** What the push adds to the model card of an output: `sample_trades acc 0.512 ± 0.072`, one for each task. */
+/** Scores that the push adds to the model card of an output: `sample_trades acc 0.512 ± 0.072`, one for each task. */
 export function scoresOfOutput(state: StudioState, name: string): string {
   const recipe = recipeOf(state, name);
   const words = recipe ? scoresOf(state.tasks.scores, targetKey({ recipe })).map(scoreWords) : [];
   return words.filter((one) => one !== null).join(', ');
 }
 
-/** Goes on after the person agreed to replace what is there. Never rejects. */
+/** Pushes after the user agreed to replace the files in the repository. Never rejects. */
 export async function pushReplacing(studio: Studio, pushable: Pushable): Promise<void> {
   const { push: state } = studio.store.getState();
   if (state.status !== 'asking' || !state.target) return;

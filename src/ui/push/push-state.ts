@@ -1,17 +1,17 @@
-/** What the studio knows about pushing an output to the Hub. Plain, serializable facts. */
+/** State of pushing an output to the Hub. Plain, serializable data. */
 
 import type { ErrorReport } from '../../errors';
 import type { HubAccount, PushReport, PushTarget } from '../../reports/push';
 
 export interface PushSlice {
-  /** Whom the token belongs to, once the hub has said. */
+  /** Account of the token, once the hub has named it. */
   account: HubAccount | null;
   /** Name of the finished output; null takes the last merge's. */
   output: string | null;
-  /** What the person typed; null while it is proposed. */
+  /** Repository as the user typed it; null while it is proposed. */
   repo: string | null;
   private: boolean;
-  /** `asking`: files would be replaced, and the person has to agree. */
+  /** `asking`: files would be replaced, and the user has to agree. */
   status: 'idle' | 'looking' | 'asking' | 'pushing';
   target: PushTarget | null;
   report: PushReport | null;

@@ -48,11 +48,11 @@ interface ContributorCardProps {
   method: MergeMethod;
   /** Settings of the method. */
   chosen: Settings;
-  /** How LoRAs become a LoRA, where that is the output. */
+  /** Combination of LoRAs into a LoRA, where that is the output. */
   combination: Combination | undefined;
 }
 
-/** A contributor: what it is, how it is related to the base, and its parameters under the current method. */
+/** A contributor: its summary, its relation to the base, and its parameters under the current method. */
 export const ContributorCard = memo(function ContributorCard(props: ContributorCardProps) {
   const { contributor, at, of, model, base, method, chosen, combination } = props;
   const [moving, setMoving] = useState(false);
@@ -131,7 +131,9 @@ interface CardHeadProps {
   onMoving(moving: boolean): void;
 }
 
-/** Name, place, and what is done with the contributor as a whole: a step of a slider below does not draw it. */
+/**
+ * Name, place and actions of the contributor as a whole; memoized, so that a step of a slider below does not draw it again.
+ */
 const CardHead = memo(function CardHead(props: CardHeadProps) {
   const { model: ref, enabled, color, at, of, moving, onMoving } = props;
   const studio = useStudio();
@@ -174,7 +176,7 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
   );
 });
 
-/** What a contributor is, and how it is related to the base. */
+/** Summary of a contributor, and its relation to the base. */
 const Related = memo(function Related({ model, base }: { model: ModelInfo; base: ModelInfo | undefined }) {
   const badge = lineage(model, base);
   return (

@@ -86,7 +86,7 @@ function Seed() {
   );
 }
 
-/** What the method cannot do with these settings. */
+/** Conflict of the method with these settings. */
 function Conflict() {
   const problem = useProblem('method');
   return <Problem>{problem && `${problem.message} ${problem.remedy}`}</Problem>;
@@ -98,7 +98,7 @@ function useProblem(kind: 'seed' | 'method') {
   return recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === kind);
 }
 
-/** What curves mean for tensors outside the layers: embedding, final norm, head. */
+/** Value of curves for tensors outside the layers: embedding, final norm, head. */
 function CurveEnds({ ends }: { ends: GradientEnds }) {
   const studio = useStudio();
   return (
@@ -120,7 +120,7 @@ function CurveEnds({ ends }: { ends: GradientEnds }) {
   );
 }
 
-/** What the method does and what each parameter means, in full. */
+/** Explanation of the method and of each parameter, in full. */
 const MethodHelp = memo(function MethodHelp() {
   const method = useStudioState((s) => methodOf(s.recipe));
   const parameters = [...effectiveSpecs(method.modelParameters), ...effectiveSpecs(method.parameters)];

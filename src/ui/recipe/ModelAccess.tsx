@@ -157,7 +157,7 @@ function Remedies({ name, state }: RemediesProps) {
   );
 }
 
-/** What helps with a model that the Hub did not give. */
+/** Remedies for a model that the Hub refused or lacks. */
 function HubRemedies({ name, error }: { name: string; error: ErrorReport }) {
   const studio = useStudio();
   const hub = useStudioState((s) => s.hub.url);

@@ -64,7 +64,7 @@ export function isOff(exclude: readonly string[], group: ModuleGroup, module: Mo
   return exclude.includes(module.pattern) || (group.pattern !== null && exclude.includes(group.pattern));
 }
 
-/** Switches modules of a group on or off, in as few patterns as say it; patterns of other origin stay. */
+/** Switches modules of a group on or off, in as few patterns as possible; patterns of other origin stay. */
 export function switchModules(
   recipe: RecipeState,
   group: ModuleGroup,

@@ -278,7 +278,7 @@ function NumberParameter({ spec, label, helpId, value, onChange }: NumberParamet
   );
 }
 
-/** λ that was found when the recipe as it is was merged; null where it was not. */
+/** λ that was found when the current recipe was merged; null where it was not. */
 function tunedLambda(state: StudioState): number | null {
   const run = currentRun(state);
   const found = run?.report?.ahead?.lambda?.chosen;

@@ -28,7 +28,7 @@ const MAX_MULTIPLE = 65_536;
 const SHOWN = 3;
 
 /**
- * Which tokens the output has. Shown only where it matters: the models' vocabularies differ, or the person has chosen
+ * Which tokens the output has. Shown only where it matters: the models' vocabularies differ, or the user has chosen
  * one already.
  */
 function VocabularySection() {
@@ -140,7 +140,7 @@ export function RecipeTextPanel() {
   );
 }
 
-/** Base, contributors, method, output; a recipe that says more than they do is shown as it is written. */
+/** Base, contributors, method, output; a recipe beyond these fields is shown as written. */
 function RecipeForm() {
   const written = useStudioState((s) => s.recipe.asWritten);
   if (written) {
@@ -282,12 +282,12 @@ function OutputSummary() {
   );
 }
 
-/** What keeps the base or the contributors from being a recipe. */
+/** Problem of the base or the contributors that prevents a recipe. */
 function ModelsProblem({ kind }: { kind: 'base' | 'contributors' }) {
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);
   const opening = useStudioState((s) => s.opening.length > 0);
-  // An empty recipe that is still being filled is not a mistake, and its own card says what is missing.
+  // An empty recipe that is still being filled is not a mistake, and its own card shows what is missing.
   const empty = opening || (kind === 'base' ? recipe.base === null : recipe.contributors.length === 0);
   const problems = empty ? [] : recipeProblems(recipe, models, methodOf(recipe));
   const problem = problems.find((p) => p.place.kind === kind);

@@ -18,7 +18,7 @@ import { useStudio, useStudioState } from '../studio-context';
 
 /**
  * The recipe as text, the other side of the form: an edit here is an edit there, as soon as the text can be read. A
- * text that cannot is told so at its line, and the recipe stays what it was; an edit of the form takes its place.
+ * text that cannot has the error at its line, and the recipe stays unchanged; an edit of the form takes its place.
  */
 export function RecipeText() {
   const studio = useStudio();

@@ -10,7 +10,7 @@ import { editRecipe, setView } from '../state/studio';
 import { useRecipeAs, useStudio } from '../studio-context';
 import { ModelAccess } from './ModelAccess';
 
-/** A recipe that says more than the form has fields for: what it is, and its text. */
+/** A recipe beyond the fields of the form: the reasons, and its text. */
 export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
   const studio = useStudio();
   const beside = useRecipeAs() === 'both';
@@ -66,7 +66,7 @@ export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
   );
 }
 
-/** What the form has no field for. */
+/** Parts of the recipe that the form has no field for. */
 function reasons(recipe: Recipe): string[] {
   const { slices, stages, amalgam, parameters, models = [] } = recipe;
   const settings = [parameters, ...models.map((m) => m.parameters)].flatMap((level) => Object.values(level));

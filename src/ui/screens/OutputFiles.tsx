@@ -48,7 +48,7 @@ export function OutputFiles() {
   );
 }
 
-/** @param isRecipe it is the merge of the recipe as it is */
+/** @param isRecipe it is the merge of the current recipe */
 function Finished({ run, isRecipe }: { run: RunState; isRecipe: boolean }) {
   const studio = useStudio();
   const { destination, report } = run;
@@ -178,7 +178,7 @@ function useDownloads(run: RunState): ReadonlyMap<string, File> | 'gone' {
 }
 
 /*
- * Files written into a new folder on the person's disk. */
+ * Files written into a new folder on the user's disk. */
 
 /**
  * Writes files into a new folder `name`, or `name-2`, … where there is one.

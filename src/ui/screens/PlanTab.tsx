@@ -20,13 +20,13 @@ import { useNarrow, useStudio, useStudioState } from '../studio-context';
 /*
  * How long a merge will take, by merges that were made here. Pure. */
 
-/** A merge so many times smaller says nothing: most of its time was not spent on weights. */
+/** A merge so many times smaller predicts nothing: most of its time was not spent on weights. */
 const TIMES_SMALLER = 20;
 
 /**
- * Seconds the planned merge will take once its inputs are here, by the kept run of the same method, on the same engine
- * and with the same choices, that is nearest to it in size; time grows linearly in elements and contributors. Null
- * where there is none, or only far smaller ones.
+ * Predicted seconds of the planned merge once its inputs are here, by the saved run of the same method, engine and choices
+ * that is nearest in size; time grows linearly in elements and contributors. Null where there is none, or only far smaller
+ * ones.
  */
 export function expectedSeconds(state: StudioState): number | null {
   const { plan, recipe, models, engine } = state;
@@ -51,7 +51,7 @@ function work(tensors: readonly PlanTensor[]): number {
   return tensors.reduce((sum, { elements, contributors }) => sum + elements * (1 + contributors.length), 0);
 }
 
-/** What is chosen by a word or a switch: it decides what is done, where numbers do not. */
+/** Parameters that are words or switches: they decide the kind of work, numbers do not. */
 function choices(parameters: RecipeParameters): string {
   return JSON.stringify(
     Object.entries(parameters)
@@ -60,7 +60,7 @@ function choices(parameters: RecipeParameters): string {
   );
 }
 
-/** What a merge would do: what it costs, what does not fit, and every output tensor. Nothing has been downloaded. */
+/** Plan of a merge: its cost, its problems, and every output tensor, before any weight is downloaded. */
 export function PlanTab() {
   const plan = useStudioState((s) => s.plan);
   if (plan.status === 'failed' && plan.error) {
@@ -141,7 +141,7 @@ function PlanCosts({ plan }: { plan: PlanReport }) {
   return <Costs items={items} wraps />;
 }
 
-/** What is merged before the result, and read from the browser’s storage instead of being saved. */
+/** Stages merged before the result, and read from the browser’s storage instead of being saved. */
 function Stages({ stages }: { stages: NonNullable<PlanReport['stages']> }) {
   return (
     <Message

@@ -14,7 +14,7 @@ import { isRecipeOpen } from '../state/named-models';
 import { methodOf } from '../state/studio';
 import { useStudioState } from '../studio-context';
 
-/** The recipe as mergekit's YAML, to read, copy and keep. */
+/** The recipe as mergekit's YAML, to read, copy and save. */
 export function RecipeYaml() {
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);

@@ -5,7 +5,7 @@ import { PHASE_TITLES } from '../state/run-log';
 import type { Contributor } from '../state/runs';
 import '../styles/recommended.css';
 
-/** The result of the recommended merge: what it keeps of each contributor, how all compare, what was tried. */
+/** The result of the recommended merge: share kept of each contributor, comparison of all, settings tried. */
 export function Recommended({
   report,
   contributors,

@@ -26,7 +26,7 @@ import '../styles/lambda.css';
 
 const ROOM: PlotRoom = { width: 560, height: 200, left: 46, right: 20, top: 22, bottom: 32, foot: 3 };
 
-/** The search for λ: perplexity over the values tried, the chosen one marked. The table says the same in words. */
+/** The search for λ: perplexity over the values tried, the chosen one marked. The table has the same values. */
 export function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
   const { chosen, curve } = lambda;
   const tried = curve.filter((point) => Number.isFinite(point.perplexity));
@@ -291,7 +291,7 @@ function RunExport({ run }: { run: Reported }) {
   );
 }
 
-/** The log, newest at the bottom and in view, unless the person has scrolled up to read. */
+/** The log, newest at the bottom and in view, unless the user has scrolled up to read. */
 function RunLog({ entries }: { entries: readonly LogEntry[] }) {
   const box = useRef<HTMLOListElement>(null);
   const follows = useRef(true);

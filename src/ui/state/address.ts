@@ -19,12 +19,12 @@ const PARTS = [
   'selected',
 ] as const;
 
-/** What of the view the address says. */
+/** Part of the view that is in the address. */
 export type AddressedView = Pick<ViewSlice, (typeof PARTS)[number]>;
 
 const FIRST: AddressedView = initialState.view;
 
-/** The view as parts of an address; what is as on a first visit is left away. Pure. */
+/** The view as parts of an address; defaults are left out. Pure. */
 export function viewParameters(view: AddressedView): URLSearchParams {
   const said: Record<(typeof PARTS)[number], string | null> = {
     ...view,
@@ -40,7 +40,7 @@ export function viewParameters(view: AddressedView): URLSearchParams {
   return parameters;
 }
 
-/** The view that an address asks for; what it does not say, or says of nothing that exists, is as on a first visit. Pure. */
+/** The view in an address; missing and unknown parts are as on a first visit. Pure. */
 export function viewIn(hash: string): AddressedView {
   const said = new URLSearchParams(hash.slice(1));
   const among = <T extends string>(all: readonly T[], name: string) =>
@@ -81,10 +81,10 @@ export function writeAddress(view: AddressedView, entry: 'push' | 'replace' = 'r
   else history.replaceState(null, '', url);
 }
 
-/** What is typed or dragged is written once it rests, in milliseconds: browsers allow only so many changes. */
+/** Milliseconds without a change before the address is written: browsers limit the number of writes. */
 const REST_MS = 300;
 
-/** Keeps address and view the same; returns a function that stops. @param onLink an address was entered */
+/** Syncs address and view; returns a function that stops. @param onLink an address was entered */
 export function watchAddress(studio: Studio, onLink: () => void): () => void {
   let following = false;
   let timer: number | undefined;

@@ -28,12 +28,12 @@ import {
   settingValue,
 } from './recipe-state';
 
-/** What a recipe needs to know of a model. */
+/** Fields of a model that a recipe needs. */
 export type OpenModel = Pick<ModelInfo, 'ref' | 'kind' | 'dtypes'>;
 
 /**
- * The recipe of this state: enabled contributors in order, an adapter as `base+adapter`, its parameters as
- * `written` puts them. What makes no recipe yet are found by `recipeProblems`, not here.
+ * The recipe of this state: enabled contributors in order, an adapter as `base+adapter`, parameters by `written`. Problems
+ * of the state are found by `recipeProblems`, not here.
  */
 export function buildRecipe(recipe: RecipeState, models: readonly OpenModel[], method: MergeMethod): Recipe {
   if (recipe.asWritten) return recipe.asWritten;
@@ -101,7 +101,7 @@ function vocabularyChoice({
   return { tokenizerSource, ...(padToMultipleOf > 1 ? { tokenizer: { padToMultipleOf } } : {}) };
 }
 
-/** What the recipe, the plan and the report call a contributor: an adapter is `base+adapter`. */
+/** Id of a contributor in the recipe, the plan and the report: an adapter is `base+adapter`. */
 export function contributorId(base: string | null, ref: string, models: readonly OpenModel[]): string {
   const isAdapter = models.find((m) => m.ref === ref)?.kind === 'adapter';
   if (!isAdapter || base === null) return ref;
@@ -123,7 +123,7 @@ export function shortName(ref: string): string {
   return name.split('/').filter(Boolean).at(-1) ?? name;
 }
 
-/** The full name of a model as it is shown: its path, or its name on the Hub. */
+/** The full name of a model for display: its path, or its name on the Hub. */
 export function fullName(ref: string): string {
   const { path } = parseModelRef(ref).model;
   return cachedModelId(path) ?? path;

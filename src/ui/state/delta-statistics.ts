@@ -1,5 +1,5 @@
 /**
- * The statistics pass of the recipe's models: begun by itself where it costs little, on request where weights would
+ * The statistics pass of the recipe's models: begun automatically where it costs little, on request where weights would
  * have to be downloaded or much would be read. Any other job goes first; the pass begins again after it.
  */
 
@@ -44,7 +44,7 @@ function deltaRecipe({ recipe, models }: RecipeModels): Recipe | null {
   };
 }
 
-/** Whether a pass over the models of a plan costs so little that nobody is asked. */
+/** Whether a pass over the models of a plan costs so little that it runs unasked. */
 export function goesUnasked({ bytesToDownload, bytesToRead }: PlanReport): boolean {
   return bytesToDownload === 0 && bytesToRead <= UNASKED_BYTES;
 }
@@ -63,7 +63,7 @@ export function watchDeltas(studio: Studio): () => void {
   });
 }
 
-/** Runs the pass for the recipe as it is. Never rejects. */
+/** Runs the pass for the current recipe. Never rejects. */
 export async function measureDeltas(studio: Studio): Promise<void> {
   const state = studio.store.getState();
   const recipe = deltaRecipe(state);

@@ -1,4 +1,4 @@
-/** The engine in a few words, and what is worth knowing about it. Pure. */
+/** The engine in a few words, with its limits. Pure. */
 import { formatBytes } from '../../formats/quantity';
 import type { EngineSlice } from './studio-state';
 
@@ -8,11 +8,11 @@ interface EngineSummary {
   kind: string;
   /** `Apple M3 · 4.29 GB buffers`. */
   detail: string;
-  /** What does not work here, or only slowly, in sentences. */
+  /** Missing or slow features, in sentences. */
   notes: string[];
 }
 
-/** What is wrong with an engine that failed: it never ran, or it ran until it stopped. */
+/** Words for a failed engine: it never ran, or it ran until it stopped. */
 export function whyNoEngine({ info }: EngineSlice): string {
   return info ? 'The engine stopped.' : 'The engine did not start.';
 }

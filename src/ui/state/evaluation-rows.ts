@@ -15,7 +15,7 @@ export interface EvaluationRow {
   id: string;
   group: 'models' | 'merges';
   label: string;
-  /** What the recipe calls it, or the method in full. */
+  /** Id in the recipe, or the full title of the method. */
   title: string;
   /** Index of the contributor's color. */
   color: number | null;
@@ -26,7 +26,7 @@ export interface EvaluationRow {
   current: boolean;
   /** A Gram merge that matches outputs, beside the one that reads inputs. */
   matched?: true;
-  /** Measured by itself, after all others: it runs every model over text first. */
+  /** Measured separately, after all others: it runs every model over text first. */
   last?: true;
 }
 
@@ -49,7 +49,7 @@ export function evaluationRows(recipe: RecipeState, models: readonly ModelInfo[]
     rows.push(modelRow(`model ${ref}`, shortName(ref), contributorId(recipe.base, ref, models), color));
   }
   for (const { id, method, recipe, label, current, matched } of fitting) {
-    // Some methods share the name of their paper; the recipe's word for them tells them apart.
+    // Some methods share the name of their paper; the recipe's word distinguishes them.
     const alone = labels.indexOf(label) === labels.lastIndexOf(label);
     rows.push({
       id,
@@ -122,7 +122,7 @@ export function recipeByMethod(recipe: RecipeState, method: MergeMethod): Recipe
   return method.id === recipe.method ? recipe : setMethod(recipe, methodById.get(recipe.method), method);
 }
 
-/** Tells targets apart: recipes that merge the same are the same target. */
+/** Key of a target: recipes that merge the same are the same target. */
 export function targetKey(target: RunTarget): string {
   // Both come from buildRecipe, which writes keys in one order.
   return 'model' in target ? `model ${target.model}` : `recipe ${JSON.stringify(target.recipe)}`;

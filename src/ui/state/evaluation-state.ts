@@ -1,4 +1,4 @@
-/** What the Evaluate tab knows: texts, protocol, what was measured, what was written. Plain, serializable facts. */
+/** State of the Evaluate tab: texts, protocol, measurements, generated texts. Plain, serializable data. */
 
 import type { ErrorReport } from '../../errors';
 import { generateOptions, protocolOptions } from '../../evaluate/options';
@@ -17,12 +17,12 @@ export interface EvaluationSlice {
   /** Tokens a model sees at once, and by which windows advance. */
   window: number;
   stride: number;
-  /** By `outcomeKey`: measured once, and kept for the next visit where that is sound. */
+  /** By `outcomeKey`: measured once, and saved for the next visit where that is sound. */
   outcomes: ReadonlyMap<string, Outcome>;
-  /** Row → what was measured in it last: shown dimmed once the recipe has moved on. */
+  /** Row → its last measured target, shown dimmed once the recipe has changed. */
   lastOf: ReadonlyMap<string, MeasuredTarget>;
   work: EvaluationWork | null;
-  /** What the models measured last took together; null before the first. */
+  /** Cost of the last measurement, all its models together; null before the first. */
   cost: EvaluationCost | null;
   /** The last search for settings, at work or over; null before the first. */
   search: SearchRun | null;
@@ -34,12 +34,12 @@ export interface SearchRun {
   by: 'perplexity' | 'accuracy';
   /** The recipe that it began with. */
   recipe: RecipeState;
-  /** What was measured so far, the first being the recipe as it was. */
+  /** Measured candidates so far, the first with the settings the search began with. */
   points: readonly SearchPoint[];
   error: ErrorReport | null;
 }
 
-/** Models that went side by side: bytes of weights read, and the most there was on the device. */
+/** Models that ran side by side: bytes of weights read, and peak bytes on the device. */
 interface EvaluationCost {
   models: number;
   bytesRead: number;
@@ -51,7 +51,7 @@ export interface EvaluationText {
   id: string;
   name: string;
   text: string;
-  /** SHA-256 in hex of the part that is scored: outcomes are kept under it. */
+  /** SHA-256 in hex of the scored part, by which outcomes are saved. */
   sha256: { quick: string; full: string };
   origin: 'sample' | 'own';
   /** Is it a column? */
@@ -86,22 +86,22 @@ export interface PlannedCell {
   textId: string;
   textName: string;
   target: RunTarget;
-  /** Characters to score: what the remaining time is estimated by. */
+  /** Number of characters to score, for the estimate of the remaining time. */
   characters: number;
-  /** Measured by itself, after all others. */
+  /** Measured separately, after all others. */
   last: boolean;
 }
 
 export interface GenerationSlice {
   settings: GenerationSettings;
-  /** What was written last, one column per model. */
+  /** The latest generated texts, one column per model. */
   columns: readonly GenerationColumn[];
-  /** With which settings; null before the first time. */
+  /** Settings of the latest texts; null before the first time. */
   written: GenerationSettings | null;
 }
 
 export interface GenerationColumn {
-  /** Id of the row of the table that is the same model. */
+  /** Id of the table's row for the same model. */
   id: string;
   label: string;
   /** Index of the contributor's color; null for base and merge. */
@@ -127,7 +127,7 @@ export const initialEvaluation: EvaluationSlice = {
   search: null,
 };
 
-/** What is continued before a person writes a prompt: by the sample family, and by other models. */
+/** Prompts before the user writes one: of the sample family, and of other models. */
 export const SAMPLE_PROMPT = 'Recipe:';
 export const PROMPT = 'Once upon a time';
 

@@ -51,7 +51,7 @@ const report = (meanNll: number): EvaluateReport => ({
   peakBytes: 0,
 });
 
-/** The table's facts after these losses, row by row and text by text, were measured. */
+/** The table's state after these losses, row by row and text by text, were measured. */
 function measured(losses: Record<string, (number | Outcome)[]>, slice = empty): EvaluationSlice {
   const outcomes = new Map(slice.outcomes);
   const lastOf = new Map(slice.lastOf);

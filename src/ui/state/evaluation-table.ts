@@ -1,4 +1,4 @@
-/** The table of perplexities as it is drawn: cells, means, the best of each column. Pure. */
+/** The table of perplexities as drawn: cells, means, the best of each column. Pure. */
 
 import type { ErrorReport } from '../../errors';
 import { formatCounted } from '../../formats/quantity';
@@ -53,7 +53,7 @@ export type TableCell =
     }
   | { state: 'failed'; error: ErrorReport; stale: boolean };
 
-/** What an outcome is kept under: the same target, text and protocol are measured once. */
+/** Key of a saved outcome: the same target, text and protocol are measured once. */
 export function outcomeKey(
   target: string,
   text: EvaluationText,

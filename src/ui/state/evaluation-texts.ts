@@ -1,16 +1,18 @@
-/** Texts as they come from files, and the part of them that is scored. */
+/** Texts from files, and their scored part. */
 import { isConversations } from '../../formats/conversations';
 
-/** What `quick` scores of a text: about 500 tokens of English, seconds on any engine. */
+/** Characters of a text that `quick` scores: about 500 tokens of English, seconds on any engine. */
 export const QUICK_CHARACTERS = 1500;
 
-/** What a recipe calls text that the model writes itself; no text has this name. */
+/** Name in recipes for text that the model generates itself; no file has this name. */
 const SELF = 'self';
 
 /** Larger files are refused: a browser tab would have to hold text, tokens and losses at once. */
 export const MAX_TEXT_BYTES = 20_000_000;
 
-/** The part of a text that is scored: all of it, or the beginning up to the last whole word, of conversations the last whole one. */
+/**
+ * The scored part of a text: all of it, or the beginning up to the last whole word (of conversations, the last whole one).
+ */
 export function scoredText(text: string, amount: 'quick' | 'full'): string {
   if (amount === 'full' || text.length <= QUICK_CHARACTERS) return text;
   if (isConversations(text)) {
@@ -35,7 +37,7 @@ export function freeName(name: string, taken: readonly string[]): string {
   return free;
 }
 
-/** SHA-256 in hex of what is scored of a text, quick and full. */
+/** SHA-256 in hex of the scored part of a text, quick and full. */
 export async function textHashes(text: string): Promise<{ quick: string; full: string }> {
   const full = await sha256(text);
   const quick = scoredText(text, 'quick');

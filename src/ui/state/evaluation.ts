@@ -43,7 +43,7 @@ export async function openSampleTexts(studio: Studio): Promise<void> {
   }
 }
 
-/** Numbers of earlier visits come back; a browser that keeps nothing has none. */
+/** Numbers of earlier visits come back; none without storage. */
 async function recallOutcomes(studio: Studio): Promise<void> {
   const { version } = await studio.worker.info();
   const kept = await keptOutcomes(version).catch(() => []);
@@ -89,7 +89,7 @@ export async function addText(studio: Studio, name: string, text: string, chosen
   return unique;
 }
 
-/** Adds text files; what is not text says so and is left out. */
+/** Adds text files; other files show an error and are left out. */
 export async function addTextFiles(
   studio: Studio,
   files: readonly File[],

@@ -30,7 +30,7 @@ export function emptyColumns(rows: readonly EvaluationRow[]): GenerationColumn[]
     }));
 }
 
-/** Continues the prompt by every model, one after the other; a model that cannot says why. Never rejects. */
+/** Continues the prompt by every model, one after the other; a model that cannot shows why. Never rejects. */
 export async function write(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const before = studio.store.getState();
   if (whyNotWrite(before) !== null) return;

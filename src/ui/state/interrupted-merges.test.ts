@@ -26,6 +26,6 @@ test('R47: a merge that was cut off waits for its models while they are opened, 
   const why = (models: ModelInfo[], opening: string[]) => whyNotYet({ models, opening }, run);
   expect(why(open('samples/base'), ['the sample'])).toBe('Opening the sample…');
   expect(why(open('samples/base', 'samples/kitchen'), ['another'])).toBeNull();
-  // what is not on its way is said by name when the merge goes on
+  // missing models are named when the merge resumes
   expect(why(open(), [])).toBeNull();
 });

@@ -1,4 +1,4 @@
-/** The one job the worker has: what it is, how far it is. Plain, serializable facts. */
+/** The one job of the worker, and its progress. Plain, serializable data. */
 import type { ErrorReport } from '../../errors';
 import type { RunningProgress } from '../../reports/evaluate';
 import type { TensorProgress } from '../../reports/job';
@@ -7,7 +7,7 @@ import type { JobKind } from './tabs';
 
 export interface Job {
   kind: JobKind;
-  /** null until it tells something. */
+  /** null until the first report. */
   progress: JobProgress | null;
   canceling: boolean;
   /** Set while nothing was heard of it for long. */
@@ -23,11 +23,11 @@ export interface Stalled {
 }
 
 export interface JobProgress {
-  /** What is done, as the worker calls it. */
+  /** Phase as the worker names it. */
   phase: string;
   /** Tensor, file or model at work; empty where there is none. */
   item: string;
-  /** Of what the phase has to do, in [0, 1]. */
+  /** Finished share of the phase, in [0, 1]. */
   share: number;
   counted: { done: number; total: number; unit: string } | null;
   bytes: { done: number; total: number } | null;
@@ -35,7 +35,7 @@ export interface JobProgress {
   secondsLeft: number | null;
 }
 
-/** A tool at work, or what it ended with last. */
+/** A tool at work, or the end of its last run. */
 export interface ToolRun<R> {
   status: 'running' | 'done' | 'failed' | 'canceled';
   report: R | null;
@@ -47,7 +47,7 @@ export interface WritingRun<R> extends ToolRun<R> {
   saved: SavedOutput | null;
 }
 
-/** How far a job over tensors is: by bytes, or by what it counts. */
+/** Progress of a job over tensors: by bytes, or by its own count. */
 export function tensorProgress(progress: TensorProgress): JobProgress {
   const { phase, item, bytes, bytesDone, tensors, tensorsDone, bytesPerSecond, secondsLeft } = progress;
   const counted =

@@ -10,7 +10,7 @@ import { JOB_WORDS, type JobKind, type Tab } from './tabs';
 
 export interface Busy {
   why: string;
-  /** `wait` passes by itself, `fix` needs the person. */
+  /** `wait` resolves without the user, `fix` needs the user. */
   tone: 'wait' | 'fix';
   /** Where the job shows. */
   tab?: Tab;
@@ -42,14 +42,14 @@ export function isAtWork({ job }: Pick<StudioState, 'job'>, kind: JobKind): bool
   return job?.kind === kind;
 }
 
-/** Without a word of a job for so long, the page says so. */
+/** Silence of a job after which the page shows it. */
 const QUIET_MS = 30_000;
 /** How often the engine is asked whether it is there. */
 const PING_MS = 5000;
 /** An engine that has not stopped a job by then is ended with it. */
 const CANCEL_MS = 1000;
 
-/** Makes this the studio's job, keeps the screen on and watches it; returns what ends it. */
+/** Makes this the studio's job, holds a wake lock and watches it; returns the function that ends it. */
 export function beginJob(studio: Studio, kind: JobKind): () => void {
   studio.transient.timeLeft = steadyTimeLeft();
   studio.store.setState({ job: { kind, progress: null, canceling: false } });
@@ -63,7 +63,7 @@ export function beginJob(studio: Studio, kind: JobKind): () => void {
   };
 }
 
-/** Says of the job when nothing is heard of it. What waits for a hub says so itself. */
+/** Marks the job as stalled without a report. A wait for a hub is shown separately. */
 function watchJob(studio: Studio): () => void {
   let answered = Date.now();
   studio.transient.heardAt = answered;
@@ -87,10 +87,10 @@ function watchJob(studio: Studio): () => void {
   return () => clearInterval(timer);
 }
 
-/** Takes what a job tells; the time left that is shown never counts up. */
-export function tellProgress(studio: Studio, kind: JobKind, told: JobProgress): void {
+/** Takes a progress report of a job; the remaining time on display never counts up. */
+export function tellProgress(studio: Studio, kind: JobKind, reported: JobProgress): void {
   studio.transient.heardAt = Date.now();
-  const progress = { ...told, secondsLeft: studio.transient.timeLeft(told.secondsLeft) };
+  const progress = { ...reported, secondsLeft: studio.transient.timeLeft(reported.secondsLeft) };
   studio.store.setState(({ job }) =>
     job?.kind === kind ? { job: { ...job, progress, stalled: undefined } } : {},
   );
@@ -109,7 +109,7 @@ export async function cancelJob(studio: Studio): Promise<void> {
   }
 }
 
-/** Begins the step again that the job is at, in a new engine; what was finished is kept. Never rejects. */
+/** Repeats the current step of the job in a new engine; finished steps stay. Never rejects. */
 export async function restartStep(studio: Studio): Promise<void> {
   studio.transient.heardAt = Date.now();
   studio.store.setState(({ job }) => (job ? { job: { ...job, stalled: undefined } } : {}));
@@ -134,7 +134,7 @@ async function restartEngine(studio: Studio, jobs: 'again' | 'cancel'): Promise<
 
 type JobOutcome<T> = { value: T } | { error: ErrorReport } | { canceled: true };
 
-/** What an outcome says of the run of a tool. */
+/** End of a tool's run, from the outcome of its job. */
 export function ended<R>(outcome: JobOutcome<R>): Pick<ToolRun<R>, 'status'> & Partial<ToolRun<R>> {
   if ('value' in outcome) return { status: 'done', report: outcome.value };
   return 'error' in outcome ? { status: 'failed', error: outcome.error } : { status: 'canceled' };
@@ -142,7 +142,7 @@ export function ended<R>(outcome: JobOutcome<R>): Pick<ToolRun<R>, 'status'> & P
 
 /**
  * Runs a job of a tool. Never rejects.
- * @param read how far the job is, by what the worker tells
+ * @param read converts a report of the worker to progress
  */
 export async function runTool<P, R>(
   studio: Studio,

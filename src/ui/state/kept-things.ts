@@ -1,4 +1,4 @@
-/** What this page keeps in the browser: how much there is room for, and deleting it piece by piece. */
+/** Files of this page in the browser's storage: the room for them, and deleting them one by one. */
 
 import type { InterruptedRun } from '../../reports/merge';
 import type { CacheInfo } from '../../reports/worker';
@@ -8,7 +8,7 @@ import { interruptedRuns } from './runs';
 import { notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 
-/** Bytes in use and in all, as the browser estimates them; null where it tells nothing. */
+/** Bytes in use and in all, as the browser estimates them; null without an estimate. */
 export interface Room {
   used: number;
   quota: number;
@@ -18,7 +18,7 @@ export interface KeptThing {
   kind: 'blob' | 'output' | 'masks' | 'interrupted';
   id: string;
   name: string;
-  /** What else there is to say of it. */
+  /** Details beside the name. */
   detail: string;
   /** Null where it is part of an output that is counted already. */
   bytes: number | null;
@@ -27,13 +27,13 @@ export interface KeptThing {
 export interface KeptGroup {
   kind: KeptThing['kind'];
   title: string;
-  /** What deleting costs. */
+  /** Consequence of deleting, in words. */
   meaning: string;
   things: KeptThing[];
   bytes: number;
 }
 
-/** Everything kept, in groups, the largest first within each; groups that are empty are left away. Pure. */
+/** Everything stored, in groups, the largest first within each; empty groups are left out. Pure. */
 export function keptGroups(cache: CacheInfo, interrupted: readonly InterruptedRun[]): KeptGroup[] {
   const cut = new Set(interrupted.map((run) => run.destination.name));
   const groups: Omit<KeptGroup, 'bytes'>[] = [

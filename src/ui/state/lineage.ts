@@ -1,4 +1,4 @@
-/** How a contributor is related to the chosen base, as far as its own facts tell. Pure. */
+/** How a contributor is related to the chosen base, by its own config and card. Pure. */
 
 import { cachedModelId, isRepoId, namesOneModel } from '../../formats/hub-id';
 import { parseModelRef } from '../../formats/recipe';

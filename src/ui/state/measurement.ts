@@ -20,7 +20,7 @@ export function takeMethod(studio: Studio, row: EvaluationRow): void {
 
 /**
  * Measures the cells of these rows that have no number yet: rows that lack the same texts side by side, so that their
- * files are read once. A row whose model cannot be run says so, the others go on. Never rejects.
+ * files are read once. A row whose model cannot be run shows that, the others go on. Never rejects.
  */
 export async function measure(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const before = studio.store.getState();
@@ -93,7 +93,7 @@ function keep(studio: Studio, cell: PlannedCell, outcome: Outcome): void {
   if ('report' in outcome && engine.info && isPinned(cell.target, models)) {
     const { report, bytes } = outcome;
     const kept = { key: cell.key, report, bytes, at: Date.now(), version: engine.info.version };
-    // a browser that keeps nothing: the number lives as long as the tab
+    // a browser without storage: the number lives as long as the tab
     keepOutcome(kept).catch(() => {});
   }
   studio.store.setState(({ evaluation: e }) => ({

@@ -12,9 +12,9 @@ type MergeGate =
   | {
       open: false;
       why: string;
-      /** What to do, where that is known. */
+      /** Next step, where one is known. */
       remedy?: string;
-      /** `wait` passes by itself, `fix` needs the person. */
+      /** `wait` resolves without the user, `fix` needs the user. */
       tone: 'wait' | 'fix';
       /** The tab that shows more. */
       tab?: Tab;
@@ -67,14 +67,14 @@ export function mergeGate(state: StudioState): MergeGate {
   return { open: true };
 }
 
-/** Bytes of files that a merge leaves in the browser's storage: what it downloads, and what it does not write elsewhere. */
+/** Bytes that a merge leaves in the browser's storage: downloads, and output that is not written elsewhere. */
 function memoryNeeded({ plan, output }: StudioState): number {
   if (!plan.report) return 0;
   const { bytesToDownload, bytesToWrite } = plan.report;
   return bytesToDownload + (output.kind === 'downloads' ? bytesToWrite : 0);
 }
 
-/** The message of an engine that stopped says so again; of one that did not start it says why. */
+/** Repeats the message of an engine that stopped; for one that did not start, the reason. */
 function engineRemedy({ info, error }: StudioState['engine']): { remedy?: string } {
   return info && error ? { remedy: error.hint } : hint(error);
 }

@@ -6,7 +6,7 @@ import { measure } from './measurement';
 import { type Studio, showTab } from './studio';
 
 /**
- * Has base, contributors and merge continue the same prompt, and measures their perplexity on the chosen texts. A person
+ * Has base, contributors and merge continue the same prompt, and measures their perplexity on the chosen texts. A user
  * who stops the first does not get the second. Never rejects.
  */
 export async function tryMerge(studio: Studio): Promise<void> {

@@ -68,7 +68,7 @@ function baseOf(adapter: ModelInfo, checkpoints: readonly ModelInfo[]): string |
   return checkpoints.find((m) => lineage(adapter, m).tone === 'ok')?.ref ?? null;
 }
 
-/** Short names where they tell models apart, whole references where they do not. */
+/** Short names where they distinguish the models, whole references where they do not. */
 function shownNames(models: readonly ModelInfo[]): Map<string, string> {
   const short = models.map((m) => shortName(m.ref));
   return new Map(

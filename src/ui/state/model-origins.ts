@@ -1,4 +1,4 @@
-/** Where the models of a recipe came from, kept with it: what opens them again, and tells whether they are the same. Pure. */
+/** Origins of the models of a recipe, saved with it: they open the models again, and show whether they are the same. Pure. */
 
 import { formatModelRef, parseModelRef, repositoriesOf } from '../../formats/recipe';
 import { recipeRepositories, renameRepositories } from '../../formats/recipe-models';

@@ -26,7 +26,7 @@ export async function openSample(studio: Studio, asRecipe: boolean): Promise<voi
 }
 
 /**
- * Opens local files and returns the models found in them. Rejects with what the engine says.
+ * Opens local files and returns the models found in them. Rejects with the engine's error.
  * @param handles of the folders, to be opened again after a reload
  */
 export async function openLocal(
@@ -41,12 +41,12 @@ export async function openLocal(
   const opened = await whileOpening(studio, folder, () => studio.worker.openLocal(named));
   remember(studio, opened);
   const names = opened.map((m) => m.ref);
-  // a browser that keeps nothing: the folder is chosen again
+  // without storage the user has to choose the folder again
   keepFolders(handles, names).catch(() => {});
   return opened;
 }
 
-/** Opens a Hub model by id (with revision) or URL. Rejects with what the engine says. */
+/** Opens a Hub model by id (with revision) or URL. Rejects with the engine's error. */
 export async function openHub(studio: Studio, idOrUrl: string): Promise<ModelInfo> {
   const opened = await whileOpening(studio, idOrUrl, () => studio.worker.openHub(idOrUrl));
   remember(studio, [opened], { [idOrUrl]: opened.ref });
@@ -54,7 +54,7 @@ export async function openHub(studio: Studio, idOrUrl: string): Promise<ModelInf
   return opened;
 }
 
-/** Opens what was dropped or picked, and finds out who is the base and who contributes; a recipe's file is opened. */
+/** Opens dropped or picked files and assigns base and contributors; a recipe's file is opened as recipe. */
 export async function addFiles(studio: Studio, picked: PickedFiles): Promise<void> {
   const recipes = picked.files.filter(({ path }) => /^[^/]+\.ya?ml$/i.test(path));
   const files = picked.files.filter((file) => !recipes.includes(file));
@@ -95,7 +95,7 @@ export function takeModel(studio: Studio, ref: string, target: AddTarget): void 
   });
 }
 
-/** What is added begins with what the method recommends: mergekit's default density of 1 trims nothing. */
+/** Gives added models the settings that the method recommends: mergekit's default density of 1 trims nothing. */
 function recommended(recipe: RecipeState, added: readonly ModelInfo[]): RecipeState {
   return setRecommended(
     recipe,
@@ -120,7 +120,7 @@ function remember(studio: Studio, opened: readonly ModelInfo[], asked: Pins = {}
     const known = (recipe: RecipeState) => withOpened(recipe, recipe.origins, models, pins);
     const recipe = known(s.recipe);
     const { past, future } = s.history;
-    // A local folder may have changed since it was last opened: what was measured then says nothing about it now.
+    // A local folder may have changed since it was last opened, so earlier measurements of it are void.
     const again = opened.some((m) => m.origin === 'local') && s.models.some((m) => refs.has(m.ref));
     return {
       models,
@@ -134,7 +134,7 @@ function remember(studio: Studio, opened: readonly ModelInfo[], asked: Pins = {}
   });
 }
 
-/** Files that were picked one by one, as a folder of their own: named by their one weight file where that says more. */
+/** Files that were picked one by one, as a folder of their own: named by their one weight file where that is more specific. */
 function inFolder(files: LocalFile[], models: readonly ModelInfo[]): LocalFile[] {
   if (files.some(({ path }) => path.includes('/'))) return files;
   const weights = files.filter(({ path }) => path.endsWith('.safetensors'));

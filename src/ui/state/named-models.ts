@@ -1,6 +1,6 @@
 /**
  * Opens the models that the recipe names: the sample's and those of the Hub at a commit by themselves, folders of this
- * computer where the browser still gives access to them. Whatever else a recipe names waits for the person: a name alone
+ * computer where the browser still gives access to them. Whatever else a recipe names waits for the user: a name alone
  * may be that of a folder, and no hub is asked for it.
  */
 
@@ -14,7 +14,7 @@ import type { RecipeState } from './recipe-state';
 import { notifyError, type Studio } from './studio';
 import type { StudioState, Unopened } from './studio-state';
 
-/** Opens what the recipe names now and from now on; returns a function that stops. */
+/** Opens the models that the recipe names, now and after every change; returns a function that stops. */
 export function watchNamedModels(studio: Studio): () => void {
   openNamed(studio);
   return studio.store.subscribe((now, before) => {
@@ -53,12 +53,12 @@ export function whyNotOpen(state: StudioState): { why: string; remedy?: string; 
   };
 }
 
-/** Opens a model of the Hub that the recipe names. Never rejects: its card says what went wrong. */
+/** Opens a model of the Hub that the recipe names. Never rejects: its card shows the error. */
 export async function openNamedHub(studio: Studio, name: string): Promise<void> {
   await attempt(studio, name, () => openHub(studio, name));
 }
 
-/** Asks for access to the kept folder of a model and opens it. Call it from a click. Never rejects. */
+/** Asks for access to the saved folder of a model and opens it. Call it from a click. Never rejects. */
 export async function openKeptFolder(studio: Studio, name: string, ask = true): Promise<void> {
   let picked: PickedFiles | null = null;
   await attempt(studio, name, async () => {
@@ -69,14 +69,14 @@ export async function openKeptFolder(studio: Studio, name: string, ask = true): 
   if (!picked && unopened[name]?.state === 'opening') note(studio, name, { state: 'closed', kept: true });
 }
 
-/** Names of the models whose kept folders wait for a click. */
+/** Names of the models whose saved folders wait for a click. */
 export function keptClosed({ unopened }: Pick<StudioState, 'unopened'>): string[] {
   return Object.entries(unopened).flatMap(([name, found]) =>
     found.state === 'closed' && found.kept ? [name] : [],
   );
 }
 
-/** Opens every kept folder that waits, one after the other. Call it from a click. Never rejects. */
+/** Opens every saved folder that waits, one after the other. Call it from a click. Never rejects. */
 export async function openKeptFolders(studio: Studio): Promise<void> {
   for (const name of keptClosed(studio.store.getState())) {
     // one folder may hold several models
@@ -92,7 +92,7 @@ export async function openFolderAs(studio: Studio, name: string, picked: PickedF
   await attempt(studio, name, () => openLocal(studio, files, handles));
 }
 
-/** What was picked, by the path the recipe has for it: a folder `kitchen` may be its `loras/kitchen`. */
+/** Picked files under the recipe's path for them: a folder `kitchen` may be its `loras/kitchen`. */
 function as(name: string, picked: PickedFiles): PickedFiles {
   if (picked.files.some(({ path }) => path.startsWith(`${name}/`))) return picked;
   const named = (path: string) => `${name}${path.includes('/') ? path.slice(path.indexOf('/')) : `/${path}`}`;
@@ -111,7 +111,7 @@ export async function openSampleFamily(studio: Studio, asRecipe = false): Promis
     const error = errorReport(thrown);
     const named = namedModels(recipe, true).filter((name) => isSample(recipe, name));
     for (const name of named) if (isUnopened(studio, name)) note(studio, name, { state: 'failed', error });
-    // an engine that is dead has said so already
+    // a dead engine has shown its own error
     if (named.length === 0 && engine.status !== 'failed') notifyError(studio, thrown);
   }
 }
@@ -122,7 +122,7 @@ export function openAgain(studio: Studio, name: string): void {
   else void openNamedHub(studio, name);
 }
 
-/** Asks again for what the hub refused: somebody signed in, gave a token or chose another hub. */
+/** Repeats requests that the hub refused, after a sign-in, a new token or another hub. */
 export function retryRefused(studio: Studio): void {
   retry(studio, ['Unauthorized', 'Gated', 'NotFound']);
 }
@@ -132,7 +132,7 @@ export function retryUnreached(studio: Studio): void {
   retry(studio, ['Offline', 'HubError', 'RateLimited']);
 }
 
-/** Tries the models again that failed so, and takes back what was said of that cause. */
+/** Tries the models again that failed with these codes, and removes the notices about that. */
 function retry(studio: Studio, codes: readonly string[]): void {
   const { unopened } = studio.store.getState();
   studio.store.setState((s) => ({ notices: s.notices.filter((n) => !codes.includes(n.code)) }));
@@ -171,7 +171,7 @@ function openNamed(studio: Studio): void {
 /** Opens a folder that the browser still gives access to; else it is `otherwise`. */
 async function openGranted(studio: Studio, name: string, otherwise: Unopened): Promise<void> {
   note(studio, name, otherwise);
-  // a browser that keeps nothing has no folders
+  // no saved folders without storage
   if (await isFolderKept(name).catch(() => false)) await openKeptFolder(studio, name, false);
 }
 

@@ -1,11 +1,11 @@
-/** What was written, opened again as a model. */
+/** Opening an output as a model. */
 import { folderIn } from '../../platform';
 import { walkHandle } from '../local/local-files';
 import { openLocal } from './models';
 import type { SavedOutput } from './saved-state';
 import { notifyError, type Studio } from './studio';
 
-/** Opens what was written as a model; its reference, or null where that failed and was said. */
+/** Opens an output as a model; returns its reference, or null after a failure, which is shown. */
 export async function openOutput(
   studio: Studio,
   { kind, name }: Pick<SavedOutput, 'kind' | 'name'>,

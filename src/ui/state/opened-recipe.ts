@@ -18,7 +18,7 @@ import {
 } from './recipe-state';
 import { editRecipe, notify, type Studio, setView } from './studio';
 
-/** Puts a recipe in the place of the one that is there: into the form where it fits, else as it is written. */
+/** Replaces the recipe: by form fields where it fits, else as written. */
 export function openRecipe(studio: Studio, recipe: Recipe): void {
   const { models } = studio.store.getState();
   editRecipe(studio, () => recipeState(recipe, models));
@@ -81,7 +81,7 @@ export function recipeState(recipe: Recipe, models: readonly ModelInfo[]): Recip
       tokenizerSource: recipe.tokenizerSource ?? null,
       padToMultipleOf: recipe.tokenizer?.padToMultipleOf ?? 1,
       chatTemplate: recipe.chatTemplate ?? null,
-      // what is imported keeps what it says; a recipe without curves says nothing of them
+      // an imported recipe stays unchanged; one without curves has no setting for them
       gradientEnds: hasGradient(recipe) ? (recipe.amalgam.gradientEnds ?? 'mergekit') : 'nearest',
       include: recipe.amalgam.include ?? [],
       exclude: recipe.amalgam.exclude ?? [],

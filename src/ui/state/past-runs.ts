@@ -1,4 +1,7 @@
-/** Runs of before: kept when they finish, brought back with their recipe and charts, forgotten; and what merges that were cut off have left. */
+/**
+ * Saved runs: saved when they finish, restored with their recipe and charts, deleted; and the remains of interrupted
+ * merges.
+ */
 
 import type { DBSchema, IDBPObjectStore } from 'idb';
 import type { CacheInfo } from '../../reports/worker';
@@ -27,11 +30,11 @@ import type { StudioState } from './studio-state';
 import { JOB_WORDS } from './tabs';
 
 /*
- * Finished merges kept in this browser: the recipe, the report with its hashes, and what is needed to draw them again.
- * No weights. A browser that keeps nothing (private windows, strict settings) rejects; callers go on without.
+ * Finished merges saved in this browser: the recipe, the report with its hashes, and the data to draw them again. No
+ * weights. Without storage (private windows, strict settings) every call rejects; callers go on without.
  */
 
-/** What is kept of a run: `recipe` as it was merged, `asked` as it was asked for; older ones have none. */
+/** Saved form of a run: `recipe` as merged, `asked` as requested; older ones have none. */
 type KeptRun = Pick<
   FinishedRun,
   | 'id'
@@ -52,7 +55,7 @@ interface Saved extends DBSchema {
   runs: { key: string; value: KeptRun };
 }
 
-/** As many are kept: the report of a large model has some hundred kilobytes. */
+/** Most runs that are saved: the report of a large model has some hundred kilobytes. */
 const MOST_RUNS = 30;
 
 const open = database<Saved>('amalgam-runs', 2, async (db, before, _, transaction) => {
@@ -76,7 +79,7 @@ async function renameHashes(runs: IDBPObjectStore<Saved, 'runs'[], 'runs', 'vers
   }
 }
 
-/** Keeps a run; of more than {@link MOST_RUNS} the oldest go. */
+/** Saves a run; beyond {@link MOST_RUNS} the oldest are deleted. */
 async function keepRun(run: FinishedRun): Promise<void> {
   const { id, title, methodTitle, contributors, planned, layers, destination, outputFiles, startedAt } = run;
   await (await open()).put('runs', {
@@ -90,7 +93,7 @@ async function keepRun(run: FinishedRun): Promise<void> {
   for (const { id } of old) await deleteRun(id);
 }
 
-/** All kept runs, the newest first. */
+/** All saved runs, the newest first. */
 async function keptRuns(): Promise<FinishedRun[]> {
   const all = (await (await open()).getAll('runs')).sort((a, b) => b.startedAt - a.startedAt);
   return all.map(({ asked, ...run }) => ({
@@ -110,7 +113,7 @@ async function deleteRun(id: string): Promise<void> {
 }
 
 /**
- * Loads what was kept and keeps every run that finishes; a recipe that was merged before has its run again, also after a
+ * Loads the saved runs and saves every run that finishes; a recipe that was merged before gets its run again, also after a
  * reload. Returns a function that stops.
  */
 export function watchRuns(studio: Studio): () => void {
@@ -122,9 +125,9 @@ export function watchRuns(studio: Studio): () => void {
     // runs of the models before are not beside those of a recipe of others
     if (recipe.contributors !== before.recipe.contributors) hideOthers(studio, before.recipe);
     const run = currentRun(state);
-    // one that was brought back is kept already, under the name it was given
+    // a restored run is saved already, under the name it was given
     if (!run || !isFinished(run) || run.again || currentRun(before)?.status === 'done') return;
-    // a browser that keeps nothing: it is there until the tab is closed
+    // without storage it lasts until the tab is closed
     keepRun(replacePredicted(studio, run))
       .then(() => load(studio))
       .catch(() => {});
@@ -168,7 +171,7 @@ async function followRecipe(studio: Studio): Promise<void> {
   if (run && (run.status !== 'done' || isRecipeOf(run.recipe, recipe, models))) return;
   const same = finishedRuns(state).filter((past) => isRecipeOf(past.recipe, recipe, models));
   if (same.length === 0) return;
-  // an engine that is dead says so by itself
+  // a dead engine shows its own error
   const outputs = await studio.worker.cache().then(
     (cache) => cache.outputs,
     () => [],
@@ -183,8 +186,8 @@ function hasFiles({ kind, name }: RunState['destination'], outputs: CacheInfo['o
 }
 
 /**
- * The finished run that Merge would only repeat: of the recipe as it is, in the same place and under the same name, by the
- * same engine, its files still there. Null for anything else.
+ * The finished run that Merge would only repeat: same recipe, place, name and engine, its files still there. Null for
+ * anything else.
  */
 export async function sameMerge(studio: Studio): Promise<RunState | null> {
   const state = studio.store.getState();
@@ -240,7 +243,7 @@ export function whyNotReopen(state: StudioState): string | null {
   return isAtWork(state, 'merge') ? JOB_WORDS.merge.busy : null;
 }
 
-/** Takes up what is kept; of a run that is here already, what is here. */
+/** Takes up the saved runs; those in this tab take precedence. */
 async function load(studio: Studio): Promise<void> {
   const kept = await keptRuns().catch(() => []);
   studio.store.setState(({ runs, currentRunId }) => {
@@ -251,7 +254,7 @@ async function load(studio: Studio): Promise<void> {
   });
 }
 
-/** Asks the engine what was cut off. Never rejects. */
+/** Asks the engine for interrupted merges. Never rejects. */
 export async function loadInterrupted(studio: Studio): Promise<void> {
   try {
     const left = (await studio.worker.interrupted()).map(
@@ -272,7 +275,7 @@ export function isKept(state: StudioState): boolean {
   return keptOf(state) !== undefined;
 }
 
-/** What the last run left to be resumed. */
+/** Resumable remains of the last run. */
 export function keptOf(state: StudioState): InterruptedMerge | undefined {
   const run = currentRun(state);
   const names = run ? [run.destination.name, ...Object.values(run.names ?? {})] : [];
@@ -282,8 +285,8 @@ export function keptOf(state: StudioState): InterruptedMerge | undefined {
 }
 
 /**
- * Lists what is left of a run that has just ended early, and forgets it where a person canceled it here before the
- * first tensor was done: there is nothing to go on from. A folder on disk is left to its owner. Never rejects.
+ * Lists the remains of a run that has just ended early, and deletes them where the user canceled it here before the first
+ * tensor was done: there is nothing to resume. A folder on disk is left to its owner. Never rejects.
  */
 export async function finishUnfinished(studio: Studio): Promise<void> {
   await loadInterrupted(studio);

@@ -1,4 +1,4 @@
-/** Keeps the plan in step with the recipe: every edit plans again, once the person pauses. */
+/** Syncs the plan with the recipe: every edit plans again, once the user pauses. */
 import { errorReport } from '../../errors';
 import type { PlanReport } from '../../reports/plan';
 import { buildRecipe, contributorId, shortName } from './built-recipe';
@@ -28,7 +28,7 @@ export function watchPlan(studio: Studio): () => void {
   };
 }
 
-/** Plans the recipe as it is and puts the result into the state, unless the recipe changed meanwhile. Never rejects. */
+/** Plans the current recipe and puts the result into the state, unless the recipe changed meanwhile. Never rejects. */
 export async function planNow(studio: Studio): Promise<void> {
   const { recipe, models } = studio.store.getState();
   if (!isRecipe(studio.store.getState())) {
@@ -86,7 +86,7 @@ function isRecipe(state: StudioState): boolean {
   return missingModels(state).length === 0 && recipeProblems(recipe, models, methodOf(recipe)).length === 0;
 }
 
-/** Whether two values say the same: plain values, arrays and objects, compared to the bottom. */
+/** Whether two values are equal: plain values, arrays and objects, compared to the bottom. */
 export function isDeepEqual(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

@@ -1,4 +1,7 @@
-/** Keeping the recipe: the one in work is saved as it is edited and comes back after a reload, with the runs beside it; others by name or link. */
+/**
+ * Saving the recipe: the draft is saved as it is edited and restored after a reload, with the runs beside it; others by
+ * name or link.
+ */
 
 import { AmalgamError } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
@@ -34,17 +37,17 @@ const MAX_RUNS = 16;
 /** A run that is shown beside the recipe. */
 interface LinkedRun {
   yaml: string;
-  /** Given by a person. */
+  /** Given by a user. */
   name: string | null;
 }
 
-/** What a link has besides the recipe. */
+/** Content of a link besides the recipe. */
 interface LinkExtras {
   runs: readonly LinkedRun[];
   view: URLSearchParams;
 }
 
-/** The address of this page with a recipe in it, and what is shown of it. */
+/** The address of this page with a recipe and the view of it. */
 export async function recipeLink(yaml: string, page: string, extras?: LinkExtras): Promise<string> {
   const url = new URL(page);
   const said = new URLSearchParams({ recipe: await packed(yaml) });
@@ -131,8 +134,8 @@ function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
 const BETWEEN_WRITES_MS = 300;
 
 /**
- * Keeps the recipe and its runs as they are edited, one write at a time, the first edit at once; returns a function that
- * stops. Where another tab has kept a recipe meanwhile, nothing is written until a person says whose goes on.
+ * Saves the recipe and its runs as they are edited, one write at a time, the first edit at once; returns a function that
+ * stops. After another tab has saved a recipe, nothing is written until the user chooses one of them.
  */
 export function watchDraft(studio: Studio): () => void {
   let writing = false;
@@ -144,7 +147,7 @@ export function watchDraft(studio: Studio): () => void {
     writing = true;
     while (!stopped && !isKept() && !studio.store.getState().draftElsewhere) {
       kept = now();
-      // a browser that keeps nothing: the recipe lives as long as the tab
+      // without storage the recipe lasts as long as the tab
       await writeDraft(studio, studio.transient.draftSeen).catch(() => {});
       await new Promise((resolve) => setTimeout(resolve, BETWEEN_WRITES_MS));
     }
@@ -184,7 +187,7 @@ async function writeDraft(studio: Studio, seen: number | undefined | 'anyway'): 
   if (studio.store.getState().draftElsewhere === isKept) studio.store.setState({ draftElsewhere: !isKept });
 }
 
-/** This tab's recipe is the one that is kept, whatever another tab has made. Never rejects. */
+/** Saves this tab's recipe over the one of another tab. Never rejects. */
 export async function keepThisDraft(studio: Studio): Promise<void> {
   try {
     await writeDraft(studio, 'anyway');
@@ -193,7 +196,7 @@ export async function keepThisDraft(studio: Studio): Promise<void> {
   }
 }
 
-/** Takes up the recipe that another tab has kept; this one's can be had by undo. Never rejects. */
+/** Takes up the recipe that another tab has saved; undo restores this tab's. Never rejects. */
 export async function openOtherDraft(studio: Studio): Promise<void> {
   try {
     const other = await draft();
@@ -211,7 +214,7 @@ function setPredicted(studio: Studio, others: readonly PredictedRun[]): void {
 
 function openDraft(studio: Studio, kept: Draft): void {
   openKept(studio, kept);
-  // those that an older version kept do not say that they are predicted
+  // runs saved by an older version have no status
   setPredicted(studio, kept.runs?.map((run) => ({ ...run, status: 'predicted' })) ?? []);
 }
 
@@ -263,9 +266,9 @@ export async function openLink(studio: Studio): Promise<boolean> {
   return true;
 }
 
-/** Puts a kept recipe in place; its models are opened as its cards show. */
+/** Puts a saved recipe in place; its cards open the models. */
 export function openKept(studio: Studio, { recipe }: KeptRecipe): void {
-  // one that an older version kept lacks what came since
+  // a recipe saved by an older version lacks newer fields
   editRecipe(studio, () => ({ ...emptyRecipe, ...recipe }));
 }
 
@@ -309,7 +312,7 @@ function builtRecipe(recipe: RecipeState, models: readonly ModelInfo[]): Recipe 
   return buildRecipe(recipe, models, methodOf(recipe));
 }
 
-/** Copies that link, and says so. Never rejects. */
+/** Copies that link, and confirms it. Never rejects. */
 export async function copyShareLink(studio: Studio): Promise<void> {
   try {
     await navigator.clipboard.writeText(await shareLink(studio));

@@ -3,7 +3,7 @@ import type { Studio } from './studio';
 
 /** Edits closer together than this, in milliseconds, are one step. */
 const ONE_STEP_MS = 500;
-/** Steps kept; a recipe is a few hundred bytes. */
+/** Most saved steps; a recipe is a few hundred bytes. */
 const MOST_STEPS = 200;
 
 /** Remembers every edit of the recipe, and takes the keys for undo and redo; returns a function that stops. */

@@ -23,9 +23,9 @@ export interface RecipeState {
   contributors: ContributorState[];
   /** Id of the merge method. */
   method: string;
-  /** Method-wide parameters the person has set; everything else is the method's default. */
+  /** Method-wide parameters the user has set; everything else is the method's default. */
   parameters: Settings;
-  /** Output dtype; null keeps each tensor's own. */
+  /** Output dtype; null retains each tensor's own. */
   outDtype: OutDtype | null;
   /** Whether the contributors, LoRAs of the base, become a model or a LoRA. */
   output: 'model' | 'adapter';
@@ -39,15 +39,15 @@ export interface RecipeState {
   gguf: GgufType | null;
   /** Writes the GGUF file and no safetensors. */
   ggufOnly: boolean;
-  /** What the merged model reads so that the columns of that file are weighed; null leaves it open. */
+  /** Calibration text for the importance matrix of that file; null leaves it open. */
   imatrix: string | null;
   /** Seed of methods that draw random numbers. */
   seed: number;
-  /** Whose tokens the output has: `base`, `union` or a model; null where nothing was chosen. */
+  /** Source of the output's tokens: `base`, `union` or a model; null where nothing was chosen. */
   tokenizerSource: string | null;
   /** Rows of the vocabulary are a multiple of this, once one is chosen; 1 adds none. */
   padToMultipleOf: number;
-  /** The output's: `auto`, the name of a built-in one, or Jinja; null keeps the tokenizer's own. */
+  /** The output's: `auto`, the name of a built-in one, or Jinja; null retains the tokenizer's own. */
   chatTemplate: string | null;
   /** Where on a curve over the layers the tensors outside them stand (formats/recipe.ts). */
   gradientEnds: GradientEnds;
@@ -57,7 +57,7 @@ export interface RecipeState {
   exclude: readonly string[];
   /** Where its models came from, as far as that is known. */
   origins: Origins;
-  /** A recipe that says more than the fields above can; while it is there, it is what is merged, as it stands. */
+  /** A recipe beyond the fields above; while set, it is merged unchanged. */
   asWritten: Recipe | null;
 }
 
@@ -154,8 +154,8 @@ export function setParameter(recipe: RecipeState, name: string, value: SettingVa
 }
 
 /**
- * Changes the method. Settings are kept, except those that mean something else there: a parameter of the same name
- * with another kind or default goes back to the new method's default.
+ * Changes the method. Settings stay, except those that mean something else there: a parameter of the same name with another
+ * kind or default goes back to the new method's default.
  */
 export function setMethod(recipe: RecipeState, from: MergeMethod | undefined, to: MergeMethod): RecipeState {
   const kept = Object.entries(recipe.parameters).filter(([name]) => {
@@ -185,7 +185,7 @@ function readingNothing(recipe: RecipeState): RecipeState {
   return { ...setParameter(recipe, 'match', 'changes'), contributors };
 }
 
-/** What the method recommends for these contributors, where nothing was chosen. */
+/** Settings recommended by the method for these contributors, where nothing was chosen. */
 export function setRecommended(
   recipe: RecipeState,
   { modelParameters }: MergeMethod,
@@ -205,7 +205,7 @@ export function setRecommended(
   };
 }
 
-/** The value a setting has: what the person chose, else the default, else 1 within the bounds (a weight). */
+/** Value of a setting: the user's choice, else the default, else 1 within the bounds (a weight). */
 export function settingValue(settings: Settings, name: string, spec: ParameterSpec): SettingValue {
   const chosen = settings[name];
   if (chosen !== undefined) return chosen;
@@ -234,8 +234,9 @@ export function hasCurve(recipe: RecipeState, method: MergeMethod): boolean {
 
 /**
  * The parameters a form shows: those with an effect.
- * @param chosen settings of the method: what they switch off is left out. Default: everything that may have an effect
- * @param combination how LoRAs become a LoRA: what it does not read is left out
+ * @param chosen settings of the method; parameters they switch off are left out. Default: everything that may have an
+ *   effect
+ * @param combination of LoRAs into a LoRA; parameters it does not read are left out
  */
 export function effectiveSpecs(
   specs: Readonly<Record<string, ParameterSpec>>,

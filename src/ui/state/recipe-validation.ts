@@ -1,4 +1,4 @@
-/** What keeps the state from being a recipe, said beside the field it concerns. Pure; the plan checks the rest. */
+/** Problems that keep the state from being a recipe, each for its field. Pure; the plan checks the rest. */
 
 import { formatBytes, formatCounted } from '../../formats/quantity';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
@@ -18,9 +18,9 @@ import {
 
 interface RecipeProblem {
   place: ProblemPlace;
-  /** What is wrong, in a sentence. */
+  /** The problem, in a sentence. */
   message: string;
-  /** What to do about it. */
+  /** Next step for the user. */
   remedy: string;
 }
 
@@ -40,8 +40,8 @@ export const SHARD_BYTES = { min: 1_000_000, max: 50_000_000_000 } as const;
 let last: { asked: readonly unknown[]; problems: readonly RecipeProblem[] } | undefined;
 
 /**
- * Everything wrong with the state, in reading order of the form; empty when it makes a recipe. Several parts of the
- * page ask after every edit: the last answer is kept.
+ * Everything wrong with the state, in reading order of the form; empty when it makes a recipe. The last result is cached,
+ * because several parts of the page ask after every edit.
  */
 export function recipeProblems(
   recipe: RecipeState,
@@ -56,7 +56,7 @@ export function recipeProblems(
 }
 
 function problemsOf(recipe: RecipeState, models: readonly ModelInfo[], method: MergeMethod): RecipeProblem[] {
-  // the plan checks a recipe as it is written
+  // the plan checks a written recipe
   if (recipe.asWritten) return [];
   const single = [
     ...baseProblems(recipe, models, method),

@@ -4,14 +4,17 @@ import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
 import { type RecipeState, setMethod } from './recipe-state';
 
-/** What the models read: 12 tokens and more for every input of the widest layer. Every token is a step of writing. */
+/**
+ * Size of the calibration text by the base's parameters: at least 12 tokens per input of the widest layer. Every token is a
+ * step of writing.
+ */
 const READS = [
   { below: 2e6, windows: 33, window: 128 },
   { below: 2e7, windows: 32, window: 256 },
   { below: Number.POSITIVE_INFINITY, windows: 128, window: 256 },
 ];
 
-/** What the person set for the models to read; what was set here for models of some size is chosen anew. */
+/** Calibration size that the user set; one of the sizes in `READS` counts as set by us and is chosen anew. */
 function chosenReading({ parameters }: RecipeState): { windows: number; window: number } | undefined {
   const { calibration_windows: windows, calibration_window: window } = parameters;
   if (typeof windows !== 'number' || typeof window !== 'number') return undefined;
@@ -20,9 +23,9 @@ function chosenReading({ parameters }: RecipeState): { windows: number; window: 
 }
 
 /**
- * The recipe as a Gram merge of the same models, untrimmed, with λ searched for, each calibrated on the text that was
- * chosen for it, or else of its own writing (docs/importance.md): what the recommended merge starts from. How much they read
- * follows from their size unless the person has set it.
+ * The recipe as a Gram merge of the same models, untrimmed, with λ searched for, each model calibrated on its chosen text,
+ * or else on text it generates (docs/importance.md): the start of the recommended merge. The calibration size follows from
+ * the models' size unless the user has set it.
  */
 export function mergeWell(recipe: RecipeState, models: readonly ModelInfo[]): RecipeState {
   const base = models.find((m) => m.ref === recipe.base);

@@ -22,7 +22,7 @@ export function sampleRecipe(sample: readonly ModelInfo[]): RecipeState {
     );
 }
 
-/** Whether the recipe is the sample as it was opened, or empty: what is added then takes its place. */
+/** Whether the recipe is the unchanged sample, or empty; added models then replace it. */
 export function isUntouched(recipe: RecipeState, models: readonly ModelInfo[]): boolean {
   if (recipe.base === null && recipe.contributors.length === 0) return true;
   const plain = (state: RecipeState) => JSON.stringify({ ...state, origins: {} });
@@ -30,7 +30,7 @@ export function isUntouched(recipe: RecipeState, models: readonly ModelInfo[]): 
   return sample.length > 0 && plain(recipe) === plain(sampleRecipe(sample));
 }
 
-/** The recipe that a model is added to: an untouched sample goes, unless it is the sample's own model that is added. */
+/** The recipe that a model is added to: an untouched sample goes, unless the added model is the sample's own. */
 export function recipeToAddTo(
   recipe: RecipeState,
   added: readonly ModelInfo[],
@@ -40,9 +40,9 @@ export function recipeToAddTo(
 }
 
 /**
- * The recipe with a set of opened models in it. Where it has no base, that is the model which the set's adapters name, or
- * the checkpoint of the set that the others seem to be made from; all others contribute. A base that is named and was
- * not opened is in the recipe by that name, for its card to offer.
+ * The recipe with a set of opened models in it. Without a base it takes the model which the set's adapters name, or the
+ * checkpoint of the set that the others seem to be made from; all others contribute. A named base that is not open stays in
+ * the recipe by that name, and its card offers to open it.
  */
 export function withModels(
   recipe: RecipeState,
@@ -89,7 +89,7 @@ function baseOf(added: readonly ModelInfo[], models: readonly ModelInfo[]): stri
   return isRepoId(name) ? name : shortName(name.replaceAll('\\', '/'));
 }
 
-/** What the adapters call their base, the most frequent first. */
+/** Bases named by the adapters, the most frequent first. */
 function namedBases(added: readonly ModelInfo[]): string[] {
   const names = added.flatMap((m) => m.adapter?.baseModel ?? []);
   const times = (name: string) => names.filter((other) => other === name).length;

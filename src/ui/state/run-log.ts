@@ -1,4 +1,4 @@
-/** What a run has to tell, line by line, drawn from the engine's progress messages. Pure. */
+/** Log of a run, line by line, from the engine's progress messages. Pure. */
 
 import { formatAbout, formatBytes, formatCount, formatCounted } from '../../formats/quantity';
 import type { Progress } from '../../reports/job';
@@ -29,7 +29,7 @@ export function progressLog(
   return lines;
 }
 
-/** What each phase is called in front of people. */
+/** Title of each phase on screen. */
 export const PHASE_TITLES: Readonly<Record<Progress['phase'], string>> = {
   planning: 'Planning',
   downloading: 'Downloading',

@@ -58,7 +58,7 @@ export async function startMerge(studio: Studio): Promise<void> {
 
 /**
  * Starts the recommended merge of the recipe's base and contributors: methods are compared, the best is merged. The recipe
- * stays as it is until the merge has ended: what is stopped changes nothing.
+ * changes only when the merge has ended, so stopping it changes nothing.
  */
 export async function startRecommended(studio: Studio): Promise<void> {
   if (studio.transient.starting) return;
@@ -127,7 +127,7 @@ export async function cancelMerge(studio: Studio): Promise<void> {
   if (isAtWork(studio.store.getState(), 'merge')) await cancelJob(studio);
 }
 
-/** Stops the merge to go on later: what is written is kept, and the run bar offers to resume. */
+/** Stops the merge to resume later: its written files stay, and the run bar offers to resume. */
 export async function pauseMerge(studio: Studio): Promise<void> {
   const { job } = studio.store.getState();
   if (job?.kind !== 'merge' || job.canceling) return;
@@ -138,7 +138,7 @@ export async function pauseMerge(studio: Studio): Promise<void> {
 /** Where the studio writes to. */
 export type NamedDestination = Extract<DestinationSpec, { name: string }>;
 
-/** Lets the person pick the folder that outputs go into; false when they dismissed the picker. */
+/** Lets the user pick the folder that outputs go into; false when they dismissed the picker. */
 export async function chooseFolder(studio: Studio): Promise<boolean> {
   const handle = await pickOutputFolder();
   if (!handle) return false;
@@ -149,7 +149,7 @@ export async function chooseFolder(studio: Studio): Promise<boolean> {
 
 /**
  * Where files of this name go: below the picked folder (which is asked for first), or into the browser's storage under
- * a name that is free. Null when the person dismissed the picker.
+ * a name that is free. Null when the user dismissed the picker.
  */
 export async function chooseDestination(studio: Studio, name: string): Promise<NamedDestination | null> {
   const { output } = studio.store.getState();
@@ -165,7 +165,7 @@ async function keptNames(studio: Studio): Promise<string[]> {
   return (await studio.worker.cache()).outputs.map((o) => o.name);
 }
 
-/** What the output of this recipe is called by every method: which one it will be is measured first. */
+/** Output name of this recipe for every method, because measuring will choose the method. */
 async function namesByMethod(studio: Studio, recipe: RecipeState): Promise<Record<string, string>> {
   const taken = studio.store.getState().output.kind === 'downloads' ? await keptNames(studio) : [];
   return Object.fromEntries(
@@ -173,7 +173,7 @@ async function namesByMethod(studio: Studio, recipe: RecipeState): Promise<Recor
   );
 }
 
-/** Has the engine do a run that was begun here, and keeps its facts up to date. Never rejects. */
+/** Has the engine do a run that was begun here, and updates its state. Never rejects. */
 export async function carryOut(studio: Studio, started: RunState, request: MergeRequest): Promise<void> {
   const end = beginJob(studio, 'merge');
   try {
@@ -187,7 +187,7 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
     await sayWhatIsKept(studio);
   } catch (thrown) {
     const error = errorReport(thrown);
-    // first what is left, then the words about it
+    // first the remains, then the words about them
     await finishUnfinished(studio);
     const status = error.code === 'Canceled' ? 'canceled' : 'failed';
     editRun(studio, (run) => ({
@@ -204,7 +204,7 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
 /** Bytes of finished merges that are worth a word, and again when there are as many more. */
 const MUCH_KEPT = 300e6;
 
-/** Says what finished merges take in the browser's storage: every one stays until somebody deletes it. */
+/** Shows the size of finished merges in the browser's storage: every one stays until the user deletes it. */
 async function sayWhatIsKept(studio: Studio): Promise<void> {
   const run = currentRun(studio.store.getState());
   if (run?.destination.kind !== 'downloads') return;
@@ -221,7 +221,7 @@ async function sayWhatIsKept(studio: Studio): Promise<void> {
   );
 }
 
-/** What is known of the merge of a recipe before it runs. */
+/** Plan of a merge in the form of a run. */
 function plannedRun(
   studio: Studio,
   recipe: RecipeState,
@@ -243,7 +243,7 @@ function plannedRun(
   };
 }
 
-/** A plan of a run, and what is asked for besides. */
+/** A plan of a run, and its other settings. */
 type PlannedRun = RunPlan & Pick<RunState, 'of' | 'recommended' | 'names' | 'asked'>;
 
 /** Makes this the studio's run. */
@@ -289,7 +289,7 @@ function follow(studio: Studio, id: string, progress: Progress): void {
 function finish(studio: Studio, report: MergeReport): void {
   const bytes = report.shards.reduce((sum, s) => sum + s.bytes, 0);
   const text = `Merged in ${formatSeconds(report.seconds)}: ${formatBytes(bytes)} of weights written`;
-  // what was chosen is the recipe now
+  // the chosen settings become the recipe
   if (report.recommended) {
     editRecipe(studio, () => recipeState(report.recipe, studio.store.getState().models));
   }
@@ -306,7 +306,7 @@ function finish(studio: Studio, report: MergeReport): void {
   }));
 }
 
-/** What is called otherwise now that the method is known. */
+/** Fields renamed by the chosen method. */
 function namedBy(run: RunState, method: string): Partial<RunState> {
   const name = run.names?.[method];
   return name === undefined

@@ -1,4 +1,4 @@
-/** The merges of the studio, predicted, at work, cut off, over: one list of records, told apart by their status. Pure. */
+/** The merges of the studio, predicted, running, interrupted, over: one list of records, distinguished by status. Pure. */
 
 import type { ErrorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
@@ -9,7 +9,7 @@ import type { InterruptedRun, MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
 import type { Settings } from './recipe-state';
 
-/** Id of the run of the recipe as it is. */
+/** Id of the run of the current recipe. */
 export const NOW = 'now';
 
 export type Run = PredictedRun | InterruptedMerge | RunState;
@@ -18,12 +18,12 @@ export type Run = PredictedRun | InterruptedMerge | RunState;
 export interface RunState {
   /** Unique in this browser. */
   id: string;
-  /** Given by a person; else it is called what it differs by. */
+  /** Given by the user; the default name is made of its differences. */
   name?: string;
   status: 'running' | 'done' | 'failed' | 'canceled';
   title: string;
   methodTitle: string;
-  /** As it was asked for: its λ may be left to a search. The report has what was merged. */
+  /** As requested: its λ may be left to a search. The report has the merged recipe. */
   recipe: Recipe;
   contributors: Contributor[];
   /** Structure of the output, from the plan. */
@@ -46,15 +46,15 @@ export interface RunState {
   recommended?: true;
   /** Then: the recipe it was asked for with, which stays until it has ended. */
   asked?: Recipe;
-  /** Then: the output's name by the method that is chosen, unless a person chose one. */
+  /** Then: the output's name by the method that is chosen, unless the user chose one. */
   names?: Readonly<Record<string, string>>;
   /** The predicted run that it merges; else the recipe. */
   of?: string;
 }
 
-/** A contributor as charts show it: kept with a plan or a run, so that later edits change neither name nor color. */
+/** A contributor as charts show it: saved with a plan or a run, so that later edits change neither name nor color. */
 export interface Contributor {
-  /** What the recipe, plan and report call it, e.g. `samples/base+samples/kitchen`. */
+  /** Id in the recipe, plan and report, e.g. `samples/base+samples/kitchen`. */
   id: string;
   label: string;
   color: number;
@@ -73,7 +73,7 @@ export interface PredictedRun {
   status: 'predicted';
   /** The models it is of (`deltaKey`): it is not shown for others. */
   of: string;
-  /** Given by a person; else it is called what it differs by. */
+  /** Given by the user; the default name is made of its differences. */
   name: string | null;
   method: string;
   parameters: Settings;
@@ -82,7 +82,7 @@ export interface PredictedRun {
   models: Readonly<Record<string, Settings>>;
 }
 
-/** What a merge that was cut off has left. */
+/** Remains of an interrupted merge. */
 export interface InterruptedMerge extends InterruptedRun {
   id: string;
   status: 'interrupted';
@@ -106,16 +106,16 @@ export interface Timed {
   bytes: number;
 }
 
-/** What is known of a run before it runs. */
+/** Fields of a run that are known before it runs. */
 export type RunPlan = Pick<
   RunState,
   'title' | 'methodTitle' | 'recipe' | 'contributors' | 'planned' | 'layers' | 'destination' | 'outputFiles'
 >;
 
-/** A merge that is over and has its report; these are kept for later visits. */
+/** A finished merge with its report; these are saved for later visits. */
 export type FinishedRun = RunState & { status: 'done'; report: MergeReport };
 
-/** What of the studio's state is about runs. */
+/** Part of the studio's state about runs. */
 interface Runs {
   runs: readonly Run[];
   currentRunId: string | null;

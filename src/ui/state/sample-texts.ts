@@ -21,7 +21,7 @@ export function watchSampleTexts(studio: Studio): () => void {
         ...e,
         texts: e.texts.map((t) => (t.origin === 'sample' ? { ...t, chosen: sample } : t)),
       },
-      // one that a person wrote stays
+      // one that a user wrote stays
       generation: [SAMPLE_PROMPT, PROMPT].includes(g.settings.prompt)
         ? { ...g, settings: { ...g.settings, prompt } }
         : g,

@@ -9,7 +9,7 @@ export function savedOutput(destination: NamedDestination, files: SavedFile[]): 
   return { kind, name, folder: destination.kind === 'folder' ? destination.handle.name : null, files };
 }
 
-/** Why nothing can be saved where the person wants it, or null. */
+/** Why nothing can be saved where the user wants it, or null. */
 export function whyNotSaved({ output, engine }: StudioState): string | null {
   const storage = engine.info?.storage;
   if (output.kind === 'folder' || !storage || storage.available) return null;

@@ -62,8 +62,8 @@ export const OBJECTIVES: Readonly<Record<SearchRun['by'], Objective>> = {
 };
 
 /**
- * Searches from the recipe as it stands; candidates are shown as they are measured, and stay when it is stopped. What was
- * measured is kept by the engine: the same search goes on from there. Never rejects.
+ * Searches from the current recipe; candidates are shown as they are measured, and stay when it is stopped. The engine
+ * remembers the measurements, so the same search resumes from them. Never rejects.
  */
 export async function startSearch(studio: Studio, choices: SearchChoices): Promise<void> {
   const before = studio.store.getState();
@@ -117,7 +117,7 @@ export function withValues(recipe: RecipeState, values: SearchPoint['values']): 
   }, whole);
 }
 
-/** What a setting that is searched for is called: weights by their models. Pure. */
+/** Title of a searched setting: weights by their models. Pure. */
 export function variableTitle(recipe: RecipeState, name: string): string {
   const [, number] = /^weight (\d+)$/.exec(name) ?? [];
   const model = number === undefined ? undefined : searched(recipe)[Number(number) - 1];

@@ -1,6 +1,6 @@
 /**
- * Everything the studio knows, as serializable facts. The worker is the truth; this mirrors what it said. No handles,
- * buffers or promises live here.
+ * State of the studio as serializable data. The worker is the truth; this mirrors its reports. No handles, buffers or
+ * promises live here.
  */
 
 import type { ErrorReport } from '../../errors';
@@ -23,7 +23,7 @@ import type { Tab } from './tabs';
 import { initialTasks } from './task-state';
 import { initialTools } from './tool-state';
 
-/** What each of them knows, as the studio begins. */
+/** Initial state of each slice. */
 const initialSlices = {
   evaluation: initialEvaluation,
   generation: initialGeneration,
@@ -38,7 +38,7 @@ export interface StudioState extends Slices {
   engine: EngineSlice;
   /** Every model opened in this tab, the sample first. */
   models: ModelInfo[];
-  /** What is being opened right now, in words. */
+  /** Names of the files being opened. */
   opening: string[];
   /** Models that the recipe names and that are not open, by their names. */
   unopened: Readonly<Record<string, Unopened>>;
@@ -54,18 +54,18 @@ export interface StudioState extends Slices {
   /** Ids of runs that are merged next. */
   queuedRuns: readonly string[];
   output: OutputSlice;
-  /** What the other engine made of the last run that was verified. */
+  /** Result of verifying the last run on the other engine. */
   verification: Verification | null;
   /** The merge of another tab. */
   elsewhere: RunElsewhere | null;
-  /** What the worker does now; it does one thing at a time. */
+  /** The one job of the worker. */
   job: Job | null;
   hub: HubSlice;
-  /** What is waited for before the hub is asked again. */
+  /** Waits before the next request to the hub. */
   hubWaits: HubWait[];
   /** A new version of the app waits to be taken. */
   update: boolean;
-  /** Another tab has kept a recipe since this one did: a person says which goes on. */
+  /** Another tab has saved a recipe since this one did: the user chooses one. */
   draftElsewhere: boolean;
   view: ViewSlice;
   notices: Notice[];
@@ -79,10 +79,10 @@ export interface EngineSlice {
 }
 
 export interface PlanSlice {
-  /** `empty`: the facts are not a recipe yet. `stale`: being computed again; `facts` is of the recipe before. */
+  /** `empty`: the state is not a recipe yet. `stale`: being computed again; `report` is of the recipe before. */
   status: 'empty' | 'stale' | 'ready' | 'failed';
   report: PlanReport | null;
-  /** Who the indices in `facts.tensors[].contributors` are. */
+  /** Contributors by the indices in `report.tensors[].contributors`. */
   contributors: Contributor[];
   error: ErrorReport | null;
 }
@@ -91,7 +91,7 @@ interface OutputSlice {
   kind: 'downloads' | 'folder';
   /** Name of the picked folder; its handle stays outside the state. */
   folder: string | null;
-  /** Name of the output, once the person chose one; else it follows the recipe. */
+  /** Name of the output, once the user chose one; else it follows the recipe. */
   name: string | null;
 }
 
@@ -101,7 +101,7 @@ interface HubSlice {
   hasToken: boolean;
   /** Name of the account that signed in; null for a token that was pasted, and without one. */
   signedInAs: string | null;
-  /** Waits for the person to agree in the hub's window. */
+  /** Waits for the user to agree in the hub's window. */
   signingIn: boolean;
   online: boolean;
   /** Names as they were asked for, with the pinned ones they were opened under. */
@@ -111,7 +111,7 @@ interface HubSlice {
 /** Why a model of the recipe is not open. */
 export type Unopened =
   | { state: 'opening' }
-  /** A folder of this computer. @param kept one click opens it again */
+  /** A folder of this computer. @param kept its handle is saved: one click opens it again */
   | { state: 'closed'; kept: boolean }
   /** A text names it: it may be a folder, or on the Hub. */
   | { state: 'unknown' }
@@ -133,14 +133,14 @@ export interface ViewSlice {
   recipes: 'examples' | 'saved' | null;
   /** How the recipe is shown; where there is no room for both, `both` is the text. */
   recipeAs: RecipeAs;
-  /** The number that Layers shows; null: what tells most. */
+  /** The metric of Layers; null: the most telling. */
   metric: MetricId | null;
   /** Whose: ids of contributors, apart by a space; null: the first. */
   subject: string | null;
   scale: 'percentile' | 'full';
   /** Ids of the runs that Layers shows side by side, A first. */
   runs: readonly string[];
-  /** The range of layers that is summed up; null: all. */
+  /** The range of layers in the summary; null: all. */
   layers: readonly [number, number] | null;
   /** The folded module whose experts are shown one by one. */
   expanded: string | null;
@@ -154,7 +154,7 @@ export interface ViewSlice {
 
 export interface Notice {
   id: number;
-  /** What it is about: one notice of a cause, gone when the cause is gone. */
+  /** Cause: one notice each, gone when the cause is gone. */
   code: string;
   tone: 'error' | 'note';
   message: string;
@@ -171,7 +171,7 @@ interface HistorySlice {
 const noHistory: HistorySlice = { past: [], future: [] };
 
 export interface DeltaStatisticsSlice {
-  /** `offered`: it would take a download or a while, so the person is asked first. */
+  /** `offered`: it would take a download or a while, so the user is asked first. */
   status: 'none' | 'offered' | 'measuring' | 'ready' | 'failed';
   /** Which models were measured: {@link deltaKey}. */
   key: string;

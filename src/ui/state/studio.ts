@@ -1,4 +1,4 @@
-/** The studio: one store of facts and the engine behind it. Actions are functions of it, in the files beside. */
+/** The studio: one store of its state and the engine behind it. Actions are functions of it, in the files beside. */
 import { createStore, type StoreApi } from 'zustand/vanilla';
 import { errorReport } from '../../errors';
 import type { MergeMethod } from '../../merge/method';
@@ -18,22 +18,21 @@ export type StudioWorker = Omit<Engine, 'openDisk' | 'verify' | 'evaluate' | 'im
 export interface Studio {
   readonly worker: StudioWorker;
   readonly store: StoreApi<StudioState>;
-  /** What predicts each run, as long as there is the run. */
+  /** Predictor of each run, as long as the run exists. */
   readonly predictors: Map<string, Predictor>;
   /**
-   * What cannot be a fact: the folder the person picked for the output, whether Merge was just pressed, and what ends the
-   * waiting for a sign-in.
+   * State that cannot be serialized: the picked output folder, whether Merge was just pressed, and the abort of a sign-in.
    */
   readonly transient: {
     folder: FileSystemDirectoryHandle | null;
     starting: boolean;
     signIn: AbortController | null;
-    /** When something was heard of the job last, and what ends an engine that does not stop it. */
+    /** Time of the last report of the job, and the timer that ends an engine which does not cancel it. */
     heardAt: number;
     cancelTimer?: ReturnType<typeof setTimeout>;
-    /** The time left that is shown of the job at work, by what the worker estimates. */
+    /** The remaining time on display, from the worker's estimate. */
     timeLeft: (seconds: number | null) => number | null;
-    /** `at` of the kept draft that this tab read or wrote last. */
+    /** `at` of the saved draft that this tab read or wrote last. */
     draftSeen?: number | undefined;
     /** `at` of the draft that this tab began to write last. */
     draftWritten?: number;
@@ -83,7 +82,7 @@ export function toggleSelected(studio: Studio, name: string): void {
   setView(studio, { selected: selected === name ? null : name });
 }
 
-/** Says something that has no place of its own on the page, until the person dismisses it. */
+/** Shows a notice that has no place of its own on the page, until the user dismisses it. */
 export function notify(
   studio: Studio,
   tone: 'error' | 'note',

@@ -1,4 +1,4 @@
-/** What models and merges scored on tasks: kept for later visits, found again by the recipe. */
+/** Scores of models and merges on tasks: saved for later visits, found again by the recipe. */
 import type { CardResult } from '../../formats/card-results';
 import type { Recipe } from '../../formats/recipe';
 import type { ScoredModel, TaskInfo } from '../../reports/tasks';
@@ -8,17 +8,17 @@ import { type EvaluationRow, isPinned, targetKey } from './evaluation-rows';
 import { notifyError, type Studio } from './studio';
 import type { KeptScore, TaskRun } from './task-state';
 
-/** What a task is told from others by: the same items, asked in the same way. */
+/** Key of a task: the same items, asked in the same way. */
 function taskKey({ task, version, dataset, split, fewshot, effective, sampleSeed }: TaskInfo): string {
   return JSON.stringify([task, version, dataset, split, fewshot, effective, sampleSeed]);
 }
 
-/** What a score is kept under: the same target on the same items. */
+/** Key of a saved score: the same target on the same items. */
 export function scoreKey(target: string, info: TaskInfo): string {
   return `${taskKey(info)} ${target}`;
 }
 
-/** Scores of earlier visits come back, once; a browser that keeps nothing has none. */
+/** Restores the scores of earlier visits, once; none without storage. */
 export async function recallScores(studio: Studio): Promise<void> {
   const { tasks, engine } = studio.store.getState();
   if (tasks.recalled || !engine.info) return;
@@ -31,7 +31,7 @@ export async function recallScores(studio: Studio): Promise<void> {
   });
 }
 
-/** Keeps what was scored: in this tab always, for later visits where names stand for the same weights then. */
+/** Saves scores: in this tab always, for later visits where names stand for the same weights then. */
 export function keepScores(
   studio: Studio,
   rows: readonly EvaluationRow[],
@@ -60,12 +60,12 @@ export function keepScores(
     return { tasks: { ...s.tasks, scores } };
   });
   for (const { kept, row } of fresh) {
-    // a browser that keeps nothing: the score lives as long as the tab
+    // without storage the score lasts as long as the tab
     if (isPinned(row.target, opened)) keepScore(kept).catch(() => {});
   }
 }
 
-/** Forgets what was scored, here and on earlier visits. */
+/** Deletes all scores, here and of earlier visits. */
 export async function forgetAllScores(studio: Studio): Promise<void> {
   studio.store.setState((s) => ({ tasks: { ...s.tasks, scores: new Map() } }));
   try {
@@ -95,12 +95,12 @@ export function scoreWords({ facts: info, metrics }: KeptScore): string | null {
   return `${info.task} ${metric} ${found.value.toFixed(3)}${error}`;
 }
 
-/** What a merge scored, for its model card. */
+/** Scores of a merge for its model card. */
 export function cardResults(scores: ReadonlyMap<string, KeptScore>, recipe: Recipe): CardResult[] {
   return scoresOf(scores, targetKey({ recipe })).map((kept) => cardResult(kept.facts, kept));
 }
 
-/** What earlier visits scored of these rows, as the table shows it; null where that is nothing. */
+/** Scores of these rows from earlier visits, as the table shows them; null where there are none. */
 export function earlierRun(
   scores: ReadonlyMap<string, KeptScore>,
   rows: readonly EvaluationRow[],

@@ -1,4 +1,4 @@
-/** What the Evaluate tab knows of tasks. Plain, serializable facts. */
+/** State of the tasks in the Evaluate tab. Plain, serializable data. */
 import type { ErrorReport } from '../../errors';
 import type { MetricValue, ScoredModel, ShippedTask, TaskInfo, TaskItem } from '../../reports/tasks';
 
@@ -16,7 +16,7 @@ export interface TasksSlice {
   fewshot: number;
   /** Predicted by a trial of the first model, for the settings it was made with. */
   predicted: { key: string; seconds: number; tokens: number } | null;
-  /** The first items are run to tell how long all take. */
+  /** The first items run to predict the time of all. */
   predicting: boolean;
   run: TaskRun | null;
   /** By `scoreKey`: what every model and merge scored, also on earlier visits. */
@@ -36,7 +36,7 @@ export interface TaskRun {
   models: readonly ScoredModel[] | null;
 }
 
-/** What a model or merge scored on a task. */
+/** Score of a model or merge on a task. */
 export interface KeptScore {
   key: string;
   /** As `targetKey` has it. */

@@ -73,7 +73,7 @@ export function whyNotScore(state: StudioState): string | null {
   return whyNotRun(state);
 }
 
-/** Tells settings apart: what was predicted for others does not count. */
+/** Key of the settings: a prediction for others does not count. */
 function taskSettingsKey({ chosen, subset, limit, fewshot, sampleSeed }: TasksSlice, rows: number): string {
   return JSON.stringify([[...chosen].sort(), subset, limit, fewshot, sampleSeed, rows]);
 }
@@ -100,10 +100,10 @@ function requestOf({ tasks, engine }: StudioState, rows: readonly EvaluationRow[
   return { targets: rows.map(({ target }) => target), ...chosenTasks(tasks), engine: engine.choice };
 }
 
-/** A scoring that takes longer is said, and begins when it is asked for once more. */
+/** Seconds beyond which scoring shows a prediction first and begins when it is asked for once more. */
 export const LONG_SECONDS = 120;
 
-/** Runs the first items of the first model, and says how long all will take. Never rejects. */
+/** Runs the first items of the first model, and predicts the time of all. Never rejects. */
 export async function predictTasks(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const before = studio.store.getState();
   if (whyNotScore(before) !== null || rows.length === 0) return;
@@ -131,7 +131,7 @@ async function predict(
   return true;
 }
 
-/** What was predicted for these settings, or null. */
+/** The prediction for these settings, or null. */
 export function predictionOf(tasks: TasksSlice, rows: number): TasksSlice['predicted'] {
   return tasks.predicted?.key === taskSettingsKey(tasks, rows) ? tasks.predicted : null;
 }

@@ -1,4 +1,4 @@
-/** What the tools know: the models they are given, their forms, their jobs at work or last. Plain facts. */
+/** State of the tools: their models, their forms, their jobs at work or last. Plain data. */
 import {
   initialValues,
   type ProgressOf,
@@ -12,12 +12,12 @@ import type { WritingRun } from './job-state';
 /** A tool's job, or the last one of its kind. */
 export interface ToolJob<K extends ToolCall> extends WritingRun<ReportOf<K>> {
   request: RequestOf<K>;
-  /** What it told of so far, in order. */
+  /** Reports of finished items so far, in order. */
   finished: readonly ProgressOf<K>['finished'][number][];
 }
 
 export interface ToolsSlice {
-  /** Models as the person chose them; null: what the recipe suggests. */
+  /** Models as the user chose them; null: by the recipe. */
   models: { model: string | null; base: string | null; finetuned: string | null };
   values: ToolValues;
   jobs: { readonly [K in ToolCall]?: ToolJob<K> };
