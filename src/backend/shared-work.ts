@@ -1,4 +1,4 @@
-/** What is opened for one item by one of several workers; reading may begin before it is run. */
+/** An item that one of several workers has opened; reading may begin before it is run. */
 interface Opened<Result> {
   run(): Promise<Result>;
   /** Called once, whether or not it was run. */

@@ -1,4 +1,4 @@
-/** What the parts of a calibration share: records found, contributors run over what they read, tensors computed and kept. */
+/** Steps shared by the parts of a calibration: find records, run contributors over their text, compute tensors and store them. */
 import type { Backend } from '../backend/backend';
 import type { Runner } from '../forward/runner';
 import type { ReadTensor } from '../inputs/stored-tensor';
@@ -152,7 +152,7 @@ export async function computeMissing<H extends RecordHeader>(
 /** Inputs of these layers. */
 export const sitesOf = (tensors: readonly LinearTensor[]) => new Set(tensors.map((tensor) => tensor.site));
 
-/** What the contributors read; written now where it is not kept. */
+/** Token ids of every contributor's calibration text, per window; generated now where no record has them. */
 export async function readings(job: Job, which: readonly number[]): Promise<number[][][]> {
   const { contributors, engine, size, signal, progress, report } = job;
   const self = which.filter((i) => contributors[i]!.source.kind === 'self').length;

@@ -3,7 +3,7 @@ import { DAMPING } from './factor';
 import type { Gram } from './gram';
 
 export interface Hessian {
-  /** What S is multiplied with: 2/n as a rule. */
+  /** Factor of S, usually 2/n. */
   scale: number;
   /** H_jj as measured: 0 for dead inputs. */
   diagonal: Float64Array;

@@ -23,7 +23,7 @@ interface ImatrixOptions {
   engine: Backend;
   /** Everything that determines the output's weights. */
   model: string;
-  /** What it reads: a text of any kind, or the readings of the contributors. */
+  /** Text to measure on: of any kind, or the readings of the contributors. */
   text:
     | { source: CalibrationSource }
     | { hashes: readonly string[]; readings(): Promise<readonly (readonly number[])[]> };
@@ -46,7 +46,7 @@ interface ImatrixHeader extends RecordHeader {
   tokens: number;
 }
 
-/** What the merged model reads is called so in progress. */
+/** Name of the merged model in progress. */
 const OUTPUT = 'the merged model';
 
 /**

@@ -1,4 +1,4 @@
-/** What a merge needs before it begins: importance or a Gram merge of its models, λ where the recipe leaves it open, an importance matrix. */
+/** Job that computes what a merge needs first: importance or a Gram merge, λ where the recipe leaves it open, an importance matrix. */
 
 import { countedBackend } from '../backend/counted-backend';
 import { formatRecipe } from '../formats/recipe-format';

@@ -1,4 +1,4 @@
-/** What a plan says of its calibration: what cannot be, what is unwise, what it takes. */
+/** Problems, warnings and costs of a plan's calibration. */
 
 import { AmalgamError } from '../errors';
 import { textSize } from '../merge/methods/importance-parameters';
@@ -19,7 +19,7 @@ interface CalibrationChoice {
   texts: ReadonlyMap<string, string>;
 }
 
-/** What the plan's models read. The plan is one whose parameters are resolved. */
+/** Calibration texts of the models of a plan whose parameters are resolved. */
 export function calibrationChoice(plan: Plan): CalibrationChoice {
   const texts = new Map<string, string>();
   for (const { models } of plan.tensors) {
@@ -31,10 +31,10 @@ export function calibrationChoice(plan: Plan): CalibrationChoice {
   return { size: textSize(calibrated?.parameters ?? {}), texts };
 }
 
-/** What a Gram merge asks its layers to match. */
+/** Quantity that a Gram merge matches, layer by layer. */
 export type Match = 'inputs' | 'outputs' | 'changes';
 
-/** What the plan's Gram merge matches. */
+/** Quantity that the plan's Gram merge matches. */
 export function matchOf(plan: Plan): Match {
   const asked = plan.tensors.find(({ parameters }) => parameters.match !== undefined);
   return (asked?.parameters.match ?? 'inputs') as Match;
@@ -65,7 +65,7 @@ export function averagedLayers(plan: Plan, solved: ReadonlySet<string>, tied: bo
 
 interface CalibrationCost {
   kind: ImportanceReport['kind'] | undefined;
-  /** What an importance matrix of the output is measured on. */
+  /** Text that an importance matrix of the output is measured on. */
   imatrix: ReturnType<typeof imatrixChoice>;
   /** Resolves the architecture of the plan's output. @throws AmalgamError */
   architecture(): Promise<Architecture>;

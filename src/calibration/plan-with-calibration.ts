@@ -1,4 +1,4 @@
-/** What a plan says of its calibration. */
+/** A plan with its calibration: sources, costs, problems. */
 
 import type { OpenModels } from '../host/models';
 import { methodById } from '../merge/methods';

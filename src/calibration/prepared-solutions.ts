@@ -76,7 +76,7 @@ export async function prepareSolutions(job: Job): Promise<Prepared> {
   return prepared;
 }
 
-/** What no layer is solved for and what a merged model is run with nevertheless: names of the copied tensors. */
+/** Names of the copied tensors: not solved for, but part of the merged model that is run. */
 function fixedPart({ plan }: Job): string[] {
   return plan.tensors.flatMap(({ name, copy }) => (copy ? [`${name} ${copy.folder}`] : []));
 }

@@ -7,7 +7,7 @@ import { calibrationTitle, heldOutSize } from './calibration';
 import { type CalibrationOptions, openAhead, openPlan, singlePlan } from './calibration-context';
 import { heldOutTexts, meanLosses } from './lambda-choice';
 
-/** What models go on with, by the likeliest token. */
+/** A prompt that models continue with the likeliest token at each step. */
 interface Prompt {
   text: string;
   /** Most tokens that are written. */

@@ -1,4 +1,4 @@
-/** What stays of one contributor's changes, layer by layer, as records in the browser's storage. */
+/** Masks of one contributor's task vectors, layer by layer, as records in the browser's storage. */
 
 import type { Backend } from '../backend/backend';
 import type { ReadTensor } from '../inputs/stored-tensor';

@@ -46,8 +46,8 @@ interface SolveContext {
 }
 
 /**
- * What a tensor is solved from, by contributor in the order of its plan: Gram matrices of their inputs, the same in the
- * model merged so far with what has changed of them, or nothing but the changes themselves.
+ * Input of solving one tensor, by contributor in the order of its plan: Gram matrices of their inputs; the same in the model
+ * merged so far with the cross Gram matrices; or nothing but the task vectors.
  */
 export type SolveFrom =
   | { match: 'inputs'; grams: readonly Gram[] }

@@ -44,7 +44,7 @@ export async function trim(
   return { ...trimmed, tau: await compensate(engine, tau, mask, rows, cols, gram) };
 }
 
-/** What a person should know of factorings, in sentences; nothing where all went as planned. */
+/** Notes for the user on factorings that needed more than the default damping, in sentences; empty where none did. */
 export function factorNotes(
   where: string,
   { gram, facts: results }: { gram: Gram; facts: readonly FactorResult[] },

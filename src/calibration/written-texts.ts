@@ -1,4 +1,4 @@
-/** What contributors read, written ahead of everything that reads it, so that several can write at once. */
+/** Calibration texts of all contributors, generated before anything reads them so that several can generate at once. */
 import type { Plan } from '../merge/plan/plan';
 import { type CalibrationOptions, openAhead } from './calibration-context';
 import { readingFor, tokensToWrite } from './readings';

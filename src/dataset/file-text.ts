@@ -111,8 +111,8 @@ function readable({ all, texts, messages }: ParquetColumns): ReadableColumns {
 }
 
 /**
- * What a file has to read, in the file's order; nothing to choose for plain text.
- * @throws what {@link readText} throws
+ * Readable columns of a file, in the file's order; none to choose from for plain text.
+ * @throws as {@link readText}
  */
 export async function textColumns(
   source: ByteSource,

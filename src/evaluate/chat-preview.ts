@@ -1,4 +1,4 @@
-/** What the chat template of an output makes of a conversation, before there is an output. */
+/** A conversation rendered with the chat template that an output will have, before there is an output. */
 
 import { renderGuarded } from '../foreign/foreign-text';
 import type { Message } from '../formats/conversations';

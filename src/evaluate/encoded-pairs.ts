@@ -23,7 +23,7 @@ interface Refused {
   refused: string;
 }
 
-/** What encoding takes of a tokenizer. */
+/** The methods of a tokenizer that encoding uses. */
 type PairTokenizer = Pick<GuardedTokenizer, 'prefix' | 'prefixToken' | 'encodeAll'>;
 
 /** Characters of a token at most, for what is cut before it is encoded: real ones have four, some rows of spaces a hundred. */

@@ -66,7 +66,7 @@ export async function generate(
     slot,
     generated: [] as number[],
     ended: undefined as Generated['ended'] | undefined,
-    /** What the next step runs. */
+    /** Token ids of the next step. */
     next: [...prompt],
     start: 0,
   }));

@@ -82,7 +82,7 @@ interface PlannedItem {
   answers: [sequence: number, at: number][][];
 }
 
-/** What goes through the model for one pair, and the tokens that are asked for behind its rows from `from` on. */
+/** Token ids to run for one pair, and the target ids, the first of which is predicted by row `from`. */
 interface Input {
   ids: number[];
   from: number;

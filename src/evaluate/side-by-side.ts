@@ -57,7 +57,7 @@ export interface Entry {
   architecture: Architecture;
 }
 
-/** What is done with each model. */
+/** Work on each model, as callbacks. */
 interface SideBySideWork<W extends Stepped> {
   targets: readonly RunTarget[];
   engine: BackendChoice;

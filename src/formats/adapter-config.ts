@@ -200,7 +200,7 @@ function tokenIndices(value: JsonValue, fileName: string): NonNullable<AdapterCo
   return value instanceof Map ? new Map([...value].map(([key, items]) => [key, list(items)])) : list(value);
 }
 
-/** What to do with an adapter that cannot be part of a weight. */
+/** Remedy for an adapter that cannot be part of a weight. */
 const BESIDE =
   'No tool can merge it into weights: leave it out, and load it beside the merged model with PEFT.';
 

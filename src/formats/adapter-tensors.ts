@@ -262,7 +262,7 @@ function readKey(key: string, config: AdapterConfig, kind: KindParts | undefined
   const wrapped = /^(.+)\.modules_to_save\.[^.]+\.(.+)$/.exec(path);
   if (wrapped) return { role: 'saved', name: `${wrapped[1]}.${wrapped[2]}` };
   if (isSaved(path, config)) return { role: 'saved', name: path };
-  // What else stands under the prefix, PEFT loads into the base by its name: biases, resized embeddings.
+  // Other tensors under the prefix are loaded into the base by name in PEFT: biases, resized embeddings.
   if (prefixed) return { role: 'origin', name: path };
   return { role: 'unknown' };
 }

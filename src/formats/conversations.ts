@@ -73,7 +73,7 @@ export function namesOf(columns: ConversationColumns): string[] {
   return [system, prompt, context, answer].filter((name) => name !== undefined);
 }
 
-/** What is read, for people: `messages`, `instruction, input → output`. It is also how they ask for it. */
+/** Title of the columns, for display and to choose them by: `messages`, `instruction, input → output`. */
 export function columnsTitle(columns: ConversationColumns): string {
   const names = namesOf(columns);
   return [names.slice(0, -1).join(', '), names.at(-1)].filter((part) => part !== '').join(' → ');

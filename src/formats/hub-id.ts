@@ -24,7 +24,7 @@ export function isRepoId(text: string): boolean {
   return parts.every((part) => /^\w(?:[\w.-]{0,94}\w)?$/.test(part)) && !/--|\.\.|\.git$/.test(text);
 }
 
-/** What names of copies in fewer bits end with: of bitsandbytes, GPTQ, AWQ, MLX, compressed-tensors and their like. */
+/** Suffixes of the names of quantized copies: bitsandbytes, GPTQ, AWQ, MLX, compressed-tensors and the like. */
 const FEWER_BITS =
   /(?:[-_.](?:unsloth|bnb|gptq|awq|hqq|aqlm|exl2|eetq|mlx|nf4|fp8|quantized|int-?[48]|[2-8]-?bits?|w[48]a(?:8|16)))+(?:[-_.]\d+g)?$/i;
 

@@ -142,7 +142,7 @@ function set<K extends keyof ModelConfig>(
   if (value !== undefined) config[key] = value;
 }
 
-/** What a merge may change in a config. */
+/** Changes that a merge may make to a config. */
 interface ConfigChanges {
   dtype?: 'float32' | 'float16' | 'bfloat16';
   tieWordEmbeddings?: boolean;

@@ -35,8 +35,8 @@ export function withoutWrappers(name: string): string {
 }
 
 /**
- * Lines of text as they may be printed on a terminal: as `displayName`, but whole and with ends of lines and tabs.
- * What a file says never moves the cursor, writes over a line or sets the title.
+ * Lines of text made safe to print on a terminal: as `displayName`, but whole and with line ends and tabs. Text from a file can
+ * then never move the cursor, overwrite a line or set the title.
  */
 export function printableText(text: string): string {
   return text.replace(INVISIBLE, (c) =>

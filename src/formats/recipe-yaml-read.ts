@@ -107,7 +107,7 @@ export function readRecipe(reader: RecipeReader, root: Field): Recipe | undefine
   return Object.assign(recipe, kept(ignored));
 }
 
-/** What a file of another of mergekit's tools is, or undefined. */
+/** Name of the other mergekit tool that a file is for, or undefined. */
 function otherTool({ node }: Field): string | undefined {
   if (!isMap(node) || node.has('merge_method')) return undefined;
   return [...OTHER_TOOLS].find(([key]) => node.has(key))?.[1];

@@ -186,7 +186,7 @@ export function parseRecipe(text: string): ParsedRecipe {
   }
 }
 
-/** What the composer works on, or undefined where it is nested deeper than that should go. */
+/** Tokens for the composer, or undefined where the text is nested too deep. */
 function readTokens(text: string, lines: LineCounter): CST.Token[] | undefined {
   const parser = new Parser(lines.addNewLine);
   const tokens: CST.Token[] = [];

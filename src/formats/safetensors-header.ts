@@ -92,7 +92,7 @@ export function headerLength(first8: Uint8Array, fileLength: number, fileName = 
   return Number(length);
 }
 
-/** What the first bytes say the file is instead. */
+/** Error naming the format that the first bytes belong to, or undefined. */
 function otherFormat(first8: Uint8Array, name: string): AmalgamError | undefined {
   const text = String.fromCharCode(...first8.subarray(0, 8));
   if (text === 'version ') {

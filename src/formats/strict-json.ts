@@ -14,7 +14,7 @@ const MAX_JSON_KEYS = 1_000_000;
 /** Longest text given to {@link parseJson}: twice the largest published tokenizer.json (33 MB). */
 export const MAX_JSON_LENGTH = 64 * 1024 * 1024;
 
-/** What one kind of file allows. */
+/** Limits and permissions for one kind of JSON file. */
 export interface JsonRules {
   /** Code of syntax errors. */
   code: Extract<ErrorCode, 'HeaderInvalid' | 'JsonInvalid'>;

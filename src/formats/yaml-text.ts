@@ -5,7 +5,7 @@
  */
 import { AmalgamError } from '../errors';
 
-/** What can be written. */
+/** Plain data that can be written as YAML. */
 export type YamlData =
   | string
   | number
@@ -36,7 +36,7 @@ export function yamlText(data: YamlData): string {
   return `${typeof written === 'string' ? written : written.join('\n')}\n`;
 }
 
-/** What stands on the line of its key, or the lines of a block below it. */
+/** Text on the line of the key, or the lines of a block below it. */
 function nodeText(data: YamlData): string | string[] {
   if (typeof data === 'string') return scalarText(data);
   if (typeof data === 'number') return numberText(data);

@@ -12,8 +12,8 @@ export interface Sequence {
   /** Slot of the cache. */
   slot?: number;
   /**
-   * What is wanted in the end, from this index on (default: nothing): for losses those of ids[from …], from ≥ 1; for
-   * logits those of the rows from ….
+   * First index of the result (default: none is wanted): for losses those of ids[from …], from ≥ 1; for logits those of the
+   * rows from ….
    */
   from?: number;
   /** In its place, for losses: −ln p of `id` behind ids[at], whatever follows there. */
@@ -50,7 +50,7 @@ export interface Chunk {
   /** Rows of keys and values that the chunk uses when there is no cache, and sequences whose states it has room for. */
   keyRows: number;
   slots: number;
-  /** What is kept of one slot goes into another before the chunk is run. */
+  /** State copied from slot to slot before the chunk is run. */
   copies: SlotCopy[];
   /** It goes on in the keys of the chunk before it. */
   goesOn: boolean;

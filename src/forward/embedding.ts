@@ -26,7 +26,7 @@ export function perLayerRows(
   return { perLayer: { buffer: workspace.take(`per layer ${chunk}`, rows * width * 4), stride: width } };
 }
 
-/** What entered the first block, for parts that read it again. */
+/** Buffer of the embedded rows that entered the first block, for parts that read them again. */
 export function embeddedRows({ architecture, workspace }: Model, chunk: number, rows: number): RowBuffer {
   const { hidden } = architecture;
   return { buffer: workspace.take(`embedded stream ${chunk}`, rows * hidden * 4), stride: hidden };

@@ -7,7 +7,7 @@ import type { Architecture } from '../models/architecture';
 import { blockStates } from './parts/kinds';
 import type { Queue } from './queue';
 
-/** What is kept of earlier tokens: keys and values of every position, and the states of what runs along a sequence. */
+/** State of earlier tokens: keys and values of every position, and the states of parts that run along a sequence. */
 export interface KvCache {
   readonly slots: number;
   /** Positions of a slot. */

@@ -44,7 +44,7 @@ interface OuterWeights {
 /** A tile of the head: rows of logits [first, first + outputs). */
 export interface HeadTile extends DeviceTile, Layer {}
 
-/** What a pass passes through after the embedding: blocks, then tiles of the head. */
+/** Layer of a pass after the embedding: a block, or a tile of the head. */
 export type ModelLayer = (BlockWeights & { kind: 'block' }) | (HeadTile & { kind: 'head' });
 
 export interface Model {
@@ -54,7 +54,7 @@ export interface Model {
   readonly reader: WeightReader;
   readonly table: EmbeddingTable;
   readonly perLayerTable?: EmbeddingTable;
-  /** What layers read besides the stream. */
+  /** Inputs of layers besides the stream. */
   readonly shared: ReturnType<typeof sharedReads>;
   readonly outer: OuterWeights;
   /** Blocks first, then the tiles of the head. */

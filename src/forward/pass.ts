@@ -69,7 +69,7 @@ export interface PassResult {
   greedy: Uint8Array[];
   /** Per sequence the logits of the rows from `from` on, [rows, vocab] (output `logits`). */
   logits: Float32Array[];
-  /** What the device has summed up of them, by sequence and row. */
+  /** Sums over the logits on the device, by sequence and row. */
   sums: LogitSums[][];
 }
 

@@ -22,7 +22,7 @@ export function copiedRows(copies: readonly SlotCopy[]) {
   };
 }
 
-/** What is kept of the sequences that others continue, copied to where those will be. */
+/** Copies the states of continued sequences to the slots of those that continue them. */
 export function copyState(
   { operations: { queue, nothing }, workspace }: Model,
   k: number,

@@ -1,4 +1,4 @@
-/** What an adapter makes of the tensors of its base, by the rules of PEFT (tuners/lora/layer.py). */
+/** Views of base tensors with an adapter applied, by the rules of PEFT (tuners/lora/layer.py). */
 import { isWeightDtype } from '../formats/dtype';
 import { fullPrecisionName } from '../formats/hub-id';
 import { tensorKey } from '../models/families';
@@ -114,9 +114,9 @@ function updateSeparate(
 }
 
 /**
- * Applies an adapter to the tensors of a model, in place: tensors loaded over the base's, tensors of its own, low-rank
- * updates on top, and scaled biases. A tied model is untied where the adapter was trained with two different ends.
- * What does not fit goes to `problems`, one problem for all tensors with the same fault.
+ * Applies an adapter to the tensors of a model, in place: tensors loaded over the base's, tensors of its own, low-rank updates
+ * on top, and scaled biases. A tied model is untied where the adapter was trained with two different ends. Tensors that do not
+ * fit go to `problems`, one problem for all tensors with the same fault.
  */
 export function applyAdapter(model: Model, adapter: Adapter, problems: Problems): void {
   const key = (name: string) => tensorKey(name, model.checkpoint.family);
@@ -168,7 +168,7 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
   noteIgnored(adapter, problems);
 }
 
-/** What an adapter does, by the name of the tensor without the family's prefix. */
+/** Changes that an adapter makes, by the name of the tensor without the family's prefix. */
 interface Changes {
   origins: Map<string, TensorRef>;
   replaces: Map<string, TensorRef>;

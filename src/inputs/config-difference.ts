@@ -117,7 +117,7 @@ const COMPUTING =
 const ALONE = /rope|theta|window|softcap|scaling/;
 /** Fields of rotary positions, which are one setting in several spellings. */
 const ROPE: readonly string[] = ['rope_theta', 'rope_scaling', 'rope_parameters', 'rotary_emb_base'];
-/** What else tells two models apart: sizes and names, which are compared elsewhere. */
+/** Other fields in which two models differ: sizes and names, which are compared elsewhere. */
 const ELSEWHERE =
   /^(?:vocab_size|tie_word_embeddings|model_type|architectures|auto_map|num_hidden_layers|n_layers?|num_layers|\w*_token_id|id2label|label2id)$/;
 
@@ -168,7 +168,7 @@ function resolvedDifferences(base: RunConfig, other: RunConfig): string[] | unde
   });
 }
 
-/** What is computed, without what names and sizes of both ends are; undefined where that is not known. */
+/** Description of the computation, without names and sizes of both ends; undefined where it is not known. */
 function arithmeticOf(config: RunConfig): string | undefined {
   try {
     const { vocab: _, maxPositions: __, final, ...rest } = resolveArchitecture(config, { masked: true });

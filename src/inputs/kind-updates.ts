@@ -1,4 +1,4 @@
-/** What an adapter that is no LoRA makes of a weight: a product that streams like one, or rows changed on the host. */
+/** Weights under an adapter that is no LoRA: a product that streams like one, or rows changed on the host. */
 import { AmalgamError } from '../errors';
 import { booleanField, numberField } from '../formats/json-fields';
 import { splitLayer } from '../models/tensor-role';

@@ -94,7 +94,7 @@ function quantizedWeights({ path }: Checkpoint, method: string): PlanProblem {
   };
 }
 
-/** What is wrong with a checkpoint in itself, found out once. */
+/** Problems of a checkpoint in itself, found once. */
 const found = new WeakMap<Checkpoint, PlanProblem[]>();
 
 /** Where config.json and weights contradict each other: an error where it is sure that the output would not be the model. */

@@ -26,7 +26,7 @@ export function collectProblems(): Problems {
   };
 }
 
-/** What was thrown, as a problem of the plan. @throws the cancellation itself, which is none */
+/** A thrown error as a problem of the plan. @throws the cancellation itself, which is no problem */
 export function thrownProblem(thrown: unknown): PlanProblem {
   if (thrown instanceof AmalgamError && thrown.code === 'Canceled') throw thrown;
   const { code, message, hint } = errorReport(thrown);

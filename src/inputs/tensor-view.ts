@@ -25,7 +25,7 @@ export type ReadTensor = (ref: TensorRef, begin: number, end: number) => Promise
 
 /** Values worked out on the host from stored ones: what an adapter of another kind than LoRA makes of a weight. */
 export interface Derived {
-  /** What reading it takes. */
+  /** Stored tensors that it is computed from. */
   from: readonly TensorRef[];
   /** Reads what all of it needs, and returns a reader of elements [begin, end). */
   open(read: ReadTensor): Promise<(begin: number, end: number) => Promise<Float32Array>>;

@@ -1,4 +1,4 @@
-// What the encoders of blocks share: groups side by side, halves, levels in few bits.
+// Helpers shared by the block encoders: groups side by side, halves, levels in few bits.
 import { narrowF16x4, widenF16 } from './half';
 
 /** Writes a scale as binary16 and returns what is then read. */

@@ -1,4 +1,4 @@
-/** What crosses between an engine's owner and the worker that computes for it: commands in order, answers to reads. */
+/** Messages between an engine's owner and its worker: commands in order, answers to reads. */
 
 import type { ErrorReport } from '../../errors';
 import type { BackendSeconds } from '../backend';

@@ -292,7 +292,7 @@ function placeLatent(
   put(shared, plain, plain + valueDim, valueDim, kept.values, { width: valueDim });
 }
 
-/** What the kernels take for how far a row sees. */
+/** Window of a row as one word for the kernels: its width, or CHUNKED + the chunk's width. */
 function windowWord({ window = NO_WINDOW, chunk }: Attention): number {
   return chunk === undefined ? window : CHUNKED + chunk;
 }

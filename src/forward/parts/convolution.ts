@@ -4,7 +4,7 @@ import type { Convolution } from '../../models/architecture';
 import type { RowBuffer } from '../operations';
 import { type Passage, room, type StateShape } from './part';
 
-/** What is kept of a sequence. */
+/** State stored per sequence: the last taps − 1 inputs of every channel. */
 export function convolutionStates({ taps, channels }: Convolution): StateShape[] {
   return taps > 1 ? [{ name: 'conv', per: 'sequence', width: (taps - 1) * channels }] : [];
 }

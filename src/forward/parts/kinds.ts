@@ -253,7 +253,7 @@ export function kindOf(part: Part): PartKind<Part> {
   return KINDS[part.kind] as PartKind<Part>;
 }
 
-/** What a block keeps of the tokens so far. */
+/** States of earlier tokens that a block stores. */
 export function blockStates(block: Block): StateShape[] {
   return partsOf(block).flatMap((part) => kindOf(part).states(part));
 }
@@ -278,7 +278,7 @@ export function requireOneStream({ planes, blocks, modelType }: Architecture, wh
     throw unsupported(`A ${modelType} cannot ${what}: its layers read more than one stream.`);
 }
 
-/** What layers read besides the stream: the embedding again, and keys of these layers. */
+/** Inputs of layers besides the stream: the embedding again, and keys of these layers. */
 export function sharedReads({ blocks }: Architecture): {
   keepsEmbedded: boolean;
   donors: ReadonlySet<number | undefined>;

@@ -1,4 +1,4 @@
-/** What a kind of adapter is: which tensors it keeps for a module, and what it makes of the module's weight. */
+/** Interface of a kind of adapter: the tensors it stores for a module, and the change it makes to the module's weight. */
 import type { JsonValue } from '../../formats/strict-json';
 
 /** The tensors of a module, by the name of their part, in f32; indices as they are. */
@@ -41,7 +41,7 @@ export interface Rows {
   open(values: PartValues): RowChange;
   /** Also for weights stored as [inputs, outputs]: there a row is one input. */
   openStored?(values: PartValues): RowChange;
-  /** What becomes of the bias [outputs], where the module has one. */
+  /** Change to the bias [outputs], where the module has one. */
   bias?(values: PartValues): RowChange;
 }
 

@@ -76,7 +76,7 @@ export function plainReport(of: TensorReport): TensorReport {
   return { ...of, signConflict, outputChange, counts: counts && { ...counts } };
 }
 
-/** What is predicted of a tensor without looking at its sample. */
+/** The part of a tensor's report that is predicted without its sample. */
 interface Outline {
   statistics: DeltaStatistics;
   cosine: number[][];
@@ -87,7 +87,7 @@ interface Outline {
   isRandom?: boolean;
 }
 
-/** What the models do together is worked out when it is first looked at. */
+/** A predicted report whose joint values of the models are computed on first access. */
 export class LazyReport implements PredictedReport {
   readonly name: string;
   readonly layer: number | null;

@@ -19,12 +19,11 @@ interface DeviceRecoveryOptions {
 }
 
 /**
- * What a merge does when its device fails. The tensor at work is computed anew on a new device, which gives the same
- * bytes:
+ * Recovery of a merge from a failing device. The current tensor is computed again on a new device, which gives the same bytes:
  * - device lost: with half the tile, once in two minutes;
  * - out of memory: with half the tile, down to 1 MiB;
  * - a kernel that did not run: once per merge.
- * Anything else, and what comes too often, is thrown.
+ * Any other failure, and one that comes too often, is thrown.
  */
 export function deviceRecovery(options: DeviceRecoveryOptions): Recover {
   const now = options.now ?? (() => performance.now());

@@ -38,7 +38,7 @@ interface RunOptions<Written> {
   read: ReadTensor;
   /** @param skipped tensors of the shard that are there already */
   openShard(shard: FilePlan, skipped: number): Promise<ShardSink<Written>>;
-  /** What an interrupted run of this plan has left: whole shards, and the tensors that are written, from the first on. */
+  /** Output of an interrupted run of this plan: whole shards, and the tensors already written, from the first on. */
   done?: { shards: readonly Written[]; tensors: readonly TensorReport[] };
   /** Another engine for one whose device failed: the tensor at work is then computed anew. Default: the run fails. */
   recover?: Recover;
@@ -108,7 +108,7 @@ export async function runPlan<Written>(
   return { tensors: reports, shards: written };
 }
 
-/** What has to be known of whole models before the first tensor is merged; passes them where the method asks for it. */
+/** Measurements of whole models before the first tensor is merged, for methods that need them. */
 function prepare(options: RunOptions<unknown>, run: RunWorkspace): Promise<WholeModel | undefined> {
   const { plan, methods, read, signal } = options;
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;

@@ -1,8 +1,7 @@
 /**
- * What some presets need to know of a whole model before its first tensor is merged: one threshold for all tensors of a
- * contributor, and the sign that wins most elements (TIES as its authors wrote it, Yadav et al. 2023,
- * `merge_utils.py`). Every tensor is swept, nothing but histograms and counts is kept: memory does not grow with the
- * model.
+ * Measurements of a whole model that some presets need before its first tensor: one threshold for all tensors of a contributor,
+ * and the sign that wins most elements (TIES as its authors wrote it, Yadav et al. 2023, `merge_utils.py`). Every tensor is
+ * read once; only histograms and counts are stored, so memory does not grow with the model.
  */
 import type { Backend } from '../../backend/backend';
 import { HISTOGRAM_BINS } from '../../backend/kernels/search';

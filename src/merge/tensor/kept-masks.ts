@@ -12,7 +12,7 @@ export class KeptMasks {
   /** Slots that are trimmed. */
   readonly #slots: readonly number[];
   readonly #mask: BackendBuffer;
-  /** What `work.kept` held after each tile. */
+  /** Contents of `work.kept` after each tile. */
   readonly #counts = new Map<Tile, Uint8Array<ArrayBuffer>>();
 
   private constructor(task: TensorTask, slots: readonly number[], byteLength: number) {
