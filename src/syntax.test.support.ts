@@ -10,7 +10,7 @@ const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
 /** Where each platform API may be called: `room` or `room/file`. */
 export const API_ROOMS: Record<string, string[]> = {
   'navigator.gpu': ['backend/gpu'],
-  // What is awaited must be reachable from a root until it has settled, and these are not by themselves.
+  // Awaited calls must be reachable from a root until they have settled, and these are not by themselves.
   'getDirectory()': ['platform'],
   'getDirectoryHandle()': ['platform', 'host/node'],
   'getFileHandle()': ['platform'],

@@ -1,4 +1,4 @@
-/** A plan with its calibration: sources, costs, problems. */
+/** Problems and device memory of a plan's calibration. */
 
 import type { OpenModels } from '../host/models';
 import { methodById } from '../merge/methods';

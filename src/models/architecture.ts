@@ -90,7 +90,7 @@ export interface BlockPlanes {
   correct: Vector;
   /** Factors of the corrected first stream as it enters `share`. */
   scale?: Vector;
-  /** What it adds to the other streams. */
+  /** Branch added to the other streams. */
   share: Branch;
 }
 
@@ -104,9 +104,9 @@ export interface Step {
 }
 
 export interface Branch {
-  /** What it is called among the block's: `attention`, `mlp`, `experts`, `shared`, `mamba` … */
+  /** Name within the block: `attention`, `mlp`, `experts`, `shared`, `mamba` … */
   name: string;
-  /** What joins the stream for this branch alone. */
+  /** Part whose result is added to the stream for this branch alone. */
   ahead?: Part;
   in?: Norm;
   out?: Norm;
@@ -116,7 +116,7 @@ export interface Branch {
 
 export type { Columns, Convolution, Lru, Recurrence, ShortConv } from './mixers';
 
-/** What a branch computes. Each kind is a file in src/forward/parts. */
+/** Computation of a branch. Each kind is a file in src/forward/parts. */
 export type Part = Attention | Mlp | Experts | ShortConv | Recurrence | Lru | PerLayer | Laurel | Shared;
 
 /** The part of a kind in a block, or undefined. */
@@ -156,7 +156,7 @@ export interface Attention {
   /** Queries and keys are rotated before they are normed. */
   normAfterRope?: true;
   rope?: Rope;
-  /** What queries rotate by where it is not `rope`. */
+  /** Rotation of the queries, where it is not `rope`. */
   queryRope?: Rope;
   /** Slope of each head: the score of key j gains slope · j. */
   alibi?: number[];

@@ -111,7 +111,7 @@ function linearTensors({ weight, bias, inputs, outputs, storage, stack, update }
   ];
 }
 
-/** What an architecture asks for beside what is stored. */
+/** Match of an architecture's tensors with the stored ones. */
 interface Match {
   /** The architecture's name → the stored name. */
   claimed: Map<string, string>;
@@ -209,7 +209,7 @@ interface ConfigFaults {
   misshapen: string[];
   /** Weights of layers that the config has no place for: loaders leave them out. */
   unused: string[];
-  /** What the config says that no model can be. */
+  /** Error in the config: no model can be like this. */
   invalid?: string;
   /** Set where the model cannot be run, or is one tower of several: less is known of what it asks for. */
   unsure?: true;

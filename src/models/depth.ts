@@ -69,7 +69,7 @@ export function depthConfig(config: ModelConfig, order: readonly number[]): Dept
   return { text, config: after, architecture, spelledOut };
 }
 
-/** What a config of layers stacked anew has to say because it no longer follows from their index. */
+/** Config fields of restacked layers whose kind no longer follows from their index. */
 export function kindFields(
   config: ModelConfig,
   wiring: Wiring,
@@ -136,7 +136,7 @@ function windowStart(
   return [[field, order.filter((layer) => layer < start).length]];
 }
 
-/** What of an attention depends on the layer's index and differs; undefined where both compute alike. */
+/** Property of an attention that depends on the layer's index and differs; undefined where both compute alike. */
 function changedKind(a: Attention | undefined, b: Attention | undefined): string | undefined {
   if (!a || !b) return a === b ? undefined : 'kind';
   if (a.window !== b.window) return 'windows';

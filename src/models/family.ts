@@ -1,9 +1,8 @@
 import type { Wiring } from './wiring';
 
 /**
- * What is known about a model family, as data: how its tensors outside the blocks are called, whether the head is
- * the embedding, and how the blocks are told apart. Merging needs no more than this; a family that is not
- * listed merges all the same, tensor by tensor.
+ * A model family as data: the names of its tensors outside the blocks, whether the head is the embedding, and how the kinds of
+ * blocks are distinguished. Merging needs no more; a family that is not listed is merged all the same, tensor by tensor.
  */
 export interface Family {
   /** Name of the group, e.g. `llama`. */

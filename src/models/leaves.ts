@@ -1,4 +1,4 @@
-/** What holds weights: norms, linear maps, and vectors that are used whole. */
+/** Leaves of an architecture, which hold weights: norms, linear maps, and vectors that are used whole. */
 
 /** `rms`: w·x̂; `rms_plus_one`: (1 + w)·x̂; `layer`: w·(x − mean)/σ + b; `layer_plus_one` with 1 + w. */
 export type NormKind = 'rms' | 'rms_plus_one' | 'layer' | 'layer_plus_one';

@@ -1,4 +1,4 @@
-/** What mixes tokens in other ways than attention: convolutions and states that run along a sequence. */
+/** Token mixers other than attention: convolutions and states that run along a sequence. */
 import type { Linear, Norm, Vector } from './leaves';
 
 /** A convolution of each channel along its sequence. */

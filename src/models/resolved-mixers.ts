@@ -1,4 +1,4 @@
-/** What stands in the place of attention: makers of mixers from the fields and names of a family. */
+/** Makers of the mixers that replace attention, from the fields and names of a family. */
 import type { Columns, Convolution, Norm, Recurrence, Vector } from './architecture';
 import { type ConfigFile, needNumber, needSize, readFlag, valueAt } from './config-reader';
 import { type BlockContext, linear, makeNorm, refuseScaledBias, vector } from './resolution-context';

@@ -123,7 +123,7 @@ function blockPlanes(block: BlockContext, { count, modules, scaled }: PlanesWiri
   };
 }
 
-/** What mixes tokens in a block of this kind. */
+/** Token mixers of a block of this kind. */
 function makeMixer(block: BlockContext, kind: string, attention: () => Bare): readonly Bare[] {
   const make = block.wiring.mixers?.kinds[kind];
   if (make === 'refused') {

@@ -27,7 +27,7 @@ export function inverseFrequencies({ theta, dims, scaling }: Rope, long = false)
   });
 }
 
-/** What cos and sin of a position are multiplied by. */
+/** Factor of cos and sin at a position. */
 function magnitude(scaling: Rope['scaling'], position: number, long: boolean): number {
   if (scaling.type === 'yarn') return scaling.attention;
   if (scaling.type === 'longrope') return long ? scaling.attention.long : scaling.attention.short;

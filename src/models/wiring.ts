@@ -14,7 +14,7 @@ export type { FlagField, NumberField };
 interface FixedField {
   field: string;
   value: boolean | string | number | null;
-  /** What another value would mean, in words. */
+  /** Meaning of any other value, in words. */
   otherwise: string;
 }
 
@@ -139,7 +139,7 @@ export interface Wiring {
   } & ({ gate: string } | { fusedGate: true } | { plain: true });
   /** Layers that have experts in the place of the MLP. */
   experts?: ExpertsWiring;
-  /** What stands in the place of attention, or beside it; a layer whose name is not among `kinds` has attention. */
+  /** Mixers that replace attention, or go beside it; a layer whose name is not among `kinds` has attention. */
   mixers?: {
     of: (config: ConfigFile, layer: number) => string;
     kinds: Readonly<Record<string, MixerMaker | 'mlp' | 'refused'>>;
@@ -172,7 +172,7 @@ export interface Wiring {
   /** Names that files may have and the model does not use. */
   unused?: readonly string[];
   fixed?: readonly FixedField[];
-  /** What flags of the config change, in turn. */
+  /** Changes by flags of the config, applied in order. */
   variants?: readonly { when: FlagField | { field: string; is: string }; change: Partial<Wiring> }[];
   /** Width of a head in layers that see all, where it is another. */
   globalHeadDim?: (config: ConfigFile, layer: number) => number | undefined;

@@ -1,6 +1,6 @@
 /**
- * What is on the device while a model runs, by the engine's own allocations: the weights of two layers, one set of
- * activations, keys and values; where the model is a merge computed as it is read, also what merging takes.
+ * Peak device memory while a model runs, by the engine's own allocations: the weights of two layers, one set of activations,
+ * keys and values; where the model is a merge computed as it is read, also the memory of merging.
  */
 
 import { readFileSync } from 'node:fs';

@@ -235,7 +235,7 @@ export async function runMerge(
   }
 }
 
-/** What a merge goes through, as far as its plan tells. */
+/** Phases of a merge, as far as they follow from its plan. */
 export function mergePhases(plan: Plan, models: OpenModels, resume = false): PlannedPhase[] {
   const calibrating = calibrationPhases(plan);
   const hashing = (isHashed: (file: ModelFile) => boolean): PlannedPhase[] => {

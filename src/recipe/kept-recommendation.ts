@@ -1,4 +1,4 @@
-/** What the recommended merge found, kept while its merge is under way: one that is resumed after a reload still has it. */
+/** Result of the recommended merge, stored while its merge runs: one that is resumed after a reload still has it. */
 import type { Recipe } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';
 import type { DestinationSpec } from '../reports/job';

@@ -25,8 +25,7 @@ import { runMerge } from './job';
 import { forgetComparison, keepComparison } from './kept-recommendation';
 import { overallProgress, type WorkStep } from './overall-progress';
 
-/*
- * What the recommended merge tries, how much work that is, and what its figures say. Pure. */
+/** Candidates of the recommended merge, their work, and conclusions from their figures. Pure. */
 
 export interface Candidate {
   title: string;

@@ -27,7 +27,7 @@ export interface EvaluateReport {
   peakBytes: number;
 }
 
-/** What is run: a model as a recipe names it, or the merge of a recipe, computed as it is read and never written. */
+/** Model to run: one as a recipe names it, or the merge of a recipe, computed as it is read and never written. */
 export type RunTarget = { model: string } | { recipe: Recipe };
 
 export interface EvaluateRequest {
@@ -85,7 +85,7 @@ export interface GenerateRequest extends GenerationSettings {
 }
 
 export interface GenerateReport {
-  /** What was generated, without the prompt. */
+  /** Generated text, without the prompt. */
   text: string;
   ids: number[];
   /** `stop`: the model ended its text. `length`: the limit was reached. */

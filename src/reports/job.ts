@@ -1,4 +1,4 @@
-/** What jobs have in common: where they write, how far they are, what they tell of a tensor. */
+/** Types shared by all jobs: destination, progress, report of a tensor. */
 
 import type { TensorOutline } from './plan';
 
@@ -31,7 +31,7 @@ export interface Progress {
   phaseNumber?: { at: number; of: number };
   /** Wall clock of the phases so far. */
   phases?: PhaseSeconds;
-  /** What is counted where it is neither tensors nor bytes: tokens, layers of models, values of λ. */
+  /** Other counts of the progress than tensors and bytes: tokens, layers of models, values of λ. */
   counted?: { done: number; total: number; unit: string };
   /** Reports of tensors finished since the last progress message. */
   finished: TensorReport[];
@@ -73,7 +73,7 @@ export interface TensorReport extends TensorOutline {
   counts?: MergeCounts | undefined;
 }
 
-/** What a merge did to the elements of one tensor: exact counts. */
+/** Exact counts of the elements of one tensor by the merge's effect on them. */
 export interface MergeCounts {
   /** Elements whose written value is the base's value in the output's dtype; null where there is no base. */
   atBase: number | null;

@@ -22,7 +22,7 @@ export interface MergeRequest {
   names?: Readonly<Record<string, string>>;
   /** Goes on with what an interrupted merge of this recipe left at the destination; begins where there is nothing. */
   resume?: boolean;
-  /** What the same merge scored before it was written: it goes into the model card. */
+  /** Scores of the same merge before it was written, for the model card. */
   results?: CardResult[];
 }
 
@@ -58,7 +58,7 @@ export interface MergeReport {
   adapter: string;
   version: string;
   seconds: number;
-  /** What work took while tensors were merged or measured; several may be at work at once. */
+  /** Seconds of each kind of work while tensors were merged or measured; several may run at once. */
   stages: WorkSeconds;
   /** Wall clock, adding up to `seconds`; absent in reports of versions that did not measure it. */
   phases?: PhaseSeconds;
@@ -67,7 +67,7 @@ export interface MergeReport {
   inputs: { id: string; file: string; hash: string }[];
   shards: { file: string; bytes: number; hash: string }[];
   tensors: TensorReport[];
-  /** What was worked out ahead. Where λ was searched for, `recipe` has what was chosen. */
+  /** Report of calibration. Where λ was searched for, `recipe` has the value chosen. */
   ahead?: CalibrationReport;
   /** How the output is run elsewhere; reports of older versions have none. */
   use?: UseSnippet[];

@@ -2,7 +2,7 @@
 import type { Dtype } from '../formats/dtype';
 
 export interface ModelInfo {
-  /** What a recipe calls it: a path, or `owner/name@commit` for the Hub. */
+  /** Reference in a recipe: a path, or `owner/name@commit` for the Hub. */
   ref: string;
   title: string;
   origin: 'sample' | 'local' | 'disk' | 'hub';

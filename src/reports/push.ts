@@ -1,4 +1,4 @@
-/** What crosses the worker boundary when a finished output goes to a model repository on the Hub. */
+/** Messages across the worker boundary when a finished output is pushed to a model repository on the Hub. */
 import type { CardResult } from '../formats/card-results';
 import type { Progress } from './job';
 
@@ -41,7 +41,7 @@ export interface PushRequest {
   replace: string[];
   /** Title of the commit. */
   summary: string;
-  /** What the output scored since it was written: sent with its model card. */
+  /** Scores of the output since it was written, sent with its model card. */
   results?: CardResult[];
 }
 

@@ -1,4 +1,4 @@
-/** What crosses the worker boundary when a person signs in to a hub, no token, and when a hub has to be waited for. */
+/** Messages across the worker boundary when a person signs in to a hub (no token among them), and when a hub asks to wait. */
 
 export interface SignInRequest {
   /** The hub's name for this installation of Amalgam: public, no secret belongs to it. */
@@ -16,7 +16,7 @@ export interface SignInPage {
   state: string;
 }
 
-/** What the hub added to the address it sent the person back to. */
+/** Query of the address that the hub sent the person back to. */
 export interface SignInAnswer {
   state: string;
   code?: string;

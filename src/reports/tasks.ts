@@ -33,7 +33,7 @@ export interface ScoreTasksRequest {
   trial?: boolean;
 }
 
-/** What a task turned out to be when its rows were read. */
+/** Description of a task, known once its rows are read. */
 export interface TaskInfo {
   task: string;
   version: number | null;

@@ -5,7 +5,7 @@ import { type PairedTest, pairedTest } from './statistics';
 
 const higherIsBetter = (metric: string): boolean => metric !== 'perplexity';
 
-/** What the report says of one model: the harness's fields. */
+/** Results of one model in the report: the harness's fields. */
 interface HarnessResults {
   model: string;
   results: Record<string, Record<string, number | string>>;

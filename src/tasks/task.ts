@@ -23,7 +23,7 @@ export interface Task {
   ask(row: Row): Question;
 }
 
-/** What one row asks: continuations, each behind its own context or behind the same. */
+/** Question of one row: continuations, each behind its own context or behind the same. */
 export interface Question {
   contexts: string[];
   continuations: string[];

@@ -1,4 +1,4 @@
-/** What a pass measures of the slots as they stand. */
+/** Measurements of the slots in their current state. */
 import type { BackendBuffer, BufferRange } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
 import { pairCount } from '../../backend/kernels/products';

@@ -34,7 +34,7 @@ export function sampleStep(elements: number): number {
 
 /** Standard deviations of the threshold's rank in the sample that the window leaves on both sides. */
 const DEVIATIONS = 3;
-/** What a part of a tensor may differ from the rest, as a share of its elements. */
+/** Allowed deviation of a part of a tensor from the rest, as a share of its elements. */
 const ALLOWANCE = 0.005;
 
 /**

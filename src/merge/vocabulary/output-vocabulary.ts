@@ -9,7 +9,7 @@ import type { AddedToken } from '../../formats/tokenizer-json';
 import { nameSome, type Problems } from '../../inputs/problems';
 import type { KnownVocabulary } from './vocabulary';
 
-/** What is different in the tokenizer that is written from the one it is made of. */
+/** Changes from the original tokenizer to the one that is written. */
 export interface TokenizerChanges {
   /** Tokens of the model itself that are appended, with the log probability of a Unigram model. */
   own: { token: string; id: number; score?: string }[];

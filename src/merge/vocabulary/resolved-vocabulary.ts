@@ -215,7 +215,7 @@ function ask(
   return false;
 }
 
-/** What the output's vocabulary is made of, and what is lost. */
+/** Adds the notes on the output's vocabulary: where it comes from, and what is lost. */
 function sayOutput(
   { from, ids, rows }: OutputVocabulary,
   models: readonly KnownVocabulary[],

@@ -5,7 +5,7 @@ import { nameSome, type Problems } from '../../inputs/problems';
 import type { OutputVocabulary } from './output-vocabulary';
 import type { KnownVocabulary } from './vocabulary';
 
-/** What ids mean in a config, and what they become. */
+/** Map from the ids in a config to those of the output. */
 export interface TokenIds {
   /** Id in the output of the token that has this id in the config; undefined where the output lacks the token. */
   map(id: number): number | undefined;
