@@ -8,7 +8,7 @@ import { beginSha256 } from '../sources/sha256';
 export const SELF = 'self';
 /** Tokens per input of the widest layer below which a warning is due: 12 cost 1.3 % on the models measured. */
 export const TOKENS_PER_INPUT = 12;
-/** The last tenth of what is given is kept for choosing λ. */
+/** Share of a given text, its last tenth, that is held out for choosing λ. */
 const HELD_OUT = 0.1;
 
 export interface CalibrationSize {

@@ -1,4 +1,4 @@
-/** Kept entries that make up for those that went. */
+/** Compensation: values of the kept elements that make up for those trimmed. */
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { cgBegin, cgStep, splitByMask } from '../backend/kernels/compensation';
 import { rowForm } from '../backend/kernels/rows';

@@ -1,7 +1,7 @@
 /**
  * An importance matrix for GGUF: the mean square of what reaches every column of the merged model's linear layers, Σx²/n,
  * as llama.cpp's `llama-imatrix` measures it. It is the diagonal of the Gram matrices, of the output instead of its
- * contributors; kept, so that another type of the same output runs no model.
+ * contributors; stored, so that another type of the same output runs no model.
  */
 import type { Backend } from '../backend/backend';
 import type { Plan } from '../merge/plan/plan';
@@ -50,7 +50,7 @@ interface ImatrixHeader extends RecordHeader {
 const OUTPUT = 'the merged model';
 
 /**
- * The matrix of an output: kept from before, or measured now.
+ * The matrix of an output: from a record, or measured now.
  * @throws AmalgamError `NonFinite`, `TextTooShort`, `ContextTooLong`, `Canceled` and what running models throws
  */
 export async function measureImatrix(options: ImatrixOptions): Promise<Imatrix> {

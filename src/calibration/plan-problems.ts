@@ -69,7 +69,7 @@ interface CalibrationCost {
   imatrix: ReturnType<typeof imatrixChoice>;
   /** Resolves the architecture of the plan's output. @throws AmalgamError */
   architecture(): Promise<Architecture>;
-  /** Whether a text of this name is there. */
+  /** Whether a text of this name exists. */
   hasText(name: string): boolean;
 }
 

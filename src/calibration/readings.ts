@@ -31,7 +31,7 @@ export interface OpenReader extends Reader {
 
 interface Reading {
   sequences: number[][];
-  /** Tokens the model wrote now: 0 for a text that was given, or was kept. */
+  /** Tokens the model generated now: 0 for a text that was given, or was stored. */
   writtenTokens: number;
 }
 

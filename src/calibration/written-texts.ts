@@ -4,7 +4,7 @@ import { type CalibrationOptions, openAhead } from './calibration-context';
 import { readingFor, tokensToWrite } from './readings';
 
 /**
- * Has some of a plan's contributors write their text, or keeps the tokens of the one they are given.
+ * Has some of a plan's contributors generate their text, or stores the tokens of the one they are given.
  * @param which indices of the contributors
  * @throws AmalgamError as `calibrate`
  */

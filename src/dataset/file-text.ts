@@ -21,7 +21,7 @@ import { decodeText, openStream, refusePointer } from './text-stream';
 /** Rows without a value cost a file nothing: a kilobyte can promise billions. */
 const MOST_EMPTY = 1 << 20;
 
-/** Where a text comes from and how much of it is wanted. */
+/** Source of a text, and the part of it that is wanted. */
 export interface TextRange {
   /** Field of each row, or the title of conversations; default as {@link chooseColumn}. Not for plain text files. */
   column?: string;

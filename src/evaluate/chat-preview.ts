@@ -6,7 +6,7 @@ import type { OpenModels } from '../host/models';
 import type { Plan } from '../merge/plan/plan';
 import { plannedChatTemplate } from './running-model';
 
-/** A turn of each, and one to be answered; without a system message, which not every template takes. */
+/** A message of each role, and one to be answered; without a system message, which not every template takes. */
 const CONVERSATION: Message[] = [
   { role: 'user', content: 'What is a merge?' },
   { role: 'assistant', content: 'One model out of the weights of several.' },

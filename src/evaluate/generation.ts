@@ -107,7 +107,7 @@ interface OpenSequence {
   slot: number;
 }
 
-/** The first step: equal prompts are run once, and what is kept of them is copied. */
+/** The first step: equal prompts are run once, and their state is copied. */
 async function begin(
   runner: Runner,
   open: readonly OpenSequence[],

@@ -4,7 +4,7 @@ import type { Pass, PassResult } from '../forward/pass';
 import { secondsLeft } from '../reports/time-left';
 
 export interface EvaluateProgress {
-  /** Tokens gone through the whole model, in whole and parts, of `tokens`. */
+  /** Tokens that have passed the whole model, in whole and parts, of `tokens`. */
   tokensDone: number;
   /** Tokens to run: more than are scored, since windows overlap. */
   tokens: number;

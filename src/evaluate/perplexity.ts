@@ -51,7 +51,7 @@ export interface Evaluation extends GroupedPasses {
 }
 
 /**
- * Says beforehand whether a text can be scored.
+ * Checks beforehand whether a text can be scored.
  * @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`, `TokenOutOfRange`, `ContextTooLong`
  */
 export function checkInput({ architecture }: Runner, input: EvaluateInput, protocol: EvaluateProtocol): void {

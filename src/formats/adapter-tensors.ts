@@ -1,4 +1,4 @@
-/** Which tensor of an adapter file does what: PEFT's key names (its `save_and_load.py`), with or without adapter name. */
+/** Roles of the tensors in an adapter file: PEFT's key names (its `save_and_load.py`), with or without adapter name. */
 import { AmalgamError } from '../errors';
 import type { AdapterConfig } from './adapter-config';
 import { isWeightDtype } from './dtype';
@@ -76,7 +76,7 @@ const PARTS: readonly [pattern: RegExp, part: Part][] = [
   [/^(.+)\.lora_magnitude_vector(?:\.[^.]+)?(?:\.weight)?$/, 'magnitude'],
 ];
 
-/** Marks of methods that are not LoRA, in case the config says otherwise. */
+/** Marks of methods that are not LoRA, in case the config disagrees. */
 const FOREIGN = /(?:^|[._])(?:ia3_l|hada_w|lokr_|oft_r|vera_lambda)|\.lora_\w+(?:\.|$)/;
 /** Rows of single tokens, by themselves or beside LoRA. */
 const TOKEN_ROWS = /^(.+?)(?:\.token_adapter)?\.trainable_tokens_delta(?:\.[^.]+)?$/;

@@ -1,7 +1,7 @@
 import { AmalgamError } from '../errors';
 import { displayName } from './names';
 
-/** Where models live unless a person sets another hub. */
+/** The default hub. */
 export const DEFAULT_HUB_URL = 'https://huggingface.co';
 
 /** Host names under which the public Hub's own pages are linked. */
@@ -36,7 +36,7 @@ export function fullPrecisionName(id: string): string {
 }
 
 /**
- * Whether two names may mean one model: the same but for the bits it is kept in, and for who gives it again. Owners that copy
+ * Whether two names may mean one model: the same but for quantization, and for who republished it. Owners that copy
  * models of others (unsloth, mlx-community) mean theirs; where both have another owner, the names are of two models.
  */
 export function namesOneModel(a: string, b: string): boolean {

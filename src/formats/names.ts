@@ -11,7 +11,7 @@ const MAX_PATH = 1024;
 /** Longest path segment: 255 bytes is the limit of ext4, APFS and NTFS. */
 const MAX_SEGMENT_BYTES = 255;
 
-/** Names Windows keeps for devices, with or without an extension. */
+/** Names Windows reserves for devices, with or without an extension. */
 const DEVICE_NAME = /^(con|prn|aux|nul|conin\$|conout\$|clock\$|com[0-9¹²³]|lpt[0-9¹²³])(\.|$)/i;
 
 /** Characters that carry no ink or reorder what is around them: controls, format characters, separators, unassigned. */

@@ -65,7 +65,7 @@ function tooLarge(why: string): AmalgamError {
 interface UnknownNames {
   /** Names that are refused, with what to do instead: leaving them out of account would be a trap. */
   refused?: ReadonlyMap<string, string>;
-  /** Where the others go, as mergekit drops them too. Absent: they are problems. */
+  /** Takes the others, which mergekit drops too. Absent: they are problems. */
   ignored?: Map<string, YamlData>;
 }
 
@@ -283,7 +283,7 @@ export function isList(reader: RecipeReader, field: Field): boolean {
   return isSeq(follow(reader, field.node));
 }
 
-/** A model reference, `path[@revision][+adapter[@revision]]`, kept as written. */
+/** A model reference, `path[@revision][+adapter[@revision]]`, as written. */
 export function readModelRef(reader: RecipeReader, field: Field | undefined): string | undefined {
   if (!field) return undefined;
   const text = isMapping(reader, field) ? readModelMapping(reader, field) : readText(reader, field);

@@ -35,7 +35,7 @@ import { readParameters } from './recipe-yaml-parameters';
 import { readTokenizer } from './recipe-yaml-tokenizer';
 import type { YamlData } from './yaml-text';
 
-/** Parameters that do nothing where they stand: whoever wrote them there meant otherwise. */
+/** Parameters without effect where they are: the author meant them elsewhere. */
 const MISPLACED = new Map(
   ['t', 'weight', 'density', 'lambda', 'gamma', 'epsilon', 'scale'].map((name) => [
     name,

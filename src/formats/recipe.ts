@@ -45,7 +45,7 @@ export function copyOf(...models: string[]): Recipe {
   };
 }
 
-/** Keys that mergekit drops unseen: without effect, named by the plan and kept when the recipe is written. */
+/** Keys that mergekit silently drops: without effect, named by the plan and written back with the recipe. */
 export type IgnoredKeys = Readonly<Record<string, YamlData>>;
 
 /** Keys of a recipe as it is written. */

@@ -12,7 +12,7 @@ export interface UseSnippet {
 interface WrittenOutput {
   /** Its folder. */
   name: string;
-  /** Whether there are safetensors of a whole model. */
+  /** Whether the output has safetensors of a whole model. */
   model: boolean;
   /** Name of the GGUF file, where there is one. */
   gguf?: string;

@@ -1,7 +1,7 @@
 /**
  * Writing YAML that every reader understands alike: YAML 1.2 (ours) and YAML 1.1 (PyYAML, and so mergekit and the Hub's
  * tools), which take `no`, `1:30`, `0o17`, `1e-5` or a line separator for different things. What is written is so little of
- * YAML that it needs no library: whoever plans a merge does not wait for one.
+ * YAML that it needs no library: planning a merge does not wait for one.
  */
 import { AmalgamError } from '../errors';
 

@@ -159,7 +159,7 @@ export const copyColumns = defineKernel({
   },
 });
 
-/** Columns that are turned together on the processor. */
+/** Columns transposed together on the processor. */
 const COLUMNS = 16;
 
 /** A matrix transposed. See shaders/rows/rearrange.wgsl. */
