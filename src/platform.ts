@@ -10,7 +10,7 @@ import { trustedWorkerUrl } from './trusted-worker-url';
 /** Calls under way, workers and ports. */
 const held = new Set<object>();
 
-/** Keeps a call under way, and what it is a call of, until it has settled. For what cannot be made again. */
+/** Holds a call under way, and its owner, until it has settled. For calls that cannot be made again. */
 export function rooted<T>(owner: object, pending: Promise<T>): Promise<T> {
   const call = { owner, pending };
   held.add(call);

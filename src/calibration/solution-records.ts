@@ -119,7 +119,7 @@ function gramOfChange(engine: Backend, tau: BackendBuffer, rows: number, cols: n
   return gram;
 }
 
-/** Gram matrix of the task vector in place of the inputs': G = τᵀτ/‖τ‖² + mean(diag)·I, WUDI's loss in closed form (Cheng et al. 2025). */
+/** Gram matrix in place of the inputs': G = τᵀτ/‖τ‖² + mean(diag)·I, WUDI's loss in closed form (Cheng et al. 2025). */
 function termsOf(from: SolveFrom, { norms, base }: TaskVectors): SolveTerms {
   if (from.match === 'changes') return { scales: norms.map((n) => (n > 0 ? 1 / n ** 2 : 0)), damping: 1 };
   if (from.match === 'outputs') return { disturbed: { base: base!, crosses: from.crosses } };

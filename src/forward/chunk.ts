@@ -52,7 +52,7 @@ export interface Chunk {
   slots: number;
   /** State copied from slot to slot before the chunk is run. */
   copies: SlotCopy[];
-  /** It goes on in the keys of the chunk before it. */
+  /** Whether it continues in the keys of the chunk before it. */
   goesOn: boolean;
 }
 
@@ -73,7 +73,7 @@ const KEYS_PER_ROW = 8;
  * the chunks of those that continue them follow, over the same keys.
  * @param capacity positions a cache slot has, where there is a cache
  * @param longAfter longer sequences rotate otherwise (longrope), and share no chunk with others. With a cache its capacity
- *   counts: what is kept cannot be rotated anew.
+ *   counts: cached keys cannot be rotated anew.
  * @param mostKeyRows rows of keys that fit a buffer
  */
 export function cutChunks(
@@ -226,7 +226,7 @@ function bundleChunks(
   return chunks;
 }
 
-/** Where a sequence begins: behind what it continues, or what a cache holds. */
+/** First position of a sequence: after the one it continues, or after the cached tokens. */
 function startOf(sequences: readonly Sequence[], { start = 0, after }: Sequence): number {
   return after === undefined ? start : sequences[after]!.ids.length;
 }

@@ -32,7 +32,7 @@ export function embeddedRows({ architecture, workspace }: Model, chunk: number, 
   return { buffer: workspace.take(`embedded stream ${chunk}`, rows * hidden * 4), stride: hidden };
 }
 
-/** Keeps the stream of a chunk as it is. */
+/** Copies the stream of a chunk for parts that read it again. */
 export function keepEmbedded(model: Model, chunk: number, rows: number): void {
   const { operations: op, workspace } = model;
   const { buffer, stride: width } = embeddedRows(model, chunk, rows);

@@ -134,7 +134,7 @@ interface SharedWeights {
   forget(): void;
 }
 
-/** Shares a source. A piece is kept until as many have asked for it as there are readers; the last gets it without a copy. */
+/** Shares a source. A piece stays in memory until as many have asked for it as there are readers; the last gets it without a copy. */
 function shareWeights(source: WeightSource): SharedWeights {
   const pieces = new Map<string, { bytes: Promise<Uint8Array<ArrayBuffer>>; left: number }>();
   let count = 1;
@@ -147,7 +147,7 @@ function shareWeights(source: WeightSource): SharedWeights {
         piece.left--;
         if (piece.left > 0) pieces.set(key, piece);
         else pieces.delete(key);
-        // whoever asked before has its copy by then: they wait for the same promise
+        // earlier readers have their copy by then: they wait for the same promise
         const isLast = piece.left <= 0;
         const bytes = await piece.bytes;
         if (isLast) return bytes;

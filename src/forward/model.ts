@@ -63,7 +63,7 @@ export interface Model {
   readonly weightBytes: number;
   /** Bytes of the weights that stay on the device. */
   readonly residentBytes: number;
-  /** The weights of a block for whoever keeps them itself, without some of its linear maps. The caller closes it. */
+  /** The weights of a block for a caller that owns them, without some of its linear maps. The caller closes it. */
   block(index: number, without: ReadonlySet<Linear>, signal?: AbortSignal): Promise<BlockWeights>;
   /** Loads what stands outside the layers; later calls return at once. */
   ready(signal?: AbortSignal): Promise<void>;

@@ -53,7 +53,7 @@ export function changedByKind(
   }
 }
 
-/** GPT-2's Conv1D keeps [in, out]; of an unknown family the adapter's word counts. */
+/** GPT-2's Conv1D stores [in, out]; for an unknown family the adapter's config decides. */
 function isStoredTransposed({ checkpoint: { family } }: Model, { config }: Adapter, name: string): boolean {
   return family ? family.linearStorage === 'in_out' && splitLayer(name) !== null : config.fanInFanOut;
 }

@@ -58,7 +58,7 @@ export function describeModel(model: OpenModel, license?: string): Omit<ModelInf
 }
 
 /**
- * The sha256 (hex) of what the headers of a model's weight files say: name, dtype, shape and byte range of every tensor,
+ * The sha256 (hex) of the contents of a model's weight file headers: name, dtype, shape and byte range of every tensor,
  * file by file. Models with other tensors differ in it; models whose values alone differ do not.
  */
 export async function headerHash(model: OpenModel): Promise<string> {

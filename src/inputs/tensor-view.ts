@@ -2,7 +2,7 @@
 
 import type { Dtype } from '../formats/dtype';
 
-/** Where the bytes of one stored tensor are. */
+/** Place of the bytes of one stored tensor. */
 export interface TensorRef {
   /** Model path (key of the opened folders). */
   folder: string;
@@ -47,7 +47,7 @@ export interface TensorView {
 
 /**
  * ΔW[row, col] = scale · Σ_k L[row, k] · R[k, col] for a tensor of `shape` [rows, cols]; `a` is lora_A [r, in], `b` is
- * lora_B [out, r]. `layout` says how they map onto the stored weight:
+ * lora_B [out, r]. `layout` is how they map onto the stored weight:
  * `linear` L = B, R = A · `transposed` (Conv1D, embeddings) L = Aᵀ, R = Bᵀ.
  */
 export interface LowRank {

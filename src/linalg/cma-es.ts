@@ -13,7 +13,7 @@ interface CmaEs {
   ask(normals: Float64Array): Float64Array[];
   /** Takes the costs of the candidates of the last {@link CmaEs.ask}, in their order. */
   tell(costs: readonly number[]): void;
-  /** Where the distribution is centered, and its step size. */
+  /** Center of the distribution, and its step size. */
   readonly mean: Float64Array;
   readonly sigma: number;
 }

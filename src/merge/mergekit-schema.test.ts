@@ -100,7 +100,7 @@ function fits(value: unknown, schema: Schema): boolean {
   );
 }
 
-/** Whether mergekit takes the text; keys it does not know are nothing to it. */
+/** Whether mergekit takes the text; unknown keys are ignored. */
 const isTaken = (text: string) =>
   parseAllDocuments(text).every((document) => fits(document.toJS(), CONFIGURATION));
 

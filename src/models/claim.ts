@@ -57,7 +57,7 @@ export function expectedTensors(architecture: Architecture): ExpectedTensor[] {
   ];
 }
 
-/** Where the input of linear layers can be tapped: in front of a branch's first ones, and of its last one. */
+/** Points where the input of linear layers can be tapped: before a branch's first ones, and before its last one. */
 export type LinearSite = `${string}_in` | `${string}_out`;
 
 /**
@@ -125,7 +125,7 @@ type Stored = ReadonlyMap<string, { shape: readonly number[] }>;
 
 /**
  * Matches stored tensors with the architecture's names: with or without the family's prefix. A stored head beside a
- * tied embedding is ignored: where the two differ, the config that is read says that they are not tied. So are buffers.
+ * tied embedding is ignored: where the two differ, the config that is read has them untied. So are buffers.
  */
 function matchTensors(architecture: Architecture, stored: Stored): Match {
   const family = familyOf(architecture.modelType);
@@ -283,7 +283,7 @@ export function textConfig({ raw, modelType, fileName }: ModelConfig): ConfigFil
   return { raw: said, fileName, ...(own === undefined ? {} : { modelType: own }) };
 }
 
-/** Heads of classifiers with other rows than the config has labels: transformers takes two where it says nothing. */
+/** Heads of classifiers with other rows than the config has labels: transformers takes two where it has none. */
 function labelFaults({ raw, modelType }: ModelConfig, stored: Stored): string[] {
   const family = familyOf(modelType);
   if (!family) return [];

@@ -1,6 +1,6 @@
 /**
- * Depth edits: the config of a model that keeps only some of its layers, in order. Which fields depend on the index of a
- * layer is in the wirings (`window`, `position.skip`); what cannot be said of the new depth is refused.
+ * Depth edits: the config of a model with only some of its layers, in order. Which fields depend on the index of a
+ * layer is in the wirings (`window`, `position.skip`); what cannot be expressed at the new depth is refused.
  */
 
 import type { JsonValue } from '../formats/json-edit';
@@ -37,7 +37,7 @@ export interface DepthConfig {
 
 /**
  * The config of a model made of some layers of another: their number in every spelling, lists with one entry per layer,
- * `max_window_layers`, and, where the kinds of layers followed from their index, the lists that say them.
+ * `max_window_layers`, and, where the kinds of layers followed from their index, the lists of them.
  *
  * @param order for every layer of the new model the layer whose place it takes, ascending
  * @throws AmalgamError `ArchitectureUnsupported` for an unknown architecture, and where a layer would not compute as it
@@ -119,7 +119,7 @@ function kindLists(
   return lists;
 }
 
-/** The layer from which on windows apply counts the layers kept before it. */
+/** The layer from which on windows apply counts the remaining layers before it. */
 function windowStart(
   config: ModelConfig,
   { attention: { window } }: Wiring,

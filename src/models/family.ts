@@ -8,7 +8,7 @@ export interface Family {
   /** Name of the group, e.g. `llama`. */
   id: string;
   /**
-   * `model_type` → whether the head is tied to the embedding when the config does not say (the default of the
+   * `model_type` → whether the head is tied to the embedding when the config has no such field (the default of the
    * configuration class in transformers), and how it computes.
    */
   modelTypes: Readonly<Record<string, { tiedByDefault: boolean; wiring?: Wiring }>>;
@@ -19,6 +19,6 @@ export interface Family {
   head: string;
   /** Stack of the blocks, with prefix: a block tensor is `${stack}${index}.…`. */
   stack: string;
-  /** How the linear weights of the blocks are stored; GPT-2's Conv1D keeps [in, out]. */
+  /** How the linear weights of the blocks are stored; GPT-2's Conv1D stores [in, out]. */
   linearStorage: 'out_in' | 'in_out';
 }

@@ -22,7 +22,7 @@ export interface GgufArchitecture {
   /** Number of layers at which scores are divided by √(hidden / heads) instead of √headDim. */
   hiddenScaleLayers?: number;
   softcaps?: { scores?: true; logits?: true };
-  /** Branches may be parallel, said by a key. */
+  /** Branches may be parallel, by a key. */
   parallel?: true;
   /** Name of the norm ahead of the MLP; `ffn_norm` by default. */
   mlpNorm?: string;

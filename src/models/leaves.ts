@@ -19,7 +19,7 @@ export interface Linear {
   bias?: string;
   inputs: number;
   outputs: number;
-  /** Shape of the stored weight: [outputs, inputs] or, as Conv1D keeps it, [inputs, outputs]. */
+  /** Shape of the stored weight: [outputs, inputs] or, in Conv1D, [inputs, outputs]. */
   storage: 'out_in' | 'in_out';
   /** The weight is one of several in a tensor [of, …]; so is the bias. */
   stack?: { index: number; of: number };

@@ -43,7 +43,7 @@ export interface Recurrence {
   states: number;
   /** Heads that have b and c in common. */
   share: number;
-  /** Where x, b and c begin in the convolved row. */
+  /** Offsets of x, b and c in the convolved row. */
   x: number;
   b: number;
   c: number;

@@ -6,7 +6,7 @@ export interface PlainBlock {
   index: number;
   attention: Attention;
   mlp: Mlp | RoutedMlp;
-  /** Norms ahead of a branch, of what comes out of it, and of the stream behind it. */
+  /** Norms ahead of a branch, of what comes out of it, and of the stream after it. */
   attentionIn?: Norm;
   mlpIn?: Norm;
   attentionOut?: Norm;

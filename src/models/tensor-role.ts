@@ -7,7 +7,7 @@ export interface TensorRole {
   kind: 'embedding' | 'head' | 'norm' | 'linear' | 'bias' | 'other';
 }
 
-/** Where a tensor stands in the flow through a model: ahead of the blocks, in one of them, or behind them. */
+/** Place of a tensor in the flow through a model: before the blocks, in one of them, or after them. */
 export type Place = 'before' | 'layer' | 'after';
 
 /** A tensor name cut at its layer index: `model.layers.` · 7 · `mlp.up_proj.weight`. */

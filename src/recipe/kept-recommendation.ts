@@ -19,7 +19,7 @@ function folderOf(destination: DestinationSpec, recipe: Recipe) {
   );
 }
 
-/** Keeps the comparison of a merge that begins. @throws AmalgamError `StorageUnavailable`, `StorageFull`, `StorageFailed` */
+/** Stores the comparison of a merge that begins. @throws AmalgamError `StorageUnavailable`, `StorageFull`, `StorageFailed` */
 export async function keepComparison(
   destination: DestinationSpec,
   recipe: Recipe,

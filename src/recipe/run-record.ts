@@ -62,7 +62,7 @@ export type HashedPieces = ReadonlyMap<string, ReadonlyMap<number, Promise<Leaf>
 type OnBytes = (bytes: number, file: string) => void;
 
 /**
- * Opens the record of a run at its destination. Where nothing can be kept it records nothing.
+ * Opens the record of a run at its destination. Where nothing can be stored it records nothing.
  * @param resume reads what an interrupted run left; else the destination has been opened anew
  * @param safePointMs tests vary it
  */

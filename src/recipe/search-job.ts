@@ -1,7 +1,7 @@
 /**
  * A search for the settings of a recipe: CMA-ES (linalg/cma-es.ts) over weights, λ and density, the candidates of a generation
  * merged as they are read and measured side by side, by perplexity on texts or accuracy on tasks, nothing written. What was
- * measured is kept: a search that was stopped goes on from there, for the same recipe, texts or tasks and seed in the same way.
+ * measured is stored: a search that was stopped continues from there, for the same recipe, texts or tasks and seed in the same way.
  */
 import { normals } from '../backend/philox';
 import { AmalgamError, type ErrorReport } from '../errors';

@@ -70,7 +70,7 @@ export interface EvaluatedModel {
 
 export interface GenerationSettings {
   prompt: string;
-  /** The prompt is what a user says, put into the model's chat template; else the beginning of a text. */
+  /** The prompt is a user's message, put into the model's chat template; else the beginning of a text. */
   chat: boolean;
   maxTokens: number;
   /** 0 takes the most probable token always. */
@@ -110,6 +110,6 @@ export interface RunningProgress {
   secondsLeft: number | null;
   /** Generation: the text that came since the last message. */
   text?: string;
-  /** Several models: those that are done for good, by their place among the targets. */
+  /** Several models: those that are finished, by their index among the targets. */
   finished?: { index: number; model: EvaluatedModel }[];
 }

@@ -60,7 +60,7 @@ export interface LambdaReport {
   seconds: number;
 }
 
-/** A kept set of masks or solved changes, in the cache. */
+/** A stored set of masks or solved task vectors, in the cache. */
 export interface MaskInfo {
   id: string;
   title: string;

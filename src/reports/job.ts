@@ -9,12 +9,12 @@ export type DestinationSpec =
   | { kind: 'downloads'; name: string }
   /** The output folder that the command has begun. */
   | { kind: 'disk'; name?: string }
-  /** Keeps nothing: only the report is wanted. */
+  /** Writes nothing: only the report is wanted. */
   | { kind: 'nowhere' };
 
 export interface Progress {
   /**
-   * `checking`: what an interrupted merge left is read again and hashed. `measuring`: whole models are swept for a
+   * `checking`: what an interrupted merge left is read again and hashed. `measuring`: whole models are read for a
    * threshold before the first tensor is merged.
    */
   phase: 'planning' | 'downloading' | 'hashing' | 'checking' | CalibrationPhaseName | 'measuring' | 'merging';
@@ -27,7 +27,7 @@ export interface Progress {
   bytesPerSecond: number;
   secondsLeft: number | null;
   stages: WorkSeconds;
-  /** Which part of the job is under way; `secondsLeft` is that of all parts. */
+  /** Part of the job under way; `secondsLeft` is that of all parts. */
   phaseNumber?: { at: number; of: number };
   /** Wall clock of the phases so far. */
   phases?: PhaseSeconds;
@@ -35,9 +35,9 @@ export interface Progress {
   counted?: { done: number; total: number; unit: string };
   /** Reports of tensors finished since the last progress message. */
   finished: TensorReport[];
-  /** Which stage of a recipe of several is merged, or which step of several; `share` of all of them, where it is known. */
+  /** Stage of a recipe of several, or step of several, under way; `share` of all of them, where it is known. */
   step?: { name: string; at: number; of: number; share?: number };
-  /** Something the person should know, said once: a device was lost and replaced. */
+  /** Notice for the person, sent once: a device was lost and replaced. */
   note?: string;
 }
 

@@ -20,7 +20,7 @@ export interface MergeRequest {
   recommended?: boolean;
   /** Of the recommended merge: names of the output by the method that is chosen; else it is the destination's. */
   names?: Readonly<Record<string, string>>;
-  /** Goes on with what an interrupted merge of this recipe left at the destination; begins where there is nothing. */
+  /** Continues an interrupted merge of this recipe at the destination; begins where there is none. */
   resume?: boolean;
   /** Scores of the same merge before it was written, for the model card. */
   results?: CardResult[];
@@ -30,7 +30,7 @@ export interface MergeRequest {
 export interface InterruptedRun {
   destination: { kind: 'downloads' | 'folder'; name: string };
   recipe: Recipe;
-  /** It goes on with the engine it was begun on: others may differ in the last bit. */
+  /** Backend it was begun on and continues with: others may differ in the last bit. */
   engine: BackendKind;
   adapter: string;
   /** ISO 8601. */

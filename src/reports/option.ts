@@ -9,7 +9,7 @@ interface Described {
   help: string;
   /** Label of its field in the studio. Absent: its name in words. */
   label?: string;
-  /** Where it exists, unless in both. */
+  /** The only place where it exists, unless in both. */
   only?: 'command' | 'studio';
   /** Options of one name exclude each other. */
   either?: string;
@@ -37,7 +37,7 @@ export interface NumberOption extends Described {
 
 interface BooleanOption extends Described {
   kind: 'boolean';
-  /** Where it is true the flag turns it off. */
+  /** Where true, the flag sets it to false. */
   default: boolean;
 }
 

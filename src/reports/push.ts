@@ -4,7 +4,7 @@ import type { Progress } from './job';
 
 /** Files of a finished output, where they are. */
 export type PushSource =
-  /** Kept in the browser's storage. */
+  /** Stored in the browser. */
   | { kind: 'downloads'; name: string }
   /** Below the folder that the person picked; exactly these files of it. */
   | { kind: 'folder'; handle: FileSystemDirectoryHandle; name: string; files: string[] };
@@ -14,7 +14,7 @@ export interface HubAccount {
   name: string;
   /** Organizations of the account. */
   organizations: string[];
-  /** False for a token that says of itself that it can only read. */
+  /** False for a token that the hub reports as read-only. */
   mayWrite: boolean;
 }
 

@@ -5,7 +5,7 @@ import type { EvaluateManyRequest } from './evaluate';
 import type { ScoreTasksRequest } from './tasks';
 
 export interface SearchRequest {
-  /** Where the search starts; its weights, λ and density are searched for. */
+  /** Starting point of the search; its weights, λ and density are searched for. */
   recipe: Recipe;
   /** Texts that candidates are measured on; none where there are tasks. */
   inputs: EvaluateManyRequest['inputs'];

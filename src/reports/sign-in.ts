@@ -3,7 +3,7 @@
 export interface SignInRequest {
   /** The hub's name for this installation of Amalgam: public, no secret belongs to it. */
   clientId: string;
-  /** Where the hub sends the person back to; registered with the client id. */
+  /** Address the hub sends the person back to; registered with the client id. */
   redirectUrl: string;
   /** Asks for the right to create repositories too, and to write to those that were created this way. */
   toPush: boolean;
@@ -28,7 +28,7 @@ export interface SignInAnswer {
 export interface HubWait {
   /** `rate-limit`: the hub asks for it. `content`: what arrived was not what was asked for. */
   reason: 'rate-limit' | 'server' | 'connection' | 'content';
-  /** When it ends, in milliseconds since 1970. */
+  /** Its end, in milliseconds since 1970. */
   until: number;
   host: string;
   /** The file or question, e.g. `owner/name: model.safetensors`. */

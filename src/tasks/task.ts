@@ -12,7 +12,7 @@ export interface Task {
   training: string | null;
   validation: string | null;
   test: string | null;
-  /** Where examples are from; null: training rows, else those of validation, else those of test. */
+  /** Split that examples are taken from; null: training rows, else those of validation, else those of test. */
   fewshotSplit: string | null;
   sampler: 'default' | 'first_n';
   description: string;
@@ -82,8 +82,8 @@ export function numberOf(row: Row, column: string): number {
 }
 
 /**
- * Rows of one's own: a question, choices, and the answer by its number from 0, its text, or true or false where that is
- * what the choices say.
+ * Rows of one's own: a question, choices, and the answer by its number from 0, its text, or true or false where those are
+ * the choices.
  */
 export function ownTask(fileName: string, lines: string): Task {
   return {

@@ -148,7 +148,7 @@ async function mix(
   }
 }
 
-/** Where heads come from and where they go. */
+/** Source and destination of heads that are placed. */
 interface Placement {
   from: RowBuffer;
   layout: HeadLayout;

@@ -1,4 +1,4 @@
-/** Convolutions along sequences: y[r] = f(b + Σ_k w_k x[r − taps + 1 + k]), the last rows kept for what comes after. */
+/** Convolutions along sequences: y[r] = f(b + Σ_k w_k x[r − taps + 1 + k]), the last rows stored for the next chunk. */
 import { causalConv, keepRows } from '../../backend/kernels/sequence';
 import type { Convolution } from '../../models/architecture';
 import type { RowBuffer } from '../operations';

@@ -291,7 +291,7 @@ export function sharedReads({ blocks }: Architecture): {
 }
 
 /*
- * Which experts a token takes, and with what shares: the rules of the families' routers, in f64. */
+ * Experts of a token, and their shares: the rules of the families' routers, in f64. */
 
 /** Rows that take an expert, and the share of each. */
 interface Taken {

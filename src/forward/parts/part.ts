@@ -21,7 +21,7 @@ export interface StateShape {
   per: 'position' | 'sequence';
   /** f32 elements of a row. */
   width: number;
-  /** The layer that keeps it, where it is another's. */
+  /** The layer that stores it, where it is another's. */
   of?: number;
 }
 
@@ -52,7 +52,7 @@ export interface Passage {
   tap?(side: 'in' | 'out', linears: readonly Linear[], rows: RowBuffer): void | Promise<void>;
 }
 
-/** A kind of part: what it keeps, how wide its rows are, and how it runs. */
+/** A kind of part: its states, the width of its rows, and how it runs. */
 export interface PartKind<P extends Part> {
   states(part: P): StateShape[];
   /** f32 elements of the rows it needs room for besides its input. */

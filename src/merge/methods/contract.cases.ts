@@ -182,7 +182,7 @@ export function contractModel(
   };
 }
 
-/** Nothing is worked out ahead: every tensor is merged as those that no model runs through. */
+/** No calibration: every tensor is merged as those that no model runs through. */
 const NOTHING: Prepared = {
   selection: () => undefined,
   solution: () => undefined,

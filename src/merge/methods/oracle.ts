@@ -26,7 +26,7 @@ export interface OracleResult {
 /** `all`: every tensor of the model, for what is measured on all of them. */
 export type Oracle = (tensor: OracleTensor, all: readonly OracleTensor[]) => Float64Array | OracleResult;
 
-/** τᵢ = Wᵢ − W₀, rounded to f32 as its definition says. */
+/** τᵢ = Wᵢ − W₀, rounded to f32 by its definition. */
 export function changes({ base, models }: OracleTensor): Float64Array[] {
   return models.map(({ weights }) => weights.map((w, e) => Math.fround(w - base![e]!)));
 }
@@ -83,7 +83,7 @@ export function matchL1(all: Float64Array, kept: Float64Array): number {
 
 export interface Combination {
   weights: readonly number[];
-  /** Who votes on the sign; absent: nobody, all changes add up. */
+  /** Ballots of the vote on the sign; absent: no vote, all changes add up. */
   ballots?: 'weighted' | 'values' | 'signs';
   /** Sign elected by a vote of zero. */
   zero?: 1 | -1;

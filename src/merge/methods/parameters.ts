@@ -120,7 +120,7 @@ export function rescaleOf(p: ResolvedParameters): DeltaPreset['rescale'] {
   return p.semantics === 'mergekit' ? 'l1' : '1/density';
 }
 
-/** Which tool’s reading of a name is meant; they differ (docs/methods.md). */
+/** Tool whose reading of a name is meant; they differ (docs/methods.md). */
 export const semantics: ChoiceSpec = {
   kind: 'choice',
   label: 'implementation',

@@ -93,7 +93,7 @@ export class Predictor {
       });
     }
     if (compute.kind !== 'delta') return prepared.map(predictedChanges);
-    // most recipes say the same of every tensor
+    // most recipes have the same settings for every tensor
     const known = new Map<PredictionSettings, DeltaPreset>();
     const presets = settings.map((s) => {
       const preset = known.get(s) ?? compute.preset(s.parameters);

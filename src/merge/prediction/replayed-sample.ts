@@ -17,7 +17,7 @@ export interface ReplayedSample {
   factors: readonly number[];
   /** 1 / divisor where no sign is elected: the same for all elements. */
   share: number;
-  /** Model by model what is kept, as bits, and the version of the sample that says so. */
+  /** Elements kept of each model, as bits, and the version of the sample they are from. */
   kept: readonly Uint32Array[];
   versions: number[];
   /** Output − W₀ of every element, before λ. */

@@ -52,7 +52,7 @@ export function emptySample(size: number): KeptSample {
   return { positive: new Uint32Array(words), negative: new Uint32Array(words), band: null, version: 0 };
 }
 
-/** Keeps what a selection by size says. */
+/** Applies a selection by size. */
 export function keepBySize(kept: KeptSample, values: Float32Array, selection: SizeSelection): void {
   const { positive, negative } = kept;
   const band = bandOf(selection);

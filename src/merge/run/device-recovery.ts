@@ -12,7 +12,7 @@ interface DeviceRecoveryOptions {
   reopen(): Promise<Backend>;
   /** Closes the engine that failed and puts the other in its place. */
   replace(engine: Backend): void;
-  /** Says what happened, in a sentence. */
+  /** Reports what happened, in a sentence. */
   tell(note: string): void;
   /** Milliseconds; tests vary it. */
   now?: () => number;

@@ -19,7 +19,7 @@ import { type OrderedOutput, openOrderedOutput } from './ordered-output';
 import type { Recover, RunWorkspace } from './run-workspace';
 import { type MeasuringProgress, measuredTensors, measureWholeModel } from './whole-model';
 
-/** Where a shard's bytes go; ShardWriter of the write room is one. */
+/** Destination of a shard's bytes; ShardWriter of the write room is one. */
 export interface ShardSink<Written> {
   append(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
   /** All bytes of a tensor have been appended. */
@@ -48,9 +48,9 @@ interface RunOptions<Written> {
   tileElements?: number;
   signal?: AbortSignal;
   onTensor?(report: TensorReport): void;
-  /** Told of the passes over whole models that some semantics need before the first tensor is merged. */
+  /** Progress of the passes over whole models that some semantics need before the first tensor is merged. */
   measuring?: MeasuringProgress;
-  /** Seconds the run stood still for stored bytes. */
+  /** Seconds the run waited for stored bytes. */
   onWait?(seconds: number): void;
   /** Output bytes written since the last call, and the tensor they belong to. */
   onBytes?(bytes: number, tensor: string): void;

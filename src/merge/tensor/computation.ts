@@ -135,7 +135,7 @@ export function openComputed(
   );
 }
 
-/** Whether a tensor is swept more than once. */
+/** Whether a tensor takes more than one pass. */
 function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
   switch (compute.kind) {
     case 'delta': {

@@ -1,4 +1,4 @@
-/** Which elements of each task vector stay: thresholds, random draws, ranks, or a score that all share. */
+/** Selection of the elements of each task vector: thresholds, random draws, ranks, or a score that all share. */
 import type { BackendBuffer } from '../../backend/backend';
 import { exact } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';

@@ -1,4 +1,4 @@
-/** Which elements a selection left in every tile, so that a later pass need not make it again. */
+/** Masks of the elements that a selection left in every tile, so that a later pass need not repeat it. */
 import type { BackendBuffer } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
 import { packKept } from '../../backend/kernels/combine';
@@ -22,7 +22,7 @@ export class KeptMasks {
   }
 
   /**
-   * Masks of these slots, or undefined where a tensor of one tile keeps its slots anyway, or where the device has no room.
+   * Masks of these slots, or undefined where a tensor of one tile stays in its slots anyway, or where the device has no room.
    * @throws AmalgamError `GpuOutOfMemory`
    */
   static open(task: TensorTask, slots: readonly number[]): KeptMasks | undefined {
@@ -39,7 +39,7 @@ export class KeptMasks {
     }
   }
 
-  /** Remembers the numbers kept of a tile that was packed. */
+  /** Stores the counts kept of a tile that was packed. */
   remember(tile: Tile, counts: Uint8Array<ArrayBuffer>): void {
     this.#counts.set(tile, counts);
   }

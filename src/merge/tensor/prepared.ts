@@ -37,7 +37,7 @@ export interface PreparedSolution {
   cosine: number[][];
 }
 
-/** @throws AmalgamError `Internal`: whoever runs a plan that needs it prepares it first */
+/** @throws AmalgamError `Internal`: a plan that needs it must be calibrated first */
 export function requirePrepared(prepared: Prepared | undefined, tensor: string): Prepared {
   if (prepared) return prepared;
   throw new AmalgamError(

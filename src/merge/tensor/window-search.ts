@@ -91,7 +91,7 @@ export function selectKey(keys: Uint32Array, wanted: number, lo = 0, hi = 0x7fff
   return search;
 }
 
-/** The windows of a tensor's searches, whose keys lie in the slots or where each search says. */
+/** The windows of a tensor's searches, whose keys lie in the slots or at each search's own place. */
 export interface WindowSearches {
   /** Samples a tile, and counts it where windows are known: all tiles but the first. Enqueues only. */
   visit(tile: Tile, elements: number): void;

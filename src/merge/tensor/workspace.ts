@@ -36,7 +36,7 @@ export interface Workspace {
   coefficients: BackendBuffer;
   /** Merge counts of the tile (shaders/statistics/merge-counts.wgsl). */
   counts: BackendBuffer;
-  /** Told how long the run stood still for stored bytes. */
+  /** Receives the time the run waited for stored bytes. */
   onWait?(seconds: number): void;
   close(): void;
 }

@@ -30,7 +30,7 @@ export function tokenIds(config: KnownVocabulary, output: OutputVocabulary): Tok
 /** `eos_token_id`, `forced_bos_token_id`, `suppress_tokens`, …: a number, or a list of numbers. */
 const KEY = /_token_ids?$|^(?:begin_)?suppress_tokens$/;
 
-/** The text with every id of a token changed, at the top and in `text_config`. Ids of missing tokens are removed and said. */
+/** The text with every id of a token changed, at the top and in `text_config`. Ids of missing tokens are removed and reported. */
 export function withTokenIds(
   text: string,
   raw: JsonObject,

@@ -22,7 +22,7 @@ export interface TokenModel {
   vocabulary: KnownVocabulary;
 }
 
-/** Where a token's row comes from in a model that lacks it. */
+/** Source of a token's row in a model that lacks it. */
 type Fill = 'zero' | readonly { model: number; row: number }[];
 
 /** Tokens by how their rows are filled, for the problems of the plan. */
