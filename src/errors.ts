@@ -100,7 +100,7 @@ export type ErrorCode =
   | 'Usage'
   | 'Internal';
 
-/** The error as plain data: what crosses the worker boundary and what the studio and the command print. */
+/** The error as plain data, as it crosses the worker boundary and as the studio and the command print it. */
 export interface ErrorReport {
   code: ErrorCode;
   message: string;

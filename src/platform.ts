@@ -32,7 +32,7 @@ interface Repeated<T> {
   deadlineMs?: number;
   /** How long a file that somebody else has open is waited for; default: not at all. */
   patienceMs?: number;
-  /** Gets what came after the deadline. */
+  /** Receives a value that came after the deadline. */
   late?(value: T): void;
 }
 

@@ -109,7 +109,7 @@ export function calibrationPhases(plan: Plan): PlannedPhase[] {
 }
 
 /**
- * Opens what the work ahead of a plan needs. The caller closes it.
+ * Opens the context of a plan's calibration. The caller closes it.
  * @param runs whether its contributors are run
  * @param more plans whose files are read besides
  * @throws AmalgamError `Canceled`, `PlanHasErrors`, and what downloading throws

@@ -27,7 +27,7 @@ export interface PrepareOptions {
   /** sha256 of the files of the base. */
   base: string;
   size: CalibrationSize;
-  /** Opens a merge in f32, reading what is solved by then, with room for so many rows of activations. */
+  /** Opens a merge in f32, reading the tensors solved by then, with room for so many rows of activations. */
   openMerge(plan: Plan, prepared: Prepared, rows: number): Promise<{ runner: Runner; close(): void }>;
   signal?: AbortSignal;
   progress?: PrepareProgress;
@@ -78,7 +78,7 @@ export async function findRecords<H extends RecordHeader>(
   return missing;
 }
 
-/** Counts and hands over what was computed. */
+/** Counts the tensors computed and hands them over. */
 export function taken<H extends RecordHeader>(
   { report }: Job,
   tensor: LinearTensor,

@@ -20,7 +20,7 @@ export interface CalibrationSize {
 /** Source of a model's calibration text, as far as it is known before anything is run. */
 export type CalibrationSource =
   | { kind: 'self'; seed: number }
-  /** `rendered`: by a chat template, which has written what stands in front. */
+  /** `rendered`: by a chat template, which has already written the BOS token. */
   | { kind: 'text'; name: string; text: string; rendered?: true }
   /** Token ids, with nothing put in front of them. All are read, unless some are to be held out for choosing λ. */
   | { kind: 'tokens'; name: string; ids: readonly number[]; heldOut: boolean };
@@ -34,7 +34,7 @@ export interface Reader {
   encode(text: string): Promise<readonly number[]>;
 }
 
-/** sha256 of everything that determines what is read, the model apart. */
+/** sha256 of everything that determines the text, except the model. */
 export async function calibrationHash(source: CalibrationSource, size: CalibrationSize): Promise<string> {
   const hash = await beginSha256();
   hash.update(

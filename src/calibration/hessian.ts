@@ -1,4 +1,4 @@
-/** H = 2/n · S of a Gram matrix: what is known about it from its diagonal. */
+/** H = 2/n · S of a Gram matrix: its properties by the diagonal. */
 import { DAMPING } from './factor';
 import type { Gram } from './gram';
 

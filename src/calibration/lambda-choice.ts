@@ -1,4 +1,4 @@
-/** λ chosen on what the contributors read, without writing a merge. */
+/** λ chosen on the contributors' calibration texts, without writing a merge. */
 
 import { formatRecipe } from '../formats/recipe-format';
 import type { Runner } from '../forward/runner';

@@ -73,7 +73,7 @@ interface CalibrationCost {
   hasText(name: string): boolean;
 }
 
-/** How messages call what is written. */
+/** Name of the output in messages. */
 const OUTPUT = 'the output';
 
 /** Problems of the calibration; none for a plan that needs none. */
@@ -125,7 +125,7 @@ export async function calibrationProblems(plan: Plan, cost: CalibrationCost): Pr
 }
 
 /**
- * Memory of the work ahead at its peak: streams of all contributors side by side, Gram matrices, two layers each; where
+ * Peak memory of calibration: streams of all contributors side by side, Gram matrices, two layers each; where
  * outputs are matched also the merged model's streams over all texts, its layer, and a second product for each matrix.
  */
 export function calibrationBytes(

@@ -7,7 +7,7 @@ import type { GuardedTokenizer } from '../foreign/foreign-text';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
 import { rstrip } from '../tasks/python';
 
-/** A text to be scored behind another. */
+/** A text to be scored after another. */
 interface Pair {
   context: string;
   continuation: string;

@@ -30,7 +30,7 @@ interface GenerateOptions {
 export interface GeneratedToken {
   /** Index of the prompt. */
   sequence: number;
-  /** Index of the token in what is generated. */
+  /** Index among the generated tokens. */
   index: number;
   id: number;
 }

@@ -26,7 +26,7 @@ interface Groups<T> {
   /** Tokens that a group runs. */
   rowsOf(group: T): number;
   start(group: T): Pass;
-  /** Takes what a group's pass has brought. */
+  /** Takes the results of a group's pass. */
   finish(group: T, result: PassResult): void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Log-likelihoods of continuations: ln p of their tokens behind their contexts. What the inputs of an item have in common is
+ * Log-likelihoods of continuations: ln p of their tokens after their contexts. What the inputs of an item have in common is
  * run once, its keys, values and states copied for each; items go together, as many as there is room for.
  */
 import type { Sequence } from '../forward/chunk';
@@ -109,7 +109,7 @@ function planItem(runner: Runner, pairs: readonly PairIds[], maxLength: number, 
   return item;
 }
 
-/** Adds inputs that may share what they begin with. */
+/** Adds inputs that may share a common beginning. */
 function addInputs(item: PlannedItem, inputs: readonly Input[]): void {
   const shared = inputs.length > 1 ? commonLength(inputs.map(({ ids }) => ids)) : 0;
   const askOf = (s: number, at: number, id: number): [number, number] => {

@@ -86,7 +86,7 @@ const TRAINED_NORM = /^(.+)\.ln_tuning_layers(?:\.[^.]+)?\.(weight|bias)$/;
 const PREFIX = 'base_model.model.';
 
 /**
- * Sorts the tensors of an adapter by what they do to the base.
+ * Sorts the tensors of an adapter by their effect on the base.
  *
  * @param tensors the header of adapter_model.safetensors
  * @param kind tensors of a kind other than LoRA

@@ -1,4 +1,4 @@
-/** The file of an output that holds the hashes of what was read and written. */
+/** The file of an output with the hashes of its inputs and its files. */
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
 import { parseJson } from './strict-json';

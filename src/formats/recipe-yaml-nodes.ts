@@ -331,7 +331,7 @@ export function need(
   return field ?? complain(reader, parent, `${parent.where} has no ${name}.`, `Add “${name}: …”.`);
 }
 
-/** Sets what is there. */
+/** Sets the defined values. */
 export function assign<T, K extends keyof T>(target: T, key: K, value: T[K] | undefined): void {
   if (value !== undefined) target[key] = value;
 }

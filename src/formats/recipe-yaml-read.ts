@@ -219,7 +219,7 @@ function readEntries<T>(
   return (entries ?? []).map((entry) => read(reader, entry)).filter((entry) => entry !== undefined);
 }
 
-/** Reads what stands under `amalgam` into the recipe, parameters among it that mergekit could not read elsewhere. */
+/** Reads the keys under `amalgam` into the recipe, parameters among it that mergekit could not read elsewhere. */
 function readExtensions(reader: RecipeReader, field: Field | undefined, recipe: Recipe): void {
   const extensions: RecipeExtensions = recipe.amalgam;
   const fields = field && readMapping(reader, field, EXTENSIONS);

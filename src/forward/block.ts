@@ -99,7 +99,7 @@ export function leaveBlock(weights: BlockWeights, passage: BlockPassage): void {
   if (factor) scaleStream(passage, weights.values(factor)[0]!);
 }
 
-/** The stream and what a part makes of it, summed. */
+/** The stream plus a part's result on it. */
 async function joinAhead(part: Part, passage: Passage, elements: number): Promise<RowBuffer> {
   const { operations: op, workspace, entered } = passage;
   // its linear layers are not among the branch's

@@ -1,4 +1,4 @@
-/** Sequences cut into chunks of rows: what goes through a block at once. */
+/** Sequences cut into chunks of rows, which pass a block at once. */
 
 import { GROUP_ROWS } from '../backend/kernels/attention';
 import { AmalgamError } from '../errors';
@@ -7,7 +7,7 @@ import type { Architecture } from '../models/architecture';
 /** Token ids at consecutive positions. */
 export interface Sequence {
   ids: ArrayLike<number>;
-  /** Position of the first id; 0 unless a cache holds what comes before. */
+  /** Position of the first id; 0 unless a cache holds earlier tokens. */
   start?: number;
   /** Slot of the cache. */
   slot?: number;

@@ -61,7 +61,7 @@ export interface LogitSums {
   values: Float32Array;
 }
 
-/** Collects what the head makes of one chunk. */
+/** Collects the head's results for one chunk. */
 interface HeadPass {
   /** Final norm and projection of the wanted rows. */
   begin(): void;

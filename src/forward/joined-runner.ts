@@ -14,7 +14,7 @@ import type { WeightSource } from './weight-source';
 const DEFAULT_ACTIVATION_BYTES = 256 * 2 ** 20;
 
 /**
- * Opens a model on one backend or several. Each holds the layer at work; passes with a cache, with taps or from the middle
+ * Opens a model on one backend or several. Each holds the current layer; passes with a cache, with taps or from the middle
  * go through the first alone.
  * @throws as {@link openRunner}
  */
@@ -128,7 +128,7 @@ function joinPasses(passes: readonly Pass[], shares: readonly number[][], shared
 interface SharedWeights {
   /** The source as each of the runners sees it. */
   source: WeightSource;
-  /** How many runners are going to ask for what is read from now on. */
+  /** Number of runners that will ask for each piece read from now on. */
   readers(count: number): void;
   /** Lets go of pieces that not every runner has asked for. */
   forget(): void;

@@ -65,7 +65,7 @@ export interface Model {
   readonly residentBytes: number;
   /** The weights of a block for a caller that owns them, without some of its linear maps. The caller closes it. */
   block(index: number, without: ReadonlySet<Linear>, signal?: AbortSignal): Promise<BlockWeights>;
-  /** Loads what stands outside the layers; later calls return at once. */
+  /** Loads the weights outside the layers; later calls return at once. */
   ready(signal?: AbortSignal): Promise<void>;
   close(): void;
 }
@@ -302,7 +302,7 @@ async function loadOuter(
   if (final.projection) outer.projectOut ??= await reader.linear(final.projection, signal);
 }
 
-/** The rows of all positions, with what is added to each. */
+/** The rows of all positions, with the addend of each. */
 async function loadPositions(
   { tensor, rows, types }: NonNullable<Architecture['embedding']['positions']>,
   reader: WeightReader,

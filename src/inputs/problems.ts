@@ -1,7 +1,7 @@
 import { AmalgamError, errorReport } from '../errors';
 import type { PlanProblem } from '../reports/plan';
 
-/** Collects what is wrong with a plan. */
+/** Collects the problems of a plan. */
 export interface Problems {
   /** Records a problem; one with the same code and message as an earlier one only adds its tensors to that. */
   add(problem: PlanProblem): void;

@@ -23,7 +23,7 @@ interface Want {
   to: number;
 }
 
-/** Derived tensors that stay open: those of the output tensors at work. */
+/** Derived tensors that stay open: those of the output tensors being computed. */
 const MOST_OPEN = 16;
 
 /**

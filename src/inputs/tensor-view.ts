@@ -1,4 +1,4 @@
-/** One tensor as a model has it: where its bytes are, and what is added to them on the way. */
+/** One tensor as a model has it: the place of its bytes, and the updates added when it is read. */
 
 import type { Dtype } from '../formats/dtype';
 
@@ -16,14 +16,14 @@ export interface TensorRef {
   end: number;
   /** Set for a tensor of token rows seen in another vocabulary; then `begin` is 0, and dtype, shape and `end` are its. */
   rows?: RowMap;
-  /** Set for values that are worked out when they are read; then dtype is F32, `begin` 0, and shape and `end` are its. */
+  /** Set for values that are computed when they are read; then dtype is F32, `begin` 0, and shape and `end` are its. */
   derived?: Derived;
 }
 
 /** Reads bytes [begin, end) of a stored tensor, counted from its first byte. */
 export type ReadTensor = (ref: TensorRef, begin: number, end: number) => Promise<Uint8Array<ArrayBuffer>>;
 
-/** Values worked out on the host from stored ones: what an adapter of another kind than LoRA makes of a weight. */
+/** Values computed on the host from stored ones: a weight under an adapter of another kind than LoRA. */
 export interface Derived {
   /** Stored tensors that it is computed from. */
   from: readonly TensorRef[];

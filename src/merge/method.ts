@@ -78,7 +78,7 @@ interface MethodContract {
   single: 'bytes' | 'rounded' | 'none';
   /** How far a NaN or infinity that is carried through spreads: its own `element`, its `row`, or the whole `tensor`. */
   spread: 'element' | 'row' | 'tensor';
-  /** Settings the tests try beside the defaults; what is not given keeps its default or a value of the tests'. */
+  /** Settings the tests try beside the defaults; settings not given have their default or a value of the tests'. */
   settings: readonly MethodSettings[];
 }
 

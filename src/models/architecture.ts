@@ -80,9 +80,9 @@ export interface Block {
   planes?: BlockPlanes;
 }
 
-/** Ahead of a block's steps all streams are predicted of each other, behind them they are corrected by what the steps made. */
+/** Before a block's steps all streams are predicted from each other, after them they are corrected by the steps' result. */
 export interface BlockPlanes {
-  /** tanh of router · norm(stream): what the coefficients are made of. */
+  /** tanh of router · norm(stream), from which the coefficients are computed. */
   norm: Norm;
   router: Linear;
   /** [count², count] and [count, count] */
@@ -238,7 +238,7 @@ export interface Mlp {
   output: Linear;
   /** The parameters of `xielu`: αp, αn, β and ε, one number each. */
   xielu?: readonly [Vector, Vector, Vector, Vector];
-  /** Its sigmoid is the factor of what comes out. */
+  /** Its sigmoid is the factor of the result. */
   factor?: Linear;
   /**
    * Of the gate only what exceeds its mean by some standard deviations is left, less that bound: as many as a normal

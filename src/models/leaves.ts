@@ -28,7 +28,7 @@ export interface Linear {
   update?: { down: Linear; up: Linear };
 }
 
-/** Tensors that are used whole, in f32, one behind the other, or a number in their place. `decay` stands for −e^value. */
+/** Tensors that are used whole, in f32, concatenated, or a number in their place. `decay` stands for −e^value. */
 export interface Vector {
   tensors: readonly (
     | { name: string; shape: readonly number[]; as?: 'decay' }

@@ -19,7 +19,7 @@ export const listed =
 
 const columns = (begin: number, dims: number): Columns => ({ begin, heads: 1, stride: 0, dims });
 
-/** A convolution whose weights are one tensor, or several one behind the other. */
+/** A convolution whose weights are one tensor, or several, concatenated. */
 export function convolution(
   { prefix }: BlockContext,
   names: readonly (readonly [module: string, channels: number])[],
@@ -36,7 +36,7 @@ export function convolution(
   return { channels, taps, weight: { tensors }, ...(biased && { bias: { tensors: bias } }), silu };
 }
 
-/** A of [shape] stored as its logarithm, bias of the step, D; what a family lacks is filled in. */
+/** A of [shape] stored as its logarithm, bias of the step, D; with defaults for what a family lacks. */
 function constants(
   log: string,
   shape: readonly number[],

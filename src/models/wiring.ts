@@ -131,7 +131,7 @@ export interface Wiring {
     activation: ActivationField;
     /** List of the share of the gate's values that are left out, by layer. */
     sparse?: (config: ConfigFile, layer: number) => number | undefined;
-    /** Factors of gate and of what comes out. */
+    /** Factors of the gate and of the result. */
     gateFactor?: NumberField;
     downFactor?: NumberField;
     /** Module of the parameters of xIELU. */
@@ -154,7 +154,7 @@ export interface Wiring {
   perLayer?: PerLayerWiring;
   /** A narrow residual beside attention, by whose root two their sum is divided (Gemma 3n). */
   laurel?: { rank: NumberField; left: string; right: string; norm: string };
-  /** Streams beside the model's own; what the layers get of the token goes to them. */
+  /** Streams beside the model's own; the layers' per-token inputs go to them. */
   planes?: PlanesWiring;
   head: {
     /** norm(f(W·x)) ahead of it. */

@@ -105,7 +105,7 @@ function optional<K extends string>(key: K, value: string | undefined): Partial<
 const FUTILE: ReadonlySet<ErrorCode> = new Set(['NonFinite', 'MergeUndefined', 'Internal']);
 
 /**
- * Runs a merge, or goes on with an interrupted one. Whatever fails, nothing that looks complete is left: what was
+ * Runs a merge, or continues an interrupted one. Whatever fails, nothing that looks complete is left: what was
  * written is kept to be resumed where the destination can do that, else it is discarded.
  * @param phases of the job that this is a part of, {@link mergePhases} among them. Default: these alone
  * @param watch gets what the shards get

@@ -100,7 +100,7 @@ export interface GenerateReport {
 
 /** Progress of running a model. */
 export interface RunningProgress {
-  /** `preparing`: what a merge needs ahead is worked out. */
+  /** `preparing`: a merge is calibrated. */
   phase: 'downloading' | 'preparing' | 'running';
   /** Bytes while downloading, tokens while running; while preparing, what each step counts. */
   done: number;

@@ -4,7 +4,7 @@ import type { Recipe } from '../formats/recipe';
 import type { BackendChoice } from './backend';
 import type { DestinationSpec } from './job';
 
-/** Everything that was worked out ahead of a merge. */
+/** Report of the calibration of a merge. */
 export interface CalibrationReport {
   importance?: ImportanceReport;
   lambda?: LambdaReport;

@@ -18,7 +18,7 @@ export interface Progress {
    * threshold before the first tensor is merged.
    */
   phase: 'planning' | 'downloading' | 'hashing' | 'checking' | CalibrationPhaseName | 'measuring' | 'merging';
-  /** Tensor or file at work. */
+  /** Current tensor or file. */
   item: string;
   tensorsDone: number;
   tensors: number;

@@ -26,7 +26,7 @@ export interface MergeRequest {
   results?: CardResult[];
 }
 
-/** A merge that was cut off and can go on. */
+/** An interrupted merge that can continue. */
 export interface InterruptedRun {
   destination: { kind: 'downloads' | 'folder'; name: string };
   recipe: Recipe;
@@ -43,7 +43,7 @@ export interface InterruptedRun {
   bytes: number;
 }
 
-/** A merge at work in another tab. */
+/** A merge that runs in another tab. */
 export interface RunElsewhere {
   /** Of the output; empty while it is not known. */
   name: string;
@@ -105,7 +105,7 @@ export interface RecommendedReport {
   /** Most of a contributor's gain on its own text that another contributor has there too. */
   overlap: number | null;
   prompt: string;
-  /** Base, contributors, merge: how each goes on with the prompt. */
+  /** Continuations of the prompt by base, contributors and merge. */
   answers: { id: string; text: string }[];
   /** Seconds by stage over all. */
   seconds: Record<string, number>;

@@ -68,7 +68,7 @@ export function harnessResults(
   };
 }
 
-/** `acc,none` and `acc_stderr,none`: the harness names the filter behind the comma. */
+/** `acc,none` and `acc_stderr,none`: the harness names the filter after the comma. */
 function fields(metrics: Record<string, MetricValue>): Record<string, number | string> {
   return Object.fromEntries(
     Object.entries(metrics).flatMap(([metric, { value, stderr }]) => [

@@ -23,7 +23,7 @@ export interface Task {
   ask(row: Row): Question;
 }
 
-/** Question of one row: continuations, each behind its own context or behind the same. */
+/** Question of one row: continuations, each after its own context or after the same. */
 export interface Question {
   contexts: string[];
   continuations: string[];
@@ -38,7 +38,7 @@ export interface Question {
 /** A row that cannot be asked, and why: it is left out and counted. */
 export class RowFault extends Error {}
 
-/** Choices behind one context, as lm-evaluation-harness joins them. */
+/** Choices after one context, as lm-evaluation-harness joins them. */
 export function choiceQuestion(context: string, choices: string[], target: number): Question {
   if (!(Number.isInteger(target) && target >= 0 && target < choices.length)) {
     throw new RowFault(`its answer is none of the ${choices.length} choices`);

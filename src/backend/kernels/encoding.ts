@@ -88,7 +88,7 @@ export const encode = defineKernel({
   },
 });
 
-/** A block of merged values on their way to the output dtype: in the scratch page, behind what `combine` needs. */
+/** A block of merged values on their way to the output dtype: in the scratch page, after the part that `combine` needs. */
 const MERGED = 40 * 1024;
 
 /**

@@ -258,7 +258,7 @@ export function blockStates(block: Block): StateShape[] {
   return partsOf(block).flatMap((part) => kindOf(part).states(part));
 }
 
-/** The parts of a block's branches, and what stands ahead of them. */
+/** The parts of a block's branches, and those ahead of them. */
 export function partsOf(block: Block): Part[] {
   const branches = [...block.steps.flatMap((step) => step.branches)];
   if (block.planes) branches.push(block.planes.share);

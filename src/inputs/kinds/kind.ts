@@ -35,7 +35,7 @@ export interface Product {
 /** Changes one row [inputs] of the weight in place, in f64; `index` is its output. */
 export type RowChange = (row: Float64Array, index: number) => void;
 
-/** A weight whose rows change each for itself; worked out on the host, tile by tile. */
+/** A weight whose rows change independently; computed on the host, tile by tile. */
 export interface Rows {
   form: 'rows';
   open(values: PartValues): RowChange;

@@ -1,4 +1,4 @@
-/** Parameters of everything that runs the models ahead of the merge (src/calibration): importance, calibration text. */
+/** Parameters of calibration (src/calibration): importance, calibration text. */
 import type {
   ChoiceSpec,
   DeltaPreset,

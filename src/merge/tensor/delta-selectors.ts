@@ -26,11 +26,11 @@ export type Selector =
   /** Inside `outer`, not inside `inner`; a search becomes a threshold when it is finished. */
   | { kind: 'threshold'; outer: KeySearch | Threshold; inner: KeySearch | Threshold }
   | { kind: 'random'; below: number; key: [number, number] }
-  /** `scaled`: what is kept is multiplied by a number of its rank. */
+  /** `scaled`: kept elements are multiplied by a factor of their rank. */
   | { kind: 'rank'; table: BackendBuffer; scaled: boolean; key: [number, number] }
   /** By the score of the tensor (delta-score.ts). */
   | { kind: 'score' }
-  /** Chosen ahead of the run. */
+  /** Selected by calibration. */
   | { kind: 'prepared'; selection: PreparedSelection };
 
 /** The threshold of a model that is trimmed as a whole, by its id. */

@@ -31,7 +31,7 @@ export class KeptMasks {
     return bytes > 0 && task.tiles.length > 1 && fits ? new KeptMasks(task, slots, bytes) : undefined;
   }
 
-  /** Enqueues packing what the slots of the tile hold. */
+  /** Enqueues packing the contents of the tile's slots. */
   pack(tile: Tile, elements: number): void {
     const { engine, values } = this.#task.work;
     for (const place of this.#places(tile, elements)) {

@@ -45,7 +45,7 @@ export class SlotSums {
     return [...ranges, { buffer: this.#norms, byteLength: this.l1.length * blocks * 4 }];
   }
 
-  /** Takes what was read back of a tile from the front of `data`. */
+  /** Takes the sums of a tile, read back, from the front of `data`. */
   add(data: Uint8Array<ArrayBuffer>[]): void {
     this.products.add(new Float32Array(data.shift()!.buffer));
     if (!this.#norms) return;

@@ -1,4 +1,4 @@
-/** The chat template of the output: what the recipe asks for, written into the tokenizer files. */
+/** The chat template of the output, as the recipe asks for it, written into the tokenizer files. */
 import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../../formats/chat-template';
 import { editJsonObject } from '../../formats/json-edit';
 import type { Recipe } from '../../formats/recipe';
