@@ -8,7 +8,7 @@ it('exports.d.ts is what the compiler says the module exports', async () => {
   await expect((await compileKernels()).types).toMatchFileSnapshot('exports.d.ts');
 });
 
-/** Without a form for the GPU: what it makes goes to a file, and is made beside a merge. */
+/** Kernels without a GPU form: their output goes to a file, computed during a merge. */
 const PROCESSOR_ALONE = ['encode-blocks'];
 
 it('a theme has one name in assembly/kernels, src/backend/kernels and shaders', () => {

@@ -11,7 +11,7 @@ const CACHE = join(HERE, '..', 'node_modules', '.cache', 'amalgam-kernels');
 const FLAGS = ['-O3', '--noAssert', '--runtime', 'stub', '--importMemory', '--enable', 'simd'];
 const ID = 'virtual:cpu-kernels';
 
-/** What the compiler makes of assembly/kernels. */
+/** Output of compiling assembly/kernels. */
 export interface CompiledKernels {
   /** The module's bytes in base64. */
   wasm: string;

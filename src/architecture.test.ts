@@ -16,9 +16,9 @@ import {
 } from './syntax.test.support';
 
 /**
- * What each room may import besides itself: a room, or single files of one. `errors` and the like are for all, the
- * `options` of a room for a form and a verb, a room with a `job` for the worker, and of a tool ({@link isOfTool}) what is plain.
- * What draws a tool is of the room `ui`, its verb of `cli`; its job and what that computes with are of `tools`.
+ * Rooms that each room may import besides itself, or single files of one. `errors` and the like are for all, the `options` of a
+ * room for a form and a verb, a room with a `job` for the worker, and the plain-data files of a tool ({@link isOfTool}). The
+ * view of a tool belongs to the room `ui`, its verb to `cli`; its job and what that computes with to `tools`.
  */
 const MAY_IMPORT: Record<string, string[]> = {
   formats: [],
@@ -75,10 +75,10 @@ const MERGE_FLOORS = ['vocabulary', 'tensor', 'methods', 'plan', 'prediction', '
 /** Files at the root of `src` that every room may use. */
 const FOR_ALL = ['errors', 'platform', 'trusted-worker-url'];
 
-/** What runs in Node alone. */
+/** Files that run in Node only. */
 const NODE_ONLY = /^(cli\/|host\/node\/|worker\/node-)/;
 
-/** What production code takes from outside of `src`: never a test's or a build's own files. */
+/** Files outside `src` that production code may import: never a test's or a build's own files. */
 const OUTSIDE = /^(shaders\/.*\.wgsl|package\.json)$/;
 
 const RUNTIME_DEPENDENCIES = [

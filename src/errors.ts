@@ -1,6 +1,6 @@
 /**
  * The one error type of Amalgam. `code` is stable and machine-readable, `message` is a sentence for a person that
- * names the file, tensor or field, `hint` says what to do next. Nobody matches on message text.
+ * names the file, tensor or field, `hint` the next step. Nobody matches on message text.
  */
 export class AmalgamError extends Error {
   readonly code: ErrorCode;
@@ -73,7 +73,7 @@ export type ErrorCode =
   | 'TextTooShort'
   | 'TokenOutOfRange'
   | 'ContextTooLong'
-  // gguf: what cannot be said in that format
+  // gguf: what that format cannot express
   | 'GgufUnsupported'
   // dataset: a file of a dataset repo cannot be read as text
   | 'DatasetInvalid'
@@ -100,19 +100,19 @@ export type ErrorCode =
   | 'Usage'
   | 'Internal';
 
-/** The error as plain data: what crosses the worker boundary and what the studio and the command print. */
+/** The error as plain data, as it crosses the worker boundary and as the studio and the command print it. */
 export interface ErrorReport {
   code: ErrorCode;
   message: string;
   hint: string;
 }
 
-/** The error that facts tell of. */
+/** The error of a report. */
 export function fromErrorReport({ code, message, hint }: ErrorReport): AmalgamError {
   return new AmalgamError(code, message, hint);
 }
 
-/** Turns anything thrown into facts. An unknown throw becomes `Internal` and keeps its text. */
+/** Report of anything thrown. An unknown throw becomes `Internal` with its own text. */
 export function errorReport(thrown: unknown): ErrorReport {
   if (thrown instanceof AmalgamError) {
     return { code: thrown.code, message: thrown.message, hint: thrown.hint };

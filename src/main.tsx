@@ -20,7 +20,7 @@ if (answer !== null) {
   });
   try {
     const { studio } = startStudio(connectWorker(), root);
-    // only what was built has one file per version
+    // only a build has one file per version
     if (import.meta.env.PROD) void keepApp(studio);
   } catch (thrown) {
     // a browser without workers, for one

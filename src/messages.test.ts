@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..');
 
-/** Words and phrases that were replaced, each with what is said now. */
+/** Words and phrases that were replaced, each with the words used now. */
 const OLD_WORDS: readonly [old: RegExp, now: string][] = [
   [/\bforet(ell|old)/i, 'predicted'],
   [/\bmerge these well\b/i, 'recommended settings'],

@@ -10,7 +10,7 @@ import { trustedWorkerUrl } from './trusted-worker-url';
 /** Calls under way, workers and ports. */
 const held = new Set<object>();
 
-/** Keeps a call under way, and what it is a call of, until it has settled. For what cannot be made again. */
+/** Holds a call under way, and its owner, until it has settled. For calls that cannot be made again. */
 export function rooted<T>(owner: object, pending: Promise<T>): Promise<T> {
   const call = { owner, pending };
   held.add(call);
@@ -24,7 +24,7 @@ const DEADLINE_MS = 10_000;
 const READ_DEADLINE_MS = 60_000;
 /** Times that a call is made which gets no answer, or a passing failure. */
 const TRIES = 3;
-/** What somebody who goes away still holds (a lock, a file) is waited for this long. */
+/** Milliseconds to wait for a lock or a file that somebody who is leaving still holds. */
 const PATIENCE_MS = 5000;
 const WAIT_MS = 50;
 
@@ -32,7 +32,7 @@ interface Repeated<T> {
   deadlineMs?: number;
   /** How long a file that somebody else has open is waited for; default: not at all. */
   patienceMs?: number;
-  /** Gets what came after the deadline. */
+  /** Receives a value that came after the deadline. */
   late?(value: T): void;
 }
 
@@ -61,7 +61,7 @@ async function repeated<T>(
   }
 }
 
-/** What a promise gives, or undefined after the deadline. A thread that computed all the while has not waited: it has half of it again. */
+/** Value of a promise, or undefined after the deadline; a thread busy throughout has not waited and gets half of it again. */
 export function withinDeadline<T>(
   pending: Promise<T>,
   deadlineMs: number,
@@ -163,7 +163,7 @@ export async function bytesOf(file: Blob): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await repeated(file, () => file.arrayBuffer(), { deadlineMs }));
 }
 
-/** What a stream gives, piece by piece; who stops early ends it. */
+/** Pieces of a stream; a consumer that stops early ends it. */
 export async function* piecesOf<T>(stream: ReadableStream<T>): AsyncGenerator<T> {
   const reader = stream.getReader();
   try {

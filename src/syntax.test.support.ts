@@ -7,10 +7,10 @@ import { roomOf } from '../docs/rooms.mjs';
 
 const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
 
-/** Where each platform API may be called: `room` or `room/file`. */
+/** Rooms in which each platform API may be called: `room` or `room/file`. */
 export const API_ROOMS: Record<string, string[]> = {
   'navigator.gpu': ['backend/gpu'],
-  // What is awaited must be reachable from a root until it has settled, and these are not by themselves.
+  // Awaited calls must be reachable from a root until they have settled, and these are not by themselves.
   'getDirectory()': ['platform'],
   'getDirectoryHandle()': ['platform', 'host/node'],
   'getFileHandle()': ['platform'],
@@ -29,7 +29,7 @@ export const API_ROOMS: Record<string, string[]> = {
   onmessage: ['platform', 'backend/cpu/thread-backend', 'host/node'],
   'expose()': ['platform', 'worker/node'],
   'fetch()': ['sources'],
-  // Nothing else tells how much of a body is sent.
+  // The only way to know how much of a body is sent.
   XMLHttpRequest: ['sources/hub-upload'],
   WebSocket: [],
   EventSource: [],

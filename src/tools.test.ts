@@ -19,7 +19,7 @@ test('every folder of a tool is a row, and every row a folder', () => {
 test.each(rows)('$name: a row has its screen, its job, its verb with every option, and help', (row) => {
   const { id, options } = row;
   const paths = production.map(({ path }) => path);
-  // that the job answers the calls that the row names is the compiler's to say
+  // that the job answers the calls that the row names is checked by the compiler
   expect(paths).toEqual(expect.arrayContaining([`tools/${id}/Screen`, `tools/${id}/job`]));
   const shared = Object.entries<Option>(options).filter(([, { only }]) => only !== 'studio');
   const verb = VERBS.find((one) => shared.every(([name, option]) => one.options[name] === option));

@@ -29,8 +29,8 @@ function head(x: usize, y: usize, cos: usize, half: i32, dim: i32, adjacent: boo
     store<f32>(y + at, a * c - b * s);
     store<f32>(y + other + at, b * c + a * s);
   }
-  const turned = <usize>half << 3;
-  if (turned < <usize>dim << 2) memory.copy(y + turned, x + turned, (<usize>dim << 2) - turned);
+  const rotated = <usize>half << 3;
+  if (rotated < <usize>dim << 2) memory.copy(y + rotated, x + rotated, (<usize>dim << 2) - rotated);
 }
 
 /** The heads of a row. @param x its first head @param group heads of a group, groups `groupPitch` bytes apart */

@@ -2,7 +2,7 @@
 // The linear layer y = add·y + bias + scale · x·wᵀ with f32 sums: shaders/lib/matmul.wgsl. Weights are widened when they
 // are packed into panels of eight outputs, [k][8]; a panel stays in the first cache while all rows of x pass it in fours.
 
-/** Inputs of a panel: 8 KiB of scratch. A longer sum is made in pieces, each folded into y, which also keeps it accurate. */
+/** Inputs of a panel: 8 KiB of scratch. A longer sum is split into pieces, each added to y, which is also more accurate. */
 const PANEL_INPUTS: i32 = 256;
 
 // How weights are stored, as a type, so that each dtype has loops of its own: f32 F32, i16 F16, u16 BF16.
@@ -19,7 +19,7 @@ function wide4<T>(at: usize): v128 {
   return v128.or(wide, v128.and(special, i32x4.splat(0x7f800000)));
 }
 
-/** Four weight rows, turned around: [n][4] at `to`, rows of the panel 32 bytes apart. */
+/** Four weight rows transposed: [n][4] at `to`, rows of the panel 32 bytes apart. */
 function packFour<T>(w0: usize, w1: usize, w2: usize, w3: usize, to: usize, n: i32): void {
   const step = 4 * sizeof<T>();
   for (let k = 0; k < n; k += 4) {
@@ -211,7 +211,7 @@ function addFour(sums: v128, x: v128, a: v128, b: v128, c: v128, d: v128): v128 
   return f32x4.add(sums, f32x4.mul(v128.shuffle<u32>(x, x, 3, 3, 3, 3), v128.shuffle<u64>(g, h, 1, 3)));
 }
 
-/** One row of x by eight weight rows, turned around in registers; beyond `panelWidth` of them the last is taken again. */
+/** One row of x by eight weight rows transposed in registers; beyond `panelWidth` of them the last is taken again. */
 function eightOutputs<T>(x: usize, w: usize, pitch: usize, n: i32, y: usize): void {
   const last = <usize>(panelWidth - 1);
   const w1 = w + pitch * min(1, last);

@@ -256,7 +256,7 @@ function fold(at: usize, mirrored: usize, pitch: usize, low: v128, high: v128, w
   v128.store32_lane(mirrored + 3 * pitch, b, 3);
 }
 
-/** Four columns at `a` by the eight of panel `b`, folded into S at `at` and, turned around, at `mirrored`. */
+/** Four columns at `a` by the eight of panel `b`, added to S at `at` and, transposed, at `mirrored`. */
 function four(a: usize, b: usize, rows: i32, at: usize, mirrored: usize, pitch: usize, whole: bool): void {
   let s0 = f32x4.splat(0);
   let s1 = s0;

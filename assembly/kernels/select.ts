@@ -334,7 +334,7 @@ function least(key: u32, equals: bool): u32 {
 }
 
 /**
- * Keeps what lies inside the outer threshold and not inside the inner one, and clears the rest; returns how much stays.
+ * Keeps elements inside the outer threshold but not the inner one, and clears the rest; returns how many stay.
  * Elements equal to a threshold stay in blocks before its cut block, and the first `quota` of them in that block.
  */
 export function selectThreshold(

@@ -1,4 +1,4 @@
-// Bit e of the mask is set where element e is not 0: what a selection left (words from the lowest bit up; +0 and −0 are the
+// Bit e of the mask is set where element e is not 0: the elements kept (words from the lowest bit up; +0 and −0 are the
 // same). Shapes: elements f32 at `slot` → ⌈elements / 32⌉ words from word `first` of the mask. Integers only.
 
 @group(0) @binding(1) var<storage, read> values: array<u32>;

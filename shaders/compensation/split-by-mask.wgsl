@@ -1,4 +1,4 @@
-// Divides a chunk of rows by the mask, in place: x keeps what stays, dropped takes the rest; zeros elsewhere. Tolerance: 0.
+// Divides a chunk of rows by the mask, in place: x has the masked entries, dropped the rest; zeros elsewhere. Tolerance: 0.
 // Shapes: lib/masked-rows.wgsl; x, dropped [rows, 4·width4] f32.
 
 @group(0) @binding(2) var<storage, read_write> x: array<vec4<f32>>;

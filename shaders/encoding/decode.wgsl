@@ -1,5 +1,5 @@
-// The stored words of a tile, all its tensors in one pass, to what a method computes with: slot i of values = f32 of tensor i,
-// or its change to tensor 0 (one rounding); counts what is not finite in status[i].
+// The stored words of a tile, all its tensors in one pass, to the values a method computes with: slot i of values = f32 of tensor i,
+// or its change to tensor 0 (one rounding); counts non-finite values in status[i].
 // inputs: two words a slot, where its words begin in raw (two halves a word, low half first) and dtype + 4·form: dtype codes in
 // half.wgsl; form 0 = leave the slot alone, 1 = the tensor, 2 = the tensor minus tensor 0.
 // Shapes: per tensor ⌈elements/2⌉ or elements words → slots of `elements` f32, `stride` apart.

@@ -1,6 +1,6 @@
-// What both forms of the Gram accumulation share: S[i, j] += Σ_r x[r, begin + i] · x[r, begin + j] over rows
-// first … first + rows. Only tiles on and below the diagonal are summed; each is stored on both sides, so that S is symmetric
-// to the bit. A dispatch sums at most 2048 rows in registers and folds them into S once.
+// Bindings and store shared by both forms of the Gram accumulation: S[i, j] += Σ_r x[r, begin + i] · x[r, begin + j] over rows
+// first … first + rows. Only tiles on and below the diagonal are summed; each is stored on both sides, so that S is exactly
+// symmetric. A dispatch sums at most 2048 rows in registers and adds them to S once.
 // Shapes: x [·, 4·stride4] f32, columns 4·begin4 … 4·(begin4 + width4); S [4·width4, 4·width4] f32.
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;

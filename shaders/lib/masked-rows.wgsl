@@ -1,6 +1,6 @@
-// What the kernels of the compensation share: a chunk of rows of a task vector, `rows` × 4·width4, beside the packed mask of the
-// whole tensor, [·, mask_words] u32. The chunk begins at row mask_row and column mask_begin (a multiple of 4) of the mask.
-// `shift` is what the damping adds to the diagonal of H; `may_rest` lets rows of the conjugate gradients come to rest.
+// Bindings shared by the compensation kernels: a chunk of rows of a task vector, `rows` × 4·width4, beside the packed mask of
+// the whole tensor, [·, mask_words] u32. The chunk begins at row mask_row and column mask_begin (a multiple of 4) of the mask.
+// `shift` is added to the diagonal of H as damping; `may_rest` lets converged rows of the conjugate gradients stop.
 
 @group(0) @binding(1) var<storage, read> mask: array<u32>;
 

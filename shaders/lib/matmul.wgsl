@@ -1,4 +1,4 @@
-// What every form of the linear layer shares:
+// Bindings and parameters shared by all forms of the linear layer:
 // y[r, y_begin + o] = (add ? y : 0) + bias[o] + scale · Σ_k x[r, k] · w[w_first + o, k].
 // Shapes: x [rows, 4·x_stride4] f32, w [·, 4·inputs4] packed (weight-*.wgsl), bias [outputs], y [rows, y_stride].
 

@@ -1,7 +1,7 @@
-// What both forms of the norm share. kind 0: w · x / √(mean x² + ε); 1: the same with 1 + w; 2: LayerNorm,
-// w · (x − mean) / √(variance + ε) + b.
-// Group g of row r lies at x_begin + r · x_stride + g · group_stride of x and at r · y_stride + g · width of y; all groups
-// of a row (its heads) share the weights. All sizes are given in fours.
+// Bindings and parameters shared by both forms of the norm. kind 0: w · x / √(mean x² + ε); 1: the same with 1 + w; 2:
+// LayerNorm, w · (x − mean) / √(variance + ε) + b.
+// Group g of row r lies at x_begin + r · x_stride + g · group_stride of x and at r · y_stride + g · width of y; all groups of a
+// row (its heads) share the weights. All sizes are given in fours.
 // Shapes: x [rows, x_stride], weight and bias [width], y [rows, y_stride], f32.
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;

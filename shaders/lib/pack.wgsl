@@ -2,7 +2,7 @@
 // block of 4096, four blocks a workgroup. Values are rounded once to the output dtype, to nearest even, by integer code
 // (half.wgsl), and results that are not finite are counted in status[params.status]. Works on `packed`, `status`,
 // `params.elements` and `params.dtype` of the kernel's own file.
-// Shapes: elements f32 → ⌈elements/2⌉ or elements words; what is left of the last word is zero.
+// Shapes: elements f32 → ⌈elements/2⌉ or elements words; the rest of the last word is zero.
 
 const PACK_BLOCKS = 4u;
 

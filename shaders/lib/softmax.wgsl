@@ -1,4 +1,4 @@
-// What both forms of the softmax share: a line is one row of one head of a group (lib/attention.wgsl).
+// Bindings shared by both forms of the softmax: a line is one row of one head of a group (lib/attention.wgsl).
 
 @group(0) @binding(1) var<storage, read> groups: array<u32>;
 @group(0) @binding(2) var<storage, read_write> scores: array<vec4<f32>>;

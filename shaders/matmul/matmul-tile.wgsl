@@ -1,5 +1,5 @@
 // The linear layer (lib/matmul.wgsl) for real GPUs: a workgroup of 256 makes a 64 × 64 tile of y, 4 × 4 per invocation,
-// going along k in steps of 32 through 16 KiB of shared memory. Both operands are kept transposed there, so that an
+// going along k in steps of 32 through 16 KiB of shared memory. Both operands are stored transposed there, so that an
 // invocation reads four rows and four outputs of one k with two loads.
 // Tolerance: 1e-6 of the largest value.
 

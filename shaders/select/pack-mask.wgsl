@@ -1,4 +1,4 @@
-// mask[r, w] bit b = 1 where the key of column 32w + b is not 0: what the trim left. Bits past the last column are 0. Keys lie as column-score.wgsl leaves them. Integers only.
+// mask[r, w] bit b = 1 where the key of column 32w + b is not 0: the elements kept. Bits past the last column are 0. Keys lie as column-score.wgsl leaves them. Integers only.
 // Shapes: keys rows·cols u32 → mask [rows, ⌈cols/32⌉] u32.
 
 @group(0) @binding(1) var<storage, read> keys: array<u32>;

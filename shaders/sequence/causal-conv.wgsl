@@ -1,5 +1,5 @@
 // y[r, c] = f(bias[c] + Σ_k weight[c, k] · x[r − taps + 1 + k, c]) along every piece of a sequence, f SiLU or nothing.
-// Rows ahead of a piece are the taps − 1 rows kept in `before`, or zero where its sequence begins.
+// Rows ahead of a piece are the taps − 1 rows stored in `before`, or zero where its sequence begins.
 // pieces_at[4p …] = (first row, rows, slot, 1 where its sequence begins).
 // Shapes: x [rows, x_stride] from x_begin on, before [slots, taps − 1, channels], weight [channels, taps], y [rows, y_stride], f32.
 // One invocation a channel of a piece's row. Tolerance: 1e-6 of the largest value.

@@ -1,5 +1,5 @@
-// before[slot, k, c] ← x[first + rows − kept + k, c]: the last rows of every piece, for the convolution of what comes after.
-// A piece with fewer rows moves up what was kept, or zeros where its sequence begins. pieces_at as in causal-conv.wgsl.
+// before[slot, k, c] ← x[first + rows − kept + k, c]: the last rows of every piece, for the convolution of the next piece.
+// A piece with fewer rows moves up the stored rows, or zeros where its sequence begins. pieces_at as in causal-conv.wgsl.
 // Shapes: x [rows, x_stride] from x_begin on, before [slots, kept, channels], f32.
 // Tolerance: 0 of the largest value.
 

@@ -1,4 +1,4 @@
-// counts[slot] += the number of elements of x that are NaN or infinite, told by their bits.
+// counts[slot] += the number of elements of x that are NaN or infinite, by their bits.
 // Tolerance: 0.
 
 @group(0) @binding(1) var<storage, read> x: array<u32>;

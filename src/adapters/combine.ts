@@ -178,27 +178,27 @@ async function denseSvd(loras: readonly LoraFactors[], settings: CombineSettings
   const inputs = deltas[0]!.length / outputs;
   const weights = loras.map(({ weight }) => weight);
   // row after row of ΔW is column after column of its transpose
-  const turned: Columns = { rows: inputs, cols: outputs, data: merged(deltas, weights, loras, settings) };
+  const transpose: Columns = { rows: inputs, cols: outputs, data: merged(deltas, weights, loras, settings) };
   if (Math.min(inputs, outputs) <= EXACT_SIDE) {
-    const { s, u, v } = smallSvd(turned);
+    const { s, u, v } = smallSvd(transpose);
     return { s, u: v, v: u };
   }
-  const width = sketchWidth(turned, settings.rank);
+  const width = sketchWidth(transpose, settings.rank);
   const start = {
     rows: outputs,
     cols: width,
     data: normals(outputs * width, maskKey(settings.seed, 'svd', settings.name)),
   };
   const map = {
-    times: (x: Columns) => product(turned, x),
-    transposedTimes: (y: Columns) => transposedTimes(turned, y),
+    times: (x: Columns) => product(transpose, x),
+    transposedTimes: (y: Columns) => transposedTimes(transpose, y),
   };
   const basis = await rangeBasis(map, start, POWER_ITERATIONS);
-  const { s, u, v } = smallSvd(transposedTimes(turned, basis));
+  const { s, u, v } = smallSvd(transposedTimes(transpose, basis));
   return { s, u, v: product(basis, v) };
 }
 
-/** aᵀ · y, without turning a. */
+/** aᵀ · y, without transposing a. */
 function transposedTimes(a: Columns, y: Columns): Columns {
   const out = zeroColumns(a.cols, y.cols);
   for (let j = 0; j < y.cols; j++) {

@@ -57,7 +57,7 @@ export function gramFactors(changes: readonly ScaledFactors[]): GramFactors {
   return { n: dividePositive(right, total), q };
 }
 
-/** An orthonormal basis of what the rows of all A span, of as many vectors as there are rows, or inputs. */
+/** An orthonormal basis of the row space of all A, of as many vectors as there are rows, or inputs. */
 function basisOf(changes: readonly ScaledFactors[], inputs: number): Columns {
   const rank = changes.reduce((sum, change) => sum + change.rank, 0);
   if (rank >= inputs) {

@@ -1,4 +1,4 @@
-/** An engine that counts the bytes it holds: what is printed as the peak is what was allocated. */
+/** An engine that counts the bytes it allocates, so that the peak printed is the peak allocated. */
 import type { Backend } from './backend';
 
 export interface CountedBackend extends Backend {

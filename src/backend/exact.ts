@@ -1,6 +1,6 @@
 /**
  * The arithmetic of every kernel: f32, rounded to nearest even after each operation, without subnormals. WGSL leaves
- * it to the device whether a subnormal is kept or taken as zero, and devices differ (most flush, CPUs keep), so the
+ * it to the device whether a subnormal stays or is taken as zero, and devices differ (most flush, CPUs do not), so the
  * kernels decide: a magnitude up to 2^-126 counts as zero of its sign. The bound itself is included because devices
  * that flush do not agree on results that round up to it. In WGSL it is `exact` in shaders/lib/stamp.wgsl.
  */

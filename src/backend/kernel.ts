@@ -97,7 +97,7 @@ interface Forms<P extends string, B extends string> {
   cpu?(run: CpuRun<P, B>): void;
 }
 
-/** What the form on typed arrays sees: parameters by name, buffers as views, and the number of workgroups to cover. */
+/** Arguments of a kernel's form on typed arrays: parameters by name, buffers as views, and the number of workgroups to cover. */
 export interface CpuRun<P extends string = string, B extends string = string> {
   readonly params: Readonly<Record<P, number>>;
   readonly groups: number;
@@ -111,7 +111,7 @@ export interface Strip<P extends string = string, B extends string = string> {
   at(buffer: B): number;
   /** Bytes of a buffer. */
   size(buffer: B): number;
-  /** What a dispatch finds out at its first strip. */
+  /** State shared by the strips of one dispatch, filled in by the first. */
   readonly memo: { small?: number };
   /** All of the memory as words and as floats. */
   readonly words: Uint32Array;

@@ -56,7 +56,7 @@ export function normals(count: number, [k0, k1]: readonly [number, number]): Flo
 
 /**
  * The key of a random mask: FNV-1a (64 bit) over "seed NUL model NUL tensor" in UTF-8. Philox mixes any key fully, so
- * a plain hash is enough to keep different (seed, model, tensor) apart.
+ * a plain hash is enough to separate different (seed, model, tensor).
  */
 export function maskKey(seed: number, model: string, tensor: string): [number, number] {
   let hash = 0xcbf29ce484222325n;

@@ -1,4 +1,4 @@
-/** What is opened for one item by one of several workers; reading may begin before it is run. */
+/** An item that one of several workers has opened; reading may begin before it is run. */
 interface Opened<Result> {
   run(): Promise<Result>;
   /** Called once, whether or not it was run. */
@@ -7,9 +7,9 @@ interface Opened<Result> {
 
 /**
  * Shares items out among workers, one per engine: each takes the next item that none has taken, and opens one ahead of
- * the one it runs. Results are in the order of the items, whoever made them. After a failure no more is taken.
+ * the one it runs. Results are in the order of the items, whichever worker made them. After a failure no more is taken.
  * @param workers each opens an item for itself
- * @throws the first failure, when no worker is at work any more
+ * @throws the first failure, once no worker runs any more
  */
 export async function shareOut<Item, Result>(
   items: readonly Item[],

@@ -1,4 +1,4 @@
-/** What the parts of a calibration stand on: an engine, open files, the contributors as models that write and read. */
+/** Context shared by the parts of a calibration: an engine, open files, the contributors as models that write and read. */
 
 import type { Backend } from '../backend/backend';
 import { type CountedBackend, countedBackend } from '../backend/counted-backend';
@@ -54,7 +54,7 @@ interface CalibrationProgress {
   phases: PhaseSeconds;
 }
 
-/** What each phase counts. */
+/** Unit of the progress of each phase. */
 const UNITS: Readonly<Record<CalibrationPhase, string>> = {
   downloading: 'bytes',
   hashing: 'bytes',
@@ -109,7 +109,7 @@ export function calibrationPhases(plan: Plan): PlannedPhase[] {
 }
 
 /**
- * Opens what the work ahead of a plan needs. The caller closes it.
+ * Opens the context of a plan's calibration. The caller closes it.
  * @param runs whether its contributors are run
  * @param more plans whose files are read besides
  * @throws AmalgamError `Canceled`, `PlanHasErrors`, and what downloading throws
@@ -157,10 +157,10 @@ export async function openAhead(
 }
 
 /**
- * What a model reads, by the name that a recipe gives it; conversations as its own chat template writes them.
+ * Source of a model's calibration text, from its name in a recipe; conversations are rendered with the model's own chat template.
  * @param reader the plan of the model
- * @param recipe says by its name what is read, and how
- * @throws AmalgamError as `renderedText`, and what fetching the text throws
+ * @param recipe resolves the name to a text and its settings
+ * @throws AmalgamError as `renderedText`, and as fetching the text throws
  */
 export async function calibrationSource(
   name: string,

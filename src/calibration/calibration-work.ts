@@ -1,4 +1,4 @@
-/** What the parts of a calibration share: records found, contributors run over what they read, tensors computed and kept. */
+/** Steps shared by the parts of a calibration: find records, run contributors over their text, compute tensors and store them. */
 import type { Backend } from '../backend/backend';
 import type { Runner } from '../forward/runner';
 import type { ReadTensor } from '../inputs/stored-tensor';
@@ -27,7 +27,7 @@ export interface PrepareOptions {
   /** sha256 of the files of the base. */
   base: string;
   size: CalibrationSize;
-  /** Opens a merge in f32, reading what is solved by then, with room for so many rows of activations. */
+  /** Opens a merge in f32, reading the tensors solved by then, with room for so many rows of activations. */
   openMerge(plan: Plan, prepared: Prepared, rows: number): Promise<{ runner: Runner; close(): void }>;
   signal?: AbortSignal;
   progress?: PrepareProgress;
@@ -78,7 +78,7 @@ export async function findRecords<H extends RecordHeader>(
   return missing;
 }
 
-/** Counts and hands over what was computed. */
+/** Counts the tensors computed and hands them over. */
 export function taken<H extends RecordHeader>(
   { report }: Job,
   tensor: LinearTensor,
@@ -152,7 +152,7 @@ export async function computeMissing<H extends RecordHeader>(
 /** Inputs of these layers. */
 export const sitesOf = (tensors: readonly LinearTensor[]) => new Set(tensors.map((tensor) => tensor.site));
 
-/** What the contributors read; written now where it is not kept. */
+/** Token ids of every contributor's calibration text, per window; generated now where no record has them. */
 export async function readings(job: Job, which: readonly number[]): Promise<number[][][]> {
   const { contributors, engine, size, signal, progress, report } = job;
   const self = which.filter((i) => contributors[i]!.source.kind === 'self').length;

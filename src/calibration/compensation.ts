@@ -1,4 +1,4 @@
-/** Kept entries that make up for those that went. */
+/** Compensation: values of the kept elements that make up for those trimmed. */
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { cgBegin, cgStep, splitByMask } from '../backend/kernels/compensation';
 import { rowForm } from '../backend/kernels/rows';
@@ -132,7 +132,7 @@ async function conjugateGradients(work: Work, block: GramBlock, hessian: Hessian
     const { form, groups } = rowForm(queue.engine, chunk.rows);
     const size = { groups, elements: chunk.rows };
     enqueueSplit(work, block, chunk, x, p!);
-    // the damping adds nothing here: what was dropped has no entry that is kept
+    // the damping adds nothing here: trimmed elements have no entry that is kept
     enqueueProduct(queue, p!, h, q!, chunk.rows, width, { scale });
     queue.run(cgBegin[form], { params, buffers: { mask, inverse, q: q!, p: p!, r: r!, rho }, ...size });
     for (let step = 1; step <= CG_STEPS.most; step++) {

@@ -38,7 +38,7 @@ export function openCrossGram(engine: Backend, spans: readonly Omit<GramBlock, '
       });
       const padded = four(rows);
       for (const block of blocks) {
-        const turned = (buffer: BackendBuffer, rowStride: number) => {
+        const transposed = (buffer: BackendBuffer, rowStride: number) => {
           if (padded === rows && block.width === rowStride) return transpose(engine, buffer, rows, rowStride);
           const part = queue.allocate(padded * block.width * 4, 'columns');
           const from = { buffer, stride: rowStride, column: block.begin };
@@ -47,7 +47,7 @@ export function openCrossGram(engine: Backend, spans: readonly Omit<GramBlock, '
           queue.free(part);
           return columns;
         };
-        const [x, difference] = [turned(merged.buffer, stride), turned(own, width)];
+        const [x, difference] = [transposed(merged.buffer, stride), transposed(own, width)];
         enqueueProduct(queue, x, difference, block.buffer, block.width, block.width, {
           add: true,
           inputs: padded,

@@ -58,7 +58,7 @@ const WORK: Readonly<Record<string, Work>> = {
   'matmul-vector-f32': product,
 };
 
-/** What was dispatched, by kernel: the most work, in all and for one element. */
+/** Largest work of the dispatches of one kernel, in all and per element. */
 class Count {
   most = 0;
   mostPerElement = 0;

@@ -14,7 +14,7 @@ import type { Queue } from '../forward/queue';
 export const DAMPING = 0.01;
 const MOST_DAMPING = 1;
 
-/** What came of factoring H: the damping it took, and what had to be put right. */
+/** Result of factoring H: the damping used, and what had to be corrected. */
 export interface FactorResult {
   /** λ of H + λ · mean(diag H) · I that was used: 0.01, or ten times as much per retry; 0 where none is (wanda). */
   damping: number;

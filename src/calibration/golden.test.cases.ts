@@ -1,6 +1,6 @@
 /**
  * The forward goldens through the studio's own forward pass, on either engine: every Gram matrix, and for the models that
- * come with them importance scores and keep-masks (e2e/fixtures/golden/forward).
+ * come with them importance scores and masks (e2e/fixtures/golden/forward).
  */
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
@@ -108,16 +108,16 @@ async function compareImportance(
   const rows = stored.length / cols;
   /** Where row r, column c of the weight as [out, in] is stored. */
   const at = (r: number, c: number) => (input_axis === 1 ? r * cols + c : c * rows + r);
-  const turned = <T extends Float32Array | Float64Array | Uint8Array>(x: T): T =>
+  const transposed = <T extends Float32Array | Float64Array | Uint8Array>(x: T): T =>
     x.map((_, e) => x[at(Math.floor(e / cols), e % cols)]!) as T;
-  const w = turned(stored);
+  const w = transposed(stored);
   const tau = upload(engine, w);
   for (const [key, score] of Object.entries(SCORES)) {
     const { scale, factoring: result } = await columnScores(engine, gram, score);
     expect(result).toMatchObject({ dead: dead_columns.length, retries: 0, fellBackToDiagonal: false });
     const roots = await download(engine, scale, cols);
     const scores = Float64Array.from(w, (v, e) => (v * roots[e % cols]!) ** 2);
-    const wanted = turned(values(importance.get(`${weight}.score.${key}`)!));
+    const wanted = transposed(values(importance.get(`${weight}.score.${key}`)!));
     expect(worstRatio(scores, wanted), `${weight} ${key}`).toBeLessThan(3e-4);
     for (const density of [0.2, 0.5]) {
       const id = `${key}.d${density}`;
@@ -128,7 +128,7 @@ async function compareImportance(
         const [r, c] = [Math.floor(e / cols), e % cols];
         return (words[r * maskRowWords(cols) + (c >> 5)]! >> (c & 31)) & 1;
       });
-      const expected = turned(importance.get(`${weight}.keep.${id}`)!.bytes);
+      const expected = transposed(importance.get(`${weight}.keep.${id}`)!.bytes);
       expect(
         kept.reduce((a, b) => a + b, 0),
         id,

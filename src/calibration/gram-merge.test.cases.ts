@@ -210,9 +210,9 @@ export function describeSolve(title: string, engineOf: () => Promise<Backend>): 
 
     it('transposes', async () => {
       const engine = await engineOf();
-      const turned = transpose(engine, upload(engine, taus[0]!), rows, width);
+      const transposed = transpose(engine, upload(engine, taus[0]!), rows, width);
       const wanted = taus[0]!.map((_, e) => taus[0]![(e % rows) * width + Math.floor(e / rows)]!);
-      expect(await download(engine, turned, rows * width)).toEqual(wanted);
+      expect(await download(engine, transposed, rows * width)).toEqual(wanted);
     });
   });
 }

@@ -22,9 +22,9 @@ interface Solved {
   factoring: FactorResult;
 }
 
-/** What a solution takes into account besides the Gram matrices. */
+/** Terms of a solution besides the Gram matrices. */
 export interface SolveTerms {
-  /** What each Gram matrix is multiplied with. Default: 2/n. */
+  /** Factor of each Gram matrix. Default: 2/n. */
   scales?: readonly number[];
   /** Share of the mean diagonal that is added to each. Default: 0.01. */
   damping?: number;

@@ -156,7 +156,7 @@ const BLOCK_BYTES = 512 << 20;
 
 /**
  * The form that fits: `full` where one buffer of at most 512 MiB (width 11 585) holds the matrix, else the fewest equal blocks
- * (2, 4, 8 …) that each fit. Blocks leave out the products between them; whoever asks for them says so.
+ * (2, 4, 8 …) that each fit. Blocks leave out the products between them; callers ask for them explicitly.
  */
 export function formFor(
   engine: Pick<Backend, 'maxBufferBytes'>,

@@ -1,9 +1,9 @@
-/** H = 2/n · S of a Gram matrix: what is known about it from its diagonal. */
+/** H = 2/n · S of a Gram matrix: its properties by the diagonal. */
 import { DAMPING } from './factor';
 import type { Gram } from './gram';
 
 export interface Hessian {
-  /** What S is multiplied with: 2/n as a rule. */
+  /** Factor of S, usually 2/n. */
   scale: number;
   /** H_jj as measured: 0 for dead inputs. */
   diagonal: Float64Array;

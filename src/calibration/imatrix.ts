@@ -1,7 +1,7 @@
 /**
  * An importance matrix for GGUF: the mean square of what reaches every column of the merged model's linear layers, Σx²/n,
  * as llama.cpp's `llama-imatrix` measures it. It is the diagonal of the Gram matrices, of the output instead of its
- * contributors; kept, so that another type of the same output runs no model.
+ * contributors; stored, so that another type of the same output runs no model.
  */
 import type { Backend } from '../backend/backend';
 import type { Plan } from '../merge/plan/plan';
@@ -23,7 +23,7 @@ interface ImatrixOptions {
   engine: Backend;
   /** Everything that determines the output's weights. */
   model: string;
-  /** What it reads: a text of any kind, or the readings of the contributors. */
+  /** Text to measure on: of any kind, or the readings of the contributors. */
   text:
     | { source: CalibrationSource }
     | { hashes: readonly string[]; readings(): Promise<readonly (readonly number[])[]> };
@@ -46,11 +46,11 @@ interface ImatrixHeader extends RecordHeader {
   tokens: number;
 }
 
-/** What the merged model reads is called so in progress. */
+/** Name of the merged model in progress. */
 const OUTPUT = 'the merged model';
 
 /**
- * The matrix of an output: kept from before, or measured now.
+ * The matrix of an output: from a record, or measured now.
  * @throws AmalgamError `NonFinite`, `TextTooShort`, `ContextTooLong`, `Canceled` and what running models throws
  */
 export async function measureImatrix(options: ImatrixOptions): Promise<Imatrix> {

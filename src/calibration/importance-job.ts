@@ -19,8 +19,8 @@ import { calibrate } from './job';
 
 /**
  * Works out the masks of a plan and writes `masks.safetensors`, a tensor of bytes [rows, ⌈cols/8⌉] for every mask with
- * the lowest bit first, or `<name>` in f32 with what compensation made of the kept changes; and `importance.json`.
- * @throws AmalgamError `PlanHasErrors`, `Usage` for a recipe without importance, and what working ahead and writing throw
+ * the lowest bit first, or `<name>` in f32 with the compensated values of the kept elements; and `importance.json`.
+ * @throws AmalgamError `PlanHasErrors`, `Usage` for a recipe without importance, and as calibration and writing throw
  */
 export async function runImportance(
   request: ImportanceRequest,

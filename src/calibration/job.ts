@@ -1,4 +1,4 @@
-/** What a merge needs before it begins: importance or a Gram merge of its models, λ where the recipe leaves it open, an importance matrix. */
+/** Job that computes what a merge needs first: importance or a Gram merge, λ where the recipe leaves it open, an importance matrix. */
 
 import { countedBackend } from '../backend/counted-backend';
 import { formatRecipe } from '../formats/recipe-format';
@@ -40,7 +40,7 @@ interface Calibrated {
 }
 
 /**
- * Does the work that a clean plan needs ahead of it; undefined for a plan that needs none.
+ * Runs the calibration of a clean plan; undefined for a plan that needs none.
  * @throws AmalgamError `Canceled`, `StorageUnavailable`, and what running models throws. What is finished is kept.
  */
 export async function calibrate(plan: Plan, options: CalibrationOptions): Promise<Calibrated | undefined> {
@@ -140,8 +140,8 @@ async function imatrixOf(
 }
 
 /*
- * Everything a merge wants to know of its models before it begins: what stays of each contributor (`selector:
- * importance`), or the merged changes of linear layers (Gram merge). What was worked out before is found in the
+ * The calibration of a merge: masks of each contributor (`selector:
+ * importance`), or the merged changes of linear layers (Gram merge). Earlier results are found in the
  * browser's storage, and then no model is run.
  */
 
@@ -151,7 +151,7 @@ interface PreparedImportance {
 }
 
 /**
- * Works out what the plan asks for.
+ * Runs the calibration that the plan asks for.
  * @throws AmalgamError `NonFinite`, `TextTooShort`, `ContextTooLong`, `LimitExceeded`, `StorageUnavailable`, `StorageFull`,
  *   `Canceled` and what running models throws; what is finished by then is kept
  */
@@ -198,7 +198,7 @@ async function openJob(options: PrepareOptions): Promise<Job> {
   };
 }
 
-/** One contributor after the other: what stays of it. */
+/** Masks of the contributors, one after the other. */
 async function prepareSelections(job: Job): Promise<Prepared> {
   const { contributors, base, engine, size } = job;
   const selections = new Map<string, PreparedSelection>();

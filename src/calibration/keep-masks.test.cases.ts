@@ -1,4 +1,4 @@
-/** Keep-masks against a sort, on either engine. */
+/** Masks by importance against a sort, on either engine. */
 import { describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { maskRowWords } from '../backend/kernels/select';

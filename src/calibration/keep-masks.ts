@@ -1,4 +1,4 @@
-/** Keep-masks: which entries of a task vector matter most, one bit each. */
+/** Masks of the most important elements of a task vector, one bit each. */
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { blockCount } from '../backend/kernel';
 import { rowForm } from '../backend/kernels/rows';

@@ -1,4 +1,4 @@
-/** λ chosen on what the contributors read, without writing a merge. */
+/** λ chosen on the contributors' calibration texts, without writing a merge. */
 
 import { formatRecipe } from '../formats/recipe-format';
 import type { Runner } from '../forward/runner';
@@ -29,9 +29,9 @@ interface LambdaPoint {
 }
 
 /**
- * Goes from λ = 1 to where neither neighbor on the grid has a lower mean loss over the contributors; of equals the
- * smaller. Wide steps find a valley, parabolas through its three points in ln λ where its bottom lies. Losses have one
- * valley along λ as a rule; where they have two, this finds one of them.
+ * Walks from λ = 1 to where neither neighbor on the grid has a lower mean loss over the contributors; of equals the
+ * smaller. Wide steps find a valley, parabolas through its three points in ln λ where its bottom lies. Losses have
+ * a single minimum along λ as a rule; where they have two, this finds one of them.
  *
  * @param measure the contributors' losses at a λ
  * @returns the chosen λ and everything measured, ascending
@@ -88,7 +88,7 @@ interface Point {
   y: number;
 }
 
-/** Where the parabola through three points is lowest; undefined where they lie on a line. */
+/** Minimum of the parabola through three points; undefined where they lie on a line. */
 function vertex([a, b, c]: readonly Point[]): number | undefined {
   const left = (b!.x - a!.x) * (b!.y - c!.y);
   const right = (b!.x - c!.x) * (b!.y - a!.y);
@@ -96,7 +96,7 @@ function vertex([a, b, c]: readonly Point[]): number | undefined {
   return b!.x - ((b!.x - a!.x) * left - (b!.x - c!.x) * right) / (2 * (left - right));
 }
 
-/** Values of λ that are tried as a rule, and the chosen one again on the rest of the text. */
+/** Number of λ values usually tried, counting the chosen one again on the rest of the text. */
 export const USUAL_TRIES = 6;
 /** Share of the held-out windows that values of λ are compared on, and the fewest of them. */
 const PART = { stride: 3, least: 4 };
@@ -198,7 +198,7 @@ function isPart(_: unknown, at: number, { length }: readonly unknown[]): boolean
   return at % Math.max(1, Math.min(PART.stride, Math.floor(length / PART.least))) === 0;
 }
 
-/** The text of each contributor that nothing is calibrated on; written now where it is not kept. */
+/** The held-out text of each contributor; generated now where no record has it. */
 export async function heldOutTexts({
   contributors,
   engine,

@@ -64,7 +64,7 @@ export async function eachLayerGrams(
     for (let layer = -1; layer <= last; layer++) {
       for (const pass of passes) {
         await pass.step();
-        // waits for the device, and says where NaN came up before anything is made of it
+        // waits for the device, and throws where NaN came up before anything is made of it
         await pass.result();
         options.onStep?.(layer);
       }

@@ -22,7 +22,7 @@ const masks = fc
   );
 
 describe('masks of bits', () => {
-  test('count, flatten and turn as lists of booleans do', () => {
+  test('count, flatten and transpose as lists of booleans do', () => {
     fc.assert(
       fc.property(masks, fc.nat(), fc.nat(), ({ rows, cols, bits, words: mask }, a, b) => {
         expect(countBits(mask)).toBe(bits.filter(Boolean).length);
@@ -33,11 +33,11 @@ describe('masks of bits', () => {
         const flat = flatBits(mask, cols, begin, end);
         const read = Array.from({ length: end - begin }, (_, i) => ((flat[i >>> 5]! >>> (i & 31)) & 1) === 1);
         expect(read).toEqual(bits.slice(begin, end));
-        const turned = Array.from(
+        const transposed = Array.from(
           { length: rows * cols },
           (_, i) => bits[(i % rows) * cols + Math.floor(i / rows)]!,
         );
-        expect(transposeBits(mask, rows, cols)).toEqual(words(turned, cols, rows));
+        expect(transposeBits(mask, rows, cols)).toEqual(words(transposed, cols, rows));
       }),
     );
   });

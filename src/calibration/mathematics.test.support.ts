@@ -1,4 +1,4 @@
-/** What the tests of the mathematics share: inputs as layers see them, buffers to and fro. */
+/** Shared by the tests of the mathematics: inputs as layers see them, transfers to and from buffers. */
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { philox } from '../backend/philox';
 import type { TappedRows } from '../forward/pass';

@@ -1,4 +1,4 @@
-/** What a plan says of its calibration: what cannot be, what is unwise, what it takes. */
+/** Problems, warnings and costs of a plan's calibration. */
 
 import { AmalgamError } from '../errors';
 import { textSize } from '../merge/methods/importance-parameters';
@@ -19,7 +19,7 @@ interface CalibrationChoice {
   texts: ReadonlyMap<string, string>;
 }
 
-/** What the plan's models read. The plan is one whose parameters are resolved. */
+/** Calibration texts of the models of a plan whose parameters are resolved. */
 export function calibrationChoice(plan: Plan): CalibrationChoice {
   const texts = new Map<string, string>();
   for (const { models } of plan.tensors) {
@@ -31,10 +31,10 @@ export function calibrationChoice(plan: Plan): CalibrationChoice {
   return { size: textSize(calibrated?.parameters ?? {}), texts };
 }
 
-/** What a Gram merge asks its layers to match. */
+/** Quantity that a Gram merge matches, layer by layer. */
 export type Match = 'inputs' | 'outputs' | 'changes';
 
-/** What the plan's Gram merge matches. */
+/** Quantity that the plan's Gram merge matches. */
 export function matchOf(plan: Plan): Match {
   const asked = plan.tensors.find(({ parameters }) => parameters.match !== undefined);
   return (asked?.parameters.match ?? 'inputs') as Match;
@@ -65,15 +65,15 @@ export function averagedLayers(plan: Plan, solved: ReadonlySet<string>, tied: bo
 
 interface CalibrationCost {
   kind: ImportanceReport['kind'] | undefined;
-  /** What an importance matrix of the output is measured on. */
+  /** Text that an importance matrix of the output is measured on. */
   imatrix: ReturnType<typeof imatrixChoice>;
   /** Resolves the architecture of the plan's output. @throws AmalgamError */
   architecture(): Promise<Architecture>;
-  /** Whether a text of this name is there. */
+  /** Whether a text of this name exists. */
   hasText(name: string): boolean;
 }
 
-/** How messages call what is written. */
+/** Name of the output in messages. */
 const OUTPUT = 'the output';
 
 /** Problems of the calibration; none for a plan that needs none. */
@@ -125,7 +125,7 @@ export async function calibrationProblems(plan: Plan, cost: CalibrationCost): Pr
 }
 
 /**
- * Memory of the work ahead at its peak: streams of all contributors side by side, Gram matrices, two layers each; where
+ * Peak memory of calibration: streams of all contributors side by side, Gram matrices, two layers each; where
  * outputs are matched also the merged model's streams over all texts, its layer, and a second product for each matrix.
  */
 export function calibrationBytes(

@@ -1,4 +1,4 @@
-/** What a plan says of its calibration. */
+/** Problems and device memory of a plan's calibration. */
 
 import type { OpenModels } from '../host/models';
 import { methodById } from '../merge/methods';

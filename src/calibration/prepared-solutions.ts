@@ -76,7 +76,7 @@ export async function prepareSolutions(job: Job): Promise<Prepared> {
   return prepared;
 }
 
-/** What no layer is solved for and what a merged model is run with nevertheless: names of the copied tensors. */
+/** Names of the copied tensors: not solved for, but part of the merged model that is run. */
 function fixedPart({ plan }: Job): string[] {
   return plan.tensors.flatMap(({ name, copy }) => (copy ? [`${name} ${copy.folder}`] : []));
 }
@@ -124,7 +124,7 @@ async function matchMissing(
   });
 }
 
-/** Nothing is run: the changes alone. */
+/** Solutions from the task vectors alone, without running a model. */
 async function solveChanges(
   job: Job,
   missing: readonly (readonly LinearTensor[])[],
@@ -155,7 +155,7 @@ async function solveChanges(
 
 const COUNTS = 'token counts';
 
-/** cᵢ(token) = (nᵢ(token) + 1) / Σ, from how often each contributor's text used it. Kept, so that no text is needed. */
+/** cᵢ(token) = (nᵢ(token) + 1) / Σ, from how often each contributor's text used it. Stored, so that no text is needed. */
 async function rowWeights(job: Job, folder: RecordFolder): Promise<Float64Array[]> {
   const { contributors, architecture } = job;
   const { vocab } = architecture;

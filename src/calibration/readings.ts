@@ -1,4 +1,4 @@
-/** What each model reads, kept so that it is written once, whatever uses it: calibration, another density, λ. */
+/** Records of each model's calibration tokens, so that they are generated once for every use: calibration, another density, λ. */
 import type { BackendKind } from '../reports/backend';
 import { openRecords, type RecordHeader } from '../store/masks';
 import {
@@ -31,7 +31,7 @@ export interface OpenReader extends Reader {
 
 interface Reading {
   sequences: number[][];
-  /** Tokens the model wrote now: 0 for a text that was given, or was kept. */
+  /** Tokens the model generated now: 0 for a text that was given, or was stored. */
   writtenTokens: number;
 }
 
@@ -47,8 +47,8 @@ interface ReadingRequest {
 }
 
 /**
- * What a contributor reads: kept from before, or written and tokenized now.
- * @throws AmalgamError what `readingOf` and the storage throw
+ * Calibration tokens of a contributor: read from a record, or generated and tokenized now.
+ * @throws AmalgamError as `readingOf` and the storage throw
  */
 export async function readingFor(contributor: Contributor, request: ReadingRequest): Promise<Reading> {
   const { id, model, source } = contributor;

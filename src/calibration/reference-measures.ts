@@ -1,4 +1,4 @@
-/** Base and contributors compared on the text that a merge's λ is chosen on, and on how they go on with a prompt. */
+/** Base and contributors compared on the text that a merge's λ is chosen on, and on their continuations of a prompt. */
 import { generate, WRITING_RESIDENT_BYTES } from '../evaluate/generation';
 import type { RunningModel } from '../evaluate/running-model';
 import type { Plan } from '../merge/plan/plan';
@@ -7,7 +7,7 @@ import { calibrationTitle, heldOutSize } from './calibration';
 import { type CalibrationOptions, openAhead, openPlan, singlePlan } from './calibration-context';
 import { heldOutTexts, meanLosses } from './lambda-choice';
 
-/** What models go on with, by the likeliest token. */
+/** A prompt that models continue with the likeliest token at each step. */
 interface Prompt {
   text: string;
   /** Most tokens that are written. */
@@ -27,7 +27,7 @@ export interface Answer {
 }
 
 /**
- * Measures base and contributors, and has them go on with a prompt.
+ * Measures base and contributors, and has them continue a prompt.
  * @param reading a plan of these models that says what they read
  * @throws AmalgamError as `calibrate`
  */
@@ -75,7 +75,7 @@ export async function measureAround(
 }
 
 /**
- * How the merge of a plan goes on with a prompt.
+ * Continuation of a prompt by the merge of a plan.
  * @throws AmalgamError as `calibrate`
  */
 export async function continuePrompt(

@@ -8,7 +8,7 @@ import type { Queue } from '../forward/queue';
 /** Most bytes of one buffer of a chunk. */
 const CHUNK_BYTES = 64 << 20;
 
-/** Where a part of a matrix lies: its first row and column, and the elements from row to row. */
+/** Position of a part of a matrix: its first row and column, and the elements from row to row. */
 interface Place {
   buffer: BackendBuffer;
   stride: number;
@@ -22,7 +22,7 @@ export interface RowChunk {
   rows: number;
 }
 
-/** Chunks that keep their buffers, and a product with a square matrix, within bounds. */
+/** Chunks whose buffers, and product with a square matrix, stay within bounds. */
 export function rowChunks(queue: Queue, rows: number, width: number): RowChunk[] {
   const most = Math.floor(Math.min(queue.dispatchWork / width ** 2, CHUNK_BYTES / (width * 4)));
   const size = Math.min(rows, Math.max(64, most));

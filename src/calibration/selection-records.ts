@@ -1,4 +1,4 @@
-/** What stays of one contributor's changes, layer by layer, as records in the browser's storage. */
+/** Masks of one contributor's task vectors, layer by layer, as records in the browser's storage. */
 
 import type { Backend } from '../backend/backend';
 import type { ReadTensor } from '../inputs/stored-tensor';
@@ -14,7 +14,7 @@ import { countBits, flatBits, pack, transposeBits, unpack } from './mask-bits';
 import { loadTaskVectors, withContributors } from './task-vectors';
 import { factorNotes, type TrimSettings, trim, trimSettings } from './trimmed-change';
 
-/** A mask, and the compensated values of what it keeps. Shapes are those of the stored tensor. */
+/** A mask, and the compensated values where it is set. Shapes are those of the stored tensor. */
 export interface SelectionHeader extends RecordHeader, TrimSettings {
   tensor: string;
   shape: readonly number[];
@@ -55,7 +55,7 @@ interface ChooseContext {
   hashes: { calibration: string; model: string; base: string };
 }
 
-/** Trims a tensor (of one contributor, {@link toTrim}) and keeps what came of it. */
+/** Trims a tensor (of one contributor, {@link toTrim}) and stores its mask and values. */
 export async function chooseTensor(
   tensor: LinearTensor,
   grams: ReadonlyMap<LinearSite, Gram>,
@@ -74,12 +74,12 @@ export async function chooseTensor(
     ]);
     engine.free(trimmed.mask);
     if (trimmed.tau) engine.free(trimmed.tau);
-    const turned = storage === 'in_out';
+    const isTransposed = storage === 'in_out';
     const mask = new Uint32Array(maskBytes!.buffer);
-    const words = turned ? transposeBits(mask, rows, cols) : mask;
+    const words = isTransposed ? transposeBits(mask, rows, cols) : mask;
     const values = tauBytes && new Float32Array(tauBytes.buffer);
-    const [storedRows, storedCols] = turned ? [cols, rows] : [rows, cols];
-    const packed = values && pack(turned ? turn(values, rows, cols) : values, words, storedRows, storedCols);
+    const [storedRows, storedCols] = isTransposed ? [cols, rows] : [rows, cols];
+    const packed = values && pack(isTransposed ? transposeValues(values, rows, cols) : values, words, storedRows, storedCols);
     const record = await folder.write<SelectionHeader>(
       {
         name: selectionName(tensor),
@@ -92,7 +92,7 @@ export async function chooseTensor(
       },
       [new Uint8Array(words.buffer), ...(packed ? [new Uint8Array(packed.buffer)] : [])],
     );
-    return { record, notes: factorNotes(plan.name, { gram, facts: [trimmed.factoring] }) };
+    return { record, notes: factorNotes(plan.name, { gram, results: [trimmed.factoring] }) };
   } finally {
     vectors.close();
   }
@@ -135,8 +135,8 @@ export function selectionOf(record: StoredRecord<SelectionHeader>): PreparedSele
   };
 }
 
-/** [rows, cols] → [cols, rows] */
-export function turn(values: Float32Array, rows: number, cols: number): Float32Array<ArrayBuffer> {
+/** Transpose on the host, [rows, cols] → [cols, rows]. */
+export function transposeValues(values: Float32Array, rows: number, cols: number): Float32Array<ArrayBuffer> {
   const out = new Float32Array(values.length);
   for (let r = 0; r < rows; r++) for (let c = 0; c < cols; c++) out[c * rows + r] = values[r * cols + c]!;
   return out;

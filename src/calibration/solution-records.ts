@@ -16,7 +16,7 @@ import { formFor, type Gram, openGram } from './gram';
 import { gramSolve, type SolveTerms } from './gram-merge';
 import type { LinearTensor } from './linear-tensors';
 import { countBits, flatBits } from './mask-bits';
-import { turn } from './selection-records';
+import { transposeValues } from './selection-records';
 import { loadTaskVectors, type TaskVectors } from './task-vectors';
 import { factorNotes, trim, trimSettings } from './trimmed-change';
 
@@ -46,15 +46,15 @@ interface SolveContext {
 }
 
 /**
- * What a tensor is solved from, by contributor in the order of its plan: Gram matrices of their inputs, the same in the
- * model merged so far with what has changed of them, or nothing but the changes themselves.
+ * Input of solving one tensor, by contributor in the order of its plan: Gram matrices of their inputs; the same in the model
+ * merged so far with the cross Gram matrices; or nothing but the task vectors.
  */
 export type SolveFrom =
   | { match: 'inputs'; grams: readonly Gram[] }
   | { match: 'outputs'; grams: readonly Gram[]; crosses: readonly CrossGram[] }
   | { match: 'changes' };
 
-/** Solves one tensor and keeps its merged change. */
+/** Solves one tensor and stores its merged task vector. */
 export async function solveTensor(
   tensor: LinearTensor,
   from: SolveFrom,
@@ -91,7 +91,7 @@ export async function solveTensor(
     const [bytes] = await engine.read([{ buffer: solved.tau, byteLength: plan.elements * 4 }]);
     engine.free(solved.tau);
     const tau = new Float32Array(bytes!.buffer);
-    const values = tensor.storage === 'in_out' ? turn(tau, rows, cols) : tau;
+    const values = tensor.storage === 'in_out' ? transposeValues(tau, rows, cols) : tau;
     const record = await folder.write<SolutionHeader>(
       {
         name: solutionName(tensor),
@@ -103,7 +103,7 @@ export async function solveTensor(
       },
       [new Uint8Array(values.buffer)],
     );
-    notes.push(...factorNotes(plan.name, { gram: mine[0]!, facts: [solved.factoring] }));
+    notes.push(...factorNotes(plan.name, { gram: mine[0]!, results: [solved.factoring] }));
     return { record, notes };
   } finally {
     for (const gram of own) gram.close();
@@ -119,7 +119,7 @@ function gramOfChange(engine: Backend, tau: BackendBuffer, rows: number, cols: n
   return gram;
 }
 
-/** Where changes stand for inputs: G = τᵀτ/‖τ‖² + mean(diag)·I, WUDI's loss in closed form (Cheng et al. 2025). */
+/** Gram matrix in place of the inputs': G = τᵀτ/‖τ‖² + mean(diag)·I, WUDI's loss in closed form (Cheng et al. 2025). */
 function termsOf(from: SolveFrom, { norms, base }: TaskVectors): SolveTerms {
   if (from.match === 'changes') return { scales: norms.map((n) => (n > 0 ? 1 / n ** 2 : 0)), damping: 1 };
   if (from.match === 'outputs') return { disturbed: { base: base!, crosses: from.crosses } };
@@ -137,13 +137,13 @@ async function trimmedChange(
   const [mask] = await engine.read([{ buffer: found.mask, byteLength: found.maskBytes }]);
   const kept = countBits(new Uint32Array(mask!.buffer));
   engine.free(found.mask);
-  const notes = factorNotes(plan.name, { gram, facts: [found.factoring] });
+  const notes = factorNotes(plan.name, { gram, results: [found.factoring] });
   if (found.tau) return { tau: found.tau, kept, notes };
   const flat = flatBits(new Uint32Array(mask!.buffer), cols, 0, plan.elements);
   return { tau: masked(engine, tau, flat, plan.elements), kept, notes };
 }
 
-/** A copy of τ with what is not kept set to 0. */
+/** A copy of τ with trimmed elements set to 0. */
 function masked(
   engine: Backend,
   tau: BackendBuffer,

@@ -1,4 +1,4 @@
-/** Task vectors of a linear layer, whole on the device and turned so that rows are outputs. */
+/** Task vectors of a linear layer, whole on the device, transposed where needed so that rows are outputs. */
 import type { BackendBuffer } from '../backend/backend';
 import { blockCount } from '../backend/kernel';
 import { moveValues } from '../backend/kernels/sums';
@@ -67,8 +67,8 @@ export async function loadTaskVectors(
   } finally {
     task.close();
   }
-  const turned = storage === 'out_in' ? stored : stored.map((t) => transpose(engine, t, inputs, outputs));
-  const [base, taus] = wantsBase ? [turned[0]!, turned.slice(1)] : [undefined, turned];
+  const oriented = storage === 'out_in' ? stored : stored.map((t) => transpose(engine, t, inputs, outputs));
+  const [base, taus] = wantsBase ? [oriented[0]!, oriented.slice(1)] : [undefined, oriented];
   if (storage === 'in_out') for (const buffer of stored) engine.free(buffer);
   return {
     taus,
@@ -76,7 +76,7 @@ export async function loadTaskVectors(
     norms: plan.models.map((_, i) => sums.norm(i + 1)),
     cosine: sums.cosines(1),
     close() {
-      for (const buffer of turned) engine.free(buffer);
+      for (const buffer of oriented) engine.free(buffer);
     },
   };
 }

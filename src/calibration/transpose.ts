@@ -1,4 +1,4 @@
-/** Weights stored [in, out] (Conv1D) turned to [out, in] and back. */
+/** Transpose of weights stored [in, out] (Conv1D) to [out, in] and back. */
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { rearrange } from '../backend/kernels/rows';
 

@@ -22,7 +22,7 @@ interface Trimmed {
   /** One bit per entry, rows filled up to 32 bits. The caller frees it. */
   mask: BackendBuffer;
   maskBytes: number;
-  /** The kept entries that make up for the others; absent without compensation. The caller frees it. */
+  /** Compensated values of the kept elements; absent without compensation. The caller frees it. */
   tau?: BackendBuffer;
   factoring: FactorResult;
 }
@@ -44,10 +44,10 @@ export async function trim(
   return { ...trimmed, tau: await compensate(engine, tau, mask, rows, cols, gram) };
 }
 
-/** What a person should know of factorings, in sentences; nothing where all went as planned. */
+/** Notes for the user on factorings that needed more than the default damping, in sentences; empty where none did. */
 export function factorNotes(
   where: string,
-  { gram, facts: results }: { gram: Gram; facts: readonly FactorResult[] },
+  { gram, results }: { gram: Gram; results: readonly FactorResult[] },
 ): string[] {
   const notes: string[] = [];
   const { form, width } = gram;

@@ -1,10 +1,10 @@
-/** What contributors read, written ahead of everything that reads it, so that several can write at once. */
+/** Calibration texts of all contributors, generated before anything reads them so that several can generate at once. */
 import type { Plan } from '../merge/plan/plan';
 import { type CalibrationOptions, openAhead } from './calibration-context';
 import { readingFor, tokensToWrite } from './readings';
 
 /**
- * Has some of a plan's contributors write their text, or keeps the tokens of the one they are given.
+ * Has some of a plan's contributors generate their text, or stores the tokens of the one they are given.
  * @param which indices of the contributors
  * @throws AmalgamError as `calibrate`
  */

@@ -2,7 +2,7 @@ import { AmalgamError } from '../errors';
 import { type ConversationColumns, columnsTitle } from '../formats/conversations';
 import { displayName } from '../formats/names';
 
-/** What a file has to read: columns of text, and conversations in one or several columns. */
+/** Readable columns of a file: columns of text, and conversations in one or several columns. */
 export interface ReadableColumns {
   /** Columns that hold text. */
   texts: readonly string[];

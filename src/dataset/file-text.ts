@@ -21,7 +21,7 @@ import { decodeText, openStream, refusePointer } from './text-stream';
 /** Rows without a value cost a file nothing: a kilobyte can promise billions. */
 const MOST_EMPTY = 1 << 20;
 
-/** Where a text comes from and how much of it is wanted. */
+/** Source of a text, and the part of it that is wanted. */
 export interface TextRange {
   /** Field of each row, or the title of conversations; default as {@link chooseColumn}. Not for plain text files. */
   column?: string;
@@ -111,8 +111,8 @@ function readable({ all, texts, messages }: ParquetColumns): ReadableColumns {
 }
 
 /**
- * What a file has to read, in the file's order; nothing to choose for plain text.
- * @throws what {@link readText} throws
+ * Readable columns of a file, in the file's order; none to choose from for plain text.
+ * @throws as {@link readText}
  */
 export async function textColumns(
   source: ByteSource,

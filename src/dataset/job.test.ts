@@ -21,7 +21,7 @@ const files = () => ({
 });
 
 beforeAll(async () => {
-  // more than is kept whole
+  // more than is stored whole
   const large = Array.from({ length: 1_500_000 }, (_, i) => line(i)).join('');
   server = await startFakeHub({
     models: [

@@ -17,9 +17,9 @@ import { textKind } from './text-kind';
 import { decodeText, openStream } from './text-stream';
 
 /*
- * Which files of a dataset repo hold a split, by the names that are customary on the Hub. */
+ * Files of a dataset repo that hold a split, by the names customary on the Hub. */
 
-/** Where the Hub keeps most datasets as parquet: `<subset>/<split>/0000.parquet`. */
+/** Path of the Hub's parquet copy of most datasets: `<subset>/<split>/0000.parquet`. */
 export const CONVERTED_BRANCH = 'refs/convert/parquet';
 
 /** Subsets that stand for a dataset without any. */
@@ -45,7 +45,7 @@ export function splitFiles(paths: readonly string[], subset: string | null, spli
   return [];
 }
 
-/** @param paths of all that was searched. @returns the error for a split that is nowhere */
+/** @param paths of all that was searched. @returns the error for a split that was not found */
 export function splitMissing(
   dataset: string,
   paths: readonly string[],
@@ -78,7 +78,7 @@ function splitOf(path: string): SplitFile | undefined {
   return { path, subset: folders[0] ?? null, split };
 }
 
-/** A file up to this size is downloaded whole, verified and kept; of a larger one the parts needed are read in place. */
+/** A file up to this size is downloaded whole, verified and stored; of a larger one the parts needed are read in place. */
 const KEPT_BYTES = 64 << 20;
 /** Characters taken where no number is asked for, and the most there can be. */
 const DEFAULT_CHARACTERS = 200_000;
@@ -97,7 +97,7 @@ interface SplitRows {
 
 export interface Datasets {
   /**
-   * All rows of a split, by the names of its files, or from the branch where the Hub keeps it as parquet.
+   * All rows of a split, by the names of its files, or from the branch of the Hub's parquet copy.
    * @param subset the `dataset_name` of a task, null where there is one only
    * @param columns those that are wanted
    * @throws AmalgamError `SplitMissing`, `ColumnMissing`, and what reading throws
@@ -138,7 +138,7 @@ export function openDatasets(hub: () => Hub): Datasets {
     );
   };
 
-  /** Where the files of a split are: in the dataset itself, or where the Hub has converted it. */
+  /** Place of a split's files: the dataset itself, or the Hub's converted copy. */
   const findSplit = async (id: string, subset: string | null, split: string, signal: AbortSignal) => {
     const searched: string[] = [];
     for (const name of id.includes('@') ? [id] : [id, `${id}@${CONVERTED_BRANCH}`]) {

@@ -7,7 +7,7 @@ import type { ReadableColumns } from './column';
 /** A line longer than this is no row of text. */
 const LINE_CHARACTERS = 1 << 23;
 
-/** What a row has to read. */
+/** Readable columns of a row. */
 export function columnsOf(row: Row): ReadableColumns {
   const all = Object.keys(row);
   const texts = all.filter((key) => typeof row[key] === 'string');

@@ -1,4 +1,4 @@
-/** Which files of a dataset can be read as text, by their names. */
+/** Files of a dataset that can be read as text, by their names. */
 
 interface TextKind {
   /** `text`: as it stands. `lines`: one JSON object a line. `parquet`: columns. */

@@ -11,7 +11,7 @@ const NEXT_BYTES = 1 << 21;
 const LFS_POINTER = 'version https://git-lfs.github.com/spec/';
 
 /**
- * Reads a file piece by piece; what is not asked for is not read.
+ * Reads a file piece by piece, and no further than asked.
  * @throws AmalgamError `LfsPointer`, `DatasetInvalid` for what is no gzip, `Canceled`, and what the source throws
  */
 export async function* openStream(

@@ -1,4 +1,4 @@
-/** What the chat template of an output makes of a conversation, before there is an output. */
+/** A conversation rendered with the chat template that an output will have, before there is an output. */
 
 import { renderGuarded } from '../foreign/foreign-text';
 import type { Message } from '../formats/conversations';
@@ -6,7 +6,7 @@ import type { OpenModels } from '../host/models';
 import type { Plan } from '../merge/plan/plan';
 import { plannedChatTemplate } from './running-model';
 
-/** A turn of each, and one to be answered; without a system message, which not every template takes. */
+/** A message of each role, and one to be answered; without a system message, which not every template takes. */
 const CONVERSATION: Message[] = [
   { role: 'user', content: 'What is a merge?' },
   { role: 'assistant', content: 'One model out of the weights of several.' },

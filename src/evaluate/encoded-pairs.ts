@@ -7,7 +7,7 @@ import type { GuardedTokenizer } from '../foreign/foreign-text';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
 import { rstrip } from '../tasks/python';
 
-/** A text to be scored behind another. */
+/** A text to be scored after another. */
 interface Pair {
   context: string;
   continuation: string;
@@ -23,7 +23,7 @@ interface Refused {
   refused: string;
 }
 
-/** What encoding takes of a tokenizer. */
+/** The methods of a tokenizer that encoding uses. */
 type PairTokenizer = Pick<GuardedTokenizer, 'prefix' | 'prefixToken' | 'encodeAll'>;
 
 /** Characters of a token at most, for what is cut before it is encoded: real ones have four, some rows of spaces a hundred. */

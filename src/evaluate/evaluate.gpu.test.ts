@@ -101,7 +101,7 @@ describe('the sample base on the graphics device', () => {
     };
     const prompts = greedy.base.map(({ prompt }) => [...tokenizer.prefix, ...tokenizer.encode(prompt)]);
     expect(prompts).toEqual(greedy.base.map((c) => c.prompt_ids));
-    // the first once more: what is kept of it is copied
+    // the first once more: its state is copied
     const again = [...prompts, prompts[0]!];
     const got = await generate(open(gpu), again, { maxTokens: 12, sampling: GREEDY });
     expect(got.map((g) => g.ids)).toEqual([...greedy.base, greedy.base[0]!].map((c) => c.ids.slice(0, 12)));

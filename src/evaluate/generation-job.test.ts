@@ -14,7 +14,7 @@ const TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m['content'] | trim }
 const folder = mkdtempSync(join(tmpdir(), 'amalgam-chat-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What a model of the sample writes, alone on the processor. */
+/** Text that a model of the sample generates, alone on the processor. */
 async function written(model: string, path: string, prompt: string, chat: boolean) {
   const models = openModels(() => ({ url: 'https://hub.invalid' }));
   await models.add(await diskFolder(model, path), model);

@@ -66,7 +66,7 @@ export async function runGeneration(
   }
 }
 
-/** What a user says, in the model's template; the template itself writes what stands in front (BOS). */
+/** A user's message rendered with the model's chat template, which itself adds the BOS token. */
 async function chatPrompt(model: RunningModel, content: string, signal: AbortSignal): Promise<string> {
   const chat = await model.chatTemplate();
   if (chat) return (await renderGuarded(chat, [[{ role: 'user', content }]], true, signal))[0]!;

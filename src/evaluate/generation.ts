@@ -30,7 +30,7 @@ interface GenerateOptions {
 export interface GeneratedToken {
   /** Index of the prompt. */
   sequence: number;
-  /** Index of the token in what is generated. */
+  /** Index among the generated tokens. */
   index: number;
   id: number;
 }
@@ -66,7 +66,7 @@ export async function generate(
     slot,
     generated: [] as number[],
     ended: undefined as Generated['ended'] | undefined,
-    /** What the next step runs. */
+    /** Token ids of the next step. */
     next: [...prompt],
     start: 0,
   }));
@@ -107,7 +107,7 @@ interface OpenSequence {
   slot: number;
 }
 
-/** The first step: equal prompts are run once, and what is kept of them is copied. */
+/** The first step: equal prompts are run once, and their state is copied. */
 async function begin(
   runner: Runner,
   open: readonly OpenSequence[],

@@ -4,7 +4,7 @@ import type { Pass, PassResult } from '../forward/pass';
 import { secondsLeft } from '../reports/time-left';
 
 export interface EvaluateProgress {
-  /** Tokens gone through the whole model, in whole and parts, of `tokens`. */
+  /** Tokens that have passed the whole model, in whole and parts, of `tokens`. */
   tokensDone: number;
   /** Tokens to run: more than are scored, since windows overlap. */
   tokens: number;
@@ -26,7 +26,7 @@ interface Groups<T> {
   /** Tokens that a group runs. */
   rowsOf(group: T): number;
   start(group: T): Pass;
-  /** Takes what a group's pass has brought. */
+  /** Takes the results of a group's pass. */
   finish(group: T, result: PassResult): void;
 }
 

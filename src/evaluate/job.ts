@@ -60,7 +60,7 @@ export async function neededTokenizer(
 }
 
 /**
- * What a model reads of a text, or of ids.
+ * Token ids of a text for a model, or the ids as given.
  * @throws AmalgamError as {@link tokenize}, and `TokenizerUnsupported` where there is no token for a masked one
  */
 export async function readInput(

@@ -7,7 +7,7 @@ import { type Scored, type ScoringOptions, startScoring } from './log-likelihood
 
 export const LM_EVAL_FIXTURE = 'e2e/fixtures/golden/lm-eval/loglikelihood.json';
 
-/** What `loglikelihood.json` says of one model. */
+/** Entry of one model in `loglikelihood.json`. */
 export interface LogLikelihoodGolden {
   prefix_token_id: number;
   max_length: number;

@@ -1,5 +1,5 @@
 /**
- * Log-likelihoods of continuations: ln p of their tokens behind their contexts. What the inputs of an item have in common is
+ * Log-likelihoods of continuations: ln p of their tokens after their contexts. What the inputs of an item have in common is
  * run once, its keys, values and states copied for each; items go together, as many as there is room for.
  */
 import type { Sequence } from '../forward/chunk';
@@ -82,7 +82,7 @@ interface PlannedItem {
   answers: [sequence: number, at: number][][];
 }
 
-/** What goes through the model for one pair, and the tokens that are asked for behind its rows from `from` on. */
+/** Token ids to run for one pair, and the target ids, the first of which is predicted by row `from`. */
 interface Input {
   ids: number[];
   from: number;
@@ -109,7 +109,7 @@ function planItem(runner: Runner, pairs: readonly PairIds[], maxLength: number, 
   return item;
 }
 
-/** Adds inputs that may share what they begin with. */
+/** Adds inputs that may share a common beginning. */
 function addInputs(item: PlannedItem, inputs: readonly Input[]): void {
   const shared = inputs.length > 1 ? commonLength(inputs.map(({ ids }) => ids)) : 0;
   const askOf = (s: number, at: number, id: number): [number, number] => {

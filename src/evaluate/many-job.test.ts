@@ -173,7 +173,7 @@ describe('several models side by side', () => {
     expect(three.bytesRead).toBe(one.bytesRead);
     // a plain model needs but some rows of the embedding, which the merges have read
     expect(more.bytesRead).toBe(one.bytesRead);
-    // one layer on the device at a time, whoever is at work; only the streams add up
+    // one layer on the device at a time, whichever model runs; only the streams add up
     expect(three.peakBytes).toBeLessThan(one.peakBytes * 2);
   });
 

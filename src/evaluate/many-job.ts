@@ -92,7 +92,7 @@ export async function runEvaluations(
   return { models, ...report };
 }
 
-/** What a model reads of every text, or why it cannot. */
+/** Token ids of every text for one model, or the error that prevents them. */
 async function encode(
   inputs: EvaluateManyRequest['inputs'],
   model: RunningModel,

@@ -10,7 +10,7 @@ import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolution';
 import { evaluate } from './perplexity';
 
-/** What make_forward.py masks with. */
+/** Mask token of make_forward.py. */
 const MASK = 3;
 
 export interface EncoderGolden {

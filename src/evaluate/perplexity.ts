@@ -46,12 +46,12 @@ export const DEFAULT_PROTOCOL: EvaluateProtocol = defaultsOf(protocolOptions);
 
 /** An evaluation in steps. */
 export interface Evaluation extends GroupedPasses {
-  /** What came of it, text by text, once `step` has said false. */
+  /** One report per text, once `step` has returned false. */
   reports(options?: { perToken?: boolean }): EvaluateReport[];
 }
 
 /**
- * Says beforehand whether a text can be scored.
+ * Checks beforehand whether a text can be scored.
  * @throws AmalgamError `TextEmpty`, `TextTooShort`, `Usage`, `TokenOutOfRange`, `ContextTooLong`
  */
 export function checkInput({ architecture }: Runner, input: EvaluateInput, protocol: EvaluateProtocol): void {
@@ -67,7 +67,7 @@ function roomOf(window: number, { before, after }: NonNullable<EvaluateInput['ma
 /** The first token that is scored. */
 const firstOf = ({ masking }: EvaluateInput) => (masking ? 0 : 1);
 
-/** What is run of a text. @throws as `cutWindows` */
+/** Windows of a text that are run. @throws as `cutWindows` */
 function readingsOf(input: EvaluateInput, text: number, { window, stride }: EvaluateProtocol): Reading[] {
   const { ids, masking } = input;
   if (!masking) {

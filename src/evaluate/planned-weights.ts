@@ -29,7 +29,7 @@ interface PlannedWeights extends WeightSource {
 
 /**
  * Opens the weights of a clean plan. A merged tensor has the dtype the plan would write, so that what is measured is
- * what would be saved; `exact` keeps f32 instead (a model with its adapter, which nobody is about to write).
+ * what would be saved; `exact` reads f32 instead (a model with its adapter, which is not going to be written).
  *
  * @param engines of one kind: as many tensors are merged at once
  * @param prepared what was worked out ahead, for methods that need it
@@ -104,7 +104,7 @@ function updateOf(tensor: TensorPlan, read: ReadTensor): LowRankUpdate {
 interface MergedTensors {
   /** The bytes of a tensor as the plan would write them. */
   compute(tensor: TensorPlan): Promise<Uint8Array<ArrayBuffer>>;
-  /** Some of them; a tensor is kept until its last byte is read, since a pass reads each front to back, or another one is. */
+  /** Some of them; a tensor stays in memory until its last byte is read, since a pass reads each front to back, or another one is. */
   read(tensor: TensorPlan, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
   /** Gives back the device memory that merging takes. */
   rest(): void;

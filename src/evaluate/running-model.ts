@@ -25,7 +25,7 @@ import { openPlannedWeights } from './planned-weights';
 
 export interface RunningModel {
   runner: Runner;
-  /** They count everything the device holds: weights, activations, and what merging takes. */
+  /** Count everything on the device: weights, activations, and the memory of merging. */
   engines: readonly CountedBackend[];
   /** Ids that end a text. */
   ends: readonly number[];
@@ -42,7 +42,7 @@ export interface RunningOptions {
   plan: Plan;
   models: OpenModels;
   engine: BackendChoice;
-  /** Keep f32 where a stored model meets its adapter: see {@link openPlannedWeights}. */
+  /** Reads f32 where a stored model meets its adapter: see {@link openPlannedWeights}. */
   exact: boolean;
   /** Results of calibration, for methods that merge by them. */
   prepared?: Prepared;

@@ -22,11 +22,11 @@ import type { EvaluateProgress } from './grouped-passes';
 import { enginesFor, multiplyAdds } from './model-engines';
 import { downloadMeter, openModelOn, plannedConfig, type RunningModel } from './running-model';
 
-/** Bytes of one layer's inputs, of all models together, that are kept for those who come later. */
+/** Bytes of one layer's inputs, of all models together, that are cached for the models that come later. */
 const KEEP_BYTES = 1 << 30;
 /** Bytes of activations on the device, of all models that go side by side. */
 const ACTIVATION_BYTES = 1 << 30;
-/** Activations of one model at work; streams, which all keep, come on top. */
+/** Activations of one running model; the streams of all models come on top. */
 const CHUNK_BYTES = 64 << 20;
 /** Streams of one model at most. */
 const STREAM_BYTES = 256 << 20;
@@ -57,7 +57,7 @@ export interface Entry {
   architecture: Architecture;
 }
 
-/** What is done with each model. */
+/** Work on each model, as callbacks. */
 interface SideBySideWork<W extends Stepped> {
   targets: readonly RunTarget[];
   engine: BackendChoice;
@@ -72,7 +72,7 @@ interface SideBySideWork<W extends Stepped> {
   end(entry: Entry, work: W, seconds: number): void;
   /** A model fails alone; the others go on. */
   fail(index: number, thrown: unknown): void;
-  /** @param finished indices of the models that are done for good */
+  /** @param finished indices of the models that are finished */
   onProgress(progress: RunningProgress, finished: readonly number[]): void;
 }
 
@@ -133,7 +133,7 @@ interface Batch<W extends Stepped> {
   /** Models are dealt out among them, or they among fewer models. */
   engines: readonly CountedBackend[];
   shared: SharedSources;
-  /** Which part of the whole this batch is, in [0, 1]. */
+  /** Share of the whole that this batch is, in [0, 1]. */
   part: { before: number; share: number };
   work: SideBySideWork<W>;
   options: SideBySideOptions;

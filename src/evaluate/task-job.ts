@@ -189,7 +189,7 @@ async function readTask(
   };
 }
 
-/** Rows of a text, the first of which says that it is a task's. */
+/** Rows of a text, the first of which marks it as a task's. */
 async function ownRows(name: string, lines: string, columns: readonly string[]): Promise<Row[]> {
   const rows: Row[] = [];
   for await (const row of parseRows([lines], name)) rows.push(row);

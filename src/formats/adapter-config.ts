@@ -45,7 +45,7 @@ export interface AdapterConfig {
   fanInFanOut: boolean;
   /** lora_B has a bias, which is added to the module's bias. */
   loraBias: boolean;
-  /** Which biases of the base the adapter carries as replacements. */
+  /** Biases of the base that the adapter replaces. */
   bias: 'none' | 'all' | 'lora_only';
   modulesToSave: string[];
   /** Ranks and alphas of single modules: the first pattern that matches decides. */
@@ -57,7 +57,7 @@ export interface AdapterConfig {
   targetParameters: string[];
   /** Token rows that were trained by themselves: for all, or by the end of the module's path. */
   trainedTokens?: readonly number[] | ReadonlyMap<string, readonly number[]>;
-  /** Fields that say something and that are not known here. */
+  /** Unknown fields with a value. */
   unknown: string[];
 }
 
@@ -200,7 +200,7 @@ function tokenIndices(value: JsonValue, fileName: string): NonNullable<AdapterCo
   return value instanceof Map ? new Map([...value].map(([key, items]) => [key, list(items)])) : list(value);
 }
 
-/** What to do with an adapter that cannot be part of a weight. */
+/** Remedy for an adapter that cannot be part of a weight. */
 const BESIDE =
   'No tool can merge it into weights: leave it out, and load it beside the merged model with PEFT.';
 
@@ -251,8 +251,8 @@ const VARIANTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Fields of a LoraConfig (PEFT 0.21, and the forms of early versions) that are read here, or that say how the adapter
- * was trained or where, which its weights already tell.
+ * Fields of a LoraConfig (PEFT 0.21, and the forms of early versions) that are read here, or that record how the adapter
+ * was trained or where, which its weights already imply.
  */
 const KNOWN: ReadonlySet<string> = new Set([
   ...['peft_type', 'base_model_name_or_path', 'revision', 'task_type', 'r', 'lora_alpha', 'use_rslora'],

@@ -1,4 +1,4 @@
-/** Which tensor of an adapter file does what: PEFT's key names (its `save_and_load.py`), with or without adapter name. */
+/** Roles of the tensors in an adapter file: PEFT's key names (its `save_and_load.py`), with or without adapter name. */
 import { AmalgamError } from '../errors';
 import type { AdapterConfig } from './adapter-config';
 import { isWeightDtype } from './dtype';
@@ -76,7 +76,7 @@ const PARTS: readonly [pattern: RegExp, part: Part][] = [
   [/^(.+)\.lora_magnitude_vector(?:\.[^.]+)?(?:\.weight)?$/, 'magnitude'],
 ];
 
-/** Marks of methods that are not LoRA, in case the config says otherwise. */
+/** Marks of methods that are not LoRA, in case the config disagrees. */
 const FOREIGN = /(?:^|[._])(?:ia3_l|hada_w|lokr_|oft_r|vera_lambda)|\.lora_\w+(?:\.|$)/;
 /** Rows of single tokens, by themselves or beside LoRA. */
 const TOKEN_ROWS = /^(.+?)(?:\.token_adapter)?\.trainable_tokens_delta(?:\.[^.]+)?$/;
@@ -86,7 +86,7 @@ const TRAINED_NORM = /^(.+)\.ln_tuning_layers(?:\.[^.]+)?\.(weight|bias)$/;
 const PREFIX = 'base_model.model.';
 
 /**
- * Sorts the tensors of an adapter by what they do to the base.
+ * Sorts the tensors of an adapter by their effect on the base.
  *
  * @param tensors the header of adapter_model.safetensors
  * @param kind tensors of a kind other than LoRA
@@ -262,7 +262,7 @@ function readKey(key: string, config: AdapterConfig, kind: KindParts | undefined
   const wrapped = /^(.+)\.modules_to_save\.[^.]+\.(.+)$/.exec(path);
   if (wrapped) return { role: 'saved', name: `${wrapped[1]}.${wrapped[2]}` };
   if (isSaved(path, config)) return { role: 'saved', name: path };
-  // What else stands under the prefix, PEFT loads into the base by its name: biases, resized embeddings.
+  // Other tensors under the prefix are loaded into the base by name in PEFT: biases, resized embeddings.
   if (prefixed) return { role: 'origin', name: path };
   return { role: 'unknown' };
 }

@@ -8,7 +8,7 @@ import { type YamlData, yamlText } from './yaml-text';
 /** The front matter, and what follows it. */
 const FRONT = /^---\r?\n((?:[\s\S]*?\n)?)---(?:\r?\n|$)([\s\S]*)$/;
 
-/** What a model scored on a task. */
+/** Score of a model on one task. */
 export interface CardResult {
   task: string;
   /** `owner/name` on the Hub with its commit; null for rows of one's own. */

@@ -1,5 +1,5 @@
 /**
- * Conversations as training data keeps them, and as a text of ours: a JSON list of messages a line, the role first. Such a
+ * Conversations as training data stores them, and as a text of ours: a JSON list of messages a line, the role first. Such a
  * text is what a model reads of it once its own chat template has written it out.
  */
 import { AmalgamError } from '../errors';
@@ -73,7 +73,7 @@ export function namesOf(columns: ConversationColumns): string[] {
   return [system, prompt, context, answer].filter((name) => name !== undefined);
 }
 
-/** What is read, for people: `messages`, `instruction, input → output`. It is also how they ask for it. */
+/** Title of the columns, for display and to choose them by: `messages`, `instruction, input → output`. */
 export function columnsTitle(columns: ConversationColumns): string {
   const names = namesOf(columns);
   return [names.slice(0, -1).join(', '), names.at(-1)].filter((part) => part !== '').join(' → ');
@@ -105,7 +105,7 @@ export function conversationOf(
   ];
 }
 
-/** Who speaks, in words of ShareGPT and others, as chat templates have it. */
+/** Roles in ShareGPT and other formats → the role in chat templates. */
 const ROLES: Readonly<Record<string, string>> = {
   human: 'user',
   gpt: 'assistant',

@@ -1,7 +1,7 @@
 import { AmalgamError } from '../errors';
 import { displayName } from './names';
 
-/** Where models live unless a person sets another hub. */
+/** The default hub. */
 export const DEFAULT_HUB_URL = 'https://huggingface.co';
 
 /** Host names under which the public Hub's own pages are linked. */
@@ -24,7 +24,7 @@ export function isRepoId(text: string): boolean {
   return parts.every((part) => /^\w(?:[\w.-]{0,94}\w)?$/.test(part)) && !/--|\.\.|\.git$/.test(text);
 }
 
-/** What names of copies in fewer bits end with: of bitsandbytes, GPTQ, AWQ, MLX, compressed-tensors and their like. */
+/** Suffixes of the names of quantized copies: bitsandbytes, GPTQ, AWQ, MLX, compressed-tensors and the like. */
 const FEWER_BITS =
   /(?:[-_.](?:unsloth|bnb|gptq|awq|hqq|aqlm|exl2|eetq|mlx|nf4|fp8|quantized|int-?[48]|[2-8]-?bits?|w[48]a(?:8|16)))+(?:[-_.]\d+g)?$/i;
 
@@ -36,7 +36,7 @@ export function fullPrecisionName(id: string): string {
 }
 
 /**
- * Whether two names may mean one model: the same but for the bits it is kept in, and for who gives it again. Owners that copy
+ * Whether two names may mean one model: the same but for quantization, and for who republished it. Owners that copy
  * models of others (unsloth, mlx-community) mean theirs; where both have another owner, the names are of two models.
  */
 export function namesOneModel(a: string, b: string): boolean {

@@ -84,7 +84,7 @@ export function objectField(fields: ConfigFields, key: string): ConfigFields | u
   throw wrongField(fields, key, 'an object');
 }
 
-/** Whether a value says something: not absent, null, false, empty text, list or object. */
+/** Whether a value is set: not absent, null, false, empty text, list or object. */
 export function isSet(value: JsonValue | undefined): boolean {
   if (value === undefined || value === null || value === false || value === '') return false;
   if (Array.isArray(value)) return value.length > 0;

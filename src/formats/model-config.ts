@@ -1,6 +1,6 @@
 /**
  * A typed view of `config.json` as transformers writes it, in its old and its new spellings, and the few edits an
- * output needs. The text is kept: an edited config differs from its origin in the edited fields only.
+ * output needs. The text stays: an edited config differs from its origin in the edited fields only.
  */
 import { AmalgamError } from '../errors';
 import { editJsonObject, type JsonEdit, type JsonValue as PlainJson, withoutMembers } from './json-edit';
@@ -35,7 +35,7 @@ export const MAX_LAYERS = 4096;
 /** Rows of the per-layer embeddings of Gemma 3n and 4. */
 const PER_LAYER_VOCABULARY = 'vocab_size_per_layer_input';
 
-/** Where multimodal configs keep the fields of their language model. */
+/** Keys under which multimodal configs store the fields of their language model. */
 const TEXT_CONFIG = 'text_config';
 
 export interface ModelConfig {
@@ -53,7 +53,7 @@ export interface ModelConfig {
   keyValueHeads?: number;
   headDim?: number;
   vocabSize?: number;
-  /** Dtype the weights were saved in, e.g. `bfloat16`, where the file says it. */
+  /** Dtype the weights were saved in, e.g. `bfloat16`, where the file has it. */
   dtype?: string;
   /** Base of the rotary embedding, where there is one for all layers. */
   ropeTheta?: number;
@@ -142,7 +142,7 @@ function set<K extends keyof ModelConfig>(
   if (value !== undefined) config[key] = value;
 }
 
-/** What a merge may change in a config. */
+/** Changes that a merge may make to a config. */
 interface ConfigChanges {
   dtype?: 'float32' | 'float16' | 'bfloat16';
   tieWordEmbeddings?: boolean;
@@ -157,7 +157,7 @@ interface ConfigChanges {
 
 /**
  * The text of the config with only these fields changed: every spelling that is present, at the top and in
- * `text_config`; one that is nowhere present is added at the top.
+ * `text_config`; one that is absent is added at the top.
  */
 export function editConfig(config: ModelConfig, changes: ConfigChanges): string {
   const inner = config.raw.get(TEXT_CONFIG);

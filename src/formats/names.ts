@@ -11,7 +11,7 @@ const MAX_PATH = 1024;
 /** Longest path segment: 255 bytes is the limit of ext4, APFS and NTFS. */
 const MAX_SEGMENT_BYTES = 255;
 
-/** Names Windows keeps for devices, with or without an extension. */
+/** Names Windows reserves for devices, with or without an extension. */
 const DEVICE_NAME = /^(con|prn|aux|nul|conin\$|conout\$|clock\$|com[0-9¹²³]|lpt[0-9¹²³])(\.|$)/i;
 
 /** Characters that carry no ink or reorder what is around them: controls, format characters, separators, unassigned. */
@@ -35,8 +35,8 @@ export function withoutWrappers(name: string): string {
 }
 
 /**
- * Lines of text as they may be printed on a terminal: as `displayName`, but whole and with ends of lines and tabs.
- * What a file says never moves the cursor, writes over a line or sets the title.
+ * Lines of text made safe to print on a terminal: as `displayName`, but whole and with line ends and tabs. Text from a file can
+ * then never move the cursor, overwrite a line or set the title.
  */
 export function printableText(text: string): string {
   return text.replace(INVISIBLE, (c) =>

@@ -1,4 +1,4 @@
-/** The file of an output that holds the hashes of what was read and written. */
+/** The file of an output with the hashes of its inputs and its files. */
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
 import { parseJson } from './strict-json';
@@ -42,7 +42,7 @@ export function withOutputHash(text: string, path: string, hash: string): string
   return Object.hasOwn(outputs, path) ? hashesText(inputs, { ...outputs, [path]: hash }) : text;
 }
 
-/** What a {@link HASHES_FILE} says. @throws AmalgamError `JsonInvalid`, `LimitExceeded` */
+/** Contents of a {@link HASHES_FILE}. @throws AmalgamError `JsonInvalid`, `LimitExceeded` */
 export function parseHashes(text: string): OutputHashes {
   const parsed = v.safeParse(schema, parseJson(text, HASHES_FILE));
   if (parsed.success) return parsed.output;

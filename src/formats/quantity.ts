@@ -61,7 +61,7 @@ export function formatReal(x: number): string {
   return plain.replace('e+', 'e').replaceAll('-', MINUS);
 }
 
-/** Seconds as a person says them: `84 ms`, `3.2 s`, `1 min 20 s`, `2 h 05 min`. */
+/** Duration in words: `84 ms`, `3.2 s`, `1 min 20 s`, `2 h 05 min`. */
 export function formatSeconds(seconds: number): string {
   if (seconds < 0.9995) return `${Math.round(seconds * 1000)}${NBSP}ms`;
   if (seconds < 59.95) return `${seconds.toFixed(1)}${NBSP}s`;

@@ -88,7 +88,7 @@ function nonEmpty(data: Record<string, YamlData | undefined>): YamlData | undefi
   return Object.values(data).every((value) => value === undefined) ? undefined : data;
 }
 
-/** The two keys as they are written: `tokenizer_source` where it says all there is. */
+/** The two keys as they are written: `tokenizer_source` where it suffices. */
 function tokenizerData({
   tokenizerSource,
   tokenizer,

@@ -61,11 +61,11 @@ function tooLarge(why: string): AmalgamError {
   return new AmalgamError('LimitExceeded', `The recipe is too large: ${why}.`, 'Shorten it.');
 }
 
-/** What becomes of names that a mapping is not known to have. */
+/** Treatment of unknown names in a mapping. */
 interface UnknownNames {
   /** Names that are refused, with what to do instead: leaving them out of account would be a trap. */
   refused?: ReadonlyMap<string, string>;
-  /** Where the others go, as mergekit drops them too. Absent: they are problems. */
+  /** Takes the others, which mergekit drops too. Absent: they are problems. */
   ignored?: Map<string, YamlData>;
 }
 
@@ -141,7 +141,7 @@ function pairsOf(reader: RecipeReader, field: Field, node: YAMLMap): PairOf[] {
   return [...own, ...inherited];
 }
 
-/** What stands in a field, whatever it is. @throws AmalgamError `LimitExceeded` */
+/** Value of a field as plain data, whatever it is. @throws AmalgamError `LimitExceeded` */
 function plainData(reader: RecipeReader, field: Field): YamlData {
   const node = follow(reader, field.node);
   if (isMap(node)) {
@@ -211,7 +211,7 @@ export function readText(reader: RecipeReader, field: Field): string | undefined
 
 /** A number as Python's `float` reads one out of a text. */
 const NUMBER_TEXT = /^[+-]?(\d+(_\d+)*(\.(\d+(_\d+)*)?)?|\.\d+(_\d+)*)(e[+-]?\d+(_\d+)*)?$/i;
-/** What YAML 1.1, and so PyYAML, takes for true and false beside these words themselves. */
+/** Further words for true and false in YAML 1.1, and so in PyYAML. */
 const WORDS = new Map([
   ...['yes', 'on'].map((word) => [word, true] as const),
   ...['no', 'off'].map((word) => [word, false] as const),
@@ -283,7 +283,7 @@ export function isList(reader: RecipeReader, field: Field): boolean {
   return isSeq(follow(reader, field.node));
 }
 
-/** A model reference, `path[@revision][+adapter[@revision]]`, kept as written. */
+/** A model reference, `path[@revision][+adapter[@revision]]`, as written. */
 export function readModelRef(reader: RecipeReader, field: Field | undefined): string | undefined {
   if (!field) return undefined;
   const text = isMapping(reader, field) ? readModelMapping(reader, field) : readText(reader, field);
@@ -331,7 +331,7 @@ export function need(
   return field ?? complain(reader, parent, `${parent.where} has no ${name}.`, `Add “${name}: …”.`);
 }
 
-/** Sets what is there. */
+/** Sets the defined values. */
 export function assign<T, K extends keyof T>(target: T, key: K, value: T[K] | undefined): void {
   if (value !== undefined) target[key] = value;
 }

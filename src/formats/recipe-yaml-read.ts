@@ -35,7 +35,7 @@ import { readParameters } from './recipe-yaml-parameters';
 import { readTokenizer } from './recipe-yaml-tokenizer';
 import type { YamlData } from './yaml-text';
 
-/** Parameters that do nothing where they stand: whoever wrote them there meant otherwise. */
+/** Parameters without effect where they are: the author meant them elsewhere. */
 const MISPLACED = new Map(
   ['t', 'weight', 'density', 'lambda', 'gamma', 'epsilon', 'scale'].map((name) => [
     name,
@@ -107,7 +107,7 @@ export function readRecipe(reader: RecipeReader, root: Field): Recipe | undefine
   return Object.assign(recipe, kept(ignored));
 }
 
-/** What a file of another of mergekit's tools is, or undefined. */
+/** Name of the other mergekit tool that a file is for, or undefined. */
 function otherTool({ node }: Field): string | undefined {
   if (!isMap(node) || node.has('merge_method')) return undefined;
   return [...OTHER_TOOLS].find(([key]) => node.has(key))?.[1];
@@ -219,7 +219,7 @@ function readEntries<T>(
   return (entries ?? []).map((entry) => read(reader, entry)).filter((entry) => entry !== undefined);
 }
 
-/** Reads what stands under `amalgam` into the recipe, parameters among it that mergekit could not read elsewhere. */
+/** Reads the keys under `amalgam` into the recipe, parameters among it that mergekit could not read elsewhere. */
 function readExtensions(reader: RecipeReader, field: Field | undefined, recipe: Recipe): void {
   const extensions: RecipeExtensions = recipe.amalgam;
   const fields = field && readMapping(reader, field, EXTENSIONS);

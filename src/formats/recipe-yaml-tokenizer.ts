@@ -20,7 +20,7 @@ type Tokenizer = Pick<Recipe, 'tokenizerSource' | 'tokenizer'>;
 const MAX_MULTIPLE = 65_536;
 const MAX_TOKEN_ID = 2 ** 31 - 1;
 
-/** Reads either of the two keys, which say the same: one of them at most. */
+/** Reads either of the two keys, which mean the same: one of them at most. */
 export function readTokenizer(
   reader: RecipeReader,
   legacy: Field | undefined,

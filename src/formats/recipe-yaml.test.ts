@@ -20,7 +20,7 @@ describe('mergekit recipes', () => {
     const written = formatRecipe(recipe);
     expect(recipeOf(written)).toEqual(recipe);
     expect(formatRecipe(recipeOf(written))).toBe(written);
-    // Nothing is lost: as data the two texts differ only in how the output dtype is said.
+    // Nothing is lost: as data the two texts differ only in how they set the output dtype.
     const data = parseYaml(text) as Record<string, unknown>;
     const outDtype = data.dtype === 'float32' ? {} : { out_dtype: data.dtype };
     expect(parseYaml(written)).toEqual({ ...data, dtype: 'float32', ...outDtype });

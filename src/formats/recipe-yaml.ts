@@ -118,7 +118,7 @@ function findCircle(named: ReadonlyMap<string, ReadDocument>, needs: Needs): str
   return undefined;
 }
 
-/** Where the name of a document stands, or its beginning. */
+/** Position of a document's name, or of its beginning. */
 function nameField({ root }: ReadDocument): Field {
   const node = isMap(root.node) ? root.node.get('name', true) : undefined;
   return { ...root, node: node ?? root.node };
@@ -145,7 +145,7 @@ export interface ParsedRecipe {
 /**
  * Parses a recipe; of several documents each but the result is a stage. Keys that mergekit drops unseen stay in `ignored`, and the plan names them. Whether the method and its
  * parameters exist is not checked here. `dtype` is what mergekit computes and writes; Amalgam always computes in
- * float32, so it only says what is written, and `out_dtype` overrides it.
+ * float32, so it only sets the output dtype, and `out_dtype` overrides it.
  */
 export function parseRecipe(text: string): ParsedRecipe {
   const lines = new LineCounter();
@@ -169,7 +169,7 @@ export function parseRecipe(text: string): ParsedRecipe {
       return fault(`The recipe has ${documents.length} documents.`, `At most ${MAX_DOCUMENTS} are read.`);
     }
     const faults = documents.flatMap(({ errors, warnings }) => [...errors, ...warnings]);
-    // one unclosed bracket is told of once for every bracket around it
+    // one unclosed bracket is reported once for every bracket around it
     const told = new Map(faults.map(({ pos, message }) => [`${pos[0]} ${message}`, { pos, message }]));
     const problems = [...told.values()].slice(0, MAX_PROBLEMS).map(({ pos, message }) => {
       const { line, col } = lines.linePos(pos[0]);
@@ -186,7 +186,7 @@ export function parseRecipe(text: string): ParsedRecipe {
   }
 }
 
-/** What the composer works on, or undefined where it is nested deeper than that should go. */
+/** Tokens for the composer, or undefined where the text is nested too deep. */
 function readTokens(text: string, lines: LineCounter): CST.Token[] | undefined {
   const parser = new Parser(lines.addNewLine);
   const tokens: CST.Token[] = [];

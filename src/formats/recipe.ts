@@ -8,7 +8,7 @@ import type { YamlData } from './yaml-text';
  * the same output bytes.
  */
 export interface Recipe {
-  /** What the recipe is called; mergekit reads it in recipes of several documents only. */
+  /** Name of the recipe; mergekit reads it in recipes of several documents only. */
   name?: string;
   /**
    * Recipes merged before this one, each after those it needs: their names stand for their outputs wherever a model is
@@ -27,7 +27,7 @@ export interface Recipe {
   outDtype?: 'float32' | 'float16' | 'bfloat16';
   /** The vocabulary of the output: `base`, `union`, or the model that has it. Absent: all models share one. */
   tokenizerSource?: string;
-  /** What else is said about the vocabulary; only beside `tokenizerSource`. */
+  /** Further settings of the vocabulary; only beside `tokenizerSource`. */
   tokenizer?: RecipeTokenizer;
   /** Chat template of the output: `auto`, the name of a built-in one, or Jinja. Absent: the tokenizer's own. */
   chatTemplate?: string;
@@ -45,7 +45,7 @@ export function copyOf(...models: string[]): Recipe {
   };
 }
 
-/** Keys that mergekit drops unseen: without effect, named by the plan and kept when the recipe is written. */
+/** Keys that mergekit silently drops: without effect, named by the plan and written back with the recipe. */
 export type IgnoredKeys = Readonly<Record<string, YamlData>>;
 
 /** Keys of a recipe as it is written. */
@@ -84,7 +84,7 @@ export interface RecipeSlice {
   ignored?: IgnoredKeys;
 }
 
-/** What mergekit has no word for. Absent keys mean the default. */
+/** Settings unknown to mergekit. Absent keys have their default. */
 export interface RecipeExtensions {
   /** Seed of every random choice, an integer in [0, 2^32). Default 0. */
   seed?: number;
@@ -92,7 +92,7 @@ export interface RecipeExtensions {
   gradientEnds?: 'mergekit' | 'nearest';
   /** Largest output shard in bytes. Default 2 000 000 000. */
   shardBytes?: number;
-  /** What to do with NaN and Inf in the inputs or the result. Default `stop`. */
+  /** Treatment of NaN and Inf in the inputs or the result. Default `stop`. */
   nonFinite?: 'stop' | 'carry';
   /** Only tensors that one of these patterns means are merged; the others keep the base's bytes. Default: all. */
   include?: string[];
@@ -109,8 +109,8 @@ export interface RecipeExtensions {
   /** Writes the GGUF file and no safetensors. */
   ggufOnly?: boolean;
   /**
-   * What the merged model reads so that the columns of its GGUF file are weighed: a text's name, `self`, or `off`. Default:
-   * what its models are calibrated on, where they are.
+   * Text that the importance matrix of the GGUF file is measured on: a text's name, `self`, or `off`. Default: the calibration
+   * text of the models, where they have one.
    */
   imatrix?: string;
 }

@@ -28,7 +28,7 @@ export const MAX_HEADER_BYTES = 100_000_000;
 export const MAX_TENSORS = 250_000;
 /** Most dimensions of a tensor: what PyTorch can hold. */
 const MAX_DIMENSIONS = 64;
-/** Longest extent of a tensor without elements: lists are made as long as an extent says, and here no bytes stand behind it. */
+/** Longest extent of a tensor without elements: lists are allocated by the extent, and here no bytes back it. */
 const MAX_EMPTY_EXTENT = 2 ** 24;
 const UINT64_MAX = 2n ** 64n - 1n;
 
@@ -56,7 +56,7 @@ export interface SafetensorsHeader {
 
 /**
  * Length of the JSON header from the first 8 bytes of a file (u64, little-endian). Other kinds of file that are often
- * met under a safetensors name are told apart by their first bytes: none of them can be a length that fits.
+ * met under a safetensors name are recognized by their first bytes: none of them can be a length that fits.
  *
  * @throws AmalgamError `HeaderTooSmall`, `HeaderTooLarge`, `FileSizeMismatch` (the file ends inside its header),
  *   `LfsPointer`, `NotSafetensors`
@@ -92,7 +92,7 @@ export function headerLength(first8: Uint8Array, fileLength: number, fileName = 
   return Number(length);
 }
 
-/** What the first bytes say the file is instead. */
+/** Error naming the format that the first bytes belong to, or undefined. */
 function otherFormat(first8: Uint8Array, name: string): AmalgamError | undefined {
   const text = String.fromCharCode(...first8.subarray(0, 8));
   if (text === 'version ') {

@@ -1,6 +1,6 @@
 /**
  * A strict, bounded JSON reader for headers and configs that may be hostile. Unlike `JSON.parse` it rejects duplicate
- * keys, keeps the text of numbers (so that a caller can demand a strict integer, and a config can be written back
+ * keys, preserves the text of numbers (so that a caller can demand a strict integer, and a config can be written back
  * without losing `1e-05` or `10000.0`), puts objects into `Map`s, and reads piece by piece, so that a caller who
  * knows what to expect never builds what it will throw away.
  */
@@ -14,7 +14,7 @@ const MAX_JSON_KEYS = 1_000_000;
 /** Longest text given to {@link parseJson}: twice the largest published tokenizer.json (33 MB). */
 export const MAX_JSON_LENGTH = 64 * 1024 * 1024;
 
-/** What one kind of file allows. */
+/** Limits and permissions for one kind of JSON file. */
 export interface JsonRules {
   /** Code of syntax errors. */
   code: Extract<ErrorCode, 'HeaderInvalid' | 'JsonInvalid'>;
@@ -112,7 +112,7 @@ export function readValue(cursor: JsonCursor): JsonValue {
   }
 }
 
-/** Reads over any value, checking it like {@link readValue} but keeping nothing. */
+/** Skips any value, checking it like {@link readValue}. */
 export function skipValue(cursor: JsonCursor): void {
   const kind = peekKind(cursor);
   if (kind === 'object') readObject(cursor, () => skipValue(cursor));

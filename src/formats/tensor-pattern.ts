@@ -9,7 +9,7 @@ export function isGlob(pattern: string): boolean {
 }
 
 /**
- * Whether a tensor name is meant by a filter: `*` means every tensor; a pattern with `*` (any characters, also none)
+ * Whether a filter matches a tensor name: `*` means every tensor; a pattern with `*` (any characters, also none)
  * or `?` (one character) must match the whole name; anything else is found anywhere in the name. Time grows with the
  * product of the lengths at most.
  */
@@ -17,7 +17,7 @@ export function matchesTensor(pattern: string, name: string): boolean {
   return isGlob(pattern) ? matchGlob(pattern, name) : pattern === '*' || name.includes(pattern);
 }
 
-/** Goes back to the last star only: more than one step back is never needed. */
+/** Glob match that backtracks to the last star only: no more is ever needed. */
 function matchGlob(pattern: string, text: string): boolean {
   let p = 0;
   let t = 0;

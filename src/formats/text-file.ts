@@ -45,7 +45,7 @@ function parsedRow(line: string): Record<string, unknown> | undefined {
     const value: unknown = JSON.parse(line);
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
   } catch {
-    // not JSON at all: the caller says so, with the line's number
+    // not JSON at all: the caller throws, with the line's number
     return undefined;
   }
 }

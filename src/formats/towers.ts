@@ -1,4 +1,4 @@
-/** Towers of multimodal models, as recipes name them and as tensor names tell them apart. */
+/** Towers of multimodal models, as recipes name them and as tensor names distinguish them. */
 
 /** A tower; `text` is whatever belongs to no other. */
 export type Tower = 'projector' | 'audio' | 'vision' | 'encoder' | 'text';

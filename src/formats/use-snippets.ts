@@ -1,4 +1,4 @@
-/** What comes next: how a written output is run, for each program that can, with its real names. */
+/** Snippets that run a written output in each program that can, with its real names. */
 import { longerThanRuns } from './model-card';
 import { displayName } from './names';
 
@@ -12,7 +12,7 @@ export interface UseSnippet {
 interface WrittenOutput {
   /** Its folder. */
   name: string;
-  /** Whether there are safetensors of a whole model. */
+  /** Whether the output has safetensors of a whole model. */
   model: boolean;
   /** Name of the GGUF file, where there is one. */
   gguf?: string;
@@ -24,7 +24,7 @@ interface WrittenOutput {
   architecture?: string;
 }
 
-/** What stands for the base of an adapter, whose GGUF file is the reader's. */
+/** Placeholder for the base of an adapter, whose GGUF file the reader has. */
 const BASE_GGUF = 'base.gguf';
 
 /** The snippets of an output, to be run where its GGUF file or its folder lies, in the order in which they are of use. */

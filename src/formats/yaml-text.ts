@@ -1,11 +1,11 @@
 /**
  * Writing YAML that every reader understands alike: YAML 1.2 (ours) and YAML 1.1 (PyYAML, and so mergekit and the Hub's
  * tools), which take `no`, `1:30`, `0o17`, `1e-5` or a line separator for different things. What is written is so little of
- * YAML that it needs no library: whoever plans a merge does not wait for one.
+ * YAML that it needs no library: planning a merge does not wait for one.
  */
 import { AmalgamError } from '../errors';
 
-/** What can be written. */
+/** Plain data that can be written as YAML. */
 export type YamlData =
   | string
   | number
@@ -36,7 +36,7 @@ export function yamlText(data: YamlData): string {
   return `${typeof written === 'string' ? written : written.join('\n')}\n`;
 }
 
-/** What stands on the line of its key, or the lines of a block below it. */
+/** Text on the line of the key, or the lines of a block below it. */
 function nodeText(data: YamlData): string | string[] {
   if (typeof data === 'string') return scalarText(data);
   if (typeof data === 'number') return numberText(data);

@@ -1,4 +1,4 @@
-/** What a block runs on: its weights, and what a chunk meets in it. */
+/** Context in which a block runs: its weights, and the chunk's rows and caches. */
 import type { Block, Linear } from '../models/architecture';
 import type { LinearSite } from '../models/claim';
 import type { RowBuffer } from './operations';
@@ -13,7 +13,7 @@ export interface BlockWeights extends Loaded {
   close(): void;
 }
 
-/** What a chunk meets in a block, besides the weights. */
+/** Context of a chunk in a block, besides the weights. */
 export interface BlockPassage extends Omit<Passage, 'weights' | 'name' | 'tap' | 'entered'> {
   /** Name of the chunk's stream in the workspace. */
   stream: string;

@@ -55,7 +55,7 @@ export async function runBlock(weights: BlockWeights, passage: BlockPassage): Pr
   leaveBlock(weights, passage);
 }
 
-/** What is done to the stream before the branches of a step leave it. */
+/** Prepares the stream for the branches of a step: applies its entry norm. */
 export function enterStep(weights: BlockWeights, step: Step, passage: BlockPassage): void {
   replaceStream(weights, passage, step.entry);
 }
@@ -93,13 +93,13 @@ export async function runStep(weights: BlockWeights, step: Step, passage: BlockP
   replaceStream(weights, passage, step.after);
 }
 
-/** What is done to the stream behind the last step. */
+/** Scales the stream after the last step, where the block has a factor. */
 export function leaveBlock(weights: BlockWeights, passage: BlockPassage): void {
   const { factor } = weights.block;
   if (factor) scaleStream(passage, weights.values(factor)[0]!);
 }
 
-/** The stream and what a part makes of it, summed. */
+/** The stream plus a part's result on it. */
 async function joinAhead(part: Part, passage: Passage, elements: number): Promise<RowBuffer> {
   const { operations: op, workspace, entered } = passage;
   // its linear layers are not among the branch's

@@ -1,4 +1,4 @@
-/** Sequences cut into chunks of rows: what goes through a block at once. */
+/** Sequences cut into chunks of rows, which pass a block at once. */
 
 import { GROUP_ROWS } from '../backend/kernels/attention';
 import { AmalgamError } from '../errors';
@@ -7,13 +7,13 @@ import type { Architecture } from '../models/architecture';
 /** Token ids at consecutive positions. */
 export interface Sequence {
   ids: ArrayLike<number>;
-  /** Position of the first id; 0 unless a cache holds what comes before. */
+  /** Position of the first id; 0 unless a cache holds earlier tokens. */
   start?: number;
   /** Slot of the cache. */
   slot?: number;
   /**
-   * What is wanted in the end, from this index on (default: nothing): for losses those of ids[from …], from ≥ 1; for
-   * logits those of the rows from ….
+   * First index of the result (default: none is wanted): for losses those of ids[from …], from ≥ 1; for logits those of the
+   * rows from ….
    */
   from?: number;
   /** In its place, for losses: −ln p of `id` behind ids[at], whatever follows there. */
@@ -50,9 +50,9 @@ export interface Chunk {
   /** Rows of keys and values that the chunk uses when there is no cache, and sequences whose states it has room for. */
   keyRows: number;
   slots: number;
-  /** What is kept of one slot goes into another before the chunk is run. */
+  /** State copied from slot to slot before the chunk is run. */
   copies: SlotCopy[];
-  /** It goes on in the keys of the chunk before it. */
+  /** Whether it continues in the keys of the chunk before it. */
   goesOn: boolean;
 }
 
@@ -73,7 +73,7 @@ const KEYS_PER_ROW = 8;
  * the chunks of those that continue them follow, over the same keys.
  * @param capacity positions a cache slot has, where there is a cache
  * @param longAfter longer sequences rotate otherwise (longrope), and share no chunk with others. With a cache its capacity
- *   counts: what is kept cannot be rotated anew.
+ *   counts: cached keys cannot be rotated anew.
  * @param mostKeyRows rows of keys that fit a buffer
  */
 export function cutChunks(
@@ -226,7 +226,7 @@ function bundleChunks(
   return chunks;
 }
 
-/** Where a sequence begins: behind what it continues, or what a cache holds. */
+/** First position of a sequence: after the one it continues, or after the cached tokens. */
 function startOf(sequences: readonly Sequence[], { start = 0, after }: Sequence): number {
   return after === undefined ? start : sequences[after]!.ids.length;
 }

@@ -9,7 +9,7 @@ export const TABLE_BYTES = 16 << 20;
 /** Rows closer together than this are read at once. */
 const GAP_BYTES = 64 << 10;
 
-/** Bytes of rows kept on the host: a generation asks for the same few rows again and again. */
+/** Bytes of rows cached on the host: a generation asks for the same few rows again and again. */
 const KEPT_BYTES = 32 << 20;
 
 export interface EmbeddingTable {

@@ -26,13 +26,13 @@ export function perLayerRows(
   return { perLayer: { buffer: workspace.take(`per layer ${chunk}`, rows * width * 4), stride: width } };
 }
 
-/** What entered the first block, for parts that read it again. */
+/** Buffer of the embedded rows that entered the first block, for parts that read them again. */
 export function embeddedRows({ architecture, workspace }: Model, chunk: number, rows: number): RowBuffer {
   const { hidden } = architecture;
   return { buffer: workspace.take(`embedded stream ${chunk}`, rows * hidden * 4), stride: hidden };
 }
 
-/** Keeps the stream of a chunk as it is. */
+/** Copies the stream of a chunk for parts that read it again. */
 export function keepEmbedded(model: Model, chunk: number, rows: number): void {
   const { operations: op, workspace } = model;
   const { buffer, stride: width } = embeddedRows(model, chunk, rows);

@@ -4,7 +4,7 @@ import { leavesOf, linearSites } from '../models/claim';
 import { families } from '../models/families';
 import { GGUF_ARCHITECTURES } from '../models/gguf-architectures';
 
-/** What a fixture shows of a model type once its check has passed. */
+/** Result of a model type's fixture once its check has passed. */
 export interface CheckedType {
   /** Share of the blocks' linear weights whose inputs are seen. */
   seen: number;
@@ -30,7 +30,7 @@ export function withFamilies(page: string, checked: ReadonlyMap<string, CheckedT
   return `${head}${BEGIN}\n\n${familiesTable(checked)}\n\n${END}${tail}`;
 }
 
-/** What is known of a type: of itself, or of another one with the same wiring. */
+/** Check of a type: its own, or that of another type with the same wiring. */
 export function checkedType(
   type: string,
   checked: ReadonlyMap<string, CheckedType>,

@@ -1,4 +1,4 @@
-/** Deliberate mistakes in every kind of block, made in the architecture: the goldens must tell each from what is right. */
+/** Deliberate mistakes in every kind of block, made in the architecture: the goldens must expose each. */
 import type { Architecture, Block, Part, Step } from '../models/architecture';
 
 /** The architecture with every part of a kind changed. */
@@ -42,7 +42,7 @@ const ahead = (change: (part: Extract<Part, { kind: 'shared' }>) => Part) =>
     ),
   }));
 
-/** By the fixture that tells it. */
+/** By the fixture that shows it. */
 export const FAMILY_MISTAKES: readonly [
   what: string,
   family: string,

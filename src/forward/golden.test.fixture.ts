@@ -43,7 +43,7 @@ export interface FileTensor {
   bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** What golden.json promises. */
+/** Expected values and tolerances in golden.json. */
 export interface GoldenInfo {
   mean_nll: number;
   perplexity: number;

@@ -61,7 +61,7 @@ export interface LogitSums {
   values: Float32Array;
 }
 
-/** Collects what the head makes of one chunk. */
+/** Collects the head's results for one chunk. */
 interface HeadPass {
   /** Final norm and projection of the wanted rows. */
   begin(): void;
@@ -93,7 +93,7 @@ export function openHeadPass(
   const n = wanted.rows.length;
   const slices: { column: number; columns: number; values: Float32Array }[] = [];
   const segmentsOf = (columns: number) => Math.ceil(columns / LOG_SUM_SEGMENT);
-  /** Where each dispatch of log-sum left its partial sums. */
+  /** Partial sums of each dispatch of log-sum. */
   const parts: SumPart[] = [];
   let rows: RowBuffer | undefined;
   let sumsUsed = 0;
@@ -227,7 +227,7 @@ export function openHeadPass(
   };
 }
 
-/** Where a dispatch of log-sum left its partial sums, [rows, segments, 2], of the columns from `column` on. */
+/** Partial sums of a dispatch of log-sum, [rows, segments, 2], of the columns from `column` on. */
 interface SumPart {
   begin: number;
   segments: number;

@@ -14,7 +14,7 @@ import type { WeightSource } from './weight-source';
 const DEFAULT_ACTIVATION_BYTES = 256 * 2 ** 20;
 
 /**
- * Opens a model on one backend or several. Each holds the layer at work; passes with a cache, with taps or from the middle
+ * Opens a model on one backend or several. Each holds the current layer; passes with a cache, with taps or from the middle
  * go through the first alone.
  * @throws as {@link openRunner}
  */
@@ -128,13 +128,13 @@ function joinPasses(passes: readonly Pass[], shares: readonly number[][], shared
 interface SharedWeights {
   /** The source as each of the runners sees it. */
   source: WeightSource;
-  /** How many runners are going to ask for what is read from now on. */
+  /** Number of runners that will ask for each piece read from now on. */
   readers(count: number): void;
   /** Lets go of pieces that not every runner has asked for. */
   forget(): void;
 }
 
-/** Shares a source. A piece is kept until as many have asked for it as there are readers; the last gets it without a copy. */
+/** Shares a source. A piece stays in memory until as many have asked for it as there are readers; the last gets it without a copy. */
 function shareWeights(source: WeightSource): SharedWeights {
   const pieces = new Map<string, { bytes: Promise<Uint8Array<ArrayBuffer>>; left: number }>();
   let count = 1;
@@ -147,7 +147,7 @@ function shareWeights(source: WeightSource): SharedWeights {
         piece.left--;
         if (piece.left > 0) pieces.set(key, piece);
         else pieces.delete(key);
-        // whoever asked before has its copy by then: they wait for the same promise
+        // earlier readers have their copy by then: they wait for the same promise
         const isLast = piece.left <= 0;
         const bytes = await piece.bytes;
         if (isLast) return bytes;

@@ -7,7 +7,7 @@ import type { Architecture } from '../models/architecture';
 import { blockStates } from './parts/kinds';
 import type { Queue } from './queue';
 
-/** What is kept of earlier tokens: keys and values of every position, and the states of what runs along a sequence. */
+/** State of earlier tokens: keys and values of every position, and the states of parts that run along a sequence. */
 export interface KvCache {
   readonly slots: number;
   /** Positions of a slot. */
@@ -16,7 +16,7 @@ export interface KvCache {
   /** Per block, by name. */
   readonly layers: readonly ReadonlyMap<string, CachedState>[];
   /**
-   * Copies what is kept of the first `positions` of a slot into other slots: what begins alike is run once.
+   * Copies the state of the first `positions` of a slot into other slots: a common beginning is run once.
    * @throws what `Queue.breathe` throws
    */
   copy(from: number, to: readonly number[], positions: number): Promise<void>;

@@ -44,7 +44,7 @@ interface OuterWeights {
 /** A tile of the head: rows of logits [first, first + outputs). */
 export interface HeadTile extends DeviceTile, Layer {}
 
-/** What a pass passes through after the embedding: blocks, then tiles of the head. */
+/** Layer of a pass after the embedding: a block, or a tile of the head. */
 export type ModelLayer = (BlockWeights & { kind: 'block' }) | (HeadTile & { kind: 'head' });
 
 export interface Model {
@@ -54,7 +54,7 @@ export interface Model {
   readonly reader: WeightReader;
   readonly table: EmbeddingTable;
   readonly perLayerTable?: EmbeddingTable;
-  /** What layers read besides the stream. */
+  /** Inputs of layers besides the stream. */
   readonly shared: ReturnType<typeof sharedReads>;
   readonly outer: OuterWeights;
   /** Blocks first, then the tiles of the head. */
@@ -63,9 +63,9 @@ export interface Model {
   readonly weightBytes: number;
   /** Bytes of the weights that stay on the device. */
   readonly residentBytes: number;
-  /** The weights of a block for whoever keeps them itself, without some of its linear maps. The caller closes it. */
+  /** The weights of a block for a caller that owns them, without some of its linear maps. The caller closes it. */
   block(index: number, without: ReadonlySet<Linear>, signal?: AbortSignal): Promise<BlockWeights>;
-  /** Loads what stands outside the layers; later calls return at once. */
+  /** Loads the weights outside the layers; later calls return at once. */
   ready(signal?: AbortSignal): Promise<void>;
   close(): void;
 }
@@ -302,7 +302,7 @@ async function loadOuter(
   if (final.projection) outer.projectOut ??= await reader.linear(final.projection, signal);
 }
 
-/** The rows of all positions, with what is added to each. */
+/** The rows of all positions, with the addend of each. */
 async function loadPositions(
   { tensor, rows, types }: NonNullable<Architecture['embedding']['positions']>,
   reader: WeightReader,

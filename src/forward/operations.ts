@@ -31,7 +31,7 @@ export interface DeviceNorm {
   bias?: BackendBuffer;
 }
 
-/** Which column of x belongs to a column of y. */
+/** Column of x for a column of y. */
 interface GateLayout {
   begin?: number;
   group?: number;

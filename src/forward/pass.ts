@@ -26,7 +26,7 @@ export interface TappedRows {
   rows: number;
   width: number;
   stride: number;
-  /** Which sequence and which of its ids each stretch of rows is. */
+  /** Sequence and ids of each stretch of rows. */
   pieces: Chunk['pieces'];
   /** Enqueue dispatches here. */
   queue: Queue;
@@ -42,7 +42,7 @@ export interface Taps {
   normed?(rows: TappedRows): void | Promise<void>;
 }
 
-/** Where a pass begins when it is not at the embedding. */
+/** Start of a pass that does not begin at the embedding. */
 export interface Entry {
   /** The first block that is run. */
   layer: number;
@@ -69,7 +69,7 @@ export interface PassResult {
   greedy: Uint8Array[];
   /** Per sequence the logits of the rows from `from` on, [rows, vocab] (output `logits`). */
   logits: Float32Array[];
-  /** What the device has summed up of them, by sequence and row. */
+  /** Sums over the logits on the device, by sequence and row. */
   sums: LogitSums[][];
 }
 
@@ -157,7 +157,7 @@ export function startPass(model: Model, request: PassRequest): Pass {
   /** The chunk that a chunk's keys begin with. */
   const beginnings: number[] = [];
   for (const [k, { goesOn }] of chunks.entries()) beginnings.push(goesOn ? beginnings[k - 1]! : k);
-  /** Where a layer keeps something of the tokens: in the cache, or until the chunk has passed, or until all layers have. */
+  /** Buffer of a layer's state of the tokens: in the cache, or until the chunk has passed, or until all layers have. */
   const stateOf = (k: number, chunk: Chunk, index: number, shape: StateShape) => {
     const { name, per, width, of: layer = index } = shape;
     const kept = cache?.layers[layer]?.get(name)?.buffer;

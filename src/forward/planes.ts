@@ -1,6 +1,6 @@
 /**
  * Streams beside the model's own (alternating updates, Baykal et al. 2023; transformers modeling_gemma3n.py): begun behind the
- * embedding, predicted ahead of a block and corrected behind it, joined behind the last.
+ * embedding, predicted before a block and corrected after it, joined after the last.
  */
 import { capLogits, GATE_CODE } from '../backend/kernels/activation';
 import { matchSize, mixPlanes, spreadRows } from '../backend/kernels/planes';

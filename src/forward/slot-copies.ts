@@ -1,11 +1,11 @@
-/** Sequences that go on from others: what is kept of those is copied to where these will be. */
+/** Sequences that continue others: the state of those is copied to the slots of these. */
 import type { BackendBuffer } from '../backend/backend';
 import type { SlotCopy } from './chunk';
 import { copyRows } from './kv-cache';
 import type { Model } from './model';
 import type { StateShape } from './parts/part';
 
-/** Rows of what is kept a position, and of what is kept a sequence: where they stand, and (row, 0) of where they go. */
+/** Rows of the states per position and per sequence: their source, and (row, 0) of their destination. */
 export function copiedRows(copies: readonly SlotCopy[]) {
   const rows = (each: (copy: SlotCopy) => [from: number, to: number][]) => {
     const pairs = copies.flatMap(each);
@@ -22,7 +22,7 @@ export function copiedRows(copies: readonly SlotCopy[]) {
   };
 }
 
-/** What is kept of the sequences that others continue, copied to where those will be. */
+/** Copies the states of continued sequences to the slots of those that continue them. */
 export function copyState(
   { operations: { queue, nothing }, workspace }: Model,
   k: number,

@@ -1,4 +1,4 @@
-/** Buffers for activations: by name, kept from pass to pass, replaced when a larger one is asked for. */
+/** Buffers for activations: by name, reused from pass to pass, replaced when a larger one is needed. */
 import type { BackendBuffer } from '../backend/backend';
 import type { Rope } from '../models/architecture';
 import { ropeTables } from '../models/rope';

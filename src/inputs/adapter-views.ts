@@ -1,4 +1,4 @@
-/** What an adapter makes of the tensors of its base, by the rules of PEFT (tuners/lora/layer.py). */
+/** Views of base tensors with an adapter applied, by the rules of PEFT (tuners/lora/layer.py). */
 import { isWeightDtype } from '../formats/dtype';
 import { fullPrecisionName } from '../formats/hub-id';
 import { tensorKey } from '../models/families';
@@ -13,7 +13,7 @@ import { mappedTensor } from './row-map';
 import type { LowRank, RowMap, TensorRef } from './tensor-view';
 
 /*
- * Low-rank updates of fused expert weights (PEFT's `target_parameters`), on checkpoints that keep them fused or apart. */
+ * Low-rank updates of fused expert weights (PEFT's `target_parameters`), on checkpoints that store them fused or apart. */
 
 /** Families whose fused experts are [experts, in, out] (`is_transposed` in transformers). */
 const IN_OUT: readonly string[] = ['gpt_oss', 'llama4', 'llama4_text'];
@@ -45,7 +45,7 @@ function updateExperts(
   if (fused) {
     const [count, rows, columns] = fused.shape as [number, number, number];
     const inOut = rows === inputs && columns === outputs;
-    const turned = inOut && (inputs !== outputs || IN_OUT.includes(model.checkpoint.config?.modelType ?? ''));
+const transposed = inOut && (inputs !== outputs || IN_OUT.includes(model.checkpoint.config?.modelType ?? ''));
     if (count !== experts || !(inOut || (rows === outputs && columns === inputs))) {
       problems.add(misfit(adapter, path, `factors of ${experts} experts, [${b.shape}] · [${a.shape}]`));
       return [];
@@ -53,7 +53,7 @@ function updateExperts(
     const origin = changedRows(fused.view.origin, columns, { a, b }, ({ a: A, b: B }) => (row, index) => {
       const [e, i] = [Math.floor(index / rows), index % rows];
       for (let c = 0; c < columns; c++) {
-        const [o, n] = turned ? [c, i] : [i, c];
+        const [o, n] = transposed ? [c, i] : [i, c];
         let sum = 0;
         for (let k = 0; k < rank; k++) sum += column(B!, e, o, k) * A![(e * rank + k) * inputs + n]!;
         row[c]! += scale * sum;
@@ -114,9 +114,9 @@ function updateSeparate(
 }
 
 /**
- * Applies an adapter to the tensors of a model, in place: tensors loaded over the base's, tensors of its own, low-rank
- * updates on top, and scaled biases. A tied model is untied where the adapter was trained with two different ends.
- * What does not fit goes to `problems`, one problem for all tensors with the same fault.
+ * Applies an adapter to the tensors of a model, in place: tensors loaded over the base's, tensors of its own, low-rank updates
+ * on top, and scaled biases. A tied model is untied where the adapter was trained with two different ends. Tensors that do not
+ * fit go to `problems`, one problem for all tensors with the same fault.
  */
 export function applyAdapter(model: Model, adapter: Adapter, problems: Problems): void {
   const key = (name: string) => tensorKey(name, model.checkpoint.family);
@@ -168,7 +168,7 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
   noteIgnored(adapter, problems);
 }
 
-/** What an adapter does, by the name of the tensor without the family's prefix. */
+/** Changes that an adapter makes, by the name of the tensor without the family's prefix. */
 interface Changes {
   origins: Map<string, TensorRef>;
   replaces: Map<string, TensorRef>;
@@ -177,7 +177,7 @@ interface Changes {
   modules: Map<string, OwnModule>;
 }
 
-/** A weight with single rows in the place of its own. */
+/** A weight with some rows replaced. */
 function withRows(
   tensor: ModelTensor,
   rows: TensorRef,
@@ -257,7 +257,7 @@ function separateEnds(model: Model, adapter: Adapter, changes: Changes, problems
   });
 }
 
-/** Says which keys of the weight file change nothing, and which fields of the config are not known. */
+/** Adds problems for keys of the weight file without effect, and for unknown fields of the config. */
 export function noteIgnored({ path, ignored, config }: Adapter, problems: Problems): void {
   if (config.unknown.length > 0) {
     problems.add({
@@ -317,7 +317,7 @@ function updated(
 }
 
 /**
- * How the factors lie on the stored weight: told by the shapes, and for a square weight by the family (GPT-2's Conv1D
+ * Layout of the factors on the stored weight: by the shapes, and for a square weight by the family (GPT-2's Conv1D
  * stores [in, out]), or for an unknown family by the adapter's own word.
  */
 function layoutOf(
@@ -365,7 +365,7 @@ function reportMissing(
 /*
  * An adapter whose tensors are of other sizes than the weights of the base. */
 
-/** The problem of one tensor; those of one adapter are told together. */
+/** The problem of one tensor; those of one adapter are reported together. */
 function misfit(adapter: Adapter, name: string, what: string): PlanProblem {
   return {
     severity: 'error',
@@ -376,7 +376,7 @@ function misfit(adapter: Adapter, name: string, what: string): PlanProblem {
   };
 }
 
-/** `, roberta-base` where the adapter says what it was trained on; of a copy in fewer bits the model that it was made from. */
+/** `, roberta-base` where the adapter names what it was trained on; of a quantized copy the model that it was made from. */
 function trainedOn({ config: { baseModel } }: Adapter): string {
   if (baseModel === undefined) return '';
   const full = fullPrecisionName(baseModel);

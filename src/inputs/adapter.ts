@@ -34,7 +34,7 @@ export interface OwnModule {
 
 export interface Adapter {
   kind: 'adapter';
-  /** Key of the opened folder: what `TensorRef.folder` says. */
+  /** Key of the opened folder, as in `TensorRef.folder`. */
   path: string;
   folder: ModelFolder;
   config: AdapterConfig;
@@ -52,7 +52,7 @@ export interface Adapter {
   /** Keys of the weight file that change nothing. */
   ignored: readonly string[];
   weightFile: ModelFile;
-  /** For one that is nowhere stored: those that its factors are computed of. */
+  /** For one that is not stored: those that its factors are computed from. */
   madeOf?: readonly Adapter[];
 }
 
@@ -92,7 +92,7 @@ export async function openAdapter(
       'Get the adapter again from its author, with its config.',
     );
   }
-  // The config first: what it says about an adapter that cannot be merged is worth more than a missing file.
+  // The config first: its reason why an adapter cannot be merged is worth more than a missing file.
   const text = await readSmallText(configFile, path, MAX_CONFIG_BYTES, signal);
   const config = parseAdapterConfig(text, `${path}/${CONFIG}`);
   const method = methodOf(config);
@@ -173,7 +173,7 @@ function methodOf({ type, fileName }: AdapterConfig): AdapterKind | undefined {
   );
 }
 
-/** Which tokens the trained rows of a module belong to. @throws AmalgamError `AdapterInvalid` where the config does not say */
+/** Tokens of the trained rows of a module. @throws AmalgamError `AdapterInvalid` where the config does not name them */
 function tokensOf(
   { trainedTokens, fileName }: AdapterConfig,
   module: string,

@@ -13,7 +13,7 @@ import type { TensorRef } from './tensor-view';
 
 export interface Checkpoint {
   kind: 'checkpoint';
-  /** Key of the opened folder: what `TensorRef.folder` says. */
+  /** Key of the opened folder, as in `TensorRef.folder`. */
   path: string;
   folder: ModelFolder;
   /** Absent when the folder has no config.json. */
@@ -37,7 +37,7 @@ const HEADERS_AT_ONCE = 6;
 
 /**
  * Opens a checkpoint from headers alone: config.json, the index where there is one, and two reads at most per weight
- * file. Only of a tied model that stores both its ends are values read, to tell whether they are one.
+ * file. Only of a tied model that stores both its ends are values read, to see whether they are one.
  *
  * @param path key of the folder, unique among the opened ones; default its own path
  * @throws AmalgamError `NotSafetensors` (only pickles), `NotFound` (no weights, or shards that are not there),
@@ -129,7 +129,7 @@ function indexedFiles(folder: ModelFolder, path: string, index: ReadonlyMap<stri
 }
 
 /**
- * Names of shards say how many there are: `model-00001-of-00002.safetensors`.
+ * Names of shards contain their number: `model-00001-of-00002.safetensors`.
  * @throws `NotFound` where some of them are not there
  */
 function requireAllShards(files: readonly ModelFile[], path: string): void {

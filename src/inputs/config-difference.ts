@@ -8,7 +8,7 @@ import { textConfig } from '../models/claim';
 import { resolveArchitecture } from '../models/resolution';
 import type { ConfigComparison, ConfigDifference } from '../reports/models';
 
-/** Fields that say how a file was made, or how a model is trained, not what it computes. */
+/** Fields on how a file was made or a model is trained, which do not affect what it computes. */
 const BOOKKEEPING = new Set([
   '_name_or_path',
   '_commit_hash',
@@ -28,7 +28,7 @@ const BOOKKEEPING = new Set([
   'initializer_range',
 ]);
 
-/** Old spelling → where transformers 5 keeps the same setting. */
+/** Old spelling → the key of the same setting in transformers 5. */
 const SPELLINGS: readonly [old: string, current: string][] = [
   ['rope_theta', 'rope_parameters.rope_theta'],
   ['rope_scaling', 'rope_parameters'],
@@ -38,7 +38,7 @@ const SPELLINGS: readonly [old: string, current: string][] = [
 /** Longest value that is put into a sentence. */
 const MOST_TEXT = 80;
 
-/** Compares two configs. A model without one is said to have none. */
+/** Compares two configs. A model without one is reported as such. */
 export function compareConfigs(
   base: ModelConfig | undefined,
   tuned: ModelConfig | undefined,
@@ -87,7 +87,7 @@ function differenceOf(
   return { field, base: text(a.get(field)), finetuned: text(b.get(field)), harmless };
 }
 
-/** True for a field that one side has and the other keeps under its other name, with the same value. */
+/** True for a field that one side has and the other stores under its other name, with the same value. */
 function isRespelled(
   field: string,
   one: ReadonlyMap<string, JsonValue>,
@@ -95,7 +95,7 @@ function isRespelled(
 ): boolean {
   const value = one.get(field);
   if (value === undefined || other.has(field)) return false;
-  // what `rope_parameters` says beside the base is the default where the other side has no scaling
+  // `rope_parameters` besides the base are the defaults where the other side has no scaling
   if (field === 'rope_parameters.rope_type') return value === 'default' && ![...other.keys()].some(isScaling);
   return SPELLINGS.some(([old, current]) => {
     const name = [
@@ -110,14 +110,14 @@ function isScaling(field: string): boolean {
   return field.startsWith('rope_scaling') || field.startsWith('rope_parameters');
 }
 
-/** Fields that say what a model computes with its weights, for models whose config is not known field by field. */
+/** Fields that affect what a model computes with its weights, for models whose config is not known field by field. */
 const COMPUTING =
   /(?:^|[._])(?:rope|rotary|theta|eps|epsilon|act|activation|softcap\w*|heads?|head_dim|groups|window|scale|scaling|multipliers?|factor|topk|alibi|bias|types|pattern|interval|scalar)(?:$|[._])|num_experts_per_tok|num_key_value_heads|num_attention_heads|head_dim|layer_norm|hidden_act|softcapping/;
 /** Of these, those that change what is computed where one config has them and the other leaves them out. */
 const ALONE = /rope|theta|window|softcap|scaling/;
 /** Fields of rotary positions, which are one setting in several spellings. */
 const ROPE: readonly string[] = ['rope_theta', 'rope_scaling', 'rope_parameters', 'rotary_emb_base'];
-/** What else tells two models apart: sizes and names, which are compared elsewhere. */
+/** Other fields in which two models differ: sizes and names, which are compared elsewhere. */
 const ELSEWHERE =
   /^(?:vocab_size|tie_word_embeddings|model_type|architectures|auto_map|num_hidden_layers|n_layers?|num_layers|\w*_token_id|id2label|label2id)$/;
 
@@ -126,7 +126,7 @@ const computed = new WeakMap<ModelConfig, WeakMap<ModelConfig, string[]>>();
 /**
  * In what two models compute otherwise with the same weights, by their configs: `field x instead of y`, x the second model's.
  * An absent field has the default of its family, so that a field matters where the architecture that is run would be another with
- * the first model's value; for a model that cannot be run its name has to tell.
+ * the first model's value; for a model that cannot be run its name decides.
  */
 export function computedOtherwise(base: ModelConfig, other: ModelConfig): string[] {
   const known = computed.get(base)?.get(other);
@@ -168,7 +168,7 @@ function resolvedDifferences(base: RunConfig, other: RunConfig): string[] | unde
   });
 }
 
-/** What is computed, without what names and sizes of both ends are; undefined where that is not known. */
+/** Description of the computation, without names and sizes of both ends; undefined where it is not known. */
 function arithmeticOf(config: RunConfig): string | undefined {
   try {
     const { vocab: _, maxPositions: __, final, ...rest } = resolveArchitecture(config, { masked: true });

@@ -15,7 +15,7 @@ import type { ReadTensor, TensorRef } from './tensor-view';
 /** Values of scales of what is computed between the weights: they go with the eight bits. */
 const ACTIVATION_SCALE = /\.(?:input_scale|activation_scale|output_scale|[qkv]_scale|input_global_scale)$/;
 
-/** What a checkpoint holds once its weights of eight and four bits are read as what they stand for. */
+/** Tensors of a checkpoint whose 8-bit and 4-bit weights are read as the values they stand for. */
 interface Dequantized {
   tensors: Map<string, TensorRef>;
   /** Formats that were found. */

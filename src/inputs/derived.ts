@@ -1,4 +1,4 @@
-/** Tensors that are worked out on the host when they are read: small ones whole, weights row by row. */
+/** Tensors that are computed on the host when they are read: small ones whole, weights row by row. */
 import { weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
 import { readF32 } from './factor-values';

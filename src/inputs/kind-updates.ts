@@ -1,4 +1,4 @@
-/** What an adapter that is no LoRA makes of a weight: a product that streams like one, or rows changed on the host. */
+/** Weights under an adapter that is no LoRA: a product that streams like one, or rows changed on the host. */
 import { AmalgamError } from '../errors';
 import { booleanField, numberField } from '../formats/json-fields';
 import { splitLayer } from '../models/tensor-role';
@@ -53,7 +53,7 @@ export function changedByKind(
   }
 }
 
-/** GPT-2's Conv1D keeps [in, out]; of an unknown family the adapter's word counts. */
+/** GPT-2's Conv1D stores [in, out]; for an unknown family the adapter's config decides. */
 function isStoredTransposed({ checkpoint: { family } }: Model, { config }: Adapter, name: string): boolean {
   return family ? family.linearStorage === 'in_out' && splitLayer(name) !== null : config.fanInFanOut;
 }

@@ -85,7 +85,7 @@ export function tinyShapes(options: TinyOptions = {}): Shapes {
   return shapes;
 }
 
-/** A folder with a tiny Llama: 2 layers, hidden size 4, vocabulary 8, F32, tied, unless the options say otherwise. */
+/** A folder with a tiny Llama: 2 layers, hidden size 4, vocabulary 8, F32, tied, unless the options differ. */
 export function tinyModel(path: string, options: TinyOptions = {}): ModelFolder {
   const { layers = 2, hidden = 4, vocabulary = 8, head = false } = options;
   const config = {

@@ -15,7 +15,7 @@ type Shaped = ReadonlyMap<string, { shape: readonly number[] }>;
 const NO_TOKENS = /(?:^|\.)(?:wpe|embed_positions|position_embeddings|token_type_embeddings)\.weight$/;
 
 /**
- * Names of embedding and head: the family's, or for an unknown one those whose role says so, where only one does.
+ * Names of embedding and head: the family's, or for an unknown one those with that role, where only one has it.
  * @param tensors by their names without the family's prefix
  */
 export function endsOf(family: Family | undefined, tensors: Shaped): { embedding?: string; head?: string } {
@@ -36,7 +36,7 @@ export function endsOf(family: Family | undefined, tensors: Shaped): { embedding
 }
 
 /**
- * Whether the config ties the head to the embedding. Absent means what the family's configuration class says, and
+ * Whether the config ties the head to the embedding. Absent means the default of the family's configuration class, and
  * for an unknown family that the embedding doubles as head when no head is stored.
  */
 export function saysTied(
@@ -57,7 +57,7 @@ export function saysTied(
 }
 
 /**
- * Whether a checkpoint whose config ties its ends stores two that differ. transformers 5 then keeps both (modeling_utils.py,
+ * Whether a checkpoint whose config ties its ends stores two that differ. transformers 5 then loads both (modeling_utils.py,
  * tie_weights); versions before take the embedding for both.
  * @throws AmalgamError of reading
  */

@@ -15,7 +15,7 @@ import type { Problems } from './problems';
 import type { TensorRef } from './tensor-view';
 
 /**
- * The tensors of a checkpoint with an adapter applied to them. Nothing is read: the views say how the values come
+ * The tensors of a checkpoint with an adapter applied to them. Nothing is read: the views describe how the values come
  * about. What does not fit goes to `problems`.
  */
 export function modelTensors(
@@ -53,7 +53,7 @@ export function modelTensors(
 
 /**
  * A tied model may be stored with its head alone, which is the embedding then. Both stored and different are two (see
- * `endsDiffer`); that is said here, where every use of a model passes.
+ * `endsDiffer`); that is reported here, where every use of a model passes.
  */
 function takeHeadAsEmbedding(
   { config, family, path, endsDiffer }: Checkpoint,
@@ -94,7 +94,7 @@ function quantizedWeights({ path }: Checkpoint, method: string): PlanProblem {
   };
 }
 
-/** What is wrong with a checkpoint in itself, found out once. */
+/** Problems of a checkpoint in itself, found once. */
 const found = new WeakMap<Checkpoint, PlanProblem[]>();
 
 /** Where config.json and weights contradict each other: an error where it is sure that the output would not be the model. */

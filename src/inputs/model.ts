@@ -27,6 +27,6 @@ export interface Model {
   /** Names in {@link tensors} of the token embedding and of the head, where they are known. */
   embedding?: string;
   head?: string;
-  /** True when the head is the embedding: by the config, and no adapter says otherwise. */
+  /** True when the head is the embedding: by the config, unless an adapter unties it. */
   tied: boolean;
 }

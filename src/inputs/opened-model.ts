@@ -28,8 +28,7 @@ export function openModel(
 }
 
 /**
- * What the studio and the command show about an opened model.
- *
+ * Description of an opened model for the studio and the command.
  * @param license license of the model card, where the origin knows it
  */
 export function describeModel(model: OpenModel, license?: string): Omit<ModelInfo, 'headers'> {
@@ -59,7 +58,7 @@ export function describeModel(model: OpenModel, license?: string): Omit<ModelInf
 }
 
 /**
- * The sha256 (hex) of what the headers of a model's weight files say: name, dtype, shape and byte range of every tensor,
+ * The sha256 (hex) of the contents of a model's weight file headers: name, dtype, shape and byte range of every tensor,
  * file by file. Models with other tensors differ in it; models whose values alone differ do not.
  */
 export async function headerHash(model: OpenModel): Promise<string> {
@@ -81,7 +80,7 @@ function fileTensors(model: OpenModel): TensorRef[] {
   return [...factors, ...origins.values(), ...replaces.values(), ...rows, ...own];
 }
 
-/** What tells an adapter of this model from one of another; see {@link ModelInfo.weights}. */
+/** Shapes of the weights, which distinguish adapters of this model from those of another; see {@link ModelInfo.weights}. */
 function weightShapes(model: OpenModel): Pick<ModelInfo, 'weights'> {
   const found = new Map<string, Set<string>>();
   const add = (name: string, shape: readonly number[]) => {

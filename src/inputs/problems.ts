@@ -1,7 +1,7 @@
 import { AmalgamError, errorReport } from '../errors';
 import type { PlanProblem } from '../reports/plan';
 
-/** Collects what is wrong with a plan. */
+/** Collects the problems of a plan. */
 export interface Problems {
   /** Records a problem; one with the same code and message as an earlier one only adds its tensors to that. */
   add(problem: PlanProblem): void;
@@ -26,7 +26,7 @@ export function collectProblems(): Problems {
   };
 }
 
-/** What was thrown, as a problem of the plan. @throws the cancellation itself, which is none */
+/** A thrown error as a problem of the plan. @throws the cancellation itself, which is no problem */
 export function thrownProblem(thrown: unknown): PlanProblem {
   if (thrown instanceof AmalgamError && thrown.code === 'Canceled') throw thrown;
   const { code, message, hint } = errorReport(thrown);

@@ -23,11 +23,11 @@ interface Want {
   to: number;
 }
 
-/** Derived tensors that stay open: those of the output tensors at work. */
+/** Derived tensors that stay open: those of the output tensors being computed. */
 const MOST_OPEN = 16;
 
 /**
- * `stored`, for tensors in other vocabularies and for derived ones too. The row means it computes are kept for as long
+ * `stored`, for tensors in other vocabularies and for derived ones too. The row means it computes are cached for as long
  * as it lives, what derived tensors were opened with for the last few of them.
  */
 export function readingRows(stored: ReadTensor): ReadTensor {

@@ -1,4 +1,4 @@
-/** Reading a stored tensor, and what is known of it before. */
+/** Reading a stored tensor, and its known properties. */
 
 import { AmalgamError } from '../errors';
 import { isWeightDtype, type WeightDtype } from '../formats/dtype';

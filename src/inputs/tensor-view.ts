@@ -1,8 +1,8 @@
-/** One tensor as a model has it: where its bytes are, and what is added to them on the way. */
+/** One tensor as a model has it: the place of its bytes, and the updates added when it is read. */
 
 import type { Dtype } from '../formats/dtype';
 
-/** Where the bytes of one stored tensor are. */
+/** Place of the bytes of one stored tensor. */
 export interface TensorRef {
   /** Model path (key of the opened folders). */
   folder: string;
@@ -16,16 +16,16 @@ export interface TensorRef {
   end: number;
   /** Set for a tensor of token rows seen in another vocabulary; then `begin` is 0, and dtype, shape and `end` are its. */
   rows?: RowMap;
-  /** Set for values that are worked out when they are read; then dtype is F32, `begin` 0, and shape and `end` are its. */
+  /** Set for values that are computed when they are read; then dtype is F32, `begin` 0, and shape and `end` are its. */
   derived?: Derived;
 }
 
 /** Reads bytes [begin, end) of a stored tensor, counted from its first byte. */
 export type ReadTensor = (ref: TensorRef, begin: number, end: number) => Promise<Uint8Array<ArrayBuffer>>;
 
-/** Values worked out on the host from stored ones: what an adapter of another kind than LoRA makes of a weight. */
+/** Values computed on the host from stored ones: a weight under an adapter of another kind than LoRA. */
 export interface Derived {
-  /** What reading it takes. */
+  /** Stored tensors that it is computed from. */
   from: readonly TensorRef[];
   /** Reads what all of it needs, and returns a reader of elements [begin, end). */
   open(read: ReadTensor): Promise<(begin: number, end: number) => Promise<Float32Array>>;
@@ -47,7 +47,7 @@ export interface TensorView {
 
 /**
  * ΔW[row, col] = scale · Σ_k L[row, k] · R[k, col] for a tensor of `shape` [rows, cols]; `a` is lora_A [r, in], `b` is
- * lora_B [out, r]. `layout` says how they map onto the stored weight:
+ * lora_B [out, r]. `layout` is how they map onto the stored weight:
  * `linear` L = B, R = A · `transposed` (Conv1D, embeddings) L = Aᵀ, R = Bᵀ.
  */
 export interface LowRank {

@@ -11,9 +11,9 @@ interface CmaEs {
   readonly population: number;
   /** The candidates of the next generation. @param normals population · dimensions standard normal numbers */
   ask(normals: Float64Array): Float64Array[];
-  /** What the candidates of the last {@link CmaEs.ask} cost, in their order. */
+  /** Takes the costs of the candidates of the last {@link CmaEs.ask}, in their order. */
   tell(costs: readonly number[]): void;
-  /** Where the distribution is centered, and its step size. */
+  /** Center of the distribution, and its step size. */
   readonly mean: Float64Array;
   readonly sigma: number;
 }

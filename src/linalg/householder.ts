@@ -28,7 +28,7 @@ export function thinQr(a: Columns): { q: Columns; r: Columns } {
   return { q, r };
 }
 
-/** Turns x into the vector v of the reflection I − β·v·vᵀ that maps x to (pivot, 0, …). β = 0 leaves all as it is. */
+/** Replaces x with the vector v of the reflection I − β·v·vᵀ that maps x to (pivot, 0, …). β = 0 leaves all as it is. */
 export function reflect(x: Float64Array): { beta: number; pivot: number } {
   const head = x[0]!;
   const norm = Math.sqrt(dot(x, x));

@@ -15,20 +15,20 @@ const ORTHOGONAL = 1e-15;
  */
 export function jacobiSvd(w: Columns, rotations: boolean): { values: Float64Array; j?: Columns } {
   const { cols } = w;
-  const turned = rotations ? identity(cols) : undefined;
+  const j = rotations ? identity(cols) : undefined;
   const norms = squaredNorms(w);
   for (let sweep = 0; sweep < MAX_SWEEPS; sweep++) {
     let rotated = false;
     for (let p = 0; p < cols - 1; p++) {
       for (let q = p + 1; q < cols; q++) {
-        if (!rotatePair(w, norms, p, q, turned)) continue;
+        if (!rotatePair(w, norms, p, q, j)) continue;
         rotated = true;
       }
     }
     if (!rotated) break;
     norms.set(squaredNorms(w)); // updates of a whole sweep drift
   }
-  return sort(w, turned);
+  return sort(w, j);
 }
 
 /** Makes columns p and q orthogonal, the larger first; false when they are already. */

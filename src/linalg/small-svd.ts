@@ -9,7 +9,7 @@ export interface Svd {
   v: Columns;
 }
 
-/** Values this much below the largest cannot be told from rounding in f64, and have no direction. */
+/** Values this much below the largest are indistinguishable from rounding in f64, and have no direction. */
 const NOTHING = 1e-15;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * What we write, held against mergekit's own schema as data (its `config.py` and `tokenizer/config.py`, version 0.1.4; keys it
- * does not know are dropped, numbers may be texts and booleans): it takes every recipe of which we do not say that it refuses it.
+ * Recipes we write, checked against mergekit's own schema as data (its `config.py` and `tokenizer/config.py`, version 0.1.4; it
+ * drops unknown keys; numbers may be texts and booleans): it accepts every recipe that we do not report as refused.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -100,7 +100,7 @@ function fits(value: unknown, schema: Schema): boolean {
   );
 }
 
-/** Whether mergekit takes the text; keys it does not know are nothing to it. */
+/** Whether mergekit takes the text; unknown keys are ignored. */
 const isTaken = (text: string) =>
   parseAllDocuments(text).every((document) => fits(document.toJS(), CONFIGURATION));
 

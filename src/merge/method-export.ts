@@ -1,6 +1,6 @@
 /**
- * What a recipe would mean elsewhere. mergekit 0.1.4 ignores keys it does not know (its `config.py` takes them and drops
- * them), and so ours: what is lost or read otherwise there is named before a recipe is exported.
+ * Differences in how a recipe reads elsewhere. mergekit 0.1.4 ignores keys it does not know (its `config.py` takes them and
+ * drops them), and so ours: settings lost or read otherwise there are named before a recipe is exported.
  */
 import type { ParameterScalar, ParameterSetting, Recipe, RecipeExtensions } from '../formats/recipe';
 import { isGlob } from '../formats/tensor-pattern';
@@ -8,9 +8,9 @@ import { drawsRandomly, type MergeMethod, type ParameterSpec } from './method';
 
 /** One thing that mergekit does otherwise. */
 interface ExportWarning {
-  /** What of the recipe: `semantics: paper of the recipe`. */
+  /** Setting of the recipe: `semantics: paper of the recipe`. */
   setting: string;
-  /** What mergekit makes of it, as a sentence. */
+  /** Effect in mergekit, as a sentence. */
   consequence: string;
   /** mergekit stops at it. */
   refused?: true;
@@ -112,7 +112,7 @@ function ofParameters({ parameters, where, inSlice }: Level, method: MergeMethod
   });
 }
 
-/** What mergekit makes of a value, where that is not what it means here. Words stand under `amalgam`, but for those of slices. */
+/** Meaning of a value in mergekit, where it differs from ours. Words stand under `amalgam`, but for those of slices. */
 function reading(
   spec: ParameterSpec,
   value: ParameterScalar,

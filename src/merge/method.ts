@@ -26,7 +26,7 @@ export interface MergeMethod<P extends Specs = Specs, M extends Specs = Specs> {
   parameters: P;
   /** Parameters of each contributor by recipe name. */
   modelParameters: M;
-  /** What its contract tests hold it to (docs/adding-a-method.md). */
+  /** Promises that its contract tests check (docs/adding-a-method.md). */
   contract: MethodContract;
   /**
    * Refuses values that are each in range but do not go together, for one tensor: the reason, as a sentence's end after
@@ -41,7 +41,7 @@ export interface MergeMethod<P extends Specs = Specs, M extends Specs = Specs> {
 
 type Specs = Readonly<Record<string, ParameterSpec>>;
 
-/** What a recipe resolves to, parameter by parameter. */
+/** Resolved values of the parameters. */
 type Values<S extends Specs> = Specs extends S
   ? ResolvedParameters
   : {
@@ -78,7 +78,7 @@ interface MethodContract {
   single: 'bytes' | 'rounded' | 'none';
   /** How far a NaN or infinity that is carried through spreads: its own `element`, its `row`, or the whole `tensor`. */
   spread: 'element' | 'row' | 'tensor';
-  /** Settings the tests try beside the defaults; what is not given keeps its default or a value of the tests'. */
+  /** Settings the tests try beside the defaults; settings not given have their default or a value of the tests'. */
   settings: readonly MethodSettings[];
 }
 
@@ -112,7 +112,7 @@ export interface ProductsCompute<P = ResolvedParameters, M = ResolvedParameters>
   kind: 'products';
   /** Whole weights (the base first, where there is one), changes to the base, or changes wherever there is a base. */
   vectors: 'weights' | 'changes' | 'changes if base';
-  /** What counts as one vector. Default: the whole tensor. */
+  /** Elements that count as one vector. Default: the whole tensor. */
   groups?(parameters: P, shape: readonly number[]): VectorGroups;
   /**
    * One coefficient per vector, from their scalar products, in f64; or why there are none, as a sentence's end after
@@ -125,7 +125,7 @@ export interface ElementwiseCompute<P = ResolvedParameters, M = ResolvedParamete
   kind: 'elementwise';
   form: SlotForm;
   kernel: ElementwiseKernel;
-  /** What the kernel finds in `coefficients`. */
+  /** Contents of the kernel's `coefficients`. */
   coefficients(parameters: P, models: readonly M[]): number[];
   /**
    * How many counters the kernel adds up: the first of them, one per model, count the elements kept, all others of that
@@ -149,13 +149,13 @@ export interface DeltaPreset {
   /** `model`: one top-k threshold for all tensors of a model together. Default `tensor`. */
   scope?: 'tensor' | 'model';
   share?: number;
-  /** What kept values are multiplied by: 1, 1/ρ, 1/their own probability, or ‖τ‖₁ / ‖kept‖₁. */
+  /** Factor of the kept values: 1, 1/ρ, 1/their own probability, or ‖τ‖₁ / ‖kept‖₁. */
   rescale: 'none' | '1/density' | '1/probability' | 'l1';
   /** Elects a sign and drops what disagrees: `sum` that of the sum of values, `count` that of the sum of signs. */
   consensus: 'none' | 'sum' | 'count';
   /** Values cast their votes with or without their weights. Default `weighted`. */
   ballots?: 'weighted' | 'unweighted';
-  /** What a vote of zero elects: +, or the sign that won most elements of the whole model. Default `positive`. */
+  /** Sign elected by a vote of zero: +, or the sign that won most elements of the whole model. Default `positive`. */
   zeroVote?: 'positive' | 'majority';
   /** `energy`: weights in proportion to the mean square of what is kept, the models' own left aside. */
   weights?: 'given' | 'energy';
@@ -192,7 +192,7 @@ export interface NumberSpec extends SpecBase {
   auto?: boolean;
   /** Absent: the recipe must give a value. */
   default?: number;
-  /** What a form begins with, where mergekit's default makes nothing of the method. */
+  /** Initial value in a form, where mergekit's default makes the method useless. */
   recommended?: number;
   /** Hard bounds; outside is an error. */
   min: number;
@@ -220,13 +220,13 @@ export interface ChoiceSpec<V extends string = string> extends SpecBase {
 export interface TextSpec extends SpecBase {
   kind: 'text';
   default: string;
-  /** What it may be, in words. */
+  /** Allowed values, in words. */
   values: string;
 }
 
 /**
- * What such a kernel has: `values` with the base in slot 0 and the models behind it, `stride` apart, `coefficients`
- * as the method lays them out, `out` for the result and, where the method counts, `counters` to add to.
+ * Buffers of such a kernel: `values` with the base in slot 0 and the models behind it, `stride` apart, `coefficients` as the
+ * method lays them out, `out` for the result and, where the method counts, `counters` to add to.
  */
 type ElementwiseKernel =
   | Kernel<'elements' | 'stride' | 'models', 'values' | 'coefficients' | 'out'>

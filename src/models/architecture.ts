@@ -24,7 +24,7 @@ export type Activation =
 
 export interface Architecture {
   modelType: string;
-  /** It says what stands at a place, from what stands on both sides (encoders), and not what comes next. */
+  /** Predicts the token at a position from both sides (encoders), not the next token. */
   masked?: true;
   hidden: number;
   vocab: number;
@@ -80,9 +80,9 @@ export interface Block {
   planes?: BlockPlanes;
 }
 
-/** Ahead of a block's steps all streams are predicted of each other, behind them they are corrected by what the steps made. */
+/** Before a block's steps all streams are predicted from each other, after them they are corrected by the steps' result. */
 export interface BlockPlanes {
-  /** tanh of router · norm(stream): what the coefficients are made of. */
+  /** tanh of router · norm(stream), from which the coefficients are computed. */
   norm: Norm;
   router: Linear;
   /** [count², count] and [count, count] */
@@ -90,7 +90,7 @@ export interface BlockPlanes {
   correct: Vector;
   /** Factors of the corrected first stream as it enters `share`. */
   scale?: Vector;
-  /** What it adds to the other streams. */
+  /** Branch added to the other streams. */
   share: Branch;
 }
 
@@ -104,9 +104,9 @@ export interface Step {
 }
 
 export interface Branch {
-  /** What it is called among the block's: `attention`, `mlp`, `experts`, `shared`, `mamba` … */
+  /** Name within the block: `attention`, `mlp`, `experts`, `shared`, `mamba` … */
   name: string;
-  /** What joins the stream for this branch alone. */
+  /** Part whose result is added to the stream for this branch alone. */
   ahead?: Part;
   in?: Norm;
   out?: Norm;
@@ -116,7 +116,7 @@ export interface Branch {
 
 export type { Columns, Convolution, Lru, Recurrence, ShortConv } from './mixers';
 
-/** What a branch computes. Each kind is a file in src/forward/parts. */
+/** Computation of a branch. Each kind is a file in src/forward/parts. */
 export type Part = Attention | Mlp | Experts | ShortConv | Recurrence | Lru | PerLayer | Laurel | Shared;
 
 /** The part of a kind in a block, or undefined. */
@@ -130,7 +130,7 @@ export function partOf<K extends Part['kind']>(
   return undefined;
 }
 
-/** Where head h begins in a row: `begin + h · stride`; with groups `begin + ⌊h / heads⌋ · group stride + (h mod heads) · stride`. */
+/** Offset of head h in a row: `begin + h · stride`; with groups `begin + ⌊h / heads⌋ · group stride + (h mod heads) · stride`. */
 export interface HeadLayout {
   begin: number;
   stride: number;
@@ -147,7 +147,7 @@ export interface Attention {
   /** One fused projection, or queries, keys and values; their outputs stand side by side in one row. */
   projections: Linear[];
   layout: Record<'query' | 'key' | 'value', HeadLayout>;
-  /** Where the gate of each head stands in that row: mixed values are multiplied by its sigmoid. */
+  /** Offset of each head's gate in that row: mixed values are multiplied by its sigmoid. */
   gate?: HeadLayout;
   latent?: Latent;
   queryNorm?: HeadNorm;
@@ -156,7 +156,7 @@ export interface Attention {
   /** Queries and keys are rotated before they are normed. */
   normAfterRope?: true;
   rope?: Rope;
-  /** What queries rotate by where it is not `rope`. */
+  /** Rotation of the queries, where it is not `rope`. */
   queryRope?: Rope;
   /** Slope of each head: the score of key j gains slope · j. */
   alibi?: number[];
@@ -183,7 +183,7 @@ interface Latent {
   /** Absent where the projection makes queries at once. */
   query?: { norm: Norm; expand: Linear };
   keyValue: { begin: number; norm: Norm; expand: Linear };
-  /** Where the rotated key begins in the projected row, and its width: the last dimensions of queries and keys. */
+  /** Offset of the rotated key in the projected row, and its width: the last dimensions of queries and keys. */
   rotated: { begin: number; width: number };
 }
 
@@ -202,7 +202,7 @@ export interface Rope {
     | { type: 'default' }
     | { type: 'linear'; factor: number }
     | { type: 'llama3'; factor: number; low: number; high: number; original: number }
-    /** Pairs that turn `fast` times within `original` positions stay, those up to `slow` are divided by `factor`. */
+    /** Pairs that rotate `fast` times within `original` positions stay, those up to `slow` are divided by `factor`. */
     | {
         type: 'yarn';
         factor: number;
@@ -222,9 +222,9 @@ export interface Rope {
         /** By which cos and sin are multiplied, with either list. */
         attention: { short: number; long: number };
       }
-    /** The first `turning` of dims / 2 pairs turn as if all did (Gemma 4); the others stay. */
+    /** The first `turning` of dims / 2 pairs rotate as if all did (Gemma 4); the others stay. */
     | { type: 'proportional'; factor: number; turning: number }
-    /** No turn; position p is multiplied by 1 + size · ln(1 + ⌊(p + 1) / floor⌋) (Llama 4). */
+    /** No rotation; position p is multiplied by 1 + size · ln(1 + ⌊(p + 1) / floor⌋) (Llama 4). */
     | { type: 'temperature'; floor: number; size: number };
 }
 
@@ -238,7 +238,7 @@ export interface Mlp {
   output: Linear;
   /** The parameters of `xielu`: αp, αn, β and ε, one number each. */
   xielu?: readonly [Vector, Vector, Vector, Vector];
-  /** Its sigmoid is the factor of what comes out. */
+  /** Its sigmoid is the factor of the result. */
   factor?: Linear;
   /**
    * Of the gate only what exceeds its mean by some standard deviations is left, less that bound: as many as a normal
@@ -284,7 +284,7 @@ export interface PerLayer {
   kind: 'per_layer';
   projections: Linear[];
   activation: 'gelu_tanh';
-  /** Which share. */
+  /** Index of the share. */
   layer: number;
   output: Linear;
 }

@@ -57,7 +57,7 @@ export function expectedTensors(architecture: Architecture): ExpectedTensor[] {
   ];
 }
 
-/** Where the input of linear layers can be tapped: in front of a branch's first ones, and of its last one. */
+/** Points where the input of linear layers can be tapped: before a branch's first ones, and before its last one. */
 export type LinearSite = `${string}_in` | `${string}_out`;
 
 /**
@@ -111,7 +111,7 @@ function linearTensors({ weight, bias, inputs, outputs, storage, stack, update }
   ];
 }
 
-/** What an architecture asks for beside what is stored. */
+/** Match of an architecture's tensors with the stored ones. */
 interface Match {
   /** The architecture's name → the stored name. */
   claimed: Map<string, string>;
@@ -125,7 +125,7 @@ type Stored = ReadonlyMap<string, { shape: readonly number[] }>;
 
 /**
  * Matches stored tensors with the architecture's names: with or without the family's prefix. A stored head beside a
- * tied embedding is ignored: where the two differ, the config that is read says that they are not tied. So are buffers.
+ * tied embedding is ignored: where the two differ, the config that is read has them untied. So are buffers.
  */
 function matchTensors(architecture: Architecture, stored: Stored): Match {
   const family = familyOf(architecture.modelType);
@@ -209,7 +209,7 @@ interface ConfigFaults {
   misshapen: string[];
   /** Weights of layers that the config has no place for: loaders leave them out. */
   unused: string[];
-  /** What the config says that no model can be. */
+  /** Error in the config: no model can be like this. */
   invalid?: string;
   /** Set where the model cannot be run, or is one tower of several: less is known of what it asks for. */
   unsure?: true;
@@ -283,7 +283,7 @@ export function textConfig({ raw, modelType, fileName }: ModelConfig): ConfigFil
   return { raw: said, fileName, ...(own === undefined ? {} : { modelType: own }) };
 }
 
-/** Heads of classifiers with other rows than the config has labels: transformers takes two where it says nothing. */
+/** Heads of classifiers with other rows than the config has labels: transformers takes two where it has none. */
 function labelFaults({ raw, modelType }: ModelConfig, stored: Stored): string[] {
   const family = familyOf(modelType);
   if (!family) return [];

@@ -1,8 +1,8 @@
-/** Where a config carries a number or a switch, in all its spellings. */
+/** Places of a number or a switch in a config, in all its spellings. */
 
 /**
  * A number of the config: the first of `fields` that the file has. `orElse` is the configuration class's default. An explicit
- * null in the file is an answer, too: it means that there is none, whatever `orElse` says.
+ * null in the file is an answer, too: it means that there is none, whatever `orElse` is.
  */
 export interface NumberField {
   /** Dotted paths reach into objects: `rope_parameters.rope_theta`. */

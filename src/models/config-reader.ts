@@ -21,7 +21,7 @@ export function valueAt({ raw }: ConfigFile, path: string): JsonValue | undefine
   return value;
 }
 
-/** The number of a field; null where the file says null; undefined where it says nothing and there is no default. */
+/** The number of a field; null where the file has null; undefined where it is absent and there is no default. */
 export function readNumber(config: ConfigFile, field: NumberField): number | null | undefined {
   for (const path of field.fields) {
     const value = valueAt(config, path);
@@ -41,7 +41,7 @@ export function needNumber(config: ConfigFile, field: NumberField): number {
   return value;
 }
 
-/** A positive integer; `undefined` where the file says null or nothing. @throws AmalgamError `ConfigInvalid` */
+/** A positive integer; `undefined` where it is null or absent. @throws AmalgamError `ConfigInvalid` */
 export function readSize(config: ConfigFile, field: NumberField): number | undefined {
   const value = readNumber(config, field) ?? undefined;
   if (value === undefined) return undefined;
@@ -57,7 +57,7 @@ export function needSize(config: ConfigFile, field: NumberField): number {
   return value;
 }
 
-/** A switch. Null counts as nothing said. @throws AmalgamError `ConfigInvalid` */
+/** A switch. Null counts as absent. @throws AmalgamError `ConfigInvalid` */
 export function readFlag(config: ConfigFile, flag: FlagField): boolean {
   if (typeof flag === 'boolean') return flag;
   const value = valueAt(config, flag.field) ?? undefined;

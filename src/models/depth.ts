@@ -1,6 +1,6 @@
 /**
- * Depth edits: the config of a model that keeps only some of its layers, in order. Which fields depend on the index of a
- * layer is in the wirings (`window`, `position.skip`); what cannot be said of the new depth is refused.
+ * Depth edits: the config of a model with only some of its layers, in order. Which fields depend on the index of a
+ * layer is in the wirings (`window`, `position.skip`); what cannot be expressed at the new depth is refused.
  */
 
 import type { JsonValue } from '../formats/json-edit';
@@ -37,7 +37,7 @@ export interface DepthConfig {
 
 /**
  * The config of a model made of some layers of another: their number in every spelling, lists with one entry per layer,
- * `max_window_layers`, and, where the kinds of layers followed from their index, the lists that say them.
+ * `max_window_layers`, and, where the kinds of layers followed from their index, the lists of them.
  *
  * @param order for every layer of the new model the layer whose place it takes, ascending
  * @throws AmalgamError `ArchitectureUnsupported` for an unknown architecture, and where a layer would not compute as it
@@ -69,7 +69,7 @@ export function depthConfig(config: ModelConfig, order: readonly number[]): Dept
   return { text, config: after, architecture, spelledOut };
 }
 
-/** What a config of layers stacked anew has to say because it no longer follows from their index. */
+/** Config fields of restacked layers whose kind no longer follows from their index. */
 export function kindFields(
   config: ModelConfig,
   wiring: Wiring,
@@ -119,7 +119,7 @@ function kindLists(
   return lists;
 }
 
-/** The layer from which on windows apply counts the layers kept before it. */
+/** The layer from which on windows apply counts the remaining layers before it. */
 function windowStart(
   config: ModelConfig,
   { attention: { window } }: Wiring,
@@ -136,7 +136,7 @@ function windowStart(
   return [[field, order.filter((layer) => layer < start).length]];
 }
 
-/** What of an attention depends on the layer's index and differs; undefined where both compute alike. */
+/** Property of an attention that depends on the layer's index and differs; undefined where both compute alike. */
 function changedKind(a: Attention | undefined, b: Attention | undefined): string | undefined {
   if (!a || !b) return a === b ? undefined : 'kind';
   if (a.window !== b.window) return 'windows';

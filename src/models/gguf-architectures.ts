@@ -1,7 +1,7 @@
 /**
- * What llama.cpp calls the architectures it shares with us, and what its graph of each is fixed to
- * (llama.cpp v0.5.0, src/models/<name>.cpp and conversion/<family>.py). Names and sizes of the tensors follow from the
- * wiring; a model type that is not listed cannot be written as GGUF.
+ * llama.cpp's names for the architectures it shares with us, and the fixed settings of its graph for each (llama.cpp v0.5.0,
+ * src/models/<name>.cpp and conversion/<family>.py). Names and sizes of the tensors follow from the wiring; a model type that
+ * is not listed cannot be written as GGUF.
  */
 import type { Activation } from './architecture';
 
@@ -22,9 +22,9 @@ export interface GgufArchitecture {
   /** Number of layers at which scores are divided by √(hidden / heads) instead of √headDim. */
   hiddenScaleLayers?: number;
   softcaps?: { scores?: true; logits?: true };
-  /** Branches may be parallel, said by a key. */
+  /** Branches may be parallel, by a key. */
   parallel?: true;
-  /** What it calls the norm ahead of the MLP; `ffn_norm` by default. */
+  /** Name of the norm ahead of the MLP; `ffn_norm` by default. */
   mlpNorm?: string;
   /** Every so-many-th layer has no positions. */
   withoutRopeEvery?: number;

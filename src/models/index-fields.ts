@@ -1,11 +1,11 @@
-/** Config fields that tie something to the index of a layer, family by family, and what they say of layers stacked anew. */
+/** Config fields that depend on the index of a layer, family by family, and their values for restacked layers. */
 import type { JsonValue as PlainJson } from '../formats/json-edit';
 import { isJsonNumber, type JsonValue } from '../formats/strict-json';
 
 /**
  * `indices`: a list of layers · `first`, `last`: how many of the first or last ones · `upto`: the last one, −1 for all ·
- * `list`: an entry for each layer · `text`: a character for each · `cycle`: a list that is gone through again and again ·
- * `keys`: an object with layers as keys · `every`: layers i with (i + shift) mod n = rest, unless a list says it instead.
+ * `list`: an entry for each layer · `text`: a character for each · `cycle`: a list that repeats ·
+ * `keys`: an object with layers as keys · `every`: layers i with (i + shift) mod n = rest, unless a list has it instead.
  */
 type IndexField =
   | { field: string; kind: 'indices' | 'first' | 'last' | 'upto' | 'list' | 'text' | 'cycle' | 'keys' }
@@ -100,7 +100,7 @@ export function knowsIndexFields(modelType: string): boolean {
 /**
  * The fields of a config for layers stacked anew.
  *
- * @param read the value of a field, wherever the config keeps those of its layers
+ * @param read the value of a field, wherever the config has those of its layers
  * @param layers their number before
  * @param order for every layer of the output the layer it comes from
  * @returns new values, and the fields whose meaning the new order does not have

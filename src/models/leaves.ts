@@ -1,4 +1,4 @@
-/** What holds weights: norms, linear maps, and vectors that are used whole. */
+/** Leaves of an architecture, which hold weights: norms, linear maps, and vectors that are used whole. */
 
 /** `rms`: w·x̂; `rms_plus_one`: (1 + w)·x̂; `layer`: w·(x − mean)/σ + b; `layer_plus_one` with 1 + w. */
 export type NormKind = 'rms' | 'rms_plus_one' | 'layer' | 'layer_plus_one';
@@ -19,7 +19,7 @@ export interface Linear {
   bias?: string;
   inputs: number;
   outputs: number;
-  /** Shape of the stored weight: [outputs, inputs] or, as Conv1D keeps it, [inputs, outputs]. */
+  /** Shape of the stored weight: [outputs, inputs] or, in Conv1D, [inputs, outputs]. */
   storage: 'out_in' | 'in_out';
   /** The weight is one of several in a tensor [of, …]; so is the bias. */
   stack?: { index: number; of: number };
@@ -28,7 +28,7 @@ export interface Linear {
   update?: { down: Linear; up: Linear };
 }
 
-/** Tensors that are used whole, in f32, one behind the other, or a number in their place. `decay` stands for −e^value. */
+/** Tensors that are used whole, in f32, concatenated, or a number in their place. `decay` stands for −e^value. */
 export interface Vector {
   tensors: readonly (
     | { name: string; shape: readonly number[]; as?: 'decay' }

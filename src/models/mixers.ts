@@ -1,4 +1,4 @@
-/** What mixes tokens in other ways than attention: convolutions and states that run along a sequence. */
+/** Token mixers other than attention: convolutions and states that run along a sequence. */
 import type { Linear, Norm, Vector } from './leaves';
 
 /** A convolution of each channel along its sequence. */
@@ -43,7 +43,7 @@ export interface Recurrence {
   states: number;
   /** Heads that have b and c in common. */
   share: number;
-  /** Where x, b and c begin in the convolved row. */
+  /** Offsets of x, b and c in the convolved row. */
   x: number;
   b: number;
   c: number;

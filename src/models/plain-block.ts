@@ -6,7 +6,7 @@ export interface PlainBlock {
   index: number;
   attention: Attention;
   mlp: Mlp | RoutedMlp;
-  /** Norms ahead of a branch, of what comes out of it, and of the stream behind it. */
+  /** Norms ahead of a branch, of what comes out of it, and of the stream after it. */
   attentionIn?: Norm;
   mlpIn?: Norm;
   attentionOut?: Norm;
@@ -53,7 +53,7 @@ function plainBlock({ index, steps, factor }: Block, modelType: string): PlainBl
   };
 }
 
-/** What stands in the place of the MLP; undefined for anything that is neither one nor experts. */
+/** MLP or experts of a plain block; undefined for any other part. */
 function mlpOf(part: Part, more: readonly Branch[]): PlainBlock['mlp'] | undefined {
   const [beside, ...others] = more;
   if (part.kind === 'mlp') return beside ? undefined : part;

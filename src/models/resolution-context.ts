@@ -1,4 +1,4 @@
-/** What every part of a resolution needs: the config, the wiring, and the sizes; and the leaves it makes. */
+/** Context of every part of a resolution: the config, the wiring, and the sizes; and makers of its leaves. */
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import type { Activation, Linear, Norm, Vector } from './architecture';

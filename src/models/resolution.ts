@@ -242,7 +242,7 @@ function resolveFinal(context: Context, tiedByDefault: boolean): Architecture['f
   };
 }
 
-/** What logits are divided by: `divisor`, over `base` where that is a width they are scaled to, or 1 over `factor`. */
+/** Divisor of the logits: `divisor`, over `base` where that is a width they are scaled to, or 1 over `factor`. */
 function headDivisor({ config, wiring: { head }, hidden }: Context): number {
   if (head.factor) return 1 / needNumber(config, head.factor);
   if (head.widthBase) return hidden / (readNumber(config, head.widthBase) ?? hidden);
@@ -306,7 +306,7 @@ function keyDonors(
   });
 }
 
-/** What files hold of layers that take the keys of others. */
+/** Names of the stored key and value tensors of a layer that uses the keys of another. */
 function ownKeys({ wiring, prefix }: BlockContext): string[] {
   const { projections, headNorm } = wiring.attention;
   const modules = 'fused' in projections ? [] : [projections.key, projections.value];

@@ -1,4 +1,4 @@
-/** What stands in the place of attention: makers of mixers from the fields and names of a family. */
+/** Makers of the mixers that replace attention, from the fields and names of a family. */
 import type { Columns, Convolution, Norm, Recurrence, Vector } from './architecture';
 import { type ConfigFile, needNumber, needSize, readFlag, valueAt } from './config-reader';
 import { type BlockContext, linear, makeNorm, refuseScaledBias, vector } from './resolution-context';
@@ -19,7 +19,7 @@ export const listed =
 
 const columns = (begin: number, dims: number): Columns => ({ begin, heads: 1, stride: 0, dims });
 
-/** A convolution whose weights are one tensor, or several one behind the other. */
+/** A convolution whose weights are one tensor, or several, concatenated. */
 export function convolution(
   { prefix }: BlockContext,
   names: readonly (readonly [module: string, channels: number])[],
@@ -36,7 +36,7 @@ export function convolution(
   return { channels, taps, weight: { tensors }, ...(biased && { bias: { tensors: bias } }), silu };
 }
 
-/** A of [shape] stored as its logarithm, bias of the step, D; what a family lacks is filled in. */
+/** A of [shape] stored as its logarithm, bias of the step, D; with defaults for what a family lacks. */
 function constants(
   log: string,
   shape: readonly number[],

@@ -30,7 +30,7 @@ export function layerWindows(
 ): (number | undefined)[] {
   const all = Array.from({ length: layers }, (_, i) => i);
   if (!wiring || !readFlag(config, wiring.enabled ?? true)) return all.map(() => undefined);
-  // 0 is how some files say that there is none
+  // 0 in some files means that there is none
   const size = readNumber(config, wiring.size) === 0 ? undefined : readSize(config, wiring.size);
   if (size === undefined) return all.map(() => undefined);
   const rule = wiring.layers;

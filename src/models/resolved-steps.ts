@@ -123,7 +123,7 @@ function blockPlanes(block: BlockContext, { count, modules, scaled }: PlanesWiri
   };
 }
 
-/** What mixes tokens in a block of this kind. */
+/** Token mixers of a block of this kind. */
 function makeMixer(block: BlockContext, kind: string, attention: () => Bare): readonly Bare[] {
   const make = block.wiring.mixers?.kinds[kind];
   if (make === 'refused') {
@@ -151,7 +151,7 @@ function replacingSteps(
   return [step(mixing, kind), step(thinking, 'mlp')];
 }
 
-/** Width of what a layer gets of the token itself; undefined where it gets nothing, which some files say with 0. */
+/** Width of what a layer gets of the token itself; undefined where it gets nothing, 0 in some files. */
 export function perLayerWidth({ config, wiring }: Context): number | undefined {
   const field = wiring.perLayer?.width;
   return !field || readNumber(config, field) === 0 ? undefined : readSize(config, field);

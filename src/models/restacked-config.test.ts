@@ -101,13 +101,13 @@ it('a model that runs is looked at block by block', () => {
   const stacked = of(gemma2, [0, 0, 1]);
   expect(stacked.json.layer_types).toEqual(['sliding_attention', 'sliding_attention', 'full_attention']);
   expect(stacked).toMatchObject({ misplaced: [], changed: [] });
-  // nothing can say another index of scores
+  // no field can set another index of scores
   expect(of(fixture('forward/gpt2_inv_layer'), [0, 2]).changed).toEqual([1]);
   // the token's shares for the layers are one tensor, which is not cut
   expect(of(fixture('forward2/gemma4_shared'), [0, 1, 4]).misplaced.length).toBeGreaterThan(0);
 });
 
-/** Families in which a layer knows its index, or how many there are, in a way that no config can say anew. */
+/** Families in which a layer knows its index, or how many there are, in a way that no config can express for restacked layers. */
 const BOUND = new Set(['gpt2_inv_layer', 'minicpm3', 'gemma3n_shared', 'gemma4_shared']);
 
 const families = ['forward', 'forward2'].flatMap((set) =>
@@ -116,7 +116,7 @@ const families = ['forward', 'forward2'].flatMap((set) =>
     .map((entry) => `${set}/${entry.name}`),
 );
 
-// a family whose fields are missing in index-fields.ts has other tensors than its config says
+// a family whose fields are missing in index-fields.ts has other tensors than its config describes
 it.each(families)('%s: without one of its layers the others are what they were', (name) => {
   const config = fixture(name);
   const text = (config.text_config ?? config) as Record<string, unknown>;

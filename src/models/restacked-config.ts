@@ -1,4 +1,4 @@
-/** The config of layers stacked anew: what depends on the index of a layer is said of the new ones, or it is said that it cannot be. */
+/** The config of restacked layers: fields that depend on the index of a layer are set anew or refused. */
 
 import { AmalgamError } from '../errors';
 import { editConfig, type ModelConfig, parseModelConfig } from '../formats/model-config';
@@ -19,7 +19,7 @@ interface Restacked {
   misplaced: number[];
   /** Layers of the output that load and compute otherwise than they did. */
   changed: number[];
-  /** Whether anything is known of how layers of this type depend on their index. */
+  /** Whether it is known how layers of this type depend on their index. */
   known: boolean;
 }
 

@@ -4,7 +4,7 @@ import type { Rope } from './architecture';
 /**
  * Angles per position of the pairs (i, i + dims/2), i < dims/2: θ^(−2i/dims), then scaled (transformers
  * modeling_rope_utils.py). `linear` divides by the factor; `llama3` divides long wavelengths, keeps short ones and
- * blends between; `yarn` (Peng et al. 2023) does so by how often a pair turns within the original positions; `longrope`
+ * blends between; `yarn` (Peng et al. 2023) does so by how often a pair rotates within the original positions; `longrope`
  * divides each pair by its own factor, of the list for short or for long sequences.
  * @param long whether the sequence is longer than the original positions
  */
@@ -27,7 +27,7 @@ export function inverseFrequencies({ theta, dims, scaling }: Rope, long = false)
   });
 }
 
-/** What cos and sin of a position are multiplied by. */
+/** Factor of cos and sin at a position. */
 function magnitude(scaling: Rope['scaling'], position: number, long: boolean): number {
   if (scaling.type === 'yarn') return scaling.attention;
   if (scaling.type === 'longrope') return long ? scaling.attention.long : scaling.attention.short;
@@ -35,7 +35,7 @@ function magnitude(scaling: Rope['scaling'], position: number, long: boolean): n
   return 1 + scaling.size * Math.log1p(Math.floor((position + 1) / scaling.floor));
 }
 
-/** Share of each pair that is divided: 0 for those that turn `fast` times or more, 1 for `slow` or less. */
+/** Share of each pair that is divided: 0 for those that rotate `fast` times or more, 1 for `slow` or less. */
 function yarnRamp(
   theta: number,
   dims: number,

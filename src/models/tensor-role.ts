@@ -7,7 +7,7 @@ export interface TensorRole {
   kind: 'embedding' | 'head' | 'norm' | 'linear' | 'bias' | 'other';
 }
 
-/** Where a tensor stands in the flow through a model: ahead of the blocks, in one of them, or behind them. */
+/** Place of a tensor in the flow through a model: before the blocks, in one of them, or after them. */
 export type Place = 'before' | 'layer' | 'after';
 
 /** A tensor name cut at its layer index: `model.layers.` · 7 · `mlp.up_proj.weight`. */
@@ -40,7 +40,7 @@ const KINDS: readonly { name: RegExp; kind: TensorRole['kind'] }[] = [
 /** Kinds that exist outside the blocks only: inside, `output.weight` is just another projection. */
 const OUTSIDE_ONLY: ReadonlySet<TensorRole['kind']> = new Set(['embedding', 'head']);
 
-/** Names outside the blocks that come behind them; every other name outside comes ahead. */
+/** Names outside the blocks that come after them; every other name outside comes before. */
 const AFTER: readonly RegExp[] = [
   /(?:^|\.)(?:lm_head|embed_out|output|score|classifier|qa_outputs|pooler|project_out)\.|^head\./,
   /^(?:cls|predictions|vocab_\w+)\.|^decoder\.(?:weight|bias)$/,

@@ -17,7 +17,7 @@ export function textModel(type: string): string {
   return TEXT_MODELS[type] ?? type;
 }
 
-/** What a text model has, by the names that tensors are compared by. */
+/** Tensors of a text model, by the names that they are compared by. */
 const TEXT = /^(?:layers\.|embed_tokens|norm\.|lm_head\.)/;
 
 /** Whether a tensor belongs to the text tower, by the name it is compared by. */

@@ -14,12 +14,12 @@ export type { FlagField, NumberField };
 interface FixedField {
   field: string;
   value: boolean | string | number | null;
-  /** What another value would mean, in words. */
+  /** Meaning of any other value, in words. */
   otherwise: string;
 }
 
 export interface Wiring {
-  /** Rows see both sides, and the head says what stands in their place. */
+  /** Rows see both sides, and the head predicts their own tokens. */
   masked?: true;
   sizes: {
     /** Or as many as a list has entries. */
@@ -131,22 +131,22 @@ export interface Wiring {
     activation: ActivationField;
     /** List of the share of the gate's values that are left out, by layer. */
     sparse?: (config: ConfigFile, layer: number) => number | undefined;
-    /** Factors of gate and of what comes out. */
+    /** Factors of the gate and of the result. */
     gateFactor?: NumberField;
     downFactor?: NumberField;
     /** Module of the parameters of xIELU. */
     xielu?: string;
   } & ({ gate: string } | { fusedGate: true } | { plain: true });
-  /** Layers that have experts in the place of the MLP. */
+  /** Layers that have experts in place of the MLP. */
   experts?: ExpertsWiring;
-  /** What stands in the place of attention, or beside it; a layer whose name is not among `kinds` has attention. */
+  /** Mixers that replace attention, or go beside it; a layer whose name is not among `kinds` has attention. */
   mixers?: {
     of: (config: ConfigFile, layer: number) => string;
     kinds: Readonly<Record<string, MixerMaker | 'mlp' | 'refused'>>;
     /** Norms of layers of a kind, where they are others. */
     norms?: Readonly<Record<string, { [K in keyof Wiring['norms']]?: Wiring['norms'][K] | undefined }>>;
   };
-  /** Blocks have one branch only: what `mixers.of` says, `mlp` included. */
+  /** Blocks have one branch only: the mixer of `mixers.of`, `mlp` included. */
   single?: true;
   /** Norms ahead of a branch replace the stream: x ← keep · norm(x) + share · branch. */
   replacing?: { keep: Factors; share: Factors };
@@ -154,7 +154,7 @@ export interface Wiring {
   perLayer?: PerLayerWiring;
   /** A narrow residual beside attention, by whose root two their sum is divided (Gemma 3n). */
   laurel?: { rank: NumberField; left: string; right: string; norm: string };
-  /** Streams beside the model's own; what the layers get of the token goes to them. */
+  /** Streams beside the model's own; the layers' per-token inputs go to them. */
   planes?: PlanesWiring;
   head: {
     /** norm(f(W·x)) ahead of it. */
@@ -172,7 +172,7 @@ export interface Wiring {
   /** Names that files may have and the model does not use. */
   unused?: readonly string[];
   fixed?: readonly FixedField[];
-  /** What flags of the config change, in turn. */
+  /** Changes by flags of the config, applied in order. */
   variants?: readonly { when: FlagField | { field: string; is: string }; change: Partial<Wiring> }[];
   /** Width of a head in layers that see all, where it is another. */
   globalHeadDim?: (config: ConfigFile, layer: number) => number | undefined;
@@ -196,7 +196,7 @@ export interface PlanesWiring {
 /** Fields of a factor by the kind of a layer's mixer, and of its MLP. */
 type Factors = Readonly<Record<string, NumberField>>;
 
-/** Makes a mixer: the branch that stands in the place of attention, or beside it. */
+/** Makes a mixer: the branch in place of attention, or beside it. */
 export type MixerMaker = (
   block: BlockContext,
   attention: () => Pick<Branch, 'name' | 'part'>,
@@ -290,7 +290,7 @@ export interface RopeWiring {
   skip?: { list: string; interval: NumberField };
 }
 
-/** Which layers see only the last `size` positions. A null size means none. */
+/** Layers that see only the last `size` positions. A null size means none. */
 export interface WindowWiring {
   size: NumberField;
   /** The size counts only when this is on. */
@@ -298,9 +298,9 @@ export interface WindowWiring {
   /** The list with an entry for each layer. Default: `layer_types`. */
   list?: string;
   /**
-   * `all`, or as the list says; where a config has none, by a rule for the layers, counted from 0, that have a window.
+   * `all`, or by the list; where a config has none, by a rule for the layers, counted from 0, that have a window.
    * `exceptEvery`: all but each so-maniest (for 6 the layers 5, 11, …). `notMultiplesOf`: all but 0 and its multiples.
-   * `fromLayer`: that one and all behind it.
+   * `fromLayer`: that one and all after it.
    */
   layers:
     | 'all'

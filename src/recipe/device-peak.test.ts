@@ -1,6 +1,6 @@
 /**
- * What is on the device while a model runs, by the engine's own allocations: the weights of two layers, one set of
- * activations, keys and values; where the model is a merge computed as it is read, also what merging takes.
+ * Peak device memory while a model runs, by the engine's own allocations: the weights of two layers, one set of activations,
+ * keys and values; where the model is a merge computed as it is read, also the memory of merging.
  */
 
 import { readFileSync } from 'node:fs';
@@ -52,7 +52,7 @@ const outerBytes = (stored: ReadonlyMap<string, FileTensor>) =>
 
 type Kind = 'weights' | 'keys and values' | 'activations' | 'merging';
 
-/** An engine that keeps the books: the most bytes there ever were of each kind, and layers there at once. */
+/** An engine that records the most bytes there ever were of each kind, and layers there at once. */
 function bookkept(inner: Backend) {
   const counted = countedBackend(inner);
   const now = new Map<Kind, number>();
@@ -139,7 +139,7 @@ test('a stored model: two layers, activations that do not grow with its depth, k
     await run(runner);
     expect(books.together()).toBe(2);
     expect(books.most('weights')).toBeLessThanOrEqual(twoLayers(depth));
-    // 37 tokens and 3 of the 4 written are kept, in f32, once as keys and once as values
+    // 37 tokens and 3 of the 4 written are cached, in f32, once as keys and once as values
     const { keyValueHeads, headDim } = partOf(architecture.blocks[0]!, 'attention')!;
     expect(books.most('keys and values')).toBe(2 * depth * 40 * keyValueHeads * headDim * 4);
     expect(books.counted.peakBytes).toBe(runner.peakBytes);

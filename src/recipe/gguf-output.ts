@@ -69,7 +69,7 @@ function encoding(shard: ShardSink<WrittenShard>, encoder: GgufEncoder): ShardSi
   };
 }
 
-/** The encoder reads the bytes first: whoever writes them may take their memory. */
+/** The encoder reads the bytes first: the writer may take their memory. */
 function both(shard: ShardSink<WrittenShard>, encoder: GgufEncoder): ShardSink<WrittenShard> {
   return {
     ...encoding(shard, encoder),

@@ -4,7 +4,7 @@ import { storageInfo } from '../host/storage';
 import type { InterruptedRun } from '../reports/merge';
 import { discardInterrupted, listInterruptedOutputs } from '../write/interrupted-runs';
 
-/** Merges that were cut off and can go on, the newest first; none while one runs. */
+/** Interrupted merges that can continue, the newest first; none while one runs. */
 export async function interruptedRuns(): Promise<InterruptedRun[]> {
   if (!(await storageInfo()).available || (await isRunHeld())) return [];
   const outputs = await listInterruptedOutputs();

@@ -105,7 +105,7 @@ function optional<K extends string>(key: K, value: string | undefined): Partial<
 const FUTILE: ReadonlySet<ErrorCode> = new Set(['NonFinite', 'MergeUndefined', 'Internal']);
 
 /**
- * Runs a merge, or goes on with an interrupted one. Whatever fails, nothing that looks complete is left: what was
+ * Runs a merge, or continues an interrupted one. Whatever fails, nothing that looks complete is left: what was
  * written is kept to be resumed where the destination can do that, else it is discarded.
  * @param phases of the job that this is a part of, {@link mergePhases} among them. Default: these alone
  * @param watch gets what the shards get
@@ -235,7 +235,7 @@ export async function runMerge(
   }
 }
 
-/** What a merge goes through, as far as its plan tells. */
+/** Phases of a merge, as far as they follow from its plan. */
 export function mergePhases(plan: Plan, models: OpenModels, resume = false): PlannedPhase[] {
   const calibrating = calibrationPhases(plan);
   const hashing = (isHashed: (file: ModelFile) => boolean): PlannedPhase[] => {
@@ -243,7 +243,7 @@ export function mergePhases(plan: Plan, models: OpenModels, resume = false): Pla
     const bytes = files.reduce((sum, { byteLength }) => sum + byteLength, 0);
     return bytes > 0 ? [{ phase: 'hashing', work: bytes }] : [];
   };
-  // what is worked out ahead is kept under the hashes of what it was worked out from
+  // results of calibration are stored under the hashes of their inputs
   const all = calibrating.length > 0 || resume;
   const first = hashing(({ sha256, claimedSha256 }) => sha256 === undefined && (all || !!claimedSha256));
   const whole = measuredTensors(plan, methodById).length > 0;
@@ -265,7 +265,7 @@ function secondsSince(before: PhaseSeconds, now: PhaseSeconds): PhaseSeconds {
   return spent;
 }
 
-/** Bytes of files that an interrupted run says it has written. */
+/** Bytes of files that an interrupted run has written, by its journal. */
 function bytesLeft({ safePoints }: RunJournal): number {
   return [...new Map(safePoints.map(({ file, bytes }) => [file, bytes])).values()].reduce((a, b) => a + b, 0);
 }

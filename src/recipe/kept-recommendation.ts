@@ -1,4 +1,4 @@
-/** What the recommended merge found, kept while its merge is under way: one that is resumed after a reload still has it. */
+/** Result of the recommended merge, stored while its merge runs: one that is resumed after a reload still has it. */
 import type { Recipe } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';
 import type { DestinationSpec } from '../reports/job';
@@ -19,7 +19,7 @@ function folderOf(destination: DestinationSpec, recipe: Recipe) {
   );
 }
 
-/** Keeps the comparison of a merge that begins. @throws AmalgamError `StorageUnavailable`, `StorageFull`, `StorageFailed` */
+/** Stores the comparison of a merge that begins. @throws AmalgamError `StorageUnavailable`, `StorageFull`, `StorageFailed` */
 export async function keepComparison(
   destination: DestinationSpec,
   recipe: Recipe,

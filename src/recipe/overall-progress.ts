@@ -9,7 +9,7 @@ export interface WorkStep {
 }
 
 interface OverallProgress {
-  /** Takes what a step tells. @param thread which of the `threads` that share the step */
+  /** Takes the progress of a step. @param thread index among the `threads` that share the step */
   tell(at: number, name: string, progress: Progress, thread?: number, threads?: number): void;
   /** The step has ended. */
   end(at: number): void;
@@ -29,7 +29,7 @@ export function overallProgress(
   const total = steps.reduce((sum, { work }) => sum + work, 0);
   const of = new Set(steps.map(({ at }) => at)).size;
   const ended = new Set<number>();
-  /** By step, phase and thread: share done, share when it was first told of. */
+  /** By step, phase and thread: share done, share when it was first reported. */
   const shares = new Map<
     string,
     { at: number; phase: string; share: number; first: number; threads: number }
@@ -65,7 +65,7 @@ export function overallProgress(
       const rate = credited / ((now - begun) / 1000);
       const first = [...underWay.keys()].filter((step) => !ended.has(step)).sort((a, b) => a - b)[0] ?? at;
       const shown = underWay.get(first)!;
-      // of the phases within a step nothing is said: there is one count of steps, and one time left
+      // phases within a step are not reported: there is one count of steps, and one time left
       const { phaseNumber: _, ...within } = shown.progress;
       send({
         ...within,
@@ -83,7 +83,7 @@ export function overallProgress(
 
   function shareOf({ at, phase }: WorkStep): number {
     const mine = [...shares.values()].filter((s) => s.at === at && s.phase === phase);
-    // a later phase of the step is told of: this one is over
+    // a later phase of the step is reported: this one is over
     const order = steps.filter((s) => s.at === at).map((s) => s.phase as string);
     const over = [...shares.values()].some(
       (s) => s.at === at && order.indexOf(s.phase) > order.indexOf(phase),

@@ -25,7 +25,7 @@ function isClean({ problems }: Plan): boolean {
   return problems.every(({ severity }) => severity !== 'error');
 }
 
-/** What stands for a LoRA that is nowhere stored. */
+/** Path that stands for a LoRA which is stored nowhere. */
 const MADE = 'the merged LoRA';
 
 /**

@@ -1,6 +1,6 @@
 /**
  * The recommended merge: every method that is worth it is solved, its λ searched for on text, and the best of what was
- * measured is merged. All that is worked out is kept (text, solved layers, λ), so that one that was stopped goes on from there to the same bytes.
+ * measured is merged. All results are stored (text, solved layers, λ), so that a stopped one resumes to the same bytes.
  */
 import type { Backend } from '../backend/backend';
 import { heldOutSize } from '../calibration/calibration';
@@ -25,15 +25,14 @@ import { runMerge } from './job';
 import { forgetComparison, keepComparison } from './kept-recommendation';
 import { overallProgress, type WorkStep } from './overall-progress';
 
-/*
- * What the recommended merge tries, how much work that is, and what its figures say. Pure. */
+/** Candidates of the recommended merge, their work, and conclusions from their figures. Pure. */
 
 export interface Candidate {
   title: string;
   recipe: Recipe;
 }
 
-/** Parameters of a recipe that say what its models read. */
+/** Parameters of a recipe for its calibration text. */
 const READING = ['calibration', 'calibration_windows', 'calibration_window'] as const;
 
 /**
@@ -58,7 +57,7 @@ export function candidateRecipes(recipe: Recipe): Candidate[] {
   ];
 }
 
-/** The recipe of a candidate with the λ that was found; what is read means nothing to task arithmetic any more. */
+/** The recipe of a candidate with the λ that was found; a calibration text has no meaning for task arithmetic. */
 export function withLambdaFound(recipe: Recipe, lambda: number): Recipe {
   const found = { ...recipe, parameters: { ...recipe.parameters, lambda } };
   if (recipe.mergeMethod !== 'task_arithmetic') return found;
@@ -125,7 +124,7 @@ export function keptShares(
 
 /**
  * The most of a contributor's gain on its own text that another contributor has there too. Where it is large the
- * contributors learned some of the same, and text they wrote themselves says little of how far they should be taken.
+ * contributors learned some of the same, and text they generated themselves is little evidence of how far to take them.
  */
 export function overlapOf({ base, contributors }: MeasuredAround): number | null {
   const shares = contributors.flatMap(({ losses: own }, i) => {
@@ -142,7 +141,7 @@ const PROMPT = { text: 'The', tokens: 32 };
 const DISPENSABLE: ReadonlySet<ErrorCode> = new Set(['PlanHasErrors', 'LimitExceeded', 'GpuOutOfMemory']);
 
 export interface RecommendContext {
-  /** The plan of a recipe, with what is said of the work ahead. */
+  /** The plan of a recipe, with the problems of its calibration. */
   plan(recipe: Recipe): Promise<Plan>;
   models: OpenModels;
   signal: AbortSignal;
@@ -234,7 +233,7 @@ export async function runRecommended(
     seconds: meter.seconds(),
   });
   const destination = named(request.destination, names?.[recipe.mergeMethod]);
-  // a merge that is cut off from here on is resumed as any other, and has its comparison nevertheless
+  // a merge that is cut off from here on is resumed as any other, and still has its comparison
   await keepComparison(destination, plan.recipe, compared());
   const report = await runMerge(plan, { ...rest, recipe, destination }, models, signal, (progress) =>
     meter.tell(at, title, progress),
@@ -271,7 +270,7 @@ async function cleanPlan(recipe: Recipe, planOf: RecommendContext['plan']): Prom
   return plan;
 }
 
-/** A candidate with its λ; one that the models or the device do not allow says why. */
+/** A candidate with its λ; for one that the models or the device do not allow, the reason. */
 async function attempt(
   { title, recipe }: Candidate,
   planOf: RecommendContext['plan'],
@@ -299,7 +298,7 @@ async function attempt(
   }
 }
 
-/** Waits for all to end before the first failure is told: nothing goes on behind its back. */
+/** Waits for all to end before throwing the first failure, so that nothing is left running. */
 async function allOrFirstError(work: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find((outcome) => outcome.status === 'rejected');
   if (failed) throw failed.reason;

@@ -1,4 +1,4 @@
-/** A merge that is killed anywhere goes on and gives the bytes of one that was not. */
+/** A merge that is killed anywhere resumes and gives the bytes of one that was not. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';

@@ -26,7 +26,7 @@ import { ShardWriter } from '../write/shard-writer';
 /** A shard in the making is made durable at most this often: a kill loses that much work and two tensors, no more. */
 const SAFE_POINT_MS = 500;
 
-/** What is on its way to the disk, to be noted once it is there. */
+/** Bytes and tensors being written, to be noted in the journal once they are on the disk. */
 interface Unnoted {
   bytes: number;
   tensors: TensorReport[];
@@ -35,7 +35,7 @@ interface Unnoted {
 }
 
 export interface RunRecord {
-  /** What the journal of an interrupted run says; undefined for a new one. */
+  /** Journal of an interrupted run; undefined for a new one. */
   readonly found: RunJournal | undefined;
   /** Notes what is merged and on what. @throws RunChanged when the interrupted run was of something else */
   begin(plan: Plan, engine: { kind: BackendKind; adapter: string }): Promise<void>;
@@ -62,7 +62,7 @@ export type HashedPieces = ReadonlyMap<string, ReadonlyMap<number, Promise<Leaf>
 type OnBytes = (bytes: number, file: string) => void;
 
 /**
- * Opens the record of a run at its destination. Where nothing can be kept it records nothing.
+ * Opens the record of a run at its destination. Where nothing can be stored it records nothing.
  * @param resume reads what an interrupted run left; else the destination has been opened anew
  * @param safePointMs tests vary it
  */
@@ -80,7 +80,7 @@ export async function openRunRecord(
 
   let readPieces = (): HashedPieces => new Map();
   const noted = new Map<string, Set<number>>();
-  /** What was read and is not in the journal yet. */
+  /** Pieces that were read and are not in the journal yet. */
   const freshPieces = async (): Promise<{ read?: ReadPieces }> => {
     const read: ReadPieces = {};
     for (const [name, leaves] of readPieces()) {

@@ -1,7 +1,7 @@
 /**
  * A search for the settings of a recipe: CMA-ES (linalg/cma-es.ts) over weights, λ and density, the candidates of a generation
  * merged as they are read and measured side by side, by perplexity on texts or accuracy on tasks, nothing written. What was
- * measured is kept: a search that was stopped goes on from there, for the same recipe, texts or tasks and seed in the same way.
+ * measured is stored: a search that was stopped continues from there, for the same recipe, texts or tasks and seed in the same way.
  */
 import { normals } from '../backend/philox';
 import { AmalgamError, type ErrorReport } from '../errors';
@@ -123,7 +123,7 @@ export async function runSearch(request: SearchRequest, context: SearchContext):
     });
   }
 
-  /** What the recipe itself cannot be measured for. */
+  /** Throws the error of the first merge, where none could be measured. */
   function throwOfFirst(outcomes: readonly ({ error: ErrorReport } | object)[]): void {
     const failed = outcomes.find((outcome) => 'error' in outcome);
     if (points.length > 0 || !failed || !('error' in failed)) return;
@@ -132,7 +132,7 @@ export async function runSearch(request: SearchRequest, context: SearchContext):
   }
 }
 
-/** What the search makes small; infinite where a merge could not be measured. */
+/** Loss that the search minimizes; infinite where a merge could not be measured. */
 export function searchLoss({ perplexity, score }: SearchPoint): number {
   if (score) return -score.value - TIE * score.rightLogShare;
   return perplexity ?? Number.POSITIVE_INFINITY;

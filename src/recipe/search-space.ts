@@ -23,7 +23,7 @@ interface SearchSpace {
 
 const DENSITY = 'density';
 const LAMBDA = 'lambda';
-/** Digits that a setting keeps: more would only be noise in the recipe. */
+/** Significant digits of a setting: more would only be noise in the recipe. */
 const round = (value: number) => Number(value.toPrecision(5));
 
 /**
@@ -76,7 +76,7 @@ export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace {
       ...recipe,
       parameters: {
         ...recipe.parameters,
-        // weights say how far to go: λ beside them is not searched for again in every candidate
+        // weights set the distance: λ beside them is not searched for again in every candidate
         ...(recipe.parameters[LAMBDA] === 'auto' && { [LAMBDA]: 1 }),
         ...(values[LAMBDA] !== undefined && { [LAMBDA]: scaled(recipe.parameters[LAMBDA], values[LAMBDA]) }),
       },
@@ -107,7 +107,7 @@ function defaultOf(method: MergeMethod, name: string): unknown {
   return spec && 'default' in spec ? spec.default : undefined;
 }
 
-/** Where a setting starts: a number at itself; what differs from layer to layer at 1, the factor of all of it. */
+/** Start of a setting: a number at itself; what differs from layer to layer at 1, the factor of all of it. */
 function startOf(setting: ParameterSetting | undefined): number {
   return typeof setting === 'number' ? setting : 1;
 }

@@ -1,7 +1,7 @@
 import { storageInfo } from '../host/storage';
 import { deleteOutput, listOutputs } from '../write/finished-outputs';
 
-/** What the outputs of stages are called while they are needed. */
+/** Prefix of the names of stages' outputs, which exist only while they are needed. */
 export const STAGE_PREFIX = 'amalgam-stage-';
 /** Held while stages are merged, so that another tab does not remove their outputs. */
 export const STAGES_LOCK = 'amalgam-stages';

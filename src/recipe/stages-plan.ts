@@ -46,7 +46,7 @@ export async function planStages(
   return { stages, result: await makePlan(recipe, open, methods, known) };
 }
 
-/** What is merged next reads safetensors. */
+/** Problem of a stage written as GGUF alone: the next stage reads safetensors. */
 const GGUF_STAGE: PlanProblem = {
   severity: 'error',
   code: 'GgufUnsupported',

@@ -5,7 +5,7 @@ import type { ModelFile } from '../sources/model-folder';
 import { giveBack } from '../sources/spare-arrays';
 import type { FilePlan } from '../write/shard-plan';
 
-/** Told of a shard when it is begun; what it returns, of the bytes of its tensors in order. */
+/** Called when a shard begins; the function it returns, with the bytes of its tensors in order. */
 export type ShardWatch = (shard: FilePlan) => Promise<(bytes: Uint8Array<ArrayBuffer>) => Promise<void>>;
 
 /**

@@ -1,7 +1,7 @@
-/** What computes: a graphics device through WebGPU, or the processor. */
+/** Where a job computes: a graphics device through WebGPU, or the processor. */
 export type BackendKind = 'webgpu' | 'cpu';
 
-/** What the processor is called among adapters. */
+/** Name of the processor among adapters. */
 export const CPU_ADAPTER = 'WebAssembly';
 
 /** `auto` takes WebGPU unless there is no adapter or only a software one. */

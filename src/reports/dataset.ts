@@ -15,7 +15,7 @@ export interface DatasetColumns {
   columns: string[];
   /** The columns that are read as conversations, as {@link DatasetRequest.column} has them; null where there are none. */
   conversations: string | null;
-  /** Rows of a parquet file, null where only reading all would tell. */
+  /** Rows of a parquet file, null where only reading all would show it. */
   rows: number | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the statistics pass measures: enough of every tensor's task vectors to predict what a merge will do to it
- * under any setting, without merging. Plain data, like all that crosses the worker boundary.
+ * Results of the statistics pass: enough of every tensor's task vectors to predict a merge under any setting without merging.
+ * Plain data, like all that crosses the worker boundary.
  */
 
 import type { Recipe } from '../formats/recipe';

@@ -27,7 +27,7 @@ export interface EvaluateReport {
   peakBytes: number;
 }
 
-/** What is run: a model as a recipe names it, or the merge of a recipe, computed as it is read and never written. */
+/** Model to run: one as a recipe names it, or the merge of a recipe, computed as it is read and never written. */
 export type RunTarget = { model: string } | { recipe: Recipe };
 
 export interface EvaluateRequest {
@@ -70,7 +70,7 @@ export interface EvaluatedModel {
 
 export interface GenerationSettings {
   prompt: string;
-  /** The prompt is what a user says, put into the model's chat template; else the beginning of a text. */
+  /** The prompt is a user's message, put into the model's chat template; else the beginning of a text. */
   chat: boolean;
   maxTokens: number;
   /** 0 takes the most probable token always. */
@@ -85,7 +85,7 @@ export interface GenerateRequest extends GenerationSettings {
 }
 
 export interface GenerateReport {
-  /** What was generated, without the prompt. */
+  /** Generated text, without the prompt. */
   text: string;
   ids: number[];
   /** `stop`: the model ended its text. `length`: the limit was reached. */
@@ -100,7 +100,7 @@ export interface GenerateReport {
 
 /** Progress of running a model. */
 export interface RunningProgress {
-  /** `preparing`: what a merge needs ahead is worked out. */
+  /** `preparing`: a merge is calibrated. */
   phase: 'downloading' | 'preparing' | 'running';
   /** Bytes while downloading, tokens while running; while preparing, what each step counts. */
   done: number;
@@ -110,6 +110,6 @@ export interface RunningProgress {
   secondsLeft: number | null;
   /** Generation: the text that came since the last message. */
   text?: string;
-  /** Several models: those that are done for good, by their place among the targets. */
+  /** Several models: those that are finished, by their index among the targets. */
   finished?: { index: number; model: EvaluatedModel }[];
 }

@@ -1,19 +1,19 @@
-/** What is told of work ahead of a merge: running the models, choosing changes, solving, searching for λ. */
+/** Reports of calibration: running the models, selecting changes, solving, searching for λ. */
 
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice } from './backend';
 import type { DestinationSpec } from './job';
 
-/** Everything that was worked out ahead of a merge. */
+/** Report of the calibration of a merge. */
 export interface CalibrationReport {
   importance?: ImportanceReport;
   lambda?: LambdaReport;
   imatrix?: ImatrixReport;
 }
 
-/** What weighed the columns of a GGUF file. */
+/** Report of the importance matrix that weighed the columns of a GGUF file. */
 export interface ImatrixReport {
-  /** What the merged model read, in words. */
+  /** Text that the merged model read, in words. */
   text: string;
   tokens: number;
   /** True for one that was measured before. */
@@ -26,7 +26,7 @@ export interface ImportanceReport {
   kind: 'selection' | 'solution';
   contributors: {
     id: string;
-    /** What it read, in words. */
+    /** Calibration text, in words. */
     calibration: string;
     /** sha256 of what determines the text, and of the files its weights come from. */
     calibrationSha256: string;
@@ -43,7 +43,7 @@ export interface ImportanceReport {
   /** Most bytes held on the device at once; 0 when nothing was computed. */
   peakBytes: number;
   seconds: number;
-  /** What did not go as planned, in sentences: damping, dead inputs, matrices in blocks. */
+  /** Deviations from the usual, in sentences: damping, dead inputs, matrices in blocks. */
   notes: string[];
 }
 
@@ -51,7 +51,7 @@ export interface LambdaReport {
   chosen: number;
   /** Every λ tried, ascending, with the geometric mean of the contributors' perplexities, and each of them. */
   curve: { lambda: number; perplexity: number; each: number[] }[];
-  /** What the merges were measured on, one entry per contributor, in words. */
+  /** Texts that the merges were measured on, one per contributor, in words. */
   texts: { id: string; calibration: string; tokens: number }[];
   /** The chosen one on all of the held-out text, of which the curve takes a part; absent in reports of older versions. */
   whole?: { perplexity: number; each: number[] };
@@ -60,7 +60,7 @@ export interface LambdaReport {
   seconds: number;
 }
 
-/** A kept set of masks or solved changes, in the cache. */
+/** A stored set of masks or solved task vectors, in the cache. */
 export interface MaskInfo {
   id: string;
   title: string;

@@ -1,4 +1,4 @@
-/** What jobs have in common: where they write, how far they are, what they tell of a tensor. */
+/** Types shared by all jobs: destination, progress, report of a tensor. */
 
 import type { TensorOutline } from './plan';
 
@@ -9,16 +9,16 @@ export type DestinationSpec =
   | { kind: 'downloads'; name: string }
   /** The output folder that the command has begun. */
   | { kind: 'disk'; name?: string }
-  /** Keeps nothing: only the report is wanted. */
+  /** Writes nothing: only the report is wanted. */
   | { kind: 'nowhere' };
 
 export interface Progress {
   /**
-   * `checking`: what an interrupted merge left is read again and hashed. `measuring`: whole models are swept for a
+   * `checking`: what an interrupted merge left is read again and hashed. `measuring`: whole models are read for a
    * threshold before the first tensor is merged.
    */
   phase: 'planning' | 'downloading' | 'hashing' | 'checking' | CalibrationPhaseName | 'measuring' | 'merging';
-  /** Tensor or file at work. */
+  /** Current tensor or file. */
   item: string;
   tensorsDone: number;
   tensors: number;
@@ -27,17 +27,17 @@ export interface Progress {
   bytesPerSecond: number;
   secondsLeft: number | null;
   stages: WorkSeconds;
-  /** Which part of the job is under way; `secondsLeft` is that of all parts. */
+  /** Part of the job under way; `secondsLeft` is that of all parts. */
   phaseNumber?: { at: number; of: number };
   /** Wall clock of the phases so far. */
   phases?: PhaseSeconds;
-  /** What is counted where it is neither tensors nor bytes: tokens, layers of models, values of λ. */
+  /** Other counts of the progress than tensors and bytes: tokens, layers of models, values of λ. */
   counted?: { done: number; total: number; unit: string };
   /** Reports of tensors finished since the last progress message. */
   finished: TensorReport[];
-  /** Which stage of a recipe of several is merged, or which step of several; `share` of all of them, where it is known. */
+  /** Stage of a recipe of several, or step of several, under way; `share` of all of them, where it is known. */
   step?: { name: string; at: number; of: number; share?: number };
-  /** Something the person should know, said once: a device was lost and replaced. */
+  /** Notice for the person, sent once: a device was lost and replaced. */
   note?: string;
 }
 
@@ -73,7 +73,7 @@ export interface TensorReport extends TensorOutline {
   counts?: MergeCounts | undefined;
 }
 
-/** What a merge did to the elements of one tensor: exact counts. */
+/** Exact counts of the elements of one tensor by the merge's effect on them. */
 export interface MergeCounts {
   /** Elements whose written value is the base's value in the output's dtype; null where there is no base. */
   atBase: number | null;

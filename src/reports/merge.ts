@@ -20,17 +20,17 @@ export interface MergeRequest {
   recommended?: boolean;
   /** Of the recommended merge: names of the output by the method that is chosen; else it is the destination's. */
   names?: Readonly<Record<string, string>>;
-  /** Goes on with what an interrupted merge of this recipe left at the destination; begins where there is nothing. */
+  /** Continues an interrupted merge of this recipe at the destination; begins where there is none. */
   resume?: boolean;
-  /** What the same merge scored before it was written: it goes into the model card. */
+  /** Scores of the same merge before it was written, for the model card. */
   results?: CardResult[];
 }
 
-/** A merge that was cut off and can go on. */
+/** An interrupted merge that can continue. */
 export interface InterruptedRun {
   destination: { kind: 'downloads' | 'folder'; name: string };
   recipe: Recipe;
-  /** It goes on with the engine it was begun on: others may differ in the last bit. */
+  /** Backend it was begun on and continues with: others may differ in the last bit. */
   engine: BackendKind;
   adapter: string;
   /** ISO 8601. */
@@ -43,7 +43,7 @@ export interface InterruptedRun {
   bytes: number;
 }
 
-/** A merge at work in another tab. */
+/** A merge that runs in another tab. */
 export interface RunElsewhere {
   /** Of the output; empty while it is not known. */
   name: string;
@@ -58,7 +58,7 @@ export interface MergeReport {
   adapter: string;
   version: string;
   seconds: number;
-  /** What work took while tensors were merged or measured; several may be at work at once. */
+  /** Seconds of each kind of work while tensors were merged or measured; several may run at once. */
   stages: WorkSeconds;
   /** Wall clock, adding up to `seconds`; absent in reports of versions that did not measure it. */
   phases?: PhaseSeconds;
@@ -67,7 +67,7 @@ export interface MergeReport {
   inputs: { id: string; file: string; hash: string }[];
   shards: { file: string; bytes: number; hash: string }[];
   tensors: TensorReport[];
-  /** What was worked out ahead. Where λ was searched for, `recipe` has what was chosen. */
+  /** Report of calibration. Where λ was searched for, `recipe` has the value chosen. */
   ahead?: CalibrationReport;
   /** How the output is run elsewhere; reports of older versions have none. */
   use?: UseSnippet[];
@@ -105,7 +105,7 @@ export interface RecommendedReport {
   /** Most of a contributor's gain on its own text that another contributor has there too. */
   overlap: number | null;
   prompt: string;
-  /** Base, contributors, merge: how each goes on with the prompt. */
+  /** Continuations of the prompt by base, contributors and merge. */
   answers: { id: string; text: string }[];
   /** Seconds by stage over all. */
   seconds: Record<string, number>;

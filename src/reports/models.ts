@@ -2,7 +2,7 @@
 import type { Dtype } from '../formats/dtype';
 
 export interface ModelInfo {
-  /** What a recipe calls it: a path, or `owner/name@commit` for the Hub. */
+  /** Reference in a recipe: a path, or `owner/name@commit` for the Hub. */
   ref: string;
   title: string;
   origin: 'sample' | 'local' | 'disk' | 'hub';
@@ -12,14 +12,14 @@ export interface ModelInfo {
   parameters: number;
   /** Bytes of its weight files. */
   bytes: number;
-  /** sha256 (hex) of the tensors' names, dtypes, shapes and places: tells another model of the same name. */
+  /** sha256 (hex) of the tensors' names, dtypes, shapes and places: distinguishes models of the same name. */
   headers: string;
   /** Dtype → number of tensors. */
   dtypes: Partial<Record<Dtype, number>>;
   layers?: number;
   /**
    * Shapes of its weights by their names with `#` for every number (`layers.#.mlp.up_proj.weight` → `64×32`), of an adapter those
-   * of the weights that its factors are for. Absent where they do not tell: of quantized weights.
+   * of the weights that its factors are for. Absent where they do not show it: of quantized weights.
    */
   weights?: Readonly<Record<string, readonly string[]>>;
   /** For an adapter: method and rank in words, and the base it names. */

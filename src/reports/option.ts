@@ -3,13 +3,13 @@
 interface Described {
   /** As it is typed, without `--`. Absent: the option's own name with hyphens. */
   flag?: string;
-  /** What stands for the value in the usage, where that is no default. */
+  /** Placeholder for the value in the usage, where there is no default. */
   argument?: string;
-  /** What it does, in a sentence: `<verb> --help` lists it, and the studio says it of the field. */
+  /** Help in one sentence, shown by `<verb> --help` and beside the field in the studio. */
   help: string;
-  /** What stands beside its field in the studio. Absent: its name in words. */
+  /** Label of its field in the studio. Absent: its name in words. */
   label?: string;
-  /** Where it exists, unless in both. */
+  /** The only place where it exists, unless in both. */
   only?: 'command' | 'studio';
   /** Options of one name exclude each other. */
   either?: string;
@@ -17,7 +17,7 @@ interface Described {
   needed?: true;
   /** The values of other options with which it means something; the studio shows it with them only. */
   when?: Readonly<Record<string, readonly unknown[]>>;
-  /** What the studio begins with, where that is not the default. */
+  /** Initial value in the studio, where that is not the default. */
   start?: unknown;
 }
 
@@ -37,7 +37,7 @@ export interface NumberOption extends Described {
 
 interface BooleanOption extends Described {
   kind: 'boolean';
-  /** Where it is true the flag turns it off. */
+  /** Where true, the flag sets it to false. */
   default: boolean;
 }
 
@@ -79,10 +79,10 @@ type Defaulted<S> = {
   [K in keyof S]: S[K] extends { default: unknown } | { kind: 'list' } ? K : never;
 }[keyof S];
 
-/** What an option is where nobody gives it; those without a default are absent. */
+/** Values of options that are not given; those without a default are absent. */
 type OptionDefaults<S> = { -readonly [K in Defaulted<S>]: OptionValue<S[K]> };
 
-/** What somebody chose, and the defaults of the rest. */
+/** Chosen values, and the defaults of the rest. */
 export type OptionValues<S> = OptionDefaults<S> & {
   -readonly [K in Exclude<keyof S, Defaulted<S>>]?: OptionValue<S[K]>;
 };

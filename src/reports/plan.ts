@@ -3,7 +3,7 @@ import type { VocabularyInfo } from './vocabulary';
 
 export interface PlanReport {
   problems: PlanProblem[];
-  /** What of the recipe means something else in mergekit, and what it makes of it. */
+  /** Settings of the recipe that mean something else in mergekit, and their effect there. */
   elsewhere?: { setting: string; consequence: string }[];
   /** True when nothing in `problems` is an error. */
   clean: boolean;
@@ -26,16 +26,16 @@ export interface PlanReport {
 export interface PlanProblem {
   severity: 'error' | 'warning' | 'note';
   code: string;
-  /** What is wrong, naming model and tensor. */
+  /** Description of the problem, naming model and tensor. */
   message: string;
-  /** What the person can do about it. */
+  /** Remedy that the person can apply. */
   remedy: string;
   tensors?: string[];
   /** Keys of the recipe's text that it is about. */
   keys?: string[];
 }
 
-/** What there is to say of a tensor before any of its values is read. */
+/** Outline of a tensor, known before any of its values is read. */
 export interface TensorOutline {
   name: string;
   layer: number | null;

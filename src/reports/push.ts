@@ -1,10 +1,10 @@
-/** What crosses the worker boundary when a finished output goes to a model repository on the Hub. */
+/** Messages across the worker boundary when a finished output is pushed to a model repository on the Hub. */
 import type { CardResult } from '../formats/card-results';
 import type { Progress } from './job';
 
 /** Files of a finished output, where they are. */
 export type PushSource =
-  /** Kept in the browser's storage. */
+  /** Stored in the browser. */
   | { kind: 'downloads'; name: string }
   /** Below the folder that the person picked; exactly these files of it. */
   | { kind: 'folder'; handle: FileSystemDirectoryHandle; name: string; files: string[] };
@@ -14,7 +14,7 @@ export interface HubAccount {
   name: string;
   /** Organizations of the account. */
   organizations: string[];
-  /** False for a token that says of itself that it can only read. */
+  /** False for a token that the hub reports as read-only. */
   mayWrite: boolean;
 }
 
@@ -41,7 +41,7 @@ export interface PushRequest {
   replace: string[];
   /** Title of the commit. */
   summary: string;
-  /** What the output scored since it was written: sent with its model card. */
+  /** Scores of the output since it was written, sent with its model card. */
   results?: CardResult[];
 }
 

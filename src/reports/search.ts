@@ -5,9 +5,9 @@ import type { EvaluateManyRequest } from './evaluate';
 import type { ScoreTasksRequest } from './tasks';
 
 export interface SearchRequest {
-  /** Where the search starts; its weights, λ and density are searched for. */
+  /** Starting point of the search; its weights, λ and density are searched for. */
   recipe: Recipe;
-  /** What candidates are measured on; none where there are tasks. */
+  /** Texts that candidates are measured on; none where there are tasks. */
   inputs: EvaluateManyRequest['inputs'];
   /** Tasks, by whose accuracy candidates are measured. */
   tasks?: SearchTasks;
@@ -35,7 +35,7 @@ export interface SearchPoint {
   score?: TaskObjective;
 }
 
-/** What a merge scores on the tasks of a search. */
+/** Score of a merge on the tasks of a search. */
 export interface TaskObjective {
   /** Mean of the metric over the tasks, and its standard error. */
   value: number;

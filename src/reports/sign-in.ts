@@ -1,9 +1,9 @@
-/** What crosses the worker boundary when a person signs in to a hub, no token, and when a hub has to be waited for. */
+/** Messages across the worker boundary when a person signs in to a hub (no token among them), and when a hub asks to wait. */
 
 export interface SignInRequest {
   /** The hub's name for this installation of Amalgam: public, no secret belongs to it. */
   clientId: string;
-  /** Where the hub sends the person back to; registered with the client id. */
+  /** Address the hub sends the person back to; registered with the client id. */
   redirectUrl: string;
   /** Asks for the right to create repositories too, and to write to those that were created this way. */
   toPush: boolean;
@@ -16,7 +16,7 @@ export interface SignInPage {
   state: string;
 }
 
-/** What the hub added to the address it sent the person back to. */
+/** Query of the address that the hub sent the person back to. */
 export interface SignInAnswer {
   state: string;
   code?: string;
@@ -28,7 +28,7 @@ export interface SignInAnswer {
 export interface HubWait {
   /** `rate-limit`: the hub asks for it. `content`: what arrived was not what was asked for. */
   reason: 'rate-limit' | 'server' | 'connection' | 'content';
-  /** When it ends, in milliseconds since 1970. */
+  /** Its end, in milliseconds since 1970. */
   until: number;
   host: string;
   /** The file or question, e.g. `owner/name: model.safetensors`. */

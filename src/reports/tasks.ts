@@ -24,16 +24,16 @@ export interface ScoreTasksRequest {
   limit: number | null;
   /** Draws them at random instead, by this seed. */
   sampleSeed?: number;
-  /** Examples in front of each item; null as the task says, else none. */
+  /** Examples in front of each item; null for the task's own number, else none. */
   fewshot: number | null;
   /** Default 1234, as the harness. */
   fewshotSeed?: number;
   engine: BackendChoice;
-  /** Runs no more of the first target than tells how long the whole takes. */
+  /** Runs only enough of the first target to estimate how long the whole takes. */
   trial?: boolean;
 }
 
-/** What a task turned out to be when its rows were read. */
+/** Description of a task, known once its rows are read. */
 export interface TaskInfo {
   task: string;
   version: number | null;

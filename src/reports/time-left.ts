@@ -21,8 +21,8 @@ export function secondsLeft(...parts: readonly WorkLeft[]): number | null {
 const WRONG = 1.5;
 
 /**
- * Shows one estimate after the other so that the time left never counts up: one that is a little longer than what was said is
- * kept back, one that is far longer takes back what was said (null) until estimates fall again.
+ * Shows one estimate after the other so that the time left never counts up: one that is a little longer than the last shown is
+ * held back, one that is far longer withdraws it (null) until estimates fall again.
  */
 export function steadyTimeLeft(): (seconds: number | null) => number | null {
   let shown: number | null = null;

@@ -1,11 +1,11 @@
-/** The vocabularies of a plan, as facts that cross the worker's boundary. */
+/** The vocabularies of a plan, as plain data that crosses the worker's boundary. */
 
-/** Who has which vocabulary, how they differ, what the output has. */
+/** Vocabularies of the models, their differences, and the output's vocabulary. */
 export interface VocabularyInfo {
   /** Rows of the embedding and tokens of the tokenizer, where they are known; the base first. */
   models: { ref: string; rows: number | null; tokens: number | null }[];
   /** How the others differ from the first, in sentences; empty where all agree. */
   words: string[];
-  /** Whose tokenizer the output takes, and its size; `tokens` is null where nothing was changed. */
+  /** Source of the output's tokenizer, and its size; `tokens` is null where nothing was changed. */
   output: { from: string; tokens: number | null; rows: number | null };
 }

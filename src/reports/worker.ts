@@ -9,7 +9,7 @@ export interface WorkerInfo {
   storage: {
     available: boolean;
     why?: string;
-    /** The browser keeps nothing: so many bytes of files fit into memory, until the tab is closed. */
+    /** The browser stores nothing: so many bytes of files fit into memory, until the tab is closed. */
     memoryBytes?: number;
   };
   version: string;

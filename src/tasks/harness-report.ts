@@ -5,7 +5,7 @@ import { type PairedTest, pairedTest } from './statistics';
 
 const higherIsBetter = (metric: string): boolean => metric !== 'perplexity';
 
-/** What the report says of one model: the harness's fields. */
+/** Results of one model in the report: the harness's fields. */
 interface HarnessResults {
   model: string;
   results: Record<string, Record<string, number | string>>;
@@ -68,7 +68,7 @@ export function harnessResults(
   };
 }
 
-/** `acc,none` and `acc_stderr,none`: the harness names the filter behind the comma. */
+/** `acc,none` and `acc_stderr,none`: the harness names the filter after the comma. */
 function fields(metrics: Record<string, MetricValue>): Record<string, number | string> {
   return Object.fromEntries(
     Object.entries(metrics).flatMap(([metric, { value, stderr }]) => [

@@ -1,7 +1,7 @@
 /** Options of scoring models on tasks. */
 import type { Options } from '../reports/option';
 
-/** Which items are scored, and how they are asked. */
+/** Options for the items that are scored, and their prompts. */
 export const itemOptions = {
   limit: {
     kind: 'integer',

@@ -1,4 +1,4 @@
-/** What Python means by a text's ends, its length and its random numbers, where the harness depends on it. */
+/** Python's semantics of strip, length and random numbers, where the harness depends on them. */
 
 import { mersenneTwister } from '../linalg/mersenne-twister';
 

@@ -7,7 +7,7 @@ import type { Row } from '../foreign/parquet';
 import { pythonRandom } from './python';
 import { type Question, RowFault, type Task, taskInvalid } from './task';
 
-/** What is asked for one row. */
+/** Requests of one row. */
 export interface Item extends Pick<Question, 'choices' | 'target' | 'labels'> {
   /** Row of the split. */
   docId: number;
@@ -19,11 +19,11 @@ export interface Item extends Pick<Question, 'choices' | 'target' | 'labels'> {
 
 /** The rows a task needs. */
 interface TaskRows {
-  /** What is scored. */
+  /** Rows that are scored. */
   rows: readonly Row[];
-  /** Where examples are from; not needed without examples. */
+  /** Rows that examples are taken from; not needed without examples. */
   examples: readonly Row[];
-  /** What the rows are called in messages. */
+  /** Name of the rows in messages. */
   name: string;
 }
 
@@ -49,7 +49,7 @@ export function buildItems(task: Task, source: TaskRows, options: ItemOptions): 
     }
   };
   const examples = fewshot > 0 ? source.examples.filter((row) => !(questionOf(row) instanceof RowFault)) : [];
-  // as the harness has it: the row itself is kept out where examples and items may come from the same split
+  // as the harness has it: the row itself is left out where examples and items may come from the same split
   const mayRepeat = task.fewshotSplit === task.test;
   if (fewshot > 0 && examples.length < fewshot + (mayRepeat ? 1 : 0)) {
     throw tooFewExamples(task.name, fewshot, examples.length);

@@ -12,7 +12,7 @@ export interface Task {
   training: string | null;
   validation: string | null;
   test: string | null;
-  /** Where examples are from; null: training rows, else those of validation, else those of test. */
+  /** Split that examples are taken from; null: training rows, else those of validation, else those of test. */
   fewshotSplit: string | null;
   sampler: 'default' | 'first_n';
   description: string;
@@ -23,7 +23,7 @@ export interface Task {
   ask(row: Row): Question;
 }
 
-/** What one row asks: continuations, each behind its own context or behind the same. */
+/** Question of one row: continuations, each after its own context or after the same. */
 export interface Question {
   contexts: string[];
   continuations: string[];
@@ -38,7 +38,7 @@ export interface Question {
 /** A row that cannot be asked, and why: it is left out and counted. */
 export class RowFault extends Error {}
 
-/** Choices behind one context, as lm-evaluation-harness joins them. */
+/** Choices after one context, as lm-evaluation-harness joins them. */
 export function choiceQuestion(context: string, choices: string[], target: number): Question {
   if (!(Number.isInteger(target) && target >= 0 && target < choices.length)) {
     throw new RowFault(`its answer is none of the ${choices.length} choices`);
@@ -82,8 +82,8 @@ export function numberOf(row: Row, column: string): number {
 }
 
 /**
- * Rows of one's own: a question, choices, and the answer by its number from 0, its text, or true or false where that is
- * what the choices say.
+ * Rows of one's own: a question, choices, and the answer by its number from 0, its text, or true or false where those are
+ * the choices.
  */
 export function ownTask(fileName: string, lines: string): Task {
   return {

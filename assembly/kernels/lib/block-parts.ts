@@ -1,7 +1,7 @@
-// What the encoders of blocks share: groups side by side, halves, levels in few bits.
+// Helpers shared by the block encoders: groups side by side, halves, levels in few bits.
 import { narrowF16x4, widenF16 } from './half';
 
-/** Writes a scale as binary16 and returns what is then read. */
+/** Writes a scale as binary16 and returns it as rounded. */
 export function putHalf(value: f32, out: usize): f32 {
   const half = i32x4.extract_lane(narrowF16x4(f32x4.splat(value)), 0);
   store<u16>(out, <u16>half);
@@ -32,7 +32,7 @@ export function interleaved(a: usize, b: usize, c: usize, d: usize, count: i32, 
   }
 }
 
-/** Levels side by side as i32 → bytes, one run of `count` behind the other. */
+/** Levels side by side as i32 → bytes, in consecutive runs of `count`. */
 export function levelBytes(levels: usize, count: i32, out: usize): void {
   for (let i = 0; i < count; i++) {
     const at = levels + (<usize>i << 4);

@@ -1,4 +1,4 @@
-// e^x and what is made of it, four f32 at a time. Against f64: tanh within 2 ulp, SiLU within 3, a softmax's share within 4, both
+// e^x and functions of it, four f32 at a time. Against f64: tanh within 2 ulp, SiLU within 3, a softmax's share within 4, both
 // forms of GELU within 1.5e-7 of |x| (src/backend/cpu/row-kernels.test.ts). A lane's bits depend on its own number alone. NaN stays
 // NaN.
 

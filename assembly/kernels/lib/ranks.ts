@@ -49,7 +49,7 @@ function findPlaces(row: usize, cols: i32, shift: u32, mask: u32, places: usize)
   }
 }
 
-/** Where the next element goes that has the digit of this one. */
+/** Place of the next element with the digit of this one. */
 @inline
 function takePlace(row: usize, index: u32, shift: u32, mask: u32, places: usize): u32 {
   const at = places + (<usize>((load<u32>(row + (<usize>index << 2)) >> shift) & mask) << 2);

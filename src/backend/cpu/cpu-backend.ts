@@ -11,7 +11,7 @@ const MOST_PAGES = 65_536;
 /** Addresses are multiples of this, and a buffer may be read and written up to its next multiple. */
 const ALIGN = 64;
 
-/** Where a buffer lies. */
+/** Place of a buffer in the memory. */
 interface Range {
   readonly address: number;
   readonly byteLength: number;
@@ -45,7 +45,7 @@ class CpuMemory {
     this.join(at - 1);
   }
 
-  /** The range's bytes. Growing the memory detaches earlier views, so nobody keeps one. */
+  /** The range's bytes. Growing the memory detaches earlier views, so nobody stores one. */
   bytes({ address, byteLength }: Range): Uint8Array<ArrayBuffer> {
     return new Uint8Array(this.memory.buffer, address, byteLength);
   }
@@ -61,7 +61,7 @@ class CpuMemory {
     return this.free.length - 1;
   }
 
-  /** Joins free range `at` with the one behind it where they touch. */
+  /** Joins free range `at` with the next one where they touch. */
   private join(at: number): void {
     const a = this.free[at];
     const b = this.free[at + 1];

@@ -1,4 +1,4 @@
-/** An engine behind a port computes what the engine itself does, copies what it is lent and says what went wrong. */
+/** An engine behind a port computes what the engine itself does, copies what it is lent and reports failures. */
 import { describe, expect, it } from 'vitest';
 import type { Kernel } from '../kernel';
 import { bytesAfter } from '../kernels/kernels.test.support';

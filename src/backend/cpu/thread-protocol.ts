@@ -1,4 +1,4 @@
-/** What crosses between an engine's owner and the worker that computes for it: commands in order, answers to reads. */
+/** Messages between an engine's owner and its worker: commands in order, answers to reads. */
 
 import type { ErrorReport } from '../../errors';
 import type { BackendSeconds } from '../backend';
@@ -21,13 +21,13 @@ export type Command =
       elements: number;
     };
 
-/** Commands, and what is read when they are done. */
+/** Commands, and the reads after them. */
 export interface Batch {
   commands: Command[];
   read: { buffer: number; byteOffset: number; byteLength: number; into?: ArrayBuffer }[];
 }
 
-/** One for every batch, in order. `returned`: the buffers of what was written, on their way back to the sender. */
+/** One for every batch, in order. `returned`: the written buffers, on their way back to the sender. */
 export type Answer =
   | { data: Uint8Array<ArrayBuffer>[]; seconds: BackendSeconds; returned: ArrayBuffer[] }
   | { error: ErrorReport };

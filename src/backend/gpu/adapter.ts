@@ -1,7 +1,7 @@
 import { AmalgamError } from '../../errors';
 import { withinDeadline } from '../../platform';
 
-/** What the badge and bug reports say about the graphics adapter. */
+/** Description of the graphics adapter, for the badge and bug reports. */
 interface AdapterInfo {
   name: string;
   /** A software rasteriser: correct, but slower than the typed-array engine on most machines. */

@@ -15,7 +15,7 @@ afterEach(() => {
 const WORDS = 4 * 2 ** 20;
 const SLOT = WORDS / 2;
 
-/** Values that tell where and in which round they were written. */
+/** Values that encode where and in which round they were written. */
 function piece(round: number, words: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Float32Array.from({ length: words }, (_, i) => (i % 1009) * (round + 1)).buffer);
 }

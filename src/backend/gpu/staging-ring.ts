@@ -56,7 +56,7 @@ export function openStagingRing(device: GPUDevice): StagingRing {
       for (const slot of used) {
         slot.mapAsync(GPUMapMode.WRITE).then(
           () => free.push(slot),
-          // the device is lost or closed: the next read says so
+          // the device is lost or closed: the next read throws
           () => undefined,
         );
       }

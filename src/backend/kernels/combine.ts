@@ -11,7 +11,7 @@ export const COMBINE_STATS = 4;
 /** More models that elect have no table of reciprocals. */
 export const MOST_IN_TABLE = 16;
 
-/** Words of the coefficients: weights, scales, then what the divisors come from. */
+/** Words of the coefficients: weights, scales, then the terms of the divisors. */
 export function coefficientWords(models: number, elects: boolean): number {
   const divisors = !elects ? 1 : models <= MOST_IN_TABLE ? 2 ** models : models + 1;
   return 2 * models + divisors;

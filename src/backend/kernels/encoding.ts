@@ -19,7 +19,7 @@ export function dtypeBytes(code: number): number {
   return code === DTYPE_CODE.F32 ? 4 : 2;
 }
 
-/** What becomes of a slot; as in shaders/encoding/decode.wgsl. */
+/** Form to decode a slot into; as in shaders/encoding/decode.wgsl. */
 export const SLOT_FORM = { leave: 0, whole: 1, change: 2 } as const;
 
 /** Words of a slot in `inputs`. */
@@ -88,7 +88,7 @@ export const encode = defineKernel({
   },
 });
 
-/** A block of merged values on their way to the output dtype: in the scratch page, behind what `combine` needs. */
+/** A block of merged values on their way to the output dtype: in the scratch page, after the part that `combine` needs. */
 const MERGED = 40 * 1024;
 
 /**

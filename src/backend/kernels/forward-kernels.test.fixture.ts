@@ -1,4 +1,4 @@
-/** Running a kernel of the forward pass on both engines and comparing what it leaves. */
+/** Runs a kernel of the forward pass on both engines and compares the results. */
 import { expect } from 'vitest';
 import type { WeightDtype } from '../../formats/dtype';
 import { encodeFromF32 } from '../../formats/half';

@@ -61,7 +61,7 @@ afterAll(() => gpu.close());
 
 const expectSame = sameOnBoth(() => [cpu, gpu]);
 
-/** What kernels that pack write to. */
+/** Output buffers of the kernels that pack. */
 function output(n: number) {
   return {
     packed: new Uint32Array(n + 1),

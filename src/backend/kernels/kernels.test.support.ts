@@ -1,4 +1,4 @@
-/** What the tests of kernels share: inputs that reach every corner of f32, and both engines side by side. */
+/** Shared by the kernel tests: inputs that reach every corner of f32, and both engines side by side. */
 import { expect } from 'vitest';
 import { type WeightDtype, weightBytes } from '../../formats/dtype';
 import { encodeFromF32 } from '../../formats/half';

@@ -1,4 +1,4 @@
-/** What the kernels of the forward pass compute, in f64 and from their formulas: the truth their WebAssembly is held to. */
+/** References in f64 for the kernels of the forward pass, from their formulas; their WebAssembly is checked against them. */
 import type { WeightDtype } from '../../formats/dtype';
 import { decodeToF32 } from '../../formats/half';
 import type { CpuRun } from '../kernel';

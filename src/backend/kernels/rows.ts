@@ -110,7 +110,7 @@ export const scatterRows = defineKernel({
   },
 });
 
-/** What rises above a row's mean by some deviations, in place. See shaders/rows/sparse-rows.wgsl. */
+/** Excess of each value over its row's mean + `deviations` · σ, at least 0, in place. See shaders/rows/sparse-rows.wgsl. */
 export const sparseRows = defineKernel({
   id: 'sparse-rows',
   wgsl: sparseRowsWgsl,
@@ -159,7 +159,7 @@ export const copyColumns = defineKernel({
   },
 });
 
-/** Columns that are turned together on the processor. */
+/** Columns transposed together on the processor. */
 const COLUMNS = 16;
 
 /** A matrix transposed. See shaders/rows/rearrange.wgsl. */

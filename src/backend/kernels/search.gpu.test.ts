@@ -30,7 +30,7 @@ it.each(SIZES)('%i elements: the same sample', async (n) => {
   );
 });
 
-/** What a window says of each block; the order of its keys is the engine's own affair. */
+/** Counts and keys of each block in a window, the keys sorted: their order is up to the engine. */
 async function counted(engine: Backend, n: number, lo: number, hi: number, room: number) {
   const blocks = blockCount(n);
   const contents = {

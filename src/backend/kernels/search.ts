@@ -92,7 +92,7 @@ export const RANK_SHIFTS = [0, 4, 8, 12, 16, 20, 24, 28] as const;
 
 /**
  * One digit of the ranks of |τ| inside rows. See shaders/search/rank-digit.wgsl. The processor's form finds whole ranks at the last
- * digit, with `order_in` as its scratch, and does nothing before, nor where it need not tell them (`ranked` 0): then
+ * digit, with `order_in` as its scratch, and does nothing before, nor where it need not order them (`ranked` 0): then
  * `selectRank` finds out what it needs.
  */
 export const rankDigit = defineKernel({

@@ -1,4 +1,4 @@
-/** Kernels that run along sequences, gates and weighted rows: both engines within what each states, and kept states that go on. */
+/** Kernels that run along sequences, gates and weighted rows: both engines within their stated tolerances, and continued states. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';

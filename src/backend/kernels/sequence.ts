@@ -62,7 +62,7 @@ export const causalConv = defineKernel({
   },
 });
 
-/** The last rows of every piece, for what comes after it. See shaders/sequence/keep-rows.wgsl. */
+/** The last rows of every piece, for the next one. See shaders/sequence/keep-rows.wgsl. */
 export const keepRows = defineKernel({
   id: 'keep-rows',
   wgsl: keepRowsWgsl,

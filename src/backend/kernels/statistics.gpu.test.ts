@@ -1,4 +1,4 @@
-/** Counting what a merge did gives the same numbers on both backends. */
+/** Merge counts are the same numbers on both backends. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';

@@ -32,7 +32,7 @@ async function same(
   await sameOnBoth(() => [cpu, gpu])(kernel as Kernel, contents(), params, groups, elements);
 }
 
-/** What kernels that pack write to. */
+/** Output buffers of the kernels that pack. */
 function output(n: number) {
   return {
     packed: new Uint32Array(n + 1),

@@ -148,7 +148,7 @@ async function mix(
   }
 }
 
-/** Where heads come from and where they go. */
+/** Source and destination of heads that are placed. */
 interface Placement {
   from: RowBuffer;
   layout: HeadLayout;
@@ -292,7 +292,7 @@ function placeLatent(
   put(shared, plain, plain + valueDim, valueDim, kept.values, { width: valueDim });
 }
 
-/** What the kernels take for how far a row sees. */
+/** Window of a row as one word for the kernels: its width, or CHUNKED + the chunk's width. */
 function windowWord({ window = NO_WINDOW, chunk }: Attention): number {
   return chunk === undefined ? window : CHUNKED + chunk;
 }

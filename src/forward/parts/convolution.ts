@@ -1,10 +1,10 @@
-/** Convolutions along sequences: y[r] = f(b + Σ_k w_k x[r − taps + 1 + k]), the last rows kept for what comes after. */
+/** Convolutions along sequences: y[r] = f(b + Σ_k w_k x[r − taps + 1 + k]), the last rows stored for the next chunk. */
 import { causalConv, keepRows } from '../../backend/kernels/sequence';
 import type { Convolution } from '../../models/architecture';
 import type { RowBuffer } from '../operations';
 import { type Passage, room, type StateShape } from './part';
 
-/** What is kept of a sequence. */
+/** State stored per sequence: the last taps − 1 inputs of every channel. */
 export function convolutionStates({ taps, channels }: Convolution): StateShape[] {
   return taps > 1 ? [{ name: 'conv', per: 'sequence', width: (taps - 1) * channels }] : [];
 }

@@ -253,12 +253,12 @@ export function kindOf(part: Part): PartKind<Part> {
   return KINDS[part.kind] as PartKind<Part>;
 }
 
-/** What a block keeps of the tokens so far. */
+/** States of earlier tokens that a block stores. */
 export function blockStates(block: Block): StateShape[] {
   return partsOf(block).flatMap((part) => kindOf(part).states(part));
 }
 
-/** The parts of a block's branches, and what stands ahead of them. */
+/** The parts of a block's branches, and those ahead of them. */
 export function partsOf(block: Block): Part[] {
   const branches = [...block.steps.flatMap((step) => step.branches)];
   if (block.planes) branches.push(block.planes.share);
@@ -278,7 +278,7 @@ export function requireOneStream({ planes, blocks, modelType }: Architecture, wh
     throw unsupported(`A ${modelType} cannot ${what}: its layers read more than one stream.`);
 }
 
-/** What layers read besides the stream: the embedding again, and keys of these layers. */
+/** Inputs of layers besides the stream: the embedding again, and keys of these layers. */
 export function sharedReads({ blocks }: Architecture): {
   keepsEmbedded: boolean;
   donors: ReadonlySet<number | undefined>;
@@ -291,7 +291,7 @@ export function sharedReads({ blocks }: Architecture): {
 }
 
 /*
- * Which experts a token takes, and with what shares: the rules of the families' routers, in f64. */
+ * Experts of a token, and their shares: the rules of the families' routers, in f64. */
 
 /** Rows that take an expert, and the share of each. */
 interface Taken {

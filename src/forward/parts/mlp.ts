@@ -20,7 +20,7 @@ export const mlp: PartKind<Mlp> = {
   },
 };
 
-/** What enters the last layer. */
+/** Input of the last linear layer: the activated (and gated) rows. */
 export async function activatedRows(
   part: Mlp,
   passage: Passage,

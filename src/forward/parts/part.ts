@@ -1,4 +1,4 @@
-/** What the kinds of parts share: their weights on the device, what a chunk meets in them, and what they keep of a sequence. */
+/** Types shared by the kinds of parts: their weights on the device, their context in a chunk, and their state of a sequence. */
 import type { BackendBuffer } from '../../backend/backend';
 import type { Linear, Norm, Part, Vector } from '../../models/architecture';
 import type { Chunk } from '../chunk';
@@ -15,13 +15,13 @@ export interface Loaded {
   values(vector: Vector): Float32Array;
 }
 
-/** What a part keeps of the tokens so far: a row for each position, or one for each sequence. */
+/** Shape of a part's state of earlier tokens: a row for each position, or one for each sequence. */
 export interface StateShape {
   name: string;
   per: 'position' | 'sequence';
   /** f32 elements of a row. */
   width: number;
-  /** The layer that keeps it, where it is another's. */
+  /** The layer that stores it, where it is another's. */
   of?: number;
 }
 
@@ -46,13 +46,13 @@ export interface Passage {
   entered: RowBuffer;
   /** The layers' shares of the tokens' embeddings, where the model has them. */
   perLayer?: RowBuffer;
-  /** What entered the first block, where a part reads it again. */
+  /** Rows that entered the first block, where a part reads them again. */
   embedded?: RowBuffer;
   /** Called with the rows that enter linear layers, when they are on the device. */
   tap?(side: 'in' | 'out', linears: readonly Linear[], rows: RowBuffer): void | Promise<void>;
 }
 
-/** A kind of part: what it keeps, how wide its rows are, and how it runs. */
+/** A kind of part: its states, the width of its rows, and how it runs. */
 export interface PartKind<P extends Part> {
   states(part: P): StateShape[];
   /** f32 elements of the rows it needs room for besides its input. */

@@ -1,4 +1,4 @@
-/** What a kind of adapter is: which tensors it keeps for a module, and what it makes of the module's weight. */
+/** Interface of a kind of adapter: the tensors it stores for a module, and the change it makes to the module's weight. */
 import type { JsonValue } from '../../formats/strict-json';
 
 /** The tensors of a module, by the name of their part, in f32; indices as they are. */
@@ -35,13 +35,13 @@ export interface Product {
 /** Changes one row [inputs] of the weight in place, in f64; `index` is its output. */
 export type RowChange = (row: Float64Array, index: number) => void;
 
-/** A weight whose rows change each for itself; worked out on the host, tile by tile. */
+/** A weight whose rows change independently; computed on the host, tile by tile. */
 export interface Rows {
   form: 'rows';
   open(values: PartValues): RowChange;
   /** Also for weights stored as [inputs, outputs]: there a row is one input. */
   openStored?(values: PartValues): RowChange;
-  /** What becomes of the bias [outputs], where the module has one. */
+  /** Change to the bias [outputs], where the module has one. */
   bias?(values: PartValues): RowChange;
 }
 

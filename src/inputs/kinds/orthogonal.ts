@@ -46,16 +46,16 @@ export function cayleySeries(skew: Float64Array, n: number, terms: number): Floa
 
 /** x ← Q_b · x_b for every block b of a row; one block serves all where there is only one. */
 export function rotateBlocks(blocks: readonly Float64Array[], n: number): RowChange {
-  const turned = new Float64Array(n);
+  const rotated = new Float64Array(n);
   return (row) => {
     for (let at = 0; at < row.length; at += n) {
       const block = blocks[blocks.length === 1 ? 0 : at / n]!;
       for (let i = 0; i < n; i++) {
         let sum = 0;
         for (let j = 0; j < n; j++) sum += block[i * n + j]! * row[at + j]!;
-        turned[i] = sum;
+        rotated[i] = sum;
       }
-      row.set(turned, at);
+      row.set(rotated, at);
     }
   };
 }

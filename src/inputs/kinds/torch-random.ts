@@ -7,7 +7,7 @@ export const MOST_PLACES = Math.floor((2 ** 32 - 1) / 20);
 
 /**
  * The first `count` entries of `torch.randperm(n, generator=torch.Generator().manual_seed(seed))`: a Fisher–Yates
- * shuffle over MT19937, of which only what was moved is kept.
+ * shuffle over MT19937, of which only the moved entries are stored.
  * @param n fewer than {@link MOST_PLACES}
  */
 export function firstOfPermutation(n: number, count: number, seed: number): number[] {

@@ -51,7 +51,7 @@ export function variantsOf(method: MergeMethod): Variant[] {
     })),
   });
   const others = Object.entries(method.parameters).flatMap(([name, spec]): MethodSettings[] => {
-    // what needs work ahead of the run is tested where that work is done (src/calibration)
+    // methods that need calibration are tested with it (src/calibration)
     if (spec.inert || spec.kind === 'text' || spec.calibrates) return [];
     if (spec.kind === 'boolean') return [{ parameters: { [name]: !spec.default } }];
     if (spec.kind === 'number') return [];
@@ -182,7 +182,7 @@ export function contractModel(
   };
 }
 
-/** Nothing is worked out ahead: every tensor is merged as those that no model runs through. */
+/** No calibration: every tensor is merged as those that no model runs through. */
 const NOTHING: Prepared = {
   selection: () => undefined,
   solution: () => undefined,

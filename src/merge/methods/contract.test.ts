@@ -1,4 +1,4 @@
-/** What every method promises, tested from its own file and its oracle alone: see docs/adding-a-method.md. */
+/** Promises of every method, tested from its own file and its oracle alone: see docs/adding-a-method.md. */
 import { describe, expect, it } from 'vitest';
 import { contractTests } from './contract.test.support';
 import { methods } from './index';

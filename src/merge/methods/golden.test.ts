@@ -45,7 +45,7 @@ function off(values: Float32Array, expected: Float32Array, tolerance: number): n
 const REDUCTIONS = /^(slerp|nuslerp|multislerp|karcher|model_stock|sce)/;
 /** One random draw of another generator, and arithmetic in bfloat16: no targets (tested below). */
 const OTHER = /seed7|bf16/;
-/** What mergekit drops whole, by its empty slice: tensors of fewer than 1/γ = 100 elements. */
+/** Methods for which mergekit's empty slice drops a whole tensor, if it has fewer than 1/γ = 100 elements. */
 const EMPTY_SLICE = /^breadcrumbs/;
 
 describe('mergekit goldens', () => {

@@ -1,6 +1,6 @@
 import { changes, type Oracle } from './oracle';
 
-/** Where nothing was solved: the mean of the changes. What is solved has an oracle of its own (src/calibration). */
+/** Mean of the task vectors, where nothing was solved. Solutions have an oracle of their own (src/calibration). */
 export const oracle: Oracle = (tensor) => {
   const taus = changes(tensor);
   return tensor.base!.map((w, e) => {

@@ -1,4 +1,4 @@
-/** Parameters of everything that runs the models ahead of the merge (src/calibration): importance, calibration text. */
+/** Parameters of calibration (src/calibration): importance, calibration text. */
 import type {
   ChoiceSpec,
   DeltaPreset,
@@ -94,7 +94,7 @@ const windowLength: NumberSpec = {
   integer: true,
 };
 
-/** What a model reads; given for each model, or once for all. */
+/** Calibration text of a model; given for each model, or once for all. */
 export const calibrationAlways: TextSpec = {
   kind: 'text',
   label: 'calibration',
@@ -147,7 +147,7 @@ export function byImportance(
   return p.selector === 'importance' ? { select: 'prepared', rescale: 'none' } : own;
 }
 
-/** What the paper's TIES measures on whole models does not go with importance. */
+/** Conflict of semantics: paper, which measures whole models, with importance. */
 export function checkPaper(p: ResolvedParameters): ParameterConflict | undefined {
   if (p.selector !== 'importance' || p.semantics !== 'paper') return undefined;
   return {

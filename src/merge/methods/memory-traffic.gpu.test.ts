@@ -1,4 +1,4 @@
-/** Bytes that the kernels of a merge ask the device's memory for: what docs/benchmarks.md says of them is counted here. */
+/** Bytes that the kernels of a merge ask the device's memory for: the figures of docs/benchmarks.md are counted here. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createGpuBackend } from '../../backend/gpu/gpu-backend';
 import {

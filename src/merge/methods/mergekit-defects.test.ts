@@ -1,4 +1,4 @@
-/** What mergekit 0.1.4 is known to get wrong, shown to be otherwise here. Breadcrumbs on small tensors: golden.test.ts. */
+/** Cases that mergekit 0.1.4 is known to get wrong, shown to be right here. Breadcrumbs on small tensors: golden.test.ts. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -2,7 +2,7 @@ import { defineMethod } from '../method';
 import { angle, norm } from '../tensor/products';
 import { weight } from './parameters';
 
-/** Weights whose sum is smaller cannot say where between the models to go. */
+/** Smallest usable sum of weights: below it the point between the models is undefined. */
 const NO_WEIGHT = 1e-6;
 
 /**

@@ -1,7 +1,7 @@
 /**
- * What an oracle is: a method once more, in f64 and plain loops, written from docs/methods.md and not from the code it
- * judges. It sorts where the pipeline counts. Every method has one beside its file, `<id>.oracle.ts`; here are the
- * steps that several share.
+ * An oracle is a method once more, in f64 and plain loops, written from docs/methods.md and not from the code it judges. It
+ * sorts where the pipeline counts. Every method has one beside its file, `<id>.oracle.ts`; the steps that several share are
+ * here.
  */
 import { maskKey, philox } from '../../backend/philox';
 import type { ResolvedParameters } from '../plan/plan';
@@ -26,7 +26,7 @@ export interface OracleResult {
 /** `all`: every tensor of the model, for what is measured on all of them. */
 export type Oracle = (tensor: OracleTensor, all: readonly OracleTensor[]) => Float64Array | OracleResult;
 
-/** τᵢ = Wᵢ − W₀, rounded to f32 as its definition says. */
+/** τᵢ = Wᵢ − W₀, rounded to f32 by its definition. */
 export function changes({ base, models }: OracleTensor): Float64Array[] {
   return models.map(({ weights }) => weights.map((w, e) => Math.fround(w - base![e]!)));
 }
@@ -76,16 +76,16 @@ export function l1(values: Float64Array): number {
   return values.reduce((sum, v) => sum + Math.abs(v), 0);
 }
 
-/** What `kept` is multiplied by to have the L1 norm of `all`; vanishing norms are left alone. */
+/** Factor that gives `kept` the L1 norm of `all`; 1 where a norm vanishes. */
 export function matchL1(all: Float64Array, kept: Float64Array): number {
   return l1(all) < 1e-7 || l1(kept) < 1e-7 ? 1 : l1(all) / l1(kept);
 }
 
 export interface Combination {
   weights: readonly number[];
-  /** Who votes on the sign; absent: nobody, all changes add up. */
+  /** Ballots of the vote on the sign; absent: no vote, all changes add up. */
   ballots?: 'weighted' | 'values' | 'signs';
-  /** What a vote of zero elects. */
+  /** Sign elected by a vote of zero. */
   zero?: 1 | -1;
   divide: 'no' | 'weights' | 'count';
   /** Divisors below it count as it. */

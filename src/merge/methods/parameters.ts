@@ -96,8 +96,8 @@ const RESCALES = {
 type Rescale = keyof typeof RESCALES;
 
 /**
- * What kept changes are multiplied by. mergekit knows true and false only.
- * @param yes what true means
+ * Factor of the kept changes. mergekit knows true and false only.
+ * @param yes meaning of true
  */
 export function rescale<R extends Rescale>(byDefault: R, yes: R, choices: readonly R[]): ChoiceSpec<R> {
   return {
@@ -120,7 +120,7 @@ export function rescaleOf(p: ResolvedParameters): DeltaPreset['rescale'] {
   return p.semantics === 'mergekit' ? 'l1' : '1/density';
 }
 
-/** Which tool’s reading of a name is meant; they differ (docs/methods.md). */
+/** Tool whose reading of a name is meant; they differ (docs/methods.md). */
 export const semantics: ChoiceSpec = {
   kind: 'choice',
   label: 'implementation',

@@ -52,7 +52,7 @@ export const ramEpsilon: NumberSpec = {
   slider: { min: 0, max: 0.01, step: 0.0001 },
 };
 
-/** What the kernel finds in its coefficients. */
+/** Coefficients of the kernel: [ε, 1/1 … 1/n, λ of every model]. */
 export function ramCoefficients(epsilon: number, lambdas: readonly number[]): number[] {
   return [epsilon, ...lambdas.map((_, i) => 1 / (i + 1)), ...lambdas];
 }

@@ -1,4 +1,4 @@
-/** What a contributor keeps of its task vector under certain settings, from its histogram alone. */
+/** Selection of a contributor's task vector under given settings, predicted from its histogram alone. */
 
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
@@ -33,7 +33,7 @@ import {
   tiesOf,
 } from './sample-selection';
 
-/** What a contributor keeps under certain settings. */
+/** Selection of a contributor under given settings. */
 interface Selected {
   preset: DeltaPreset;
   model: ResolvedParameters;
@@ -70,7 +70,7 @@ export class PreparedStatistics {
     );
   }
 
-  /** What contributor `index` keeps under certain settings. */
+  /** Selection of contributor `index` under given settings. */
   selected(
     index: number,
     preset: DeltaPreset,
@@ -202,7 +202,7 @@ function drawError({ elements, edges, energies }: MagnitudeCurve, density: numbe
   };
 }
 
-/** What kept values are multiplied by. */
+/** Factor of the kept values. */
 function scaleOf(
   preset: DeltaPreset,
   model: ResolvedParameters,

@@ -1,6 +1,6 @@
 /**
- * What a histogram of |τ| says about any density: the threshold, and how much of ‖τ‖² lies above it. Within a bin
- * (an eighth of an octave) values count as evenly spread; counts at bin edges are exact.
+ * Threshold and kept energy for any density, from a histogram of |τ|. Within a bin (an eighth of an octave) values count as
+ * evenly spread; counts at bin edges are exact.
  */
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import { keyToMagnitude } from '../tensor/radix-select';

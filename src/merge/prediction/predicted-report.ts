@@ -46,7 +46,7 @@ export function sampledError(report: TensorReport, share: number, of: number): n
     : shareError(share, size, of);
 }
 
-/** Figures of a tensor across its models, worked out from the sample when they are asked for. */
+/** Figures of a tensor across its models, computed from the sample when they are asked for. */
 interface LazyFigures {
   signConflict(): number;
   outputChange(): number;
@@ -70,13 +70,13 @@ function shareError(share: number, size: number, all: number): number {
   );
 }
 
-/** A report as plain data: what a predicted one works out when it is looked at is in it. */
+/** A report as plain data, with the values that a predicted one computes on access. */
 export function plainReport(of: TensorReport): TensorReport {
   const { counts, signConflict, outputChange } = of;
   return { ...of, signConflict, outputChange, counts: counts && { ...counts } };
 }
 
-/** What is predicted of a tensor without looking at its sample. */
+/** The part of a tensor's report that is predicted without its sample. */
 interface Outline {
   statistics: DeltaStatistics;
   cosine: number[][];
@@ -87,7 +87,7 @@ interface Outline {
   isRandom?: boolean;
 }
 
-/** What the models do together is worked out when it is first looked at. */
+/** A predicted report whose joint values of the models are computed on first access. */
 export class LazyReport implements PredictedReport {
   readonly name: string;
   readonly layer: number | null;

@@ -1,7 +1,7 @@
 /**
- * What a merge would report, from delta statistics alone: thresholds and kept shares from histograms, what depends on several
- * models from the samples, norms and cosines from the exact products. Quick, so that a slider can redraw
- * every chart while it moves (docs/predictions.md says how close it comes).
+ * Predicted report of a merge, from delta statistics alone: thresholds and kept shares from histograms, joint values of several
+ * models from the samples, norms and cosines from the exact products. Quick, so that a slider can redraw every chart while it
+ * moves (docs/predictions.md says how close it comes).
  */
 
 import type { Recipe } from '../../formats/recipe';
@@ -33,8 +33,8 @@ interface PredictionRequest {
 }
 
 /**
- * What predicts one run. It remembers the statistics it made ready and what it said last: a step of a slider looks at what
- * it changed, and several parts of a page may ask the same.
+ * Predictor of one run. It caches the prepared statistics and its last result: a step of a slider changes little, and several
+ * parts of a page may ask for the same.
  */
 export class Predictor {
   readonly #prepared = new WeakMap<DeltaStatistics, PreparedStatistics>();
@@ -93,7 +93,7 @@ export class Predictor {
       });
     }
     if (compute.kind !== 'delta') return prepared.map(predictedChanges);
-    // most recipes say the same of every tensor
+    // most recipes have the same settings for every tensor
     const known = new Map<PredictionSettings, DeltaPreset>();
     const presets = settings.map((s) => {
       const preset = known.get(s) ?? compute.preset(s.parameters);
@@ -289,8 +289,8 @@ function sumAtBase({ sample: { base, changes }, dtype }: DeltaStatistics, c: rea
 }
 
 /**
- * What a method makes of scalar products, as coefficients of W₀ and of every τ on top of W₀; undefined where it looks at
- * rows or columns, or has no result.
+ * Result of a method on scalar products, as coefficients of W₀ and of every τ on top of W₀; undefined where it looks at rows or
+ * columns, or has no result.
  */
 function productsChange(
   { statistics: { products, shape } }: PreparedStatistics,

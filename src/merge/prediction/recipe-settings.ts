@@ -11,13 +11,13 @@ export interface PredictionSettings {
   models: readonly ResolvedParameters[];
 }
 
-/** What a recipe says about the method as a whole, for its first layer. */
+/** Parameters of the method as a whole, for the recipe's first layer. */
 export function methodParameters(recipe: Recipe, method: MergeMethod): ResolvedParameters {
   return resolveParameters(method.parameters, [recipe.parameters], '', 0).values;
 }
 
 /**
- * What a recipe of whole models says about a tensor, as the plan would resolve it.
+ * Settings of a tensor in a recipe of whole models, as the plan would resolve them.
  * @param layers blocks of the output
  * @returns undefined where a value is missing or out of range: then there is nothing to predict
  */

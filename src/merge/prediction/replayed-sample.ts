@@ -1,4 +1,4 @@
-/** What a merge does to the elements of a tensor's sample: how far they move, which stay, whose changes the vote drops. */
+/** Replay of a merge on a tensor's sample: how far elements move, which stay, whose changes the vote drops. */
 
 import { f32ToBf16, f32ToF16 } from '../../formats/half';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
@@ -13,11 +13,11 @@ import { onesOf, type SampleContribution, sharedOnes } from './sample-selection'
 export interface ReplayedSample {
   preset: DeltaPreset;
   weights: readonly number[];
-  /** What kept values of each model are multiplied by in the sum. */
+  /** Factor of each model's kept values in the sum. */
   factors: readonly number[];
   /** 1 / divisor where no sign is elected: the same for all elements. */
   share: number;
-  /** Model by model what is kept, as bits, and the version of the sample that says so. */
+  /** Elements kept of each model, as bits, and the version of the sample they are from. */
   kept: readonly Uint32Array[];
   versions: number[];
   /** Output − W₀ of every element, before λ. */
@@ -193,8 +193,8 @@ export function replayedChange(
 }
 
 /**
- * What replays elements of a word: who votes for which sign, what the elected sum to, and their divisor. Writes output − W₀
- * into `deltas`, and marks in `lost` whose change is dropped.
+ * Function that replays the elements of a word: votes, sum of the elected, and their divisor. Writes output − W₀ into `deltas`,
+ * and marks in `lost` whose change is dropped.
  */
 function replayOf(
   changes: readonly Float32Array[],
@@ -261,7 +261,7 @@ function replayOf(
   };
 }
 
-/** What kept values are multiplied by; a chance of its own for every element is taken at its mean. */
+/** Factor of the kept values; a probability of its own for every element is taken at its mean. */
 function rescaled(preset: DeltaPreset, { kept, share }: SampleContribution, values: Float32Array): number {
   if (share >= 1 || preset.rescale === 'none') return 1;
   if (preset.rescale !== 'l1') return share > 0 ? 1 / share : 1;

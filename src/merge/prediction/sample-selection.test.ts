@@ -14,7 +14,7 @@ const selection: fc.Arbitrary<SizeSelection> = fc.oneof(
   fc.record({ kind: fc.constant('band' as const), from: edge, below: edge }),
 );
 
-/** What a selection says, told without patterns and bins. */
+/** A selection in plain form, without patterns and bins: the sign of every element kept, else 0. */
 function plainly(values: Float32Array, { kind, ...band }: SizeSelection & Partial<Record<string, unknown>>) {
   const { from, below } =
     kind === 'all' ? { from: 0, below: Infinity } : (band as { from: number; below: number });

@@ -17,7 +17,7 @@ export type SizeSelection =
    */
   | { kind: 'band'; from: number; below: number; ties?: number; dropped?: number };
 
-/** What one contributor brings to the sample. */
+/** Share of one contributor in the sample. */
 export interface SampleContribution {
   kept: KeptSample;
   /** Share of the tensor's elements that are kept. */
@@ -32,7 +32,7 @@ export interface SampleContribution {
 export interface KeptSample {
   positive: Uint32Array;
   negative: Uint32Array;
-  /** What is kept by size; null: it was drawn, or nothing is kept yet. */
+  /** Magnitudes kept; null where the selection is random, or nothing is kept yet. */
   band: Band | null;
   /** Another number for every selection. */
   version: number;
@@ -52,7 +52,7 @@ export function emptySample(size: number): KeptSample {
   return { positive: new Uint32Array(words), negative: new Uint32Array(words), band: null, version: 0 };
 }
 
-/** Keeps what a selection by size says. */
+/** Applies a selection by size. */
 export function keepBySize(kept: KeptSample, values: Float32Array, selection: SizeSelection): void {
   const { positive, negative } = kept;
   const band = bandOf(selection);

@@ -12,19 +12,18 @@ interface DeviceRecoveryOptions {
   reopen(): Promise<Backend>;
   /** Closes the engine that failed and puts the other in its place. */
   replace(engine: Backend): void;
-  /** Says what happened, in a sentence. */
+  /** Reports what happened, in a sentence. */
   tell(note: string): void;
   /** Milliseconds; tests vary it. */
   now?: () => number;
 }
 
 /**
- * What a merge does when its device fails. The tensor at work is computed anew on a new device, which gives the same
- * bytes:
+ * Recovery of a merge from a failing device. The current tensor is computed again on a new device, which gives the same bytes:
  * - device lost: with half the tile, once in two minutes;
  * - out of memory: with half the tile, down to 1 MiB;
  * - a kernel that did not run: once per merge.
- * Anything else, and what comes too often, is thrown.
+ * Any other failure, and one that comes too often, is thrown.
  */
 export function deviceRecovery(options: DeviceRecoveryOptions): Recover {
   const now = options.now ?? (() => performance.now());

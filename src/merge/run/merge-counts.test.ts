@@ -1,4 +1,4 @@
-/** What a merge says of its elements, counted again in plain loops on the files it read and wrote. */
+/** Element counts that a merge reports, counted again in plain loops on the files it read and wrote. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

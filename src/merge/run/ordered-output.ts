@@ -8,7 +8,7 @@ import { isComputed, type MergeThread } from './merge-thread';
 export interface OrderedOutput {
   /** Lets the next tensor in order hand its bytes to `emit`; resolves when it has handed over all of them. */
   land(emit: Emit): Promise<TensorStatistics | undefined>;
-  /** Ends what is under way; resolves when no thread is at work any more. */
+  /** Ends what is under way; resolves when no thread runs any more. */
   cancel(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** What a job writes besides the shards. */
+/** Files of a job besides the shards. */
 
 import { AmalgamError } from '../../errors';
 import { buildShardIndex, SHARD_INDEX } from '../../formats/shard-index';

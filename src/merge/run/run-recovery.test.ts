@@ -22,7 +22,7 @@ const folders = ['base', 'a', 'b', 'c'].map((name) =>
   }),
 );
 
-/** An engine that fails at the reads it is told to, after which nothing works on it any more. */
+/** An engine that fails at the given reads, after which nothing works on it any more. */
 function failing(engine: Backend, at: (read: number) => ErrorCode | undefined, counter: { reads: number }) {
   let dead: ErrorCode | undefined;
   const fail = (code: ErrorCode): never => {

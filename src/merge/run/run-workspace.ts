@@ -5,8 +5,8 @@ import { openWorkspaceFor } from '../tensor/computation';
 import type { Workspace } from '../tensor/workspace';
 
 /**
- * What goes on after a failed computation: an engine and the elements of its tiles. Throws the failure, in words for
- * a person, when nothing does.
+ * Replacement after a failed computation: an engine and the elements of its tiles. Throws the failure, in words for a person,
+ * when there is none.
  * @param tileElements of the workspace that failed
  */
 export type Recover = (

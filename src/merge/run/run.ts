@@ -19,7 +19,7 @@ import { type OrderedOutput, openOrderedOutput } from './ordered-output';
 import type { Recover, RunWorkspace } from './run-workspace';
 import { type MeasuringProgress, measuredTensors, measureWholeModel } from './whole-model';
 
-/** Where a shard's bytes go; ShardWriter of the write room is one. */
+/** Destination of a shard's bytes; ShardWriter of the write room is one. */
 export interface ShardSink<Written> {
   append(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
   /** All bytes of a tensor have been appended. */
@@ -38,7 +38,7 @@ interface RunOptions<Written> {
   read: ReadTensor;
   /** @param skipped tensors of the shard that are there already */
   openShard(shard: FilePlan, skipped: number): Promise<ShardSink<Written>>;
-  /** What an interrupted run of this plan has left: whole shards, and the tensors that are written, from the first on. */
+  /** Output of an interrupted run of this plan: whole shards, and the tensors already written, from the first on. */
   done?: { shards: readonly Written[]; tensors: readonly TensorReport[] };
   /** Another engine for one whose device failed: the tensor at work is then computed anew. Default: the run fails. */
   recover?: Recover;
@@ -48,9 +48,9 @@ interface RunOptions<Written> {
   tileElements?: number;
   signal?: AbortSignal;
   onTensor?(report: TensorReport): void;
-  /** Told of the passes over whole models that some semantics need before the first tensor is merged. */
+  /** Progress of the passes over whole models that some semantics need before the first tensor is merged. */
   measuring?: MeasuringProgress;
-  /** Seconds the run stood still for stored bytes. */
+  /** Seconds the run waited for stored bytes. */
   onWait?(seconds: number): void;
   /** Output bytes written since the last call, and the tensor they belong to. */
   onBytes?(bytes: number, tensor: string): void;
@@ -108,7 +108,7 @@ export async function runPlan<Written>(
   return { tensors: reports, shards: written };
 }
 
-/** What has to be known of whole models before the first tensor is merged; passes them where the method asks for it. */
+/** Measurements of whole models before the first tensor is merged, for methods that need them. */
 function prepare(options: RunOptions<unknown>, run: RunWorkspace): Promise<WholeModel | undefined> {
   const { plan, methods, read, signal } = options;
   const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;

@@ -1,8 +1,7 @@
 /**
- * What some presets need to know of a whole model before its first tensor is merged: one threshold for all tensors of a
- * contributor, and the sign that wins most elements (TIES as its authors wrote it, Yadav et al. 2023,
- * `merge_utils.py`). Every tensor is swept, nothing but histograms and counts is kept: memory does not grow with the
- * model.
+ * Measurements of a whole model that some presets need before its first tensor: one threshold for all tensors of a contributor,
+ * and the sign that wins most elements (TIES as its authors wrote it, Yadav et al. 2023, `merge_utils.py`). Every tensor is
+ * read once; only histograms and counts are stored, so memory does not grow with the model.
  */
 import type { Backend } from '../../backend/backend';
 import { HISTOGRAM_BINS } from '../../backend/kernels/search';
@@ -30,7 +29,7 @@ interface WholeModelOptions {
   nonFinite: 'stop' | 'carry';
   /** Called before each tensor of each pass; throws to stop. */
   onTensor?(name: string): void;
-  /** Told how far the passes are. */
+  /** Receives the progress of the passes. */
   progress?: MeasuringProgress;
 }
 
@@ -48,10 +47,10 @@ export async function measureWholeModel(options: WholeModelOptions): Promise<Who
   const { plan, methods } = options;
   const { trims, votes } = needs(plan, methods);
   if (!trims && !votes) return undefined;
-  const swept = differing(plan);
+  const changed = differing(plan);
   const passes = (trims ? DIGITS.length : 0) + (votes ? 1 : 0);
-  const bytes = swept.reduce((sum, tensor) => sum + readBytes(tensor), 0);
-  options.progress?.begin(passes * bytes, passes * swept.length);
+  const bytes = changed.reduce((sum, tensor) => sum + readBytes(tensor), 0);
+  options.progress?.begin(passes * bytes, passes * changed.length);
   const measured = await measure(options, trims, votes);
   options.progress?.end();
   return measured;
@@ -69,7 +68,7 @@ function readBytes(tensor: TensorPlan): number {
   return storedInputs(computed).reduce((sum, { begin, end }) => sum + end - begin, 0);
 }
 
-/** The tensors that are swept to measure the whole model, copies among them; none where nothing asks for it. */
+/** The tensors that are read to measure the whole model, copies among them; none where nothing asks for it. */
 export function measuredTensors(plan: Plan, methods: ReadonlyMap<string, MergeMethod>): TensorPlan[] {
   const { trims, votes } = needs(plan, methods);
   return trims || votes ? differing(plan) : [];
@@ -134,9 +133,9 @@ async function countModel(
 ): Promise<Map<string, Float64Array>> {
   const { plan, work, engine } = options;
   const bins = new Map([...searches.keys()].map((id) => [id, new Float64Array(HISTOGRAM_BINS)]));
-  const swept = new Set(differing(plan));
+  const changed = new Set(differing(plan));
   for (const tensor of plan.tensors) {
-    if (!swept.has(tensor)) {
+    if (!changed.has(tensor)) {
       for (const { id } of tensor.models)
         if (searches.get(id)?.prefix === 0) bins.get(id)![0]! += tensor.elements;
       continue;

@@ -34,7 +34,7 @@ function sumsStored({ base, models }: TensorPlan, { kind }: Backend): boolean {
   );
 }
 
-/** What the tiles of a tensor add up to that is summed as it is stored. */
+/** Sums over the tiles of a tensor that is measured as it is stored. */
 class StoredSums {
   readonly products: ProductSums;
   /** Σ (out − W₀)², against zero where there is no base. */
@@ -83,7 +83,7 @@ class StoredSums {
     await emit(encoded);
   }
 
-  /** What was counted in all tiles. */
+  /** Counts over all tiles. */
   counts(): MergeCounts {
     return { atBase: this.task.plan.base ? this.#atBase : null, shared: [], lost: [] };
   }
@@ -135,7 +135,7 @@ export function openComputed(
   );
 }
 
-/** Whether a tensor is swept more than once. */
+/** Whether a tensor takes more than one pass. */
 function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
   switch (compute.kind) {
     case 'delta': {

@@ -1,4 +1,4 @@
-/** What the delta pipeline measures tile by tile, and the coefficients it combines with. */
+/** Measurements of the delta pipeline, tile by tile, and the coefficients it combines with. */
 import { exactFloats } from '../../backend/exact';
 import { BLOCK, blockCount } from '../../backend/kernel';
 import { coefficientWords, MOST_IN_TABLE } from '../../backend/kernels/combine';
@@ -39,9 +39,9 @@ export async function readProducts(
 const FLOAT_MAX = (2 - 2 ** -23) * 2 ** 127;
 
 /**
- * What kept values of each contributor are multiplied by.
- * @param l1 ‖τ‖₁ of all and of what was kept, where the preset matches them. mergekit leaves vanishing norms alone
- *   (sparsify.py: below 1e-7)
+ * Factor of each contributor's kept values.
+ * @param l1 ‖τ‖₁ of all values and of those kept, where the preset matches them. mergekit leaves vanishing norms alone
+ * (sparsify.py: below 1e-7)
  */
 export function rescaleFactors(
   task: TensorTask,

@@ -1,6 +1,6 @@
 /**
  * The delta pipeline in f64 and plain loops: the truth that tests hold both engines against. The steps are those of the
- * methods' oracles, which sort where the pipeline counts; which of them a preset takes is said here.
+ * methods' oracles, which sort where the pipeline counts; which of them a preset takes is decided here.
  */
 
 import type { DeltaPreset } from '../method';

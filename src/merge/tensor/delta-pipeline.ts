@@ -36,9 +36,9 @@ interface DeltaSettings {
   preset: DeltaPreset;
   seed: number;
   nonFinite: 'stop' | 'carry';
-  /** What was measured on the whole model, where the preset asks for it (whole-model.ts). */
+  /** Measurements of the whole model, where the preset needs them (whole-model.ts). */
   wholeModel?: WholeModel;
-  /** What was chosen ahead of the run, where the preset takes it (prepared.ts). */
+  /** Selections made ahead of the run, where the preset takes them (prepared.ts). */
   prepared?: Prepared;
 }
 
@@ -52,12 +52,12 @@ export interface WholeModel {
 interface Resolved {
   selectors: Selector[];
   score: Score | undefined;
-  /** What kept values are multiplied by. */
+  /** Factors of the kept values, per contributor. */
   scales: number[];
   /** Products of all slots before trimming and after it, where they have been measured. */
   full: ProductSums | undefined;
   kept: ProductSums | undefined;
-  /** What an earlier pass left of every tile, where that is known. */
+  /** Masks of every tile from an earlier pass, where there was one. */
   masks: KeptMasks | undefined;
   /** Trims the tile, unless it was left trimmed by an earlier pass; counts go to `work.kept`. */
   trim(tile: Tile, elements: number): Promise<void>;

@@ -1,4 +1,4 @@
-/** Which elements of each task vector stay: thresholds, random draws, ranks, or a score that all share. */
+/** Selection of the elements of each task vector: thresholds, random draws, ranks, or a score that all share. */
 import type { BackendBuffer } from '../../backend/backend';
 import { exact } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
@@ -26,11 +26,11 @@ export type Selector =
   /** Inside `outer`, not inside `inner`; a search becomes a threshold when it is finished. */
   | { kind: 'threshold'; outer: KeySearch | Threshold; inner: KeySearch | Threshold }
   | { kind: 'random'; below: number; key: [number, number] }
-  /** `scaled`: what is kept is multiplied by a number of its rank. */
+  /** `scaled`: kept elements are multiplied by a factor of their rank. */
   | { kind: 'rank'; table: BackendBuffer; scaled: boolean; key: [number, number] }
   /** By the score of the tensor (delta-score.ts). */
   | { kind: 'score' }
-  /** Chosen ahead of the run. */
+  /** Selected by calibration. */
   | { kind: 'prepared'; selection: PreparedSelection };
 
 /** The threshold of a model that is trimmed as a whole, by its id. */

@@ -8,7 +8,7 @@ import { type Emit, ProductSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 import { readTile, requireFinite } from './tile-encoding';
 
-/** What the tiles of a tensor add up to. */
+/** Sums over the tiles of a tensor. */
 export class TileSums {
   readonly products: ProductSums;
   /** Σ (out − W₀)², against zero where there is no base. */
@@ -52,7 +52,7 @@ export class TileSums {
     await emit(encoded);
   }
 
-  /** What was counted in all tiles. */
+  /** Counts over all tiles. */
   counts(): MergeCounts {
     return this.#counted.counts(ELECTION.none);
   }

@@ -1,4 +1,4 @@
-/** Which elements a selection left in every tile, so that a later pass need not make it again. */
+/** Masks of the elements that a selection left in every tile, so that a later pass need not repeat it. */
 import type { BackendBuffer } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
 import { packKept } from '../../backend/kernels/combine';
@@ -12,7 +12,7 @@ export class KeptMasks {
   /** Slots that are trimmed. */
   readonly #slots: readonly number[];
   readonly #mask: BackendBuffer;
-  /** What `work.kept` held after each tile. */
+  /** Contents of `work.kept` after each tile. */
   readonly #counts = new Map<Tile, Uint8Array<ArrayBuffer>>();
 
   private constructor(task: TensorTask, slots: readonly number[], byteLength: number) {
@@ -22,7 +22,7 @@ export class KeptMasks {
   }
 
   /**
-   * Masks of these slots, or undefined where a tensor of one tile keeps its slots anyway, or where the device has no room.
+   * Masks of these slots, or undefined where a tensor of one tile stays in its slots anyway, or where the device has no room.
    * @throws AmalgamError `GpuOutOfMemory`
    */
   static open(task: TensorTask, slots: readonly number[]): KeptMasks | undefined {
@@ -31,7 +31,7 @@ export class KeptMasks {
     return bytes > 0 && task.tiles.length > 1 && fits ? new KeptMasks(task, slots, bytes) : undefined;
   }
 
-  /** Enqueues packing what the slots of the tile hold. */
+  /** Enqueues packing the contents of the tile's slots. */
   pack(tile: Tile, elements: number): void {
     const { engine, values } = this.#task.work;
     for (const place of this.#places(tile, elements)) {
@@ -39,7 +39,7 @@ export class KeptMasks {
     }
   }
 
-  /** Remembers the numbers kept of a tile that was packed. */
+  /** Stores the counts kept of a tile that was packed. */
   remember(tile: Tile, counts: Uint8Array<ArrayBuffer>): void {
     this.#counts.set(tile, counts);
   }

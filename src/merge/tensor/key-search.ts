@@ -1,4 +1,4 @@
-/** What a search for a threshold looks at. */
+/** Input of a search for a threshold. */
 import type { BackendBuffer } from '../../backend/backend';
 import type { Search, Threshold } from './radix-select';
 import type { Tile } from './tiles';

@@ -1,4 +1,4 @@
-/** Counts of what a merge did, tile by tile (shaders/statistics/merge-counts.wgsl). */
+/** Merge counts, tile by tile (shaders/statistics/merge-counts.wgsl). */
 import type { BufferRange } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
 import { ELECTION } from '../../backend/kernels/combine';
@@ -13,7 +13,7 @@ export interface Election {
   zeroNegative: boolean;
 }
 
-/** The counts of a tensor, added up over its tiles; `models` 0 counts only what stays at the base. */
+/** The counts of a tensor, added up over its tiles; `models` 0 counts only elements that stay at the base. */
 export class CountSums {
   readonly #task: TensorTask;
   readonly #models: number;
@@ -46,7 +46,7 @@ export class CountSums {
     return { buffer: counts, byteLength: this.#totals.length * 4 };
   }
 
-  /** Adds what was read back. */
+  /** Adds the counts read back. */
   add(bytes: Uint8Array<ArrayBuffer>): void {
     for (const [i, n] of new Uint32Array(bytes.buffer).entries()) this.#totals[i]! += n;
   }

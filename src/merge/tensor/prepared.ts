@@ -1,13 +1,13 @@
 /**
- * What was worked out ahead of a run by running the models (src/calibration): which changes of a contributor stay, and
- * changes that were merged as a whole. It is read tile by tile, wherever it is kept.
+ * Results of calibration (src/calibration), made ahead of a run: masks of a contributor's task vectors, and merged task
+ * vectors. They are read tile by tile, wherever they are stored.
  */
 
 import { AmalgamError } from '../../errors';
 import type { ContributorReport } from '../../reports/job';
 
 export interface Prepared {
-  /** What stays of a contributor's change in a tensor; undefined where nothing was chosen (embeddings, norms). */
+  /** Mask of a contributor's task vector in a tensor; undefined where there is none (embeddings, norms). */
   selection(tensor: string, model: string): PreparedSelection | undefined;
   /** The merged change of a tensor; undefined where none was solved. */
   solution(tensor: string): PreparedSolution | undefined;
@@ -32,12 +32,12 @@ export type PreparedSelection = { kept: number } & (
 export interface PreparedSolution {
   /** τ of [begin, end), f32. */
   values(begin: number, end: number): Promise<Float32Array<ArrayBuffer>>;
-  /** What the report says of the changes that it was solved from. */
+  /** Reports of the task vectors that it was solved from. */
   contributors: ContributorReport[];
   cosine: number[][];
 }
 
-/** @throws AmalgamError `Internal`: whoever runs a plan that needs it prepares it first */
+/** @throws AmalgamError `Internal`: a plan that needs it must be calibrated first */
 export function requirePrepared(prepared: Prepared | undefined, tensor: string): Prepared {
   if (prepared) return prepared;
   throw new AmalgamError(

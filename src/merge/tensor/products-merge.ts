@@ -20,7 +20,7 @@ import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-out
 import type { SlotForm, TensorTask } from './tensor-task';
 import { columnStride, groupsOf, rowLength, type VectorGroups } from './vector-groups';
 
-/** What the slots hold: changes where the method asks for them and there is a base. */
+/** Contents of the slots: task vectors where the method asks for them and there is a base. */
 export function productsForm(method: ProductsCompute, hasBase: boolean): SlotForm {
   if (method.vectors === 'weights' || (method.vectors === 'changes if base' && !hasBase)) return 'weights';
   return 'delta';

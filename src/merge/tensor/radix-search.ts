@@ -102,7 +102,7 @@ export async function finishSearches(
   await searchDigits({ work: task.work, blocks: blockCount(task.plan.elements), pass }, left);
 }
 
-/** Where a search by digits finds its keys. */
+/** Place of the keys of a search by digits. */
 interface KeyPasses {
   /** `bins` takes a histogram of every search, `sums` its equal keys by block. */
   work: Pick<Workspace, 'engine' | 'bins' | 'sums'>;

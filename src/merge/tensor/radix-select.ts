@@ -10,7 +10,7 @@ export const DIGITS = [
   { shift: 0, bins: 1024, prefixShift: 10 },
 ] as const;
 
-/** Where a selection stands: the bits of the threshold found so far and how many of the bin are still wanted. */
+/** State of a selection: the bits of the threshold found so far and how many of the bin are still wanted. */
 export interface Search {
   prefix: number;
   /** Elements wanted among those whose key begins with `prefix`. */

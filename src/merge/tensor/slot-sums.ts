@@ -1,4 +1,4 @@
-/** What a pass measures of the slots as they stand. */
+/** Measurements of the slots in their current state. */
 import type { BackendBuffer, BufferRange } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
 import { pairCount } from '../../backend/kernels/products';
@@ -45,7 +45,7 @@ export class SlotSums {
     return [...ranges, { buffer: this.#norms, byteLength: this.l1.length * blocks * 4 }];
   }
 
-  /** Takes what was read back of a tile from the front of `data`. */
+  /** Takes the sums of a tile, read back, from the front of `data`. */
   add(data: Uint8Array<ArrayBuffer>[]): void {
     this.products.add(new Float32Array(data.shift()!.buffer));
     if (!this.#norms) return;

@@ -6,7 +6,7 @@ import { type Products, productsOf } from './products';
 /** Receives the encoded bytes of a tensor, tile after tile. */
 export type Emit = (bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
 
-/** What a tensor's computation reports beside its bytes. */
+/** Statistics of a tensor's merge, besides its bytes. */
 export type TensorStatistics = Pick<
   TensorReport,
   'contributors' | 'signConflict' | 'cosine' | 'baseNorm' | 'outputChange' | 'nonFinite' | 'counts'

@@ -21,8 +21,8 @@ import { cutTiles, type Tile } from './tiles';
 import type { Workspace } from './workspace';
 
 /**
- * What slots 1… hold: task vectors, whole weights, or nothing, because the tile's stored words in `work.raw` are all that
- * its kernel reads.
+ * Contents of slots 1…: task vectors, whole weights, or nothing, where the kernel reads only the tile's stored words in
+ * `work.raw`.
  */
 export type SlotForm = 'delta' | 'weights' | 'stored';
 
@@ -246,7 +246,7 @@ function formOf(
   return { decoded: 'whole', subtracts: isDelta };
 }
 
-/** What every slot is made from: the base in slot 0, where there is one, then the contributors. */
+/** Views in the order of the slots: the base in slot 0, where there is one, then the contributors. */
 function viewsOf({ base, models }: TensorPlan): (TensorView | undefined)[] {
   return [base, ...models.map(({ view }) => view)];
 }

@@ -1,4 +1,4 @@
-/** What counts as one vector in a tensor: all of it, a row (last dimension), or a column (first dimension). */
+/** Vectors within a tensor: all of it, its rows (last dimension), or its columns (first dimension). */
 import { COLUMN_ROWS } from '../../backend/kernels/products';
 
 export type VectorGroups = 'tensor' | 'rows' | 'columns';
@@ -18,7 +18,7 @@ export function groupsOf(wanted: VectorGroups, shape: readonly number[]): Vector
   return shape.length < 2 ? 'tensor' : wanted;
 }
 
-/** What tiles must be whole multiples of, so that no group, or no partial sum of one, is cut. */
+/** Elements that a tile must be a multiple of, so that no group, or no partial sum of one, is cut. */
 export function groupElements(groups: VectorGroups, shape: readonly number[]): number {
   if (groups === 'rows') return rowLength(shape);
   return groups === 'columns' ? COLUMN_ROWS * columnStride(shape) : 1;

@@ -34,7 +34,7 @@ export function sampleStep(elements: number): number {
 
 /** Standard deviations of the threshold's rank in the sample that the window leaves on both sides. */
 const DEVIATIONS = 3;
-/** What a part of a tensor may differ from the rest, as a share of its elements. */
+/** Allowed deviation of a part of a tensor from the rest, as a share of its elements. */
 const ALLOWANCE = 0.005;
 
 /**
@@ -91,7 +91,7 @@ export function selectKey(keys: Uint32Array, wanted: number, lo = 0, hi = 0x7fff
   return search;
 }
 
-/** The windows of a tensor's searches, whose keys lie in the slots or where each search says. */
+/** The windows of a tensor's searches, whose keys lie in the slots or at each search's own place. */
 export interface WindowSearches {
   /** Samples a tile, and counts it where windows are known: all tiles but the first. Enqueues only. */
   visit(tile: Tile, elements: number): void;

@@ -19,7 +19,7 @@ export interface Workspace {
   stride: number;
   /** Stored words of every slot, `stride` words apart. */
   raw: BackendBuffer;
-  /** What becomes of the stored words of every slot (shaders/encoding/decode.wgsl). */
+  /** Stored words of every slot with the form to decode them into (shaders/encoding/decode.wgsl). */
   inputs: BackendBuffer;
   values: BackendBuffer;
   /** Merged f32 values of the tile, for kernels that do not pack them. */
@@ -34,9 +34,9 @@ export interface Workspace {
   sums: BackendBuffer;
   stats: BackendBuffer;
   coefficients: BackendBuffer;
-  /** What the merge did to the elements of the tile (shaders/statistics/merge-counts.wgsl). */
+  /** Merge counts of the tile (shaders/statistics/merge-counts.wgsl). */
   counts: BackendBuffer;
-  /** Told how long the run stood still for stored bytes. */
+  /** Receives the time the run waited for stored bytes. */
   onWait?(seconds: number): void;
   close(): void;
 }

@@ -1,4 +1,4 @@
-/** The chat template of the output: what the recipe asks for, written into the tokenizer files. */
+/** The chat template of the output, as the recipe asks for it, written into the tokenizer files. */
 import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../../formats/chat-template';
 import { editJsonObject } from '../../formats/json-edit';
 import type { Recipe } from '../../formats/recipe';
@@ -26,7 +26,7 @@ const MAX_BYTES = 16 * 2 ** 20;
 
 /**
  * The tokenizer files with the recipe's chat template in them. transformers takes `chat_template.jinja` where there is
- * one and else the member of `tokenizer_config.json`, so both say the same.
+ * one and else the member of `tokenizer_config.json`, so both agree.
  *
  * @param files the tokenizer files of the output; those that are copied come from `donor`
  * @param models every checkpoint of the recipe: `auto` takes the template that most of them have (mergekit's `merge.py`)

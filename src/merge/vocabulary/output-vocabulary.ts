@@ -2,14 +2,14 @@
  * The vocabulary of the output: the base's, one model's, or the union of all, as mergekit 0.1.4 builds it
  * (`tokenizer/build.py`) but for three things. Appended tokens follow the order of the models and of their ids (there:
  * the order of a hash map); text splits as before: tokens that no table of merges would reach are refused, not turned
- * into added tokens; and a base keeps a token without a row where another model has one.
+ * into added tokens; and a token of the base without a row stays where another model has one.
  */
 import type { Recipe } from '../../formats/recipe';
 import type { AddedToken } from '../../formats/tokenizer-json';
 import { nameSome, type Problems } from '../../inputs/problems';
 import type { KnownVocabulary } from './vocabulary';
 
-/** What is different in the tokenizer that is written from the one it is made of. */
+/** Changes from the original tokenizer to the one that is written. */
 export interface TokenizerChanges {
   /** Tokens of the model itself that are appended, with the log probability of a Unigram model. */
   own: { token: string; id: number; score?: string }[];
@@ -35,7 +35,7 @@ export interface OutputVocabulary {
 /**
  * @param from the base's vocabulary, or that of the model named as source
  * @param models vocabularies of the models that are merged, base first
- * @returns undefined where no tokenizer can do what is asked; `problems` says why
+ * @returns undefined where no tokenizer can do what is asked, for the reason added to `problems`
  */
 export function outputVocabulary(
   recipe: Pick<Recipe, 'tokenizerSource' | 'tokenizer'>,

@@ -37,7 +37,7 @@ const folders = (specs: Record<string, TokenFolder>): ModelFolder[] =>
 const codes = (plan: { problems: { severity: string; code: string }[] }, severity: string) =>
   plan.problems.filter((p) => p.severity === severity).map(({ code }) => code);
 
-/** What a model has for a token: its own row, else what it takes from the others (f64). */
+/** A model's row of a token: its own, else the one filled in from the others (f64). */
 function rowOf(
   specs: Record<string, TokenFolder>,
   model: string,

@@ -19,13 +19,13 @@ import {
 } from './vocabulary';
 
 export interface ResolvedVocabulary {
-  /** Where the tokenizer files come from. */
+  /** Source of the tokenizer files. */
   from: Vocabulary;
   /** The vocabulary all models were brought to; absent where they were left alone. */
   output?: OutputVocabulary;
   /** Tokens of the model whose config the output takes; present where the output has another vocabulary. */
   config?: KnownVocabulary;
-  /** True when the models differ and the recipe does not say what to do: the plan has an error for it. */
+  /** True when the models differ and the recipe does not resolve it: the plan has an error for it. */
   asked: boolean;
   info: VocabularyInfo;
 }
@@ -115,7 +115,7 @@ function resolve(
   };
 }
 
-/** Alike as far as files tell. Rows that nobody knows, and a source that is not merged, are no difference. */
+/** Alike as far as files show. Rows that nobody knows, and a source that is not merged, are no difference. */
 async function isAlike(first: Vocabulary, other: Vocabulary, chosen: boolean): Promise<boolean> {
   const rows = first.rows === undefined || other.rows === undefined || first.rows === other.rows;
   if (!rows) return false;
@@ -165,7 +165,7 @@ function differenceOf(first: KnownVocabulary | undefined, other: KnownVocabulary
 const CHOICE =
   'Choose the vocabulary of the output: tokenizer_source: base, the name of a model, or union (every token of all). Amalgam never cuts or pads a vocabulary by itself.';
 
-/** @returns true when the recipe has to say what to do before anything can be merged */
+/** @returns true when the recipe has to resolve it before anything can be merged */
 function ask(
   all: readonly Vocabulary[],
   known: readonly (KnownVocabulary | undefined)[],
@@ -215,7 +215,7 @@ function ask(
   return false;
 }
 
-/** What the output's vocabulary is made of, and what is lost. */
+/** Adds the notes on the output's vocabulary: where it comes from, and what is lost. */
 function sayOutput(
   { from, ids, rows }: OutputVocabulary,
   models: readonly KnownVocabulary[],

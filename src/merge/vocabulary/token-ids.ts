@@ -5,7 +5,7 @@ import { nameSome, type Problems } from '../../inputs/problems';
 import type { OutputVocabulary } from './output-vocabulary';
 import type { KnownVocabulary } from './vocabulary';
 
-/** What ids mean in a config, and what they become. */
+/** Map from the ids in a config to those of the output. */
 export interface TokenIds {
   /** Id in the output of the token that has this id in the config; undefined where the output lacks the token. */
   map(id: number): number | undefined;
@@ -30,7 +30,7 @@ export function tokenIds(config: KnownVocabulary, output: OutputVocabulary): Tok
 /** `eos_token_id`, `forced_bos_token_id`, `suppress_tokens`, …: a number, or a list of numbers. */
 const KEY = /_token_ids?$|^(?:begin_)?suppress_tokens$/;
 
-/** The text with every id of a token changed, at the top and in `text_config`. Ids of missing tokens are removed and said. */
+/** The text with every id of a token changed, at the top and in `text_config`. Ids of missing tokens are removed and reported. */
 export function withTokenIds(
   text: string,
   raw: JsonObject,

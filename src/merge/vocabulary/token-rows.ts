@@ -22,10 +22,10 @@ export interface TokenModel {
   vocabulary: KnownVocabulary;
 }
 
-/** Where a token's row comes from in a model that lacks it. */
+/** Source of a token's row in a model that lacks it. */
 type Fill = 'zero' | readonly { model: number; row: number }[];
 
-/** What became of the tokens, for the words of the plan. */
+/** Tokens by how their rows are filled, for the problems of the plan. */
 interface TokenFates {
   /** Tokens that no model has. */
   zero: string[];
@@ -165,7 +165,7 @@ function defaultFill(
   return owners;
 }
 
-/** What the recipe says about single tokens. */
+/** Rows of single tokens as the recipe sets them. */
 function chosenRows(
   models: readonly TokenModel[],
   output: OutputVocabulary,

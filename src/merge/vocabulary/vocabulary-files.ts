@@ -128,7 +128,7 @@ async function statedEnds({
   };
 }
 
-/** Says which tokens of the output's tokenizer have no row, so that a text with them cannot be run. */
+/** Reports the tokens of the output's tokenizer that have no row, so that a text with them cannot be run. */
 export async function checkRows(
   { from, output }: ResolvedVocabulary,
   rows: number | undefined,

@@ -1,4 +1,4 @@
-/** Small models with tokenizers and values that can be told apart, planned and merged in memory. */
+/** Small models with tokenizers and distinguishable values, planned and merged in memory. */
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import type { Recipe } from '../../formats/recipe';
 import { buildSafetensorsHeader } from '../../formats/safetensors-write';

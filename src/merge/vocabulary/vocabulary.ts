@@ -28,7 +28,7 @@ export interface KnownVocabulary extends Vocabulary {
   ids: ReadonlyMap<string, number>;
 }
 
-/** Where the tokenizer of a model is, without reading it. */
+/** Place of a model's tokenizer, without reading it. */
 export function vocabularyOf(model: Model): Vocabulary {
   const { ref, checkpoint, adapter } = model;
   const own = adapter && findFile(adapter.folder, TOKENIZER_JSON) ? adapter : checkpoint;
@@ -36,7 +36,7 @@ export function vocabularyOf(model: Model): Vocabulary {
   return { ref, path: own.path, folder: own.folder, ...(file ? { file } : {}), rows: embeddingRows(model) };
 }
 
-// a plan is made again at every move of a slider: what files say is found out once
+// a plan is made again at every move of a slider: the contents of files are read once
 const read = new WeakMap<ModelFile, Promise<TokenizerTokens>>();
 const within = new WeakMap<TokenizerTokens, { rows: number; ids: ReadonlyMap<string, number> }>();
 const compared = new WeakMap<ModelFile, WeakMap<ModelFile, Promise<boolean>>>();
@@ -60,7 +60,7 @@ function tokensOf(file: ModelFile, path: string): Promise<TokenizerTokens> {
 }
 
 /**
- * Reads the tokens of a vocabulary, or says in words why they are not known.
+ * Reads the tokens of a vocabulary, or reports in words why they are not known.
  * @throws AmalgamError `Canceled` only
  */
 export async function knownVocabulary(vocabulary: Vocabulary): Promise<KnownVocabulary | string> {
@@ -91,7 +91,7 @@ export async function sameTokenizerFile(a: Vocabulary, b: Vocabulary): Promise<b
   return sameFile(a.file, b.file);
 }
 
-/** Whether two files are the same: told apart by hashes, read only when the lengths agree and no hash is known. */
+/** Whether two files are the same: compared by hashes, read only when the lengths agree and no hash is known. */
 export async function sameFile(x: ModelFile | undefined, y: ModelFile | undefined): Promise<boolean> {
   if (x === y) return true;
   if (!x || !y || x.byteLength !== y.byteLength) return false;

@@ -1,6 +1,6 @@
 /**
  * Wirings of Gemma (transformers: modeling_gemma.py, modeling_gemma2.py, modeling_gemma3.py). The activation is the
- * tanh GELU unless `hidden_activation` says otherwise: Gemma 1 ignores `hidden_act`, which early files have wrong.
+ * tanh GELU unless `hidden_activation` names another: Gemma 1 ignores `hidden_act`, which early files have wrong.
  */
 import type { Wiring } from '../wiring';
 import { llama } from './llama';

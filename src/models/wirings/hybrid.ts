@@ -209,7 +209,7 @@ export const nemotronH: Wiring = {
   attention: {
     ...llama.attention,
     projections: { query: 'mixer.q_proj', key: 'mixer.k_proj', value: 'mixer.v_proj' },
-    // whatever attention_bias says
+    // regardless of attention_bias
     bias: false,
     output: 'mixer.o_proj',
     outputBias: false,

@@ -251,7 +251,7 @@ export const gemma4: Wiring = {
   fixed: [GELU_BESIDE],
 };
 
-/** A share of the gate's values that are left out: 95 % in the first ten layers where a config does not say. */
+/** Share of the gate's values that are left out: 95 % in the first ten layers where a config has none. */
 function sparsity(config: ConfigFile, layer: number): number {
   const stated = numbersAt(config, 'activation_sparsity_pattern');
   if (stated) return stated[layer] ?? 0;
