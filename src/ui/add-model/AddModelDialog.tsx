@@ -65,7 +65,7 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
       onClose={close}
     >
       <Tabs.Root className="dialog-tabs" value={tab} onValueChange={choose}>
-        <TabList label="Where models come from">
+        <TabList label="Where models come from" chosen={tab}>
           <Tabs.Trigger className="tab" value="local">
             <TabLabel text="This computer" />
           </Tabs.Trigger>

@@ -57,7 +57,7 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
         value={tab}
         onValueChange={(next) => setView(studio, { recipes: next as typeof tab })}
       >
-        <TabList label="Where recipes come from">
+        <TabList label="Where recipes come from" chosen={tab}>
           <Tabs.Trigger className="tab" value="examples">
             <TabLabel text="Examples" />
           </Tabs.Trigger>
