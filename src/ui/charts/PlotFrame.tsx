@@ -1,7 +1,6 @@
 /** What drawings of measured points share: their axes, their points and rings, and the keys that go from point to point. */
 import { type ScaleContinuousNumeric, scaleLinear, scaleLog } from 'd3-scale';
 import type { KeyboardEvent, ReactNode } from 'react';
-import '../styles/plot.css';
 
 /** The size of a drawing, and what its axes take of each side. */
 export interface PlotRoom {
