@@ -284,11 +284,7 @@ function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
   const deltaStatistics = useStudioState((s) => s.deltaStatistics);
   const plan = useStudioState((s) => s.plan.report);
   if (run.state === 'running') {
-    return (
-      <p role="status">
-        {cellsLeft(view)}
-      </p>
-    );
+    return <p role="status">{cellsLeft(view)}</p>;
   }
   const isKnown = run.reports.size > 0;
   return (
