@@ -179,7 +179,7 @@ export function Workbench() {
         <StartDoors />
         <Tabs.Root className="main-tabs" value={tab} onValueChange={(next) => showTab(studio, next as Tab)}>
           <div className="tabs-bar">
-            <TabList label="Views">
+            <TabList label="Views" chosen={tab}>
               {shown.map(({ id, text }) => (
                 <Tabs.Trigger key={id} className="tab" value={id}>
                   <TabLabel text={text} />

@@ -95,7 +95,7 @@ test('the λ that was found reaches the form, from where it is set by one click'
   await expect.element(page.getByText('tuned on the calibration text', { exact: true })).toBeVisible();
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect.element(page.getByText('0.6, tuned on the calibration text')).toBeVisible();
+  await expect.element(page.getByText('0.60, tuned on the calibration text')).toBeVisible();
   await page.getByRole('button', { name: /^set λ by hand/ }).click();
   expect(studio.store.getState().recipe.parameters.lambda).toBe(0.6);
 });

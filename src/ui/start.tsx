@@ -8,6 +8,7 @@ import './styles/runbar.css';
 import './styles/workbench.css';
 import './styles/recipe.css';
 import './styles/charts.css';
+import './styles/plot.css';
 import './styles/layers.css';
 import './styles/screens.css';
 import './styles/run-output.css';

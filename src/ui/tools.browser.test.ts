@@ -215,11 +215,12 @@ test('layers are measured, chosen by the planner, and collapsed', async () => {
   await page.getByLabelText('layers to remove').fill('2');
   await userEvent.keyboard('{Enter}');
   expect(rows().filter((row) => row.dataset.goes)).toHaveLength(2);
+  await expect.element(page.getByLabelText('Removed layers are')).toHaveValue('drop');
   await button('Collapse').click();
   await idle(studio);
   expect(collapse.mock.calls[0]?.[0]).toMatchObject({
     model: 'samples/base',
-    settings: { planner: 'influence', remove: 2, variant: 'drop' },
+    settings: { planner: 'influence', remove: 2 },
     destination: { kind: 'downloads', name: 'base-collapsed' },
     calibration: { window: 256 },
   });

@@ -54,7 +54,7 @@ export function LayerMap({ settings, measured, layers }: LayerMapProps) {
                   <span className="visually-hidden">layer </span>
                   {layer}
                 </span>
-                <span className="layer-track">
+                <span className="bar">
                   <span
                     className="bar-fill"
                     style={{ width: `${most > 0 ? (100 * Math.max(0, influence)) / most : 0}%` }}
@@ -141,8 +141,8 @@ export function SimilarityCurve({ curve, block }: SimilarityCurveProps) {
       >
         {y.ticks(4).map((tick) => (
           <g key={tick}>
-            <line className="similarity-grid" x1={AXIS} x2={WIDTH} y1={y(tick)} y2={y(tick)} />
-            <text className="similarity-tick" x={AXIS - 5} y={y(tick) + 3}>
+            <line className="plot-grid" x1={AXIS} x2={WIDTH} y1={y(tick)} y2={y(tick)} />
+            <text className="plot-tick similarity-tick" x={AXIS - 5} y={y(tick) + 3}>
               {tick}
             </text>
           </g>

@@ -95,7 +95,7 @@ function Measuring() {
         values={values}
         onChange={(change) => editTool(studio, 'collapse', change)}
       />
-      <div className="row wrap tool-actions">
+      <div className="row wrap apart">
         <Button className="strong" why={why} onClick={measure}>
           Measure layers
         </Button>
@@ -130,7 +130,7 @@ function Choosing() {
       <Problem>{problem}</Problem>
       <LayerMap settings={settings} measured={measured} layers={measured?.layers ?? layers} />
       {measured?.curve && measured.curve.length > 0 ? (
-        <figure className="chart similarity-chart">
+        <figure className="chart similarity-chart panel">
           <figcaption>
             <strong>Remaining similarity</strong>
             <span className="spacer" />
@@ -167,7 +167,7 @@ function Writing() {
     });
   };
   return (
-    <div className="row wrap tool-actions">
+    <div className="row wrap apart">
       <Button className="strong" why={why} onClick={collapse}>
         Collapse
       </Button>

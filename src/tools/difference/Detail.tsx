@@ -74,7 +74,7 @@ function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }
         {t.normDelta > 0 && t.shape.length > 1 ? <Rows rows={t.rows} /> : null}
       </div>
       <Section title={pair}>
-        <dl className="facts">
+        <dl className="stack facts">
           <Fact label="‖Δ‖ / ‖base‖" value={formatReal(t.relative)} />
           <Fact label="‖Δ‖" value={formatReal(t.normDelta)} />
           <Fact label="‖base‖" value={formatReal(t.normBase)} />
@@ -145,7 +145,7 @@ function Spectrum({ tensor: { lora, shape } }: { tensor: TensorDifference }) {
         mark={lora.rank95}
         markWords={`95 % at ${bound(lora.rank95, lora.rank95IsBound)}`}
       />
-      <dl className="facts">
+      <dl className="stack facts">
         <Fact label="Rank that holds 95 %" value={bound(lora.rank95, lora.rank95IsBound)} />
         <Fact label="Effective rank" value={bound(lora.effectiveRank, lora.effectiveRankIsBound)} />
         <Fact label="Full rank" value={formatCount(Math.min(...shape))} />

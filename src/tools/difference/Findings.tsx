@@ -159,7 +159,7 @@ function Uncompared({ report }: { report: CompareReport }) {
   if (shown.length === 0) return null;
   return (
     <Section title="Not measured like the others">
-      <div className="problems">
+      <div className="stack tight problems">
         {shown.map(({ title, items, bad }) => (
           <details key={title} open={bad === true || items.length <= 3}>
             <summary className={bad ? 'tone-bad' : undefined}>

@@ -49,8 +49,8 @@ const DifferenceTable = memo(function DifferenceTable({ found }: { found: ToolJo
   const tensors = found.report?.tensors ?? found.finished;
   const rows = useMemo(() => ranked(tensors, all ? null : top), [tensors, all, top]);
   return (
-    <section className="stack difference-table" aria-label="Most changed tensors">
-      <div className="table-bar">
+    <section className="stack" aria-label="Most changed tensors">
+      <div className="row wrap apart">
         <Segmented
           label="Rows"
           value={all ? 'all' : 'top'}
@@ -160,8 +160,8 @@ const DifferenceChart = memo(function DifferenceChart({ found }: { found: ToolJo
   const scale = useMemo(() => colorScale(metric, min, max, theme), [metric, min, max, theme]);
   return (
     <section className="stack difference-chart" aria-label="Where the weights moved">
-      <div className="layers-bar">
-        <div className="scroll-x layers-metric">
+      <div className="row wrap apart layers-bar">
+        <div className="scroll-x">
           <Segmented<DifferenceMetricId>
             label="Metric"
             value={metric.id}
@@ -178,7 +178,7 @@ const DifferenceChart = memo(function DifferenceChart({ found }: { found: ToolJo
           ]}
           onChange={(next) => editTool(studio, 'difference', { scale: next })}
         />
-        <p className="small quiet layers-meaning">{metric.meaning}</p>
+        <p className="small quiet">{metric.meaning}</p>
       </div>
       <HeatmapFigure
         contributors={NO_CONTRIBUTORS}
@@ -256,14 +256,14 @@ function Form() {
     void beginTool(studio, 'compare', asked, unsaved === null ? { name, files } : undefined);
   };
   return (
-    <div className="tool-form">
+    <div className="stack loose">
       <OptionsForm
         options={compareOptions}
         values={values}
         onChange={(change) => editTool(studio, 'difference', change)}
       />
       <Problem>{problem}</Problem>
-      <div className="row wrap tool-actions">
+      <div className="row wrap apart">
         <Button className="strong" why={busy ?? pairProblem(pair) ?? problem} onClick={compare}>
           Measure difference
         </Button>
@@ -347,7 +347,7 @@ function EngineTimes({ timing }: { timing: EngineTiming }) {
         ).map(([name, seconds]) => (
           <div key={name} className="engine-time">
             <dt>{name}</dt>
-            <dd className="engine-bar" aria-hidden="true">
+            <dd className="bar" aria-hidden="true">
               <span className="bar-fill" style={{ width: `${(100 * seconds) / longest}%` }} />
             </dd>
             <dd className="numeric">{formatSeconds(seconds)}</dd>

@@ -40,7 +40,7 @@ function ModuleNumbers({ module: m }: { module: ExtractedModule }) {
       </Section>
       <Section title="Spectrum of Δ">
         <SpectrumPlot singularValues={m.singularValues} mark={m.rank} markWords={`rank ${m.rank}`} />
-        <dl className="facts">
+        <dl className="stack facts">
           <Fact label="Rank" value={`${formatCount(m.rank)} of ${formatCount(m.fullRank)}`} />
           <Fact label="‖Δ‖" value={formatReal(m.normDelta)} />
           <Fact

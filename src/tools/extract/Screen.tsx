@@ -86,7 +86,7 @@ function Form() {
     });
   };
   return (
-    <div className="tool-form">
+    <div className="stack loose">
       <OptionsForm options={extractOptions} names={RANKS} values={values} onChange={edit} />
       <Problem>{problem}</Problem>
       <details className="tool-more">
@@ -102,7 +102,7 @@ function Form() {
           />
         </div>
       </details>
-      <div className="row wrap tool-actions">
+      <div className="row wrap apart">
         <Button className="strong" why={busy ?? pairProblem(pair) ?? problem ?? unsaved} onClick={extract}>
           Extract LoRA
         </Button>
@@ -168,7 +168,7 @@ function Perplexities({ perplexity }: { perplexity: NonNullable<ExtractLoraRepor
   ] as const;
   return (
     <Section title="Perplexity">
-      <dl className="facts tool-facts">
+      <dl className="stack facts tool-facts">
         {rows.map(([name, report]) => (
           <div key={name}>
             <dt>{name}</dt>
@@ -199,7 +199,7 @@ function Notes({ report: { saved, left, notes, merged } }: { report: ExtractLora
           <li key={note}>{note}</li>
         ))}
       </ul>
-      <div className="problems">
+      <div className="stack tight problems">
         {saved.length > 0 ? (
           <details open={saved.length <= 3}>
             <summary>{formatCounted(saved.length, 'tensor')} carried whole</summary>

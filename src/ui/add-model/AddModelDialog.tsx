@@ -65,7 +65,7 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
       onClose={close}
     >
       <Tabs.Root className="dialog-tabs" value={tab} onValueChange={choose}>
-        <TabList label="Where models come from">
+        <TabList label="Where models come from" chosen={tab}>
           <Tabs.Trigger className="tab" value="local">
             <TabLabel text="This computer" />
           </Tabs.Trigger>
@@ -158,7 +158,7 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
   const busy = outcome.kind === 'opening' ? 'Opening…' : null;
   return (
     <>
-      <div className="drop-here">
+      <div className="empty">
         <p>Drop model folders or files anywhere on this page, or:</p>
         <div className="row wrap">
           <FolderButton why={busy} label="Model folder" onPick={(pick) => void open(pick)}>
@@ -196,9 +196,9 @@ function KeptFolders({ onOpen }: { onOpen(model: string): void }) {
   const closed = kept.filter((folder) => !folder.models.every((name) => models.some((m) => m.ref === name)));
   if (closed.length === 0) return null;
   return (
-    <section className="hits">
+    <section className="stack loose hits">
       <h3>Opened before</h3>
-      <ul className="models" aria-label="Folders opened before">
+      <ul className="models panel" aria-label="Folders opened before">
         {closed.map(({ path, models: inside }) => (
           <li key={path} className="model">
             <div className="model-text">

@@ -23,9 +23,9 @@ interface HitListProps {
 export function HitList({ search, pasted, text, target, busy, onOpen }: HitListProps) {
   const known = pasted && search.groups.some((g) => g.hits.some((h) => h.id === pasted.id));
   return (
-    <div className="hits" aria-busy={search.status === 'searching'}>
+    <div className="stack loose hits" aria-busy={search.status === 'searching'}>
       {pasted && !known ? (
-        <ul className="models" aria-label="Pasted">
+        <ul className="models panel" aria-label="Pasted">
           <li className="model">
             <div className="model-text">
               <strong className="truncate">{pasted.id}</strong>
@@ -48,7 +48,7 @@ export function HitList({ search, pasted, text, target, busy, onOpen }: HitListP
       {search.groups.map(({ title, hits }) => (
         <section key={title}>
           <h3>{title}</h3>
-          <ul className="models" aria-label={title}>
+          <ul className="models panel" aria-label={title}>
             {hits.map((hit) => (
               <li key={hit.id} className="model">
                 <Hit hit={hit} />

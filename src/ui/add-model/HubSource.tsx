@@ -113,7 +113,7 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
       {error ? <ErrorCard error={error} /> : null}
       {search.error && !error ? <ErrorCard error={search.error} /> : null}
       {opened.length > 0 && text === '' ? (
-        <section className="hits">
+        <section className="stack loose hits">
           <h3>Open now</h3>
           <ModelList label="Opened Hub models" models={opened} target={target} onDone={onDone} />
         </section>
@@ -167,9 +167,9 @@ function Suggestions({ target, busy, onOpen }: SuggestionsProps) {
   return groups
     .filter(({ items }) => items.length > 0)
     .map(({ title, items }) => (
-      <section key={title} className="hits">
+      <section key={title} className="stack loose hits">
         <h3>{title}</h3>
-        <ul className="models" aria-label={title}>
+        <ul className="models panel" aria-label={title}>
           {items.map(({ id, says }) => (
             <li key={id} className="model">
               <div className="model-text">

@@ -20,7 +20,7 @@ export function ModelList({ label, models, target, onDone }: ModelListProps) {
   const recipe = useStudioState((s) => s.recipe);
   const base = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base));
   return (
-    <ul className="models" aria-label={label}>
+    <ul className="models panel" aria-label={label}>
       {models.map((model) => {
         const why = whyNotAdd(recipe, model, target);
         const verb =

@@ -68,7 +68,7 @@ function Group({ group, why, onRemove }: GroupProps) {
         ) : null}
       </div>
       <p className="small quiet">{meaning}</p>
-      <ul className="files">
+      <ul className="files panel">
         {things.map((thing) => (
           <li key={thing.id}>
             <span className="file-name">

@@ -173,7 +173,7 @@ function Track({ run, done }: { run: RunState | null; done: boolean }) {
   const share = progress ? runShare(progress) : done ? 1 : 0;
   return (
     <div
-      className="progress"
+      className="bar progress"
       {...(run
         ? {
             role: 'progressbar',

@@ -230,7 +230,7 @@ function EngineDetail({ info, choice }: { info: WorkerInfo; choice: BackendChoic
         ]}
         onChange={(next) => studio.store.setState((s) => ({ engine: { ...s.engine, choice: next } }))}
       />
-      <dl className="facts">
+      <dl className="stack facts">
         <div>
           <dt>Auto uses</dt>
           <dd>{info.auto === 'webgpu' ? 'WebGPU' : 'CPU'}</dd>

@@ -27,7 +27,7 @@ export const HeatmapFigure = memo(function HeatmapFigure(props: HeatmapFigurePro
   const titleId = useId();
   const title = props.title ?? (contributors.map((c) => c.label).join(' × ') || 'Merged model');
   return (
-    <figure className="chart">
+    <figure className="chart panel">
       <figcaption id={titleId}>
         {contributors.map((c) => (
           <Swatch key={c.id} color={c.color} />

@@ -298,7 +298,6 @@ const Row = memo(function Row({ row, metric, focused, selected, hovered, numbere
       {means ? (
         <span
           role="gridcell"
-          className="heat-mean"
           aria-label={`${rowWords(row)}, mean ${mean ?? 'not measured yet'}`}
           title={mean ?? undefined}
         />

@@ -1,7 +1,6 @@
 /** Parts shared by plots of measured points: axes, points and rings, and the keys that go from point to point. */
 import { type ScaleContinuousNumeric, scaleLinear, scaleLog } from 'd3-scale';
 import type { KeyboardEvent, ReactNode } from 'react';
-import '../styles/plot.css';
 
 /** Size of a drawing, and the margins of its axes. */
 export interface PlotRoom {

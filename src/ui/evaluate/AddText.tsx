@@ -56,7 +56,7 @@ function PasteText({ take, onDone }: { take: TakeText; onDone: () => void }) {
     onDone();
   };
   return (
-    <div className="paste-text">
+    <div className="stack paste-text">
       <textarea
         className="field"
         rows={5}

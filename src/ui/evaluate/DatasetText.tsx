@@ -67,7 +67,7 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
     });
 
   return (
-    <section className="paste-text" aria-label="Text of a dataset">
+    <section className="stack paste-text" aria-label="Text of a dataset">
       {/* a form of its own: Enter in the fields below must not list the files anew */}
       <form
         className="row wrap"

@@ -53,7 +53,7 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
         }}
       />
       {sample ? (
-        <div className="row wrap beginnings">
+        <div className="row wrap apart">
           <span className="small quiet">Try</span>
           {BEGINNINGS.map((beginning) => (
             <button
@@ -67,7 +67,7 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
           ))}
         </div>
       ) : null}
-      <div className="row wrap generate-settings">
+      <div className="row wrap apart generate-settings">
         <Segmented<'text' | 'chat'>
           label="What the prompt is"
           value={settings.chat ? 'chat' : 'text'}
@@ -148,7 +148,7 @@ interface ColumnProps {
 
 function Column({ column, prompt, begun, stale }: ColumnProps) {
   return (
-    <article className="written-column" data-stale={stale || undefined} aria-label={column.label}>
+    <article className="written-column panel" data-stale={stale || undefined} aria-label={column.label}>
       <h3 className="row">
         {column.color === null ? null : <Swatch color={column.color} />}
         <span className="truncate" title={column.label}>

@@ -36,7 +36,7 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
   return (
     <Section title="Perplexity" className="evaluate-section" aside={<PerplexityHelp />}>
       <TextChoice />
-      <div className="evaluate-controls">
+      <div className="row wrap apart evaluate-controls">
         <ProtocolFields />
         <Actions rows={rows} />
       </div>
@@ -152,7 +152,7 @@ function Actions({ rows }: { rows: readonly EvaluationRow[] }) {
   const ownToDo = toDo(own);
   const comparedToDo = toDo(compared);
   return (
-    <div className="row wrap evaluate-actions">
+    <div className="row wrap apart">
       <Button
         className="strong"
         why={why ?? (ownToDo === 0 ? 'Every number of these rows and texts is in the table.' : null)}
@@ -199,7 +199,7 @@ function MeasuredFoot({ rows }: { rows: readonly TableRow[] }) {
   );
   if (!cost && earlier.length === 0) return null;
   return (
-    <div className="row wrap small quiet measured-foot">
+    <div className="row wrap small quiet">
       {cost ? (
         <span>
           Measured last: {formatCounted(cost.models, 'model')}, {formatBytes(cost.bytesRead)} of weights read,
@@ -318,9 +318,9 @@ function Bar({ job: { progress: p, canceling } }: { job: Job }) {
   const share = p?.share ?? 0;
   const work = useStudioState((s) => s.evaluation.work);
   return (
-    <div className="measuring">
+    <div className="tool-bar panel">
       <div
-        className="progress"
+        className="bar progress"
         role="progressbar"
         aria-label="Measuring"
         aria-valuemin={0}
@@ -329,7 +329,7 @@ function Bar({ job: { progress: p, canceling } }: { job: Job }) {
       >
         <div className="progress-fill" style={{ width: `${share * 100}%` }} />
       </div>
-      <p className="small measuring-line">
+      <p className="small tool-line">
         <span className="truncate">{canceling ? 'Canceling…' : p?.item}</span>
         {work && work.groups.length > 1 ? (
           <span className="quiet">
@@ -346,7 +346,7 @@ function Bar({ job: { progress: p, canceling } }: { job: Job }) {
         <span className="spacer" />
         <span className="quiet">{p?.secondsLeft == null ? '' : `${formatAbout(p.secondsLeft)} left`}</span>
       </p>
-      <p className="small faint measuring-line">
+      <p className="small faint tool-line">
         Models measured side by side finish together. Stopping keeps every number in the table, but not those
         in progress.
       </p>

@@ -28,7 +28,7 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
   const scale = dotScale(rows);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
-    <section className="scroll-x perplexity-scroll" tabIndex={0} aria-label="Table of perplexities">
+    <section className="scroll-x perplexity-scroll panel" tabIndex={0} aria-label="Table of perplexities">
       <table className="perplexity">
         <caption className="visually-hidden">
           Perplexity of each model and merge on each text; lower is better.
@@ -136,7 +136,7 @@ function Row({ row: shown, columns, base, several, scale }: RowProps) {
   return (
     <tr data-current={row.current || undefined} data-stale={staleTitle !== null || undefined}>
       <th scope="row">
-        <span className="row perplexity-head">
+        <span className="row tight">
           <RowHead row={row} />
           {earlier === null ? null : (
             <small className="faint" title={`Measured on ${new Date(earlier).toLocaleString()}.`}>
@@ -239,7 +239,7 @@ function RowHead({ row }: { row: EvaluationRow }) {
   }
   return (
     <span className="perplexity-name" title={row.title}>
-      <span className="row perplexity-label">
+      <span className="row tight">
         {row.color === null ? null : <Swatch color={row.color} />}
         <span className="truncate">{row.label}</span>
       </span>

@@ -36,7 +36,7 @@ export function SearchSection() {
         CMA-ES from the recipe’s values on, merged in memory, and measured on the texts or the tasks chosen
         above. Generations are measured whole; the same search continues where it was stopped.
       </p>
-      <div className="row wrap search-settings">
+      <div className="row wrap apart search-settings">
         <label className="labeled">
           <span>Measure by</span>
           <Select<SearchChoices['by']>

@@ -103,7 +103,7 @@ function TaskChoice() {
           />
         </label>
       </fieldset>
-      <div className="row wrap task-settings">
+      <div className="row wrap apart task-settings">
         {subsets ? (
           <div className="row small">
             <span aria-hidden="true">MMLU subset</span>
@@ -163,7 +163,7 @@ function TaskActions({ rows }: { rows: readonly EvaluationRow[] }) {
   const job = useStudioState((s) => (s.job?.kind === 'tasks' ? s.job : null));
   const known = predictionOf(tasks, rows.length);
   return (
-    <div className="row wrap evaluate-actions">
+    <div className="row wrap apart">
       <Button className="strong" why={why} onClick={() => void scoreTasks(studio, rows)}>
         Score {formatCounted(rows.length, 'model')}
       </Button>
@@ -213,7 +213,7 @@ function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[]
     <div className="task-tables">
       {run.tasks.map((info, t) => (
         <div key={info.task} className="task-scroll">
-          <table className="task-table">
+          <table className="plain-table task-table">
             <caption>
               <strong>{info.task}</strong>{' '}
               <span className="small quiet">
@@ -274,7 +274,7 @@ function Metric({ items, metric }: { items: TaskRun['items'][number][number]; me
       {value.toFixed(3)}
       {stderr === null ? '' : <span className="quiet"> ± {stderr.toFixed(3)}</span>}
       {isShare ? (
-        <span className="task-track" aria-hidden="true">
+        <span className="bar task-track" aria-hidden="true">
           <span className="task-bar" style={{ left: `${100 * low}%`, width: `${100 * (high - low)}%` }} />
           <span className="task-mean" style={{ left: `${100 * value}%` }} />
         </span>

@@ -57,7 +57,7 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
         value={tab}
         onValueChange={(next) => setView(studio, { recipes: next as typeof tab })}
       >
-        <TabList label="Where recipes come from">
+        <TabList label="Where recipes come from" chosen={tab}>
           <Tabs.Trigger className="tab" value="examples">
             <TabLabel text="Examples" />
           </Tabs.Trigger>
@@ -124,7 +124,7 @@ export function SavedRecipes() {
     void openKept(studio, kept);
   };
   return (
-    <div className="saved-recipes">
+    <div className="stack loose">
       <form className="row" onSubmit={save}>
         <input
           className="field grow"
@@ -143,7 +143,7 @@ export function SavedRecipes() {
           Nothing saved yet. The current recipe comes back after a reload without being saved.
         </p>
       ) : (
-        <ul className="saved-list" aria-label="Saved recipes">
+        <ul className="stack" aria-label="Saved recipes">
           {saved?.map((kept) => (
             <li key={kept.name} className="row">
               <button type="button" className="example grow" onClick={() => open(kept)}>

@@ -95,7 +95,7 @@ export function ChangeCharts({ statistics, numbers, contributor, mask, isOpen }:
   const path = energies.map(({ density: d, energy }) => `${d * WIDTH},${HEIGHT - energy * HEIGHT}`).join(' ');
   const energy = isOpen ? null : keptEnergy(numbers);
   return (
-    <div className="change-charts">
+    <div className="stack change-charts">
       <figure>
         <figcaption className="small quiet">Size of its changes, |τ|</figcaption>
         <svg

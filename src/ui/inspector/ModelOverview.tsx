@@ -27,7 +27,7 @@ export const ModelOverview = memo(function ModelOverview({ source }: { source: L
   return (
     <>
       <Section title="Whole model">
-        <dl className="facts">
+        <dl className="stack facts">
           <Fact label="Tensors" value={formatCount(source.tensors.length)} />
           <Fact label="Copied untouched" value={formatCount(copied)} />
           <Fact label="Parameters" value={formatParameters(elements)} />
@@ -60,7 +60,7 @@ function Planned({ source }: { source: LayersRun }) {
               <span className="numeric">
                 {formatCount(changed)} of {formatCounted(total, 'tensor')}
               </span>
-              <span className="norm-bar" aria-hidden="true">
+              <span className="bar norm-bar" aria-hidden="true">
                 <span
                   className="bar-fill"
                   style={{ width: `${(changed / total) * 100}%`, background: modelColor(c.color) }}
@@ -105,7 +105,7 @@ function Merged({ source }: { source: LayersRun }) {
                     ? `${formatPercent(t.keptEnergy)} energy`
                     : t.kept !== null && 'energy not measured'}
                 </span>
-                <span className="norm-bar" aria-hidden="true">
+                <span className="bar norm-bar" aria-hidden="true">
                   <span
                     className="bar-fill"
                     style={{ width: `${(t.keptEnergy ?? 0) * 100}%`, background: modelColor(c.color) }}

@@ -102,7 +102,7 @@ function Measured({ report, contributors, ofRecipe }: MeasuredProps) {
       })}
       {others.length > 0 ? <p className="small quiet">Not changed by {others.join(', ')}.</p> : null}
       <Section title="Together">
-        <dl className="facts">
+        <dl className="stack facts">
           {changed.length > 1 && !isOpen ? (
             <Fact label="Sign conflict" value={formatPercent(report.signConflict)} />
           ) : null}
@@ -157,7 +157,7 @@ function ContributorNumbers(props: ContributorNumbersProps) {
         </span>
       }
     >
-      <div className="norm-bar" aria-hidden="true">
+      <div className="bar norm-bar" aria-hidden="true">
         <span className="bar-fill pale" style={{ width: width(norm), background: hue }} />
         <span
           className="bar-fill"
@@ -175,7 +175,7 @@ function ContributorNumbers(props: ContributorNumbersProps) {
           />
         </Suspense>
       ) : null}
-      <dl className="facts">
+      <dl className="stack facts">
         {isOpen ? (
           <Fact label="Norm" value={formatReal(norm)} />
         ) : (
@@ -240,7 +240,7 @@ function CosineMatrix({
 }) {
   const scale = colorScale(metricById('cosine'), -1, 1, useShownTheme());
   return (
-    <table className="cosine">
+    <table className="plain-table cosine">
       <thead>
         <tr>
           <td />

@@ -58,7 +58,7 @@ const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, sh
   const studio = useStudio();
   const subjects = subjectsOf(metric, contributors);
   return (
-    <div className="layers-bar">
+    <div className="row wrap apart layers-bar">
       <label className="row small">
         Metric
         <select

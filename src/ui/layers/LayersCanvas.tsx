@@ -169,7 +169,7 @@ export function LayersCanvas({ view }: { view: LayersView }) {
       : []),
   ];
   return (
-    <div className="layers-canvas" ref={root}>
+    <div className="stack" ref={root}>
       {expanded === null ? null : (
         <p className="small">
           <code>{expanded}</code>, an expert a column.{' '}
@@ -197,7 +197,7 @@ export function LayersCanvas({ view }: { view: LayersView }) {
         ))}
         {expanded === null ? <DepthPlot view={view} cell={cell} gap={GAP} heads={heads} /> : null}
       </div>
-      <div className="layers-legends">
+      <div className="row wrap apart">
         <LegendOf metric={metric} scale={scale} label={columns.length > 1 ? 'both' : metric.label} />
         {difference ? <LegendOf metric={difference.metric} scale={difference.scale} label="B − A" /> : null}
         {metric.chance ? (

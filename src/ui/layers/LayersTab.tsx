@@ -177,7 +177,7 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   if (values.length === 0) return <Unknown view={view} run={run} />;
   if (columns.every(({ data }) => isFlat(metric, linearValues(data)))) {
     return (
-      <p className="layers-finding" role="status">
+      <p role="status">
         {metric.label} is {allMeans(view)} in every layer. {constantReason(metric, run.traits)}{' '}
         <Next after={metric.id} run={run} />
       </p>
@@ -191,7 +191,7 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
   if (!least || !most) return <Unknown view={view} run={columns.at(-1)!.run} />;
   if (difference && cells.every((cell) => cell.measured!.value === 0)) {
     return (
-      <p className="layers-finding" role="status">
+      <p role="status">
         {metric.label} is the same in A and B, in every layer
         {metric.ofMerge ? '' : ': it describes the models, whatever a merge does with them'}.{' '}
         <Next after={metric.id} run={run} compares />
@@ -208,7 +208,7 @@ function Finding({ view, run }: { view: LayersView; run: LayersRun }) {
     `${valueText(shownMetric, measured)} (${rowWords(row)})`;
   const unmeasured = columns[0]!.run.state === 'running' ? cellsLeft(view) : '';
   return (
-    <p className="layers-finding" role="status">
+    <p role="status">
       {difference ? 'B minus A' : metric.label}:{' '}
       {isCertain
         ? `from ${text(least)} to ${text(most)}`
@@ -284,15 +284,11 @@ function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
   const deltaStatistics = useStudioState((s) => s.deltaStatistics);
   const plan = useStudioState((s) => s.plan.report);
   if (run.state === 'running') {
-    return (
-      <p className="layers-finding" role="status">
-        {cellsLeft(view)}
-      </p>
-    );
+    return <p role="status">{cellsLeft(view)}</p>;
   }
   const isKnown = run.reports.size > 0;
   return (
-    <p className="layers-finding" role="status">
+    <p role="status">
       {isKnown ? (
         <>
           {run.state === 'exact'

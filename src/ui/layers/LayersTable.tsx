@@ -93,7 +93,7 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
   const select = useCallback((name: string) => toggleSelected(studio, name), [studio]);
   return (
     <section className="table-section" aria-label="Tensors of the merge">
-      <div className="table-bar">
+      <div className="row wrap apart">
         <TableFilter
           value={filter}
           shown={rows.length}

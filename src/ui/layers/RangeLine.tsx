@@ -23,7 +23,7 @@ export function RangeLine({ view }: { view: LayersView }) {
       : []),
   ];
   return (
-    <div className="range-line small">
+    <div className="row wrap apart range-line small">
       <span className="row">
         Statistics of layers
         <input

@@ -133,7 +133,7 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
     else if (run.kept && given) void renameRun(studio, run.kept, given);
   };
   return (
-    <li className="run-chip" data-shown={shown || undefined}>
+    <li className="run-chip panel" data-shown={shown || undefined}>
       <button
         type="button"
         className="run-toggle"

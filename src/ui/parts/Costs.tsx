@@ -9,7 +9,7 @@ interface CostsProps {
 /** Figures side by side, each with its name and a few words of context. */
 export function Costs({ items, wraps = false }: CostsProps) {
   return (
-    <dl className="costs">
+    <dl className="costs panel">
       {items.map(([label, value, more]) => (
         <div key={label}>
           <dt>{label}</dt>

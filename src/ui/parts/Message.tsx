@@ -17,7 +17,7 @@ export function Message({ tone, title, hint, children, live }: MessageProps) {
   const Icon = icons[tone];
   return (
     <div
-      className="message"
+      className="message panel"
       data-tone={tone}
       role={live ? (tone === 'error' ? 'alert' : 'status') : undefined}
     >

@@ -73,11 +73,11 @@ interface OneModelProps {
 /** The model of a tool that has one, and a way to open others. */
 export function OneModel({ label, value, onChange, children }: OneModelProps) {
   return (
-    <div className="tool-model">
+    <div className="stack tool-model">
       <span className="pair-label" aria-hidden="true">
         {label}
       </span>
-      <div className="row wrap tool-actions">
+      <div className="row wrap apart">
         <ModelSelect label={label} value={value} onChange={onChange} />
         <OpenModels />
       </div>

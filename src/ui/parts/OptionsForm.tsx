@@ -34,7 +34,7 @@ export function OptionsForm<S extends Options>({ options, values, names, onChang
   const edit = (change: Values) => onChange(change as Partial<OptionValues<S>>);
   const groups = new Set<string>();
   return (
-    <div className="row wrap tool-fields">
+    <div className="row wrap apart tool-fields">
       {shown.map(([name, option]) => {
         const { either } = option;
         if (either === undefined) {

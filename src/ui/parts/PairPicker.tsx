@@ -29,7 +29,6 @@ export function PairPicker() {
       <Button
         variant="quiet"
         iconOnly
-        className="pair-swap"
         aria-label="Swap the two models"
         tip="Swap"
         why={base === null || finetuned === null ? 'Choose two models first.' : null}

@@ -17,7 +17,7 @@ export function SaveTo({ what }: { what: string }) {
     ? null
     : 'This browser cannot write into folders; Chrome and Edge on a computer can.';
   return (
-    <div className="row wrap save-to">
+    <div className="row wrap">
       <span className="small quiet">{what}</span>
       <Segmented
         label={`${what}: where to`}

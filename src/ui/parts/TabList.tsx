@@ -1,14 +1,27 @@
 import { Tabs } from 'radix-ui';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 
 /**
  * The row of tabs. Radix focuses a pressed tab by script, which browsers take for the keyboard: while the pointer is at
- * work the focus ring stays away. After a press it also holds the focus that comes to the row by keyboard, which goes on
- * to the chosen tab here.
+ * work the focus ring stays away. After a press it also keeps the focus that comes to the row by keyboard, which goes on
+ * to the chosen tab here. The chosen tab stays in sight where the row is longer than the page is wide.
  */
-export function TabList({ label, children }: { label: string; children: ReactNode }) {
+export function TabList({ label, chosen, children }: { label: string; chosen: string; children: ReactNode }) {
+  const list = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab may be out of sight.
+  useEffect(() => {
+    if (!list.current) return;
+    const watch = new ResizeObserver(([entry]) =>
+      entry?.target
+        .querySelector('[aria-selected="true"]')
+        ?.scrollIntoView({ block: 'nearest', inline: 'nearest' }),
+    );
+    watch.observe(list.current);
+    return () => watch.disconnect();
+  }, [chosen]);
   return (
     <Tabs.List
+      ref={list}
       className="tabs"
       aria-label={label}
       onFocus={({ target, currentTarget }) => {

@@ -32,9 +32,9 @@ function Bar({ job }: { job: Job }) {
   const { title } = JOB_WORDS[job.kind];
   const share = p?.share ?? 0;
   return (
-    <div className="tool-bar">
+    <div className="tool-bar panel">
       <div
-        className="progress"
+        className="bar progress"
         role="progressbar"
         aria-label={title}
         aria-valuemin={0}

@@ -76,7 +76,7 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
   return (
     <div
       ref={scroller}
-      className="table"
+      className="table panel"
       role="grid"
       tabIndex={0}
       aria-label={label}

@@ -4,7 +4,6 @@ import { HubSettings } from '../add-model/HubSettings';
 import { currentRun } from '../state/runs';
 import '../styles/add-model.css';
 import '../styles/tools.css';
-import '../styles/push.css';
 import { formatBytes, formatCounted, formatSeconds } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';

@@ -140,7 +140,7 @@ const MethodHelp = memo(function MethodHelp() {
       <p className="small quiet">
         W₀ is the base, Wᵢ a contributor, τᵢ = Wᵢ − W₀ its change (its task vector), wᵢ its weight.
       </p>
-      <dl className="terms">
+      <dl className="stack terms">
         {parameters.map(({ name, spec }) => (
           <div key={name}>
             <dt>{spec.label}</dt>

@@ -69,7 +69,7 @@ function ChangedModel({ name }: { name: string }) {
   if (!model || origin?.kind !== 'local' || !origin.was || isSameModel(origin, model)) return null;
   const { bytes } = origin.was;
   return (
-    <div className="unopened">
+    <div className="stack unopened">
       <p className="small" role="status">
         Not the folder this recipe was made with:{' '}
         {bytes === model.bytes
@@ -94,7 +94,7 @@ function UnopenedModel({ name, titled }: { name: string; titled: boolean }) {
   const state = useStudioState((s) => s.unopened[name]);
   if (!state || state.state === 'opening') return <p className="small quiet">Opening…</p>;
   return (
-    <div className="unopened">
+    <div className="stack unopened">
       <p className="small" role="status">
         {titled ? <strong>{shortName(name)}: </strong> : null}
         {says(state)}

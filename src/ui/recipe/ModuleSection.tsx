@@ -239,7 +239,7 @@ function Patterns({ word, patterns, onRemove }: PatternsProps) {
   if (patterns.length === 0) return null;
   return (
     <ul
-      className="row wrap tags"
+      className="row wrap tight"
       aria-label={word === 'only' ? 'Only these are merged' : 'These are not merged'}
     >
       {patterns.map((pattern) => (
@@ -273,7 +273,7 @@ function NewPattern() {
     setText('');
   };
   return (
-    <form className="row pattern-form" onSubmit={add}>
+    <form className="row tight pattern-form" onSubmit={add}>
       <Select<typeof kind>
         aria-label="What the pattern does"
         value={kind}

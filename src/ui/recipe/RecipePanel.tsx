@@ -226,7 +226,7 @@ function ContributorsSection() {
         </button>
       }
     >
-      <ul className="cards">
+      <ul className="stack tight cards">
         {contributors.map((c, at) => (
           <ContributorCard
             key={c.ref}
@@ -271,7 +271,7 @@ function OutputSummary() {
         </button>
       }
     >
-      <div className="row wrap tags">
+      <div className="row wrap tight">
         <span className="tag">{outDtype ?? 'same dtype as base'}</span>
         <span className="tag">{adapter ? 'a LoRA' : `${formatBytes(shardBytes)} shards`}</span>
         <span className="tag">
@@ -301,7 +301,7 @@ function RecipeLinks() {
   const narrow = useNarrow();
   const roomy = useRoomy();
   return (
-    <div className="row recipe-links">
+    <div className="row tight recipe-links">
       <Segmented
         label="Show the recipe as"
         value={as}

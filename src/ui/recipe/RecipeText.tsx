@@ -111,7 +111,7 @@ export function RecipeText() {
           onChange={(event) => write(event.target.value)}
         />
       </div>
-      <div id={listId} className="stack recipe-text-problems" aria-live="polite">
+      <div id={listId} className="stack" aria-live="polite">
         {problems.slice(0, 3).map(({ line, column, message, hint }) => (
           <Message
             key={`${line}:${column}:${message}`}

@@ -21,7 +21,7 @@ export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
         {reasons(recipe).join(', ')}: the form has no fields for this, so the recipe is merged as it is
         written.
       </p>
-      <dl className="terms">
+      <dl className="stack terms">
         {recipe.stages?.map((stage) => (
           <div key={stage.name}>
             <dt>{stage.name}</dt>
@@ -49,7 +49,7 @@ export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
       ))}
       {beside ? null : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
-        <section className="yaml" tabIndex={0} aria-label="Recipe as it is written">
+        <section className="yaml panel" tabIndex={0} aria-label="Recipe as it is written">
           <pre>{formatRecipe(recipe)}</pre>
         </section>
       )}

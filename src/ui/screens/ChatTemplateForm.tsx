@@ -114,7 +114,7 @@ export function ChatPreview() {
               What the merged model reads before it answers:
             </figcaption>
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
-            <section className="yaml" tabIndex={0} aria-label="Rendered conversation">
+            <section className="yaml panel" tabIndex={0} aria-label="Rendered conversation">
               <pre>{current.text}</pre>
             </section>
           </figure>

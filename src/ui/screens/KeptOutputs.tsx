@@ -33,7 +33,7 @@ export function KeptOutputs() {
   if (others.length === 0) return null;
   return (
     <Section title="Kept in this browser">
-      <ul className="files">
+      <ul className="files panel">
         {others.map((output) => (
           <li key={output.name}>
             <span className="file-name">

@@ -32,7 +32,7 @@ export function OutputFiles() {
     <>
       <Section title="Files to be written">
         {planned ? (
-          <ul className="files">
+          <ul className="files panel">
             {planned.map((file) => (
               <li key={file}>
                 <span className="mono truncate">{file}</span>

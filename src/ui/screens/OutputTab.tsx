@@ -76,7 +76,7 @@ function Destination() {
     studio.store.setState((s) => ({ output: { ...s.output, kind } }));
   return (
     <Section title="Save to">
-      <div className="choices" role="radiogroup" aria-label="Save to">
+      <div className="stack tight" role="radiogroup" aria-label="Save to">
         <Choice
           name="downloads"
           checked={output.kind === 'downloads'}
@@ -137,7 +137,7 @@ interface ChoiceProps {
 
 function Choice({ name, checked, why, title, text, onChoose }: ChoiceProps) {
   return (
-    <label className="choice" data-checked={checked || undefined} data-off={why !== null || undefined}>
+    <label className="choice panel" data-checked={checked || undefined} data-off={why !== null || undefined}>
       <input
         type="radio"
         name="destination"
@@ -279,7 +279,7 @@ function UseIt() {
             <CopyButton text={() => code} />
           </div>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
-          <section className="yaml" tabIndex={0} aria-label={`${title}: what to type`}>
+          <section className="yaml panel" tabIndex={0} aria-label={`${title}: what to type`}>
             <pre>{code}</pre>
           </section>
         </div>
@@ -313,7 +313,7 @@ function ModelCard() {
   return (
     <Section title="Model card" aside={<span className="small quiet">{CARD}, written with the weights</span>}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
-      <section className="yaml model-card" tabIndex={0} aria-label="Text of the model card">
+      <section className="yaml model-card panel" tabIndex={0} aria-label="Text of the model card">
         <pre>{card}</pre>
       </section>
       <div className="row">

@@ -165,7 +165,7 @@ function Problems({ problems }: { problems: readonly PlanProblem[] }) {
   }
   const sorted = [...problems].sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
   return (
-    <ul className="problems" aria-label="Problems">
+    <ul className="stack tight problems" aria-label="Problems">
       {sorted.map((problem) => (
         <li key={`${problem.code} ${problem.message}`}>
           <Message
@@ -211,7 +211,7 @@ function Tensors({ tensors, contributors }: TensorsProps) {
   const shown = tensors.filter((t) => passesFilter(filter, `${t.name} ${t.dtype}`));
   return (
     <section className="table-section" aria-label="Output tensors">
-      <div className="table-bar">
+      <div className="row wrap apart">
         <TableFilter
           value={filter}
           shown={shown.length}
@@ -220,7 +220,7 @@ function Tensors({ tensors, contributors }: TensorsProps) {
           onChange={setFilter}
         />
         <span className="spacer" />
-        <ul className="row wrap key" aria-label="Colors of the contributors">
+        <ul className="row wrap apart" aria-label="Colors of the contributors">
           {contributors.map((c) => (
             <li key={c.id} className="row">
               <Swatch color={c.color} dot />

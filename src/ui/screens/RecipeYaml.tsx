@@ -38,7 +38,7 @@ export function RecipeYaml() {
           tone="warning"
           title={refused ? 'mergekit refuses this recipe' : 'In mergekit it is not quite the same merge'}
         >
-          <dl className="terms">
+          <dl className="stack terms">
             {warnings.map(({ setting, consequence }) => (
               <div key={setting}>
                 <dt>{setting}</dt>
@@ -49,7 +49,7 @@ export function RecipeYaml() {
         </Message>
       ) : null}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
-      <section className="yaml" tabIndex={0} aria-label="Recipe as YAML">
+      <section className="yaml panel" tabIndex={0} aria-label="Recipe as YAML">
         <pre>{yaml}</pre>
       </section>
       <div className="row wrap">
@@ -71,7 +71,7 @@ function Commands({ recipe, name, refused }: { recipe: Recipe; name: string; ref
     { label: 'Amalgam', command: amalgamCommand(name) },
   ];
   return (
-    <dl className="commands">
+    <dl className="stack commands">
       {lines.map(({ label, command }) => (
         <div key={label}>
           <dt>{label}</dt>

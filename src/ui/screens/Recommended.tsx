@@ -17,7 +17,7 @@ export function Recommended({
   const { title, lambda } = report.candidates[report.chosen]!;
   const { overlap } = report;
   return (
-    <Section title="Result" className="recommended">
+    <Section title="Result" className="stack loose recommended">
       <p className="recommended-kept">
         {title}, λ {lambda}:{' '}
         {report.contributors.map(({ id }, i) => {
@@ -124,7 +124,7 @@ function Tried({ report }: { report: RecommendedReport }) {
 function Answers({ report, label }: Part) {
   const titles: Record<string, string> = { base: 'Base', merge: 'Merge' };
   return (
-    <dl className="recommended-answers" aria-label="The same prompt, continued by all">
+    <dl className="stack tight recommended-answers" aria-label="The same prompt, continued by all">
       {report.answers.map(({ id, text }) => (
         <div key={id}>
           <dt>{titles[id] ?? label(id)}</dt>

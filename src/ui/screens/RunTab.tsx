@@ -22,7 +22,6 @@ import { currentRun, type FinishedRun, type LogEntry, type RunState } from '../s
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { Recommended, secondsInAll } from './Recommended';
-import '../styles/lambda.css';
 
 const ROOM: PlotRoom = { width: 560, height: 200, left: 46, right: 20, top: 22, bottom: 32, foot: 3 };
 
@@ -221,7 +220,7 @@ function Numbers({ run }: { run: RunState }) {
 function Inputs({ report }: { report: NonNullable<RunState['report']> }) {
   return (
     <Section title="Inputs">
-      <ul className="hashes">
+      <ul className="hashes panel">
         {report.inputs.map((input) => (
           <li key={`${input.id} ${input.file}`}>
             <span className="truncate">
@@ -239,8 +238,8 @@ function Inputs({ report }: { report: NonNullable<RunState['report']> }) {
 function TimeBar(times: TimesSpent) {
   const shares = timeShares(times);
   return (
-    <div className="stages">
-      <div className="stage-bar" aria-hidden="true">
+    <div className="stack">
+      <div className="bar stage-bar" aria-hidden="true">
         {shares.map(({ stage, share }) => (
           <span
             key={stage}
@@ -303,7 +302,7 @@ function RunLog({ entries }: { entries: readonly LogEntry[] }) {
   return (
     <ol
       ref={box}
-      className="log"
+      className="log panel"
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
       tabIndex={0}
       aria-label="Log of the run"
