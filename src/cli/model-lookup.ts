@@ -37,7 +37,9 @@ export async function requireModelNames(refs: readonly string[], places: readonl
     }
     const [model = ''] = ref.split('+');
     const isThere = (name: string) =>
-      Promise.all(places.map((place) => isFolder(resolve(place, name)))).then((found) => found.includes(true));
+      Promise.all(places.map((place) => isFolder(resolve(place, name)))).then((found) =>
+        found.includes(true),
+      );
     if ((await isThere(ref)) && !(await isThere(model))) {
       throw new AmalgamError(
         'Usage',

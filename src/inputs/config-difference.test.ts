@@ -56,7 +56,10 @@ test('an absent field is no difference where the other has the default of the fa
     compareConfigs(config({ ...whole, ...base }), config({ ...whole, ...other })).differences.map(
       ({ field, harmless }) => `${field} ${harmless}`,
     );
-  expect(said({}, { rope_theta: 10000, rms_norm_eps: 1e-6 })).toEqual(['rms_norm_eps true', 'rope_theta true']);
+  expect(said({}, { rope_theta: 10000, rms_norm_eps: 1e-6 })).toEqual([
+    'rms_norm_eps true',
+    'rope_theta true',
+  ]);
   expect(said({ attention_bias: false }, {})).toEqual(['attention_bias true']);
   expect(said({}, { rope_theta: 500000 })).toEqual(['rope_theta false']);
   expect(said({ rms_norm_eps: 1e-5 }, {})).toEqual(['rms_norm_eps false']);

@@ -92,7 +92,10 @@ function differenceOf(
 }
 
 /** Whether one side leaves out what has the same effect as the other's value: the default of the family. */
-function isAbsentDefault({ field, base, finetuned }: ConfigDifference, otherwise: readonly string[]): boolean {
+function isAbsentDefault(
+  { field, base, finetuned }: ConfigDifference,
+  otherwise: readonly string[],
+): boolean {
   const name = field.replace(/^text_config\./, '').split('.')[0]!;
   if ((base !== null && finetuned !== null) || !COMPUTING.test(name) || ELSEWHERE.test(name)) return false;
   const group = ROPE.includes(name) ? ROPE : [name];

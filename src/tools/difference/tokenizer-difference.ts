@@ -59,7 +59,8 @@ async function compareTokens(
   const texts = await Promise.all([base, tuned].map(({ folder }) => readIf(folder, TOKENIZER, signal)));
   const [a, b] = texts;
   if (a === undefined || b === undefined) {
-    const which = a === b ? 'neither model has a' : a === undefined ? 'the base has no' : 'the fine-tune has no';
+    const which =
+      a === b ? 'neither model has a' : a === undefined ? 'the base has no' : 'the fine-tune has no';
     return unknown(`The tokenizers cannot be compared: ${which} ${TOKENIZER}.`);
   }
   const one = readTokenizerJson(a, `${base.path}/${TOKENIZER}`);

@@ -77,7 +77,10 @@ export function requireChange(
     ...left.map(({ name }) => name).filter((name) => !changed.includes(name)),
   ]);
   const ends = [base.embedding, base.head, tuned.head].map((key) => key?.replace(/\.weight$/, ''));
-  if (options.settings.embeddings === 'save' && [...saved].some((module) => ends.some((end) => end && module.endsWith(end)))) {
+  if (
+    options.settings.embeddings === 'save' &&
+    [...saved].some((module) => ends.some((end) => end && module.endsWith(end)))
+  ) {
     throw new AmalgamError(
       'NothingToExtract',
       `What differs, ${names}, would all be carried whole, and an adapter needs at least one module with factors.`,
