@@ -12,7 +12,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let t = coefficients[0];
   for (var e = begin + lane; e < end; e += 64u) {
     let d = exact(values[params.stride + e] - values[e]);
-    if (abs(d) <= t) {
+    let same = bitcast<u32>(values[params.stride + e]) == bitcast<u32>(values[e]); // infinities that both have
+    if (same || abs(d) <= t) {
       out[e] = bitcast<u32>(values[params.stride + e]);
     } else {
       // neither above nor below zero: NaN, which comes through

@@ -4,10 +4,10 @@ export { hasSmall } from './lib/lanes';
 
 // Σ c·v: shaders/sums/weighted-sum.wgsl. Where no vector and no coefficient is small (lanes.ts) nothing on the way is subnormal.
 
-/** c·(v − a), or c·v, as four lanes. */
+/** c·(v − a), with v − a = 0 where both have the same bits, or c·v, as four lanes. */
 @inline
 function scaled(v: v128, anchor: v128, c: v128, affine: bool, small: bool): v128 {
-  const x = affine ? rounded(f32x4.sub(v, anchor), small) : v;
+  const x = affine ? v128.andnot(rounded(f32x4.sub(v, anchor), small), i32x4.eq(v, anchor)) : v;
   return rounded(f32x4.mul(x, c), small);
 }
 
@@ -295,15 +295,18 @@ export function lowRank(
 
 // τ = W − W₀: shaders/sums/subtract.wgsl.
 
-/** τ ← τ − W₀. */
+/** τ ← τ − W₀, and 0 where both have the same bits: an infinity that all have is no change. */
 export function subtract(values: usize, base: usize, n: i32): void {
   let e: usize = 0;
   const end = <usize>n << 2;
   for (; e + 16 <= end; e += 16) {
-    v128.store(values + e, flush(f32x4.sub(v128.load(values + e), v128.load(base + e))));
+    const own = v128.load(values + e);
+    const from = v128.load(base + e);
+    v128.store(values + e, v128.andnot(flush(f32x4.sub(own, from)), i32x4.eq(own, from)));
   }
   for (; e < end; e += 4) {
-    store<f32>(values + e, flushOne(load<f32>(values + e) - load<f32>(base + e)));
+    const same = load<u32>(values + e) == load<u32>(base + e);
+    store<f32>(values + e, same ? 0 : flushOne(load<f32>(values + e) - load<f32>(base + e)));
   }
 }
 

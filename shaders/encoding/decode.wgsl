@@ -1,5 +1,5 @@
 // The stored words of a tile, all its tensors in one pass, to the values a method computes with: slot i of values = f32 of tensor i,
-// or its change to tensor 0 (one rounding); counts non-finite values in status[i].
+// or its change to tensor 0 (one rounding, subtract.wgsl); counts non-finite values in status[i].
 // inputs: two words a slot, where its words begin in raw (two halves a word, low half first) and dtype + 4·form: dtype codes in
 // half.wgsl; form 0 = leave the slot alone, 1 = the tensor, 2 = the tensor minus tensor 0.
 // Shapes: per tensor ⌈elements/2⌉ or elements words → slots of `elements` f32, `stride` apart.
@@ -34,7 +34,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       if (!is_finite(bits)) { bad++; }
       var value = flush(bits);
       // slot 0 was written by this invocation
-      if (form == 2u) { value = bitcast<u32>(exact(bitcast<f32>(value) - bitcast<f32>(values[e]))); }
+      if (form == 2u) {
+        let change = bitcast<u32>(exact(bitcast<f32>(value) - bitcast<f32>(values[e])));
+        value = select(change, 0u, value == values[e]);
+      }
       values[out + e] = value;
     }
     if (bad > 0u) { atomicAdd(&status[slot], bad); }

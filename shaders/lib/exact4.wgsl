@@ -8,3 +8,8 @@ fn flush4(bits: vec4<u32>) -> vec4<u32> {
 fn exact4(x: vec4<f32>) -> vec4<f32> {
   return bitcast<vec4<f32>>(flush4(bitcast<vec4<u32>>(x) ^ vec4<u32>(params.stamp.z)));
 }
+
+// v − a, and 0 where both have the same bits: an infinity that all have is no change.
+fn change4(v: vec4<f32>, a: vec4<f32>) -> vec4<f32> {
+  return select(exact4(v - a), vec4<f32>(), bitcast<vec4<u32>>(v) == bitcast<vec4<u32>>(a));
+}

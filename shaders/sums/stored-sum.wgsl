@@ -67,7 +67,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var delta = vec4<f32>();
     for (var i = 1u; i < VECTORS; i++) {
       if (i == params.anchor + 1u || is_zero(c[i])) { continue; }
-      let x = select(v[i], exact4(v[i] - a), affine);
+      let x = select(v[i], change4(v[i], a), affine);
       delta = exact4(delta + exact4(x * bitcast<f32>(c[i])));
     }
     // in integer registers while it is alone, so that −0 and NaN pass as they are

@@ -40,7 +40,7 @@ fn merged4(e: u32) -> vec4<u32> {
     if (i == params.anchor) { continue; }
     let c = entry(tables, 2u + i);
     let v = values[first + i * params.stride / 4u];
-    let x = select(v, exact4(v - a), affine);
+    let x = select(v, change4(v, a), affine);
     delta = select(exact4(delta + exact4(x * bitcast<vec4<f32>>(c))), delta, is_zero(c));
   }
   // in integer registers while it is alone, so that −0 and NaN pass as they are

@@ -37,6 +37,9 @@ export function diskFolder(
   };
 }
 
+/** Open until the process ends: Node warns of a handle that is left to the collector, as after a folder that cannot be opened. */
+const held = new Set<FileHandle>();
+
 /** Reads one descriptor, and finds at every read that the file is the one that was opened first. */
 function steadySource({ location, size }: ListedFile, name: string): ByteSource {
   let opened: Promise<{ handle: FileHandle; identity: string }> | undefined;
@@ -53,6 +56,7 @@ function steadySource({ location, size }: ListedFile, name: string): ByteSource 
   };
   const begin = async () => {
     const handle = await open(location);
+    held.add(handle);
     if ((await handle.stat()).size !== size) throw changed();
     return { handle, identity: identify(handle) };
   };

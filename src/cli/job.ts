@@ -6,14 +6,14 @@ import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL } from '../formats/hub-id';
 import { displayName } from '../formats/names';
 import { copyOf, type Recipe } from '../formats/recipe';
-import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
+import { recipeModels, recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { defaultCache } from '../host/node/platform';
 import type { BackendChoice } from '../reports/backend';
 import type { WorkerCalls } from '../worker/calls';
 import { isHubAddress, usage } from './arguments';
 import { hubCacheFolder } from './hub-cache';
-import { lookUpModels, publishedNames } from './model-lookup';
+import { lookUpModels, publishedNames, requireModelNames } from './model-lookup';
 import type { CommandWorker } from './node-worker';
 import { publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
 import type { Place } from './verb';
@@ -110,6 +110,7 @@ export async function openJob(
   const places = [resolve(workingFolder, dirname(recipeFile)), workingFolder];
   // what another hub calls by that name is another model
   const hubCache = hub === undefined ? hubCacheFolder() : undefined;
+  await requireModelNames(recipeModels(recipe), places);
   const found = await lookUpModels(wanted(recipe), places, hubCache);
   const texts = await readCalibrationTexts(recipe, places);
   const names = publishedNames(

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { lookUpModels, publishedNames } from './model-lookup';
+import { lookUpModels, publishedNames, requireModelNames } from './model-lookup';
 
 let root: string;
 let places: string[];
@@ -48,6 +48,15 @@ test.each(['./gone', '../gone', '/gone/away', 'a/b/c'])(
     });
   },
 );
+
+test('a + is between a model and one adapter, whatever folders are called', async () => {
+  await requireModelNames(['both+owner/name', 'gpt2+both', 'both'], places);
+  await mkdir(join(root, 'inner', 'c+d'), { recursive: true });
+  await expect(requireModelNames(['c+d'], places)).rejects.toThrow('cannot be named c+d');
+  await expect(requireModelNames(['both+a+b'], places)).rejects.toThrow('more than one adapter');
+  await mkdir(join(root, 'inner', 'c'));
+  await requireModelNames(['c+d'], places);
+});
 
 test('R60: what is published names models, not the folders of somebody’s disk', () => {
   const found = [

@@ -23,6 +23,34 @@ export async function lookUpModels(names: string[], places: string[], cache?: st
 }
 
 /**
+ * Checks that every `model+adapter` means what it says.
+ * @throws Usage for more than one adapter, and for a folder whose own name has a `+`
+ */
+export async function requireModelNames(refs: readonly string[], places: readonly string[]): Promise<void> {
+  for (const ref of refs.filter((text) => text.includes('+'))) {
+    if (ref.split('+').length > 2) {
+      throw new AmalgamError(
+        'Usage',
+        `${displayName(ref)} has more than one adapter.`,
+        'Write model+adapter; in a recipe every adapter is a model of its own, and task_arithmetic of weight 1 puts all on one base.',
+      );
+    }
+    const [model = ''] = ref.split('+');
+    const isThere = (name: string) =>
+      Promise.all(places.map((place) => isFolder(resolve(place, name)))).then((found) =>
+        found.includes(true),
+      );
+    if ((await isThere(ref)) && !(await isThere(model))) {
+      throw new AmalgamError(
+        'Usage',
+        `A folder cannot be named ${displayName(ref)} here: a + stands between a model and its adapter.`,
+        'Rename the folder, or give it by a link without a + in its name.',
+      );
+    }
+  }
+}
+
+/**
  * Names of local folders in the output, by their names in the recipe. The model card and the metadata are published, so
  * they must not reveal paths of this disk or the user's name. A path below the recipe is unchanged.
  *

@@ -1,11 +1,11 @@
 /** Targets of `evaluate` and `generate`: models, and recipes whose merges run without being written. */
 import { dirname } from 'node:path';
 import { AmalgamError } from '../errors';
-import { recipeRepositories, renameRepositories } from '../formats/recipe-models';
+import { recipeModels, recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import type { RunTarget } from '../reports/evaluate';
 import type { WorkerCalls } from '../worker/calls';
 import { type Job, openJob, openNamed, readSubject, type Where } from './job';
-import { lookUpModels } from './model-lookup';
+import { lookUpModels, requireModelNames } from './model-lookup';
 import { readCalibrationTexts } from './recipe-texts';
 import type { Place } from './verb';
 
@@ -31,6 +31,7 @@ export async function openTargets(
   for (const name of names) {
     const { recipe, file, isRecipe } = await readSubject(name, workingFolder);
     const places = [dirname(file), workingFolder];
+    await requireModelNames(recipeModels(recipe), places);
     const found = await lookUpModels(recipeRepositories(recipe), places);
     // folders by their whole paths: each subject's models are beside it
     const whole = new Map(found.map((one) => [one.name, one.folder ?? one.name]));

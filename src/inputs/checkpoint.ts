@@ -128,6 +128,8 @@ function indexedFiles(folder: ModelFolder, path: string, index: ReadonlyMap<stri
   return names.map((name) => findFile(folder, name)!);
 }
 
+const SHARD = /^(.*?)-?(\d{3,6})-of-(\d{3,6})\.safetensors$/;
+
 /**
  * Names of shards contain their number: `model-00001-of-00002.safetensors`.
  * @throws `NotFound` where some of them are not there
@@ -135,7 +137,7 @@ function indexedFiles(folder: ModelFolder, path: string, index: ReadonlyMap<stri
 function requireAllShards(files: readonly ModelFile[], path: string): void {
   const wholes = new Map<string, { of: number; found: Set<number> }>();
   for (const file of files) {
-    const [, stem, index, of] = /^(.*?)-?(\d{3,6})-of-(\d{3,6})\.safetensors$/.exec(file.path) ?? [];
+    const [, stem, index, of] = SHARD.exec(file.path) ?? [];
     if (stem === undefined) continue;
     const whole = wholes.get(`${stem} ${of}`) ?? { of: Number(of), found: new Set() };
     whole.found.add(Number(index));
@@ -163,10 +165,12 @@ function singleFile(folder: ModelFolder, path: string): ModelFile {
   const candidates = top.filter((file) => file.path.endsWith('.safetensors'));
   if (candidates.length === 1) return candidates[0]!;
   if (candidates.length > 1) {
+    requireAllShards(candidates, path);
+    const shards = candidates.every((file) => SHARD.test(file.path));
     throw new AmalgamError(
       'NotFound',
       `${path} has ${candidates.length} weight files and no index that says how they belong together: ${nameSome(candidates.map((f) => f.path))}.`,
-      `Add its ${SHARD_INDEX}, or keep one weight file in the folder.`,
+      `Add its ${SHARD_INDEX}${shards ? '' : ', or keep one weight file in the folder'}.`,
     );
   }
   const unfinished = folder.files.filter((file) => UNFINISHED.test(file.path)).map((file) => file.path);

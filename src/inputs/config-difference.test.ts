@@ -29,6 +29,16 @@ test('another value in another spelling matters', () => {
   ]);
 });
 
+/** A model that can be run. */
+const whole = {
+  model_type: 'llama',
+  hidden_size: 16,
+  intermediate_size: 32,
+  num_hidden_layers: 1,
+  num_attention_heads: 4,
+  vocab_size: 24,
+};
+
 test('fields that differ are named with both values, whatever is in them', () => {
   const { words } = compareConfigs(
     config({ ...llama, vocab_size: 512, sliding_window: null, old: [1, { a: true }] }),
@@ -39,6 +49,21 @@ test('fields that differ are named with both values, whatever is in them', () =>
     "The config's “vocab_size” is 512 in the base and 520 in the fine-tune.",
     'Only the fine-tune\'s config has “x\\u{202e}”: "y".',
   ]);
+});
+
+test('an absent field is no difference where the other has the default of the family', () => {
+  const said = (base: object, other: object) =>
+    compareConfigs(config({ ...whole, ...base }), config({ ...whole, ...other })).differences.map(
+      ({ field, harmless }) => `${field} ${harmless}`,
+    );
+  expect(said({}, { rope_theta: 10000, rms_norm_eps: 1e-6 })).toEqual([
+    'rms_norm_eps true',
+    'rope_theta true',
+  ]);
+  expect(said({ attention_bias: false }, {})).toEqual(['attention_bias true']);
+  expect(said({}, { rope_theta: 500000 })).toEqual(['rope_theta false']);
+  expect(said({ rms_norm_eps: 1e-5 }, {})).toEqual(['rms_norm_eps false']);
+  expect(said({}, { attention_dropout: 0.5 })).toEqual(['attention_dropout false']);
 });
 
 test('the same, and none', () => {

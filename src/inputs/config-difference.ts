@@ -53,6 +53,10 @@ export function compareConfigs(
     .filter((field) => !equal(a.get(field), b.get(field)))
     .sort()
     .map((field) => differenceOf(field, a, b));
+  const otherwise = resolvedDifferences(textConfig(base), textConfig(tuned));
+  for (const difference of differences) {
+    if (otherwise && isAbsentDefault(difference, otherwise)) difference.harmless = true;
+  }
   return { differences, words: wordsFor(differences) };
 }
 
@@ -85,6 +89,17 @@ function differenceOf(
   const harmless =
     BOOKKEEPING.has(field.split('.').at(-1)!) || isRespelled(field, a, b) || isRespelled(field, b, a);
   return { field, base: text(a.get(field)), finetuned: text(b.get(field)), harmless };
+}
+
+/** Whether one side leaves out what has the same effect as the other's value: the default of the family. */
+function isAbsentDefault(
+  { field, base, finetuned }: ConfigDifference,
+  otherwise: readonly string[],
+): boolean {
+  const name = field.replace(/^text_config\./, '').split('.')[0]!;
+  if ((base !== null && finetuned !== null) || !COMPUTING.test(name) || ELSEWHERE.test(name)) return false;
+  const group = ROPE.includes(name) ? ROPE : [name];
+  return !otherwise.some((words) => group.some((member) => words.startsWith(`${displayName(member)} `)));
 }
 
 /** True for a field that one side has and the other stores under its other name, with the same value. */

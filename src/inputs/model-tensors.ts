@@ -74,11 +74,13 @@ function takeHeadAsEmbedding(
   const keys = [...stored.keys()].map((name) => tensorKey(name, family));
   if (keys.includes(tensorKey(family.embedding, family))) return;
   stored.delete(family.head);
-  stored.set(family.embedding, head);
+  const bare = ![...stored.keys()].some((name) => name.startsWith(family.prefix));
+  const name = bare ? tensorKey(family.embedding, family) : family.embedding;
+  stored.set(name, head);
   problems.add({
     severity: 'note',
     code: 'HeadIsEmbedding',
-    message: `${path} stores its head alone, to which its config ties the embedding: it is both, and is written as ${family.embedding}.`,
+    message: `${path} stores its head alone, to which its config ties the embedding: it is both, and is written as ${name}.`,
     remedy: 'No action needed.',
   });
 }

@@ -164,4 +164,19 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
       expect(merged.reports[0]!.nonFinite).toBeGreaterThan(0);
     }
   });
+
+  // methods that divide by norms have none of an infinite tensor; weights of both signs have no sum of infinities
+  it.runIf(method.compute.kind !== 'products')('an infinity that all have is carried as it is', async () => {
+    for (const variant of variants.filter(({ parameters }) => parameters.normalize !== false)) {
+      const model = contractModel(method, variant, 'F32', [[8, 16]]);
+      const { base, models } = model.tensors[0]!;
+      const at = 37;
+      for (const { origin } of [...(base ? [base] : []), ...models.map((m) => m.view)])
+        new Uint32Array(model.bytes.get(origin)!.buffer)[at] = 0xff800000;
+      const merged = await mergeModel(engine, method, model, 65_536, 'carry');
+      const values = mergedValues(merged, model.tensors[0]!);
+      expect(values[at], variant.name).toBe(Number.NEGATIVE_INFINITY);
+      expect(values.filter(Number.isFinite).length, variant.name).toBe(values.length - 1);
+    }
+  });
 }

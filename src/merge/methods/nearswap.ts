@@ -17,7 +17,7 @@ const kernel = defineKernel({
     const t = f32('coefficients')[0]!;
     for (let e = 0; e < elements; e++) {
       const d = exact(values[stride + e]! - values[e]!);
-      if (Math.abs(d) <= t) outBits[e] = bits[stride + e]!;
+      if (bits[stride + e] === bits[e] || Math.abs(d) <= t) outBits[e] = bits[stride + e]!;
       else out[e] = exact(values[e]! + (d > 0 ? t : d < 0 ? -t : d));
     }
   },

@@ -157,6 +157,24 @@ test('a shard of several alone is refused when it is opened, with the index that
   }
 });
 
+test('shards without an index are counted by their names: one that is missing is said, whichever it is', async () => {
+  const shard = (i: number) => [`model-0000${i}-of-00003.safetensors`, safetensors(tinyShapes())] as const;
+  const of = (...numbers: number[]) =>
+    places.copy!(
+      memoryFolder('m', {
+        'config.json': { model_type: 'llama' },
+        ...Object.fromEntries(numbers.map(shard)),
+      }),
+    );
+  for (const there of [
+    [1, 3],
+    [2, 3],
+    [1, 2],
+  ])
+    expect(await of(...there)).toMatch('2 of the 3 weight files');
+  expect(await of(1, 2, 3)).toMatch(/no index .*Add its model.safetensors.index.json\.$/);
+});
+
 /** A tied model that stores both ends; they differ in the last value. */
 function twoEnds(path: string, differ: boolean): ModelFolder {
   const shapes: Shapes = tinyShapes({ whole: true, hidden: 8 });
@@ -205,6 +223,61 @@ test.each([
   ]);
   expect(() => requireClean(plan)).toThrow(file);
 });
+
+/** FP8 with a scale for every matrix of the blocks, or without any. */
+const eightBits = (path: string, scales: boolean) => {
+  const shapes = tinyShapes({ whole: true, hidden: 8 });
+  const tensors = Object.entries(shapes).flatMap(([name, [, shape]]): [string, Shapes[string]][] =>
+    !/proj\.weight$/.test(name)
+      ? []
+      : [
+          [name, ['F8_E4M3', shape]],
+          ...(scales ? [[`${name}_scale`, ['F32', []]] as [string, Shapes[string]]] : []),
+        ],
+  );
+  const config = scales ? { quantization_config: { quant_method: 'fp8' } } : {};
+  return whole(path, { tensors: Object.fromEntries(tensors), config });
+};
+
+test.each([
+  ['copied', true, {}, 'BF16'],
+  ['copied', true, { outDtype: 'float32' }, 'F32'],
+  ['copied', false, {}, 'F8_E4M3'],
+  ['copied', false, { outDtype: 'bfloat16' }, 'BF16'],
+  ['left out', true, {}, 'BF16'],
+  ['left out', true, { outDtype: 'float32' }, 'F32'],
+  ['stacked', true, {}, 'BF16'],
+  ['stacked', true, { outDtype: 'float32' }, 'F32'],
+  ['stacked', false, { outDtype: 'float32' }, 'F32'],
+] as const)(
+  'eight bits %s, with scales %s, %o: matrices of %s, and a config that says so',
+  async (how, scales, changes, dtype) => {
+    const base = eightBits('base', scales);
+    const layers = (begin: number) => ({
+      parameters: {},
+      sources: [{ model: 'base', layerRange: [begin, begin + 1] as [number, number], parameters: {} }],
+    });
+    const recipe: Recipe =
+      how === 'left out'
+        ? recipeOf(['m'], { amalgam: { exclude: ['proj'] }, ...changes })
+        : how === 'copied'
+          ? { ...copyRecipe, models: [{ model: 'base', parameters: {} }], ...changes }
+          : {
+              mergeMethod: 'passthrough',
+              slices: [0, 1, 1].map(layers),
+              parameters: {},
+              amalgam: {},
+              ...changes,
+            };
+    const plan = await makePlan(recipe, openerOf(base, whole('m')), methodById);
+    expect(plan.problems.filter(({ severity }) => severity === 'error')).toEqual([]);
+    const matrices = plan.tensors.filter(({ name }) => /proj\.weight$/.test(name));
+    expect(new Set(matrices.map((tensor) => tensor.dtype))).toEqual(new Set([dtype]));
+    expect(plan.tensors.some(({ name }) => name.endsWith('_scale'))).toBe(false);
+    expect(matrices).toHaveLength(how === 'stacked' ? 21 : 14);
+    expect(textOf(plan, 'config.json')?.quantization_config).toBeUndefined();
+  },
+);
 
 test('modules behind the body of a sentence encoder are copied where all models have the same, else refused', async () => {
   const encoder = (path: string, fill: number) =>

@@ -186,7 +186,10 @@ function keepBase(name: string, local: string, scope: Scope, context: TensorCont
   const base = scope.base ?? scope.sources.find(({ model }) => model.ref === wanted);
   const tensor = base?.tensors.get(local);
   if (base && tensor && !(isPlain(tensor.view) && isStored(tensor.view.origin))) {
-    return [{ ...adaptedBase(name, tensor, base), leftOut: true }];
+    const plan = adaptedBase(name, tensor, base);
+    // of eight or four bits no bytes can stay
+    const dtype = isStored(tensor.view.origin) ? plan.dtype : outputDtype(recipe, plan.dtype);
+    return [{ ...plan, dtype, leftOut: true }];
   }
   if (tensor) {
     const { origin } = tensor.view;

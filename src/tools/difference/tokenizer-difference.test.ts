@@ -87,6 +87,9 @@ test('a missing or broken file cannot be compared, and stops nothing', async () 
     verdict: 'unknown',
     words: ['The tokenizers cannot be compared: the base has no tokenizer.json.'],
   });
+  expect((await compare({}, {})).words).toEqual([
+    'The tokenizers cannot be compared: neither model has a tokenizer.json.',
+  ]);
   const broken = await compare({ 'tokenizer.json': '{"model":' }, { 'tokenizer.json': bpe });
   expect(broken.verdict).toBe('unknown');
   expect(broken.words[0]).toContain('base/tokenizer.json');

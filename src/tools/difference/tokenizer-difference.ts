@@ -59,8 +59,9 @@ async function compareTokens(
   const texts = await Promise.all([base, tuned].map(({ folder }) => readIf(folder, TOKENIZER, signal)));
   const [a, b] = texts;
   if (a === undefined || b === undefined) {
-    const which = a === b ? 'neither model has' : a === undefined ? 'the base has' : 'the fine-tune has';
-    return unknown(`The tokenizers cannot be compared: ${which} no ${TOKENIZER}.`);
+    const which =
+      a === b ? 'neither model has a' : a === undefined ? 'the base has no' : 'the fine-tune has no';
+    return unknown(`The tokenizers cannot be compared: ${which} ${TOKENIZER}.`);
   }
   const one = readTokenizerJson(a, `${base.path}/${TOKENIZER}`);
   if (a === b) {

@@ -8,6 +8,7 @@ import {
   changed,
   configOf,
   DOWN,
+  EMBEDDING,
   everything,
   extract,
   K,
@@ -159,6 +160,16 @@ describe('refusals', () => {
     await expect(extract(base, changed({ [NORM]: everything[NORM]! }))).rejects.toThrow(
       /No matrix that differs is left for factors; what differs is model\.layers\.0\.input_layernorm\.weight/,
     );
+  });
+
+  test('only an end differs: carried whole it is alone, as factors it is an adapter', async () => {
+    const tuned = changed({ [EMBEDDING]: everything[EMBEDDING]! });
+    await expect(extract(base, tuned)).rejects.toMatchObject({
+      message: expect.stringContaining('would all be carried whole'),
+      hint: expect.stringContaining('--embeddings lora'),
+    });
+    const { report } = await extract(base, tuned, settings({ embeddings: 'lora' }));
+    expect(report.modules.map(({ module }) => module)).toEqual(['model.embed_tokens']);
   });
 
   test('other families, other shapes, nothing in common', async () => {

@@ -60,7 +60,7 @@ function unrelated(message: string): AmalgamError {
 
 /** @throws AmalgamError `NothingToExtract` when there is no matrix to make factors of */
 export function requireChange(
-  { modules, changed, compared, left }: ChangedTensors,
+  { modules, changed, compared, left, saved }: ChangedTensors,
   options: ExtractOptions,
 ): void {
   if (modules.length > 0) return;
@@ -76,6 +76,17 @@ export function requireChange(
     ...changed,
     ...left.map(({ name }) => name).filter((name) => !changed.includes(name)),
   ]);
+  const ends = [base.embedding, base.head, tuned.head].map((key) => key?.replace(/\.weight$/, ''));
+  if (
+    options.settings.embeddings === 'save' &&
+    [...saved].some((module) => ends.some((end) => end && module.endsWith(end)))
+  ) {
+    throw new AmalgamError(
+      'NothingToExtract',
+      `What differs, ${names}, would all be carried whole, and an adapter needs at least one module with factors.`,
+      'Take embedding and head as factors (--embeddings lora), or share the fine-tune as it is.',
+    );
+  }
   throw new AmalgamError(
     'NothingToExtract',
     `No matrix that differs is left for factors; what differs is ${names}.`,
