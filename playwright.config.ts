@@ -1,19 +1,10 @@
 import { join } from 'node:path';
 import process from 'node:process';
 import { defineConfig } from '@playwright/test';
-import {
-  CLIENT_ID,
-  HUB_CDN_URL,
-  HUB_EU_URL,
-  HUB_URL,
-  STUDIO_DIST,
-  STUDIO_PORT,
-  STUDIO_URL,
-} from './e2e/journeys/addresses';
+import { STUDIO_URL } from './e2e/journeys/addresses';
 import { swiftShaderEnvironment } from './e2e/setup-chromium.mjs';
 
 const HUB_JOURNEYS = /\/(hub|names|outputs|own|push|sign-in|tasks)\.spec\.ts$/;
-const outDir = `--outDir ${STUDIO_DIST}`;
 // What the command keeps from one run to the next is nobody's here, and new every time.
 process.env.XDG_CACHE_HOME = join(import.meta.dirname, 'test-results/cache');
 // and its WebGPU is the software adapter
@@ -30,19 +21,11 @@ export default defineConfig({
   timeout: 300_000,
   expect: { timeout: 60_000 },
   projects: [
-    // They all start the fake hub at the one address that the built page may talk to.
+    // They all start the fake hub at the one address that the page may talk to.
     { name: 'hub', testMatch: HUB_JOURNEYS, workers: 1 },
     { name: 'studio', testIgnore: HUB_JOURNEYS },
   ],
-  globalSetup: './e2e/journeys/build-command.ts',
+  globalSetup: './e2e/journeys/serve-studio.ts',
   reporter: [['list'], ['json', { outputFile: 'test-results/playwright.json' }]],
   use: { baseURL: STUDIO_URL },
-  // The journeys walk through the built page, under its real policy; only the hub's address is the fake one's.
-  webServer: {
-    command: `npx vite build --logLevel warn ${outDir} && npx vite preview ${outDir} --host 127.0.0.1 --port ${STUDIO_PORT} --strictPort`,
-    url: STUDIO_URL,
-    env: { VITE_HUB_URL: `${HUB_URL} ${HUB_CDN_URL} ${HUB_EU_URL}`, VITE_HF_CLIENT_ID: CLIENT_ID },
-    timeout: 300_000,
-    stdout: 'ignore',
-  },
 });

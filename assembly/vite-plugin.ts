@@ -19,8 +19,11 @@ export interface CompiledKernels {
   types: string;
 }
 
+/** By the hash of the sources: several parts of one build ask at once. */
+const compiling = new Map<string, Promise<CompiledKernels>>();
+
 /** The kernels; compiled once per content of the sources. */
-export async function compileKernels(): Promise<CompiledKernels> {
+export function compileKernels(): Promise<CompiledKernels> {
   const sources = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .sort();
@@ -28,7 +31,14 @@ export async function compileKernels(): Promise<CompiledKernels> {
     .update(FLAGS.join(' '))
     .update(readFileSync(fileURLToPath(import.meta.url)));
   for (const name of sources) hash.update(name).update(readFileSync(join(FOLDER, name)));
-  const cached = join(CACHE, `${hash.digest('hex')}.json`);
+  const key = hash.digest('hex');
+  const known = compiling.get(key) ?? compile(sources, join(CACHE, `${key}.json`));
+  compiling.set(key, known);
+  return known;
+}
+
+/** Those of the cache, else compiled into it. */
+async function compile(sources: readonly string[], cached: string): Promise<CompiledKernels> {
   try {
     return JSON.parse(readFileSync(cached, 'utf8')) as CompiledKernels;
   } catch {

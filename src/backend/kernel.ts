@@ -4,75 +4,14 @@
  * (docs/numbers.md). Nothing here knows about a device.
  *
  * Conventions every kernel follows
- * - binding 0 is the uniform `params: Params`, which `defineKernel` writes from the declaration, so that no WGSL file does:
+ * - binding 0 is the uniform `params: Params`, which `wgslOf` writes from the declaration, so that no WGSL file does:
  *   its first field is `stamp: vec4<u32>` (nonce, slot, zero, 0), then the 4-byte scalars of `params` in their order;
  * - bindings 1…n are the storage buffers in the order of `buffers`; binding 9 is the stamp buffer (shaders/lib/stamp.wgsl);
  * - the entry point is `main`; the work is cut into workgroups numbered by `group_index()` so that more than
  *   65 535 groups are dispatched as a 2-D grid.
  */
 import type { KernelExports } from 'virtual:cpu-kernels';
-import attention from '../../shaders/lib/attention.wgsl?raw';
-import exact4 from '../../shaders/lib/exact4.wgsl?raw';
-import factorOther from '../../shaders/lib/factor-other.wgsl?raw';
-import factorOwn from '../../shaders/lib/factor-own.wgsl?raw';
-import half from '../../shaders/lib/half.wgsl?raw';
-import inputGram from '../../shaders/lib/input-gram.wgsl?raw';
-import maskedRows from '../../shaders/lib/masked-rows.wgsl?raw';
-import matmul from '../../shaders/lib/matmul.wgsl?raw';
-import norm from '../../shaders/lib/norm.wgsl?raw';
-import pack from '../../shaders/lib/pack.wgsl?raw';
-import philox from '../../shaders/lib/philox.wgsl?raw';
-import rowGroup from '../../shaders/lib/row-group.wgsl?raw';
-import rowLine from '../../shaders/lib/row-line.wgsl?raw';
-import softmax from '../../shaders/lib/softmax.wgsl?raw';
-import special from '../../shaders/lib/special.wgsl?raw';
-import stamp from '../../shaders/lib/stamp.wgsl?raw';
-import stored from '../../shaders/lib/stored.wgsl?raw';
-import triangular from '../../shaders/lib/triangular.wgsl?raw';
-import weightBf16 from '../../shaders/lib/weight-bf16.wgsl?raw';
-import weightF16 from '../../shaders/lib/weight-f16.wgsl?raw';
-import weightF32 from '../../shaders/lib/weight-f32.wgsl?raw';
-
-const LIBRARIES = {
-  exact4,
-  half,
-  matmul,
-  pack,
-  philox,
-  special,
-  stored,
-  weightF32,
-  weightF16,
-  weightBf16,
-  attention,
-  norm,
-  softmax,
-  inputGram,
-  triangular,
-  factorOwn,
-  factorOther,
-  maskedRows,
-  rowGroup,
-  rowLine,
-};
-
-type Library = keyof typeof LIBRARIES;
-
-/** A kernel's complete source: its parameters as declared, the stamp library, the libraries it names and its own file. */
-function composeWgsl(
-  own: string,
-  libraries: readonly Library[],
-  params: Readonly<Record<string, string>>,
-): string {
-  return [uniform(params), stamp, ...libraries.map((name) => LIBRARIES[name]), own].join('\n');
-}
-
-function uniform(params: Readonly<Record<string, string>>): string {
-  const fields = Object.entries({ stamp: 'vec4<u32>', ...params }).map(
-    ([name, type]) => `  ${name}: ${type},\n`,
-  );
-  return `struct Params {\n${fields.join('')}}\n\n@group(0) @binding(0) var<uniform> params: Params;\n`;
-}
+import type { Library } from './gpu/pipelines';
 
 export type { KernelExports };
 
@@ -81,8 +20,10 @@ type Access = 'read' | 'read_write';
 
 export interface Kernel<P extends string = string, B extends string = string> extends Forms<P, B> {
   readonly id: string;
-  /** Complete WGSL: parameters, libraries and its own file; empty for a kernel of the processor alone. */
+  /** Its own file of WGSL; empty for a kernel of the processor alone. */
   readonly wgsl: string;
+  /** What stands before it when it is compiled (shaders/lib): the page and the plan need none of it. */
+  readonly libraries: readonly Library[];
   readonly params: Readonly<Record<P, ScalarType>>;
   readonly buffers: Readonly<Record<B, Access>>;
 }
@@ -130,13 +71,12 @@ interface Declaration<P extends Record<string, ScalarType>, B extends Record<str
   buffers: B;
 }
 
-/** Declares a kernel; the parameter and buffer names become types, and the parameters a part of its WGSL. */
+/** Declares a kernel; the parameter and buffer names become types. */
 export function defineKernel<
   const P extends Record<string, ScalarType>,
   const B extends Record<string, Access>,
 >(declaration: Declaration<P, B>): Kernel<Extract<keyof P, string>, Extract<keyof B, string>> {
-  const { wgsl, libraries = [], ...rest } = declaration;
-  return { ...rest, wgsl: wgsl === '' ? '' : composeWgsl(wgsl, libraries, rest.params) };
+  return { libraries: [], ...declaration };
 }
 
 /**

@@ -3,6 +3,7 @@
  * a function that adds its size, so that what is counted is what runs.
  */
 import type { Backend, BackendBuffer, BufferRange, Dispatch } from './backend';
+import { wgslOf } from './gpu/pipelines';
 import type { Kernel } from './kernel';
 
 export interface Traffic {
@@ -31,9 +32,11 @@ fn tally_writes(index: u32, bytes: u32) -> u32 { atomicAdd(&tally[1], bytes); re
 
 /** The kernel with a last buffer `tally`: bytes read, bytes written. */
 function tallied(kernel: Kernel): Kernel {
+  const head = wgslOf({ params: kernel.params, libraries: [], wgsl: '' });
+  const wgsl = wgslOf(kernel).slice(head.length);
   const sizes = new Map(
     Object.keys(kernel.buffers).map((name) => {
-      const type = new RegExp(`> ${name}: array<(.*)>;`).exec(kernel.wgsl)?.[1];
+      const type = new RegExp(`> ${name}: array<(.*)>;`).exec(wgsl)?.[1];
       const size = SIZES[type ?? ''];
       if (size === undefined) throw new Error(`${kernel.id}: elements of ${name} are ${type}`);
       return [name, size];
@@ -43,7 +46,8 @@ function tallied(kernel: Kernel): Kernel {
   const declared = `@group(0) @binding(${binding}) var<storage, read_write> tally: array<atomic<u32>>;`;
   return {
     id: `${kernel.id}, tallied`,
-    wgsl: withTallies(kernel.wgsl.replace(/\/\/.*/g, ''), sizes) + declared + TALLY,
+    wgsl: withTallies(wgsl.replace(/\/\/.*/g, ''), sizes) + declared + TALLY,
+    libraries: [],
     params: kernel.params,
     buffers: { ...kernel.buffers, tally: 'read_write' },
   };

@@ -79,7 +79,9 @@ export async function chooseTensor(
     const words = isTransposed ? transposeBits(mask, rows, cols) : mask;
     const values = tauBytes && new Float32Array(tauBytes.buffer);
     const [storedRows, storedCols] = isTransposed ? [cols, rows] : [rows, cols];
-    const packed = values && pack(isTransposed ? transposeValues(values, rows, cols) : values, words, storedRows, storedCols);
+    const packed =
+      values &&
+      pack(isTransposed ? transposeValues(values, rows, cols) : values, words, storedRows, storedCols);
     const record = await folder.write<SelectionHeader>(
       {
         name: selectionName(tensor),

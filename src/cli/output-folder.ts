@@ -6,6 +6,7 @@ import { AmalgamError } from '../errors';
 import { safeRelativePath } from '../formats/names';
 import { formatBytes } from '../formats/quantity';
 import { release } from '../host/node/locks';
+import { makeFolders } from '../host/node/storage';
 import { type ListedFile, listFolder } from './folder-listing';
 import { claimPartial, cleanPartials, findPartial, JOURNAL, leftoverWords, OWNER } from './partial-output';
 import { lookAtTarget, publish, refuseNonEmpty, takeBack } from './publish';
@@ -74,7 +75,7 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
   const temporary = found ?? `${stem}${randomBytes(4).toString('hex')}`;
   const parent = dirname(temporary);
   const outermost = await inWords(folder, async () => {
-    const made = await mkdir(parent, { recursive: true });
+    const made = makeFolders(parent);
     if (!found) await mkdir(temporary);
     await claimPartial(temporary);
     if (found) await takeBack(found, target);

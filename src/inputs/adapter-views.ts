@@ -45,7 +45,8 @@ function updateExperts(
   if (fused) {
     const [count, rows, columns] = fused.shape as [number, number, number];
     const inOut = rows === inputs && columns === outputs;
-const transposed = inOut && (inputs !== outputs || IN_OUT.includes(model.checkpoint.config?.modelType ?? ''));
+    const transposed =
+      inOut && (inputs !== outputs || IN_OUT.includes(model.checkpoint.config?.modelType ?? ''));
     if (count !== experts || !(inOut || (rows === outputs && columns === inputs))) {
       problems.add(misfit(adapter, path, `factors of ${experts} experts, [${b.shape}] · [${a.shape}]`));
       return [];

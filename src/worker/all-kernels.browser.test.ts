@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { requestDevice } from '../backend/gpu/adapter';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
+import { wgslOf } from '../backend/gpu/pipelines';
 import { methodById } from '../merge/methods';
 import { engineTests } from '../merge/methods/contract.engines.test.support';
 import { allKernels } from './all-kernels';
@@ -10,9 +11,9 @@ import { allKernels } from './all-kernels';
 test('the WGSL of every kernel is taken', async () => {
   const { device } = await requestDevice();
   const kernels = [...allKernels.values()].filter(({ wgsl }) => wgsl !== '');
-  const refused = kernels.map(async ({ id, wgsl }) => {
-    const { messages } = await device.createShaderModule({ code: wgsl }).getCompilationInfo();
-    return messages.flatMap(({ type, message }) => (type === 'error' ? [`${id}: ${message}`] : []));
+  const refused = kernels.map(async (kernel) => {
+    const { messages } = await device.createShaderModule({ code: wgslOf(kernel) }).getCompilationInfo();
+    return messages.flatMap(({ type, message }) => (type === 'error' ? [`${kernel.id}: ${message}`] : []));
   });
   expect((await Promise.all(refused)).flat()).toEqual([]);
   expect(kernels.length).toBeGreaterThan(80);

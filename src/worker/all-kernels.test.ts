@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest';
+import { wgslOf } from '../backend/gpu/pipelines';
 import { allKernels } from './all-kernels';
 
 test('what a kernel’s WGSL reads of its parameters is declared', () => {
-  const unknown = [...allKernels.values()].flatMap(({ id, wgsl }) => {
+  const unknown = [...allKernels.values()].flatMap((kernel) => {
+    const { id } = kernel;
+    const wgsl = wgslOf(kernel);
     const declared = /struct Params \{([^}]*)\}/.exec(wgsl)?.[1] ?? '';
     const names = new Set([...declared.matchAll(/(\w+):/g)].map(([, name]) => name));
     return [...wgsl.matchAll(/\bparams\.(\w+)/g)].flatMap(([, name]) =>

@@ -39,7 +39,6 @@ import type { ModelFolder } from '../sources/model-folder';
 import { sampleFolders, sampleTexts } from '../sources/sample';
 import { sha256Of } from '../sources/sha256';
 import { deleteBlob, listBlobs } from '../store/blobs';
-import { deleteMasks, listMasks } from '../store/masks';
 import { TOOLS, type ToolCalls } from '../tools';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { openHubSession } from './hub-session';
@@ -307,6 +306,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** The plain sha256 of a file, which the Hub and `sha256sum` know it by. */
     sha256: (file: File) => sha256Of(fileSource(file, file.name)),
     async cache(): Promise<CacheInfo> {
+      const { listMasks } = await import('../store/masks');
       const [blobs, outputs, masks] = await Promise.all([listBlobs(), listOutputs(), listMasks()]);
       return {
         blobs: blobs.map(({ sha256, bytes, name }) => ({ sha256, bytes, name })),
@@ -315,7 +315,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       };
     },
     async deleteCached(kind: 'blob' | 'output' | 'masks', id: string) {
-      if (kind === 'masks') await deleteMasks(id);
+      if (kind === 'masks') await (await import('../store/masks')).deleteMasks(id);
       else await (kind === 'blob' ? deleteBlob(id) : deleteOutput(id));
     },
   };

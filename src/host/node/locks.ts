@@ -1,9 +1,9 @@
 /** Web Locks of one process, and over all commands of this machine for what their cache shares. */
 import { createHash, randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hold, letGo, livingOwner, ownNote } from './owner';
-import { inWords } from './storage';
+import { inWords, makeFolders } from './storage';
 
 interface LockOptions {
   ifAvailable?: boolean;
@@ -24,7 +24,7 @@ export function diskLocks(folder: string) {
       const act = (given ?? options) as Action;
       const { ifAvailable = false, signal } = given ? (options as LockOptions) : {};
       const file = join(folder, createHash('sha256').update(name).digest('hex').slice(0, 32));
-      inWords(folder, () => mkdirSync(folder, { recursive: true }));
+      inWords(folder, () => makeFolders(folder));
       while ((await claim(file)) !== undefined) {
         signal?.throwIfAborted();
         if (ifAvailable) return act(null);

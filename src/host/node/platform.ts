@@ -1,15 +1,14 @@
 /** Node's replacement for the storage and locks of a browser. */
-import { lstat, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../../errors';
 import { diskLocks } from './locks';
 import { hold, livingOwner, ownNote } from './owner';
-import { diskDirectory } from './storage';
+import { diskDirectory, makeFolders } from './storage';
 
-/*
- * Folders of one process in the system's temporary folder. */
+// Folders of one process in the system's temporary folder.
 
 const OWNER = '.amalgam-owner';
 /** A folder without a note is being made just now, or was left by a version that wrote none. */
@@ -28,7 +27,7 @@ export async function temporaryFolder(prefix: string, instead?: string): Promise
   } catch (thrown) {
     if (instead === undefined) throw unusable(thrown);
     try {
-      await mkdir(instead, { recursive: true });
+      makeFolders(instead);
       return await makeIn(instead, prefix);
     } catch {
       throw unusable(thrown, instead);

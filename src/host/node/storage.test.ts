@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -6,13 +6,24 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openOpfsFile, readWhole, removeStored, writeWhole } from '../../store/opfs-file';
 import { createSHA256 } from './hash-wasm';
 import { diskLocks } from './locks';
-import { diskDirectory } from './storage';
+import { diskDirectory, makeFolders } from './storage';
 
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'amalgam-storage-'));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+test('folders are made from the outermost that is missing; where one takes none, it is said', () => {
+  const inner = join(folder, 'a/b/c');
+  expect(makeFolders(inner)).toBe(join(folder, 'a'));
+  expect(makeFolders(inner)).toBe(undefined);
+  writeFileSync(join(inner, 'file'), '');
+  for (const path of ['file', 'file/d'])
+    expect(() => makeFolders(join(inner, path))).toThrow(/EEXIST|ENOTDIR/);
+  // with Node's own `recursive` this never ends
+  if (existsSync('/proc/self')) expect(() => makeFolders('/proc/cache')).toThrow(/ENOENT|EACCES|EPERM/);
+});
 
 test('the store keeps, reads and removes files in a folder of the disk', async () => {
   const inside = await diskDirectory(folder).getDirectoryHandle('blobs', { create: true });

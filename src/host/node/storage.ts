@@ -14,8 +14,26 @@ import {
   writeSync,
 } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { AmalgamError } from '../../errors';
+
+/**
+ * The outermost folder that was made so that `path` is one; undefined where it was there. Node's own `recursive` asks again
+ * forever where a folder takes none, as in /proc.
+ */
+export function makeFolders(path: string): string | undefined {
+  const isThere = () => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (isThere()) return undefined;
+  const above = dirname(path);
+  const outermost = above === path ? undefined : makeFolders(above);
+  try {
+    mkdirSync(path);
+  } catch (thrown) {
+    // somebody else was quicker
+    if (!isThere()) throw thrown;
+  }
+  return outermost ?? path;
+}
 
 /** A folder as a `FileSystemDirectoryHandle`; only what `store/` and `write/` ask of one is there. */
 export function diskDirectory(path: string, name = ''): FileSystemDirectoryHandle {
@@ -33,8 +51,7 @@ export function diskDirectory(path: string, name = ''): FileSystemDirectoryHandl
     kind: 'directory',
     name,
     async getDirectoryHandle(child: string, { create = false } = {}) {
-      if (!wanted(child, 'directory', create))
-        inWords(path, () => mkdirSync(join(path, child), { recursive: true }));
+      if (!wanted(child, 'directory', create)) inWords(path, () => makeFolders(join(path, child)));
       return diskDirectory(join(path, child), child);
     },
     async getFileHandle(child: string, { create = false } = {}) {

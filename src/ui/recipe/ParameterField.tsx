@@ -25,7 +25,6 @@ import { settingProblem } from '../state/recipe-validation';
 import { currentRun } from '../state/runs';
 import type { StudioState } from '../state/studio-state';
 import { useStudioState } from '../studio-context';
-import { TextParameter } from './TextParameter';
 
 interface NumberSliderProps {
   value: number;
@@ -121,6 +120,7 @@ function NumberSlider({ value, min, max, step, label, describedBy, onChange }: N
 }
 
 const CurveEditor = lazy(() => import('./CurveEditor').then((m) => ({ default: m.CurveEditor })));
+const TextParameter = lazy(() => import('./TextParameter').then((m) => ({ default: m.TextParameter })));
 
 interface ParameterFieldProps {
   name: string;
@@ -158,13 +158,15 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
           <span className="faint">{value === true ? 'on' : 'off'}</span>
         </span>
       ) : spec.kind === 'text' ? (
-        <TextParameter
-          label={label}
-          self={spec.default}
-          helpId={helpId}
-          value={String(value)}
-          onChange={onChange}
-        />
+        <Suspense fallback={<span className="parameter-wide" />}>
+          <TextParameter
+            label={label}
+            self={spec.default}
+            helpId={helpId}
+            value={String(value)}
+            onChange={onChange}
+          />
+        </Suspense>
       ) : (
         <Select
           className="select parameter-wide"
