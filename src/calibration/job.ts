@@ -139,11 +139,9 @@ async function imatrixOf(
   });
 }
 
-/*
- * The calibration of a merge: masks of each contributor (`selector:
- * importance`), or the merged changes of linear layers (Gram merge). Earlier results are found in the
- * browser's storage, and then no model is run.
- */
+// The calibration of a merge: masks of each contributor (`selector:
+// importance`), or the merged changes of linear layers (Gram merge). Earlier results are found in the
+// browser's storage, and then no model is run.
 
 interface PreparedImportance {
   prepared: Prepared;

@@ -10,8 +10,7 @@ import { openRecords, type RecordHeader } from '../store/masks';
 import { type CalibrationSize, calibrationHash, calibrationTitle, heldOutSize } from './calibration';
 import { type Contributor, readingFor, tokensToWrite } from './readings';
 
-/*
- * The best λ by perplexity, on a coarse grid. */
+// The best λ by perplexity, on a coarse grid.
 
 /** Of the study behind docs/importance.md, extended downwards: strong fine-tunes of several models want little. */
 export const LAMBDA_GRID = [

@@ -79,8 +79,7 @@ export function trimSettings(
   };
 }
 
-/*
- * How much each input column matters. Every score of an entry is τ² · c_j with one c per column j. */
+// How much each input column matters. Every score of an entry is τ² · c_j with one c per column j.
 
 /**
  * With H = 2/n · S, H_jj = 1 for dead inputs, and Hd = H + λ·mean(diag H)·I (docs/importance-mathematics.md):

@@ -16,8 +16,7 @@ import { parseRows } from './json-lines';
 import { textKind } from './text-kind';
 import { decodeText, openStream } from './text-stream';
 
-/*
- * Files of a dataset repo that hold a split, by the names customary on the Hub. */
+// Files of a dataset repo that hold a split, by the names customary on the Hub.
 
 /** Path of the Hub's parquet copy of most datasets: `<subset>/<split>/0000.parquet`. */
 export const CONVERTED_BRANCH = 'refs/convert/parquet';

@@ -214,8 +214,7 @@ function range(begin: number, end: number, step = 1): number[] {
   return Array.from({ length: Math.ceil((end - begin) / step) }, (_, i) => begin + i * step);
 }
 
-/*
- * The strided protocol: which tokens go through the model together, and which of them are scored. */
+// The strided protocol: which tokens go through the model together, and which of them are scored.
 
 interface Window {
   /** Tokens [begin, end) of the text, at positions 0 …. */

@@ -6,10 +6,8 @@ import { stagesNamed } from './recipe-models';
 import { complain, type Field, type RecipeProblem, type RecipeReader } from './recipe-yaml-nodes';
 import { readRecipe } from './recipe-yaml-read';
 
-/*
- * Recipes of several documents, as mergekit-multi reads them (its `scripts/multimerge.py`): a document with a name can
- * be used as a model by the others, the one without is the result.
- */
+// Recipes of several documents, as mergekit-multi reads them (its `scripts/multimerge.py`): a document with a name can
+// be used as a model by the others, the one without is the result.
 
 /** One document, read without problems. */
 export interface ReadDocument {

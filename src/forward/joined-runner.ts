@@ -122,8 +122,7 @@ function joinPasses(passes: readonly Pass[], shares: readonly number[][], shared
   };
 }
 
-/*
- * Weights that several runners of one model read side by side: each piece comes from the source once. */
+// Weights that several runners of one model read side by side: each piece comes from the source once.
 
 interface SharedWeights {
   /** The source as each of the runners sees it. */

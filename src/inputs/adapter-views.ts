@@ -12,8 +12,7 @@ import { nameSome, type Problems } from './problems';
 import { mappedTensor } from './row-map';
 import type { LowRank, RowMap, TensorRef } from './tensor-view';
 
-/*
- * Low-rank updates of fused expert weights (PEFT's `target_parameters`), on checkpoints that store them fused or apart. */
+// Low-rank updates of fused expert weights (PEFT's `target_parameters`), on checkpoints that store them fused or apart.
 
 /** Families whose fused experts are [experts, in, out] (`is_transposed` in transformers). */
 const IN_OUT: readonly string[] = ['gpt_oss', 'llama4', 'llama4_text'];
@@ -363,8 +362,7 @@ function reportMissing(
   });
 }
 
-/*
- * An adapter whose tensors are of other sizes than the weights of the base. */
+// An adapter whose tensors are of other sizes than the weights of the base.
 
 /** The problem of one tensor; those of one adapter are reported together. */
 function misfit(adapter: Adapter, name: string, what: string): PlanProblem {

@@ -40,8 +40,7 @@ import { type GgufOutput, openGguf } from './gguf-output';
 import { openRunRecord, type RunRecord } from './run-record';
 import type { ShardWatch } from './stored-comparison';
 
-/*
- * How an output is run elsewhere: for its report, and as the last section of its model card. */
+// How an output is run elsewhere: for its report, and as the last section of its model card.
 
 /** Name of an output that nobody has named. */
 const UNNAMED = 'merged';

@@ -32,8 +32,7 @@ import type { Theme } from './state/studio-state';
 import { StudioProvider } from './studio-context';
 import { Workbench } from './Workbench';
 
-/*
- * Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme. */
+// Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme.
 
 /** Starts everything; returns a function that stops watching. */
 export function bootStudio(studio: Studio): () => void {

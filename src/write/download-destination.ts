@@ -21,8 +21,7 @@ import { findFile, openHandle, openJournal, opfsSink } from './opfs-sink';
 import type { WritingThread, Written } from './write.worker';
 import workerUrl from './write.worker?worker&url';
 
-/*
- * A file of the browser's own storage that a thread of its own writes, while this one reads and hands out tiles. */
+// A file of the browser's own storage that a thread of its own writes, while this one reads and hands out tiles.
 
 /** Shorter files are written sooner than a thread is started. */
 const THREAD_FROM = 8 * 2 ** 20;

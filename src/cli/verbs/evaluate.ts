@@ -24,8 +24,7 @@ import { openTarget, openTargets } from '../targets';
 import { itemsOf, taskSource } from '../task-source';
 import type { Place, Verb } from '../verb';
 
-/*
- * The form of `evaluate` that scores tasks: opens all models in one engine, scores them side by side, prints a table and the tests. */
+// The form of `evaluate` that scores tasks: opens all models in one engine, scores them side by side, prints a table and the tests.
 
 /** Paths are as typed. */
 interface TaskCommand extends Where, ReturnType<typeof itemsOf> {

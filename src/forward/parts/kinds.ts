@@ -22,10 +22,8 @@ import { activatedRows, mlp } from './mlp';
 import { type PartKind, project, room, type StateShape } from './part';
 import { recurrence } from './recurrence';
 
-/*
- * y = Σ share_e(x) · expert_e(x) over the experts a router chooses. The scores come to the host, which chooses (routing.ts); each
- * expert then runs on the rows that took it.
- */
+// y = Σ share_e(x) · expert_e(x) over the experts a router chooses. The scores come to the host, which chooses (routing.ts); each
+// expert then runs on the rows that took it.
 
 const experts: PartKind<Experts> = {
   states: () => [],
@@ -81,8 +79,7 @@ const experts: PartKind<Experts> = {
   },
 };
 
-/*
- * y = W_out (gelu(W_y x) ⊙ lru(conv(W_x x))): the recurrent block of Griffin (De et al. 2024; transformers modeling_recurrent_gemma.py). */
+// y = W_out (gelu(W_y x) ⊙ lru(conv(W_x x))): the recurrent block of Griffin (De et al. 2024; transformers modeling_recurrent_gemma.py).
 
 const scanState = ({ width }: Lru): StateShape => ({ name: 'scan', per: 'sequence', width });
 
@@ -129,10 +126,8 @@ const lru: PartKind<Lru> = {
   },
 };
 
-/*
- * y = W · mlp(norm(attention(norm([x, e])))), e = what entered the first block: the transformer that layers of Zamba 2 have in
- * common, each with a low-rank update of its own (Glorioso et al. 2024, arXiv 2411.15242; transformers modeling_zamba2.py).
- */
+// y = W · mlp(norm(attention(norm([x, e])))), e = what entered the first block: the transformer that layers of Zamba 2 have in
+// common, each with a low-rank update of its own (Glorioso et al. 2024, arXiv 2411.15242; transformers modeling_zamba2.py).
 
 const shared: PartKind<Shared> = {
   states: (part) => attention.states(part.attention),
@@ -165,8 +160,7 @@ const shared: PartKind<Shared> = {
   },
 };
 
-/*
- * y = W_out (C ⊙ conv(B ⊙ x)) with (B, C, x) = W_in · input: the short convolution of LFM2 (transformers modeling_lfm2.py). */
+// y = W_out (C ⊙ conv(B ⊙ x)) with (B, C, x) = W_in · input: the short convolution of LFM2 (transformers modeling_lfm2.py).
 
 const shortConv: PartKind<ShortConv> = {
   states: ({ conv }) => convolutionStates(conv),
@@ -197,8 +191,7 @@ const shortConv: PartKind<ShortConv> = {
   },
 };
 
-/*
- * y = W_out (f(W_gate x) ⊙ e / √2), e = the layer's share of the token's embedding (Gemma 3n, Gemma 4). */
+// y = W_out (f(W_gate x) ⊙ e / √2), e = the layer's share of the token's embedding (Gemma 3n, Gemma 4).
 
 const perLayer: PartKind<PerLayer> = {
   states: () => [],
@@ -217,8 +210,7 @@ const perLayer: PartKind<PerLayer> = {
   },
 };
 
-/*
- * y = x + norm(W_right W_left x): Gemma 3n's learned augmented residual layer (transformers modeling_gemma3n.py). */
+// y = x + norm(W_right W_left x): Gemma 3n's learned augmented residual layer (transformers modeling_gemma3n.py).
 
 const laurel: PartKind<Laurel> = {
   states: () => [],
@@ -290,8 +282,7 @@ export function sharedReads({ blocks }: Architecture): {
   };
 }
 
-/*
- * Experts of a token, and their shares: the rules of the families' routers, in f64. */
+// Experts of a token, and their shares: the rules of the families' routers, in f64.
 
 /** Rows that take an expert, and the share of each. */
 interface Taken {

@@ -21,8 +21,7 @@ import { leastTile, type Tile } from './tiles';
 import { groupElements, rowLength } from './vector-groups';
 import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
 
-/*
- * Weighted sums of whole weights on a graphics device straight from their stored words, in one kernel a tile. */
+// Weighted sums of whole weights on a graphics device straight from their stored words, in one kernel a tile.
 
 /** Whether a tensor’s weights can be summed as they are stored: no adapters, few enough, and an engine that gains by it. */
 function sumsStored({ base, models }: TensorPlan, { kind }: Backend): boolean {
@@ -207,8 +206,7 @@ export function computeTensor(
   }
 }
 
-/*
- * Methods of the form out = Σ cᵢ·Wᵢ over whole weights, with coefficients known before any data is read. */
+// Methods of the form out = Σ cᵢ·Wᵢ over whole weights, with coefficients known before any data is read.
 
 /**
  * Merges one tensor in a single pass. Reported norms and cosines are those of the whole weights; the output's change
@@ -242,10 +240,8 @@ async function mergeWeights(
   });
 }
 
-/*
- * Methods of the form out = W₀ + λ·τ with a τ that was solved ahead of the run (merge/tensor/prepared.ts), or, for tensors
- * where nothing was solved, with τ = Σ cᵢτᵢ: rows weighted as prepared, else the mean.
- */
+// Methods of the form out = W₀ + λ·τ with a τ that was solved ahead of the run (merge/tensor/prepared.ts), or, for tensors
+// where nothing was solved, with τ = Σ cᵢτᵢ: rows weighted as prepared, else the mean.
 
 /** The plan of a solved tensor: nothing is read but the base, and slot 1 takes the solution. */
 function solvedPlan(plan: TensorPlan): TensorPlan {
@@ -315,8 +311,7 @@ function runSum(task: TensorTask, sum: WeightedSum, elements: number): void {
   engine.free(table);
 }
 
-/*
- * Methods with a kernel of their own that looks at one element of every vector at a time. */
+// Methods with a kernel of their own that looks at one element of every vector at a time.
 
 /**
  * Merges one tensor in one pass, or in two where the coefficients depend on counts.

@@ -7,10 +7,8 @@ import { findCut, NO_CUT, type Search, takeBin } from './radix-select';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
 
-/*
- * A window of keys around a threshold that is not known yet, predicted from a sample of the tensor. A pass that counts the
- * keys above the window and collects those in it finds the threshold exactly, or that it lies outside.
- */
+// A window of keys around a threshold that is not known yet, predicted from a sample of the tensor. A pass that counts the
+// keys above the window and collects those in it finds the threshold exactly, or that it lies outside.
 
 /** Keys lo … hi. Those equal to an end are counted: many elements may share it. Those between are collected. */
 interface KeyWindow {

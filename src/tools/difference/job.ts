@@ -115,8 +115,7 @@ export function reportFiles({ report, rowNorms }: Comparison): { path: string; t
   ];
 }
 
-/*
- * `comparison_report.html`: findings in words, the most changed tensors and their spectra. */
+// `comparison_report.html`: findings in words, the most changed tensors and their spectra.
 
 type Report = Omit<CompareReport, 'files' | 'stages'>;
 

@@ -25,8 +25,7 @@ import { checkMerged, type MergeCheck } from './merge-check';
 import { ranksWithin } from './rank-choice';
 import type { ExtractLoraReport, RankChoice } from './report';
 
-/*
- * The tensors of an adapter under PEFT's key names (its `save_and_load.py`), from what changed and the ranks chosen. */
+// The tensors of an adapter under PEFT's key names (its `save_and_load.py`), from what changed and the ranks chosen.
 
 const PREFIX = 'base_model.model.';
 

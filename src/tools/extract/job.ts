@@ -138,8 +138,7 @@ async function writeWeights(
 /** The calls of the tool. */
 export const jobs = { extractLora: runExtractLora } as const;
 
-/*
- * Perplexity of an adapter that is about to be written, beside its base and the fine-tune it was extracted from. */
+// Perplexity of an adapter that is about to be written, beside its base and the fine-tune it was extracted from.
 
 interface AdapterCostOptions {
   base: string;

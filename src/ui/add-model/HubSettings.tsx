@@ -158,10 +158,8 @@ function validUrl(text: string): string | null {
   return protocol === 'https:' || protocol === 'http:' ? href.replace(/\/$/, '') : null;
 }
 
-/*
- * Signing in to the hub in a window of its own. That window comes back to Amalgam with a code and hands it to this tab
- * (`sign-in-window.ts`); the worker trades it for a token. Nothing of it is stored, and this page never sees the token.
- */
+// Signing in to the hub in a window of its own. That window comes back to Amalgam with a code and hands it to this tab
+// (`sign-in-window.ts`); the worker trades it for a token. Nothing of it is stored, and this page never sees the token.
 
 declare global {
   interface Window {

@@ -356,8 +356,7 @@ function cellName(target: EventTarget): string | null {
     : null;
 }
 
-/*
- * Where the keyboard leads in a heatmap. Pure. */
+// Where the keyboard leads in a heatmap. Pure.
 
 /** The cell that Tab reaches first. */
 export function firstName(data: Heatmap): string | null {

@@ -21,8 +21,7 @@ import { fileName } from '../state/saved-output';
 import type { OverlapSlice } from '../state/studio-state';
 import { type ChartSet, chartSet, comparedSets, type Drawn } from './chart-sets';
 
-/*
- * Sets of heatmaps as one SVG text: for files and reports, so in the colors of paper and without scripts. Pure. */
+// Sets of heatmaps as one SVG text: for files and reports, so in the colors of paper and without scripts. Pure.
 
 /** In SVG units, which are CSS pixels. */
 const CELL = { width: 34, height: 16, gap: 1 };
@@ -119,8 +118,7 @@ function legend({ scale, metric }: ChartSet, x: number, y: number, width: number
   ].join('');
 }
 
-/*
- * Numbers as CSV in long form (RFC 4180): a row for every run, tensor, metric and subject. Pure. */
+// Numbers as CSV in long form (RFC 4180): a row for every run, tensor, metric and subject. Pure.
 
 const LINE = '\r\n';
 const HEAD = ['run', 'tensor', 'layer', 'module', 'elements', 'metric', 'subject', 'value', 'error', 'kind'];
@@ -270,8 +268,7 @@ export function exportRun(kind: 'csv' | 'json' | 'html', run: ReportedRun, start
   } else saveText(reportHtml(run, new Date(startedAt).toLocaleString()), `${name}.report.html`);
 }
 
-/*
- * A run as one HTML file that needs nothing else: no script, no request. Everything from models is escaped. Pure. */
+// A run as one HTML file that needs nothing else: no script, no request. Everything from models is escaped. Pure.
 
 export interface ReportedRun extends Omit<Drawn, 'reports'> {
   methodTitle: string;

@@ -9,8 +9,7 @@ import { modelColor } from '../parts/Swatch';
 import type { Contributor } from '../state/runs';
 import { useShownTheme } from '../studio-context';
 
-/*
- * From the histogram of a task vector's magnitudes to bars and curves. Pure. */
+// From the histogram of a task vector's magnitudes to bars and curves. Pure.
 
 interface MagnitudeBar {
   low: number;

@@ -5,8 +5,7 @@ import { useStudio } from '../studio-context';
 import { CopyButton } from './CopyButton';
 import { Message } from './Message';
 
-/*
- * An error as text to paste into a bug report: what failed and on what, no secrets, nothing out of a file. */
+// An error as text to paste into a bug report: what failed and on what, no secrets, nothing out of a file.
 
 /** Longest message that is repeated: a parser's may quote the file it could not read. */
 const MOST = 600;

@@ -10,8 +10,7 @@ import type { RecipeState } from '../state/recipe-state';
 import { editRecipe } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
-/*
- * Which modules are merged, as the panel shows it: groups and modules of the plan, from and to a recipe's `exclude`. Pure. */
+// Which modules are merged, as the panel shows it: groups and modules of the plan, from and to a recipe's `exclude`. Pure.
 
 interface ModuleGroup {
   id: GroupId;

@@ -133,8 +133,7 @@ export function RecipeText() {
   );
 }
 
-/*
- * The recipe as text and as form at once: what a text that was typed makes of the state. */
+// The recipe as text and as form at once: what a text that was typed makes of the state.
 
 /**
  * The state of a recipe that was written in the place of `before`. Models that stay keep their color, and those that

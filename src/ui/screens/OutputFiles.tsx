@@ -177,8 +177,7 @@ function useDownloads(run: RunState): ReadonlyMap<string, File> | 'gone' {
   return files;
 }
 
-/*
- * Files written into a new folder on the user's disk. */
+// Files written into a new folder on the user's disk.
 
 /**
  * Writes files into a new folder `name`, or `name-2`, … where there is one.

@@ -17,8 +17,7 @@ import { methodOf, toggleSelected } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 
-/*
- * How long a merge will take, by merges that were made here. Pure. */
+// How long a merge will take, by merges that were made here. Pure.
 
 /** A merge so many times smaller predicts nothing: most of its time was not spent on weights. */
 const TIMES_SMALLER = 20;

@@ -88,8 +88,7 @@ function Commands({ recipe, name, refused }: { recipe: Recipe; name: string; ref
   );
 }
 
-/*
- * The merge as a command: mergekit's and Amalgam's own. Pure. */
+// The merge as a command: mergekit's and Amalgam's own. Pure.
 
 /**
  * mergekit 0.1.4's command for a recipe in the file `<name>.yml`. Its shards count bytes too (`parse_kmb`: B is 10⁹), but

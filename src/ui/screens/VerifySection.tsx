@@ -78,8 +78,7 @@ function Result({ result }: { result: Verification }) {
   );
 }
 
-/*
- * The same merge once more on the other engine, not stored: are the bytes the same, and how fast is each? */
+// The same merge once more on the other engine, not stored: are the bytes the same, and how fast is each?
 
 /** Merges the last run again on the other engine and compares. Never rejects. */
 async function verifyRun(studio: Studio): Promise<void> {

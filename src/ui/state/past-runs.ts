@@ -29,10 +29,8 @@ import { notifyError, type Studio, setView, showTab } from './studio';
 import type { StudioState } from './studio-state';
 import { JOB_WORDS } from './tabs';
 
-/*
- * Finished merges saved in this browser: the recipe, the report with its hashes, and the data to draw them again. No
- * weights. Without storage (private windows, strict settings) every call rejects; callers go on without.
- */
+// Finished merges saved in this browser: the recipe, the report with its hashes, and the data to draw them again. No
+// weights. Without storage (private windows, strict settings) every call rejects; callers go on without.
 
 /** Saved form of a run: `recipe` as merged, `asked` as requested; older ones have none. */
 type KeptRun = Pick<

@@ -24,9 +24,7 @@ import { emptyRecipe, type RecipeState } from './recipe-state';
 import { finishedRuns, NOW, type PredictedRun, predictedRuns, withRuns } from './runs';
 import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
 
-/*
- * Recipes in a link: their YAML, deflated, in the part of the address behind `#`, which browsers never send anywhere.
- */
+// Recipes in a link: their YAML, deflated, in the part of the address behind `#`, which browsers never send anywhere.
 
 /** Longest link part read, and longest text inflated: no recipe comes near, and a bomb goes no further. */
 const MAX_LINK = 100_000;
