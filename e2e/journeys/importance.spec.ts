@@ -45,14 +45,14 @@ test('importance writes one bit per weight of every linear layer, from text the 
   const out = join(work, 'masks');
   const { code, stdout, stderr } = await amalgam(
     ...['importance', join(samples, 'workshop'), '--base', join(samples, 'base'), '--out', out],
-    ...['--density', '0.25', '--windows', '8', '--window', '64', '--engine', 'webgpu'],
+    ...['--density', '0.25', '--windows', '4', '--window', '32', '--engine', 'webgpu'],
   );
   expect(code, stderr).toBe(0);
   expect(stdout).toContain('on the device at most');
   expect(readdirSync(out).sort()).toEqual(['amalgam-hashes.json', 'importance.json', 'masks.safetensors']);
   const report = JSON.parse(readFileSync(join(out, 'importance.json'), 'utf8')) as ImportanceReport;
   expect(report).toMatchObject({ kind: 'selection', reused: 0 });
-  expect(report.contributors[0]).toMatchObject({ writtenTokens: 512, forwardTokens: 512 });
+  expect(report.contributors[0]).toMatchObject({ writtenTokens: 128, forwardTokens: 128 });
   expect(report.peakBytes).toBeGreaterThan(0);
 
   const masks = storedTensors(join(out, 'masks.safetensors'));

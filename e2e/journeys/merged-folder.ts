@@ -53,7 +53,14 @@ export function readSafetensors(file: Uint8Array): {
 }
 
 const SAMPLES = join(import.meta.dirname, '../../public/samples');
-const sample = (path: string) => readSafetensors(readFileSync(join(SAMPLES, path))).tensors;
+const samples = new Map<string, Map<string, Tensor>>();
+
+/** The tensors of a file of the sample family, read once. */
+function sample(path: string): Map<string, Tensor> {
+  const tensors = samples.get(path) ?? readSafetensors(readFileSync(join(SAMPLES, path))).tensors;
+  samples.set(path, tensors);
+  return tensors;
+}
 
 /** Task vectors of the three specialists: f64 differences, and (α/r)·B·A of the adapters. */
 function taskVectors(name: string): Float64Array[] {
@@ -99,9 +106,14 @@ export function expectSampleTies(merged: Uint8Array): {
     const taus = taskVectors(name);
     const trimmed = taus.map((tau) => {
       const k = Math.max(1, Math.floor(0.2 * tau.length));
-      const order = [...tau.keys()].sort((a, b) => Math.abs(tau[b]!) - Math.abs(tau[a]!) || a - b);
-      const threshold = Math.abs(tau[order[k - 1]!]!);
-      return { kept: new Set(order.slice(0, k)), threshold };
+      const threshold = tau.map(Math.abs).sort()[tau.length - k]!;
+      // of equal ones the first are kept
+      let equal = k - tau.filter((t) => Math.abs(t) > threshold).length;
+      const kept = Array.from(
+        tau,
+        (t) => Math.abs(t) > threshold || (Math.abs(t) === threshold && equal-- > 0),
+      );
+      return { kept, threshold };
     });
     for (let e = 0; e < w0.values.length; e++) {
       const near = taus.some((tau, i) => {
@@ -116,7 +128,7 @@ export function expectSampleTies(merged: Uint8Array): {
         onThreshold++;
         continue;
       }
-      const d = taus.map((tau, i) => (trimmed[i]!.kept.has(e) ? tau[e]! : 0));
+      const d = taus.map((tau, i) => (trimmed[i]!.kept[e] ? tau[e]! : 0));
       const sum = d.reduce((a, b) => a + b, 0);
       const agreeing = d.filter((x) => (sum >= 0 ? x > 0 : x < 0));
       const mixed = agreeing.reduce((a, b) => a + b, 0) / Math.max(1, agreeing.length);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { wgslOf } from './gpu/pipelines';
+import { wgslOf } from './gpu/wgsl';
 import { defineKernel } from './kernel';
 
 it('the WGSL of a kernel begins with its parameters, in the order of the declaration', () => {

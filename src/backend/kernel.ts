@@ -11,7 +11,7 @@
  *   65 535 groups are dispatched as a 2-D grid.
  */
 import type { KernelExports } from 'virtual:cpu-kernels';
-import type { Library } from './gpu/pipelines';
+import type { Library } from './gpu/wgsl';
 
 export type { KernelExports };
 

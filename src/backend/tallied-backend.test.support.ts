@@ -3,7 +3,7 @@
  * a function that adds its size, so that what is counted is what runs.
  */
 import type { Backend, BackendBuffer, BufferRange, Dispatch } from './backend';
-import { wgslOf } from './gpu/pipelines';
+import { wgslOf } from './gpu/wgsl';
 import type { Kernel } from './kernel';
 
 export interface Traffic {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { requestDevice } from '../backend/gpu/adapter';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
-import { wgslOf } from '../backend/gpu/pipelines';
+import { wgslOf } from '../backend/gpu/wgsl';
 import { methodById } from '../merge/methods';
 import { engineTests } from '../merge/methods/contract.engines.test.support';
 import { allKernels } from './all-kernels';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { wgslOf } from '../backend/gpu/pipelines';
+import { wgslOf } from '../backend/gpu/wgsl';
 import { allKernels } from './all-kernels';
 
 test('what a kernel’s WGSL reads of its parameters is declared', () => {

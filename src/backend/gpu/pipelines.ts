@@ -1,63 +1,6 @@
-import attention from '../../../shaders/lib/attention.wgsl?raw';
-import exact4 from '../../../shaders/lib/exact4.wgsl?raw';
-import factorOther from '../../../shaders/lib/factor-other.wgsl?raw';
-import factorOwn from '../../../shaders/lib/factor-own.wgsl?raw';
-import half from '../../../shaders/lib/half.wgsl?raw';
-import inputGram from '../../../shaders/lib/input-gram.wgsl?raw';
-import maskedRows from '../../../shaders/lib/masked-rows.wgsl?raw';
-import matmul from '../../../shaders/lib/matmul.wgsl?raw';
-import norm from '../../../shaders/lib/norm.wgsl?raw';
-import pack from '../../../shaders/lib/pack.wgsl?raw';
-import philox from '../../../shaders/lib/philox.wgsl?raw';
-import rowGroup from '../../../shaders/lib/row-group.wgsl?raw';
-import rowLine from '../../../shaders/lib/row-line.wgsl?raw';
-import softmax from '../../../shaders/lib/softmax.wgsl?raw';
-import special from '../../../shaders/lib/special.wgsl?raw';
-import stamp from '../../../shaders/lib/stamp.wgsl?raw';
-import stored from '../../../shaders/lib/stored.wgsl?raw';
-import triangular from '../../../shaders/lib/triangular.wgsl?raw';
-import weightBf16 from '../../../shaders/lib/weight-bf16.wgsl?raw';
-import weightF16 from '../../../shaders/lib/weight-f16.wgsl?raw';
-import weightF32 from '../../../shaders/lib/weight-f32.wgsl?raw';
 import { AmalgamError } from '../../errors';
 import type { Kernel } from '../kernel';
-
-const LIBRARIES = {
-  exact4,
-  half,
-  matmul,
-  pack,
-  philox,
-  special,
-  stored,
-  weightF32,
-  weightF16,
-  weightBf16,
-  attention,
-  norm,
-  softmax,
-  inputGram,
-  triangular,
-  factorOwn,
-  factorOther,
-  maskedRows,
-  rowGroup,
-  rowLine,
-};
-
-export type Library = keyof typeof LIBRARIES;
-
-/** A kernel's complete source: its parameters as declared, the stamp library, the libraries it names and its own file. */
-export function wgslOf({ params, libraries, wgsl }: Pick<Kernel, 'params' | 'libraries' | 'wgsl'>): string {
-  return [uniform(params), stamp, ...libraries.map((name) => LIBRARIES[name]), wgsl].join('\n');
-}
-
-function uniform(params: Readonly<Record<string, string>>): string {
-  const fields = Object.entries({ stamp: 'vec4<u32>', ...params }).map(
-    ([name, type]) => `  ${name}: ${type},\n`,
-  );
-  return `struct Params {\n${fields.join('')}}\n\n@group(0) @binding(0) var<uniform> params: Params;\n`;
-}
+import { wgslOf } from './wgsl';
 
 interface Compiled {
   pipeline: GPUComputePipeline;

@@ -4,7 +4,7 @@ import { type WeightDtype, weightBytes } from '../../formats/dtype';
 import { encodeFromF32 } from '../../formats/half';
 import type { Backend } from '../backend';
 import { exact } from '../exact';
-import { wgslOf } from '../gpu/pipelines';
+import { wgslOf } from '../gpu/wgsl';
 import type { Kernel } from '../kernel';
 import { philox } from '../philox';
 
