@@ -28,12 +28,13 @@ const folder = join(import.meta.dirname, '../node_modules/@node-llama-cpp/linux-
 /** The package is one for Linux on x64: there its tests run, and fail where it is missing; elsewhere there is none. */
 export const hasLlama = process.platform === 'linux' && process.arch === 'x64';
 
-let loaded: Llama | undefined;
+/** The loaded libraries: of the process, since koffi's types have names, and a test may load this module again. */
+const shared = globalThis as typeof globalThis & { llamaCpp?: Llama };
 
-/** Loads the libraries, once. */
+/** Loads the libraries, once in a process. */
 export function llama(): Llama {
-  loaded ??= loadLlama();
-  return loaded;
+  shared.llamaCpp ??= loadLlama();
+  return shared.llamaCpp;
 }
 
 function loadLlama() {

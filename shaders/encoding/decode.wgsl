@@ -35,8 +35,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       var value = flush(bits);
       // slot 0 was written by this invocation
       if (form == 2u) {
-        let change = bitcast<u32>(exact(bitcast<f32>(value) - bitcast<f32>(values[e])));
-        value = select(change, 0u, value == values[e]);
+        let base = values[e];
+        value = select(bitcast<u32>(exact(bitcast<f32>(value) - bitcast<f32>(base))), 0u, value == base);
       }
       values[out + e] = value;
     }

@@ -63,7 +63,7 @@ test('an absent field is no difference where the other has the default of the fa
   expect(said({ attention_bias: false }, {})).toEqual(['attention_bias true']);
   expect(said({}, { rope_theta: 500000 })).toEqual(['rope_theta false']);
   expect(said({ rms_norm_eps: 1e-5 }, {})).toEqual(['rms_norm_eps false']);
-  expect(said({}, { attention_dropout: 0.5 })).toEqual(['attention_dropout false']);
+  expect(said({}, { attention_dropout: 0.5 })).toEqual(['attention_dropout true']);
 });
 
 test('the same, and none', () => {

@@ -166,7 +166,8 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
   });
 
   // methods that divide by norms have none of an infinite tensor; weights of both signs have no sum of infinities
-  it.runIf(method.compute.kind !== 'products')('an infinity that all have is carried as it is', async () => {
+  if (method.compute.kind === 'products') return;
+  it('an infinity that all have is carried as it is', async () => {
     for (const variant of variants.filter(({ parameters }) => parameters.normalize !== false)) {
       const model = contractModel(method, variant, 'F32', [[8, 16]]);
       const { base, models } = model.tensors[0]!;

@@ -159,13 +159,14 @@ test('a shard of several alone is refused when it is opened, with the index that
 
 test('shards without an index are counted by their names: one that is missing is said, whichever it is', async () => {
   const shard = (i: number) => [`model-0000${i}-of-00003.safetensors`, safetensors(tinyShapes())] as const;
-  const of = (...numbers: number[]) =>
-    places.copy!(
-      memoryFolder('m', {
-        'config.json': { model_type: 'llama' },
-        ...Object.fromEntries(numbers.map(shard)),
-      }),
-    );
+  const of = async (...numbers: number[]) => {
+    const folder = memoryFolder('m', {
+      'config.json': { model_type: 'llama' },
+      ...Object.fromEntries(numbers.map(shard)),
+    });
+    const { problems } = await makePlan(copyRecipe, openerOf(folder), methodById);
+    return problems.map(({ message, remedy }) => `${message} ${remedy}`).join('; ');
+  };
   for (const there of [
     [1, 3],
     [2, 3],

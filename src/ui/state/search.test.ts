@@ -1,13 +1,16 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { fixtureWorker, sampleModels } from '../worker.test.fixture';
-import * as wakeLock from './job';
 import { sampleRecipe } from './roles';
 import { bestCandidate, startSearch, takeCandidate, variableTitle, whyNotSearch, withValues } from './search';
 import { createStudio } from './studio';
 import { initialState } from './studio-state';
 
-// what keeps the screen on is the page's
-beforeEach(() => void vi.spyOn(wakeLock, 'stayAwake').mockReturnValue(() => undefined));
+// the page asks before it closes while a search runs
+beforeEach(() => {
+  vi.stubGlobal('addEventListener', () => undefined);
+  vi.stubGlobal('removeEventListener', () => undefined);
+  vi.stubGlobal('navigator', {});
+});
 
 const recipe = sampleRecipe(sampleModels);
 const text = {
