@@ -59,7 +59,11 @@ async function main(): Promise<number> {
   let isOver = false;
   const lost = new Promise<never>((_, fail) => {
     for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
-      process.on(event, (thrown) => (isOver ? say(errorReport(thrown).message) : fail(thrown)));
+      process.on(event, (thrown) => {
+        if (!isOver) fail(thrown);
+        // where nobody reads any more, saying so would fail the same way, and again
+        else if ((thrown as NodeJS.ErrnoException).code !== 'EPIPE') say(errorReport(thrown).message);
+      });
     }
   });
   // threads keep no process alive, so that they cannot keep one that is done; one that waits for them is not done
