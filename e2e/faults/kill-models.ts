@@ -14,7 +14,7 @@ export function killModels(): FakeModel[] {
     id: `kill/${name}`,
     files: {
       'config.json': JSON.stringify({
-        model_type: 'llama',
+        model_type: 'tiles',
         architectures: ['LlamaForCausalLM'],
         hidden_size: HIDDEN,
         intermediate_size: FFN,
