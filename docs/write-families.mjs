@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'vite';
 
 const file = new URL('forward.md', import.meta.url);
-const golden = new URL('../e2e/fixtures/golden/', import.meta.url);
+const checkedFile = new URL('../e2e/fixtures/golden/checked.json', import.meta.url);
 const server = await createServer({
   server: { middlewareMode: true, ws: false },
   appType: 'custom',
@@ -13,13 +13,11 @@ try {
   const { seenShare, withFamilies } = await server.ssrLoadModule('/src/forward/families-table.ts');
   const { resolveArchitecture } = await server.ssrLoadModule('/src/models/resolution.ts');
   const { parseModelConfig } = await server.ssrLoadModule('/src/formats/model-config.ts');
-  const checked = new Map(
-    Object.entries(JSON.parse(readFileSync(new URL('forward2/checked.json', golden), 'utf8'))),
-  );
-  for (const folder of ['forward/', 'forward2/', 'encoders/']) {
-    for (const entry of readdirSync(new URL(folder, golden), { withFileTypes: true })) {
-      if (!entry.isDirectory()) continue;
-      const text = readFileSync(new URL(`${folder}${entry.name}/config.json`, golden), 'utf8');
+  const { goldenFolder } = await server.ssrLoadModule('/e2e/goldens.ts');
+  const checked = new Map(Object.entries(JSON.parse(readFileSync(checkedFile, 'utf8'))));
+  for (const group of ['forward', 'forward2', 'encoders']) {
+    for (const name of readdirSync(goldenFolder(group))) {
+      const text = readFileSync(`${goldenFolder(group)}/${name}/config.json`, 'utf8');
       const config = parseModelConfig(text, 'config.json');
       if (!checked.has(config.modelType)) {
         checked.set(config.modelType, { seen: seenShare(resolveArchitecture(config, { masked: true })) });

@@ -1,4 +1,4 @@
-/** Adapters as PEFT writes them, and what PEFT merges them to: every case of a folder like `fixtures/golden/adapters`. */
+/** Adapters as PEFT writes them, and what PEFT merges them to: every case of a folder like the goldens `adapters`. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';

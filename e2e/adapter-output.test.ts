@@ -23,9 +23,10 @@ import {
 } from './adapter-output-cases';
 import { calibrateInNode } from './calibrate-in-node';
 import { diskFolder } from './disk-folder';
+import { goldenFolder } from './goldens';
 import { largestDifference, mergeInNode, planInNode, readTensors } from './merge-in-node';
 
-const root = join(import.meta.dirname, 'fixtures/golden/adapters/add_weighted_adapter');
+const root = join(goldenFolder('adapters'), 'add_weighted_adapter');
 const base = join(root, '../bases/llama');
 const cases = outputCases(root);
 const folders = Object.fromEntries(['a', 'b', 'c'].map((name) => [name, join(root, 'inputs', name)]));

@@ -4,9 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { COMBINATIONS_OF, parametersOf } from '../src/formats/adapter-combination';
 import type { ParameterSpec } from '../src/merge/method';
 import { methodById } from '../src/merge/methods';
+import { goldenFolder } from './goldens';
 import { mergeInNode, planInNode } from './merge-in-node';
 
-const root = join(import.meta.dirname, 'fixtures/golden/adapters/add_weighted_adapter/inputs');
+const root = join(goldenFolder('adapters'), 'add_weighted_adapter/inputs');
 // of one rank, which every combination takes
 const models = ['a', 'b'];
 

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { adapterKinds } from '../src/inputs/kinds';
 import { adapterCases, expectPeft } from './adapter-cases';
+import { goldenFolder } from './goldens';
 
-const root = join(import.meta.dirname, 'fixtures/golden/adapters');
+const root = goldenFolder('adapters');
 
 describe('adapters, merged as PEFT 0.21 merges them', () => {
   it.each(adapterCases(root))('%s', (kind) => expectPeft(root, kind));

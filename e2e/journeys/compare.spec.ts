@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import type { ExtractLoraReport } from '../../src/tools/extract/report';
+import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { readSafetensors } from './merged-folder';
 
@@ -121,7 +122,7 @@ test('says what is wrong, ends with a code, and writes nothing', async () => {
   const other = await amalgam(
     'compare',
     `${samples}/base`,
-    join(root, 'e2e/fixtures/golden/forward/gpt2'),
+    join(goldenFolder('forward'), 'gpt2'),
     '--out',
     out,
   );

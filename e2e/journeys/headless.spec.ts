@@ -8,6 +8,7 @@ import { expect, test } from '@playwright/test';
 import type { OutputHashes } from '../../src/formats/output-hashes';
 import type { EvaluateReport } from '../../src/reports/evaluate';
 import type { MergeReport } from '../../src/reports/merge';
+import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { expectSampleTies, readSafetensors } from './merged-folder';
 
@@ -180,7 +181,7 @@ test('says what is wrong in words, ends with a code, and writes nothing', async 
   const unknown = await amalgam('merge', recipe(TIES.replace('ties', 'tiesss')), '--out', out);
   expect(unknown.code).not.toBe(0);
   expect(unknown.stderr).toContain('tiesss');
-  const mismatched = TIES.replace(`${samples}/workshop`, join(root, 'e2e/fixtures/golden/mergekit'));
+  const mismatched = TIES.replace(`${samples}/workshop`, goldenFolder('mergekit'));
   const plan = await amalgam('plan', recipe(mismatched));
   expect(plan.code).not.toBe(0);
   expect(existsSync(out)).toBe(false);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import type { ImportanceReport } from '../../src/reports/importance';
 import type { MergeReport } from '../../src/reports/merge';
+import { goldenFolder } from '../goldens';
 import { readSafetensors } from './merged-folder';
 
 const root = join(import.meta.dirname, '../..');
@@ -70,7 +71,7 @@ test('importance writes one bit per weight of every linear layer, from text the 
 });
 
 test('masks from token ids are those of the reference, scored in f64', async () => {
-  const golden = join(root, 'e2e/fixtures/golden/forward/llama');
+  const golden = join(goldenFolder('forward'), 'llama');
   const [base, ids, out] = [join(work, 'zeros'), join(work, 'ids.json'), join(work, 'masks')];
   // over a base of zeros the change that is scored is the weight, which the reference scored
   cpSync(golden, base, { recursive: true });

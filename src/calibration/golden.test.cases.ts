@@ -1,6 +1,6 @@
 /**
  * The forward goldens through the studio's own forward pass, on either engine: every Gram matrix, and for the models that
- * come with them importance scores and masks (e2e/fixtures/golden/forward).
+ * come with them importance scores and masks (the goldens `forward`).
  */
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';

@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse as parseYaml } from 'yaml';
+import { goldenFolder } from '../../e2e/goldens';
 import type { Recipe } from './recipe';
 import { formatRecipe } from './recipe-format';
 import { parseRecipe } from './recipe-yaml';
 
-const GOLDEN = 'e2e/fixtures/golden/mergekit';
+const GOLDEN = goldenFolder('mergekit');
 
 function recipeOf(text: string): Recipe {
   const { recipe, problems } = parseRecipe(text);

@@ -1,5 +1,6 @@
 /** Tiny models of transformers, family by family: logits and losses whole, in little room, and from a cache, on either engine. */
 import { expect } from 'vitest';
+import { goldenFolder } from '../../e2e/goldens';
 import type { Backend } from '../backend/backend';
 import { parseModelConfig } from '../formats/model-config';
 import type { Architecture } from '../models/architecture';
@@ -10,7 +11,7 @@ import { openRunner, type RunnerOptions } from './runner';
 import { ROOMY, sourceOf, TIGHT } from './runner.test.cases';
 
 /** A small model for every kind of block that no other stands for; `npm run check:golden -- FOLDER forward2` has all. */
-export const FAMILY_FOLDER = 'e2e/fixtures/golden/forward2';
+export const FAMILY_FOLDER = goldenFolder('forward2');
 export const FAMILY_NAMES = [
   'apertus',
   'codegen',
@@ -35,7 +36,7 @@ export const FAMILY_NAMES = [
 ] as const;
 
 /** Encoders: src/evaluate/masked.test.cases.ts checks them. */
-export const ENCODER_FOLDER = 'e2e/fixtures/golden/encoders';
+export const ENCODER_FOLDER = goldenFolder('encoders');
 export const ENCODER_NAMES = ['bert', 'distilbert', 'modernbert', 'roberta'] as const;
 
 /** Of one token's loss, and of a logit as a share of the largest. */

@@ -1,4 +1,6 @@
-/** The forward goldens of e2e/fixtures/golden/forward, parsed; the caller brings the bytes, from disk or by HTTP. */
+/** The goldens `forward`, parsed. */
+
+import { goldenFolder } from '../../e2e/goldens';
 import type { WeightDtype } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
@@ -7,7 +9,7 @@ import type { Architecture } from '../models/architecture';
 import { claimTensors } from '../models/claim';
 import type { Weights } from './oracle';
 
-export const GOLDEN_FOLDER = 'e2e/fixtures/golden/forward';
+export const GOLDEN_FOLDER = goldenFolder('forward');
 
 export const GOLDEN_NAMES = [
   'bloom',

@@ -1,9 +1,11 @@
 /** Scaled rotary positions on the llama golden: yarn and longrope, whose tables no golden of transformers has. */
+
+import { goldenFolder } from '../../e2e/goldens';
 import { parseModelConfig } from '../formats/model-config';
 import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolution';
 
-export const LLAMA_CONFIG = 'e2e/fixtures/golden/forward/llama/config.json';
+export const LLAMA_CONFIG = `${goldenFolder('forward')}/llama/config.json`;
 export const YARN = { rope_type: 'yarn', factor: 4, original_max_position_embeddings: 64 };
 export const LONG = {
   rope_type: 'longrope',

@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { goldenFolder } from '../../e2e/goldens';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { exportWarnings } from './method-export';
 import { methodById } from './methods';
 
-const GOLDEN = 'e2e/fixtures/golden/mergekit';
+const GOLDEN = goldenFolder('mergekit');
 const warnings = (text: string) => {
   const { recipe, problems } = parseRecipe(text);
   expect(problems).toEqual([]);

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { goldenFolder } from '../../e2e/goldens';
 import { parseModelConfig } from '../formats/model-config';
 import { partOf } from './architecture';
 import { depthConfig, linearNames } from './depth';
 import { resolveArchitecture } from './resolution';
 
-const FOLDER = 'e2e/fixtures/golden/forward';
+const FOLDER = goldenFolder('forward');
 const read = (name: string, file = 'config.json') =>
   parseModelConfig(readFileSync(`${FOLDER}/${name}/${file}`, 'utf8'), file);
 /** A config with other members; undefined removes one. */

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { goldenFolder } from '../../e2e/goldens';
 import { AmalgamError } from '../errors';
 import { parseModelConfig } from '../formats/model-config';
 import { partOf } from './architecture';
@@ -7,7 +8,7 @@ import { claimTensors, expectedTensors, linearSites } from './claim';
 import { resolveArchitecture } from './resolution';
 import { alibiSlopes, inverseFrequencies } from './rope';
 
-const GOLDEN = 'e2e/fixtures/golden/forward';
+const GOLDEN = goldenFolder('forward');
 const json = (name: string) =>
   JSON.parse(readFileSync(`${GOLDEN}/${name}/config.json`, 'utf8')) as Record<string, unknown>;
 const resolve = (config: Record<string, unknown>) =>
@@ -84,7 +85,7 @@ describe('resolveArchitecture', () => {
 
   it('refuses values under which the class of transformers computes what no wiring does', () => {
     const forward2 = (name: string) =>
-      JSON.parse(readFileSync(`e2e/fixtures/golden/forward2/${name}/config.json`, 'utf8')) as Record<
+      JSON.parse(readFileSync(`${goldenFolder('forward2')}/${name}/config.json`, 'utf8')) as Record<
         string,
         unknown
       >;

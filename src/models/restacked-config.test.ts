@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { goldenFolder } from '../../e2e/goldens';
 import { parseModelConfig } from '../formats/model-config';
 import { restack } from './restacked-config';
 
@@ -7,8 +8,11 @@ const of = (config: object, order: readonly number[]) => {
   const result = restack(parseModelConfig(JSON.stringify(config), 'config.json'), order);
   return { ...result, json: JSON.parse(result.text) as Record<string, unknown> };
 };
-const fixture = (name: string): Record<string, unknown> =>
-  JSON.parse(readFileSync(`e2e/fixtures/golden/${name}/config.json`, 'utf8'));
+const FOLDERS = { forward: goldenFolder('forward'), forward2: goldenFolder('forward2') };
+const fixture = (name: string): Record<string, unknown> => {
+  const [set, family] = name.split('/') as [keyof typeof FOLDERS, string];
+  return JSON.parse(readFileSync(`${FOLDERS[set]}/${family}/config.json`, 'utf8'));
+};
 
 it.each([
   // type, fields, order → fields of the output
@@ -110,10 +114,8 @@ it('a model that runs is looked at block by block', () => {
 /** Families in which a layer knows its index, or how many there are, in a way that no config can express for restacked layers. */
 const BOUND = new Set(['gpt2_inv_layer', 'minicpm3', 'gemma3n_shared', 'gemma4_shared']);
 
-const families = ['forward', 'forward2'].flatMap((set) =>
-  readdirSync(`e2e/fixtures/golden/${set}`, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => `${set}/${entry.name}`),
+const families = Object.entries(FOLDERS).flatMap(([set, folder]) =>
+  readdirSync(folder).map((name) => `${set}/${name}`),
 );
 
 // a family whose fields are missing in index-fields.ts has other tensors than its config describes

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { goldenFolder } from '../../e2e/goldens';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { memoryFolder, openerOf } from '../inputs/memory-models.test.support';
@@ -19,7 +20,7 @@ import type { FilePlan, ShardPlan } from '../write/shard-plan';
 import { ShardWriter } from '../write/shard-writer';
 import { type HashedPieces, openRunRecord } from './run-record';
 
-const golden = join(import.meta.dirname, '../../e2e/fixtures/golden/mergekit');
+const golden = goldenFolder('mergekit');
 const file = (name: string) => Uint8Array.from(readFileSync(join(golden, name)));
 const folders = ['base', 'a', 'b', 'c'].map((name) =>
   memoryFolder(name, {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { goldenFolder } from '../../e2e/goldens';
 import { mergeInNode } from '../../e2e/merge-in-node';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { openModels } from '../host/models';
@@ -11,7 +11,7 @@ import { methodById } from '../merge/methods';
 import { plannedOutput } from '../merge/plan/planned-output';
 import { planStages, stagedReport } from './stages-plan';
 
-const folder = join(fileURLToPath(new URL('../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');
+const folder = goldenFolder('mergekit');
 const file = (name: string) => new Uint8Array(readFileSync(join(folder, name)));
 const golden = ['base', 'a', 'b', 'c'].map((name) =>
   memoryFolder(name, {

@@ -1,18 +1,18 @@
 /**
- * The outputs that mergekit 0.1.4 wrote for the recipes in e2e/fixtures/golden/mergekit, reproduced from recipe to
- * bytes. Tolerances and the faults that are not reproduced: README.md beside them.
+ * The outputs that mergekit 0.1.4 wrote for the recipes of the goldens `mergekit`, reproduced from recipe to
+ * bytes. Tolerances and the faults that are not reproduced: e2e/fixtures/golden/README.md.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { goldenFolder } from '../../../e2e/goldens';
 import { mergeInNode, readTensors, type Tensors } from '../../../e2e/merge-in-node';
 import { maskKey, philox } from '../../backend/philox';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { memoryFolder } from '../../inputs/memory-models.test.support';
 import { MERGEKIT_METHODS } from '../method-export';
 
-const folder = join(fileURLToPath(new URL('../../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');
+const folder = goldenFolder('mergekit');
 const file = (name: string) => new Uint8Array(readFileSync(join(folder, name)));
 const models = Object.fromEntries(
   ['base', 'a', 'b', 'c'].map((name) => [

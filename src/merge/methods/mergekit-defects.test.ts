@@ -1,15 +1,15 @@
 /** Cases that mergekit 0.1.4 is known to get wrong, shown to be right here. Breadcrumbs on small tensors: golden.test.ts. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { goldenFolder } from '../../../e2e/goldens';
 import { mergeInNode } from '../../../e2e/merge-in-node';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
 import { makePlan } from '../plan/recipe-plan';
 import { methodById } from './index';
 
-const folder = join(fileURLToPath(new URL('../../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');
+const folder = goldenFolder('mergekit');
 const file = (name: string) => new Uint8Array(readFileSync(join(folder, name)));
 const models = Object.fromEntries(
   ['base', 'a', 'b'].map((name) => [

@@ -1,8 +1,9 @@
-/** Plans of recipes whose outputs mergekit wrote (e2e/fixtures/golden/mergekit), and of the sample family. */
+/** Plans of recipes whose outputs mergekit wrote (the goldens `mergekit`), and of the sample family. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { goldenFolder } from '../../../e2e/goldens';
 import type { Recipe } from '../../formats/recipe';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
@@ -13,7 +14,7 @@ import { planReport } from './plan-report';
 import { makePlan } from './recipe-plan';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
-const golden = join(root, 'e2e/fixtures/golden/mergekit');
+const golden = goldenFolder('mergekit');
 
 function bytes(path: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(readFileSync(path));

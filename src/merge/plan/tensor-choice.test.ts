@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { goldenFolder } from '../../../e2e/goldens';
 import { mergeInNode, readTensors } from '../../../e2e/merge-in-node';
 import type { Recipe } from '../../formats/recipe';
 import { parseRecipe } from '../../formats/recipe-yaml';
@@ -10,7 +10,7 @@ import { methodById } from '../methods';
 import { planReport } from './plan-report';
 import { makePlan } from './recipe-plan';
 
-const folder = join(fileURLToPath(new URL('../../..', import.meta.url)), 'e2e/fixtures/golden/mergekit');
+const folder = goldenFolder('mergekit');
 const file = (name: string) => new Uint8Array(readFileSync(join(folder, name)));
 const models = Object.fromEntries(
   ['base', 'a', 'b'].map((name) => [

@@ -2,10 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { goldenFolder } from '../../../e2e/goldens';
 import { mergeInNode, readTensors } from '../../../e2e/merge-in-node';
 import { memoryFolder } from '../../inputs/memory-models.test.support';
 
-const golden = join(import.meta.dirname, '../../../e2e/fixtures/golden/mergekit');
+const golden = goldenFolder('mergekit');
 const MODELS = ['a', 'b', 'c'];
 const bytes = (name: string) => Uint8Array.from(readFileSync(join(golden, `in_${name}.safetensors`)));
 const config = readFileSync(join(golden, 'config.json'), 'utf8');

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { goldenFolder } from '../../../e2e/goldens';
 import type { Backend } from '../../backend/backend';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { AmalgamError, type ErrorCode } from '../../errors';
@@ -14,7 +15,7 @@ import { makePlan } from '../plan/recipe-plan';
 import { finishShards } from '../plan/shards';
 import { runPlan } from './run';
 
-const golden = join(import.meta.dirname, '../../../e2e/fixtures/golden/mergekit');
+const golden = goldenFolder('mergekit');
 const folders = ['base', 'a', 'b', 'c'].map((name) =>
   memoryFolder(name, {
     'config.json': readFileSync(join(golden, 'config.json'), 'utf8'),

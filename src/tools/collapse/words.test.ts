@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { goldenFolder } from '../../../e2e/goldens';
 import { parseModelConfig } from '../../formats/model-config';
 import { resolveArchitecture } from '../../models/resolution';
 import { defaultsOf } from '../../reports/option';
@@ -16,7 +17,7 @@ const settings = (changes: Partial<CollapseReport['settings']>) => ({
 
 const architecture = (name: string) =>
   resolveArchitecture(
-    parseModelConfig(readFileSync(`e2e/fixtures/golden/forward/${name}/config.json`, 'utf8'), 'config.json'),
+    parseModelConfig(readFileSync(`${goldenFolder('forward')}/${name}/config.json`, 'utf8'), 'config.json'),
   );
 
 /** No-break spaces of the number formats as ordinary ones. */
