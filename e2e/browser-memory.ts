@@ -27,14 +27,6 @@ function readOf(path: string): string | undefined {
   }
 }
 
-function readdirOf(path: string): string[] {
-  try {
-    return readdirSync(path);
-  } catch {
-    return []; // the process has ended
-  }
-}
-
 /** The fields of /proc/PID/stat from the state on, which is number 0. */
 function readStat(pid: number | string): string[] | undefined {
   const stat = readOf(`/proc/${pid}/stat`);
@@ -81,50 +73,6 @@ export function browserSeconds(root: number): { user: number; system: number } {
     system += Number(stat?.[12] ?? 0) / 100;
   }
   return { user, system };
-}
-
-/** Processor seconds of one thread of a browser process. */
-export interface ThreadSeconds {
-  name: string;
-  user: number;
-  system: number;
-}
-
-/**
- * Samples the processor time of every thread of the browser processes below `root`; `stop` returns what each has used
- * meanwhile, those that have ended by their last sample, the busiest first.
- */
-export function watchThreads(root: number, everyMs = 50): { stop(): ThreadSeconds[] } {
-  const first = new Map<string, ThreadSeconds>();
-  const last = new Map<string, ThreadSeconds>();
-  const sample = (isFirst: boolean) => {
-    for (const pid of browsers(root)) {
-      const threads = readdirOf(`/proc/${pid}/task`);
-      for (const thread of threads) {
-        const key = `${pid}/${thread}`;
-        const stat = readStat(`${pid}/task/${thread}`);
-        if (!stat) continue;
-        const name = readOf(`/proc/${pid}/task/${thread}/comm`)?.trim() ?? '';
-        const seconds = { name, user: Number(stat[11]) / 100, system: Number(stat[12]) / 100 };
-        if (isFirst) first.set(key, seconds);
-        last.set(key, seconds);
-      }
-    }
-  };
-  sample(true);
-  const timer = setInterval(() => sample(false), everyMs);
-  return {
-    stop() {
-      clearInterval(timer);
-      sample(false);
-      return [...last]
-        .map(([key, { name, user, system }]) => {
-          const before = first.get(key) ?? { user: 0, system: 0 };
-          return { name, user: user - before.user, system: system - before.system };
-        })
-        .sort((a, b) => b.user + b.system - a.user - a.system);
-    },
-  };
 }
 
 /** Samples {@link browserBytes} until it is stopped; `stop` returns the peak. */

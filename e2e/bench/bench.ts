@@ -4,20 +4,20 @@
  * copy of the same bytes in the same run and, where there is one, a mergekit on the same files. docs/benchmarks.md says what
  * each row counts.
  *
- *     npm run bench -- [--quick] [--case TEXT] [--engine cpu|webgpu] [--repeat 2] [--mergekit PROGRAM]
- *                      [--browser chromium|firefox] [--gpu] [--threads]
+ *     npm run bench -- [--quick] [--case TEXT] [--engine cpu|webgpu] [--repeat 2] [--mergekit PROGRAM] [--gpu]
  *
  * `--gpu` measures the command alone, on the machine's own graphics device, and needs no browser; without it WebGPU is the
  * software adapter of the tests.
  *
- * Generated models and the browsers' profiles stay in node_modules/.cache/amalgam-bench. Memory and processor time of
- * browsers are read from /proc, on Linux only.
+ * Generated models and the browser's profile stay in node_modules/.cache/amalgam-bench. Memory and processor time of the
+ * browser are read from /proc, on Linux only.
  */
 import { mkdirSync, realpathSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import type { Browser } from 'puppeteer-core';
 import type { BackendKind } from '../../src/reports/backend';
 import { type BuiltStudio, startBuiltStudio } from '../built-studio';
@@ -29,8 +29,7 @@ import { diskFloor, freshPageMicroseconds } from './disk-floor';
 import { measureProducts } from './floor';
 import { mergeFromFolder } from './from-folder';
 import { type Stored, storeModels } from './from-storage';
-import { benchOptions } from './options';
-import { bestOf, formatRow, HEADER, type Row, text, WAYS, type Way } from './rows';
+import { bestOf, formatRow, HEADER, type Row, WAYS, type Way } from './rows';
 import { startBrowser } from './studio';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
@@ -39,7 +38,21 @@ const RANK = 16;
 /** Of the hub; its download host and the studio have the next ones. Always the same: what is stored belongs to an address. */
 const PORT = 47_311;
 
-const options = benchOptions(process.argv.slice(2));
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    case: { type: 'string', default: '' },
+    engine: { type: 'string' },
+    repeat: { type: 'string', default: '2' },
+    gpu: { type: 'boolean', default: false },
+    mergekit: { type: 'string' },
+  },
+});
+const engines = (['cpu', 'webgpu'] as const).filter((name) => name === (options.engine ?? name));
+if (engines.length === 0) throw new Error(`--engine is ${options.engine}; it is cpu or webgpu.`);
+const repeat = Number(options.repeat);
+if (!Number.isSafeInteger(repeat))
+  throw new Error(`--repeat is ${options.repeat}; it is a number of rounds.`);
 const mergekit = options.mergekit === undefined ? undefined : resolve(options.mergekit);
 mkdirSync(join(PROJECT, 'node_modules', '.cache', 'amalgam-bench'), { recursive: true });
 const cache = realpathSync(join(PROJECT, 'node_modules', '.cache', 'amalgam-bench'));
@@ -53,13 +66,10 @@ async function foldersOf({ shape, contributors: { kind, count } }: Case): Promis
   return folders;
 }
 
-/** The ways of a case that are asked for. A browser without handles for folders has its storage only. */
+/** The ways of a case that are asked for. */
 const chosenWays = (c: Case, engine: BackendKind): Way[] =>
   waysOf(c, engine).filter(
-    (way) =>
-      `${c.name}, ${WAYS[way]}`.includes(options.case) &&
-      (options.browser === 'chromium' || way === 'storage') &&
-      (!options.gpu || way === 'command'),
+    (way) => `${c.name}, ${WAYS[way]}`.includes(options.case) && (!options.gpu || way === 'command'),
   );
 
 interface Measured {
@@ -77,11 +87,11 @@ async function measure({ c, engine, ways }: Measured, opened?: Opened): Promise<
   try {
     if (opened && ways.includes('storage')) {
       const { browser, studio, flops } = opened;
-      stored = await storeModels(browser, studio, c, engine, folders, PORT, flops, options);
+      stored = await storeModels(browser, studio, c, engine, folders, PORT, flops);
     }
     const act: Record<Way, () => Promise<Row>> = {
       command: () => mergeByCommand(c, engine, folders, cache),
-      folder: () => mergeFromFolder(opened!.browser, opened!.studio, c, engine, folders, cache, options),
+      folder: () => mergeFromFolder(opened!.browser, opened!.studio, c, engine, folders, cache),
       storage: () => stored!.measure(),
     };
     const compared =
@@ -89,7 +99,7 @@ async function measure({ c, engine, ways }: Measured, opened?: Opened): Promise<
     const rows = new Map(ways.map((way) => [way, [] as Row[]]));
     const times: number[] = [];
     // masks are made once: it takes long, and is the same work every time
-    const rounds = c.masks === 'cold' ? Math.min(1, options.repeat) : options.repeat;
+    const rounds = c.masks === 'cold' ? Math.min(1, repeat) : repeat;
     for (let round = 0; round < rounds; round++) {
       for (const way of ways) rows.get(way)!.push(await act[way]());
       if (compared) {
@@ -112,8 +122,6 @@ async function measure({ c, engine, ways }: Measured, opened?: Opened): Promise<
 function print(row: Row, mergekitSeconds: readonly number[]): void {
   const least = mergekitSeconds.length > 0 ? Math.min(...mergekitSeconds) : undefined;
   console.log(formatRow(row, least, availableParallelism()));
-  for (const { name: thread, user, system } of row.threads.slice(0, 12))
-    if (user + system >= 0.05) console.log(`    ${thread}: ${text(user)} user, ${text(system)} system`);
 }
 
 /** The browser that is measured, and the studio in it. */
@@ -127,8 +135,7 @@ interface Opened {
 async function open(): Promise<Opened> {
   const hosts = [`http://127.0.0.1:${PORT}`, `http://127.0.0.1:${PORT + 1}`];
   const studio = await startBuiltStudio(hosts, PORT + 2);
-  const profile = join(cache, options.browser === 'chromium' ? 'profile' : `profile-${options.browser}`);
-  const browser = await startBrowser(options, profile, new URL(studio.url).origin);
+  const browser = await startBrowser(join(cache, 'profile'), new URL(studio.url).origin);
   const flops = await measureProducts(browser, studio.url);
   console.log(
     `${await browser.version()}; one thread: ${(flops / 1e9).toFixed(1)} GFLOP/s in products of matrices, ` +
@@ -140,7 +147,7 @@ async function open(): Promise<Opened> {
 if (!options.gpu) Object.assign(process.env, swiftShaderEnvironment());
 await buildCommand(cache);
 const all = (options.quick ? QUICK_CASES : CASES).flatMap((c) =>
-  (options.engine ? [options.engine] : c.engines).map((engine) => ({
+  (options.engine ? engines : c.engines).map((engine) => ({
     c,
     engine,
     ways: chosenWays(c, engine),

@@ -46,7 +46,6 @@ export async function mergeByCommand(
       output: shards.map(({ hash }) => hash).join(' '),
       bytes: floor.read + floor.written,
       memory: peakBytes,
-      threads: [],
     };
   } finally {
     for (const old of [recipe, out, file, cache]) rmSync(old, { recursive: true, force: true });

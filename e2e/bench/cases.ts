@@ -4,7 +4,6 @@ import { basename, join } from 'node:path';
 import type { Recipe, RecipeParameters } from '../../src/formats/recipe';
 import { recipeRepositories } from '../../src/formats/recipe-models';
 import type { BackendKind } from '../../src/reports/backend';
-import type { Way } from './rows';
 import {
   evaluationFlops,
   importanceFlops,
@@ -13,7 +12,8 @@ import {
   QWEN_05B,
   QWEN_SLICE,
   type Shape,
-} from './shapes';
+} from './checkpoints';
+import type { Way } from './rows';
 
 export type Look = 'profile' | 'compare' | 'evaluate' | 'importance';
 

@@ -7,7 +7,6 @@ import type { LocalFile } from '../../src/reports/models';
 import type { BuiltStudio } from '../built-studio';
 import { type Case, type Folders, namesOf, recipeOf, weightFiles } from './cases';
 import { diskFloor, PIECE_BYTES } from './disk-floor';
-import type { BenchOptions } from './options';
 import type { Row } from './rows';
 import { openStudio, watched } from './studio';
 
@@ -93,7 +92,6 @@ export async function mergeFromFolder(
   engine: BackendKind,
   folders: Folders,
   scratch: string,
-  options: BenchOptions,
 ): Promise<Row> {
   const output = join(scratch, 'picked');
   rmSync(output, { recursive: true, force: true });
@@ -105,17 +103,15 @@ export async function mergeFromFolder(
     await page.evaluate(async () => window.amalgamCalls!.openLocal((await window.given!).files));
     const recipe = recipeOf(c, namesOf(folders));
     await calls.plan(recipe);
-    const { result: report, ...spent } = await watched(
-      () =>
-        page.evaluate(
-          async (asked, name) => {
-            const destination = { kind: 'folder' as const, handle: (await window.given!).output, name };
-            return window.amalgamCalls!.merge({ ...asked, destination }, () => undefined);
-          },
-          { recipe, engine },
-          OUTPUT,
-        ),
-      options,
+    const { result: report, ...spent } = await watched(() =>
+      page.evaluate(
+        async (asked, name) => {
+          const destination = { kind: 'folder' as const, handle: (await window.given!).output, name };
+          return window.amalgamCalls!.merge({ ...asked, destination }, () => undefined);
+        },
+        { recipe, engine },
+        OUTPUT,
+      ),
     );
     rmSync(join(output, OUTPUT), { recursive: true });
     const bytes = report.shards.reduce((sum, shard) => sum + shard.bytes, 0);

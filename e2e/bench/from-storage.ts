@@ -18,7 +18,6 @@ import {
   recipeOf,
 } from './cases';
 import { copyFloor } from './floor';
-import type { BenchOptions } from './options';
 import type { Row } from './rows';
 import { openStudio, type Watched, watched } from './studio';
 
@@ -122,7 +121,6 @@ export async function storeModels(
   folders: Folders,
   port: number,
   flopsPerSecond: number,
-  options: BenchOptions,
 ): Promise<Stored> {
   const models = folders.map((folder) => ({ id: repository(folder), files: folder }));
   const hub = await startFakeHub({ models, port, cdnPort: port + 1 });
@@ -159,12 +157,10 @@ export async function storeModels(
       const recipe = await openModels(calls, c, hub, folders);
       await calls.plan(recipe);
       const destination = { kind: 'downloads', name: OUTPUT } as const;
-      const done = await watched<Done>(
-        () =>
-          c.job === 'merge'
-            ? calls.merge({ recipe, engine, destination }, silent)
-            : look(calls, c.job, recipe, engine),
-        options,
+      const done = await watched<Done>(() =>
+        c.job === 'merge'
+          ? calls.merge({ recipe, engine, destination }, silent)
+          : look(calls, c.job, recipe, engine),
       );
       await removeOutput(page);
       return done;

@@ -1,29 +1,24 @@
 /**
  * Cost of a GGUF file beside a merge, on the processor: one layer of the shape of Llama-3.2-1B (69 M parameters), whose
- * rows blocks of 256 divide, two fine-tunes, by the command. Seconds, processor time and peak memory of the process without and with each type, then merges that are
- * killed and resumed until they are done, which must end with the same bytes.
+ * rows blocks of 256 divide, two fine-tunes, by the command. Seconds, processor time and peak memory of the process without
+ * and with each type.
  *
- *     npm run bench:gguf -- [--repeat 3] [--kills 6] [--method task_arithmetic]
+ *     npm run bench:gguf -- [--repeat 3] [--method task_arithmetic]
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
-import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { GGUF_TYPES } from '../../src/formats/gguf-type';
-import { checkpoint } from './checkpoints';
+import { checkpoint, LLAMA_1B } from './checkpoints';
 import { timeNode } from './processes';
-import { LLAMA_1B } from './shapes';
 
 const root = join(import.meta.dirname, '../..');
 const cache = join(root, 'node_modules/.cache/amalgam-bench');
 const { values } = parseArgs({
   options: {
     repeat: { type: 'string', default: '3' },
-    kills: { type: 'string', default: '6' },
     method: { type: 'string', default: 'task_arithmetic' },
   },
 });
@@ -58,28 +53,6 @@ models:
 `,
 );
 
-const argumentsOf = (out: string, options: readonly string[]) => [
-  ...['src/cli/amalgam.mjs', 'merge', recipe, '--out', out, '--engine', 'cpu'],
-  ...options,
-];
-
-/** Starts a merge for the test to kill. */
-function start(out: string, options: readonly string[]): ChildProcess {
-  return spawn(process.execPath, argumentsOf(out, options), {
-    cwd: root,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-}
-
-/** Ends with the process. @returns its exit code, or null where it was killed */
-async function ended(child: ChildProcess): Promise<number | null> {
-  let said = '';
-  child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()));
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  if (code !== null && code !== 0) throw new Error(said);
-  return code;
-}
-
 let runs = 0;
 interface Cost {
   seconds: number;
@@ -87,31 +60,19 @@ interface Cost {
   mebibytes: number;
 }
 
-async function merge(options: readonly string[]): Promise<Cost & { hashes: string }> {
+async function merge(options: readonly string[]): Promise<Cost> {
   const out = join(scratch, `out-${runs++}`);
-  const spent = await timeNode(argumentsOf(out, [...options, '--report', `${out}.json`]), root);
-  const { seconds } = JSON.parse(readFileSync(`${out}.json`, 'utf8')) as { seconds: number };
-  const cost = {
-    seconds,
-    processor: spent.user + spent.system,
-    mebibytes: spent.peakBytes / 2 ** 20,
-  };
-  const hashes = hashesOf(out);
+  const report = `${out}.json`;
+  const spent = await timeNode(
+    [
+      ...['src/cli/amalgam.mjs', 'merge', recipe, '--out', out, '--engine', 'cpu'],
+      ...[...options, '--report', report],
+    ],
+    root,
+  );
+  const { seconds } = JSON.parse(readFileSync(report, 'utf8')) as { seconds: number };
   rmSync(out, { recursive: true });
-  return { ...cost, hashes };
-}
-
-/** sha256 of the weight files. */
-function hashesOf(out: string): string {
-  return readdirSync(out)
-    .filter((file) => /\.(?:gguf|safetensors)$/.test(file))
-    .sort((a, b) => (a.endsWith('.gguf') ? 1 : 0) - (b.endsWith('.gguf') ? 1 : 0))
-    .map((file) =>
-      createHash('sha256')
-        .update(readFileSync(join(out, file)))
-        .digest('hex'),
-    )
-    .join(' ');
+  return { seconds, processor: spent.user + spent.system, mebibytes: spent.peakBytes / 2 ** 20 };
 }
 
 await merge([]);
@@ -139,33 +100,4 @@ for (const [i, { seconds, processor, mebibytes }] of best.entries()) {
   console.log(
     `| ${type} | ${seconds.toFixed(2)} | ${processor.toFixed(2)} | ${added} | ${share} | ${mebibytes.toFixed(0)} |`,
   );
-}
-
-for (let kill = 0; kill < Number(values.kills); kill++) {
-  const options = ['--gguf', 'Q4_K_M', ...(kill % 2 === 0 ? [] : ['--gguf-only']), '--resume'];
-  const out = join(scratch, 'killed');
-  const times: number[] = [];
-  for (let attempt = 0; ; attempt++) {
-    const child = start(out, options);
-    const done = ended(child);
-    // the sooner it is killed the more often; at last it is let through
-    const wait = attempt < 3 ? 300 + 173 * ((kill + attempt * 2) % 7) : 1e9;
-    const timer = new AbortController();
-    void delay(wait, undefined, { signal: timer.signal }).then(
-      () => child.kill('SIGKILL'),
-      () => undefined,
-    );
-    const code = await done;
-    timer.abort();
-    if (code === 0) break;
-    times.push(wait);
-  }
-  const hashes = hashesOf(out);
-  rmSync(out, { recursive: true });
-  const { hashes: reference } = await merge(options);
-  const same = hashes !== '' && hashes === reference;
-  console.log(
-    `killed after ${times.join(', ')} ms (${options.join(' ')}): ${same ? 'the same bytes' : 'OTHER BYTES'}`,
-  );
-  if (!same) process.exitCode = 1;
 }

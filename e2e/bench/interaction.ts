@@ -1,7 +1,7 @@
 /**
  * Work of the studio's main thread while a user works, in a production build and the installed Chromium:
  *
- *   npm run bench:interaction -- [--trace FILE.json] [--keep FOLDER] [--against FOLDER]
+ *   npm run bench:interaction
  *
  * - a step of the density slider over a view of 32 layers, 4 contributors and 2 runs with their difference, and what follows
  *   once it rests
@@ -9,19 +9,15 @@
  * - typing into the filter of the table
  * - the longest tasks while the sample is merged, by the engine in its worker
  *
- * Everything is processor time of the main thread, from traces. `--trace` saves the one of the slider for DevTools.
- * `--keep` leaves the build in a folder; `--against` moves the slider of such a build too, chart by chart in turn with
- * this one's: on a machine that has other work, two builds can be compared and two runs cannot.
+ * Everything is processor time of the main thread, from traces.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { type CDPSession, chromium, type Page } from 'playwright';
 import { build, preview } from 'vite';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
-import { type MainThread, type Part, type Parts, startTrace, sum } from './main-thread';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const BENCH_PAGE = 'e2e/bench/interaction.html';
@@ -30,8 +26,6 @@ const STEPS = 40;
 const BETWEEN_MS = 100;
 /** After this the studio has caught up with a slider that rests. */
 const REST_MS = 1200;
-/** After the name of a row: of this build, of the other. */
-const OTHER = ['', ', the other'];
 const METRICS = ['mergedSparsity', 'trimmed', 'keptEnergy', 'lostInVote', 'signConflict', 'outputChange'];
 
 /** Controls that change the view: name, selector, key. */
@@ -43,13 +37,55 @@ const TOGGLE_STEPS = 8;
 /** All work after a toggle is counted with it. */
 const TOGGLE_MS = 700;
 
-const { values: options } = parseArgs({
-  options: { trace: { type: 'string' }, keep: { type: 'string' }, against: { type: 'string' } },
-});
+/** Work of a page's main thread, from a trace of Chromium: processor time, not time on the clock. */
+interface TraceEvent {
+  name: string;
+  /** `X`: complete, with duration. */
+  ph: string;
+  pid: number;
+  tid: number;
+  /** Microseconds on the clock. */
+  ts: number;
+  dur?: number;
+  /** Microseconds of the thread's own processor time. */
+  tdur?: number;
+  args?: { name?: string; data?: { type?: string } };
+}
+
+type Part = 'script' | 'style' | 'layout' | 'paint' | 'collection' | 'other';
+
+/** Milliseconds of processor time, by what they went into. */
+type Parts = Record<Part, number>;
+
+interface MainThread {
+  /** Work from each key to the next, the last up to the end. */
+  steps: Parts[];
+  /** Milliseconds of every task, the longest first. */
+  tasks: number[];
+}
+
+const CATEGORIES = ['devtools.timeline', 'toplevel', 'v8.execute', 'blink.user_timing'];
+const TASK = 'ThreadControllerImpl::RunTask';
+
+const PARTS: ReadonlyMap<string, Part> = new Map([
+  ...[
+    'FunctionCall',
+    'EvaluateScript',
+    'EventDispatch',
+    'TimerFire',
+    'RunMicrotasks',
+    'FireAnimationFrame',
+  ].map((name) => [name, 'script'] as const),
+  ...['UpdateLayoutTree', 'ParseAuthorStyleSheet'].map((name) => [name, 'style'] as const),
+  ...['Layout', 'HitTest'].map((name) => [name, 'layout'] as const),
+  ...['PrePaint', 'Paint', 'Layerize', 'Commit'].map((name) => [name, 'paint'] as const),
+  ...['MinorGC', 'MajorGC'].map((name) => [name, 'collection'] as const),
+]);
+
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-interaction-'));
 const ends: (() => Promise<unknown>)[] = [];
 try {
-  const outDir = resolve(options.keep ?? join(scratch, 'dist'));
+  const outDir = join(scratch, 'dist');
   await build({
     root: PROJECT,
     logLevel: 'warn',
@@ -59,11 +95,12 @@ try {
       rolldownOptions: { input: [join(PROJECT, 'index.html'), join(PROJECT, BENCH_PAGE)] },
     },
   });
-  const url = await serve(outDir);
-  const sliders = [await openPage(`${url}${BENCH_PAGE}`)];
-  if (options.against) sliders.push(await openPage(`${await serve(resolve(options.against))}${BENCH_PAGE}`));
-  await measureSliders(sliders);
-  for (const { page } of sliders) await page.context().close();
+  const server = await preview({ root: PROJECT, build: { outDir }, preview: { port: 0, open: false } });
+  ends.push(() => server.close());
+  const url = server.resolvedUrls!.local[0]!;
+  const opened = await openPage(`${url}${BENCH_PAGE}`);
+  await measureSliders(opened);
+  await opened.page.context().close();
   await measureMerge(await openPage(url));
 } finally {
   for (const end of ends.reverse()) await end();
@@ -73,12 +110,6 @@ try {
 interface Opened {
   page: Page;
   cdp: CDPSession;
-}
-
-async function serve(outDir: string): Promise<string> {
-  const server = await preview({ root: PROJECT, build: { outDir }, preview: { port: 0, open: false } });
-  ends.push(() => server.close());
-  return server.resolvedUrls!.local[0]!;
 }
 
 /** A browser of its own for each, so that no page restores the state of another. */
@@ -98,57 +129,47 @@ async function openPage(address: string): Promise<Opened> {
   return { page, cdp: await browser.newCDPSession(page) };
 }
 
-/** This build's first, then the one that it is compared with. */
-async function measureSliders(opened: readonly Opened[]): Promise<void> {
+async function measureSliders({ page, cdp }: Opened): Promise<void> {
   const table: Record<string, Record<string, string>> = {};
-  for (const { page } of opened) {
-    await page.evaluate(() => window.addFourth());
-    await page.waitForFunction(() => {
-      const { plan, deltaStatistics } = window.studio.store.getState();
-      return (
-        plan.status === 'ready' &&
-        plan.report?.contributors.length === 4 &&
-        deltaStatistics.status === 'ready'
-      );
-    });
-    // two runs side by side, and their difference
-    await page.getByLabel('Add a run').selectOption('dare_ties');
-  }
-  for (const metric of METRICS) {
-    for (const [i, { page, cdp }] of opened.entries()) {
-      await page.getByLabel('Metric').selectOption(metric);
-      await page.getByRole('slider', { name: 'density of kitchen' }).focus();
-      await steps(page, ['Home', ...Array(10).fill('ArrowRight')]); // compiled by then
-      await page.waitForTimeout(REST_MS); // 0 keeps nothing and has no plan
-      const trace = await startTrace(cdp);
-      await steps(page, Array(STEPS).fill('ArrowRight'));
-      await page.waitForTimeout(REST_MS);
-      const file = metric === METRICS[0] && i === 0 ? options.trace : undefined;
-      table[`slider, ${metric}${OTHER[i]}`] = row(await trace(file));
-    }
-  }
-  for (const [i, { page, cdp }] of opened.entries()) {
-    await page.getByLabel('Metric').selectOption(METRICS[0]!);
-    for (const [name, control, key] of TOGGLES) {
-      await page.locator(control).first().focus();
-      await steps(page, [key, key], TOGGLE_MS); // compiled by then
-      const toggling = await startTrace(cdp);
-      await steps(page, Array(TOGGLE_STEPS).fill(key), TOGGLE_MS);
-      table[`${name}${OTHER[i]}`] = row(await toggling());
-    }
-    await page.getByRole('searchbox', { name: 'Filter tensors' }).click();
-    const word = [...'layers.3 mlp'];
-    await steps(page, word);
-    await steps(
-      page,
-      word.map(() => 'Backspace'),
+  await page.evaluate(() => window.addFourth());
+  await page.waitForFunction(() => {
+    const { plan, deltaStatistics } = window.studio.store.getState();
+    return (
+      plan.status === 'ready' && plan.report?.contributors.length === 4 && deltaStatistics.status === 'ready'
     );
-    const typing = await startTrace(cdp);
-    await steps(page, word);
+  });
+  // two runs side by side, and their difference
+  await page.getByLabel('Add a run').selectOption('dare_ties');
+  for (const metric of METRICS) {
+    await page.getByLabel('Metric').selectOption(metric);
+    await page.getByRole('slider', { name: 'density of kitchen' }).focus();
+    await steps(page, ['Home', ...Array(10).fill('ArrowRight')]); // compiled by then
+    await page.waitForTimeout(REST_MS); // 0 keeps nothing and has no plan
+    const trace = await startTrace(cdp);
+    await steps(page, Array(STEPS).fill('ArrowRight'));
     await page.waitForTimeout(REST_MS);
-    table[`typing in the filter${OTHER[i]}`] = row(await typing());
+    table[`slider, ${metric}`] = row(await trace());
   }
-  const cells = await opened[0]!.page.locator('.heat-cell').count();
+  await page.getByLabel('Metric').selectOption(METRICS[0]!);
+  for (const [name, control, key] of TOGGLES) {
+    await page.locator(control).first().focus();
+    await steps(page, [key, key], TOGGLE_MS); // compiled by then
+    const toggling = await startTrace(cdp);
+    await steps(page, Array(TOGGLE_STEPS).fill(key), TOGGLE_MS);
+    table[name] = row(await toggling());
+  }
+  await page.getByRole('searchbox', { name: 'Filter tensors' }).click();
+  const word = [...'layers.3 mlp'];
+  await steps(page, word);
+  await steps(
+    page,
+    word.map(() => 'Backspace'),
+  );
+  const typing = await startTrace(cdp);
+  await steps(page, word);
+  await page.waitForTimeout(REST_MS);
+  table['typing in the filter'] = row(await typing());
+  const cells = await page.locator('.heat-cell').count();
   console.log(`${cells} cells drawn; milliseconds of the main thread's processor time a step:`);
   console.table(table);
 }
@@ -195,4 +216,64 @@ function row({ steps: all, tasks }: MainThread): Record<string, string> {
     'then, at rest': text(sum(all.at(-1)!) - mean(sum)),
     'longest task': text(tasks[0]),
   };
+}
+
+/** Starts a trace; the returned function ends it. */
+async function startTrace(cdp: CDPSession): Promise<() => Promise<MainThread>> {
+  const events: TraceEvent[] = [];
+  const collect = ({ value }: { value: object[] }) => {
+    for (const event of value) events.push(event as TraceEvent);
+  };
+  cdp.on('Tracing.dataCollected', collect);
+  await cdp.send('Tracing.start', {
+    transferMode: 'ReportEvents',
+    traceConfig: { includedCategories: CATEGORIES },
+  });
+  return async () => {
+    const complete = new Promise((resolve) => cdp.once('Tracing.tracingComplete', resolve));
+    await cdp.send('Tracing.end');
+    await complete;
+    cdp.off('Tracing.dataCollected', collect);
+    return mainThread(events);
+  };
+}
+
+/** Adds up the busiest main thread of a trace. */
+function mainThread(events: readonly TraceEvent[]): MainThread {
+  const threads = events
+    .filter((e) => e.name === 'thread_name' && e.args?.name === 'CrRendererMain')
+    .map(({ pid, tid }) => events.filter((e) => e.pid === pid && e.tid === tid && e.ph === 'X'))
+    .sort((a, b) => b.length - a.length);
+  const thread = (threads[0] ?? []).sort((a, b) => a.ts - b.ts || (b.dur ?? 0) - (a.dur ?? 0));
+  const keys = thread.filter((e) => e.name === 'EventDispatch' && e.args?.data?.type === 'keydown');
+  const found: MainThread = { steps: [], tasks: [] };
+  let parts = none(); // before the first key
+  const open: { end: number; part: Part }[] = [];
+  for (const event of thread) {
+    while (open.length > 0 && open.at(-1)!.end <= event.ts) open.pop();
+    const around = open.at(-1);
+    if (!around && event.name !== TASK) continue;
+    const end = event.ts + (event.dur ?? 0);
+    if (!around && keys[found.steps.length] && keys[found.steps.length]!.ts < end) {
+      parts = none();
+      found.steps.push(parts);
+    }
+    const own = (event.tdur ?? 0) / 1000;
+    const part = PARTS.get(event.name) ?? around?.part ?? 'other';
+    parts[part] += own;
+    if (around) parts[around.part] -= own;
+    else found.tasks.push(own);
+    open.push({ end, part });
+  }
+  found.tasks.sort((a, b) => b - a);
+  return found;
+}
+
+function none(): Parts {
+  return { script: 0, style: 0, layout: 0, paint: 0, collection: 0, other: 0 };
+}
+
+/** All parts together. */
+function sum(parts: Parts): number {
+  return Object.values(parts).reduce((a, b) => a + b, 0);
 }

@@ -18,8 +18,7 @@ import type { Recipe } from '../../src/formats/recipe';
 import type { MergeMethod } from '../../src/merge/method';
 import type { BackendKind } from '../../src/reports/backend';
 import type { WorkerCalls } from '../../src/worker/calls';
-import { checkpoint } from './checkpoints';
-import { QWEN_SLICE, type Shape } from './shapes';
+import { checkpoint, QWEN_SLICE, type Shape } from './checkpoints';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const CACHE = join(PROJECT, 'node_modules', '.cache', 'amalgam-bench');

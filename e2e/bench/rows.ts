@@ -1,6 +1,5 @@
 /** Rows of the benchmark's table: what was measured, the best of several rounds, and how it is printed. */
 import type { WorkSeconds } from '../../src/reports/job';
-import type { ThreadSeconds } from '../browser-memory';
 
 /**
  * Where a merge takes its models from and puts what comes out: the browser's storage, folders that a user picked in the
@@ -41,7 +40,6 @@ export interface Row {
   system: number;
   /** Bytes: of the studio at its peak above idle, of the command its largest resident set. */
   memory: number;
-  threads: readonly ThreadSeconds[];
   /** Hashes of the weights that were written, one after another. */
   output: string;
 }
@@ -103,4 +101,4 @@ function boundOf({ floor, bounds, user, system, seconds }: Row, cores: number): 
 }
 
 /** Seconds with three digits below one, else with two. */
-export const text = (seconds: number): string => seconds.toFixed(seconds < 0.995 ? 3 : 2);
+const text = (seconds: number): string => seconds.toFixed(seconds < 0.995 ? 3 : 2);

@@ -1,20 +1,14 @@
 /**
- * Every method on the four sets of models, λ tuned for all alike on text the models wrote themselves, and what a search of
- * at most sixty merges on held-out text finds; for docs/importance.md. A set at a time (`-t stories15M`), or all:
+ * Every method on the four sets of models, λ tuned for all alike on text the models wrote themselves; for docs/importance.md.
+ * A set at a time (`-t stories15M`), or all:
  *
- *   AMALGAM_GOLDEN=FOLDER npx vitest run --config e2e/bench/vitest.bench.config.ts sets
+ *   AMALGAM_GOLDEN=FOLDER npx vitest run --config e2e/bench/vitest.bench.config.ts
  *
  * FOLDER holds `golden/real` and `data/stories15m`; without it the sample alone is measured.
  */
 import { existsSync } from 'node:fs';
 import process from 'node:process';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { searchLambda } from '../../src/calibration/lambda-choice';
-import { formatRecipe } from '../../src/formats/recipe-format';
-import { parseRecipe } from '../../src/formats/recipe-yaml';
-import { runSearch } from '../../src/recipe/search-job';
-import type { EvaluateManyReport, EvaluateManyRequest } from '../../src/reports/evaluate';
-import type { SearchReport } from '../../src/reports/search';
 import { fakeStorage } from '../../src/store/opfs.test.fake';
 import { calibrateInNode, type NodeMerge } from '../calibrate-in-node';
 import { type ModelSet, modelSets } from '../model-sets';
@@ -32,9 +26,6 @@ interface Row {
   /** Has no base. */
   baseless?: true;
 }
-
-/** Of a search: with the last generation whole no more than sixty. */
-const MERGES = 55;
 
 const AUTO = { lambda: 'auto' };
 const WEIGHT = { weight: 1 };
@@ -100,11 +91,9 @@ const ROWS: readonly Row[] = [
 
 interface Measured {
   row: Row;
-  lambda: number | undefined;
   /** On the text the models wrote for λ. */
   own: number | undefined;
   test: number;
-  recipe: string;
 }
 
 /** The YAML of a row; undefined where the method does not take as many models. */
@@ -132,25 +121,6 @@ async function perplexity(
   let sum = 0;
   for (const ids of texts) sum += Math.log(await of(ids));
   return Math.exp(sum / texts.length);
-}
-
-/** Evaluations in the order of the targets, as the search asks for them. */
-async function measureTargets(
-  set: ModelSet,
-  { targets, inputs }: EvaluateManyRequest,
-): Promise<EvaluateManyReport> {
-  const models: EvaluateManyReport['models'] = [];
-  for (const target of targets) {
-    if (!('recipe' in target)) throw new Error('a search measures recipes');
-    const merge = await calibrateInNode(formatRecipe(target.recipe), set.models);
-    const outcomes = [];
-    for (const input of inputs) {
-      if (!('ids' in input)) throw new Error('the texts of the sets are token ids');
-      outcomes.push({ report: await merge.evaluate(input.ids, set.protocol) });
-    }
-    models.push({ outcomes, bytes: null });
-  }
-  return { models, bytesRead: 0, peakBytes: 0, batches: 1, seconds: 0 };
 }
 
 function say(line: string): void {
@@ -206,7 +176,7 @@ describe.each(sets)('$name', (set) => {
       const lambda = merge.report.lambda?.chosen;
       const own = merge.report.lambda?.whole?.perplexity;
       const test = await onTest(merge);
-      measured.push({ row, lambda, own, test, recipe });
+      measured.push({ row, own, test });
       put(row.title, `${figure(test)}${lambda === undefined ? '' : ` (${lambda})`}`);
       say(`  own text ${own?.toFixed(4) ?? '–'}, ${((performance.now() - begun) / 1000).toFixed(0)} s`);
       expect(test).toBeGreaterThan(1);
@@ -216,98 +186,13 @@ describe.each(sets)('$name', (set) => {
 
   const least = (rows: readonly Measured[], of: (row: Measured) => number) =>
     rows.reduce((a, b) => (of(b) < of(a) ? b : a));
-  const recommended = () =>
-    least(
-      measured.filter(({ row }) => row.candidate),
-      ({ own }) => own!,
-    );
 
   it('the recommended one', () => {
-    const chosen = recommended();
+    const candidates = measured.filter(({ row }) => row.candidate);
+    const chosen = least(candidates, ({ own }) => own!);
     const best = least(measured, ({ test }) => test);
     put('**recommended**', `${figure(chosen.test)} (${chosen.row.title})`);
     put('above the best row', `${(100 * (chosen.test / best.test - 1)).toFixed(1)} %`);
-    expect(measured.filter(({ row }) => row.candidate).length).toBe(4);
+    expect(candidates.length).toBe(4);
   });
-
-  it('a search from task arithmetic, from the recommended one, and from the best row with a λ', async () => {
-    const arithmetic = measured.find(({ row }) => row.method === 'task_arithmetic')!;
-    const best = least(
-      measured.filter(({ lambda }) => lambda !== undefined),
-      ({ test }) => test,
-    );
-    const validation = texts.map((text) => text.validation);
-    for (const start of new Set([arithmetic, recommended(), best])) {
-      const tuned = await tunedOn(start, validation);
-      const report = await searchFrom(start, validation);
-      const merge = await calibrateInNode(formatRecipe(report.recipe), set.models);
-      say(
-        `${set.name}, from ${start.row.title}: own λ ${start.lambda} ${figure(start.test)}; λ ${tuned.lambda} by held-out text ` +
-          `${figure(tuned.test)}; search ${figure(await onTest(merge))} with ${JSON.stringify(report.points[report.best]!.values)}`,
-      );
-      say(landscape(report));
-    }
-  }, 7_200_000);
-
-  async function tunedOn(
-    { recipe }: Measured,
-    validation: number[][],
-  ): Promise<{ lambda: number; test: number }> {
-    const merge = await calibrateInNode(recipe, set.models);
-    const { chosen } = await searchLambda(async (lambda) => {
-      const losses = [];
-      for (const ids of validation)
-        losses.push(Math.log(await merge.perplexityAt(lambda, ids, set.protocol)));
-      return losses;
-    });
-    const test = await perplexity(
-      texts.map((text) => text.test),
-      (ids) => merge.perplexityAt(chosen, ids, set.protocol),
-    );
-    return { lambda: chosen, test };
-  }
-
-  /** Begins at the λ that was found on own text; where weights are searched for, they begin at it. */
-  function searchFrom({ recipe: text, lambda }: Measured, validation: number[][]): Promise<SearchReport> {
-    const { recipe } = parseRecipe(text);
-    const weighted = recipe!.mergeMethod === 'task_arithmetic';
-    const start = {
-      ...recipe!,
-      parameters: { ...recipe!.parameters, lambda: weighted ? 1 : lambda! },
-      models: recipe!.models!.map((entry) => ({
-        ...entry,
-        parameters: { ...entry.parameters, ...(weighted && { weight: lambda! }) },
-      })),
-    };
-    return runSearch(
-      {
-        recipe: start,
-        inputs: validation.map((ids) => ({ ids })),
-        evaluations: MERGES,
-        seed: 0,
-        engine: 'cpu',
-      },
-      {
-        measure: (request) => measureTargets(set, request),
-        score: () => Promise.reject(new Error('there are no tasks')),
-        signal: new AbortController().signal,
-        onProgress: () => {},
-      },
-    );
-  }
 });
-
-/** Where the merges that were measured lie, and how often each tenth of a percent above the best was met. */
-function landscape({ points, best, variables }: SearchReport): string {
-  const values = points.map((point) => point.perplexity ?? Number.POSITIVE_INFINITY);
-  const least = values[best]!;
-  const within = (share: number) => values.filter((value) => value < least * (1 + share)).length;
-  const ranges = variables.map((name) => {
-    const near = points.filter((_, i) => values[i]! < least * 1.01).map((point) => point.values[name]!);
-    return `${name} ${Math.min(...near)} … ${Math.max(...near)}`;
-  });
-  return (
-    `  ${points.length} merges: start ${figure(values[0]!)}, best ${figure(least)} at ${best + 1}, worst ${figure(Math.max(...values))}; ` +
-    `${within(0.001)} within 0.1 %, ${within(0.01)} within 1 % (${ranges.join(', ')}), ${within(0.1)} within 10 %`
-  );
-}

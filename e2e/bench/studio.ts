@@ -6,17 +6,10 @@ import type { Browser, Page } from 'puppeteer-core';
 import { type ErrorReport, fromErrorReport } from '../../src/errors';
 import type { WorkerCalls } from '../../src/worker/calls';
 import type { Outcome } from '../../src/worker/remote';
-import {
-  browserBytes,
-  browserSeconds,
-  type ThreadSeconds,
-  watchMemory,
-  watchThreads,
-} from '../browser-memory';
-import { missingPackages, startChromium, startFirefox } from '../browsers/launch';
+import { browserBytes, browserSeconds, watchMemory } from '../browser-memory';
+import { missingPackages, startChromium } from '../browsers/launch';
 import type { BuiltStudio } from '../built-studio';
 import { SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
-import type { BenchOptions } from './options';
 
 /** A merge may take as long as it takes. */
 const FOR_EVER = 0;
@@ -27,18 +20,13 @@ export interface Studio {
 }
 
 /**
- * The browser that is asked for. Folders of the disk that are dropped on a page of `origin` may be written.
+ * A Chromium that may write folders of the disk dropped on a page of `origin`.
  * @throws Error that names what is to be installed
  */
-export async function startBrowser(
-  { browser }: BenchOptions,
-  profile: string,
-  origin: string,
-): Promise<Browser> {
-  const missing = missingPackages([browser]).join(' ');
-  if (missing) throw new Error(`${browser} needs what is not installed: sudo apt-get install ${missing}`);
+export async function startBrowser(profile: string, origin: string): Promise<Browser> {
+  const missing = missingPackages(['chromium']).join(' ');
+  if (missing) throw new Error(`Chromium needs what is not installed: sudo apt-get install ${missing}`);
   mkdirSync(profile, { recursive: true });
-  if (browser === 'firefox') return startFirefox(profile, FOR_EVER);
   allowFolders(profile, origin);
   return startChromium(profile, SWIFTSHADER_ARGS, FOR_EVER);
 }
@@ -98,17 +86,12 @@ export interface Watched<T> {
   system: number;
   /** Bytes at the peak, above what the browser took before. */
   memory: number;
-  threads: ThreadSeconds[];
 }
 
-/**
- * Runs `act` in the browser and counts the processor time and memory of all its processes. @param options whether
- * threads are listed separately
- */
-export async function watched<T>(act: () => Promise<T>, options: BenchOptions): Promise<Watched<T>> {
+/** Runs `act` in the browser and counts the processor time and memory of all its processes. */
+export async function watched<T>(act: () => Promise<T>): Promise<Watched<T>> {
   const idle = browserBytes(process.pid);
   const memory = watchMemory(process.pid);
-  const threads = options.threads ? watchThreads(process.pid) : undefined;
   const begun = browserSeconds(process.pid);
   try {
     const result = await act();
@@ -118,10 +101,8 @@ export async function watched<T>(act: () => Promise<T>, options: BenchOptions): 
       user: user - begun.user,
       system: system - begun.system,
       memory: memory.stop() - idle,
-      threads: threads?.stop() ?? [],
     };
   } finally {
     memory.stop();
-    threads?.stop();
   }
 }

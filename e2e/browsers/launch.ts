@@ -68,13 +68,13 @@ export async function openChromium(profile?: string, args = SWIFTSHADER_ARGS): P
   return tab;
 }
 
-/** Firefox on a profile, with WebGPU. @param callMs how long a call may take, 0 for ever */
-export function startFirefox(profile: string, callMs = CALL_MS): Promise<Browser> {
+/** Firefox on a profile, with WebGPU. */
+function startFirefox(profile: string): Promise<Browser> {
   return puppeteer.launch({
     browser: 'firefox',
     executablePath: FIREFOX!,
     userDataDir: profile,
-    protocolTimeout: callMs,
+    protocolTimeout: CALL_MS,
     extraPrefsFirefox: {
       'dom.webgpu.enabled': true,
       // a software adapter is on the list of those that are not used unasked
