@@ -8,7 +8,7 @@ function methodTables(methods: readonly MergeMethod[]): string {
   return [
     overview(methods),
     presets(methods),
-    `## Shared parameters\n\nA method's own section names those that it takes, and says what differs.\n† Amalgam’s own: mergekit does not know it.\n\n${table(COLUMNS, [...shared.values()])}`,
+    `## Shared parameters\n\nA method's section names those it takes, and lists its own (values; default).\n† Amalgam’s own: mergekit does not know it.\n\n${table(COLUMNS, [...shared.values()])}`,
     ...methods.map((method) => section(method, shared)),
   ].join('\n\n');
 }
@@ -48,30 +48,31 @@ function overview(methods: readonly MergeMethod[]): string {
     { required: 'yes', optional: 'may have', none: '–' }[m.base],
     m.models.min === m.models.max ? `${m.models.min}` : `${m.models.min}–${m.models.max}`,
     m.compute.kind,
-    { element: 'its element', row: 'its row', tensor: 'its tensor' }[m.contract.spread],
+    m.contract.spread,
   ]);
   return `## All methods\n\n${table(
-    ['method', 'what it does', 'base', 'models', 'kind', 'a carried NaN reaches'],
+    ['method', 'what it does', 'base', 'models', 'kind', 'NaN spreads over'],
     rows,
   )}`;
 }
 
-/** Presets of the delta pipeline with default parameters, one row for each named semantics. */
+/** Presets of the delta pipeline with default parameters, one row for named semantics that differ. */
 function presets(methods: readonly MergeMethod[]): string {
   const rows = methods.flatMap(({ id, compute, parameters }) => {
     if (compute.kind !== 'delta') return [];
     const { semantics } = parameters;
     const names = semantics?.kind === 'choice' ? semantics.choices.map((c) => c.value) : [undefined];
-    return names.map((name) => {
+    const byWords = new Map<string, { words: string[]; semantics: string[] }>();
+    for (const name of names) {
       const preset = compute.preset({ ...defaultsOf(parameters), ...(name ? { semantics: name } : {}) });
-      return [
-        `\`${id}\`${name ? ` · ${name}` : ''}`,
-        selects(preset),
-        rescales(preset),
-        elects(preset),
-        divides(preset),
-      ];
-    });
+      const words = [selects(preset), rescales(preset), elects(preset), divides(preset)];
+      const entry = byWords.get(words.join()) ?? { words, semantics: [] };
+      byWords.set(words.join(), { words, semantics: [...entry.semantics, ...(name ? [name] : [])] });
+    }
+    return [...byWords.values()].map(({ words, semantics: same }) => [
+      `\`${id}\`${byWords.size > 1 ? ` · ${same.join(', ')}` : ''}`,
+      ...words,
+    ]);
   });
   return `## Presets of the delta pipeline\n\nWith default parameters.\n\n${table(
     ['method · semantics', 'keeps', 'rescales', 'elects a sign by', 'divides by'],
@@ -127,15 +128,19 @@ function section(method: MergeMethod, shared: ReadonlyMap<string, string[]>): st
     `    ${formula}`,
     [
       `[${reference.label}](${reference.url})`,
-      ...(same.length > 0 ? [same.map(([name]) => name).join(', ')] : []),
+      ...(same.length > 0 ? [same.map(([name]) => name!.replace(' †', '')).join(', ')] : []),
       ...(rows.length === 0 ? ['no parameters'] : []),
     ].join(' · '),
-    ...(own.length > 0 ? [table(COLUMNS, own)] : []),
+    ...(own.length > 0 ? [own.map(listed).join('\n')] : []),
   ].join('\n\n');
 }
 
+/** A parameter of one method as an item of a list. */
+const listed = ([name, values, byDefault, meaning]: string[]) =>
+  `- ${name} (${values}; ${byDefault}): ${meaning}`;
+
 function parameterRow(name: string, spec: ParameterSpec, where?: string): string[] {
-  const byDefault = spec.default === undefined ? 'none: must be given' : `${spec.default}`;
+  const byDefault = spec.default === undefined ? 'required' : `${spec.default}`;
   const notes = [
     spec.inert ? 'Accepted without effect.' : '',
     spec.when ? `With ${spec.when.map((w) => `${w.parameter}: ${w.is}`).join(' or ')} only.` : '',
