@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
+import { parseSync, Visitor } from 'vite';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const FILE = join(ROOT, 'docs/design.md');
@@ -21,6 +21,23 @@ export function roomOf(path) {
   return /^[A-Z]|\.css$/.test(file) ? 'ui' : /^verb\b/.test(file) ? 'cli' : room;
 }
 
+/**
+ * What a parsed file imports: by statement, when it is called, or as a type.
+ * @param {import('vite').ESTree.Program} program @returns {{ specifier: string, typeOnly: boolean }[]}
+ */
+export function importsIn(program) {
+  const found = [];
+  const add = ({ value }, kind) => found.push({ specifier: value, typeOnly: kind === 'type' });
+  new Visitor({
+    ImportDeclaration: ({ source, importKind }) => add(source, importKind),
+    ExportNamedDeclaration: ({ source, exportKind }) => source && add(source, exportKind),
+    ExportAllDeclaration: ({ source, exportKind }) => add(source, exportKind),
+    ImportExpression: ({ source }) => typeof source.value === 'string' && add(source),
+    TSImportType: ({ source }) => add(source, 'type'),
+  }).visit(program);
+  return found;
+}
+
 /** @returns {Map<string, Set<string>>} for each room, the rooms that its product files import */
 function importsOfRooms() {
   const rooms = new Map();
@@ -32,10 +49,10 @@ function importsOfRooms() {
     const room = roomOf(path);
     const found = rooms.get(room) ?? new Set();
     rooms.set(room, found);
-    for (const { fileName } of ts.preProcessFile(readFileSync(join(ROOT, 'src', path), 'utf8'))
-      .importedFiles) {
-      const target = posix.join(dirname(path), fileName);
-      const isInRoom = fileName.startsWith('.') && !target.startsWith('..');
+    const { program } = parseSync(path, readFileSync(join(ROOT, 'src', path), 'utf8'));
+    for (const { specifier } of importsIn(program)) {
+      const target = posix.join(dirname(path), specifier);
+      const isInRoom = specifier.startsWith('.') && !target.startsWith('..');
       if (isInRoom && (target.includes('/') || target === 'tools')) found.add(roomOf(target));
     }
     found.delete(room);

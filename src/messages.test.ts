@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import ts from 'typescript';
+import { parseSync, Visitor } from 'vite';
 import { expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..');
@@ -51,47 +51,37 @@ function filesBelow(folder: string, wanted: RegExp): string[] {
     .sort();
 }
 
-/** Words between parts that are filled in: `Layer … of …`. */
-function textOf(node: ts.Node): string | undefined {
-  if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) return node.text;
-  if (ts.isTemplateExpression(node)) {
-    return node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join('');
-  }
-  return ts.isJsxText(node) ? node.text.replace(/\s+/g, ' ').trim() : undefined;
-}
-
 /** Whether a literal is words for people: several of them, or one with a capital; not a path, a key or a selector. */
-function isMessage(node: ts.Node, text: string): boolean {
-  if (ts.isJsxText(node)) return /\p{L}/u.test(text);
-  const { parent } = node;
-  if (ts.isImportDeclaration(parent) || ts.isExternalModuleReference(parent) || ts.isLiteralTypeNode(parent))
-    return false;
-  if (
-    ts.isJsxAttribute(parent) &&
-    /^(className|d|viewBox|points|transform|role|id)$/.test(parent.name.getText())
-  )
-    return false;
+function isMessage(text: string): boolean {
   return /^[\p{L}“(0-9…≈][^{}<>=\\]*\s[^{}<>=\\]*\p{L}/u.test(text) || /^\p{Lu}\p{Ll}+[.…]?$/u.test(text);
 }
 
 function messagesOf(file: string): Message[] {
-  const source = ts.createSourceFile(
-    file,
-    readFileSync(join(root, file), 'utf8'),
-    ts.ScriptTarget.Latest,
-    true,
-    file.endsWith('x') ? ts.ScriptKind.TSX : ts.ScriptKind.TS,
-  );
+  const code = readFileSync(join(root, file), 'utf8');
   const found: Message[] = [];
-  const visit = (node: ts.Node) => {
-    const text = textOf(node);
-    if (text !== undefined && isMessage(node, text)) {
-      const { line } = source.getLineAndCharacterOfPosition(node.getStart());
-      found.push({ file, line: line + 1, text });
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(source);
+  const add = (start: number, text: string) =>
+    found.push({ file, line: code.slice(0, start).split('\n').length, text });
+  /** Literals that are types, or attributes that nobody reads. */
+  const keys = new Set<unknown>();
+  new Visitor({
+    TSLiteralType: ({ literal }) => keys.add(literal),
+    JSXAttribute({ name, value }) {
+      if (/^(className|d|viewBox|points|transform|role|id)$/.test(String(name.name))) keys.add(value);
+    },
+    Literal(node) {
+      if (typeof node.value === 'string' && !keys.has(node) && isMessage(node.value))
+        add(node.start, node.value);
+    },
+    // words between parts that are filled in: `Layer … of …`
+    TemplateLiteral(node) {
+      const text = node.quasis.map(({ value }) => value.cooked).join('…');
+      if (!keys.has(node) && isMessage(text)) add(node.start, text);
+    },
+    JSXText({ start, value }) {
+      const text = value.replace(/\s+/g, ' ').trim();
+      if (/\p{L}/u.test(text)) add(start + value.search(/\S/), text);
+    },
+  }).visit(parseSync(file, code).program);
   return found;
 }
 

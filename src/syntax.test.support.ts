@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
-import { roomOf } from '../docs/rooms.mjs';
+import { parseSync, Visitor } from 'vite';
+import { importsIn, roomOf } from '../docs/rooms.mjs';
 
 const root = normalize(join(dirname(fileURLToPath(import.meta.url)), '..'));
 
@@ -71,68 +71,40 @@ export function filesBelow(folder: string): string[] {
 function readSource(file: string): Source {
   const path = file.slice('src/'.length).replace(/\.tsx?$/, '');
   const text = read(file);
-  const tree = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+  const { program } = parseSync(file, text);
   const source: Source = {
     path,
     room: roomOf(path),
     isTest: /\.test(\.|$)/.test(path),
     text,
-    imports: [],
+    imports: importsIn(program),
     apis: [],
   };
-  const visit = (node: ts.Node): void => {
-    const found = importIn(node);
-    if (found) source.imports.push(found);
-    const api = apiIn(node);
-    if (api) source.apis.push(api);
-    ts.forEachChild(node, visit);
+  const used = (...names: string[]) => {
+    const name = names.find((one) => Object.hasOwn(API_ROOMS, one));
+    if (name) source.apis.push(name);
   };
-  visit(tree);
+  const written = ({ start, end }: { start: number; end: number }) => text.slice(start, end);
+  new Visitor({
+    CallExpression({ callee }) {
+      if (callee.type !== 'MemberExpression') used(`${written(callee)}()`, written(callee));
+      else {
+        const name = written(callee.property);
+        used(`.${name}()`, `${name}()`, name);
+      }
+    },
+    ForOfStatement: (node) =>
+      node.await && /\.(entries|keys|values)\(\)$/.test(written(node.right)) && used('awaited entries()'),
+    MemberExpression({ object, property }) {
+      const name = written(property);
+      if (name === 'onmessage' || name.endsWith('HTML')) used(name);
+      if (name === 'gpu' && /navigator$/.test(written(object))) used('navigator.gpu');
+    },
+    NewExpression: (node) => used(written(node.callee)),
+    JSXAttribute: (node) => used(written(node.name)),
+    Property: (node) => used(written(node.key)),
+  }).visit(program);
   return source;
-}
-
-function importIn(node: ts.Node): Source['imports'][number] | undefined {
-  if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier)) {
-    return { specifier: node.moduleSpecifier.text, typeOnly: node.importClause?.isTypeOnly ?? false };
-  }
-  if (ts.isExportDeclaration(node) && node.moduleSpecifier && ts.isStringLiteral(node.moduleSpecifier)) {
-    return { specifier: node.moduleSpecifier.text, typeOnly: node.isTypeOnly };
-  }
-  if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
-    const [argument] = node.arguments;
-    if (argument && ts.isStringLiteral(argument)) return { specifier: argument.text, typeOnly: false };
-  }
-  if (
-    ts.isImportTypeNode(node) &&
-    ts.isLiteralTypeNode(node.argument) &&
-    ts.isStringLiteral(node.argument.literal)
-  ) {
-    return { specifier: node.argument.literal.text, typeOnly: true };
-  }
-  return undefined;
-}
-
-function apiIn(node: ts.Node): string | undefined {
-  if (ts.isCallExpression(node)) {
-    const callee = node.expression;
-    const name = ts.isPropertyAccessExpression(callee) ? callee.name.text : callee.getText();
-    const called = `${name}()`;
-    if (Object.hasOwn(API_ROOMS, `.${called}`)) return callee.getText() === name ? undefined : `.${called}`;
-    return Object.hasOwn(API_ROOMS, called) ? called : Object.hasOwn(API_ROOMS, name) ? name : undefined;
-  }
-  if (ts.isForOfStatement(node) && node.awaitModifier)
-    return /\.(entries|keys|values)\(\)$/.test(node.expression.getText()) ? 'awaited entries()' : undefined;
-  if (ts.isPropertyAccessExpression(node)) {
-    const { text } = node.name;
-    if (text === 'onmessage') return text;
-    if (text === 'gpu' && /navigator$/.test(node.expression.getText())) return 'navigator.gpu';
-    return text.endsWith('HTML') && Object.hasOwn(API_ROOMS, text) ? text : undefined;
-  }
-  if (ts.isNewExpression(node) || ts.isJsxAttribute(node) || ts.isPropertyAssignment(node)) {
-    const name = (ts.isNewExpression(node) ? node.expression : node.name).getText();
-    return Object.hasOwn(API_ROOMS, name) ? name : undefined;
-  }
-  return undefined;
 }
 
 /** The imported file below `src`, or undefined for a package, a shader or a file outside. */

@@ -1,14 +1,13 @@
 /**
  * Counts which parts of our code an input reaches, for the fuzzer: the parsers are bundled with a counter at the beginning
- * of every function, branch, loop, case and right side of a logical operator. (`@jazzer.js/core` 4.0.0 would give the same;
+ * of every branch, loop, case and right side of a logical operator. (`@jazzer.js/core` 4.0.0 would give the same;
  * its program needs a newer C library than Debian 12 has, and 2.1.0 is downloaded from elsewhere than npm when installed.)
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import ts from 'typescript';
-import { build } from 'vite';
+import { build, type ESTree, parseSync, Visitor } from 'vite';
 import { cpuKernels } from '../../assembly/vite-plugin.ts';
 import type { FuzzTarget } from './fuzz-target';
 
@@ -79,74 +78,59 @@ export function withCounters(
   words: Set<string>,
 ): { code: string; places: number } {
   let places = first;
-  const source = ts.createSourceFile(fileName, code, ts.ScriptTarget.Latest, true);
-  const { factory } = ts;
-  const bump = () =>
-    factory.createPostfixIncrement(
-      factory.createElementAccessExpression(
-        factory.createPropertyAccessExpression(factory.createIdentifier('globalThis'), 'amalgamCounts'),
-        places++,
-      ),
-    );
-  const marked = (expression: ts.Expression) =>
-    factory.createParenthesizedExpression(factory.createComma(bump(), expression));
-  const block = (statement: ts.Statement) =>
-    factory.createBlock([
-      factory.createExpressionStatement(bump()),
-      ...(ts.isBlock(statement) ? statement.statements : [statement]),
-    ]);
-  const isLogical = (kind: ts.SyntaxKind) =>
-    kind === ts.SyntaxKind.AmpersandAmpersandToken ||
-    kind === ts.SyntaxKind.BarBarToken ||
-    kind === ts.SyntaxKind.QuestionQuestionToken;
-  const transformer: ts.TransformerFactory<ts.SourceFile> = (context) => {
-    const visit = (node: ts.Node): ts.Node => {
-      if (ts.isTypeNode(node) || ts.isImportDeclaration(node)) return node;
-      if (ts.isStringLiteral(node) && node.text.length > 0 && node.text.length <= 24) words.add(node.text);
-      const seen = ts.visitEachChild(node, visit, context);
-      if (ts.isIfStatement(seen)) {
-        const other = seen.elseStatement ? block(seen.elseStatement) : block(factory.createEmptyStatement());
-        return factory.updateIfStatement(seen, seen.expression, block(seen.thenStatement), other);
-      }
-      if (ts.isConditionalExpression(seen)) {
-        const { condition, questionToken, colonToken } = seen;
-        return factory.updateConditionalExpression(
-          seen,
-          condition,
-          questionToken,
-          marked(seen.whenTrue),
-          colonToken,
-          marked(seen.whenFalse),
-        );
-      }
-      if (ts.isBinaryExpression(seen) && isLogical(seen.operatorToken.kind)) {
-        return factory.updateBinaryExpression(seen, seen.left, seen.operatorToken, marked(seen.right));
-      }
-      if (ts.isCaseClause(seen)) {
-        const statements = [factory.createExpressionStatement(bump()), ...seen.statements];
-        return factory.updateCaseClause(seen, seen.expression, statements);
-      }
-      if (ts.isForStatement(seen)) {
-        const { initializer, condition, incrementor } = seen;
-        return factory.updateForStatement(seen, initializer, condition, incrementor, block(seen.statement));
-      }
-      if (ts.isForOfStatement(seen)) {
-        const { awaitModifier, initializer, expression } = seen;
-        return factory.updateForOfStatement(
-          seen,
-          awaitModifier,
-          initializer,
-          expression,
-          block(seen.statement),
-        );
-      }
-      if (ts.isWhileStatement(seen)) {
-        return factory.updateWhileStatement(seen, seen.expression, block(seen.statement));
-      }
-      return seen;
-    };
-    return (file) => ts.visitNode(file, visit) as ts.SourceFile;
-  };
-  const { transformed } = ts.transform(source, [transformer]);
-  return { code: ts.createPrinter().printFile(transformed[0]!), places };
+  const inserts: { at: number; text: string }[] = [];
+  const insert = (at: number, text: string) => inserts.push({ at, text });
+  const bump = () => `globalThis.amalgamCounts[${places++}]++`;
+  // what begins at the same character is opened from the outside in, as it is entered, and closed from the inside out
+  const open = ({ start }: ESTree.Span) => insert(start, `{${bump()};`);
+  const close = ({ end }: ESTree.Span) => insert(end, '}');
+  const openValue = ({ start }: ESTree.Span) => insert(start, `(${bump()},`);
+  const closeValue = ({ end }: ESTree.Span) => insert(end, ')');
+  const loop = ({ body }: { body: ESTree.Span }) => open(body);
+  const loopEnd = ({ body }: { body: ESTree.Span }) => close(body);
+  /** Names of modules and types, which no input is compared with. */
+  const names = new Set<unknown>();
+  new Visitor({
+    ImportDeclaration: (node) => names.add(node.source),
+    TSImportType: (node) => names.add(node.source),
+    TSLiteralType: (node) => names.add(node.literal),
+    Literal(node) {
+      const { value } = node;
+      if (typeof value === 'string' && value.length > 0 && value.length <= 24 && !names.has(node))
+        words.add(value);
+    },
+    IfStatement(node) {
+      open(node.consequent);
+      if (node.alternate) open(node.alternate);
+    },
+    'IfStatement:exit'(node) {
+      close(node.consequent);
+      if (node.alternate) close(node.alternate);
+      else insert(node.end, ` else {${bump()}}`);
+    },
+    ConditionalExpression(node) {
+      openValue(node.consequent);
+      openValue(node.alternate);
+    },
+    'ConditionalExpression:exit'(node) {
+      closeValue(node.consequent);
+      closeValue(node.alternate);
+    },
+    LogicalExpression: (node) => openValue(node.right),
+    'LogicalExpression:exit': (node) => closeValue(node.right),
+    SwitchCase: (node) => node.test && insert(node.consequent[0]?.start ?? node.end, `${bump()};`),
+    ForStatement: loop,
+    'ForStatement:exit': loopEnd,
+    ForOfStatement: loop,
+    'ForOfStatement:exit': loopEnd,
+    WhileStatement: loop,
+    'WhileStatement:exit': loopEnd,
+  }).visit(parseSync(fileName, code).program);
+  let counted = '';
+  let from = 0;
+  for (const { at, text } of inserts.sort((a, b) => a.at - b.at)) {
+    counted += code.slice(from, at) + text;
+    from = at;
+  }
+  return { code: counted + code.slice(from), places };
 }
