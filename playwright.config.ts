@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import process from 'node:process';
 import { defineConfig } from '@playwright/test';
-import { STUDIO_URL } from './e2e/journeys/addresses';
+import { STUDIO_URL, WORKERS } from './e2e/journeys/addresses';
 import { swiftShaderEnvironment } from './e2e/setup-chromium.mjs';
 
-const HUB_JOURNEYS = /\/(hub|names|outputs|own|push|sign-in|tasks)\.spec\.ts$/;
 // What the command keeps from one run to the next is nobody's here, and new every time.
 process.env.XDG_CACHE_HOME = join(import.meta.dirname, 'test-results/cache');
 // and its WebGPU is the software adapter
@@ -14,17 +13,11 @@ export default defineConfig({
   testDir: 'e2e/journeys',
   testMatch: '**/*.spec.ts',
   outputDir: 'test-results/journeys',
-  // A journey waits for its page more than it computes.
-  workers: 3,
+  workers: WORKERS,
   forbidOnly: true,
   // ceilings for true events: what a slow machine with other work on it may take
-  timeout: 300_000,
-  expect: { timeout: 60_000 },
-  projects: [
-    // They all start the fake hub at the one address that the page may talk to.
-    { name: 'hub', testMatch: HUB_JOURNEYS, workers: 1 },
-    { name: 'studio', testIgnore: HUB_JOURNEYS },
-  ],
+  timeout: 600_000,
+  expect: { timeout: 180_000 },
   globalSetup: './e2e/journeys/serve-studio.ts',
   reporter: [['list'], ['json', { outputFile: 'test-results/playwright.json' }]],
   use: { baseURL: STUDIO_URL },

@@ -5,7 +5,7 @@ import { build } from 'vite';
 import { serveStudio } from '../src/cli/build';
 
 const ROOT = join(import.meta.dirname, '..');
-const PAGES = ['index.html', 'e2e/calls.html'];
+const CALLS = 'e2e/calls.html';
 
 export interface BuiltStudio {
   /** The studio's address, slash at the end. */
@@ -16,16 +16,21 @@ export interface BuiltStudio {
 }
 
 /**
- * Builds the studio with the page of its calls and serves both. Their policy is in the header alone, so that they may talk to
- * the hub of the test.
+ * Builds the page of the studio's calls, beside it the other pages, and serves them. Their policy is in the header alone, so that
+ * they may talk to the hub of the test.
  * @param connect origins besides its own that the studio may talk to
  * @param port 0 for any free one
  */
-export async function startBuiltStudio(connect: readonly string[], port = 0): Promise<BuiltStudio> {
+export async function startBuiltStudio(
+  connect: readonly string[],
+  port = 0,
+  others: readonly string[] = ['index.html'],
+): Promise<BuiltStudio> {
   const dist = await mkdtemp(join(tmpdir(), 'amalgam-dist-'));
-  const input = PAGES.map((page) => join(ROOT, page));
+  const pages = [...others, CALLS];
+  const input = pages.map((page) => join(ROOT, page));
   await build({ root: ROOT, logLevel: 'warn', build: { outDir: dist, rollupOptions: { input } } });
-  for (const page of PAGES) {
+  for (const page of pages) {
     const file = join(dist, page);
     const html = await readFile(file, 'utf8');
     await writeFile(file, html.replace(/<meta http-equiv="Content-Security-Policy"[^>]*>/, ''));
@@ -33,7 +38,7 @@ export async function startBuiltStudio(connect: readonly string[], port = 0): Pr
   const { url, close } = await serveStudio(dist, connect, port);
   return {
     url,
-    callsUrl: `${url}e2e/calls.html`,
+    callsUrl: `${url}${CALLS}`,
     async close() {
       await close();
       await rm(dist, { recursive: true, force: true });

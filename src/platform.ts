@@ -182,12 +182,12 @@ export async function* piecesOf<T>(stream: ReadableStream<T>): AsyncGenerator<T>
 // ---- locks
 
 /**
- * Takes the lock of a name and holds it until the returned function is called. A tab that dies lets go within a moment, and one
- * that is asked to stop has stopped by then, so it is waited for.
+ * Takes the lock of a name and holds it until the returned function is called. A tab that dies lets go within a moment, so it is
+ * waited for.
  * @returns undefined where somebody else keeps it
  */
-export function holdLock(name: string): Promise<(() => void) | undefined> {
-  const signal = AbortSignal.timeout(PATIENCE_MS);
+export function holdLock(name: string, patienceMs = PATIENCE_MS): Promise<(() => void) | undefined> {
+  const signal = AbortSignal.timeout(patienceMs);
   return new Promise((resolve, reject) => {
     navigator.locks
       .request(name, { signal }, () => new Promise<void>((release) => resolve(release)))

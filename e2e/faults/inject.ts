@@ -151,9 +151,9 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
       ['crash of the GPU process', 'webgpu', gpuCrash],
       ['storage cleared by the person', 'cpu', clearedStorage],
     ] as const) {
-      const reference = await undisturbed(rig, engine);
+      const [reference] = await undisturbed(rig, engine);
       const tallies: Tally[] = [];
-      for (const share of moments) tallies.push(await inject(rig, reference, share));
+      for (const share of moments) tallies.push(await inject(rig, reference!, share));
       say(what, tally(tallies));
     }
   });

@@ -46,10 +46,8 @@ export async function killTest(
   say: (line: string) => void = () => {},
 ): Promise<KillOutcome[]> {
   return withRig(async (rig) => {
-    const references = {
-      several: await undisturbed(rig, 'cpu'),
-      one: await undisturbed(rig, 'cpu', ONE_SHARD_RECIPE),
-    };
+    const [several, one] = await undisturbed(rig, 'cpu', [KILL_RECIPE, ONE_SHARD_RECIPE]);
+    const references = { several: several!, one: one! };
     say(`reference: ${references.several.size} shards, and one`);
     const random = randomNumbers(seed);
     const outcomes: KillOutcome[] = [];

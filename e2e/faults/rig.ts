@@ -25,7 +25,7 @@ const PATIENCE_MS = 180_000;
 /** Runs `act` with a hub and a studio. */
 export async function withRig<T>(act: (rig: Rig) => Promise<T>): Promise<T> {
   const hub = await startFakeHub({ models: killModels(), bytesPerSecond: BYTES_PER_SECOND });
-  const server = await startBuiltStudio([hub.url, hub.cdnUrl]);
+  const server = await startBuiltStudio([hub.url, hub.cdnUrl], 0, []);
   try {
     return await act({ server, hub });
   } finally {
@@ -69,7 +69,7 @@ export async function openPage(page: Page, server: BuiltStudio): Promise<void> {
 export function attempt(
   page: Page,
   hub: FakeHub,
-  how: Pick<Attempt, 'kind' | 'engine' | 'moment'> & { recipe?: typeof KILL_RECIPE },
+  how: Pick<Attempt, 'kind' | 'engine' | 'moment'> & { recipe?: typeof KILL_RECIPE; name?: string },
 ): Promise<AttemptOutcome> {
   return page.evaluate(attemptMerge, {
     recipe: KILL_RECIPE,
@@ -80,15 +80,20 @@ export function attempt(
   });
 }
 
-/** Tree hash by shard of a merge that nothing disturbs. */
+/** Tree hash by shard of a merge that nothing disturbs, of each of the recipes. */
 export async function undisturbed(
   rig: Rig,
   engine: Attempt['engine'],
-  recipe = KILL_RECIPE,
-): Promise<Map<string, string>> {
+  recipes: readonly (typeof KILL_RECIPE)[] = [KILL_RECIPE],
+): Promise<Map<string, string>[]> {
   return withPage(rig, async ({ page }) => {
-    const { shards } = await attempt(page, rig.hub, { kind: 'downloads', engine, recipe });
-    return new Map(shards.map(({ file, hash }) => [file, hash]));
+    const hashes = [];
+    for (const [i, recipe] of recipes.entries()) {
+      const how = { kind: 'downloads', engine, recipe, name: `merged-${i}` } as const;
+      const { shards } = await attempt(page, rig.hub, how);
+      hashes.push(new Map(shards.map(({ file, hash }) => [file, hash])));
+    }
+    return hashes;
   });
 }
 

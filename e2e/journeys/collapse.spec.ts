@@ -1,11 +1,10 @@
 /** Collapsing layers from a terminal: what is measured is what the written model gives, and what is refused. */
-import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
 import type { CollapseReport, MeasureLayersReport } from '../../src/tools/collapse/report';
 import { readSafetensors } from './merged-folder';
+import { amalgam, expect, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const base = join(root, 'public/samples/base');
@@ -20,23 +19,16 @@ test.beforeEach(() => {
 });
 test.afterEach(() => rmSync(work, { recursive: true, force: true }));
 
-function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: root }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
-}
 const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
 
 for (const engine of ['cpu', 'webgpu']) {
   test(`on ${engine}: a shallower model whose perplexity is the one it was measured with`, async () => {
     const out = join(work, engine);
     const reportFile = join(work, `${engine}.json`);
-    const { code, stdout } = await amalgam(
+    const { code, stdout } = await amalgam([
       ...['collapse', base, '--out', out, '--tokens', tokens, '--planner', 'influence', '--remove', '2'],
       ...['--variant', 'rdsc', '--engine', engine, '--report', reportFile],
-    );
+    ]);
     expect(code).toBe(0);
     expect(stdout).toContain('4 of 6 layers');
     const report = json(reportFile) as CollapseReport;
@@ -56,7 +48,7 @@ for (const engine of ['cpu', 'webgpu']) {
 
     const evaluated = join(work, `${engine}-evaluated.json`);
     expect(
-      (await amalgam('evaluate', out, '--tokens', tokens, '--engine', engine, '--report', evaluated)).code,
+      (await amalgam(['evaluate', out, '--tokens', tokens, '--engine', engine, '--report', evaluated])).code,
     ).toBe(0);
     expect(json(evaluated).meanNll).toBe(report.perplexity!.after.meanNll);
   });
@@ -64,10 +56,10 @@ for (const engine of ['cpu', 'webgpu']) {
 
 test('says what could go', async () => {
   const reportFile = join(work, 'measure.json');
-  const { code, stdout } = await amalgam(
+  const { code, stdout } = await amalgam([
     ...['collapse', base, '--measure', '--tokens', tokens, '--block', '2', '--engine', 'cpu'],
     ...['--report', reportFile],
-  );
+  ]);
   expect(code).toBe(0);
   expect(stdout).toContain('block influence');
   const report = json(reportFile) as MeasureLayersReport;
@@ -86,7 +78,7 @@ test('says what is wrong, ends with a code, and writes nothing', async () => {
     [['--tokens', tokens, '--similarity', '0.999999'], /so there is nothing to do/],
     [['--tokens', tokens, '--block', '7'], /No block of 7 layers fits/],
   ] as const) {
-    const { code, stderr } = await amalgam('collapse', base, '--out', out, ...args, '--engine', 'cpu');
+    const { code, stderr } = await amalgam(['collapse', base, '--out', out, ...args, '--engine', 'cpu']);
     expect(stderr).toMatch(words);
     expect(code).toBeGreaterThan(0);
     expect(existsSync(out)).toBe(false);

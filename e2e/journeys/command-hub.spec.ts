@@ -12,11 +12,10 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import process from 'node:process';
-import { expect, test } from '@playwright/test';
 import { parseDocument } from 'yaml';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub, WRITER_TOKEN } from '../fake-hub';
 import { cardErrors } from '../fake-hub/model-card';
+import { amalgam, expect, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const samples = join(root, 'public/samples');
@@ -30,18 +29,6 @@ test.afterEach(async () => {
   await hub.close();
   rmSync(work, { recursive: true, force: true });
 });
-
-function amalgam(
-  args: string[],
-  env: Record<string, string> = {},
-): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    const options = { cwd: root, env: { ...process.env, ...env } };
-    execFile(process.execPath, ['src/cli/amalgam.mjs', ...args], options, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
-}
 
 function recipe(): string {
   const file = join(work, 'recipe.yml');

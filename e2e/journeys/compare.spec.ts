@@ -1,14 +1,13 @@
 /** Comparing and extracting from a terminal: files, both engines, an adapter found again, and what is refused. */
 
-import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
 import type { ExtractLoraReport } from '../../src/tools/extract/report';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { readSafetensors } from './merged-folder';
+import { amalgam, expect, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const samples = join(root, 'public/samples');
@@ -17,14 +16,6 @@ test.beforeEach(() => {
   work = mkdtempSync(join(tmpdir(), 'amalgam-compare-'));
 });
 test.afterEach(() => rmSync(work, { recursive: true, force: true }));
-
-function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: root }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
-}
 
 const json = (...path: string[]) => JSON.parse(readFileSync(join(...path), 'utf8'));
 
@@ -35,16 +26,16 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
     recipe,
     `merge_method: passthrough\nmodels:\n  - model: ${samples}/base+${samples}/kitchen\ndtype: float32\n`,
   );
-  expect((await amalgam('merge', recipe, '--out', merged, '--engine', 'cpu')).code).toBe(0);
+  expect((await amalgam(['merge', recipe, '--out', merged, '--engine', 'cpu'])).code).toBe(0);
 
   const hashes: string[] = [];
   for (const engine of ['cpu', 'webgpu']) {
     const out = join(work, engine);
     const reportFile = join(work, `${engine}.json`);
-    const { code, stdout } = await amalgam(
+    const { code, stdout } = await amalgam([
       ...['extract-lora', `${samples}/base`, merged, '--rank', '8', '--out', out],
       ...['--engine', engine, '--report', reportFile],
-    );
+    ]);
     expect(code).toBe(0);
     expect(stdout).toContain('Extracted 42');
     const report = json(reportFile) as ExtractLoraReport;
@@ -79,15 +70,15 @@ test('finds the kitchen LoRA again in the model it was merged into, to the same 
     recipe,
     `merge_method: passthrough\nmodels:\n  - model: ${samples}/base+${work}/cpu\ndtype: float32\n`,
   );
-  expect((await amalgam('plan', recipe)).code).toBe(0);
+  expect((await amalgam(['plan', recipe])).code).toBe(0);
 });
 
 test('compares on both engines, which agree to the bit, and writes every file', async () => {
   const out = join(work, 'compared');
-  const { code, stdout } = await amalgam(
+  const { code, stdout } = await amalgam([
     ...['compare', `${samples}/base`, `${samples}/workshop`, '--out', out],
     ...['--engine', 'webgpu', '--time-engines', '--no-lora-analysis'],
-  );
+  ]);
   expect(code).toBe(0);
   expect(stdout).toContain('56 tensors compared: 56 modified, 0 identical.');
   expect(stdout).toContain('Both give the same bits.');
@@ -108,7 +99,7 @@ test('compares on both engines, which agree to the bit, and writes every file', 
 
 test('says what is wrong, ends with a code, and writes nothing', async () => {
   const out = join(work, 'never');
-  const same = await amalgam(
+  const same = await amalgam([
     'extract-lora',
     `${samples}/base`,
     `${samples}/base`,
@@ -116,16 +107,16 @@ test('says what is wrong, ends with a code, and writes nothing', async () => {
     '8',
     '--out',
     out,
-  );
+  ]);
   expect(same.code).toBe(1);
   expect(same.stderr).toMatch(/are identical in all 56 tensors: the difference is zero and has rank 0/);
-  const other = await amalgam(
+  const other = await amalgam([
     'compare',
     `${samples}/base`,
     join(goldenFolder('forward'), 'gpt2'),
     '--out',
     out,
-  );
+  ]);
   expect(other.code).toBe(1);
   expect(other.stderr).toMatch(/\(llama\) and .* \(gpt2\) have no tensor in common/);
   expect(existsSync(out)).toBe(false);

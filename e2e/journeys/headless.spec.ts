@@ -1,16 +1,15 @@
 /** The headless command on the sample family: both engines, any tile, same bytes; and its error messages. */
 
-import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
 import type { OutputHashes } from '../../src/formats/output-hashes';
 import type { EvaluateReport } from '../../src/reports/evaluate';
 import type { MergeReport } from '../../src/reports/merge';
 import { goldenFolder } from '../goldens';
 import { treeHashOfFile } from '../tree-hash';
 import { expectSampleTies, readSafetensors } from './merged-folder';
+import { amalgam, expect, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const samples = join(root, 'public/samples');
@@ -31,14 +30,6 @@ models:
     parameters: { weight: 1.0, density: 0.2 }
 `;
 
-function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: root }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
-}
-
 function recipe(text: string): string {
   const file = join(work, 'recipe.yml');
   writeFileSync(file, text);
@@ -51,7 +42,7 @@ test('merges the sample with TIES on both engines to the same bytes, within one 
   for (const engine of ['webgpu', 'cpu']) {
     const out = join(work, engine);
     const report = join(work, `${engine}.json`);
-    const { code, stderr } = await amalgam(
+    const { code, stderr } = await amalgam([
       'merge',
       file,
       '--out',
@@ -60,7 +51,7 @@ test('merges the sample with TIES on both engines to the same bytes, within one 
       engine,
       '--report',
       report,
-    );
+    ]);
     expect(stderr).toContain('merging');
     expect(code).toBe(0);
     const merged = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
@@ -107,18 +98,18 @@ test('merges the sample with TIES on both engines to the same bytes, within one 
 test('R60: nothing published says where models lie; verify merges again, agrees, and sees one flipped bit', async () => {
   const out = join(work, 'merged');
   const file = recipe(TIES);
-  expect((await amalgam('merge', file, '--out', out, '--engine', 'cpu')).code).toBe(0);
+  expect((await amalgam(['merge', file, '--out', out, '--engine', 'cpu'])).code).toBe(0);
   // R60: no published file reveals the models' folders
   for (const name of ['README.md', 'mergekit_config.yml', 'model.safetensors']) {
     expect(readFileSync(join(out, name), 'latin1'), name).not.toContain(root);
   }
-  const same = await amalgam('verify', out, '--recipe', file, '--engine', 'webgpu');
+  const same = await amalgam(['verify', out, '--recipe', file, '--engine', 'webgpu']);
   expect(same.stdout).toContain('The bytes agree');
   expect(same.code).toBe(0);
   const bytes = readFileSync(join(out, 'model.safetensors'));
   bytes[bytes.length - 7]! ^= 1;
   writeFileSync(join(out, 'model.safetensors'), bytes);
-  const differs = await amalgam('verify', out, '--recipe', file, '--engine', 'cpu');
+  const differs = await amalgam(['verify', out, '--recipe', file, '--engine', 'cpu']);
   expect(differs.stdout).toContain('The bytes differ');
   expect(differs.stdout).toMatch(/^model\.safetensors: 1\stensor differs: model\.\S+$/m);
   expect(differs.code).toBe(1);
@@ -136,7 +127,7 @@ test('evaluate: base, adapter and a merge that is never written, alike on both e
     const found: number[] = [];
     for (const engine of ['cpu', 'webgpu']) {
       const report = join(work, `evaluate-${perplexities.length}-${engine}.json`);
-      const { code, stderr } = await amalgam(
+      const { code, stderr } = await amalgam([
         'evaluate',
         model,
         '--tokens',
@@ -145,7 +136,7 @@ test('evaluate: base, adapter and a merge that is never written, alike on both e
         engine,
         '--report',
         report,
-      );
+      ]);
       expect(code, stderr).toBe(0);
       found.push((JSON.parse(readFileSync(report, 'utf8')) as EvaluateReport).perplexity);
     }
@@ -161,7 +152,7 @@ test('evaluate: base, adapter and a merge that is never written, alike on both e
 test('writes shards with an index that names every tensor', async () => {
   const file = recipe(`${TIES}amalgam: { shard_bytes: 1000000 }\n`);
   const out = join(work, 'sharded');
-  expect((await amalgam('merge', file, '--out', out, '--engine', 'cpu')).code).toBe(0);
+  expect((await amalgam(['merge', file, '--out', out, '--engine', 'cpu'])).code).toBe(0);
   const index = JSON.parse(readFileSync(join(out, 'model.safetensors.index.json'), 'utf8')) as {
     weight_map: Record<string, string>;
     metadata: { total_size: number };
@@ -178,11 +169,11 @@ test('writes shards with an index that names every tensor', async () => {
 
 test('says what is wrong in words, ends with a code, and writes nothing', async () => {
   const out = join(work, 'never');
-  const unknown = await amalgam('merge', recipe(TIES.replace('ties', 'tiesss')), '--out', out);
+  const unknown = await amalgam(['merge', recipe(TIES.replace('ties', 'tiesss')), '--out', out]);
   expect(unknown.code).not.toBe(0);
   expect(unknown.stderr).toContain('tiesss');
   const mismatched = TIES.replace(`${samples}/workshop`, goldenFolder('mergekit'));
-  const plan = await amalgam('plan', recipe(mismatched));
+  const plan = await amalgam(['plan', recipe(mismatched)]);
   expect(plan.code).not.toBe(0);
   expect(existsSync(out)).toBe(false);
   expect(readdirSync(work)).toEqual(['recipe.yml']);

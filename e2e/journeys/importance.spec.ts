@@ -1,13 +1,12 @@
 /** Importance and the Gram merge by the headless command, on the sample family: both engines, masks as files. */
-import { execFile } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
 import type { ImportanceReport } from '../../src/reports/importance';
 import type { MergeReport } from '../../src/reports/merge';
 import { goldenFolder } from '../goldens';
 import { readSafetensors } from './merged-folder';
+import { amalgam, expect, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const samples = join(root, 'public/samples');
@@ -16,14 +15,6 @@ test.beforeEach(() => {
   work = mkdtempSync(join(tmpdir(), 'amalgam-importance-'));
 });
 test.afterEach(() => rmSync(work, { recursive: true, force: true }));
-
-function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: root }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
-}
 
 /** Tensors of any dtype, as their bytes. */
 function storedTensors(path: string) {
@@ -44,10 +35,10 @@ function storedTensors(path: string) {
 
 test('importance writes one bit per weight of every linear layer, from text the model wrote', async () => {
   const out = join(work, 'masks');
-  const { code, stdout, stderr } = await amalgam(
+  const { code, stdout, stderr } = await amalgam([
     ...['importance', join(samples, 'workshop'), '--base', join(samples, 'base'), '--out', out],
     ...['--density', '0.25', '--windows', '4', '--window', '32', '--engine', 'webgpu'],
-  );
+  ]);
   expect(code, stderr).toBe(0);
   expect(stdout).toContain('on the device at most');
   expect(readdirSync(out).sort()).toEqual(['amalgam-hashes.json', 'importance.json', 'masks.safetensors']);
@@ -80,9 +71,9 @@ test('masks from token ids are those of the reference, scored in f64', async () 
   writeFileSync(join(base, 'model.safetensors'), zeros);
   const tokens = storedTensors(join(golden, 'golden.safetensors')).get('input_ids')!;
   writeFileSync(ids, JSON.stringify([...new Int32Array(Uint8Array.from(tokens.bytes).buffer)]));
-  const { code, stderr } = await amalgam(
+  const { code, stderr } = await amalgam([
     ...['importance', golden, '--base', base, '--tokens', ids, '--score', 'sparsegpt', '--out', out],
-  );
+  ]);
   expect(code, stderr).toBe(0);
   const masks = storedTensors(join(out, 'masks.safetensors'));
   const wanted = [...storedTensors(join(golden, 'importance.safetensors'))].filter(([name]) =>
@@ -114,7 +105,7 @@ test('a Gram merge on WebGPU is that of the processor within 1e-4 of the changes
   for (const engine of ['cpu', 'webgpu']) {
     const [out, report] = [join(work, engine), join(work, `${engine}.json`)];
     const args = ['merge', file, '--out', out, '--engine', engine, '--report', report];
-    const { code, stderr } = await amalgam(...args);
+    const { code, stderr } = await amalgam([...args]);
     expect(code, stderr).toBe(0);
     const written = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
     expect(written.engine).toBe(engine);

@@ -5,15 +5,14 @@ import process from 'node:process';
 import { serviceWorker } from '../../offline/vite-plugin';
 import { ensureBuilt, serveStudio } from '../../src/cli/build';
 import { contentSecurityPolicy } from '../../src/cli/content-security-policy';
-import { CLIENT_ID, HUB_CDN_URL, HUB_EU_URL, HUB_URL, STUDIO_DIST, STUDIO_PORT } from './addresses';
+import { CLIENT_ID, HUB_ORIGINS, STUDIO_DIST, STUDIO_PORT } from './addresses';
 
 const ROOT = join(import.meta.dirname, '../..');
-const CONNECT = [HUB_URL, HUB_CDN_URL, HUB_EU_URL];
 
 /**
  * Builds the headless command and the studio before two journeys want them at once, where they are older than their sources,
- * empties the command's cache, and serves the studio as `npm start` has it: only the hub that its page may talk to, and whom
- * it is to that hub, are the journeys'.
+ * empties the command's cache, and serves the studio as `npm start` has it: only the hubs that its page may talk to, and
+ * whom it is to them, are the journeys'.
  * @returns what ends it
  */
 export default async function serveJourneys(): Promise<() => Promise<void>> {
@@ -25,10 +24,10 @@ export default async function serveJourneys(): Promise<() => Promise<void>> {
   const page = join(dist, 'index.html');
   const html = readFileSync(page, 'utf8').replace(
     /(<meta http-equiv="Content-Security-Policy" content=")[^"]*(">)/,
-    `$1${contentSecurityPolicy(CONNECT)}$2<meta name="hub-client-id" content="${CLIENT_ID}">`,
+    `$1${contentSecurityPolicy(HUB_ORIGINS)}$2<meta name="hub-client-id" content="${CLIENT_ID}">`,
   );
   writeFileSync(page, html);
   // it knows every file by its content
   writeFileSync(join(dist, 'sw.js'), serviceWorker(dist));
-  return (await serveStudio(dist, CONNECT, STUDIO_PORT)).close;
+  return (await serveStudio(dist, HUB_ORIGINS, STUDIO_PORT)).close;
 }

@@ -1,5 +1,4 @@
 /** A recipe of several stages: the same bytes as merging step by step, nothing left in between, nothing half-written. */
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   existsSync,
@@ -12,10 +11,10 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
 import type { MergeReport } from '../../src/reports/merge';
 import type { PlanReport } from '../../src/reports/plan';
 import { readSafetensors } from './merged-folder';
+import { amalgam, expect, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const samples = join(root, 'public/samples');
@@ -39,14 +38,6 @@ models:
 parameters: { t: 0.4 }
 `;
 
-function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: root }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
-}
-
 function recipe(text: string, name = 'recipe.yml'): string {
   const file = join(work, name);
   writeFileSync(file, text);
@@ -65,15 +56,15 @@ const tensorsOf = (folder: string) => {
 
 test('stages give what merging step by step gives, on both engines, and can be verified', async () => {
   const apart = join(work, 'first');
-  expect((await amalgam('merge', recipe(FIRST), '--out', apart, '--engine', 'cpu')).code).toBe(0);
+  expect((await amalgam(['merge', recipe(FIRST), '--out', apart, '--engine', 'cpu'])).code).toBe(0);
   const stepwise = join(work, 'stepwise');
-  expect((await amalgam('merge', recipe(last(apart)), '--out', stepwise, '--engine', 'cpu')).code).toBe(0);
+  expect((await amalgam(['merge', recipe(last(apart)), '--out', stepwise, '--engine', 'cpu'])).code).toBe(0);
 
   const file = recipe(`name: half\n${FIRST}---\n${last('half')}`, 'staged.yml');
   for (const engine of ['cpu', 'webgpu']) {
     const out = join(work, engine);
     const report = join(work, `${engine}.json`);
-    const { code, stderr } = await amalgam(
+    const { code, stderr } = await amalgam([
       'merge',
       file,
       '--out',
@@ -82,7 +73,7 @@ test('stages give what merging step by step gives, on both engines, and can be v
       engine,
       '--report',
       report,
-    );
+    ]);
     expect(code, stderr).toBe(0);
     expect(tensorsOf(out)).toEqual(tensorsOf(stepwise));
     const merged = JSON.parse(readFileSync(report, 'utf8')) as MergeReport;
@@ -96,19 +87,19 @@ test('stages give what merging step by step gives, on both engines, and can be v
       /^name: half\n[\s\S]*\n---\nmerge_method: slerp/,
     );
   }
-  const verified = await amalgam('verify', join(work, 'cpu'), '--recipe', file, '--engine', 'cpu');
+  const verified = await amalgam(['verify', join(work, 'cpu'), '--recipe', file, '--engine', 'cpu']);
   expect(verified.stdout).toContain('The bytes agree');
 });
 
 test('a fault in the second stage is found before the first is merged, and nothing is written', async () => {
   const out = join(work, 'out');
   const wrong = recipe(`name: half\n${FIRST}---\n${last('half').replace('0.4', '140')}`);
-  const plan = await amalgam('plan', wrong, '--json');
+  const plan = await amalgam(['plan', wrong, '--json']);
   expect(plan.code).toBe(1);
   const report = JSON.parse(plan.stdout) as PlanReport;
   expect(report.stages?.[0]?.facts.clean).toBe(true);
   expect(report.problems.filter((p) => p.severity === 'error')).toHaveLength(1);
-  const merge = await amalgam('merge', wrong, '--out', out);
+  const merge = await amalgam(['merge', wrong, '--out', out]);
   expect(merge.code).toBe(1);
   expect(merge.stderr).toMatch(/t must lie between -100 and 100/);
   expect(existsSync(out)).toBe(false);
@@ -125,7 +116,7 @@ test('a second stage that fails while it is merged leaves nothing half-written',
     writeFileSync(join(damaged, name), bytes);
   }
   const text = `name: half\n${FIRST}---\n${last('half').replace(`${samples}/workshop`, damaged)}`;
-  const merge = await amalgam('merge', recipe(text), '--out', out, '--engine', 'cpu');
+  const merge = await amalgam(['merge', recipe(text), '--out', out, '--engine', 'cpu']);
   expect(merge.code).toBe(1);
   expect(merge.stderr).toMatch(/half 1\/2/);
   expect(merge.stderr).toMatch(/NaN|not finite|infinite/i);
@@ -133,8 +124,8 @@ test('a second stage that fails while it is merged leaves nothing half-written',
 });
 
 test('names that cannot be resolved are told with their line', async () => {
-  const circle = await amalgam('plan', recipe(`name: a\n${last('b')}---\nname: b\n${last('a')}`));
+  const circle = await amalgam(['plan', recipe(`name: a\n${last('b')}---\nname: b\n${last('a')}`)]);
   expect(circle.stderr).toMatch(/recipe\.yml:1:7: a needs itself: a → b → a/);
-  const unused = await amalgam('plan', recipe(`name: half\n${FIRST}---\n${last(`${samples}/base`)}`));
+  const unused = await amalgam(['plan', recipe(`name: half\n${FIRST}---\n${last(`${samples}/base`)}`)]);
   expect(unused.stderr).toMatch(/recipe\.yml:1:7: No other document uses half/);
 });

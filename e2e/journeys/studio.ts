@@ -1,37 +1,70 @@
 /**
- * `test` for the journeys: every journey gets its own Chromium with WebGPU and a fresh profile on disk (the default
- * context keeps OPFS in a small memory), and fails when the page breaks its own Content-Security-Policy, asks anyone
- * beyond this machine, or has the name of a folder of this computer in any request.
+ * `test` for the journeys: a Chromium with WebGPU on a profile on disk (the default context keeps OPFS in a small memory),
+ * started once for the journeys of a worker of the runner. Each begins with a page of a browser that has never seen the
+ * studio, and fails when the page breaks its own Content-Security-Policy, asks anyone beyond this machine, or has the name
+ * of a folder of this computer in any request.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test as base, chromium, expect, type Page } from '@playwright/test';
+import process from 'node:process';
+import AxeBuilder from '@axe-core/playwright';
+import { type BrowserContext, test as base, chromium, expect, type Page } from '@playwright/test';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 import { STUDIO_URL } from './addresses';
 
 export { expect };
 
-export const test = base.extend<{ profile: string }>({
+const ROOT = join(import.meta.dirname, '../..');
+
+interface Journey {
+  /** Whether the journey has a browser to itself, on `profile`. */
+  ownBrowser: boolean;
+  profile: string;
+}
+
+/** Runs `use` with a new folder for a profile, which is removed afterwards. */
+async function withProfile(use: (profile: string) => Promise<void>): Promise<void> {
+  const profile = mkdtempSync(join(tmpdir(), 'amalgam-journey-'));
+  await use(profile);
+  rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+}
+
+function launch(profile: string): Promise<BrowserContext> {
+  const executablePath = findChromium();
+  return chromium.launchPersistentContext(profile, {
+    baseURL: STUDIO_URL,
+    acceptDownloads: true,
+    args: [...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
+    ...(executablePath ? { executablePath } : {}),
+  });
+}
+
+export const test = base.extend<Journey, { shared: () => Promise<BrowserContext> }>({
+  ownBrowser: [false, { option: true }],
   // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixture's needs from this very pattern.
-  profile: async ({}, use) => {
-    const profile = await mkdtemp(join(tmpdir(), 'amalgam-journey-'));
-    await use(profile);
-    await rm(profile, { recursive: true, force: true });
-  },
-  context: async ({ profile }, use) => {
-    const executablePath = findChromium();
-    const context = await chromium.launchPersistentContext(profile, {
-      baseURL: STUDIO_URL,
-      acceptDownloads: true,
-      args: [...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
-      ...(executablePath ? { executablePath } : {}),
-    });
+  profile: ({}, use) => withProfile(use),
+  shared: [
+    // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixture's needs from this very pattern.
+    ({}, use) =>
+      withProfile(async (profile) => {
+        let started: Promise<BrowserContext> | undefined;
+        await use(() => {
+          started ??= launch(profile);
+          return started;
+        });
+        await (await started)?.close();
+      }),
+    { scope: 'worker' },
+  ],
+  context: async ({ ownBrowser, profile, shared }, use) => {
+    const context = await (ownBrowser ? launch(profile) : shared());
     await use(context);
-    await context.close();
+    if (ownBrowser) await context.close();
   },
   page: async ({ context }, use) => {
-    const page = context.pages()[0] ?? (await context.newPage());
+    const page = await freshPage(context);
     const violations: string[] = [];
     page.on('console', (message) => {
       if (/Content.Security.Policy|TrustedHTML|TrustedScript/i.test(message.text()))
@@ -39,11 +72,13 @@ export const test = base.extend<{ profile: string }>({
     });
     const own = new RegExp(`^${STUDIO_URL}(samples|assets)/`);
     const requests: string[] = [];
-    context.on('request', (request) => {
+    const note = (request: { url(): string }) => {
       const url = decodeURIComponent(request.url());
       if (/^https?:/.test(url) && !own.test(url)) requests.push(url);
-    });
+    };
+    context.on('request', note);
     await use(page);
+    context.off('request', note);
     expect(violations).toEqual([]);
     const beyond = requests.filter((url) => !url.startsWith(STUDIO_URL));
     // journeys serve hosts of their own on this machine
@@ -52,6 +87,63 @@ export const test = base.extend<{ profile: string }>({
     expect(requests.filter((url) => names.some((name) => url.includes(name)))).toEqual([]);
   },
 });
+
+/** A page of a browser that has never seen the studio: all others are closed, and what they stored is gone. */
+export async function freshPage(context: BrowserContext): Promise<Page> {
+  const page = await context.newPage();
+  for (const other of context.pages()) if (other !== page) await other.close();
+  await context.clearPermissions();
+  const session = await context.newCDPSession(page);
+  await session.send('Storage.clearDataForOrigin', {
+    origin: new URL(STUDIO_URL).origin,
+    storageTypes: 'all',
+  });
+  await session.detach();
+  return page;
+}
+
+/** Runs the command as it is installed, in the project's folder. */
+export function amalgam(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    const options = { cwd: ROOT, env: { ...process.env, ...env } };
+    execFile(process.execPath, ['src/cli/amalgam.mjs', ...args], options, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    );
+  });
+}
+
+/** Opens the studio as somebody sees it first, with the sample ready. */
+export async function openSample(page: Page): Promise<void> {
+  await page.goto('/');
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+}
+
+/** Merges what is ready. */
+export async function merge(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  await expect(page.getByText(/^Merged in/).first()).toBeVisible();
+}
+
+/** Serious issues by axe within `parts`: every rule in the light theme, the colors again in the dark one. */
+export async function seriousIssues(page: Page, ...parts: string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const colorScheme of ['light', 'dark'] as const) {
+    // without motion: a color in the middle of its change has no contrast to speak of
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    const axe = new AxeBuilder({ page }).setLegacyMode(true).options({ resultTypes: ['violations'] });
+    for (const part of parts) axe.include(part);
+    if (colorScheme === 'dark') axe.withRules('color-contrast');
+    const { violations } = await axe.analyze();
+    for (const { id, impact, nodes } of violations) {
+      if (impact === 'serious' || impact === 'critical')
+        found.push(`${colorScheme} ${parts}: ${id} at ${nodes.map((n) => n.target.join(' ')).join(', ')}`);
+    }
+  }
+  return found;
+}
 
 /** Names of local models in the recipe that the page saved. */
 export async function localNames(page: Page): Promise<string[]> {

@@ -1,6 +1,5 @@
 /** Accuracy on tasks whose rows are on the Hub: in the studio and by the command, and the error of a task that does not fit. */
 
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +9,7 @@ import { type FakeHub, startFakeHub } from '../fake-hub';
 import { cardErrors } from '../fake-hub/model-card';
 import { treeHashOfFile } from '../tree-hash';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { expect, test } from './studio';
+import { amalgam, expect, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const fixtures = join(root, 'e2e/fixtures/tasks');
@@ -40,14 +39,6 @@ test.afterEach(async () => {
   await hub.close();
   rmSync(work, { recursive: true, force: true });
 });
-
-function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: root }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
-}
 
 /** The Evaluate tab on the fake hub, the sample's recipe, no task chosen. */
 async function openTasks(page: Page): Promise<void> {
@@ -98,7 +89,7 @@ test('two tasks are scored on base, contributors and merge, with the command’s
   writeFileSync(hashes, '{"inputs":{},"outputs":{"README.md":"tree:0"}}');
   const samples = join(root, 'public/samples');
   const tasks = 'hellaswag,arc_easy';
-  const { code, stdout, stderr } = await amalgam(
+  const { code, stdout, stderr } = await amalgam([
     ...[
       'evaluate',
       `${samples}/base`,
@@ -111,7 +102,7 @@ test('two tasks are scored on base, contributors and merge, with the command’s
       '200',
     ],
     ...['--hub', HUB_URL, '--cache', work, '--engine', 'cpu', '--report', report, '--card', card],
-  );
+  ]);
   expect(code, stderr).toBe(0);
   const written = readFileSync(card, 'utf8');
   expect(cardErrors(written)).toEqual([]);
@@ -157,9 +148,9 @@ test('a missing column and a missing split are said before any model is read', a
   await score(page).click();
   await expect(page.getByText('The dataset allenai/openbookqa has no split “test” of “main”.')).toBeVisible();
 
-  const { code, stderr } = await amalgam(
+  const { code, stderr } = await amalgam([
     ...['evaluate', 'public/samples/base', '--task', 'openbookqa', '--hub', HUB_URL, '--cache', work],
-  );
+  ]);
   expect(code).toBe(1);
   expect(stderr).toMatch(/no split “test” of “main”\.\nIt has “main: train”/);
   expect(stderr).not.toContain('running');

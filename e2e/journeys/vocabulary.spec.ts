@@ -1,11 +1,10 @@
 /** Models whose vocabularies differ: the plan asks, the union is merged on both engines, and the result runs. */
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CHAT_TOKEN, writeChatModel } from './chat-model';
-import { expect, test } from './studio';
+import { amalgam, expect, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const samples = join(root, 'public/samples');
@@ -16,14 +15,6 @@ test.beforeEach(() => {
   tokens = writeChatModel(join(work, 'chat'));
 });
 test.afterEach(() => rmSync(work, { recursive: true, force: true }));
-
-function amalgam(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: root }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
-}
 
 const recipe = (source: string) => {
   const file = join(work, 'recipe.yml');
@@ -41,7 +32,7 @@ ${source}`,
 };
 
 test('the command asks, unites on both engines to the same bytes, and the merged folder generates', async () => {
-  const asked = await amalgam('merge', recipe(''), '--out', join(work, 'none'), '--engine', 'cpu');
+  const asked = await amalgam(['merge', recipe(''), '--out', join(work, 'none'), '--engine', 'cpu']);
   expect(asked.code).not.toBe(0);
   expect(asked.stderr).toContain(`has a vocabulary of ${tokens}`);
   expect(asked.stderr).toContain('tokenizer_source');
@@ -49,14 +40,14 @@ test('the command asks, unites on both engines to the same bytes, and the merged
   const hashes: string[] = [];
   for (const engine of ['webgpu', 'cpu']) {
     const out = join(work, engine);
-    const { code, stderr } = await amalgam(
+    const { code, stderr } = await amalgam([
       'merge',
       recipe('tokenizer: {source: union, pad_to_multiple_of: 64}\n'),
       '--out',
       out,
       '--engine',
       engine,
-    );
+    ]);
     expect(code, stderr).toBe(0);
     hashes.push(
       createHash('sha256')
@@ -70,7 +61,7 @@ test('the command asks, unites on both engines to the same bytes, and the merged
   expect(hashes[0]).toBe(hashes[1]);
 
   const out = join(work, 'cpu');
-  const story = await amalgam(
+  const story = await amalgam([
     'generate',
     out,
     '--prompt',
@@ -79,7 +70,7 @@ test('the command asks, unites on both engines to the same bytes, and the merged
     '8',
     '--engine',
     'cpu',
-  );
+  ]);
   expect(story.stderr).not.toContain('do not belong together');
   expect(story.code, story.stderr).toBe(0);
   expect(story.stdout.trim().length).toBeGreaterThan(0);

@@ -11,6 +11,8 @@ const LOCK = 'amalgam-run';
 const CHANNEL = 'amalgam-run';
 /** How often a tab looks whether the one at work is still there. */
 const LOOK_MS = 1000;
+/** How long a tab that was asked to stop may take: its device finishes what it has begun, and what is merged is written. */
+const STOP_MS = 60_000;
 
 type Message = { kind: 'progress'; run: RunElsewhere } | { kind: 'ended' } | { kind: 'yield' };
 
@@ -72,7 +74,7 @@ export async function takeOver(): Promise<void> {
   const { say, close } = openBroadcast<Message>(CHANNEL, () => {});
   say({ kind: 'yield' });
   try {
-    (await takeLock())();
+    (await takeLock(STOP_MS))();
   } finally {
     close();
   }
@@ -91,8 +93,8 @@ async function isHeldElsewhere(): Promise<boolean> {
   return !heldHere && isRunHeld();
 }
 
-async function takeLock(): Promise<() => void> {
-  const release = await holdLock(LOCK);
+async function takeLock(patienceMs?: number): Promise<() => void> {
+  const release = await holdLock(LOCK, patienceMs);
   if (!release) throw busy();
   heldHere = true;
   return () => {
