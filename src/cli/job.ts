@@ -111,7 +111,7 @@ export async function openJob(
   // what another hub calls by that name is another model
   const hubCache = hub === undefined ? hubCacheFolder() : undefined;
   await requireModelNames(recipeModels(recipe), places);
-  const found = await lookUpModels(wanted(recipe), places, hubCache);
+  const found = await lookUpModels(wanted(recipe), places, hubCache, address.url);
   const texts = await readCalibrationTexts(recipe, places);
   const names = publishedNames(
     found,
@@ -125,7 +125,7 @@ export async function openJob(
   const models = [];
   for (const { name, folder, snapshot } of found) {
     if (folder === undefined) {
-      models.push({ name });
+      models.push({ name: names.get(name) ?? name });
       continue;
     }
     if (snapshot)

@@ -39,6 +39,29 @@ test('a revision, an old single name and a plain file are left to the Hub', asyn
   ]);
 });
 
+test('an address of the Hub is the model it leads to; a folder of that name comes before it', async () => {
+  const of = (names: string[], hub?: string) => lookUpModels(names, places, undefined, hub);
+  const page = 'https://huggingface.co/owner/name/tree/v1';
+  const found = await of([page, 'hf.co/a/b', 'both']);
+  expect(found.map(({ name, id }) => [name, id])).toEqual([
+    [page, 'owner/name@v1'],
+    ['hf.co/a/b', 'a/b'],
+    ['both', undefined],
+  ]);
+  expect([...publishedNames(found)]).toEqual([
+    [page, 'owner/name@v1'],
+    ['hf.co/a/b', 'a/b'],
+    ['both', 'both'],
+  ]);
+  expect(await of(['http://hub.test/a/b'], 'http://hub.test')).toEqual([
+    { name: 'http://hub.test/a/b', id: 'a/b' },
+  ]);
+  await mkdir(join(root, 'inner', 'hf.co', 'x', 'y'), { recursive: true });
+  expect((await of(['hf.co/x/y']))[0]!.folder).toBeDefined();
+  await expect(of([`${page}/sub`])).rejects.toThrow('leads to the folder sub inside of owner/name');
+  await expect(of(['https://example.org/a/b'])).rejects.toThrow('is not the hub in use');
+});
+
 test.each(['./gone', '../gone', '/gone/away', 'a/b/c'])(
   '%s can only be a folder, and is not there',
   async (name) => {

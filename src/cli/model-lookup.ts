@@ -1,25 +1,32 @@
 import { stat } from 'node:fs/promises';
 import { basename, isAbsolute, normalize, resolve, sep } from 'node:path';
 import { AmalgamError } from '../errors';
-import { isRepoId } from '../formats/hub-id';
+import { addressedId, isRepoId } from '../formats/hub-id';
 import { displayName } from '../formats/names';
 import { type CachedModel, findInHubCache } from './hub-cache';
 
 /** Where a name in a recipe leads. */
 type FoundModel =
-  | { name: string; folder: string; snapshot?: CachedModel }
-  | { name: string; folder?: undefined; snapshot?: undefined };
+  | { name: string; folder: string; snapshot?: CachedModel; id?: undefined }
+  /** On the Hub, under another name where it was named by an address. */
+  | { name: string; id?: string; folder?: undefined; snapshot?: undefined };
 
 /**
  * Looks every name up as a folder beside the recipe, then as a folder in the working directory, then in the cache of
- * huggingface_hub; a name that is none of them is taken for a Hub id.
+ * huggingface_hub; a name that is none of them is taken for a Hub id, or for the address of a page of the Hub.
  *
  * @param places folders to look in, in order
  * @param cache of huggingface_hub; not looked into where none is given
- * @throws NotFound for a name that is no folder and cannot be a Hub id either.
+ * @param hubUrl the hub in use
+ * @throws NotFound for a name that is no folder and cannot be a Hub id either, UnsafeName for the address of anything else.
  */
-export async function lookUpModels(names: string[], places: string[], cache?: string): Promise<FoundModel[]> {
-  return Promise.all(names.map((name) => lookUp(name, places, cache)));
+export async function lookUpModels(
+  names: string[],
+  places: string[],
+  cache?: string,
+  hubUrl?: string,
+): Promise<FoundModel[]> {
+  return Promise.all(names.map((name) => lookUp(name, places, cache, hubUrl)));
 }
 
 /**
@@ -65,7 +72,8 @@ export function publishedNames(
     ...found.flatMap(({ name, folder }) => (folder === undefined ? [name] : [])),
   ]);
   const names = new Map<string, string>();
-  for (const { name, folder, snapshot } of found) {
+  for (const { name, id, folder, snapshot } of found) {
+    if (id !== undefined) names.set(name, id);
     if (folder === undefined) continue;
     if (snapshot) {
       names.set(name, `${snapshot.repo}@${snapshot.commit}`);
@@ -89,13 +97,20 @@ function shortName(name: string, folder: string): string {
   return (repository ?? basename(folder)).replace(/[+@]/g, '-') || 'model';
 }
 
-async function lookUp(name: string, places: string[], cache: string | undefined): Promise<FoundModel> {
+async function lookUp(
+  name: string,
+  places: string[],
+  cache: string | undefined,
+  hubUrl: string | undefined,
+): Promise<FoundModel> {
   const candidates = [...new Set(isAbsolute(name) ? [name] : places.map((place) => resolve(place, name)))];
   for (const folder of candidates) {
     if (await isFolder(folder)) return { name, folder };
   }
-  const snapshot = cache === undefined ? undefined : await findInHubCache(name, cache);
+  const id = addressedId(name, hubUrl);
+  const snapshot = cache === undefined ? undefined : await findInHubCache(id ?? name, cache);
   if (snapshot) return { name, folder: snapshot.folder, snapshot };
+  if (id !== undefined) return { name, id };
   if (isRepoId(name.replace(/@.*$/, ''))) return { name };
   throw new AmalgamError(
     'NotFound',

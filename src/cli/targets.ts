@@ -4,7 +4,7 @@ import { AmalgamError } from '../errors';
 import { recipeModels, recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import type { RunTarget } from '../reports/evaluate';
 import type { WorkerCalls } from '../worker/calls';
-import { type Job, openJob, openNamed, readSubject, type Where } from './job';
+import { hubAddress, type Job, openJob, openNamed, readSubject, type Where } from './job';
 import { lookUpModels, requireModelNames } from './model-lookup';
 import { readCalibrationTexts } from './recipe-texts';
 import type { Place } from './verb';
@@ -32,9 +32,14 @@ export async function openTargets(
     const { recipe, file, isRecipe } = await readSubject(name, workingFolder);
     const places = [dirname(file), workingFolder];
     await requireModelNames(recipeModels(recipe), places);
-    const found = await lookUpModels(recipeRepositories(recipe), places);
+    const found = await lookUpModels(
+      recipeRepositories(recipe),
+      places,
+      undefined,
+      hubAddress(where.hub).url,
+    );
     // folders by their whole paths: each subject's models are beside it
-    const whole = new Map(found.map((one) => [one.name, one.folder ?? one.name]));
+    const whole = new Map(found.map((one) => [one.name, one.folder ?? one.id ?? one.name]));
     const texts = await readCalibrationTexts(recipe, places);
     subjects.push({ recipe: renameRepositories(recipe, whole), isRecipe, texts });
   }

@@ -152,8 +152,9 @@ function engineOf(json: Record<string, unknown>, config: Record<string, unknown>
       : Object.entries(model.vocab as Record<string, number>),
   );
   const texts = new Map([...ids].map(([token, id]) => [id, token]));
-  const ownSize = 1 + Math.max(-1, greatest(texts.keys()));
   const added = addedTokens(json, config, ids);
+  const extra = new Set(added.map(({ id }) => id));
+  const ownSize = 1 + greatest([...texts.keys()].filter((id) => !extra.has(id)));
   const special = new Set(added.flatMap(({ content, special: is }) => (is ? [content] : [])));
   const llama = llamaSplitter(json, config);
   const normalize = normalizer(llama ? null : (json.normalizer as Step | null));
@@ -170,7 +171,7 @@ function engineOf(json: Record<string, unknown>, config: Record<string, unknown>
   );
   const cleans = config.clean_up_tokenization_spaces === true && modelType(model) !== 'BPE';
   return {
-    size: 1 + Math.max(-1, greatest(texts.keys())),
+    size: 1 + greatest(texts.keys()),
     ownSize,
     idOf: (token) => ids.get(token),
     encode: (text) =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isRepoId, isRevision, parseHubId } from './hub-id';
+import { addressedId, isRepoId, isRevision, parseHubId } from './hub-id';
 
 test.each([
   'gpt2',
@@ -53,7 +53,11 @@ describe('parseHubId', () => {
     ['https://huggingface.co/owner/name?library=transformers#usage', { id: 'owner/name' }],
     ['https://huggingface.co/owner/name/tree/main', { id: 'owner/name', revision: 'main' }],
     ['https://huggingface.co/owner/name/tree/refs%2Fpr%2F3', { id: 'owner/name', revision: 'refs/pr/3' }],
-    ['https://huggingface.co/owner/name/tree/refs/pr/3/sub', { id: 'owner/name', revision: 'refs/pr/3' }],
+    ['https://huggingface.co/owner/name/tree/refs/pr/3/', { id: 'owner/name', revision: 'refs/pr/3' }],
+    [
+      'https://huggingface.co/owner/name/blob/refs/pr/3/config.json',
+      { id: 'owner/name', revision: 'refs/pr/3' },
+    ],
     ['https://huggingface.co/owner/name/blob/v2/config.json', { id: 'owner/name', revision: 'v2' }],
     ['https://huggingface.co/owner/name/resolve/v2/model.safetensors', { id: 'owner/name', revision: 'v2' }],
     ['https://huggingface.co/owner/name/commit/0123abc', { id: 'owner/name', revision: '0123abc' }],
@@ -70,6 +74,30 @@ describe('parseHubId', () => {
       revision: 'x',
     });
     expect(() => parseHubId('http://127.0.0.1:8080/a/b')).toThrow(/127\.0\.0\.1:8080 is not the hub in use/);
+  });
+
+  test.each([
+    'tree/main/onnx',
+    'tree/refs/pr/3/sub',
+    'blob/v2/a/b/config.json',
+    'resolve/main/sub/model.safetensors',
+  ])('a folder inside of a repository is refused in words: %s', (path) => {
+    for (const host of ['https://huggingface.co', 'hf.co']) {
+      expect(() => parseHubId(`${host}/owner/name/${path}`)).toThrow(
+        /leads to the folder .* inside of owner\/name/,
+      );
+    }
+  });
+
+  test('an address stands for an id wherever a model is named', () => {
+    expect(addressedId('https://huggingface.co/owner/name/tree/main')).toBe('owner/name@main');
+    expect(addressedId('hf.co/owner/name')).toBe('owner/name');
+    expect(addressedId('hf.co/owner/name@refs/pr/1')).toBe('owner/name@refs/pr/1');
+    expect(addressedId('https://hub.test/a/b/blob/v1/config.json', 'https://hub.test')).toBe('a/b@v1');
+    for (const name of ['owner/name', 'owner/name@main', './hf.co', 'gpt2', '/a/b']) {
+      expect(addressedId(name)).toBeUndefined();
+    }
+    expect(() => addressedId('https://example.org/a/b')).toThrow(/example\.org is not the hub in use/);
   });
 
   test.each([

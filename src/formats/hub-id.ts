@@ -80,7 +80,7 @@ export function isRevision(text: string): boolean {
 
 /**
  * Understands what people paste: `owner/name`, `owner/name@revision`, or the address of a model page with anything
- * behind it (`/tree/rev`, `/blob/rev/file`, `/resolve/rev/file`, `/commit/sha`, `?…`, `#…`).
+ * behind it (`/tree/rev`, `/blob/rev/file`, `/resolve/rev/file`, `/commit/sha`, `?…`, `#…`) but a folder of it.
  *
  * @param hubUrl the hub in use; addresses of it and of the public Hub are taken
  * @throws AmalgamError `UnsafeName` when no model id can be read from the text
@@ -107,6 +107,26 @@ export function parseDatasetId(text: string, hubUrl = DEFAULT_HUB_URL): HubId {
       { cause },
     );
   }
+}
+
+/**
+ * Returns `owner/name[@revision]` for the address of a model's page, which a revision may follow (`…@v1`), and undefined for a
+ * text that is no address.
+ * @throws AmalgamError as {@link parseHubId}
+ */
+export function addressedId(text: string, hubUrl = DEFAULT_HUB_URL): string | undefined {
+  const at = text.lastIndexOf('@');
+  const address = at < 0 ? text : text.slice(0, at);
+  if (!/^https?:\/\//i.test(address) && bareAddress(address, hubUrl) === undefined) return undefined;
+  const { id, revision } = parseHubId(address, hubUrl);
+  const chosen = at < 0 ? revision : withRevision(id, text.slice(at + 1), text).revision;
+  return chosen === undefined ? id : `${id}@${chosen}`;
+}
+
+/** Is this an address on the public Hub, with its scheme or without? */
+export function isPublicAddress(text: string): boolean {
+  const [host = ''] = text.replace(/^https?:\/\//i, '').split('/', 1);
+  return text.includes('/') && PUBLIC_HOSTS.includes(host.toLowerCase());
 }
 
 /** `huggingface.co/owner/name` without its scheme. */
@@ -146,9 +166,16 @@ function parseAddress(address: string, text: string, hubUrl: string): HubId {
   if (!isRepoId(id)) throw notAnId(text, 'no model id was found in this address');
   const [verb, ...rest] = parts.slice(idLength);
   // A branch with slashes is percent-encoded, but the revision of a pull request may stand there as it is.
-  const revision = rest[0] === 'refs' ? rest.slice(0, 3).join('/') : rest[0];
-  if (verb === undefined || verb === 'discussions' || !verbs.includes(verb) || revision === undefined)
-    return { id };
+  const revisionLength = rest[0] === 'refs' ? 3 : 1;
+  const revision = rest.slice(0, revisionLength).join('/');
+  if (verb === undefined || verb === 'discussions' || !verbs.includes(verb) || revision === '') return { id };
+  const inside = verb === 'tree' ? rest.slice(revisionLength) : rest.slice(revisionLength, -1);
+  if (inside.length > 0 && verb !== 'commit' && verb !== 'commits') {
+    throw notAnId(
+      text,
+      `it leads to the folder ${displayName(inside.join('/'))} inside of ${id}, and models are taken from the top of a repository`,
+    );
+  }
   return withRevision(id, decode(revision, text), text);
 }
 

@@ -15,6 +15,11 @@ export function formatCount(n: number): string {
   return n < 0 ? MINUS + grouped : grouped;
 }
 
+/** `1 layer`, `24 layers`: the same in the prose of messages, with a plain space and the digits as they are. */
+export function counted(n: number, one: string, many = `${one}s`): string {
+  return `${n} ${n === 1 ? one : many}`;
+}
+
 /** `1 tensor`, `57 tensors`. */
 export function formatCounted(n: number, one: string, many = `${one}s`): string {
   return `${formatCount(n)}${NBSP}${n === 1 ? one : many}`;

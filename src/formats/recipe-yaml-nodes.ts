@@ -9,7 +9,8 @@ import {
   type Node,
   type YAMLMap,
 } from 'yaml';
-import { AmalgamError } from '../errors';
+import { AmalgamError, errorReport } from '../errors';
+import { addressedId, isPublicAddress } from './hub-id';
 import { displayName } from './names';
 import type { YamlData } from './yaml-text';
 
@@ -289,13 +290,25 @@ export function readModelRef(reader: RecipeReader, field: Field | undefined): st
   const text = isMapping(reader, field) ? readModelMapping(reader, field) : readText(reader, field);
   if (text === undefined) return undefined;
   const parts = text.split('+');
-  if (parts.length <= 2 && parts.every((part) => /^[^@]+(@[^@]+)?$/.test(part))) return text;
+  if (parts.length <= 2 && parts.every((part) => /^[^@]+(@[^@]+)?$/.test(part))) {
+    return withoutAddresses(reader, field, parts);
+  }
   return complain(
     reader,
     field,
     `${field.where} is not a model: it has an empty part, or more than one adapter.`,
     'Write path, path@revision or path+adapter.',
   );
+}
+
+/** The reference with ids in place of addresses of the public Hub; the command knows those of a hub of one's own. */
+function withoutAddresses(reader: RecipeReader, field: Field, parts: readonly string[]): string | undefined {
+  try {
+    return parts.map((part) => (isPublicAddress(part) ? addressedId(part)! : part)).join('+');
+  } catch (thrown) {
+    const { message, hint } = errorReport(thrown);
+    return complain(reader, field, message, hint);
+  }
 }
 
 /** mergekit's long form of a model: `{model: {path, revision}, lora: {path, revision}}`, each also as a text. */

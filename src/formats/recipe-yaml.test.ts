@@ -27,6 +27,31 @@ describe('mergekit recipes', () => {
     expect(parseYaml(written)).toEqual({ ...data, dtype: 'float32', ...outDtype });
   });
 
+  test('addresses of the Hub are ids, wherever a recipe names a model', () => {
+    const recipe = recipeOf(`
+merge_method: linear
+base_model: https://huggingface.co/owner/base
+tokenizer_source: hf.co/owner/tok
+models:
+  - model: https://huggingface.co/owner/a/tree/v1+https://hf.co/owner/lora/blob/main/adapter_config.json
+  - model: {model: {path: https://huggingface.co/owner/b, revision: v2}}
+  - model: https://hub.test/owner/c
+`);
+    expect([recipe.baseModel, recipe.tokenizerSource, ...recipe.models!.map(({ model }) => model)]).toEqual([
+      'owner/base',
+      'owner/tok',
+      'owner/a@v1+owner/lora@main',
+      'owner/b@v2',
+      'https://hub.test/owner/c',
+    ]);
+    const { problems } = parseRecipe(
+      'merge_method: passthrough\nmodels:\n- model: https://hf.co/owner/a/tree/main/sub\n',
+    );
+    expect(problems).toMatchObject([
+      { line: 3, message: expect.stringContaining('the folder sub inside of owner/a') },
+    ]);
+  });
+
   test('every field lands in its place', () => {
     const recipe = recipeOf(`
 merge_method: ties

@@ -40,6 +40,8 @@ export interface TokenizerTokens {
   own: ReadonlySet<string>;
   /** Added tokens by their text. */
   added: ReadonlyMap<string, AddedToken>;
+  /** Added tokens that the file gives another id than they have: see {@link readTokenizerJson}. */
+  renumbered: ReadonlyMap<string, number>;
   /** BPE: pairs in order of precedence, `a b`. */
   merges: readonly string[];
   /** BPE: characters without a token are written as bytes (`<0x0A>`), as SentencePiece does. */
@@ -53,7 +55,9 @@ export interface TokenizerTokens {
 }
 
 /**
- * Reads a tokenizer.json. A file without a model has no tokens.
+ * Reads a tokenizer.json. A file without a model has no tokens. Added tokens have the ids that the library gives them which
+ * reads the file for transformers and llama.cpp's converter (tokenizers, added_vocabulary.rs): that of the model's own token,
+ * else the next one behind as many as the model has, whatever the file says, so that a hole among its ids moves them.
  * @throws AmalgamError `JsonInvalid`, `DuplicateKey`, `LimitExceeded`, `TokenizerInvalid` (an id that is no integer)
  */
 export function readTokenizerJson(text: string, fileName: string): TokenizerTokens {
@@ -75,11 +79,15 @@ export function readTokenizerJson(text: string, fileName: string): TokenizerToke
   }
   const own = new Set(ids.keys());
   const added = new Map<string, AddedToken>();
+  const renumbered = new Map<string, number>();
+  let next = own.size;
   for (const entry of listOf(top.get('added_tokens'))) {
     if (!(entry instanceof Map)) continue;
     const content = entry.get('content');
-    if (typeof content !== 'string') continue;
-    const id = idOf(entry.get('id'), content, fileName);
+    if (typeof content !== 'string' || content === '') continue;
+    const said = idOf(entry.get('id'), content, fileName);
+    const id = own.size === 0 ? said : (ids.get(content) ?? next++);
+    if (id !== said) renumbered.set(content, said);
     ids.set(content, id);
     const flag = (name: string) => entry.get(name) === true;
     added.set(content, {
@@ -98,6 +106,7 @@ export function readTokenizerJson(text: string, fileName: string): TokenizerToke
     ids,
     own,
     added,
+    renumbered,
     // newer files write a merge as a pair, older ones as a text
     merges: listOf(fields.get('merges')).map((m) => (Array.isArray(m) ? m.join(' ') : String(m))),
     byteFallback: fields.get('byte_fallback') === true,

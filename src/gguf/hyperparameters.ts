@@ -12,6 +12,8 @@ import type { GgufValue } from './header';
 export interface GgufWarning {
   message: string;
   remedy: string;
+  /** Nothing that anybody misses. */
+  isNote?: true;
 }
 
 type Entries = [key: string, value: GgufValue][];

@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Tokenizer } from 'tokenizers';
 import { afterAll, describe, expect, test } from 'vitest';
 import { hasLlama, llama } from '../../e2e/llama-cpp';
-import { createTokenizer } from '../foreign/tokenizer';
+import { checkVocabulary, createTokenizer } from '../foreign/tokenizer';
 import { TOKENIZERS } from '../foreign/tokenizers.test.fixture';
 import { ggufFile } from './gguf-file';
 import { planGguf } from './gguf-plan';
@@ -11,6 +12,7 @@ import { BYTE_TOKENS, ggufTokenizer } from './tokenizer';
 import { thinModel } from './tokenizer.test.support';
 
 type Json = Record<string, unknown>;
+const flags = { single_word: false, lstrip: false, normalized: false, special: true };
 const of = (name: string) => JSON.parse(TOKENIZERS.find(([each]) => each === name)![1]) as Json;
 const read = (tokenizer: unknown, rows: number, config?: Json) =>
   ggufTokenizer(
@@ -65,6 +67,88 @@ test.each([
   );
 });
 
+const tokensOf = (json: unknown, rows: number) => {
+  const { metadata, warnings } = read(json, rows);
+  const { values } = new Map(metadata).get('tokenizer.ggml.tokens') as { values: readonly string[] };
+  return { values, warnings };
+};
+
+test.each(['added alone', 'in the vocabulary too'])(
+  'an added token beyond the rows, %s, is left out with a note; the evaluation runs what has it not',
+  (how) => {
+    const json = of('regex') as Json & { added_tokens: Json[]; model: { vocab: Record<string, number> } };
+    const rows = createTokenizer({ tokenizer: JSON.stringify(json), hasSentencePiece: false }, 'm').size;
+    json.added_tokens = [...json.added_tokens, { ...flags, content: '[PAD]', id: rows, rstrip: false }];
+    if (how !== 'added alone') json.model.vocab['[PAD]'] = rows;
+    const { values, warnings } = tokensOf(json, rows);
+    expect(values).toHaveLength(rows);
+    expect(values).not.toContain('[PAD]');
+    expect(warnings).toEqual([
+      expect.objectContaining({ isNote: true, message: expect.stringContaining('[PAD]') }),
+    ]);
+    const ours = createTokenizer({ tokenizer: JSON.stringify(json), hasSentencePiece: false }, 'm');
+    expect(() => checkVocabulary(ours, rows)).not.toThrow();
+    expect(ours.encode('ab').every((id) => id < rows)).toBe(true);
+    expect(ours.encode('a[PAD]b')).toContain(rows);
+  },
+);
+
+test('a token beyond the rows in front of every text: refused', () => {
+  const json = { ...of('pieces'), post_processor: around(['<s>'], []) };
+  (json.post_processor.special_tokens as Record<string, { ids: number[] }>)['<s>']!.ids = [2000];
+  expect(() => read(json, 2000)).toThrow(expect.objectContaining({ code: 'GgufUnsupported' }));
+});
+
+test.each<[string, Record<string, number>, [content: string, id: number][]]>([
+  ['no hole', { a: 0, b: 1 }, [['[X]', 2]]],
+  [
+    'a hole in the vocabulary',
+    { a: 0, b: 1, z: 9 },
+    [
+      ['[X]', 10],
+      ['[Y]', 11],
+    ],
+  ],
+  [
+    'one of the vocabulary among the added',
+    { a: 0, b: 1, z: 9 },
+    [
+      ['z', 9],
+      ['[X]', 10],
+    ],
+  ],
+  [
+    'a hole among the added',
+    { a: 0, b: 1 },
+    [
+      ['[X]', 4],
+      ['[Y]', 6],
+    ],
+  ],
+  [
+    'another order',
+    { a: 0, b: 1 },
+    [
+      ['[Y]', 3],
+      ['[X]', 2],
+    ],
+  ],
+])('%s: the file has the ids that Rust and the evaluation give', (_, vocab, added) => {
+  const json = {
+    ...of('regex'),
+    added_tokens: added.map(([content, id]) => ({ ...flags, content, id, rstrip: false })),
+    post_processor: null,
+    model: { type: 'BPE', vocab, merges: [] },
+  };
+  const text = JSON.stringify(json);
+  const ours = createTokenizer({ tokenizer: text, hasSentencePiece: false }, 'm');
+  const rust = Tokenizer.fromString(text);
+  const { values } = tokensOf(json, 12);
+  for (const [content] of added) {
+    expect([ours.idOf(content), values.indexOf(content)]).toEqual(Array(2).fill(rust.tokenToId(content)));
+  }
+});
+
 /** A post-processor; the first tokens of `pieces` are `<unk>`, `<s>` and `</s>`. */
 function around(ahead: string[], behind: string[]): Json {
   const ids: Record<string, number> = { '<s>': 1, '</s>': 2 };
@@ -82,7 +166,6 @@ function around(ahead: string[], behind: string[]): Json {
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-tokenizer-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
-const flags = { single_word: false, lstrip: false, normalized: false, special: true };
 const ends = ['<|end|>', '<|user|>', '<|endoftext|>'];
 const withEnds = (rstrip: boolean, from = 2000) => ({
   ...of('pieces'),

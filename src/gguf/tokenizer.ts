@@ -5,6 +5,7 @@
  */
 
 import { displayName } from '../formats/names';
+import { counted } from '../formats/quantity';
 import { isJsonNumber, type JsonObject, type JsonValue, parseStrictJson } from '../formats/strict-json';
 import {
   type AddedToken,
@@ -88,7 +89,9 @@ function metadataOf(
 ): [key: string, value: GgufValue][] {
   const kind = kindOf(read);
   let size = 0;
-  for (const token of read.own) size = Math.max(size, read.ids.get(token)! + 1);
+  for (const token of read.own) {
+    if (!read.added.has(token)) size = Math.max(size, read.ids.get(token)! + 1);
+  }
   if (size > rows) {
     throw refused(`The tokenizer has ids up to ${size - 1}, but the embedding has ${rows} rows.`);
   }
@@ -141,8 +144,9 @@ function warningsOf(read: TokenizerTokens, rows: number): GgufWarning[] {
   const beyond = [...added.values()].filter(({ id }) => id >= rows).map(({ content }) => content);
   if (beyond.length > 0) {
     warnings.push({
-      message: `The embedding has ${rows} rows, and none for ${beyond.length > 1 ? `${beyond.length} added tokens` : 'the added token'} ${displayName(beyond[0]!, 40)}${beyond.length > 1 ? ' …' : ''}: the file leaves them out.`,
-      remedy: 'Nothing to do: the model cannot read them either.',
+      message: `The embedding has ${counted(rows, 'row')}, and none for ${beyond.length > 1 ? `${beyond.length} added tokens` : 'the added token'} ${displayName(beyond[0]!, 40)}${beyond.length > 1 ? ' …' : ''}: the file leaves ${beyond.length > 1 ? 'them' : 'it'} out.`,
+      remedy: 'Nothing to do: the model has no values for it either.',
+      isNote: true,
     });
   }
   if (others.length > 0) {
@@ -249,6 +253,12 @@ function specialIds(
   const end = found.get('eos_token_id') ?? behind[0];
   if (behind.some((id) => id !== end) || behind.length > 1) {
     throw refused('llama.cpp puts only the end-of-text token behind a text, and this tokenizer another.');
+  }
+  const beyond = [...ahead, ...behind].find((id) => id >= rows);
+  if (beyond !== undefined) {
+    throw refused(
+      `The tokenizer puts token ${beyond} around every text, and the embedding has ${rows} rows.`,
+    );
   }
   if (ahead[0] !== undefined) found.set('bos_token_id', ahead[0]);
   if (end !== undefined) found.set('eos_token_id', end);

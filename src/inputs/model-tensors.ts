@@ -1,6 +1,7 @@
 /** A model as a recipe names it: a checkpoint, with its adapter where it has one, tensor by tensor. */
 
 import { fullPrecisionName } from '../formats/hub-id';
+import { counted } from '../formats/quantity';
 import { parseModelRef } from '../formats/recipe';
 import { configFaults } from '../models/claim';
 import { tensorKey } from '../models/families';
@@ -36,8 +37,10 @@ export function modelTensors(
     const dtype = origin.derived ? 'BF16' : origin.dtype;
     tensors.set(key, { name, view: { origin }, shape: origin.shape, dtype });
   }
-  if (quantized !== undefined) problems.add(quantizedWeights(checkpoint, quantized));
-  else for (const problem of configProblems(checkpoint, stored)) problems.add(problem);
+  const own =
+    quantized === undefined ? configProblems(checkpoint, stored) : [quantizedWeights(checkpoint, quantized)];
+  for (const problem of own) problems.add(problem);
+  const isFaulty = own.some(({ severity }) => severity === 'error');
   const model: Model = {
     ref,
     checkpoint,
@@ -46,8 +49,9 @@ export function modelTensors(
     ...(formats.size > 0 && { dequantized: [...formats] }),
     ...endsOf(checkpoint.family, tensors),
     tied: isTied(checkpoint),
+    ...(isFaulty && { isFaulty }),
   };
-  if (adapter && quantized === undefined) applyAdapter(model, adapter, problems);
+  if (adapter && !isFaulty) applyAdapter(model, adapter, problems);
   return model;
 }
 
@@ -108,7 +112,7 @@ function configProblems(
   if (!config) return [];
   const known = found.get(checkpoint);
   if (known) return known;
-  const { missing, headless, misshapen, unused, invalid, unsure } = configFaults(config, stored);
+  const { missing, headless, misshapen, unused, layers, invalid, unsure } = configFaults(config, stored);
   const say = (
     severity: PlanProblem['severity'],
     code: string,
@@ -142,9 +146,11 @@ function configProblems(
       headless,
     ),
     ...say(
-      'warning',
+      layers === undefined ? 'warning' : 'error',
       'TensorsUnused',
-      `The config.json of ${path} has no place for tensors that it stores: whoever loads it leaves them out.`,
+      layers === undefined
+        ? `The config.json of ${path} has no place for tensors that it stores: whoever loads it leaves them out.`
+        : `The config.json of ${path} counts ${counted(layers[0], 'layer')}, and its weights have ${layers[1]}: whoever loads it leaves the others out.`,
       unused,
     ),
   ];

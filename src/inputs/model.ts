@@ -24,6 +24,8 @@ export interface Model {
   tensors: Map<string, ModelTensor>;
   /** Formats of eight and four bits whose weights are read as what they stand for. */
   dequantized?: readonly string[];
+  /** Its config and its weights contradict each other, or they are quantized: it is of no use, and no other is measured by it. */
+  isFaulty?: boolean;
   /** Names in {@link tensors} of the token embedding and of the head, where they are known. */
   embedding?: string;
   head?: string;

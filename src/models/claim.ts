@@ -1,6 +1,7 @@
 /** Every tensor of a checkpoint is claimed by the architecture, known to be no weight, or a reason not to run it. */
 import { AmalgamError } from '../errors';
 import type { ModelConfig } from '../formats/model-config';
+import { counted } from '../formats/quantity';
 import { isJsonNumber } from '../formats/strict-json';
 import type { Architecture, Block, Linear, Norm, Part, Vector } from './architecture';
 import { type ConfigFile, FieldMissing, unsupported } from './config-reader';
@@ -209,10 +210,22 @@ interface ConfigFaults {
   misshapen: string[];
   /** Weights of layers that the config has no place for: loaders leave them out. */
   unused: string[];
+  /** Layers of the config and of the weights, where these are more and the others do not predict tokens further on. */
+  layers?: [said: number, stored: number];
   /** Error in the config: no model can be like this. */
   invalid?: string;
   /** Set where the model cannot be run, or is one tower of several: less is known of what it asks for. */
   unsure?: true;
+}
+
+/** Of layers behind the last that predict tokens further on (`num_nextn_predict_layers`), which no forward pass runs. */
+const FURTHER_ON = /\.(?:eh_proj|enorm|hnorm|shared_head|mtp\w*)\./;
+
+/** Index of the last layer that names are of; -1 where there is none. */
+function greatestLayer(names: Iterable<string>): number {
+  let most = -1;
+  for (const name of names) most = Math.max(most, splitLayer(name)?.index ?? -1);
+  return most;
 }
 
 /** Classes that predict words, by the ends of their names. */
@@ -266,6 +279,9 @@ export function configFaults(config: ModelConfig, stored: Stored): ConfigFaults 
     faults.misshapen.push(`${name}: [${actual}] instead of [${expected}]`);
   }
   faults.unused = unclaimed.filter((name) => splitLayer(name) !== null);
+  const count = architecture.blocks.length;
+  const layers = 1 + greatestLayer(faults.unused);
+  if (layers > count && !faults.unused.some((name) => FURTHER_ON.test(name))) faults.layers = [count, layers];
   return faults;
 }
 
@@ -292,7 +308,7 @@ function labelFaults({ raw, modelType }: ModelConfig, stored: Stored): string[] 
   const labels = names instanceof Map ? names.size : isJsonNumber(count) ? Number(count.text) : 2;
   return [...stored].flatMap(([name, { shape }]) =>
     LABELS.test(name) && shape.length === 2 && shape[0] !== labels
-      ? [`${name}: [${shape}], and the config has ${labels} labels`]
+      ? [`${name}: [${shape}], and the config has ${counted(labels, 'label')}`]
       : [],
   );
 }
@@ -300,8 +316,8 @@ function labelFaults({ raw, modelType }: ModelConfig, stored: Stored): string[] 
 /** Layers that a config counts and the weights lack, of a model whose tensors are not known by name. */
 function lostLayers({ layers = 0 }: ModelConfig, stored: Stored): string[] {
   const found = [...stored.keys()].flatMap((name) => splitLayer(name) ?? []);
-  const most = found.reduce((last, { index }) => Math.max(last, index), 0);
+  const most = greatestLayer(stored.keys());
   // one layer alone may be shared by all
-  if (most === 0 || most + 1 >= layers) return [];
+  if (most <= 0 || most + 1 >= layers) return [];
   return [`${found[0]!.stack}${most + 1}${most + 2 < layers ? ` to ${found[0]!.stack}${layers - 1}` : ''}`];
 }

@@ -15,21 +15,36 @@ import type { Plan, TensorPlan } from './plan';
 /** Most bytes of a tokenizer file. */
 const MAX_BYTES = 64 * 2 ** 20;
 
-/** @returns undefined where the recipe asks for none, or for one that cannot be written: that is a problem then */
+// a plan is made again at every move of a slider: files are read once
+const texts = new WeakMap<ModelFile, Promise<string>>();
+
+/** The text of a small file of the output, or undefined where it has none. @throws AmalgamError of reading a text */
+export async function extraText(
+  extras: Plan['extras'],
+  path: string,
+  fileOf: (folder: string, file: string) => ModelFile,
+): Promise<string | undefined> {
+  const content = extras.find((extra) => extra.path === path)?.content;
+  if (content === undefined || 'text' in content) return content?.text;
+  const file = fileOf(content.folder, content.file);
+  const text = texts.get(file) ?? readSmallText(file, content.folder, MAX_BYTES);
+  texts.set(file, text);
+  text.catch(() => texts.delete(file));
+  return text;
+}
+
+/**
+ * @param textOf text of a file of the output, see {@link extraText}
+ * @returns undefined where the recipe asks for none, or for one that cannot be written: that is a problem then
+ */
 export async function planOutputGguf(
   recipe: Recipe,
   tensors: readonly TensorPlan[],
-  extras: Plan['extras'],
-  fileOf: (folder: string, file: string) => ModelFile,
+  textOf: (path: string) => Promise<string | undefined>,
   problems: Problems,
 ): Promise<GgufPlan | undefined> {
   const { gguf: type, ggufOnly, imatrix } = recipe.amalgam;
   if (type === undefined && !ggufOnly && imatrix === undefined) return undefined;
-  const textOf = async (path: string): Promise<string | undefined> => {
-    const content = extras.find((extra) => extra.path === path)?.content;
-    if (content === undefined || 'text' in content) return content?.text;
-    return readSmallText(fileOf(content.folder, content.file), content.folder, MAX_BYTES);
-  };
   try {
     if (type === undefined) throw withoutType(recipe);
     const config = await textOf('config.json');
@@ -51,8 +66,8 @@ export async function planOutputGguf(
       tensors,
       isWeighted: imatrixChoice({ recipe, tensors }, methodById) !== undefined,
     });
-    for (const warning of planned.warnings) {
-      problems.add({ severity: 'warning', code: 'GgufDiffers', ...warning });
+    for (const { isNote, ...warning } of planned.warnings) {
+      problems.add({ severity: isNote ? 'note' : 'warning', code: 'GgufDiffers', ...warning });
     }
     return planned;
   } catch (thrown) {

@@ -14,9 +14,9 @@ import { findFile, type ModelFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { withChatTemplate } from '../vocabulary/chat-template';
 import { resolveVocabulary } from '../vocabulary/resolved-vocabulary';
-import { checkRows, endsOfText, vocabularyFiles } from '../vocabulary/vocabulary-files';
+import { checkRows, checkTokenIds, endsOfText, vocabularyFiles } from '../vocabulary/vocabulary-files';
 import { type OutputShape, planExtras, type VocabularyFiles } from './extras';
-import { planOutputGguf, writtenExtras } from './gguf-plan';
+import { extraText, planOutputGguf, writtenExtras } from './gguf-plan';
 import { checkCopied, checkModules } from './other-files';
 import { unfitModels } from './pairing';
 import { checkDensities, checkWholeModel } from './parameter-conflicts';
@@ -158,6 +158,8 @@ export async function makePlan(
   // whatever else is wrong with packed weights follows from their being packed
   const packed = problems.list().filter(({ code }) => code === 'Quantized');
   if (packed.length > 0) return { ...emptyPlan(recipe, problems), problems: packed };
+  // nor does a model that is not whole in itself tell whether it belongs to the others
+  if ([...models.values()].some(({ isFaulty }) => isFaulty)) return emptyPlan(recipe, problems);
   const contributors = [...new Set(slices.flatMap((slice) => slice.sources.map((source) => source.ref)))];
   const reference = referenceOf(slices[0]!, models);
   const unfit = unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
@@ -218,7 +220,7 @@ export async function makePlan(
   await checkModules(donor.config.checkpoint, checkpoints, problems);
   const resized =
     rows === undefined || (rows === storedRows && !vocabulary.output) ? {} : { vocabSize: rows };
-  const output = { tied, slices, config: donor.config.checkpoint, files: ended, ...resized };
+  const output = { tied, slices, config: donor.config.checkpoint, files: ended, rows, ...resized };
   return finishPlan(draft, method, opened, output, problems, cached);
 }
 
@@ -240,6 +242,8 @@ async function finishPlan(
     slices: readonly SliceOutline[];
     config: Checkpoint;
     files: VocabularyFiles;
+    /** Rows of its embedding; undefined where it is not known which tensor that is. */
+    rows: number | undefined;
   },
   problems: Problems,
   cached: ReadonlyMap<string, number>,
@@ -260,10 +264,13 @@ async function finishPlan(
     { ...output, tensors, ...(layerOrder ? { layerOrder } : {}) },
     problems,
   );
-  const gguf = await planOutputGguf(recipe, tensors, extras, fileOf, problems);
+  const textOf = (path: string) => extraText(extras, path, fileOf);
+  const gguf = await planOutputGguf(recipe, tensors, textOf, problems);
   if (problems.hasErrors()) return { ...draft, problems: problems.list() };
   const written = writtenExtras({ recipe, extras });
   await checkCopied(written, folders, problems);
+  if (problems.hasErrors()) return { ...draft, problems: problems.list() };
+  await checkTokenIds(output.rows, textOf, problems);
   if (problems.hasErrors()) return { ...draft, problems: problems.list() };
   const copied = written.flatMap(({ content }) =>
     'folder' in content

@@ -3,11 +3,12 @@ import { chatTemplateOf } from '../../formats/chat-template';
 import { editJsonObject } from '../../formats/json-edit';
 import { parseModelConfig } from '../../formats/model-config';
 import { displayName } from '../../formats/names';
-import { parseJson } from '../../formats/strict-json';
+import { counted } from '../../formats/quantity';
+import { isJsonNumber, type JsonObject, parseJson } from '../../formats/strict-json';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { readSmallText } from '../../inputs/header';
 import type { Model } from '../../inputs/model';
-import { nameSome, type Problems } from '../../inputs/problems';
+import { nameSome, type Problems, thrownProblem } from '../../inputs/problems';
 import { findFile, type ModelFolder } from '../../sources/model-folder';
 import type { VocabularyFiles } from '../plan/extras';
 import type { ChosenTemplate } from './chat-template';
@@ -137,6 +138,19 @@ export async function checkRows(
   // of a hub the file is looked at when it is written, unless it has been read for something else
   const known = rows === undefined || !isNear(from) ? undefined : await knownVocabulary(from);
   if (rows === undefined || known === undefined || typeof known === 'string') return;
+  const { renumbered, ids: numbers } = known.tokens;
+  if (renumbered.size > 0) {
+    const words = [...renumbered].map(
+      ([token, said]) => `${displayName(token, 40)} ${numbers.get(token)} and not ${said}`,
+    );
+    problems.add({
+      severity: 'warning',
+      code: 'TokensRenumbered',
+      message: `The ids in tokenizer.json of ${from.path} have a hole, and whoever reads it counts added tokens on from the number of the others: ${nameSome(words)}.`,
+      remedy:
+        'Amalgam does the same. Where the model was trained with the ids of the file, correct tokenizer.json: every id below an added one must be there.',
+    });
+  }
   const left = output?.changes?.dropped;
   const beyond = [...known.tokens.ids].filter(([token, id]) => id >= rows && !left?.has(token));
   if (beyond.length === 0) return;
@@ -145,12 +159,65 @@ export async function checkRows(
   problems.add({
     severity: own.length > 0 ? 'error' : 'warning',
     code: 'TokensBeyondRows',
-    message: `The tokenizer of ${from.path} has ${beyond.length} tokens beyond the ${rows} rows of the embedding it is written over: ${some}.`,
+    message: `The tokenizer of ${from.path} has ${counted(beyond.length, 'token')} beyond the ${counted(rows, 'row')} of the embedding it is written over: ${some}.`,
     remedy:
       own.length > 0
         ? 'Choose the tokenizer of the model whose rows the output has, or tokenizer_source: union.'
         : 'Texts with them cannot be run. Leave them out of the tokenizer, or add rows for them (amalgam: tokenizer tokens).',
   });
+}
+
+/** Ids of tokens that a text is made of, as configs name them; those of pictures and sound are replaced before they are looked up. */
+const TEXT_TOKEN =
+  /^(?:(?:forced_)?(?:bos|eos)|decoder_start|pad|unk|sep|cls|mask)_token_ids?$|^(?:begin_)?suppress_tokens$/;
+
+/**
+ * Reports the ids that config.json and generation_config.json of the output name and that have no row.
+ *
+ * @param rows of the output's embedding
+ * @param textOf text of a file of the output; undefined where it has none
+ */
+export async function checkTokenIds(
+  rows: number | undefined,
+  textOf: (file: string) => Promise<string | undefined>,
+  problems: Problems,
+): Promise<void> {
+  if (rows === undefined) return;
+  for (const file of ['config.json', GENERATION]) {
+    const raw = await objectOf(file, textOf, problems);
+    if (raw === undefined) continue;
+    const inner = raw.get('text_config');
+    const fields = [...raw, ...(inner instanceof Map ? inner : [])].filter(([key]) => TEXT_TOKEN.test(key));
+    const beyond = fields.flatMap(([key, value]) => {
+      const ids = (Array.isArray(value) ? value : [value]).flatMap((id) =>
+        isJsonNumber(id) && Number(id.text) >= rows ? [Number(id.text)] : [],
+      );
+      return ids.length === 0 ? [] : [{ key, said: `${key} ${nameSome(ids.map(String))}` }];
+    });
+    if (beyond.length === 0) continue;
+    const padded = file === 'config.json' && beyond.some(({ key }) => key === 'pad_token_id');
+    problems.add({
+      severity: 'warning',
+      code: 'TokenIdsBeyondRows',
+      message: `${file} of the output names tokens beyond the ${counted(rows, 'row')} of its embedding: ${beyond.map(({ said }) => said).join(', ')}.${padded ? ' transformers does not load a model whose pad_token_id has no row.' : ''}`,
+      remedy: `Name tokens that have a row in the ${file} it is taken from, or add rows for them (amalgam: tokenizer tokens).`,
+    });
+  }
+}
+
+/** What a file of the output says; one of a hub, which is first looked at here, may be no JSON. */
+async function objectOf(
+  file: string,
+  textOf: (file: string) => Promise<string | undefined>,
+  problems: Problems,
+): Promise<JsonObject | undefined> {
+  try {
+    const text = await textOf(file);
+    return text === undefined ? undefined : parseModelConfig(text, file).raw;
+  } catch (thrown) {
+    problems.add(thrownProblem(thrown));
+    return undefined;
+  }
 }
 
 const GENERATION = 'generation_config.json';

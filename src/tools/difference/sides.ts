@@ -35,7 +35,12 @@ export async function openSides(base: string, finetuned: string, open: OpenByPat
   resolveHeads(models, problems);
   const error = problems.list().find(({ severity }) => severity === 'error');
   if (error) throw new AmalgamError('PlanHasErrors', error.message, error.remedy);
-  return { base: models[0]!, tuned: models[1]!, notes: problems.list().map(({ message }) => message) };
+  const notes = problems
+    .list()
+    .map(({ severity, message, remedy }) =>
+      severity === 'warning' ? `Warning: ${message} ${remedy}` : message,
+    );
+  return { base: models[0]!, tuned: models[1]!, notes };
 }
 
 async function openCheckpointPart(path: string, ref: string, open: OpenByPath): Promise<Checkpoint> {
