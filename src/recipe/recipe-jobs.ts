@@ -86,5 +86,5 @@ export async function mergeRecipe(
     watch,
   );
   if (!request.resume) return report;
-  return (await import('./kept-recommendation')).withComparison(report, request);
+  return (await import('./stored-recommendation')).withComparison(report, request);
 }

@@ -22,8 +22,8 @@ import type { Plan } from '../merge/plan/plan';
 import type { DestinationSpec, Progress } from '../reports/job';
 import type { MergeReport, MergeRequest, RecommendedReport } from '../reports/merge';
 import { runMerge } from './job';
-import { forgetComparison, keepComparison } from './kept-recommendation';
 import { overallProgress, type WorkStep } from './overall-progress';
+import { forgetComparison, storeComparison } from './stored-recommendation';
 
 /** Candidates of the recommended merge, their work, and conclusions from their figures. Pure. */
 
@@ -112,7 +112,7 @@ export function workSteps(recipe: Recipe, candidates: number): WorkStep[] {
  * Share of each contributor's gain over the base, on its own text, that the merge keeps.
  * @param merge its losses on the texts
  */
-export function keptShares(
+export function gainShares(
   { base, contributors }: MeasuredAround,
   merge: readonly number[],
 ): (number | null)[] {
@@ -171,7 +171,7 @@ export async function runRecommended(
     engine,
     signal,
     ...(backend && { backend }),
-    onProgress: (progress) => meter.tell(at, title, calibrationMessage(progress), thread, threads),
+    onProgress: (progress) => meter.report(at, title, calibrationMessage(progress), thread, threads),
   });
   const first = await cleanPlan(candidates[0]!.recipe, planOf);
   const tokens = tokensRead(request.recipe);
@@ -226,7 +226,7 @@ export async function runRecommended(
     base: perplexities(around.base),
     contributors: around.contributors.map((of) => ({ id: of.id, perplexity: perplexities(of.losses) })),
     merge: perplexities(losses!),
-    kept: keptShares(around, losses!),
+    kept: gainShares(around, losses!),
     overlap: overlapOf(around),
     prompt: PROMPT.text,
     answers,
@@ -234,9 +234,9 @@ export async function runRecommended(
   });
   const destination = named(request.destination, names?.[recipe.mergeMethod]);
   // a merge that is cut off from here on is resumed as any other, and still has its comparison
-  await keepComparison(destination, plan.recipe, compared());
+  await storeComparison(destination, plan.recipe, compared());
   const report = await runMerge(plan, { ...rest, recipe, destination }, models, signal, (progress) =>
-    meter.tell(at, title, progress),
+    meter.report(at, title, progress),
   );
   meter.end(at);
   await forgetComparison(destination, plan.recipe);

@@ -56,17 +56,13 @@ const GGUF_STAGE: PlanProblem = {
 
 /** A staged plan as the studio and the command show it: the result, the sums over all stages, every stage's problems. */
 export function stagedReport({ stages, result }: StagedPlan): PlanReport {
-  const all = [...stages.map(({ name, plan }) => ({ name, facts: planReport(plan) }))];
+  const all = [...stages.map(({ name, plan }) => ({ name, report: planReport(plan) }))];
   const last = result
     ? planReport(result)
-    : { ...all.at(-1)!.facts, tensors: [], outputFiles: [], shards: 0 };
-  const every = result
-    ? [...all.map(({ facts: report }) => report), last]
-    : all.map(({ facts: report }) => report);
+    : { ...all.at(-1)!.report, tensors: [], outputFiles: [], shards: 0 };
+  const every = result ? [...all.map(({ report }) => report), last] : all.map(({ report }) => report);
   const sum = (of: (report: PlanReport) => number) => every.reduce((total, report) => total + of(report), 0);
-  const named = all.flatMap(({ name, facts: report }) =>
-    report.problems.map((problem) => inStage(name, problem)),
-  );
+  const named = all.flatMap(({ name, report }) => report.problems.map((problem) => inStage(name, problem)));
   return {
     ...last,
     problems: [...named, ...(result ? last.problems : [])],

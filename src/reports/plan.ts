@@ -18,7 +18,7 @@ export interface PlanReport {
   outputFiles: string[];
   layers: number;
   /** Of a recipe with stages: their plans, in order. `problems` and the numbers of bytes above include them. */
-  stages?: { name: string; facts: PlanReport }[];
+  stages?: { name: string; report: PlanReport }[];
   /** Absent where the recipe cannot be planned that far. */
   vocabulary?: VocabularyInfo;
 }

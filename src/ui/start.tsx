@@ -81,7 +81,7 @@ async function startEngine(studio: Studio): Promise<void> {
     // lasts as long as the engine
     studio.worker
       .hubWaits((hubWaits) => studio.store.setState({ hubWaits }))
-      .catch((thrown: unknown) => sayStopped(studio, thrown));
+      .catch((thrown: unknown) => showStopped(studio, thrown));
     await loadInterrupted(studio);
     // No storage for downloads: a folder works.
     if (!info.storage.available && hasDirectoryPicker()) {
@@ -94,24 +94,24 @@ async function startEngine(studio: Studio): Promise<void> {
 }
 
 /** The engine's worker died: every part of the page that needs it shows that, and only the running job is lost. */
-function sayStopped(studio: Studio, thrown: unknown): void {
+function showStopped(studio: Studio, thrown: unknown): void {
   const error = errorReport(thrown);
   studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
   notify(studio, 'error', error.message, error.hint);
 }
 
 function watchNetwork(studio: Studio): () => void {
-  const tell = () => {
+  const follow = () => {
     const { online } = studio.store.getState().hub;
     studio.store.setState((s) => ({ hub: { ...s.hub, online: navigator.onLine } }));
     if (!online && navigator.onLine) retryUnreached(studio);
   };
-  tell();
-  addEventListener('online', tell);
-  addEventListener('offline', tell);
+  follow();
+  addEventListener('online', follow);
+  addEventListener('offline', follow);
   return () => {
-    removeEventListener('online', tell);
-    removeEventListener('offline', tell);
+    removeEventListener('online', follow);
+    removeEventListener('offline', follow);
   };
 }
 

@@ -16,14 +16,14 @@ interface HubSession {
    * @throws Unauthorized when the user declined, or the answer is not to the sign-in begun last; Offline, HubError
    */
   finishSignIn(answer: SignInAnswer): Promise<void>;
-  /** Tells what is waited for before a hub is asked again, whenever a wait begins or ends. Never resolves. */
+  /** Reports what is waited for before a hub is asked again, whenever a wait begins or ends. Never resolves. */
   hubWaits(onWaits: (waits: HubWait[]) => void): Promise<never>;
 }
 
 export function openHubSession(): HubSession {
   const waits = new Set<HubWait>();
   const listeners = new Set<(waits: HubWait[]) => void>();
-  const tell = () => {
+  const publish = () => {
     for (const listener of listeners) listener([...waits]);
   };
   const at = (url: string): Hub => {
@@ -33,10 +33,10 @@ export function openHubSession(): HubSession {
       onWait({ reason, seconds, name }) {
         const wait: HubWait = { reason, until: Date.now() + seconds * 1000, name, host };
         waits.add(wait);
-        tell();
+        publish();
         return () => {
           waits.delete(wait);
-          tell();
+          publish();
         };
       },
     };

@@ -3,7 +3,7 @@ import { type ChangeEvent, useEffect, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { type ErrorReport, errorReport } from '../../errors';
 import { FolderButton } from '../local/FolderButton';
-import { keptFolders, openKept } from '../local/folder-handles';
+import { openSavedFolder, savedFolders } from '../local/folder-handles';
 import { inputFiles, type PickedFiles } from '../local/local-files';
 import { remember, remembered } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
@@ -177,7 +177,7 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
       <input ref={filesInput} type="file" hidden multiple aria-label="Model files" onChange={onInput} />
       {outcome.kind === 'opening' ? <p role="status">Reading headers…</p> : null}
       {outcome.kind === 'failed' ? <ErrorCard error={outcome.error} /> : null}
-      <KeptFolders onOpen={(name) => void open(() => openKept(name, true))} />
+      <SavedFolders onOpen={(name) => void open(() => openSavedFolder(name, true))} />
       {models.length > 0 ? (
         <ModelList label="Models of this computer" models={models} target={target} onDone={onDone} />
       ) : null}
@@ -186,12 +186,12 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
 }
 
 /** Folders that were opened before and are not open now, each one click away. */
-function KeptFolders({ onOpen }: { onOpen(model: string): void }) {
+function SavedFolders({ onOpen }: { onOpen(model: string): void }) {
   const models = useStudioState((s) => s.models);
-  const [kept, setKept] = useState<Awaited<ReturnType<typeof keptFolders>>>([]);
+  const [kept, setKept] = useState<Awaited<ReturnType<typeof savedFolders>>>([]);
   useEffect(() => {
     // none without storage
-    keptFolders().then(setKept, () => setKept([]));
+    savedFolders().then(setKept, () => setKept([]));
   }, []);
   const closed = kept.filter((folder) => !folder.models.every((name) => models.some((m) => m.ref === name)));
   if (closed.length === 0) return null;

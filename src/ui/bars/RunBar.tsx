@@ -17,7 +17,7 @@ import { HubWaiting } from '../parts/HubWaiting';
 import { resumeRun } from '../state/interrupted-merges';
 import { restartStep } from '../state/job';
 import { mergeGate } from '../state/merge-gate';
-import { keptOf, sameMerge } from '../state/past-runs';
+import { resumable, sameMerge } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
 import { cancelMerge, continueRecommended, pauseMerge, startMerge } from '../state/run';
 import { runShare, runWords, spokenWords } from '../state/run-log';
@@ -41,7 +41,7 @@ export function RunBar() {
   const studio = useStudio();
   const gate = useStudioState(useShallow(mergeGate));
   const run = useStudioState(currentRun);
-  const paused = useStudioState((s) => (currentRun(s)?.paused ? keptOf(s) : undefined));
+  const paused = useStudioState((s) => (currentRun(s)?.paused ? resumable(s) : undefined));
   const stopped = useStudioState((s) => s.engine.status === 'failed');
   const job = useStudioState((s) => (s.job?.kind === 'merge' ? s.job : null));
   const active = run?.status === 'running';
@@ -285,7 +285,7 @@ function restingLine(state: StudioState): RestingLine {
   // until it has ended well, the recommended merge is one of the recipe that it was asked for with
   const asked = run?.status === 'done' ? undefined : run?.asked;
   if (run && run.status !== 'running' && (isOf(run.recipe) || (asked && isOf(asked))))
-    return outcome(run, keptOf(state));
+    return outcome(run, resumable(state));
   if (!gate.open) {
     return {
       tone: gate.tone === 'fix' ? 'bad' : 'plain',

@@ -10,10 +10,10 @@ import { Segmented } from '../parts/Segmented';
 import { NewMerge } from '../recipe/NewMerge';
 import { methodTitle, recipeTitle } from '../state/built-recipe';
 import { engineSummary } from '../state/engine-summary';
-import { type Room, readRoom } from '../state/kept-things';
 import { copyShareLink } from '../state/recipe-draft';
 import { redo, undo } from '../state/recipe-history';
 import { currentRun } from '../state/runs';
+import { type Room, readRoom } from '../state/stored-items';
 import { methodOf, setView } from '../state/studio';
 import type { BackendChoice, Theme } from '../state/studio-state';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
@@ -136,7 +136,7 @@ function ThemeButton() {
   );
 }
 
-const KeptHere = lazy(() => import('./KeptHere').then((m) => ({ default: m.KeptHere })));
+const StorageList = lazy(() => import('./StorageList').then((m) => ({ default: m.StorageList })));
 
 /** Bytes that this page stores in the browser; opens the list of them, to delete. */
 function StorageBadge() {
@@ -164,7 +164,7 @@ function StorageBadge() {
           <span className="badge-detail">of {formatBytes(room.quota)}</span>
         </button>
       }
-      className="kept-here"
+      className="storage-list"
       onOpenChange={refresh}
     >
       <h3>Kept in this browser</h3>
@@ -183,7 +183,7 @@ function StorageBadge() {
       </p>
       <PartBoundary>
         <Suspense fallback={<p className="small quiet">Looking…</p>}>
-          <KeptHere onChange={refresh} />
+          <StorageList onChange={refresh} />
         </Suspense>
       </PartBoundary>
     </PopoverFrame>

@@ -12,7 +12,7 @@ import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local
 import { Button } from '../parts/Button';
 import { CloseIcon, CopyIcon } from '../parts/icons';
 import { freeName, recipeTitle } from '../state/built-recipe';
-import { copyShareLink, openKept, saveRecipe } from '../state/recipe-draft';
+import { copyShareLink, openSaved, saveRecipe } from '../state/recipe-draft';
 
 /** The example recipes that ship with the studio: YAML files in `recipes/`, each runnable on the sample family. */
 
@@ -121,7 +121,7 @@ export function SavedRecipes() {
   };
   const open = (kept: NamedRecipe) => {
     setView(studio, { recipes: null });
-    void openKept(studio, kept);
+    void openSaved(studio, kept);
   };
   return (
     <div className="stack loose">

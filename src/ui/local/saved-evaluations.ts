@@ -4,10 +4,10 @@
  */
 import type { DBSchema } from 'idb';
 import type { EvaluateReport } from '../../reports/evaluate';
-import type { KeptScore } from '../state/task-state';
+import type { SavedScore } from '../state/task-state';
 import { database } from './database';
 
-interface KeptOutcome {
+interface SavedOutcome {
   /** `outcomeKey`: target with its commits or recipe, hash of the text, protocol. */
   key: string;
   report: EvaluateReport;
@@ -19,8 +19,8 @@ interface KeptOutcome {
 }
 
 interface Saved extends DBSchema {
-  outcomes: { key: string; value: KeptOutcome; indexes: { at: number } };
-  scores: { key: string; value: KeptScore; indexes: { at: number } };
+  outcomes: { key: string; value: SavedOutcome; indexes: { at: number } };
+  scores: { key: string; value: SavedScore; indexes: { at: number } };
 }
 
 /** The oldest go when there are more. */
@@ -28,17 +28,19 @@ const MOST = 1000;
 /** Most items of scores that are saved: some ten megabytes. */
 const MOST_ITEMS = 100_000;
 
-const open = database<Saved>('amalgam-evaluations', 2, (db, before) => {
+const open = database<Saved>('amalgam-evaluations', 3, (db, before) => {
   if (before < 1) db.createObjectStore('outcomes', { keyPath: 'key' }).createIndex('at', 'at');
+  // scores of version 2 have their task under another name
+  if (before === 2) db.deleteObjectStore('scores');
   db.createObjectStore('scores', { keyPath: 'key' }).createIndex('at', 'at');
 });
 
-export async function keepOutcome(kept: KeptOutcome): Promise<void> {
+export async function saveOutcome(kept: SavedOutcome): Promise<void> {
   await (await open()).put('outcomes', kept);
 }
 
 /** Outcomes saved by this version; deletes those of other versions, and the oldest beyond a thousand. */
-export async function keptOutcomes(version: string): Promise<KeptOutcome[]> {
+export async function savedOutcomes(version: string): Promise<SavedOutcome[]> {
   const db = await open();
   const newestFirst = (await db.getAllFromIndex('outcomes', 'at')).reverse();
   const good = newestFirst.filter((kept) => kept.version === version).slice(0, MOST);
@@ -47,12 +49,12 @@ export async function keptOutcomes(version: string): Promise<KeptOutcome[]> {
   return good;
 }
 
-export async function keepScore(kept: KeptScore): Promise<void> {
+export async function saveScore(kept: SavedScore): Promise<void> {
   await (await open()).put('scores', kept);
 }
 
 /** Scores of this version, the newest first; others, and the oldest beyond {@link MOST_ITEMS}, are deleted. */
-export async function keptScores(version: string): Promise<KeptScore[]> {
+export async function savedScores(version: string): Promise<SavedScore[]> {
   const db = await open();
   const newestFirst = (await db.getAllFromIndex('scores', 'at')).reverse();
   let items = 0;

@@ -19,8 +19,8 @@ import { editRecipe, methodOf, notifyError, type Studio } from '../state/studio'
 import { useStudio, useStudioState } from '../studio-context';
 import { ChatPreview, ChatTemplateForm } from './ChatTemplateForm';
 import { GgufForm } from './GgufForm';
-import { KeptOutputs } from './KeptOutputs';
 import { OutputFiles } from './OutputFiles';
+import { StoredOutputs } from './StoredOutputs';
 import { VerifySection } from './VerifySection';
 
 const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ default: m.PushSection })));
@@ -55,7 +55,7 @@ export function OutputTab() {
         </Suspense>
         <VerifySection />
         <ModelCard />
-        <KeptOutputs />
+        <StoredOutputs />
       </div>
     </div>
   );

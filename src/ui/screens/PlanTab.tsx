@@ -147,7 +147,7 @@ function Stages({ stages }: { stages: NonNullable<PlanReport['stages']> }) {
       tone="note"
       title={`${formatCounted(stages.length, 'stage')} before the result: ${stages
         .map(
-          ({ name, facts: report }) =>
+          ({ name, report }) =>
             `${name} (${formatCounted(report.tensors.length, 'tensor')}, ${formatBytes(report.bytesToWrite)})`,
         )
         .join(', ')}`}

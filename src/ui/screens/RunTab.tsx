@@ -16,7 +16,7 @@ import { ExportMenu } from '../parts/ExportMenu';
 import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import { isKept } from '../state/past-runs';
+import { resumable } from '../state/past-runs';
 import { PHASE_TITLES } from '../state/run-log';
 import { currentRun, type FinishedRun, type LogEntry, type RunState } from '../state/runs';
 import { notifyError } from '../state/studio';
@@ -101,7 +101,7 @@ export function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
 /** The run at work, or the last one: how far, how fast, where the time goes, what happened. */
 export function RunTab() {
   const run = useStudioState(currentRun);
-  const kept = useStudioState(isKept);
+  const kept = useStudioState((s) => resumable(s) !== undefined);
   if (!run) {
     return (
       <div className="screen">

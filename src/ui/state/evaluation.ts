@@ -4,7 +4,7 @@ import { AmalgamError, errorReport } from '../../errors';
 import { formatBytes } from '../../formats/quantity';
 import { textOfFile } from '../../formats/text-file';
 import { bytesOf } from '../../platform';
-import { forgetOutcomes, keptOutcomes } from '../local/saved-evaluations';
+import { forgetOutcomes, savedOutcomes } from '../local/saved-evaluations';
 import type { EvaluationSlice, EvaluationText } from './evaluation-state';
 import { freeName, MAX_TEXT_BYTES, textHashes } from './evaluation-texts';
 import { planNow } from './plan';
@@ -46,7 +46,7 @@ export async function openSampleTexts(studio: Studio): Promise<void> {
 /** Numbers of earlier visits come back; none without storage. */
 async function recallOutcomes(studio: Studio): Promise<void> {
   const { version } = await studio.worker.info();
-  const kept = await keptOutcomes(version).catch(() => []);
+  const kept = await savedOutcomes(version).catch(() => []);
   studio.store.setState(({ evaluation: e }) => {
     const earlier = kept.map(({ key, report, bytes, at }) => [key, { report, bytes, earlier: at }] as const);
     return { evaluation: { ...e, outcomes: new Map([...earlier, ...e.outcomes]) } };

@@ -5,7 +5,7 @@ import type { GenerateReport, GenerationSettings, RunningProgress } from '../../
 import { whyNotWrite } from './evaluation-gate';
 import type { EvaluationRow } from './evaluation-rows';
 import type { GenerationColumn, GenerationSlice } from './evaluation-state';
-import { beginJob, tellProgress } from './job';
+import { beginJob, reportProgress } from './job';
 import { runningProgress } from './job-state';
 import type { Studio } from './studio';
 
@@ -66,7 +66,7 @@ export async function write(studio: Studio, rows: readonly EvaluationRow[]): Pro
 }
 
 function follow(studio: Studio, id: string, progress: RunningProgress): void {
-  tellProgress(studio, 'generation', runningProgress(progress));
+  reportProgress(studio, 'generation', runningProgress(progress));
   const { phase, done, rate, text } = progress;
   if (phase !== 'running') return;
   editColumn(studio, id, (c) =>

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { beginJob, cancelJob, restartStep, tellProgress } from './job';
+import { beginJob, cancelJob, reportProgress, restartStep } from './job';
 import { tensorProgress } from './job-state';
 import { createStudio, type Studio, type StudioWorker } from './studio';
 
@@ -44,7 +44,7 @@ test('R64: a job of which nothing is heard is said to stand still, until somethi
   expect(stalled()).toBeUndefined();
   await seconds(10);
   expect(stalled()).toEqual({ seconds: 35, answers: true });
-  tellProgress(studio, 'merge', progress);
+  reportProgress(studio, 'merge', progress);
   expect(stalled()).toBeUndefined();
   await seconds(25);
   expect(stalled()).toBeUndefined();

@@ -88,7 +88,7 @@ function watchJob(studio: Studio): () => void {
 }
 
 /** Takes a progress report of a job; the remaining time on display never counts up. */
-export function tellProgress(studio: Studio, kind: JobKind, reported: JobProgress): void {
+export function reportProgress(studio: Studio, kind: JobKind, reported: JobProgress): void {
   studio.transient.heardAt = Date.now();
   const progress = { ...reported, secondsLeft: studio.transient.timeLeft(reported.secondsLeft) };
   studio.store.setState(({ job }) =>
@@ -154,7 +154,7 @@ export async function runTool<P, R>(
   const end = beginJob(studio, kind);
   try {
     const value = await work((progress) => {
-      tellProgress(studio, kind, read(progress));
+      reportProgress(studio, kind, read(progress));
       follow(progress);
     });
     return { value };

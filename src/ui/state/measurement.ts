@@ -2,14 +2,14 @@
 
 import { errorReport } from '../../errors';
 import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
-import { keepOutcome } from '../local/saved-evaluations';
+import { saveOutcome } from '../local/saved-evaluations';
 import { editEvaluation } from './evaluation';
 import { whyNotMeasure } from './evaluation-gate';
 import { type EvaluationRow, isPinned, recipeOfRow, targetKey } from './evaluation-rows';
 import type { Outcome, PlannedCell } from './evaluation-state';
 import { cellsByRow, groupCells, measuringProgress, missingCells } from './evaluation-table';
 import { scoredText } from './evaluation-texts';
-import { beginJob, tellProgress } from './job';
+import { beginJob, reportProgress } from './job';
 import { editRecipe, notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 
@@ -35,10 +35,10 @@ export async function measure(studio: Studio, rows: readonly EvaluationRow[]): P
       if (studio.store.getState().job?.canceling) return;
       const work = { groups, at };
       editEvaluation(studio, { work });
-      const tell = (progress: RunningProgress | null) =>
-        tellProgress(studio, 'evaluation', measuringProgress(work, progress, secondsSince()));
-      tell(null);
-      await measureGroup(studio, group, before, tell);
+      const report = (progress: RunningProgress | null) =>
+        reportProgress(studio, 'evaluation', measuringProgress(work, progress, secondsSince()));
+      report(null);
+      await measureGroup(studio, group, before, report);
     }
   } catch (thrown) {
     if (errorReport(thrown).code !== 'Canceled') notifyError(studio, thrown);
@@ -94,7 +94,7 @@ function keep(studio: Studio, cell: PlannedCell, outcome: Outcome): void {
     const { report, bytes } = outcome;
     const kept = { key: cell.key, report, bytes, at: Date.now(), version: engine.info.version };
     // a browser without storage: the number lives as long as the tab
-    keepOutcome(kept).catch(() => {});
+    saveOutcome(kept).catch(() => {});
   }
   studio.store.setState(({ evaluation: e }) => ({
     evaluation: {

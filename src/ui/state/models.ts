@@ -1,6 +1,6 @@
 /** Opening models and putting them into the recipe. */
 import type { LocalFile, ModelInfo } from '../../reports/models';
-import { keepFolders } from '../local/folder-handles';
+import { saveFolders } from '../local/folder-handles';
 import { type PickedFiles, type PickedHandle, whyLinked } from '../local/local-files';
 import { rememberHubModel } from '../local/recent-models';
 import { freeName, shortName } from './built-recipe';
@@ -42,7 +42,7 @@ export async function openLocal(
   remember(studio, opened);
   const names = opened.map((m) => m.ref);
   // without storage the user has to choose the folder again
-  keepFolders(handles, names).catch(() => {});
+  saveFolders(handles, names).catch(() => {});
   return opened;
 }
 

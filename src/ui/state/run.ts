@@ -8,7 +8,7 @@ import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
 import { pickOutputFolder } from '../local/directory-picker';
 import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './built-recipe';
-import { beginJob, cancelJob, isAtWork, tellProgress } from './job';
+import { beginJob, cancelJob, isAtWork, reportProgress } from './job';
 import { tensorProgress } from './job-state';
 import { mergeGate } from './merge-gate';
 import { recipeState } from './opened-recipe';
@@ -158,16 +158,16 @@ export async function chooseDestination(studio: Studio, name: string): Promise<N
     const handle = studio.transient.folder;
     return handle && { kind: 'folder', handle, name };
   }
-  return { kind: 'downloads', name: freeName(name, await keptNames(studio)) };
+  return { kind: 'downloads', name: freeName(name, await storedNames(studio)) };
 }
 
-async function keptNames(studio: Studio): Promise<string[]> {
+async function storedNames(studio: Studio): Promise<string[]> {
   return (await studio.worker.cache()).outputs.map((o) => o.name);
 }
 
 /** Output name of this recipe for every method, because measuring will choose the method. */
 async function namesByMethod(studio: Studio, recipe: RecipeState): Promise<Record<string, string>> {
-  const taken = studio.store.getState().output.kind === 'downloads' ? await keptNames(studio) : [];
+  const taken = studio.store.getState().output.kind === 'downloads' ? await storedNames(studio) : [];
   return Object.fromEntries(
     methods.map(({ id }) => [id, freeName(outputName({ ...recipe, method: id }), taken)]),
   );
@@ -184,7 +184,7 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
     const known = results.length > 0 ? { ...request, results } : request;
     finish(studio, await studio.worker.merge(known, (progress) => follow(studio, started.id, progress)));
     await loadInterrupted(studio);
-    await sayWhatIsKept(studio);
+    await noteStoredOutputs(studio);
   } catch (thrown) {
     const error = errorReport(thrown);
     // first the remains, then the words about them
@@ -202,16 +202,17 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
 }
 
 /** Bytes of finished merges that are worth a word, and again when there are as many more. */
-const MUCH_KEPT = 300e6;
+const MUCH_STORED = 300e6;
 
 /** Shows the size of finished merges in the browser's storage: every one stays until the user deletes it. */
-async function sayWhatIsKept(studio: Studio): Promise<void> {
+async function noteStoredOutputs(studio: Studio): Promise<void> {
   const run = currentRun(studio.store.getState());
   if (run?.destination.kind !== 'downloads') return;
   const outputs = (await studio.worker.cache()).outputs.filter(({ complete }) => complete);
   const bytes = outputs.reduce((sum, output) => sum + output.bytes, 0);
   const own = outputs.find(({ name }) => name === run.destination.name)?.bytes ?? 0;
-  if (outputs.length < 2 || Math.floor(bytes / MUCH_KEPT) === Math.floor((bytes - own) / MUCH_KEPT)) return;
+  if (outputs.length < 2 || Math.floor(bytes / MUCH_STORED) === Math.floor((bytes - own) / MUCH_STORED))
+    return;
   notify(
     studio,
     'note',
@@ -271,7 +272,7 @@ export function newRun(studio: Studio, planned: PlannedRun): RunState {
 }
 
 function follow(studio: Studio, id: string, progress: Progress): void {
-  tellProgress(studio, 'merge', tensorProgress(progress));
+  reportProgress(studio, 'merge', tensorProgress(progress));
   editRun(studio, (run) => {
     if (run.id !== id || run.status !== 'running') return run;
     const { finished, ...told } = progress;

@@ -111,8 +111,8 @@ interface HubSlice {
 /** Why a model of the recipe is not open. */
 export type Unopened =
   | { state: 'opening' }
-  /** A folder of this computer. @param kept its handle is saved: one click opens it again */
-  | { state: 'closed'; kept: boolean }
+  /** A folder of this computer. @param saved its handle is: one click opens it again */
+  | { state: 'closed'; saved: boolean }
   /** A text names it: it may be a folder, or on the Hub. */
   | { state: 'unknown' }
   | { state: 'failed'; error: ErrorReport };

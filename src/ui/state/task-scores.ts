@@ -3,10 +3,10 @@ import type { CardResult } from '../../formats/card-results';
 import type { Recipe } from '../../formats/recipe';
 import type { ScoredModel, TaskInfo } from '../../reports/tasks';
 import { cardResult } from '../../tasks/harness-report';
-import { forgetScores, keepScore, keptScores } from '../local/saved-evaluations';
+import { forgetScores, savedScores, saveScore } from '../local/saved-evaluations';
 import { type EvaluationRow, isPinned, targetKey } from './evaluation-rows';
 import { notifyError, type Studio } from './studio';
-import type { KeptScore, TaskRun } from './task-state';
+import type { SavedScore, TaskRun } from './task-state';
 
 /** Key of a task: the same items, asked in the same way. */
 function taskKey({ task, version, dataset, split, fewshot, effective, sampleSeed }: TaskInfo): string {
@@ -23,7 +23,7 @@ export async function recallScores(studio: Studio): Promise<void> {
   const { tasks, engine } = studio.store.getState();
   if (tasks.recalled || !engine.info) return;
   studio.store.setState((s) => ({ tasks: { ...s.tasks, recalled: true } }));
-  const kept = await keptScores(engine.info.version).catch(() => []);
+  const kept = await savedScores(engine.info.version).catch(() => []);
   if (kept.length === 0) return;
   studio.store.setState((s) => {
     const scores = new Map([...kept.map((own) => [own.key, own] as const), ...s.tasks.scores]);
@@ -32,7 +32,7 @@ export async function recallScores(studio: Studio): Promise<void> {
 }
 
 /** Saves scores: in this tab always, for later visits where names stand for the same weights then. */
-export function keepScores(
+export function saveScores(
   studio: Studio,
   rows: readonly EvaluationRow[],
   { tasks: info, items }: TaskRun,
@@ -42,14 +42,14 @@ export function keepScores(
   if (!engine.info) return;
   const { version } = engine.info;
   const fresh = rows.flatMap((row, m) =>
-    info.flatMap((own, t): { kept: KeptScore; row: EvaluationRow }[] => {
+    info.flatMap((own, t): { kept: SavedScore; row: EvaluationRow }[] => {
       const outcome = models[m]?.tasks[t];
       if (!outcome || 'error' in outcome) return [];
       const target = targetKey(row.target);
       const { tokens, seconds } = models[m]!;
       const { metrics } = outcome.score;
       const kept = {
-        ...{ key: scoreKey(target, own), target, facts: own, metrics, items: items[m]![t]! },
+        ...{ key: scoreKey(target, own), target, info: own, metrics, items: items[m]![t]! },
         ...{ tokens, seconds, at: Date.now(), version },
       };
       return [{ kept, row }];
@@ -61,7 +61,7 @@ export function keepScores(
   });
   for (const { kept, row } of fresh) {
     // without storage the score lasts as long as the tab
-    if (isPinned(row.target, opened)) keepScore(kept).catch(() => {});
+    if (isPinned(row.target, opened)) saveScore(kept).catch(() => {});
   }
 }
 
@@ -76,18 +76,18 @@ export async function forgetAllScores(studio: Studio): Promise<void> {
 }
 
 /** The newest score of a target on each task. */
-export function scoresOf(scores: ReadonlyMap<string, KeptScore>, target: string): KeptScore[] {
-  const newest = new Map<string, KeptScore>();
+export function scoresOf(scores: ReadonlyMap<string, SavedScore>, target: string): SavedScore[] {
+  const newest = new Map<string, SavedScore>();
   for (const kept of scores.values()) {
     if (kept.target !== target) continue;
-    const known = newest.get(kept.facts.task);
-    if (!known || known.at < kept.at) newest.set(kept.facts.task, kept);
+    const known = newest.get(kept.info.task);
+    if (!known || known.at < kept.at) newest.set(kept.info.task, kept);
   }
   return [...newest.values()];
 }
 
 /** `hellaswag acc 0.412 ± 0.049`: a score by its accuracy, or else its first metric; null without an item that counts. */
-export function scoreWords({ facts: info, metrics }: KeptScore): string | null {
+export function scoreWords({ info, metrics }: SavedScore): string | null {
   const metric = info.metrics.includes('acc') ? 'acc' : info.metrics[0];
   const found = metric === undefined ? undefined : metrics[metric];
   if (!found) return null;
@@ -96,13 +96,13 @@ export function scoreWords({ facts: info, metrics }: KeptScore): string | null {
 }
 
 /** Scores of a merge for its model card. */
-export function cardResults(scores: ReadonlyMap<string, KeptScore>, recipe: Recipe): CardResult[] {
-  return scoresOf(scores, targetKey({ recipe })).map((kept) => cardResult(kept.facts, kept));
+export function cardResults(scores: ReadonlyMap<string, SavedScore>, recipe: Recipe): CardResult[] {
+  return scoresOf(scores, targetKey({ recipe })).map((kept) => cardResult(kept.info, kept));
 }
 
 /** Scores of these rows from earlier visits, as the table shows them; null where there are none. */
 export function earlierRun(
-  scores: ReadonlyMap<string, KeptScore>,
+  scores: ReadonlyMap<string, SavedScore>,
   rows: readonly EvaluationRow[],
 ): TaskRun | null {
   const known = rows.flatMap((row) => {
@@ -110,7 +110,7 @@ export function earlierRun(
     const own = [...scores.values()].filter((kept) => kept.target === target);
     return own.length > 0 ? [{ row, target, own }] : [];
   });
-  const info = new Map(known.flatMap(({ own }) => own.map((kept) => [taskKey(kept.facts), kept.facts])));
+  const info = new Map(known.flatMap(({ own }) => own.map((kept) => [taskKey(kept.info), kept.info])));
   if (info.size === 0) return null;
   return {
     tasks: [...info.values()],

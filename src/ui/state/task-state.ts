@@ -20,7 +20,7 @@ export interface TasksSlice {
   predicting: boolean;
   run: TaskRun | null;
   /** By `scoreKey`: what every model and merge scored, also on earlier visits. */
-  scores: ReadonlyMap<string, KeptScore>;
+  scores: ReadonlyMap<string, SavedScore>;
   /** Earlier visits were asked. */
   recalled: boolean;
   error: ErrorReport | null;
@@ -37,11 +37,11 @@ export interface TaskRun {
 }
 
 /** Score of a model or merge on a task. */
-export interface KeptScore {
+export interface SavedScore {
   key: string;
   /** As `targetKey` has it. */
   target: string;
-  facts: TaskInfo;
+  info: TaskInfo;
   metrics: Record<string, MetricValue>;
   items: readonly TaskItem[];
   tokens: number;

@@ -12,11 +12,11 @@ import type {
 import { aggregate } from '../../tasks/metrics';
 import { whyNotRun } from './evaluation-gate';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
-import { beginJob, tellProgress } from './job';
+import { beginJob, reportProgress } from './job';
 import { runningProgress } from './job-state';
 import { notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
-import { keepScores, shownRow } from './task-scores';
+import { saveScores, shownRow } from './task-scores';
 import type { TaskRun, TasksSlice } from './task-state';
 
 export function editTasks(studio: Studio, change: Partial<TasksSlice>): void {
@@ -119,7 +119,7 @@ async function predict(
   const request = { ...requestOf(before, rows), trial: true };
   editTasks(studio, { predicting: true });
   const { models, tokens } = await studio.worker
-    .scoreTasks(request, (progress) => tell(studio, progress))
+    .scoreTasks(request, (progress) => follow(studio, progress))
     .finally(() => editTasks(studio, { predicting: false }));
   const [first] = models;
   const failed = first?.tasks.find((outcome) => 'error' in outcome);
@@ -151,8 +151,8 @@ export async function scoreTasks(studio: Studio, rows: readonly EvaluationRow[])
     }
     const shown = rows.map((row) => shownRow(row, targetKey(row.target)));
     const { models } = await studio.worker.scoreTasks(requestOf(before, rows), (progress) => {
-      tell(studio, progress);
-      if (progress.facts) beginRun(studio, shown, progress.facts);
+      follow(studio, progress);
+      if (progress.info) beginRun(studio, shown, progress.info);
       if (progress.items) addItems(studio, progress.items);
     });
     const failed = models.flatMap(({ tasks }) => tasks).find((outcome) => 'error' in outcome);
@@ -164,7 +164,7 @@ export async function scoreTasks(studio: Studio, rows: readonly EvaluationRow[])
       },
     }));
     const { run } = studio.store.getState().tasks;
-    if (run) keepScores(studio, rows, run, models);
+    if (run) saveScores(studio, rows, run, models);
   });
 }
 
@@ -191,8 +191,8 @@ async function running(studio: Studio, act: () => Promise<unknown>): Promise<voi
   }
 }
 
-function tell(studio: Studio, progress: TasksProgress): void {
-  tellProgress(studio, 'tasks', runningProgress(progress));
+function follow(studio: Studio, progress: TasksProgress): void {
+  reportProgress(studio, 'tasks', runningProgress(progress));
 }
 
 function beginRun(studio: Studio, rows: TaskRun['rows'], info: readonly TaskInfo[]): void {

@@ -3,13 +3,19 @@ import { formatBytes } from '../../formats/quantity';
 import type { CacheInfo } from '../../reports/worker';
 import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';
-import { deleteKept, type KeptGroup, type KeptThing, keptGroups, whyNotDelete } from '../state/kept-things';
 import { interruptedRuns } from '../state/runs';
+import {
+  deleteStored,
+  type StoredGroup,
+  type StoredItem,
+  storedGroups,
+  whyNotDelete,
+} from '../state/stored-items';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** Everything stored, in groups, each with its size and a button to delete it. */
-export function KeptHere({ onChange }: { onChange(): void }) {
+export function StorageList({ onChange }: { onChange(): void }) {
   const studio = useStudio();
   const interrupted = useStudioState(interruptedRuns);
   const why = useStudioState(whyNotDelete);
@@ -23,9 +29,9 @@ export function KeptHere({ onChange }: { onChange(): void }) {
   );
   useEffect(() => void look(), [look]);
   if (!cache) return <p className="small quiet">Looking…</p>;
-  const groups = keptGroups(cache, interrupted);
-  const remove = async (things: readonly KeptThing[]) => {
-    for (const thing of things) await deleteKept(studio, thing);
+  const groups = storedGroups(cache, interrupted);
+  const remove = async (things: readonly StoredItem[]) => {
+    for (const thing of things) await deleteStored(studio, thing);
     await look();
     onChange();
   };
@@ -38,9 +44,9 @@ export function KeptHere({ onChange }: { onChange(): void }) {
 }
 
 interface GroupProps {
-  group: KeptGroup;
+  group: StoredGroup;
   why: string | null;
-  onRemove(things: readonly KeptThing[]): void;
+  onRemove(things: readonly StoredItem[]): void;
 }
 
 function Group({ group, why, onRemove }: GroupProps) {

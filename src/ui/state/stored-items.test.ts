@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { InterruptedRun } from '../../reports/merge';
-import { keptGroups } from './kept-things';
+import { storedGroups } from './stored-items';
 
 const cut: InterruptedRun = {
   destination: { kind: 'downloads', name: 'half' },
@@ -16,7 +16,7 @@ const cut: InterruptedRun = {
 
 describe('what is kept', () => {
   test('is grouped by what deleting it costs, the largest first', () => {
-    const groups = keptGroups(
+    const groups = storedGroups(
       {
         blobs: [
           { sha256: 'a'.repeat(64), bytes: 10, name: 'small.safetensors' },
@@ -35,7 +35,7 @@ describe('what is kept', () => {
   });
 
   test('of an interrupted merge is listed once, as what can go on', () => {
-    const groups = keptGroups(
+    const groups = storedGroups(
       { blobs: [], masks: [], outputs: [{ name: 'half', bytes: 5, complete: false, files: [] }] },
       [cut],
     );
@@ -45,6 +45,6 @@ describe('what is kept', () => {
 
   test('unfinished without a way to go on is said to be unfinished', () => {
     const cache = { blobs: [], masks: [], outputs: [{ name: 'left', bytes: 5, complete: false, files: [] }] };
-    expect(keptGroups(cache, [])[0]?.things[0]?.detail).toBe('unfinished');
+    expect(storedGroups(cache, [])[0]?.things[0]?.detail).toBe('unfinished');
   });
 });

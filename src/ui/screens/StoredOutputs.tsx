@@ -10,7 +10,7 @@ import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** Results of earlier merges that still take space in this browser. */
-export function KeptOutputs() {
+export function StoredOutputs() {
   const studio = useStudio();
   const status = useStudioState((s) => currentRun(s)?.status);
   const name = useStudioState((s) =>

@@ -14,7 +14,7 @@ export interface Room {
   quota: number;
 }
 
-export interface KeptThing {
+export interface StoredItem {
   kind: 'blob' | 'output' | 'masks' | 'interrupted';
   id: string;
   name: string;
@@ -24,19 +24,19 @@ export interface KeptThing {
   bytes: number | null;
 }
 
-export interface KeptGroup {
-  kind: KeptThing['kind'];
+export interface StoredGroup {
+  kind: StoredItem['kind'];
   title: string;
   /** Consequence of deleting, in words. */
   meaning: string;
-  things: KeptThing[];
+  things: StoredItem[];
   bytes: number;
 }
 
 /** Everything stored, in groups, the largest first within each; empty groups are left out. Pure. */
-export function keptGroups(cache: CacheInfo, interrupted: readonly InterruptedRun[]): KeptGroup[] {
+export function storedGroups(cache: CacheInfo, interrupted: readonly InterruptedRun[]): StoredGroup[] {
   const cut = new Set(interrupted.map((run) => run.destination.name));
-  const groups: Omit<KeptGroup, 'bytes'>[] = [
+  const groups: Omit<StoredGroup, 'bytes'>[] = [
     {
       kind: 'blob',
       title: 'Downloads',
@@ -112,7 +112,7 @@ export async function readRoom({ worker, store }: Studio): Promise<Room | null> 
 }
 
 /** Deletes one thing. Never rejects. */
-export async function deleteKept(studio: Studio, thing: KeptThing): Promise<void> {
+export async function deleteStored(studio: Studio, thing: StoredItem): Promise<void> {
   if (thing.kind === 'interrupted') {
     const run = interruptedRuns(studio.store.getState()).find((r) => r.destination.name === thing.id);
     if (run) await discardRun(studio, run);

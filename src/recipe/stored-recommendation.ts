@@ -20,7 +20,7 @@ function folderOf(destination: DestinationSpec, recipe: Recipe) {
 }
 
 /** Stores the comparison of a merge that begins. @throws AmalgamError `StorageUnavailable`, `StorageFull`, `StorageFailed` */
-export async function keepComparison(
+export async function storeComparison(
   destination: DestinationSpec,
   recipe: Recipe,
   report: RecommendedReport,
