@@ -38,7 +38,7 @@ import type { RunJournal } from '../write/run-journal';
 import type { FilePlan } from '../write/shard-plan';
 import { type GgufOutput, openGguf } from './gguf-output';
 import { openRunRecord, type RunRecord } from './run-record';
-import type { ShardWatch } from './stored-comparison';
+import type { ShardWatch } from './verification-job';
 
 // How an output is run elsewhere: for its report, and as the last section of its model card.
 

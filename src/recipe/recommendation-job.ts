@@ -15,15 +15,16 @@ import {
 import { writeTexts } from '../calibration/written-texts';
 import { AmalgamError, type ErrorCode, errorReport } from '../errors';
 import type { Recipe, RecipeParameters } from '../formats/recipe';
+import { formatRecipe } from '../formats/recipe-format';
 import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { textSize } from '../merge/methods/importance-parameters';
 import type { Plan } from '../merge/plan/plan';
 import type { DestinationSpec, Progress } from '../reports/job';
 import type { MergeReport, MergeRequest, RecommendedReport } from '../reports/merge';
+import { deleteMasks, openRecords, type RecordHeader } from '../store/masks';
 import { runMerge } from './job';
 import { overallProgress, type WorkStep } from './overall-progress';
-import { forgetComparison, storeComparison } from './stored-recommendation';
 
 /** Candidates of the recommended merge, their work, and conclusions from their figures. Pure. */
 
@@ -302,4 +303,46 @@ async function attempt(
 async function allOrFirstError(work: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find((outcome) => outcome.status === 'rejected');
   if (failed) throw failed.reason;
+}
+
+// Result of the recommended merge, stored while its merge runs: one that is resumed after a reload still has
+// it.
+
+interface ComparisonHeader extends RecordHeader {
+  report: RecommendedReport;
+}
+
+const NAME = 'comparison';
+
+function folderOf(destination: DestinationSpec, recipe: Recipe) {
+  const name = 'name' in destination ? destination.name : destination.kind;
+  return openRecords(
+    JSON.stringify(['recommended', 1, destination.kind, name, formatRecipe(recipe)]),
+    `Comparison of the recommended merge ${name}, until it is finished`,
+  );
+}
+
+/** Stores the comparison of a merge that begins. @throws AmalgamError `StorageUnavailable`, `StorageFull`, `StorageFailed` */
+export async function storeComparison(
+  destination: DestinationSpec,
+  recipe: Recipe,
+  report: RecommendedReport,
+): Promise<void> {
+  await (await folderOf(destination, recipe)).write<ComparisonHeader>({ name: NAME, report }, []);
+}
+
+/** Forgets it. */
+export async function forgetComparison(destination: DestinationSpec, recipe: Recipe): Promise<void> {
+  await deleteMasks((await folderOf(destination, recipe)).id);
+}
+
+/** The report of a merge that was resumed, with its comparison where it was a recommended one. */
+export async function withComparison(
+  report: MergeReport,
+  { destination }: Pick<MergeRequest, 'destination'>,
+): Promise<MergeReport> {
+  const folder = await folderOf(destination, report.recipe);
+  const found = await folder.find<ComparisonHeader>(NAME);
+  await deleteMasks(folder.id);
+  return found ? { ...report, recommended: found.header.report } : report;
 }

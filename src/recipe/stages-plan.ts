@@ -1,14 +1,16 @@
 /** The plans of all stages of a recipe, made from headers alone: what a stage will write is known from its plan. */
+
+import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
-import { openModel } from '../inputs/opened-model';
+import { type OpenModel, openModel } from '../inputs/opened-model';
 import type { MergeMethod } from '../merge/method';
 import type { Plan } from '../merge/plan/plan';
 import { planReport } from '../merge/plan/plan-report';
 import { plannedOutput } from '../merge/plan/planned-output';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { PlanProblem, PlanReport } from '../reports/plan';
-import { stagedModels } from './staged-models';
+import { findFile } from '../sources/model-folder';
 
 export interface StagedPlan {
   stages: { name: string; plan: Plan }[];
@@ -77,4 +79,31 @@ export function stagedReport({ stages, result }: StagedPlan): PlanReport {
 
 function inStage(name: string, problem: PlanProblem): PlanProblem {
   return { ...problem, message: `In ${name}: ${problem.message}` };
+}
+
+// The opened models, with the outputs of stages among them under the names of the stages.
+
+interface StagedModels extends OpenModels {
+  /** Makes the output of a stage a model by the name of the stage. */
+  addStage(name: string, output: OpenModel): void;
+}
+
+export function stagedModels(models: OpenModels): StagedModels {
+  const outputs = new Map<string, OpenModel>();
+  return {
+    ...models,
+    addStage(name, output) {
+      outputs.set(name, output);
+    },
+    async open(path) {
+      return outputs.get(path) ?? models.open(path);
+    },
+    file(folder, path) {
+      const output = outputs.get(folder);
+      if (!output) return models.file(folder, path);
+      const file = findFile(output.folder, path);
+      if (file) return { folder: output.folder, file };
+      throw new AmalgamError('NotFound', `The stage ${folder} wrote no ${path}.`, 'Please report this.');
+    },
+  };
 }

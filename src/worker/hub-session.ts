@@ -1,7 +1,7 @@
 /** The hub the session talks to: its address, the token, a sign-in on its way, and what is waited for. */
 import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL } from '../formats/hub-id';
-import type { HubWait, SignInAnswer, SignInPage, SignInRequest } from '../reports/sign-in';
+import type { HubWait, SignInAnswer, SignInPage, SignInRequest } from '../reports/push';
 import type { Hub } from '../sources/hub-request';
 import type { SignIn } from '../sources/hub-sign-in';
 

@@ -17,8 +17,8 @@ import { isUntouched } from '../state/roles';
 import { setView } from '../state/studio';
 import type { AddTarget } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
+import { ModelList } from './HitList';
 import { HubSource } from './HubSource';
-import { ModelList } from './ModelList';
 
 const words: Readonly<Record<AddTarget, { title: string; about: string }>> = {
   base: {

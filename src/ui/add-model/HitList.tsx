@@ -1,11 +1,14 @@
 import type { HubId } from '../../formats/hub-id';
 import { formatCount, formatParameters } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
-import type { HubHit } from '../../reports/models';
+import type { HubHit, ModelInfo } from '../../reports/models';
 import { Button } from '../parts/Button';
 import { LockIcon } from '../parts/icons';
+import { ModelMeta } from '../parts/ModelMeta';
+import { takeModel, whyNotAdd } from '../state/models';
+import { lineage } from '../state/roles';
 import type { AddTarget } from '../state/studio-state';
-import { useStudioState } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import type { HubSearch } from './hub-search';
 
 interface HitListProps {
@@ -136,4 +139,64 @@ function statusText(search: HubSearch, text: string, pasted: boolean): string {
   if (search.status === 'idle')
     return 'Only models with safetensors weights are listed. Search sends what you type to the Hub.';
   return '';
+}
+
+interface ModelListProps {
+  label: string;
+  models: readonly ModelInfo[];
+  target: AddTarget;
+  /** Called once a base is chosen; contributors can be added one after the other. */
+  onDone(): void;
+}
+
+/** Opened models, each with what it is and a button to take it. */
+export function ModelList({ label, models, target, onDone }: ModelListProps) {
+  const studio = useStudio();
+  const recipe = useStudioState((s) => s.recipe);
+  const base = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base));
+  return (
+    <ul className="models panel" aria-label={label}>
+      {models.map((model) => {
+        const why = whyNotAdd(recipe, model, target);
+        const verb =
+          target === 'library'
+            ? 'Opened'
+            : recipe.base === model.ref
+              ? 'Base'
+              : target === 'base'
+                ? 'Use as base'
+                : why
+                  ? 'Added'
+                  : 'Add';
+        const badge = target === 'contributor' && model.ref !== base?.ref ? lineage(model, base) : null;
+        return (
+          <li key={model.ref} className="model">
+            <div className="model-text">
+              <span className="row wrap">
+                <strong className="truncate" title={model.ref}>
+                  {model.ref}
+                </strong>
+                {badge ? (
+                  <span className="tag" data-tone={badge.tone} title={badge.why}>
+                    {badge.text}
+                  </span>
+                ) : null}
+              </span>
+              <ModelMeta model={model} />
+            </div>
+            <Button
+              why={why}
+              aria-label={`${verb}: ${model.title}`}
+              onClick={() => {
+                takeModel(studio, model.ref, target);
+                if (target === 'base') onDone();
+              }}
+            >
+              {verb}
+            </Button>
+          </li>
+        );
+      })}
+    </ul>
+  );
 }

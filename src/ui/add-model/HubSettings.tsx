@@ -2,7 +2,7 @@ import { type SyntheticEvent, useState } from 'react';
 import { AmalgamError } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import { openBroadcast } from '../../platform';
-import type { SignInAnswer } from '../../reports/sign-in';
+import type { SignInAnswer } from '../../reports/push';
 import { remember } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
 import { SIGN_IN_CHANNEL, type SignInMessage } from '../sign-in-window';

@@ -4,7 +4,7 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { type HubId, parseHubId } from '../../formats/hub-id';
 import { formatBytes } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
-import { recentHubModels } from '../local/recent-models';
+import { KNOWN_BASES, recentHubModels } from '../local/recent-models';
 import { ErrorCard } from '../parts/ErrorCard';
 import { HubWaiting } from '../parts/HubWaiting';
 import { SearchIcon } from '../parts/icons';
@@ -13,11 +13,9 @@ import { openHub, takeModel } from '../state/models';
 import { setView } from '../state/studio';
 import type { AddTarget } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
-import { HitList, Take } from './HitList';
+import { HitList, ModelList, Take } from './HitList';
 import { HubSettings } from './HubSettings';
 import { useHubSearch } from './hub-search';
-import { KNOWN_BASES } from './known-bases';
-import { ModelList } from './ModelList';
 
 /** Search as you type, or paste an id or an address; a revision is resolved to its commit and pinned. */
 export function HubSource({ target, onDone }: { target: AddTarget; onDone(): void }) {

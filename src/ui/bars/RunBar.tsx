@@ -260,7 +260,7 @@ function Resting() {
 /** Base, contributors and merge answer the same prompt and are measured. */
 async function isItBetter(studio: Studio): Promise<void> {
   try {
-    const { tryMerge } = await import('../state/merge-trial');
+    const { tryMerge } = await import('../state/generation');
     await tryMerge(studio);
   } catch (thrown) {
     notifyError(studio, thrown);

@@ -1,3 +1,4 @@
+import '../styles/writing.css';
 import { useMemo } from 'react';
 import { formatBytes, formatCount, formatSeconds } from '../../formats/quantity';
 import type { GenerationSettings } from '../../reports/evaluate';
@@ -7,13 +8,12 @@ import { LabeledNumber } from '../parts/LabeledNumber';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Swatch } from '../parts/Swatch';
-import { whyNotWrite } from '../state/evaluation-gate';
+import { whyNotWrite } from '../state/evaluation';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
 import type { GenerationColumn } from '../state/evaluation-state';
 import { editGenerationSettings, emptyColumns, write } from '../state/generation';
 import { cancelJob } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';
-import '../styles/writing.css';
 
 /** Beginnings that the sample family has learned to continue. */
 const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];

@@ -7,10 +7,16 @@ import { PopoverFrame } from '../parts/PopoverFrame';
 import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
-import { editEvaluation, forgetEarlier } from '../state/evaluation';
-import { protocolProblem, whyNotMeasure } from '../state/evaluation-gate';
+import {
+  editEvaluation,
+  forgetEarlier,
+  measure,
+  protocolProblem,
+  takeMethod,
+  whyNotMeasure,
+} from '../state/evaluation';
 import type { EvaluationRow } from '../state/evaluation-rows';
-import type { EvaluationSlice } from '../state/evaluation-state';
+import { type EvaluationSlice, QUICK_CHARACTERS } from '../state/evaluation-state';
 import {
   bestMerge,
   evaluationTable,
@@ -21,10 +27,8 @@ import {
   type TableRow,
   tableErrors,
 } from '../state/evaluation-table';
-import { QUICK_CHARACTERS } from '../state/evaluation-texts';
 import { cancelJob } from '../state/job';
 import type { Job } from '../state/job-state';
-import { measure, takeMethod } from '../state/measurement';
 import { useStudio, useStudioState } from '../studio-context';
 import { PerplexityTable } from './PerplexityTable';
 import { TextChoice } from './TextChoice';

@@ -2,6 +2,7 @@ import type { CSSProperties } from 'react';
 import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
+import { takeMethod } from '../state/evaluation';
 import type { EvaluationRow } from '../state/evaluation-rows';
 import {
   type DotScale,
@@ -12,7 +13,6 @@ import {
   type TableColumn,
   type TableRow,
 } from '../state/evaluation-table';
-import { takeMethod } from '../state/measurement';
 import { useStudio, useStudioState } from '../studio-context';
 
 /**

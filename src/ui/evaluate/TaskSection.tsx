@@ -1,3 +1,4 @@
+import '../styles/tasks.css';
 import { useEffect } from 'react';
 import { formatAbout, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import { pairedValues } from '../../tasks/harness-report';
@@ -9,9 +10,9 @@ import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { Swatch } from '../parts/Swatch';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
+import type { TaskRun, TasksSlice } from '../state/evaluation-state';
 import { cancelJob } from '../state/job';
 import { earlierRun, forgetAllScores, recallScores } from '../state/task-scores';
-import type { TaskRun, TasksSlice } from '../state/task-state';
 import {
   addTaskFiles,
   editTasks,
@@ -26,7 +27,6 @@ import {
   whyNotScore,
 } from '../state/tasks';
 import { useStudio, useStudioState } from '../studio-context';
-import '../styles/tasks.css';
 
 /** Accuracy on tasks, as lm-evaluation-harness scores them: item by item, with a running mean and its error. */
 export function TaskSection({ rows }: { rows: readonly EvaluationRow[] }) {

@@ -16,8 +16,8 @@ import { countedOverlap } from '../layers/run-overlap';
 import { type LayersRun, reportsFor } from '../layers/runs';
 import { subjectsOf } from '../layers/subject';
 import { saveFile, saveText } from '../local/file-download';
+import { fileName } from '../state/job-state';
 import type { Contributor } from '../state/runs';
-import { fileName } from '../state/saved-output';
 import type { OverlapSlice } from '../state/studio-state';
 import { type ChartSet, chartSet, comparedSets, type Drawn } from './chart-sets';
 

@@ -4,7 +4,7 @@
  */
 import type { DBSchema } from 'idb';
 import type { EvaluateReport } from '../../reports/evaluate';
-import type { SavedScore } from '../state/task-state';
+import type { SavedScore } from '../state/evaluation-state';
 import { database } from './database';
 
 interface SavedOutcome {

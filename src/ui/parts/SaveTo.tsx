@@ -1,4 +1,4 @@
-import { hasDirectoryPicker } from '../local/directory-picker';
+import { hasDirectoryPicker } from '../local/local-files';
 import { chooseFolder } from '../state/run';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';

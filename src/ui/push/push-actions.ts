@@ -5,12 +5,11 @@ import type { Recipe } from '../../formats/recipe';
 import type { PushSource } from '../../reports/push';
 import { targetKey } from '../state/evaluation-rows';
 import { runTool, whyNoTool } from '../state/job';
-import { tensorProgress } from '../state/job-state';
+import { type PushSlice, tensorProgress } from '../state/job-state';
 import { currentRun, finishedRuns, type RunState } from '../state/runs';
 import type { Studio } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { cardResults, scoresOf, scoreWords } from '../state/task-scores';
-import type { PushSlice } from './push-state';
 
 /** An output that can be pushed, as the user chooses it. */
 export interface Pushable {

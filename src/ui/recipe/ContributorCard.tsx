@@ -20,7 +20,6 @@ import { Problem } from '../parts/Problem';
 import { modelColor, Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
 import { shortName } from '../state/built-recipe';
-import { lineage } from '../state/lineage';
 import {
   type ContributorState,
   effectiveSpecs,
@@ -33,6 +32,7 @@ import {
   setEnabled,
   settingValue,
 } from '../state/recipe-state';
+import { lineage } from '../state/roles';
 import { editRecipe } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { ModelAccess } from './ModelAccess';

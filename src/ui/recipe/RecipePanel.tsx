@@ -10,7 +10,7 @@ import { Select } from '../parts/Select';
 import { fullName, shortName } from '../state/built-recipe';
 import { whyBusy } from '../state/job';
 import { whyNotOpen } from '../state/named-models';
-import { outputCombination } from '../state/recipe-state';
+import { emptyRecipe, outputCombination } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 import { startRecommended } from '../state/run';
 import { editRecipe, methodOf, setView, showTab } from '../state/studio';
@@ -20,7 +20,6 @@ import { ContributorCard } from './ContributorCard';
 import { MethodSection } from './MethodSection';
 import { ModelAccess, OpenAllAgain } from './ModelAccess';
 import { ModuleSection } from './ModuleSection';
-import { NewMerge } from './NewMerge';
 
 /** Largest multiple a vocabulary is filled up to. */
 const MAX_MULTIPLE = 65_536;
@@ -337,5 +336,20 @@ function RecommendedSettings() {
         Merge with recommended settings
       </Button>
     </div>
+  );
+}
+
+/** Begins with an empty recipe; undo brings the one before back. */
+export function NewMerge() {
+  const studio = useStudio();
+  const empty = useStudioState((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
+  return (
+    <Button
+      tip="Clears the recipe; undo brings it back"
+      why={empty ? 'The recipe is empty already.' : null}
+      onClick={() => editRecipe(studio, () => emptyRecipe)}
+    >
+      New merge
+    </Button>
   );
 }

@@ -1,15 +1,31 @@
 /** Actions of the Evaluate tab: the texts that models are measured on, and what earlier visits measured. */
-
 import { AmalgamError, errorReport } from '../../errors';
+import { protocolOptions } from '../../evaluate/options';
 import { formatBytes } from '../../formats/quantity';
 import { textOfFile } from '../../formats/text-file';
 import { bytesOf } from '../../platform';
-import { forgetOutcomes, savedOutcomes } from '../local/saved-evaluations';
-import type { EvaluationSlice, EvaluationText } from './evaluation-state';
-import { freeName, MAX_TEXT_BYTES, textHashes } from './evaluation-texts';
+import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
+import { isInRange } from '../../reports/option';
+import { forgetOutcomes, savedOutcomes, saveOutcome } from '../local/saved-evaluations';
+import { type EvaluationRow, isPinned, recipeOfRow, targetKey } from './evaluation-rows';
+import {
+  type EvaluationSlice,
+  type EvaluationText,
+  freeName,
+  MAX_TEXT_BYTES,
+  type Outcome,
+  type PlannedCell,
+  PROMPT,
+  SAMPLE_PROMPT,
+  scoredText,
+  textHashes,
+} from './evaluation-state';
+import { cellsByRow, groupCells, measuringProgress, missingCells } from './evaluation-table';
+import { beginJob, reportProgress, whyBusy } from './job';
+import { whyNotOpen } from './named-models';
 import { planNow } from './plan';
-import { isOfSample } from './sample-texts';
-import { notifyError, type Studio } from './studio';
+import { editRecipe, notifyError, type Studio } from './studio';
+import type { StudioState } from './studio-state';
 
 export function editEvaluation(studio: Studio, change: Partial<EvaluationSlice>): void {
   studio.store.setState((s) => ({ evaluation: { ...s.evaluation, ...change } }));
@@ -134,4 +150,169 @@ async function readTextFile(file: File): Promise<string> {
       { cause: thrown },
     );
   }
+}
+
+// Texts and prompt of the sample: chosen for the sample family, which learned them, and for no other models.
+
+/** Whether every model of the recipe is of the sample family. */
+export function isOfSample({ recipe: { base, contributors, origins } }: StudioState): boolean {
+  const refs = [...(base === null ? [] : [base]), ...contributors.map((c) => c.ref)];
+  return refs.every((ref) => origins[ref]?.kind === 'sample' || ref.startsWith('samples/'));
+}
+
+/** Texts and prompt of the sample are chosen while the recipe is of the sample; returns what stops. */
+export function watchSampleTexts(studio: Studio): () => void {
+  return studio.store.subscribe((now, before) => {
+    if (now.recipe === before.recipe) return;
+    const sample = isOfSample(now);
+    if (sample === isOfSample(before)) return;
+    const prompt = sample ? SAMPLE_PROMPT : PROMPT;
+    studio.store.setState(({ evaluation: e, generation: g }) => ({
+      evaluation: {
+        ...e,
+        texts: e.texts.map((t) => (t.origin === 'sample' ? { ...t, chosen: sample } : t)),
+      },
+      // one that a user wrote stays
+      generation: [SAMPLE_PROMPT, PROMPT].includes(g.settings.prompt)
+        ? { ...g, settings: { ...g.settings, prompt } }
+        : g,
+    }));
+  });
+}
+
+// May a model be run now, and if not, why. Pure; one answer for every button of the Evaluate tab.
+
+/** Why nothing can be measured or written now, or null. */
+export function whyNotRun(state: StudioState): string | null {
+  const busy = whyBusy(state);
+  if (busy) return busy.why;
+  if (state.recipe.base === null && !state.recipe.contributors.some((c) => c.enabled)) {
+    return 'The recipe has no models yet.';
+  }
+  return whyNotOpen(state)?.why ?? null;
+}
+
+/** Why nothing can be measured now, or null. */
+export function whyNotMeasure(state: StudioState): string | null {
+  const { evaluation } = state;
+  if (evaluation.opening === 'opening') return 'Opening the sample texts…';
+  if (!evaluation.texts.some((t) => t.chosen)) return 'Choose a text first.';
+  return protocolProblem(evaluation) ?? whyNotRun(state);
+}
+
+/** Why the windows would not score every token, or null. */
+export function protocolProblem({ window, stride }: { window: number; stride: number }): string | null {
+  const { window: w, stride: s } = protocolOptions;
+  return isInRange(w, window) && isInRange(s, stride) && stride <= window
+    ? null
+    : 'Window and stride are whole numbers, the stride at least 1 and no longer than the window.';
+}
+
+/** Why nothing can be written now, or null. */
+export function whyNotWrite(state: StudioState): string | null {
+  const { prompt, maxTokens, temperature, topP, seed } = state.generation.settings;
+  if (prompt.trim() === '') return 'Write a prompt first.';
+  if (!Number.isInteger(maxTokens) || maxTokens < 1) return 'Tokens: a whole number from 1.';
+  if (!(temperature >= 0)) return 'Temperature: 0 or more.';
+  if (!(topP > 0 && topP <= 1)) return 'Top-p: above 0, up to 1.';
+  if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32)
+    return 'Seed: a whole number from 0 to 4294967295.';
+  return whyNotRun(state);
+}
+
+// Measuring the cells of the Evaluate tab's table, and taking a row's method into the recipe.
+
+/** Puts a method into the recipe, as the method picker does. */
+export function takeMethod(studio: Studio, row: EvaluationRow): void {
+  editRecipe(studio, (recipe) => recipeOfRow(recipe, row));
+}
+
+/**
+ * Measures the cells of these rows that have no number yet: rows that lack the same texts side by side, so that their
+ * files are read once. A row whose model cannot be run shows that, the others go on. Never rejects.
+ */
+export async function measure(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
+  const before = studio.store.getState();
+  const groups = groupCells(missingCells(rows, before.evaluation));
+  if (groups.length === 0 || whyNotMeasure(before) !== null) return;
+  const begun = performance.now();
+  const secondsSince = () => (performance.now() - begun) / 1000;
+  editEvaluation(studio, { work: { groups, at: 0 }, cost: null });
+  const end = beginJob(studio, 'evaluation');
+  try {
+    for (const [at, group] of groups.entries()) {
+      if (studio.store.getState().job?.canceling) return;
+      const work = { groups, at };
+      editEvaluation(studio, { work });
+      const report = (progress: RunningProgress | null) =>
+        reportProgress(studio, 'evaluation', measuringProgress(work, progress, secondsSince()));
+      report(null);
+      await measureGroup(studio, group, before, report);
+    }
+  } catch (thrown) {
+    if (errorReport(thrown).code !== 'Canceled') notifyError(studio, thrown);
+  } finally {
+    editEvaluation(studio, { work: null });
+    end();
+  }
+}
+
+async function measureGroup(
+  studio: Studio,
+  group: readonly PlannedCell[],
+  { evaluation: { amount, window, stride, texts }, engine: { choice } }: StudioState,
+  onProgress: (progress: RunningProgress) => void,
+): Promise<void> {
+  const rows = cellsByRow(group);
+  const inputs = (rows[0] ?? []).map(({ textId }) => {
+    const text = texts.find((t) => t.id === textId)?.text ?? '';
+    return { text: scoredText(text, amount) };
+  });
+  const targets = rows.flatMap(([cell]) => (cell ? [cell.target] : []));
+  const kept = new Set<number>();
+  const keepModel = (index: number, { outcomes, bytes }: EvaluatedModel) => {
+    if (kept.has(index)) return;
+    kept.add(index);
+    for (const [t, outcome] of outcomes.entries()) {
+      const cell = rows[index]?.[t];
+      if (cell) keep(studio, cell, 'report' in outcome ? { ...outcome, bytes } : outcome);
+    }
+  };
+  const report = await studio.worker.evaluateMany(
+    { targets, inputs, window, stride, engine: choice },
+    (progress) => {
+      // what does not fit side by side goes in batches; a batch that is done stays, also when the next is stopped
+      for (const { index, model } of progress.finished ?? []) keepModel(index, model);
+      onProgress(progress);
+    },
+  );
+  const { cost } = studio.store.getState().evaluation;
+  editEvaluation(studio, {
+    cost: {
+      models: (cost?.models ?? 0) + targets.length,
+      bytesRead: (cost?.bytesRead ?? 0) + report.bytesRead,
+      peakBytes: Math.max(cost?.peakBytes ?? 0, report.peakBytes),
+    },
+  });
+  for (const [index, model] of report.models.entries()) keepModel(index, model);
+}
+
+function keep(studio: Studio, cell: PlannedCell, outcome: Outcome): void {
+  const { models, engine } = studio.store.getState();
+  if ('report' in outcome && engine.info && isPinned(cell.target, models)) {
+    const { report, bytes } = outcome;
+    const kept = { key: cell.key, report, bytes, at: Date.now(), version: engine.info.version };
+    // a browser without storage: the number lives as long as the tab
+    saveOutcome(kept).catch(() => {});
+  }
+  studio.store.setState(({ evaluation: e }) => ({
+    evaluation: {
+      ...e,
+      outcomes: new Map(e.outcomes).set(cell.key, outcome),
+      lastOf: new Map(e.lastOf).set(cell.rowId, {
+        target: targetKey(cell.target),
+        title: cell.rowLabel,
+      }),
+    },
+  }));
 }

@@ -1,13 +1,12 @@
 /** Actions of the Evaluate tab's second half: the same prompt continued by base, contributors and merge. */
-
 import { errorReport } from '../../errors';
 import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
-import { whyNotWrite } from './evaluation-gate';
-import type { EvaluationRow } from './evaluation-rows';
+import { measure, openSampleTexts, whyNotWrite } from './evaluation';
+import { type EvaluationRow, evaluationRows } from './evaluation-rows';
 import type { GenerationColumn, GenerationSlice } from './evaluation-state';
 import { beginJob, reportProgress } from './job';
 import { runningProgress } from './job-state';
-import type { Studio } from './studio';
+import { type Studio, showTab } from './studio';
 
 export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {
   editGeneration(studio, (g) => ({ ...g, settings: { ...g.settings, ...change } }));
@@ -88,4 +87,20 @@ function editColumn(
 
 function editGeneration(studio: Studio, edit: (generation: GenerationSlice) => GenerationSlice): void {
   studio.store.setState((s) => ({ generation: edit(s.generation) }));
+}
+
+// The step after a merge: is it better than what went in?
+
+/**
+ * Has base, contributors and merge continue the same prompt, and measures their perplexity on the chosen texts. A user
+ * who stops the first does not get the second. Never rejects.
+ */
+export async function tryMerge(studio: Studio): Promise<void> {
+  showTab(studio, 'evaluate');
+  const { recipe, models } = studio.store.getState();
+  const rows = evaluationRows(recipe, models).filter((r) => r.group === 'models' || r.current);
+  await openSampleTexts(studio);
+  await write(studio, rows);
+  const { columns } = studio.store.getState().generation;
+  if (columns.every(({ status }) => status !== 'canceled')) await measure(studio, rows);
 }

@@ -6,7 +6,7 @@ import { formatBytes, formatSeconds } from '../../formats/quantity';
 import { methods } from '../../merge/methods/index';
 import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
-import { pickOutputFolder } from '../local/directory-picker';
+import { pickOutputFolder } from '../local/local-files';
 import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './built-recipe';
 import { beginJob, cancelJob, isAtWork, reportProgress } from './job';
 import { tensorProgress } from './job-state';
@@ -15,8 +15,7 @@ import { recipeState } from './opened-recipe';
 import { finishUnfinished, loadInterrupted } from './past-runs';
 import { planNow, planOf } from './plan';
 import { recipeOfRun } from './predicted-runs';
-import type { RecipeState } from './recipe-state';
-import { mergeWell } from './recommended-settings';
+import { mergeWell, type RecipeState } from './recipe-state';
 import { progressLog } from './run-log';
 import {
   currentRun,

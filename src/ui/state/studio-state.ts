@@ -5,23 +5,19 @@
 
 import type { ErrorReport } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
-import type { DeltaStatistics } from '../../reports/delta-statistics';
+import type { DeltaStatistics, MaskOverlap } from '../../reports/delta-statistics';
 import type { MergeRequest, RunElsewhere } from '../../reports/merge';
 import type { ModelInfo } from '../../reports/models';
-import type { MaskOverlap } from '../../reports/overlap';
 import type { PlanReport } from '../../reports/plan';
-import type { HubWait } from '../../reports/sign-in';
+import type { HubWait } from '../../reports/push';
 import type { WorkerInfo } from '../../reports/worker';
 import type { MetricId } from '../charts/metrics';
-import { initialPush } from '../push/push-state';
-import { initialEvaluation, initialGeneration } from './evaluation-state';
-import type { Job } from './job-state';
+import { initialEvaluation, initialGeneration, initialTasks } from './evaluation-state';
+import { initialPush, initialTools, type Job } from './job-state';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeState } from './recipe-state';
 import type { Contributor, Run, Verification } from './runs';
 import type { Tab } from './tabs';
-import { initialTasks } from './task-state';
-import { initialTools } from './tool-state';
 
 /** Initial state of each slice. */
 const initialSlices = {

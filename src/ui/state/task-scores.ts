@@ -5,8 +5,8 @@ import type { ScoredModel, TaskInfo } from '../../reports/tasks';
 import { cardResult } from '../../tasks/harness-report';
 import { forgetScores, savedScores, saveScore } from '../local/saved-evaluations';
 import { type EvaluationRow, isPinned, targetKey } from './evaluation-rows';
+import type { SavedScore, TaskRun } from './evaluation-state';
 import { notifyError, type Studio } from './studio';
-import type { SavedScore, TaskRun } from './task-state';
 
 /** Key of a task: the same items, asked in the same way. */
 function taskKey({ task, version, dataset, split, fewshot, effective, sampleSeed }: TaskInfo): string {

@@ -10,14 +10,14 @@ import type {
   TasksProgress,
 } from '../../reports/tasks';
 import { aggregate } from '../../tasks/metrics';
-import { whyNotRun } from './evaluation-gate';
+import { whyNotRun } from './evaluation';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
+import type { TaskRun, TasksSlice } from './evaluation-state';
 import { beginJob, reportProgress } from './job';
 import { runningProgress } from './job-state';
 import { notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 import { saveScores, shownRow } from './task-scores';
-import type { TaskRun, TasksSlice } from './task-state';
 
 export function editTasks(studio: Studio, change: Partial<TasksSlice>): void {
   studio.store.setState((s) => ({ tasks: { ...s.tasks, ...change } }));
