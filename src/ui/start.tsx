@@ -27,7 +27,15 @@ import { loadInterrupted, watchRuns } from './state/past-runs';
 import { watchPlan } from './state/plan';
 import { openLink, restoreRecipe, watchDraft } from './state/recipe-draft';
 import { watchHistory } from './state/recipe-history';
-import { createStudio, notify, notifyError, type Studio, type StudioWorker, setView } from './state/studio';
+import {
+  createStudio,
+  editSlice,
+  notify,
+  notifyError,
+  type Studio,
+  type StudioWorker,
+  setView,
+} from './state/studio';
 import type { Theme } from './state/studio-state';
 import { StudioProvider } from './studio-context';
 import { Workbench } from './Workbench';
@@ -68,7 +76,7 @@ export function bootStudio(studio: Studio): () => void {
 async function restoreHub(studio: Studio): Promise<void> {
   const url = remembered('hub');
   if (url === null) return;
-  studio.store.setState((s) => ({ hub: { ...s.hub, url } }));
+  editSlice(studio, 'hub', { url });
   // a dead engine shows its own error
   await studio.worker.setHub({ url }).catch(() => undefined);
 }
@@ -76,7 +84,7 @@ async function restoreHub(studio: Studio): Promise<void> {
 async function startEngine(studio: Studio): Promise<void> {
   try {
     const info = await studio.worker.info();
-    studio.store.setState((s) => ({ engine: { ...s.engine, status: 'ready', info } }));
+    editSlice(studio, 'engine', { status: 'ready', info });
     watchOtherTabs(studio);
     // lasts as long as the engine
     studio.worker
@@ -85,25 +93,25 @@ async function startEngine(studio: Studio): Promise<void> {
     await loadInterrupted(studio);
     // No storage for downloads: a folder works.
     if (!info.storage.available && hasDirectoryPicker()) {
-      studio.store.setState((s) => ({ output: { ...s.output, kind: 'folder' } }));
+      editSlice(studio, 'output', { kind: 'folder' });
     }
   } catch (thrown) {
     const error = errorReport(thrown);
-    studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
+    editSlice(studio, 'engine', { status: 'failed', error });
   }
 }
 
 /** The engine's worker died: every part of the page that needs it shows that, and only the running job is lost. */
 function showStopped(studio: Studio, thrown: unknown): void {
   const error = errorReport(thrown);
-  studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
+  editSlice(studio, 'engine', { status: 'failed', error });
   notify(studio, 'error', error.message, error.hint);
 }
 
 function watchNetwork(studio: Studio): () => void {
   const follow = () => {
     const { online } = studio.store.getState().hub;
-    studio.store.setState((s) => ({ hub: { ...s.hub, online: navigator.onLine } }));
+    editSlice(studio, 'hub', { online: navigator.onLine });
     if (!online && navigator.onLine) retryUnreached(studio);
   };
   follow();

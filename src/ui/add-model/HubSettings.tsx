@@ -7,7 +7,7 @@ import { remember } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
 import { SIGN_IN_CHANNEL, type SignInMessage } from '../sign-in-window';
 import { retryRefused } from '../state/named-models';
-import { notifyError, type Studio } from '../state/studio';
+import { editSlice, notifyError, type Studio } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** The hub, and the token for private and gated models, by signing in or pasted. Only the worker holds the token. */
@@ -23,7 +23,7 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
       // a token belongs to the hub it was given for: another hub begins without
       const hasToken = 'token' in change && change.token !== null;
       if ('url' in change) remember('hub', change.url === DEFAULT_HUB_URL ? null : change.url);
-      studio.store.setState((s) => ({ hub: { ...s.hub, ...urlOf(change), hasToken, signedInAs: null } }));
+      editSlice(studio, 'hub', { ...('url' in change && { url: change.url }), hasToken, signedInAs: null });
       setToken('');
       retryRefused(studio);
     } catch (thrown) {
@@ -147,10 +147,6 @@ function SignIn(props: { clientId: string; toPush: boolean; onSignOut(): void })
   );
 }
 
-function urlOf(change: { url: string } | { token: string | null }): { url?: string } {
-  return 'url' in change ? { url: change.url } : {};
-}
-
 /** The address without a slash at its end, or null when it is none. */
 function validUrl(text: string): string | null {
   if (!URL.canParse(text)) return null;
@@ -206,14 +202,14 @@ async function signIn(studio: Studio, clientId: string, toPush: boolean): Promis
     }
     // the hub's page gets no handle on this one
     opened.opener = null;
-    editSignIn(studio, { signingIn: true });
+    editSlice(studio, 'hub', { signingIn: true });
     const redirectUrl = new URL('.', location.href).href.replace(/[?#].*$/, '');
     const page = await studio.worker.beginSignIn({ clientId, redirectUrl, toPush });
     const answer = waitForAnswer(page.state, stop.signal);
     opened.location.replace(page.url);
     await studio.worker.finishSignIn(await answer);
     const { name } = await studio.worker.hubAccount();
-    editSignIn(studio, { hasToken: true, signedInAs: name });
+    editSlice(studio, 'hub', { hasToken: true, signedInAs: name });
     retryRefused(studio);
   } catch (thrown) {
     opened?.close();
@@ -221,7 +217,7 @@ async function signIn(studio: Studio, clientId: string, toPush: boolean): Promis
   } finally {
     if (studio.transient.signIn === stop) {
       studio.transient.signIn = null;
-      editSignIn(studio, { signingIn: false });
+      editSlice(studio, 'hub', { signingIn: false });
     }
   }
 }
@@ -229,13 +225,6 @@ async function signIn(studio: Studio, clientId: string, toPush: boolean): Promis
 /** Waits no longer; the hub's window may stay. */
 function neverMind(studio: Studio): void {
   studio.transient.signIn?.abort();
-}
-
-function editSignIn(
-  studio: Studio,
-  change: { signingIn?: boolean; hasToken?: boolean; signedInAs?: string },
-) {
-  studio.store.setState((s) => ({ hub: { ...s.hub, ...change } }));
 }
 
 function waitForAnswer(state: string, signal: AbortSignal): Promise<SignInAnswer> {

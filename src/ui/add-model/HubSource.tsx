@@ -13,9 +13,9 @@ import { openHub, takeModel } from '../state/models';
 import { setView } from '../state/studio';
 import type { AddTarget } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
-import { HitList, ModelList, Take } from './HitList';
 import { HubSettings } from './HubSettings';
 import { useHubSearch } from './hub-search';
+import { HitList, ModelGroup, ModelList, ModelRow, Take } from './ModelList';
 
 /** Search as you type, or paste an id or an address; a revision is resolved to its commit and pinned. */
 export function HubSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
@@ -156,28 +156,21 @@ function Suggestions({ target, busy, onOpen }: SuggestionsProps) {
   const recent = recentHubModels().filter(isClosed);
   const bases = target === 'contributor' ? [] : KNOWN_BASES.filter(({ id }) => !recent.includes(id));
   const groups = [
-    { title: 'Opened before', items: recent.map((id) => ({ id, says: '' })) },
+    { title: 'Opened before', items: recent.map((id) => ({ id, about: null })) },
     {
       title: 'Small bases to begin with',
-      items: bases.map(({ id, bytes }) => ({ id, says: `≈ ${formatBytes(bytes)}` })),
+      items: bases.map(({ id, bytes }) => ({ id, about: `≈ ${formatBytes(bytes)}` })),
     },
   ];
   return groups
     .filter(({ items }) => items.length > 0)
     .map(({ title, items }) => (
-      <section key={title} className="stack loose hits">
-        <h3>{title}</h3>
-        <ul className="models panel" aria-label={title}>
-          {items.map(({ id, says }) => (
-            <li key={id} className="model">
-              <div className="model-text">
-                <strong className="truncate">{id}</strong>
-                {says ? <span className="model-meta">{says}</span> : null}
-              </div>
-              <Take id={id} target={target} busy={busy} onTake={() => onOpen(id)} />
-            </li>
-          ))}
-        </ul>
-      </section>
+      <ModelGroup key={title} title={title}>
+        {items.map(({ id, about }) => (
+          <ModelRow key={id} name={id} about={about}>
+            <Take id={id} target={target} busy={busy} onTake={() => onOpen(id)} />
+          </ModelRow>
+        ))}
+      </ModelGroup>
     ));
 }

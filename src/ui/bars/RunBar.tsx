@@ -14,6 +14,7 @@ import type { InterruptedRun } from '../../reports/merge';
 import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
+import { LinkButton } from '../parts/LinkButton';
 import { resumeRun } from '../state/interrupted-merges';
 import { restartStep } from '../state/job';
 import { mergeGate } from '../state/merge-gate';
@@ -135,9 +136,7 @@ function StandingStill() {
         {where === '' ? '' : ` (${where})`}; the engine{' '}
         {stalled.answers ? 'answers, so the step may only be slow' : 'does not answer'}.
       </span>
-      <button type="button" className="link" onClick={() => void restartStep(studio)}>
-        Restart this step
-      </button>
+      <LinkButton onClick={() => void restartStep(studio)}>Restart this step</LinkButton>
     </p>
   );
 }
@@ -154,12 +153,8 @@ function Merged({ run, onDone }: { run: RunState; onDone(): void }) {
       <span className="run-item truncate">
         This recipe is merged already, as <span className="mono">{run.destination.name}</span>.
       </span>
-      <button type="button" className="link" onClick={act(() => showTab(studio, 'output'))}>
-        Show its files
-      </button>
-      <button type="button" className="link" onClick={act(() => void startMerge(studio))}>
-        Merge again
-      </button>
+      <LinkButton onClick={act(() => showTab(studio, 'output'))}>Show its files</LinkButton>
+      <LinkButton onClick={act(() => void startMerge(studio))}>Merge again</LinkButton>
     </p>
   );
 }
@@ -243,15 +238,9 @@ function Resting() {
     <p className="run-line" data-tone={line.tone}>
       <span className="run-item truncate">{line.text}</span>
       {line.more ? <span className="run-extra truncate">{line.more}</span> : null}
-      {line.better ? (
-        <button type="button" className="link" onClick={() => void isItBetter(studio)}>
-          Is it better?
-        </button>
-      ) : null}
+      {line.better ? <LinkButton onClick={() => void isItBetter(studio)}>Is it better?</LinkButton> : null}
       {line.tab ? (
-        <button type="button" className="link" onClick={() => line.tab && showTab(studio, line.tab)}>
-          {line.link}
-        </button>
+        <LinkButton onClick={() => line.tab && showTab(studio, line.tab)}>{line.link}</LinkButton>
       ) : null}
     </p>
   );

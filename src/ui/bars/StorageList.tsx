@@ -1,9 +1,11 @@
-import { useCallback, useEffect, useState } from 'react';
+import { useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { CacheInfo } from '../../reports/worker';
 import { Button } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';
-import { interruptedRuns } from '../state/runs';
+import { LinkButton } from '../parts/LinkButton';
+import { ZipButton } from '../parts/ZipButton';
+import { currentRun, interruptedRuns } from '../state/runs';
 import {
   deleteStored,
   type StoredGroup,
@@ -11,85 +13,93 @@ import {
   storedGroups,
   whyNotDelete,
 } from '../state/stored-items';
-import { notifyError } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useAnswer, useStudio, useStudioState } from '../studio-context';
 
-/** Everything stored, in groups, each with its size and a button to delete it. */
-export function StorageList({ onChange }: { onChange(): void }) {
+interface StorageListProps {
+  /** Of finished outputs only, and not of this one. */
+  otherThan?: string | null;
+  onChange?(): void;
+}
+
+/** Everything stored, in groups, each with its size and a button to delete it; outputs can be downloaded. */
+export function StorageList({ otherThan, onChange }: StorageListProps) {
   const studio = useStudio();
   const interrupted = useStudioState(interruptedRuns);
+  const status = useStudioState((s) => currentRun(s)?.status);
   const why = useStudioState(whyNotDelete);
-  const [cache, setCache] = useState<CacheInfo | null>(null);
-  const look = useCallback(
-    () =>
-      studio.worker.cache().then(setCache, (thrown: unknown) => {
-        notifyError(studio, thrown);
-      }),
-    [studio],
-  );
-  useEffect(() => void look(), [look]);
-  if (!cache) return <p className="small quiet">Looking…</p>;
-  const groups = storedGroups(cache, interrupted);
-  const remove = async (things: readonly StoredItem[]) => {
-    for (const thing of things) await deleteStored(studio, thing);
-    await look();
-    onChange();
+  const [cache, look] = useAnswer<CacheInfo | null>(null, (worker) => worker.cache(), [status]);
+  const remove = async (items: readonly StoredItem[]) => {
+    for (const item of items) await deleteStored(studio, item);
+    look();
+    onChange?.();
   };
+  const isWanted = ({ kind, name }: StoredItem) =>
+    otherThan === undefined || (kind === 'output' && name !== otherThan);
+  const groups = cache ? storedGroups(cache, interrupted, isWanted) : [];
   if (groups.length === 0) {
-    return <p className="empty">No downloads, no merged models, nothing interrupted.</p>;
+    if (otherThan !== undefined) return null;
+    return cache ? (
+      <p className="empty">No downloads, no merged models, nothing interrupted.</p>
+    ) : (
+      <p className="small quiet">Looking…</p>
+    );
   }
   return groups.map((group) => (
-    <Group key={group.kind} group={group} why={why} onRemove={(things) => void remove(things)} />
+    <Group key={group.kind} group={group} why={why} onRemove={(items) => void remove(items)} />
   ));
 }
 
 interface GroupProps {
   group: StoredGroup;
   why: string | null;
-  onRemove(things: readonly StoredItem[]): void;
+  onRemove(items: readonly StoredItem[]): void;
 }
 
 function Group({ group, why, onRemove }: GroupProps) {
-  const { title, meaning, things, bytes } = group;
+  const studio = useStudio();
+  const { title, meaning, items, bytes } = group;
   // asked twice: all of it is much to lose by one click
   const [sure, setSure] = useState(false);
+  const filesOf = ({ name, files = [] }: StoredItem) =>
+    Promise.all(
+      files.map(async (path) => ({ name: path, file: await studio.worker.outputFile(name, path) })),
+    );
   return (
     <section className="section" aria-label={title}>
       <div className="section-head">
         <h2>
           {title} <span className="quiet numeric">{formatBytes(bytes)}</span>
         </h2>
-        {things.length > 1 && why === null ? (
-          <button
-            type="button"
-            className="link"
+        {items.length > 1 && why === null ? (
+          <LinkButton
             onBlur={() => setSure(false)}
             onClick={() => {
-              if (sure) onRemove(things);
+              if (sure) onRemove(items);
               setSure(!sure);
             }}
           >
-            {sure ? `delete ${things.length}?` : 'delete all'}
-          </button>
+            {sure ? `delete ${items.length}?` : 'delete all'}
+          </LinkButton>
         ) : null}
       </div>
       <p className="small quiet">{meaning}</p>
       <ul className="files panel">
-        {things.map((thing) => (
-          <li key={thing.id}>
+        {items.map((item) => (
+          <li key={item.id}>
             <span className="file-name">
-              <span className="mono truncate" title={thing.name}>
-                {thing.name}
+              <span className="mono truncate" title={item.name}>
+                {item.name}
               </span>
-              {thing.detail ? <span className="small faint">{thing.detail}</span> : null}
+              {item.detail ? <span className="small faint">{item.detail}</span> : null}
             </span>
-            <span className="numeric">{thing.bytes === null ? '' : formatBytes(thing.bytes)}</span>
+            <span className="numeric">{item.bytes === null ? '' : formatBytes(item.bytes)}</span>
+            {item.files ? <ZipButton name={item.name} files={() => filesOf(item)} why={null} small /> : null}
             <Button
               iconOnly
               tip="Delete"
-              aria-label={`Delete ${thing.name}`}
+              aria-label={`Delete ${item.name}`}
               why={why}
-              onClick={() => onRemove([thing])}
+              onClick={() => onRemove([item])}
             >
               <TrashIcon />
             </Button>

@@ -14,7 +14,7 @@ import { copyShareLink } from '../state/recipe-draft';
 import { redo, undo } from '../state/recipe-history';
 import { currentRun } from '../state/runs';
 import { type Room, readRoom } from '../state/stored-items';
-import { methodOf, setView } from '../state/studio';
+import { editSlice, methodOf, setView } from '../state/studio';
 import type { BackendChoice, Theme } from '../state/studio-state';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 
@@ -228,7 +228,7 @@ function EngineDetail({ info, choice }: { info: WorkerInfo; choice: BackendChoic
           { value: 'webgpu', label: 'WebGPU', why: noGpu },
           { value: 'cpu', label: 'CPU' },
         ]}
-        onChange={(next) => studio.store.setState((s) => ({ engine: { ...s.engine, choice: next } }))}
+        onChange={(next) => editSlice(studio, 'engine', { choice: next })}
       />
       <dl className="stack facts">
         <div>

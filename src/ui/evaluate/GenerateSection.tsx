@@ -5,6 +5,7 @@ import type { GenerationSettings } from '../../reports/evaluate';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabeledNumber } from '../parts/LabeledNumber';
+import { LinkButton } from '../parts/LinkButton';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Swatch } from '../parts/Swatch';
@@ -56,14 +57,13 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
         <div className="row wrap apart">
           <span className="small quiet">Try</span>
           {BEGINNINGS.map((beginning) => (
-            <button
+            <LinkButton
               key={beginning}
-              type="button"
-              className="link small"
+              className="small"
               onClick={() => editGenerationSettings(studio, { prompt: beginning })}
             >
               {beginning}
-            </button>
+            </LinkButton>
           ))}
         </div>
       ) : null}

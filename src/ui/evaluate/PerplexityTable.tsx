@@ -1,5 +1,6 @@
 import type { CSSProperties } from 'react';
 import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
+import { LinkButton } from '../parts/LinkButton';
 import { Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
 import { takeMethod } from '../state/evaluation';
@@ -230,10 +231,10 @@ function RowHead({ row }: { row: EvaluationRow }) {
   if (row.group === 'merges' && !row.current) {
     return (
       <Tip text={`Apply ${row.title} to the recipe`}>
-        <button type="button" className="link perplexity-take" onClick={() => takeMethod(studio, row)}>
+        <LinkButton className="perplexity-take" onClick={() => takeMethod(studio, row)}>
           <span className="visually-hidden">Apply: </span>
           {row.label}
-        </button>
+        </LinkButton>
       </Tip>
     );
   }

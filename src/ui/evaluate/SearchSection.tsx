@@ -1,8 +1,10 @@
+import '../styles/tools.css';
 import { useState } from 'react';
 import { formatSetting } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabeledNumber } from '../parts/LabeledNumber';
+import { LinkButton } from '../parts/LinkButton';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { ToolBar } from '../parts/ToolBar';
@@ -18,7 +20,6 @@ import {
   whyNotSearch,
 } from '../state/search';
 import { useStudio, useStudioState } from '../studio-context';
-import '../styles/tools.css';
 import { SearchPlot } from './SearchPlot';
 
 /** Weights, λ and density searched for on the chosen texts or tasks: every candidate in a chart, any of them one click from the recipe. */
@@ -102,14 +103,8 @@ function Found({ search }: { search: SearchRun }) {
         {at === best ? `Best of ${points.length}${active ? ' so far' : ''}: ` : `Candidate ${at + 1}: `}
         <strong>{values.join(', ')}</strong>, {objective.text(chosen)}
         {at === 0 ? '' : ` (the recipe as it was: ${objective.text(first)})`}.{' '}
-        <button type="button" className="link" onClick={() => takeCandidate(studio, search, chosen)}>
-          Use these settings
-        </button>
-        {at === best ? null : (
-          <button type="button" className="link" onClick={() => setPicked(null)}>
-            Back to the best
-          </button>
-        )}
+        <LinkButton onClick={() => takeCandidate(studio, search, chosen)}>Use these settings</LinkButton>
+        {at === best ? null : <LinkButton onClick={() => setPicked(null)}>Back to the best</LinkButton>}
       </p>
     </>
   );

@@ -1,10 +1,9 @@
-import { useEffect, useId, useState } from 'react';
-import type { PushReport } from '../../reports/push';
-import { HubSettings } from '../add-model/HubSettings';
-import { currentRun } from '../state/runs';
 import '../styles/add-model.css';
 import '../styles/tools.css';
+import { useEffect, useId } from 'react';
 import { formatBytes, formatCounted, formatSeconds } from '../../formats/quantity';
+import type { PushReport } from '../../reports/push';
+import { HubSettings } from '../add-model/HubSettings';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
@@ -12,11 +11,11 @@ import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { named, Select } from '../parts/Select';
 import { ToolBar } from '../parts/ToolBar';
-import { notifyError } from '../state/studio';
+import { currentRun } from '../state/runs';
+import { editSlice } from '../state/studio';
 import { recallScores } from '../state/task-scores';
-import { useStudio, useStudioState } from '../studio-context';
+import { useAnswer, useStudio, useStudioState } from '../studio-context';
 import {
-  editPush,
   editPushTarget,
   loadAccount,
   type Pushable,
@@ -51,7 +50,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
   // another token or another hub is another account: the state of the hub changes with either
   useEffect(() => {
     if (hub.hasToken && hub.online) void loadAccount(studio);
-    else if (!hub.hasToken) editPush(studio, { account: null });
+    else if (!hub.hasToken) editSlice(studio, 'push', { account: null });
   }, [studio, hub]);
   return (
     <Section
@@ -140,7 +139,9 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
             <Button why={why} onClick={() => void pushReplacing(studio, output)}>
               Replace these files
             </Button>
-            <Button onClick={() => editPush(studio, { status: 'idle', target: null })}>Cancel</Button>
+            <Button onClick={() => editSlice(studio, 'push', { status: 'idle', target: null })}>
+              Cancel
+            </Button>
           </div>
         </Message>
       ) : null}
@@ -181,21 +182,11 @@ function usePushables(): Pushable[] {
   const studio = useStudio();
   const run = useStudioState(currentRun);
   const usable = useStudioState((s) => s.engine.info?.storage.available === true);
-  const [kept, setKept] = useState<string[]>([]);
-  const status = run?.status;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a run that ends has left an output behind.
-  useEffect(() => {
-    if (!usable) return;
-    let gone = false;
-    studio.worker.cache().then(
-      ({ outputs }) => {
-        if (!gone) setKept(outputs.filter((o) => o.complete).map((o) => o.name));
-      },
-      (thrown: unknown) => notifyError(studio, thrown),
-    );
-    return () => {
-      gone = true;
-    };
-  }, [studio, usable, status]);
-  return pushables(run, kept, studio.transient.folder);
+  const [stored] = useAnswer<string[]>(
+    [],
+    async (worker) =>
+      usable ? (await worker.cache()).outputs.filter((o) => o.complete).map((o) => o.name) : [],
+    [usable, run?.status],
+  );
+  return pushables(run, stored, studio.transient.folder);
 }

@@ -7,7 +7,7 @@ import { targetKey } from '../state/evaluation-rows';
 import { runTool, whyNoTool } from '../state/job';
 import { type PushSlice, tensorProgress } from '../state/job-state';
 import { currentRun, finishedRuns, type RunState } from '../state/runs';
-import type { Studio } from '../state/studio';
+import { editSlice, type Studio } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { cardResults, scoresOf, scoreWords } from '../state/task-scores';
 
@@ -17,24 +17,20 @@ export interface Pushable {
   source: PushSource;
 }
 
-export function editPush(studio: Studio, change: Partial<PushSlice>): void {
-  studio.store.setState((s) => ({ push: { ...s.push, ...change } }));
-}
-
 /** Changes the output to push or its target, and drops the results for the former one. */
 export function editPushTarget(
   studio: Studio,
   change: Partial<Pick<PushSlice, 'output' | 'repo' | 'private'>>,
 ): void {
-  editPush(studio, { ...change, status: 'idle', target: null, report: null, error: null });
+  editSlice(studio, 'push', { ...change, status: 'idle', target: null, report: null, error: null });
 }
 
 /** Asks the hub whom the token belongs to. A failure is shown where the token was given. */
 export async function loadAccount(studio: Studio): Promise<void> {
   try {
-    editPush(studio, { account: await studio.worker.hubAccount(), error: null });
+    editSlice(studio, 'push', { account: await studio.worker.hubAccount(), error: null });
   } catch (thrown) {
-    editPush(studio, { account: null, error: errorReport(thrown) });
+    editSlice(studio, 'push', { account: null, error: errorReport(thrown) });
   }
 }
 
@@ -87,16 +83,23 @@ export function whyNotPush(state: StudioState, repo: string): string | null {
 export async function push(studio: Studio, { name, source }: Pushable, repo: string): Promise<void> {
   const state = studio.store.getState();
   if (whyNotPush(state, repo) !== null) return;
-  editPush(studio, { output: name, repo, status: 'looking', target: null, report: null, error: null });
+  editSlice(studio, 'push', {
+    output: name,
+    repo,
+    status: 'looking',
+    target: null,
+    report: null,
+    error: null,
+  });
   try {
     const target = await studio.worker.pushTarget(repo, source);
     // the user may have changed the name meanwhile
     if (studio.store.getState().push.status !== 'looking') return;
-    editPush(studio, { target });
-    if (target.taken.length > 0) editPush(studio, { status: 'asking' });
+    editSlice(studio, 'push', { target });
+    if (target.taken.length > 0) editSlice(studio, 'push', { status: 'asking' });
     else await send(studio, { name, source }, repo, []);
   } catch (thrown) {
-    editPush(studio, { status: 'idle', error: errorReport(thrown) });
+    editSlice(studio, 'push', { status: 'idle', error: errorReport(thrown) });
   }
 }
 
@@ -126,7 +129,7 @@ async function send(
   repo: string,
   replace: string[],
 ): Promise<void> {
-  editPush(studio, { status: 'pushing', error: null });
+  editSlice(studio, 'push', { status: 'pushing', error: null });
   const { push: own, tasks } = studio.store.getState();
   const recipe = recipeOf(studio.store.getState(), name);
   const results = recipe ? cardResults(tasks.scores, recipe) : [];
@@ -141,7 +144,7 @@ async function send(
     (onProgress) => studio.worker.push(request, onProgress),
     tensorProgress,
   );
-  editPush(studio, {
+  editSlice(studio, 'push', {
     status: 'idle',
     target: null,
     ...('value' in outcome ? { report: outcome.value } : {}),

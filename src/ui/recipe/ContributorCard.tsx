@@ -15,6 +15,7 @@ import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
 import { Button } from '../parts/Button';
 import { CloseIcon, GripIcon } from '../parts/icons';
+import { LinkButton } from '../parts/LinkButton';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Problem } from '../parts/Problem';
 import { modelColor, Swatch } from '../parts/Swatch';
@@ -111,9 +112,9 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
       {enabled && advised !== undefined ? (
         <p className="field-advice" role="status">
           Density 1, mergekit’s default, trims nothing of {name}.{' '}
-          <button type="button" className="link" onClick={() => edit('density', advised)}>
+          <LinkButton onClick={() => edit('density', advised)}>
             Use {formatSetting(advised, 0.01)}, as recommended
-          </button>
+          </LinkButton>
         </p>
       ) : null}
     </li>

@@ -1,6 +1,7 @@
 import { lazy, Suspense } from 'react';
 import { formatBytes, formatCount } from '../../formats/quantity';
 import { Button } from '../parts/Button';
+import { LinkButton } from '../parts/LinkButton';
 import { ModelMeta } from '../parts/ModelMeta';
 import { NumberField } from '../parts/NumberField';
 import { Problem } from '../parts/Problem';
@@ -176,11 +177,7 @@ function BaseSection() {
   return (
     <Section
       title="Base"
-      aside={
-        <button type="button" className="link" onClick={choose}>
-          {ref === null ? 'choose' : 'change'}
-        </button>
-      }
+      aside={<LinkButton onClick={choose}>{ref === null ? 'choose' : 'change'}</LinkButton>}
     >
       {ref !== null ? (
         <div className="card">
@@ -193,11 +190,7 @@ function BaseSection() {
       ) : (
         <div className="empty" data-opening={opening || undefined}>
           {opening ? 'Opening…' : 'The model that changes are measured from.'}
-          {opening ? null : (
-            <button type="button" className="link" onClick={choose}>
-              Choose a base model
-            </button>
-          )}
+          {opening ? null : <LinkButton onClick={choose}>Choose a base model</LinkButton>}
         </div>
       )}
       <ModelsProblem kind="base" />
@@ -217,14 +210,7 @@ function ContributorsSection() {
   const add = () => setView(studio, { adding: 'contributor' });
   const byRef = new Map(models.map((m) => [m.ref, m]));
   return (
-    <Section
-      title="Contributors"
-      aside={
-        <button type="button" className="link" onClick={add}>
-          + add
-        </button>
-      }
-    >
+    <Section title="Contributors" aside={<LinkButton onClick={add}>+ add</LinkButton>}>
       <ul className="stack tight cards">
         {contributors.map((c, at) => (
           <ContributorCard
@@ -243,11 +229,7 @@ function ContributorsSection() {
       {contributors.length === 0 ? (
         <div className="empty" data-opening={opening || undefined}>
           {opening ? 'Opening…' : 'Adapters and fine-tunes whose changes are merged.'}
-          {opening ? null : (
-            <button type="button" className="link" onClick={add}>
-              Add a contributor
-            </button>
-          )}
+          {opening ? null : <LinkButton onClick={add}>Add a contributor</LinkButton>}
         </div>
       ) : null}
       <ModelsProblem kind="contributors" />
@@ -262,14 +244,7 @@ function OutputSummary() {
   const adapter = useStudioState((s) => s.recipe.output === 'adapter');
   const output = useStudioState((s) => s.output);
   return (
-    <Section
-      title="Output"
-      aside={
-        <button type="button" className="link" onClick={() => showTab(studio, 'output')}>
-          change
-        </button>
-      }
-    >
+    <Section title="Output" aside={<LinkButton onClick={() => showTab(studio, 'output')}>change</LinkButton>}>
       <div className="row wrap tight">
         <span className="tag">{outDtype ?? 'same dtype as base'}</span>
         <span className="tag">{adapter ? 'a LoRA' : `${formatBytes(shardBytes)} shards`}</span>

@@ -266,13 +266,14 @@ export function measuringProgress(
   };
 }
 
-/** `base on common`, `12 models side by side on 4 texts`. */
-export function groupWords({ groups, at }: EvaluationWork): string {
+/** `base on common`, `12 models side by side on 4 texts, 1 of 3`. */
+function groupWords({ groups, at }: EvaluationWork): string {
   const group = groups[at] ?? [];
   const rows = new Set(group.map((c) => c.rowLabel));
   const texts = new Set(group.map((c) => c.textName));
   const who = rows.size === 1 ? [...rows][0] : `${formatCounted(rows.size, 'model')} side by side`;
-  return `${who} on ${texts.size === 1 ? [...texts][0] : formatCounted(texts.size, 'text')}`;
+  const place = groups.length > 1 ? `, ${at + 1} of ${groups.length}` : '';
+  return `${who} on ${texts.size === 1 ? [...texts][0] : formatCounted(texts.size, 'text')}${place}`;
 }
 
 function tableRow(

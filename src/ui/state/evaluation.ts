@@ -1,5 +1,6 @@
 /** Actions of the Evaluate tab: the texts that models are measured on, and what earlier visits measured. */
-import { AmalgamError, errorReport } from '../../errors';
+
+import { AmalgamError, errorReport, fromErrorReport } from '../../errors';
 import { protocolOptions } from '../../evaluate/options';
 import { formatBytes } from '../../formats/quantity';
 import { textOfFile } from '../../formats/text-file';
@@ -9,7 +10,6 @@ import { isInRange } from '../../reports/option';
 import { forgetOutcomes, savedOutcomes, saveOutcome } from '../local/saved-evaluations';
 import { type EvaluationRow, isPinned, recipeOfRow, targetKey } from './evaluation-rows';
 import {
-  type EvaluationSlice,
   type EvaluationText,
   freeName,
   MAX_TEXT_BYTES,
@@ -21,21 +21,18 @@ import {
   textHashes,
 } from './evaluation-state';
 import { cellsByRow, groupCells, measuringProgress, missingCells } from './evaluation-table';
-import { beginJob, reportProgress, whyBusy } from './job';
+import { runTool, whyBusy } from './job';
+import type { JobProgress } from './job-state';
 import { whyNotOpen } from './named-models';
 import { planNow } from './plan';
-import { editRecipe, notifyError, type Studio } from './studio';
+import { editRecipe, editSlice, notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
-
-export function editEvaluation(studio: Studio, change: Partial<EvaluationSlice>): void {
-  studio.store.setState((s) => ({ evaluation: { ...s.evaluation, ...change } }));
-}
 
 /** Opens the sample texts and what earlier visits measured, once. A failure is shown in the tab, which offers to try again. */
 export async function openSampleTexts(studio: Studio): Promise<void> {
   const { opening } = studio.store.getState().evaluation;
   if (opening === 'opening' || opening === 'done') return;
-  editEvaluation(studio, { opening: 'opening', openError: null });
+  editSlice(studio, 'evaluation', { opening: 'opening', openError: null });
   const chosen = isOfSample(studio.store.getState());
   try {
     const opened = await Promise.all(
@@ -51,30 +48,25 @@ export async function openSampleTexts(studio: Studio): Promise<void> {
       ),
     );
     await recallOutcomes(studio);
-    studio.store.setState(({ evaluation: e }) => ({
-      evaluation: { ...e, opening: 'done', texts: [...opened, ...e.texts] },
-    }));
+    editSlice(studio, 'evaluation', ({ texts }) => ({ opening: 'done' as const, texts: [...opened, ...texts] }));
   } catch (thrown) {
-    editEvaluation(studio, { opening: 'failed', openError: errorReport(thrown) });
+    editSlice(studio, 'evaluation', { opening: 'failed', openError: errorReport(thrown) });
   }
 }
 
 /** Numbers of earlier visits come back; none without storage. */
 async function recallOutcomes(studio: Studio): Promise<void> {
   const { version } = await studio.worker.info();
-  const kept = await savedOutcomes(version).catch(() => []);
-  studio.store.setState(({ evaluation: e }) => {
-    const earlier = kept.map(({ key, report, bytes, at }) => [key, { report, bytes, earlier: at }] as const);
-    return { evaluation: { ...e, outcomes: new Map([...earlier, ...e.outcomes]) } };
-  });
+  const saved = await savedOutcomes(version).catch(() => []);
+  const earlier = saved.map(({ key, report, bytes, at }) => [key, { report, bytes, earlier: at }] as const);
+  editSlice(studio, 'evaluation', ({ outcomes }) => ({ outcomes: new Map([...earlier, ...outcomes]) }));
 }
 
 /** Forgets what earlier visits measured; what this one measured stays in the table. */
 export async function forgetEarlier(studio: Studio): Promise<void> {
-  studio.store.setState(({ evaluation: e }) => {
-    const own = [...e.outcomes].filter(([, o]) => !('report' in o && o.earlier !== undefined));
-    return { evaluation: { ...e, outcomes: new Map(own) } };
-  });
+  editSlice(studio, 'evaluation', ({ outcomes }) => ({
+    outcomes: new Map([...outcomes].filter(([, o]) => !('report' in o && o.earlier !== undefined))),
+  }));
   try {
     await forgetOutcomes();
   } catch (thrown) {
@@ -90,14 +82,15 @@ export async function forgetEarlier(studio: Studio): Promise<void> {
  */
 export async function addText(studio: Studio, name: string, text: string, chosen = true): Promise<string> {
   const sha256 = await textHashes(text);
-  const taken = studio.store.getState().evaluation.texts.map((t) => t.name);
-  const unique = freeName(name, taken);
-  studio.store.setState(({ evaluation: e }) => {
-    const own = e.texts.filter((t) => t.origin === 'own').map((t) => Number(t.id.split(' ')[1]));
-    const id = `own ${Math.max(0, ...own) + 1}`;
-    const added: EvaluationText = { id, name: unique, text, sha256, origin: 'own', chosen };
-    return { evaluation: { ...e, texts: [...e.texts, added] } };
-  });
+  const { texts } = studio.store.getState().evaluation;
+  const own = texts.filter((t) => t.origin === 'own').map((t) => Number(t.id.split(' ')[1]));
+  const unique = freeName(
+    name,
+    texts.map((t) => t.name),
+  );
+  const id = `own ${Math.max(0, ...own) + 1}`;
+  const added: EvaluationText = { id, name: unique, text, sha256, origin: 'own', chosen };
+  editSlice(studio, 'evaluation', { texts: [...texts, added] });
   await studio.worker.addCalibrationText(unique, text);
   const { report } = studio.store.getState().plan;
   // it may be what the plan misses
@@ -121,13 +114,13 @@ export async function addTextFiles(
 }
 
 export function removeText(studio: Studio, id: string): void {
-  const { texts } = studio.store.getState().evaluation;
-  editEvaluation(studio, { texts: texts.filter((t) => t.id !== id) });
+  editSlice(studio, 'evaluation', ({ texts }) => ({ texts: texts.filter((t) => t.id !== id) }));
 }
 
 export function chooseText(studio: Studio, id: string, chosen: boolean): void {
-  const { texts } = studio.store.getState().evaluation;
-  editEvaluation(studio, { texts: texts.map((t) => (t.id === id ? { ...t, chosen } : t)) });
+  editSlice(studio, 'evaluation', ({ texts }) => ({
+    texts: texts.map((t) => (t.id === id ? { ...t, chosen } : t)),
+  }));
 }
 
 async function readTextFile(file: File): Promise<string> {
@@ -167,15 +160,12 @@ export function watchSampleTexts(studio: Studio): () => void {
     const sample = isOfSample(now);
     if (sample === isOfSample(before)) return;
     const prompt = sample ? SAMPLE_PROMPT : PROMPT;
-    studio.store.setState(({ evaluation: e, generation: g }) => ({
-      evaluation: {
-        ...e,
-        texts: e.texts.map((t) => (t.origin === 'sample' ? { ...t, chosen: sample } : t)),
-      },
-      // one that a user wrote stays
-      generation: [SAMPLE_PROMPT, PROMPT].includes(g.settings.prompt)
-        ? { ...g, settings: { ...g.settings, prompt } }
-        : g,
+    editSlice(studio, 'evaluation', ({ texts }) => ({
+      texts: texts.map((t) => (t.origin === 'sample' ? { ...t, chosen: sample } : t)),
+    }));
+    // one that a user wrote stays
+    editSlice(studio, 'generation', ({ settings }) => ({
+      settings: [SAMPLE_PROMPT, PROMPT].includes(settings.prompt) ? { ...settings, prompt } : settings,
     }));
   });
 }
@@ -236,25 +226,25 @@ export async function measure(studio: Studio, rows: readonly EvaluationRow[]): P
   const groups = groupCells(missingCells(rows, before.evaluation));
   if (groups.length === 0 || whyNotMeasure(before) !== null) return;
   const begun = performance.now();
-  const secondsSince = () => (performance.now() - begun) / 1000;
-  editEvaluation(studio, { work: { groups, at: 0 }, cost: null });
-  const end = beginJob(studio, 'evaluation');
-  try {
-    for (const [at, group] of groups.entries()) {
-      if (studio.store.getState().job?.canceling) return;
-      const work = { groups, at };
-      editEvaluation(studio, { work });
-      const report = (progress: RunningProgress | null) =>
-        reportProgress(studio, 'evaluation', measuringProgress(work, progress, secondsSince()));
-      report(null);
-      await measureGroup(studio, group, before, report);
-    }
-  } catch (thrown) {
-    if (errorReport(thrown).code !== 'Canceled') notifyError(studio, thrown);
-  } finally {
-    editEvaluation(studio, { work: null });
-    end();
-  }
+  editSlice(studio, 'evaluation', { work: { groups, at: 0 }, cost: null });
+  const outcome = await runTool<JobProgress, void>(
+    studio,
+    'evaluation',
+    async (onProgress) => {
+      for (const [at, group] of groups.entries()) {
+        if (studio.store.getState().job?.canceling) return;
+        const work = { groups, at };
+        editSlice(studio, 'evaluation', { work });
+        const report = (progress: RunningProgress | null) =>
+          onProgress(measuringProgress(work, progress, (performance.now() - begun) / 1000));
+        report(null);
+        await measureGroup(studio, group, before, report);
+      }
+    },
+    (progress) => progress,
+  );
+  editSlice(studio, 'evaluation', { work: null });
+  if ('error' in outcome) notifyError(studio, fromErrorReport(outcome.error));
 }
 
 async function measureGroup(
@@ -269,50 +259,45 @@ async function measureGroup(
     return { text: scoredText(text, amount) };
   });
   const targets = rows.flatMap(([cell]) => (cell ? [cell.target] : []));
-  const kept = new Set<number>();
-  const keepModel = (index: number, { outcomes, bytes }: EvaluatedModel) => {
-    if (kept.has(index)) return;
-    kept.add(index);
+  const done = new Set<number>();
+  const take = (index: number, { outcomes, bytes }: EvaluatedModel) => {
+    if (done.has(index)) return;
+    done.add(index);
     for (const [t, outcome] of outcomes.entries()) {
       const cell = rows[index]?.[t];
-      if (cell) keep(studio, cell, 'report' in outcome ? { ...outcome, bytes } : outcome);
+      if (cell) takeOutcome(studio, cell, 'report' in outcome ? { ...outcome, bytes } : outcome);
     }
   };
   const report = await studio.worker.evaluateMany(
     { targets, inputs, window, stride, engine: choice },
     (progress) => {
       // what does not fit side by side goes in batches; a batch that is done stays, also when the next is stopped
-      for (const { index, model } of progress.finished ?? []) keepModel(index, model);
+      for (const { index, model } of progress.finished ?? []) take(index, model);
       onProgress(progress);
     },
   );
-  const { cost } = studio.store.getState().evaluation;
-  editEvaluation(studio, {
+  editSlice(studio, 'evaluation', ({ cost }) => ({
     cost: {
       models: (cost?.models ?? 0) + targets.length,
       bytesRead: (cost?.bytesRead ?? 0) + report.bytesRead,
       peakBytes: Math.max(cost?.peakBytes ?? 0, report.peakBytes),
     },
-  });
-  for (const [index, model] of report.models.entries()) keepModel(index, model);
+  }));
+  for (const [index, model] of report.models.entries()) take(index, model);
 }
 
-function keep(studio: Studio, cell: PlannedCell, outcome: Outcome): void {
+function takeOutcome(studio: Studio, cell: PlannedCell, outcome: Outcome): void {
   const { models, engine } = studio.store.getState();
   if ('report' in outcome && engine.info && isPinned(cell.target, models)) {
     const { report, bytes } = outcome;
-    const kept = { key: cell.key, report, bytes, at: Date.now(), version: engine.info.version };
     // a browser without storage: the number lives as long as the tab
-    saveOutcome(kept).catch(() => {});
+    saveOutcome({ key: cell.key, report, bytes, at: Date.now(), version: engine.info.version }).catch(
+      () => {},
+    );
   }
-  studio.store.setState(({ evaluation: e }) => ({
-    evaluation: {
-      ...e,
-      outcomes: new Map(e.outcomes).set(cell.key, outcome),
-      lastOf: new Map(e.lastOf).set(cell.rowId, {
-        target: targetKey(cell.target),
-        title: cell.rowLabel,
-      }),
-    },
+  const measured = { target: targetKey(cell.target), title: cell.rowLabel };
+  editSlice(studio, 'evaluation', ({ outcomes, lastOf }) => ({
+    outcomes: new Map(outcomes).set(cell.key, outcome),
+    lastOf: new Map(lastOf).set(cell.rowId, measured),
   }));
 }

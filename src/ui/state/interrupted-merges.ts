@@ -9,7 +9,7 @@ import { methodName } from '../format/method-name';
 import { pickOutputFolder } from '../local/local-files';
 import { shortName } from './built-recipe';
 import { loadInterrupted } from './past-runs';
-import { carryOut, newRun } from './run';
+import { carryOut, newRun, starting } from './run';
 import { interruptedRuns, type RunState } from './runs';
 import { notify, notifyError, type Studio, showTab } from './studio';
 import type { StudioState } from './studio-state';
@@ -28,21 +28,14 @@ export function whyNotYet(
 
 /** Goes on with an interrupted merge; for one into a folder, asks for that folder again where it is not open. */
 export async function resumeRun(studio: Studio, interrupted: InterruptedRun): Promise<void> {
-  if (studio.transient.starting) return;
-  studio.transient.starting = true;
-  try {
+  await starting(studio, async () => {
     const destination = await destinationOf(studio, interrupted);
     if (!destination) return;
-    const plan = await studio.worker.plan(interrupted.recipe);
-    const started = begin(studio, interrupted, plan);
-    showTab(studio, 'run');
     const { recipe, engine } = interrupted;
+    const started = begin(studio, interrupted, await studio.worker.plan(recipe));
+    showTab(studio, 'run');
     void carryOut(studio, started, { recipe, engine, destination, resume: true });
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  } finally {
-    studio.transient.starting = false;
-  }
+  });
 }
 
 /** Forgets an interrupted merge. */

@@ -10,7 +10,7 @@ import {
   type RequestOf,
   type ToolCall,
   type ToolValues,
-} from '../../tools/index';
+} from '../../tools';
 import type { NamedDestination } from './run';
 import type { StudioState } from './studio-state';
 import type { JobKind } from './tabs';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { beginJob, cancelJob, reportProgress, restartStep } from './job';
 import { tensorProgress } from './job-state';
-import { createStudio, type Studio, type StudioWorker } from './studio';
+import { createStudio, editSlice, type Studio, type StudioWorker } from './studio';
 
 let studio: Studio;
 let end: () => void;
@@ -87,7 +87,7 @@ test('what stops in time is not', async () => {
 
 test('a sign-in that is lost with the engine is said', async () => {
   restart.mockResolvedValue({ signedOut: true });
-  studio.store.setState((s) => ({ hub: { ...s.hub, hasToken: true, signedInAs: 'me' } }));
+  editSlice(studio, 'hub', { hasToken: true, signedInAs: 'me' });
   await restartStep(studio);
   expect(studio.store.getState().hub).toMatchObject({ hasToken: false, signedInAs: null });
   expect(studio.store.getState().notices[0]?.message).toMatch('signed out');

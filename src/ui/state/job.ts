@@ -1,9 +1,10 @@
 /** The one job of the worker, from its beginning to its end, and why nothing else can begin meanwhile. */
+
 import { type ErrorReport, errorReport } from '../../errors';
 import { formatBytes } from '../../formats/quantity';
 import { steadyTimeLeft } from '../../reports/time-left';
 import type { JobProgress, Stalled, ToolRun } from './job-state';
-import { notify, notifyError, type Studio } from './studio';
+import { editSlice, notify, notifyError, type Studio } from './studio';
 import type { EngineSlice, StudioState } from './studio-state';
 import { JOB_WORDS, type JobKind, type Tab } from './tabs';
 
@@ -119,7 +120,7 @@ async function restartEngine(studio: Studio, jobs: 'again' | 'cancel'): Promise<
   try {
     const { signedOut } = await studio.worker.restart(jobs);
     if (!signedOut) return;
-    studio.store.setState(({ hub }) => ({ hub: { ...hub, hasToken: false, signedInAs: null } }));
+    editSlice(studio, 'hub', { hasToken: false, signedInAs: null });
     notify(
       studio,
       'note',

@@ -77,17 +77,21 @@ function conflicts(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
   const enabled = recipe.contributors.filter((c) => c.enabled);
   const own = enabled.map((c) => resolved(method.modelParameters, c.parameters));
   const idle = enabled.filter((_, i) => keepsNothing(method, own[i]!));
-  const found = idle.map(
-    ({ ref }): RecipeProblem => ({
-      place: { kind: 'contributor', ref, parameter: 'density' },
-      message: `With density 0 nothing of ${shortName(ref)} is kept.`,
-      remedy: 'Choose a density above 0, or switch the model off.',
-    }),
+  const found = idle.map(({ ref }) =>
+    problem(
+      { kind: 'contributor', ref, parameter: 'density' },
+      `With density 0 nothing of ${shortName(ref)} is kept.`,
+      'Choose a density above 0, or switch the model off.',
+    ),
   );
   const conflict = methodConflict(method, resolved(method.parameters, recipe.parameters), own);
   if (!conflict) return found;
   const { reason, remedy } = conflict;
-  return [...found, { place: { kind: 'method' }, message: `${methodName(method)}: ${reason}.`, remedy }];
+  return [...found, problem({ kind: 'method' }, `${methodName(method)}: ${reason}.`, remedy)];
+}
+
+function problem(place: ProblemPlace, message: string, remedy: string): RecipeProblem {
+  return { place, message, remedy };
 }
 
 /** Why `value` is not a value of `spec`, or null; of a curve, the first point that is not. */
@@ -120,36 +124,19 @@ function baseProblems(
   method: MergeMethod,
 ): RecipeProblem[] {
   const place = { kind: 'base' } as const;
-  if (recipe.base === null) {
-    const adapter = recipe.contributors.find(
-      (c) => c.enabled && models.find((m) => m.ref === c.ref)?.kind === 'adapter',
-    );
-    if (method.base === 'required') {
-      return [
-        {
-          place,
-          message: `${methodName(method)} needs a base model.`,
-          remedy: 'Choose the base on the left.',
-        },
-      ];
-    }
-    if (!adapter) return [];
-    return [
-      {
-        place,
-        message: `The adapter ${shortName(adapter.ref)} needs a base model to sit on.`,
-        remedy: 'Choose the base on the left.',
-      },
-    ];
+  const isAdapter = (ref: string) => models.find((m) => m.ref === ref)?.kind === 'adapter';
+  const { base } = recipe;
+  if (base !== null) {
+    const message = `${shortName(base)} is an adapter and cannot be the base.`;
+    return isAdapter(base) ? [problem(place, message, 'Choose a full checkpoint as the base.')] : [];
   }
-  if (models.find((m) => m.ref === recipe.base)?.kind !== 'adapter') return [];
-  return [
-    {
-      place,
-      message: `${shortName(recipe.base)} is an adapter and cannot be the base.`,
-      remedy: 'Choose a full checkpoint as the base.',
-    },
-  ];
+  const remedy = 'Choose the base on the left.';
+  if (method.base === 'required')
+    return [problem(place, `${methodName(method)} needs a base model.`, remedy)];
+  const adapter = recipe.contributors.find((c) => c.enabled && isAdapter(c.ref));
+  return adapter
+    ? [problem(place, `The adapter ${shortName(adapter.ref)} needs a base model to sit on.`, remedy)]
+    : [];
 }
 
 function contributorProblems(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
@@ -158,63 +145,53 @@ function contributorProblems(recipe: RecipeState, method: MergeMethod): RecipePr
   const { min, max } = method.models;
   const problems: RecipeProblem[] = [];
   if (enabled.length < min) {
-    problems.push({
-      place,
-      message: `${methodName(method)} needs at least ${formatCounted(min, 'contributor')}; ${enabled.length === 0 ? 'none is' : `${enabled.length} are`} in the recipe.`,
-      remedy: recipe.contributors.length > enabled.length ? 'Add a model or switch one on.' : 'Add a model.',
-    });
+    const there = enabled.length === 0 ? 'none is' : `${enabled.length} are`;
+    const message = `${methodName(method)} needs at least ${formatCounted(min, 'contributor')}; ${there} in the recipe.`;
+    const isOff = recipe.contributors.length > enabled.length;
+    problems.push(problem(place, message, isOff ? 'Add a model or switch one on.' : 'Add a model.'));
   }
   if (enabled.length > max) {
-    problems.push({
-      place,
-      message: `${methodName(method)} takes ${formatCounted(max, 'contributor')}; ${enabled.length} are switched on.`,
-      remedy: `Switch off ${enabled.length - max}, or choose another method.`,
-    });
+    const message = `${methodName(method)} takes ${formatCounted(max, 'contributor')}; ${enabled.length} are switched on.`;
+    problems.push(problem(place, message, `Switch off ${enabled.length - max}, or choose another method.`));
   }
-  for (const { ref, parameters } of enabled) {
-    for (const { name, spec } of effectiveSpecs(method.modelParameters, recipe.parameters)) {
-      const wrong = settingProblem(spec, settingValue(parameters, name, spec));
-      if (wrong === null) continue;
-      problems.push({
-        place: { kind: 'contributor', ref, parameter: name },
-        message: `The ${spec.label} of ${shortName(ref)} does not fit.`,
-        remedy: wrong,
-      });
-    }
-  }
-  return problems;
+  return [
+    ...problems,
+    ...enabled.flatMap(({ ref, parameters }) =>
+      wrongSettings(method.modelParameters, recipe.parameters, parameters).map(({ name, spec, wrong }) =>
+        problem(
+          { kind: 'contributor', ref, parameter: name },
+          `The ${spec.label} of ${shortName(ref)} does not fit.`,
+          wrong,
+        ),
+      ),
+    ),
+  ];
 }
 
-function parameterProblems(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
-  return effectiveSpecs(method.parameters, recipe.parameters).flatMap(({ name, spec }) => {
-    const wrong = settingProblem(spec, settingValue(recipe.parameters, name, spec));
-    return wrong === null
-      ? []
-      : [
-          {
-            place: { kind: 'parameter' as const, name },
-            message: `${spec.label} does not fit.`,
-            remedy: wrong,
-          },
-        ];
+function parameterProblems({ parameters }: RecipeState, method: MergeMethod): RecipeProblem[] {
+  return wrongSettings(method.parameters, parameters, parameters).map(({ name, spec, wrong }) =>
+    problem({ kind: 'parameter', name }, `${spec.label} does not fit.`, wrong),
+  );
+}
+
+/** Settings with an effect that are no values of their parameters. @param chosen settings of the method */
+function wrongSettings(specs: MergeMethod['parameters'], chosen: Settings, settings: Settings) {
+  return effectiveSpecs(specs, chosen).flatMap(({ name, spec }) => {
+    const wrong = settingProblem(spec, settingValue(settings, name, spec));
+    return wrong === null ? [] : [{ name, spec, wrong }];
   });
 }
 
-function outputProblems(recipe: RecipeState): RecipeProblem[] {
-  const problems: RecipeProblem[] = [];
-  if (!Number.isInteger(recipe.seed) || recipe.seed < 0 || recipe.seed >= 2 ** 32) {
-    problems.push({
-      place: { kind: 'seed' },
-      message: 'The seed is out of range.',
-      remedy: 'A whole number from 0 to 4294967295.',
-    });
-  }
-  if (!(recipe.shardBytes >= SHARD_BYTES.min && recipe.shardBytes <= SHARD_BYTES.max)) {
-    problems.push({
-      place: { kind: 'shardBytes' },
-      message: 'The shard size is out of range.',
-      remedy: `From ${formatBytes(SHARD_BYTES.min)} to ${formatBytes(SHARD_BYTES.max)}.`,
-    });
-  }
-  return problems;
+function outputProblems({ seed, shardBytes }: RecipeState): RecipeProblem[] {
+  const { min, max } = SHARD_BYTES;
+  const isSeed = Number.isInteger(seed) && seed >= 0 && seed < 2 ** 32;
+  const range = `From ${formatBytes(min)} to ${formatBytes(max)}.`;
+  return [
+    ...(isSeed
+      ? []
+      : [problem({ kind: 'seed' }, 'The seed is out of range.', 'A whole number from 0 to 4294967295.')]),
+    ...(shardBytes >= min && shardBytes <= max
+      ? []
+      : [problem({ kind: 'shardBytes' }, 'The shard size is out of range.', range)]),
+  ];
 }

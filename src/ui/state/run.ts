@@ -27,7 +27,7 @@ import {
   type RunState,
   withEdited,
 } from './runs';
-import { editRecipe, methodOf, notify, notifyError, type Studio, showTab } from './studio';
+import { editRecipe, editSlice, methodOf, notify, notifyError, type Studio, showTab } from './studio';
 import type { PlanSlice } from './studio-state';
 
 /**
@@ -35,9 +35,8 @@ import type { PlanSlice } from './studio-state';
  * the click), plans once more if an edit is still pending, then runs. Does nothing while the gate is closed.
  */
 export async function startMerge(studio: Studio): Promise<void> {
-  if (studio.transient.starting || !mergeGate(studio.store.getState()).open) return;
-  studio.transient.starting = true;
-  try {
+  if (!mergeGate(studio.store.getState()).open) return;
+  await starting(studio, async () => {
     const { output, recipe } = studio.store.getState();
     const destination = await chooseDestination(studio, output.name ?? outputName(recipe));
     if (!destination) return;
@@ -48,6 +47,15 @@ export async function startMerge(studio: Studio): Promise<void> {
     const { recipe: now, plan, engine } = studio.store.getState();
     const started = newRun(studio, plannedRun(studio, now, plan, destination));
     void carryOut(studio, started, { recipe: started.recipe, engine: engine.choice, destination });
+  });
+}
+
+/** Does what begins a merge, one at a time; what it throws becomes a notice. */
+export async function starting(studio: Studio, begin: () => Promise<void>): Promise<void> {
+  if (studio.transient.starting) return;
+  studio.transient.starting = true;
+  try {
+    await begin();
   } catch (thrown) {
     notifyError(studio, thrown);
   } finally {
@@ -60,9 +68,7 @@ export async function startMerge(studio: Studio): Promise<void> {
  * changes only when the merge has ended, so stopping it changes nothing.
  */
 export async function startRecommended(studio: Studio): Promise<void> {
-  if (studio.transient.starting) return;
-  studio.transient.starting = true;
-  try {
+  await starting(studio, async () => {
     const { models, output, recipe } = studio.store.getState();
     // a folder can be asked for right after the click only
     if (output.kind === 'folder' && !studio.transient.folder && !(await chooseFolder(studio))) return;
@@ -92,11 +98,7 @@ export async function startRecommended(studio: Studio): Promise<void> {
       recommended: true,
       ...(names && { names }),
     });
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  } finally {
-    studio.transient.starting = false;
-  }
+  });
 }
 
 /** Goes on with the recommended merge that was paused, with all that it has worked out. */
@@ -106,9 +108,9 @@ export async function continueRecommended(studio: Studio): Promise<void> {
   if (!paused?.recommended || !mergeGate(state).open) return;
   const { kind, name } = paused.destination;
   const handle = studio.transient.folder;
-  if (kind === 'folder' && !handle) return;
-  const destination: NamedDestination =
-    kind === 'folder' ? { kind, handle: handle!, name } : { kind: 'downloads', name };
+  const destination: NamedDestination | null =
+    kind === 'downloads' ? { kind, name } : handle && { kind, handle, name };
+  if (!destination) return;
   const { paused: _, ...planned } = paused;
   const started = newRun(studio, planned);
   await carryOut(studio, started, {
@@ -142,7 +144,7 @@ export async function chooseFolder(studio: Studio): Promise<boolean> {
   const handle = await pickOutputFolder();
   if (!handle) return false;
   studio.transient.folder = handle;
-  studio.store.setState((s) => ({ output: { ...s.output, kind: 'folder', folder: handle.name } }));
+  editSlice(studio, 'output', { kind: 'folder', folder: handle.name });
   return true;
 }
 
@@ -337,19 +339,14 @@ function secondsSince(run: RunState): number {
  */
 export async function mergeRuns(studio: Studio, ids: readonly string[]): Promise<void> {
   if (studio.transient.starting || !mergeGate(studio.store.getState()).open) return;
-  studio.transient.starting = true;
   const taken: string[] = [];
-  try {
+  await starting(studio, async () => {
     for (const [i, id] of ids.entries()) {
       studio.store.setState({ queuedRuns: ids.slice(i + 1) });
-      if (!(await mergeOne(studio, id, taken))) return;
+      if (!(await mergeOne(studio, id, taken))) break;
     }
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  } finally {
-    studio.transient.starting = false;
-    studio.store.setState({ queuedRuns: [] });
-  }
+  });
+  studio.store.setState({ queuedRuns: [] });
 }
 
 /** @returns whether it was merged */

@@ -31,7 +31,7 @@ describe('what is kept', () => {
       ['Downloads', 100],
       ['Merged models', 7],
     ]);
-    expect(groups[0]?.things.map((t) => t.name)).toEqual(['large.safetensors', 'small.safetensors']);
+    expect(groups[0]?.items.map((t) => t.name)).toEqual(['large.safetensors', 'small.safetensors']);
   });
 
   test('of an interrupted merge is listed once, as what can go on', () => {
@@ -40,11 +40,11 @@ describe('what is kept', () => {
       [cut],
     );
     expect(groups.map((g) => g.kind)).toEqual(['interrupted']);
-    expect(groups[0]?.things[0]).toMatchObject({ name: 'half', bytes: 5, detail: '3 of 9 tensors' });
+    expect(groups[0]?.items[0]).toMatchObject({ name: 'half', bytes: 5, detail: '3 of 9 tensors' });
   });
 
   test('unfinished without a way to go on is said to be unfinished', () => {
     const cache = { blobs: [], masks: [], outputs: [{ name: 'left', bytes: 5, complete: false, files: [] }] };
-    expect(storedGroups(cache, [])[0]?.things[0]?.detail).toBe('unfinished');
+    expect(storedGroups(cache, [])[0]?.items[0]?.detail).toBe('unfinished');
   });
 });

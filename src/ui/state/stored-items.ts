@@ -22,6 +22,8 @@ export interface StoredItem {
   detail: string;
   /** Null where it is part of an output that is counted already. */
   bytes: number | null;
+  /** Paths of the files of a finished output. */
+  files?: string[];
 }
 
 export interface StoredGroup {
@@ -29,72 +31,64 @@ export interface StoredGroup {
   title: string;
   /** Consequence of deleting, in words. */
   meaning: string;
-  things: StoredItem[];
+  items: StoredItem[];
   bytes: number;
 }
 
+const GROUPS: readonly Pick<StoredGroup, 'kind' | 'title' | 'meaning'>[] = [
+  {
+    kind: 'blob',
+    title: 'Downloads',
+    meaning: 'Model files from the Hub. Deleted files are downloaded again when they are needed.',
+  },
+  {
+    kind: 'output',
+    title: 'Merged models',
+    meaning: 'Results to download. Deleted ones have to be merged again.',
+  },
+  {
+    kind: 'interrupted',
+    title: 'Interrupted merges',
+    meaning: 'Merges that can continue where they stopped. Deleted ones start over.',
+  },
+  {
+    kind: 'masks',
+    title: 'Importance',
+    meaning: 'Masks and solved changes. Deleted ones are computed again.',
+  },
+];
+
 /** Everything stored, in groups, the largest first within each; empty groups are left out. Pure. */
-export function storedGroups(cache: CacheInfo, interrupted: readonly InterruptedRun[]): StoredGroup[] {
+export function storedGroups(
+  { blobs, outputs, masks }: CacheInfo,
+  interrupted: readonly InterruptedRun[],
+  isWanted: (item: StoredItem) => boolean = () => true,
+): StoredGroup[] {
   const cut = new Set(interrupted.map((run) => run.destination.name));
-  const groups: Omit<StoredGroup, 'bytes'>[] = [
-    {
-      kind: 'blob',
-      title: 'Downloads',
-      meaning: 'Model files from the Hub. Deleted files are downloaded again when they are needed.',
-      things: cache.blobs.map(({ sha256, name, bytes }) => ({
-        kind: 'blob',
-        id: sha256,
-        name,
-        detail: `${sha256.slice(0, 12)}…`,
-        bytes,
+  const all: StoredItem[] = [
+    ...blobs.map(({ sha256, name, bytes }) => {
+      return { kind: 'blob' as const, id: sha256, name, detail: `${sha256.slice(0, 12)}…`, bytes };
+    }),
+    ...outputs
+      .filter(({ name, complete }) => complete || !cut.has(name))
+      .map(({ name, bytes, complete, files }) => ({
+        ...{ kind: 'output' as const, id: name, name, detail: complete ? '' : 'unfinished', bytes },
+        ...(complete && { files }),
       })),
-    },
-    {
-      kind: 'output',
-      title: 'Merged models',
-      meaning: 'Results to download. Deleted ones have to be merged again.',
-      things: cache.outputs
-        .filter(({ name, complete }) => complete || !cut.has(name))
-        .map(({ name, bytes, complete }) => ({
-          kind: 'output',
-          id: name,
-          name,
-          detail: complete ? '' : 'unfinished',
-          bytes,
-        })),
-    },
-    {
-      kind: 'interrupted',
-      title: 'Interrupted merges',
-      meaning: 'Merges that can continue where they stopped. Deleted ones start over.',
-      things: interrupted.map(({ destination, tensorsDone, tensors }) => ({
-        kind: 'interrupted',
-        id: destination.name,
-        name: destination.name,
-        detail: `${tensorsDone} of ${tensors} tensors`,
-        bytes: cache.outputs.find((o) => o.name === destination.name)?.bytes ?? null,
-      })),
-    },
-    {
-      kind: 'masks',
-      title: 'Importance',
-      meaning: 'Masks and solved changes. Deleted ones are computed again.',
-      things: cache.masks.map(({ id, title, bytes, tensors }) => ({
-        kind: 'masks',
-        id,
-        name: title,
-        detail: `${tensors} tensors`,
-        bytes,
-      })),
-    },
+    ...interrupted.map(({ destination: { name }, tensorsDone, tensors }) => ({
+      ...{ kind: 'interrupted' as const, id: name, name, detail: `${tensorsDone} of ${tensors} tensors` },
+      bytes: outputs.find((o) => o.name === name)?.bytes ?? null,
+    })),
+    ...masks.map(({ id, title, bytes, tensors }) => {
+      return { kind: 'masks' as const, id, name: title, detail: `${tensors} tensors`, bytes };
+    }),
   ];
-  return groups
-    .filter((group) => group.things.length > 0)
-    .map((group) => ({
-      ...group,
-      things: [...group.things].sort((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0)),
-      bytes: group.things.reduce((sum, thing) => sum + (thing.bytes ?? 0), 0),
-    }));
+  const size = ({ bytes }: StoredItem) => bytes ?? 0;
+  return GROUPS.map((group) => {
+    const items = all.filter((item) => item.kind === group.kind && isWanted(item));
+    items.sort((a, b) => size(b) - size(a));
+    return { ...group, items, bytes: items.reduce((sum, item) => sum + size(item), 0) };
+  }).filter(({ items }) => items.length > 0);
 }
 
 /** How full the browser's storage is for this page, or the memory in its place. */
@@ -111,15 +105,15 @@ export async function readRoom({ worker, store }: Studio): Promise<Room | null> 
   return usage === undefined || quota === undefined ? null : { used: usage, quota };
 }
 
-/** Deletes one thing. Never rejects. */
-export async function deleteStored(studio: Studio, thing: StoredItem): Promise<void> {
-  if (thing.kind === 'interrupted') {
-    const run = interruptedRuns(studio.store.getState()).find((r) => r.destination.name === thing.id);
+/** Deletes one item. Never rejects. */
+export async function deleteStored(studio: Studio, item: StoredItem): Promise<void> {
+  if (item.kind === 'interrupted') {
+    const run = interruptedRuns(studio.store.getState()).find((r) => r.destination.name === item.id);
     if (run) await discardRun(studio, run);
     return;
   }
   try {
-    await studio.worker.deleteCached(thing.kind, thing.id);
+    await studio.worker.deleteCached(item.kind, item.id);
   } catch (thrown) {
     notifyError(studio, thrown);
   }

@@ -6,7 +6,7 @@ import { cardResult } from '../../tasks/harness-report';
 import { forgetScores, savedScores, saveScore } from '../local/saved-evaluations';
 import { type EvaluationRow, isPinned, targetKey } from './evaluation-rows';
 import type { SavedScore, TaskRun } from './evaluation-state';
-import { notifyError, type Studio } from './studio';
+import { editSlice, notifyError, type Studio } from './studio';
 
 /** Key of a task: the same items, asked in the same way. */
 function taskKey({ task, version, dataset, split, fewshot, effective, sampleSeed }: TaskInfo): string {
@@ -22,13 +22,11 @@ export function scoreKey(target: string, info: TaskInfo): string {
 export async function recallScores(studio: Studio): Promise<void> {
   const { tasks, engine } = studio.store.getState();
   if (tasks.recalled || !engine.info) return;
-  studio.store.setState((s) => ({ tasks: { ...s.tasks, recalled: true } }));
-  const kept = await savedScores(engine.info.version).catch(() => []);
-  if (kept.length === 0) return;
-  studio.store.setState((s) => {
-    const scores = new Map([...kept.map((own) => [own.key, own] as const), ...s.tasks.scores]);
-    return { tasks: { ...s.tasks, scores } };
-  });
+  editSlice(studio, 'tasks', { recalled: true });
+  const saved = await savedScores(engine.info.version).catch(() => []);
+  editSlice(studio, 'tasks', ({ scores }) => ({
+    scores: new Map([...saved.map((own) => [own.key, own] as const), ...scores]),
+  }));
 }
 
 /** Saves scores: in this tab always, for later visits where names stand for the same weights then. */
@@ -42,32 +40,31 @@ export function saveScores(
   if (!engine.info) return;
   const { version } = engine.info;
   const fresh = rows.flatMap((row, m) =>
-    info.flatMap((own, t): { kept: SavedScore; row: EvaluationRow }[] => {
+    info.flatMap((own, t): { score: SavedScore; row: EvaluationRow }[] => {
       const outcome = models[m]?.tasks[t];
       if (!outcome || 'error' in outcome) return [];
       const target = targetKey(row.target);
       const { tokens, seconds } = models[m]!;
       const { metrics } = outcome.score;
-      const kept = {
+      const score = {
         ...{ key: scoreKey(target, own), target, info: own, metrics, items: items[m]![t]! },
         ...{ tokens, seconds, at: Date.now(), version },
       };
-      return [{ kept, row }];
+      return [{ score, row }];
     }),
   );
-  studio.store.setState((s) => {
-    const scores = new Map([...s.tasks.scores, ...fresh.map(({ kept }) => [kept.key, kept] as const)]);
-    return { tasks: { ...s.tasks, scores } };
-  });
-  for (const { kept, row } of fresh) {
+  editSlice(studio, 'tasks', ({ scores }) => ({
+    scores: new Map([...scores, ...fresh.map(({ score }) => [score.key, score] as const)]),
+  }));
+  for (const { score, row } of fresh) {
     // without storage the score lasts as long as the tab
-    if (isPinned(row.target, opened)) saveScore(kept).catch(() => {});
+    if (isPinned(row.target, opened)) saveScore(score).catch(() => {});
   }
 }
 
 /** Deletes all scores, here and of earlier visits. */
 export async function forgetAllScores(studio: Studio): Promise<void> {
-  studio.store.setState((s) => ({ tasks: { ...s.tasks, scores: new Map() } }));
+  editSlice(studio, 'tasks', { scores: new Map() });
   try {
     await forgetScores();
   } catch (thrown) {

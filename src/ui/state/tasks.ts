@@ -1,5 +1,5 @@
 /** Tasks in the Evaluate tab: which are chosen, how long they will take, and what came of them item by item. */
-import { errorReport } from '../../errors';
+
 import type {
   MetricValue,
   ScoredModel,
@@ -13,30 +13,26 @@ import { aggregate } from '../../tasks/metrics';
 import { whyNotRun } from './evaluation';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
 import type { TaskRun, TasksSlice } from './evaluation-state';
-import { beginJob, reportProgress } from './job';
+import { runTool } from './job';
 import { runningProgress } from './job-state';
-import { notifyError, type Studio } from './studio';
+import { editSlice, notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 import { saveScores, shownRow } from './task-scores';
-
-export function editTasks(studio: Studio, change: Partial<TasksSlice>): void {
-  studio.store.setState((s) => ({ tasks: { ...s.tasks, ...change } }));
-}
 
 /** Asks which tasks there are, once. */
 export async function openTaskList(studio: Studio): Promise<void> {
   if (studio.store.getState().tasks.shipped) return;
   try {
-    editTasks(studio, { shipped: await studio.worker.shippedTasks() });
+    editSlice(studio, 'tasks', { shipped: await studio.worker.shippedTasks() });
   } catch (thrown) {
     notifyError(studio, thrown);
   }
 }
 
 export function toggleTask(studio: Studio, name: string): void {
-  const { chosen } = studio.store.getState().tasks;
-  const others = chosen.filter((one) => one !== name);
-  editTasks(studio, { chosen: others.length < chosen.length ? others : [...chosen, name] });
+  editSlice(studio, 'tasks', ({ chosen }) => ({
+    chosen: chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name],
+  }));
 }
 
 /** Tasks of one's own, each a .jsonl. */
@@ -45,11 +41,10 @@ export async function addTaskFiles(studio: Studio, picked: readonly File[]): Pro
     for (const file of picked) {
       const { name } = file;
       const text = await file.text();
-      const { own, chosen } = studio.store.getState().tasks;
-      editTasks(studio, {
+      editSlice(studio, 'tasks', ({ own, chosen }) => ({
         own: [...own.filter((one) => one.name !== name), { name, text }],
         chosen: [...chosen.filter((one) => one !== name), name],
-      });
+      }));
     }
   } catch (thrown) {
     notifyError(studio, thrown);
@@ -107,7 +102,7 @@ export const LONG_SECONDS = 120;
 export async function predictTasks(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const before = studio.store.getState();
   if (whyNotScore(before) !== null || rows.length === 0) return;
-  await running(studio, () => predict(studio, before, rows));
+  await running(studio, (onProgress) => predict(studio, before, rows, onProgress));
 }
 
 /** @returns whether it could be predicted */
@@ -115,19 +110,20 @@ async function predict(
   studio: Studio,
   before: StudioState,
   rows: readonly EvaluationRow[],
+  onProgress: (progress: TasksProgress) => void,
 ): Promise<boolean> {
   const request = { ...requestOf(before, rows), trial: true };
-  editTasks(studio, { predicting: true });
+  editSlice(studio, 'tasks', { predicting: true });
   const { models, tokens } = await studio.worker
-    .scoreTasks(request, (progress) => follow(studio, progress))
-    .finally(() => editTasks(studio, { predicting: false }));
+    .scoreTasks(request, onProgress)
+    .finally(() => editSlice(studio, 'tasks', { predicting: false }));
   const [first] = models;
   const failed = first?.tasks.find((outcome) => 'error' in outcome);
-  if (failed && 'error' in failed) editTasks(studio, { error: failed.error });
+  if (failed && 'error' in failed) editSlice(studio, 'tasks', { error: failed.error });
   if (failed || !first || first.tokens === 0) return false;
   const seconds = (first.seconds / first.tokens) * tokens * rows.length;
   const key = taskSettingsKey(before.tasks, rows.length);
-  editTasks(studio, { predicted: { key, seconds, tokens: tokens * rows.length } });
+  editSlice(studio, 'tasks', { predicted: { key, seconds, tokens: tokens * rows.length } });
   return true;
 }
 
@@ -143,25 +139,22 @@ export function predictionOf(tasks: TasksSlice, rows: number): TasksSlice['predi
 export async function scoreTasks(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const before = studio.store.getState();
   if (whyNotScore(before) !== null || rows.length === 0) return;
-  await running(studio, async () => {
+  await running(studio, async (onProgress) => {
     if (!predictionOf(before.tasks, rows.length)) {
-      if (!(await predict(studio, before, rows))) return;
+      if (!(await predict(studio, before, rows, onProgress))) return;
       const { job, tasks } = studio.store.getState();
       if (job?.canceling || (tasks.predicted?.seconds ?? 0) > LONG_SECONDS) return;
     }
     const shown = rows.map((row) => shownRow(row, targetKey(row.target)));
     const { models } = await studio.worker.scoreTasks(requestOf(before, rows), (progress) => {
-      follow(studio, progress);
+      onProgress(progress);
       if (progress.info) beginRun(studio, shown, progress.info);
       if (progress.items) addItems(studio, progress.items);
     });
     const failed = models.flatMap(({ tasks }) => tasks).find((outcome) => 'error' in outcome);
-    studio.store.setState(({ tasks }) => ({
-      tasks: {
-        ...tasks,
-        run: tasks.run && { ...tasks.run, models, items: finalItems(tasks.run, models) },
-        error: failed && 'error' in failed ? failed.error : null,
-      },
+    editSlice(studio, 'tasks', ({ run }) => ({
+      run: run && { ...run, models, items: finalItems(run, models) },
+      error: failed && 'error' in failed ? failed.error : null,
     }));
     const { run } = studio.store.getState().tasks;
     if (run) saveScores(studio, rows, run, models);
@@ -178,39 +171,30 @@ function finalItems({ items }: TaskRun, models: readonly ScoredModel[]): TaskRun
   );
 }
 
-async function running(studio: Studio, act: () => Promise<unknown>): Promise<void> {
-  editTasks(studio, { error: null });
-  const end = beginJob(studio, 'tasks');
-  try {
-    await act();
-  } catch (thrown) {
-    const error = errorReport(thrown);
-    if (error.code !== 'Canceled') editTasks(studio, { error });
-  } finally {
-    end();
-  }
-}
-
-function follow(studio: Studio, progress: TasksProgress): void {
-  reportProgress(studio, 'tasks', runningProgress(progress));
+async function running(
+  studio: Studio,
+  act: (onProgress: (progress: TasksProgress) => void) => Promise<unknown>,
+): Promise<void> {
+  editSlice(studio, 'tasks', { error: null });
+  const outcome = await runTool(studio, 'tasks', act, (progress: TasksProgress) => runningProgress(progress));
+  if ('error' in outcome) editSlice(studio, 'tasks', { error: outcome.error });
 }
 
 function beginRun(studio: Studio, rows: TaskRun['rows'], info: readonly TaskInfo[]): void {
-  editTasks(studio, {
+  editSlice(studio, 'tasks', {
     run: { tasks: info, rows, items: rows.map(() => info.map(() => [])), models: null },
   });
 }
 
 function addItems(studio: Studio, fresh: NonNullable<TasksProgress['items']>): void {
-  studio.store.setState(({ tasks }) => {
-    if (!tasks.run) return {};
-    const items = tasks.run.items.map((row, m) =>
+  editSlice(studio, 'tasks', ({ run }) => {
+    const items = run?.items.map((row, m) =>
       row.map((own, t) => {
         const added = fresh.filter((one) => one.model === m && one.task === t);
         return added.length === 0 ? own : [...own, ...added.map(({ item }) => item)];
       }),
     );
-    return { tasks: { ...tasks, run: { ...tasks.run, items } } };
+    return run && items ? { run: { ...run, items } } : {};
   });
 }
 
