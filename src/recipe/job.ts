@@ -46,7 +46,7 @@ import type { ShardWatch } from './verification-job';
 const UNNAMED = 'merged';
 
 /** @param gguf name of its GGUF file, where it has one */
-export function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | undefined): UseSnippet[] {
+function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | undefined): UseSnippet[] {
   const { amalgam, name: titled } = plan.recipe;
   const name = ('name' in destination ? destination.name : undefined) ?? titled ?? UNNAMED;
   const adapter = textOf(plan, 'adapter_config.json');
@@ -70,7 +70,7 @@ export function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | 
 }
 
 /** The small files, the card among them with the section and with what was scored. */
-export function withUses(
+function withUses(
   extras: Plan['extras'],
   use: readonly UseSnippet[],
   results: readonly CardResult[],

@@ -83,7 +83,7 @@ const SEARCH_PASSES = 5 * 0.4 + 0.6;
 const PASSES = [4, 1.5];
 
 /** Tokens that the contributors read in all, for calibration. */
-export function tokensRead({ parameters, models = [] }: Recipe): number {
+function tokensRead({ parameters, models = [] }: Recipe): number {
   const { windows, length } = textSize(parameters);
   return models.length * windows * length;
 }
@@ -141,7 +141,7 @@ const PROMPT = { text: 'The', tokens: 32 };
 /** Failures that leave the other candidates. */
 const DISPENSABLE: ReadonlySet<ErrorCode> = new Set(['PlanHasErrors', 'LimitExceeded', 'GpuOutOfMemory']);
 
-export interface RecommendContext {
+interface RecommendContext {
   /** The plan of a recipe, with the problems of its calibration. */
   plan(recipe: Recipe): Promise<Plan>;
   models: OpenModels;
@@ -323,7 +323,7 @@ function folderOf(destination: DestinationSpec, recipe: Recipe) {
 }
 
 /** Stores the comparison of a merge that begins. @throws AmalgamError `StorageUnavailable`, `StorageFull`, `StorageFailed` */
-export async function storeComparison(
+async function storeComparison(
   destination: DestinationSpec,
   recipe: Recipe,
   report: RecommendedReport,
@@ -332,7 +332,7 @@ export async function storeComparison(
 }
 
 /** Forgets it. */
-export async function forgetComparison(destination: DestinationSpec, recipe: Recipe): Promise<void> {
+async function forgetComparison(destination: DestinationSpec, recipe: Recipe): Promise<void> {
   await deleteMasks((await folderOf(destination, recipe)).id);
 }
 

@@ -12,7 +12,7 @@ import { makePlan } from '../merge/plan/recipe-plan';
 import type { PlanProblem, PlanReport } from '../reports/plan';
 import { findFile } from '../sources/model-folder';
 
-export interface StagedPlan {
+interface StagedPlan {
   stages: { name: string; plan: Plan }[];
   /** The plan of the result; undefined where a stage it needs has errors. */
   result?: Plan;

@@ -92,7 +92,7 @@ export type ShardWatch = (shard: FilePlan) => Promise<(bytes: Uint8Array<ArrayBu
  * @param stored a stored shard
  * @param onShard told how a shard compares, when it is begun; its tensors follow while they come
  */
-export function compareStored(
+function compareStored(
   merged: string,
   stored: (file: string) => ModelFile,
   onShard: (comparison: ShardComparison) => void,

@@ -43,7 +43,7 @@ import { Workbench } from './Workbench';
 // Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme.
 
 /** Starts everything; returns a function that stops watching. */
-export function bootStudio(studio: Studio): () => void {
+function bootStudio(studio: Studio): () => void {
   const stops = [
     watchNamedModels(studio),
     watchPlan(studio),
@@ -115,12 +115,11 @@ function watchNetwork(studio: Studio): () => void {
     if (!online && navigator.onLine) retryUnreached(studio);
   };
   follow();
-  addEventListener('online', follow);
-  addEventListener('offline', follow);
-  return () => {
-    removeEventListener('online', follow);
-    removeEventListener('offline', follow);
-  };
+  const stop = new AbortController();
+  const { signal } = stop;
+  addEventListener('online', follow, { signal });
+  addEventListener('offline', follow, { signal });
+  return () => stop.abort();
 }
 
 const KEY = 'theme';
@@ -144,7 +143,7 @@ function apply(theme: Theme): void {
 }
 
 /** The studio's page. */
-export function App({ studio }: { studio: Studio }) {
+function App({ studio }: { studio: Studio }) {
   return (
     <StudioProvider studio={studio}>
       <FaultBoundary>

@@ -119,7 +119,7 @@ function SampleSource({ target, onDone }: { target: AddTarget; onDone(): void })
 }
 
 /** Folders and files of this computer, by picker, by input where there is no picker, or by drop. */
-export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
+function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
   const studio = useStudio();
   const models = useStudioState(useShallow((s) => s.models.filter((m) => m.origin === 'local')));
   const [opening, setOpening] = useState(false);

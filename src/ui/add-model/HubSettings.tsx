@@ -1,4 +1,4 @@
-import { type SyntheticEvent, useState } from 'react';
+import { type ComponentProps, type SyntheticEvent, useState } from 'react';
 import { AmalgamError } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import { openBroadcast } from '../../platform';
@@ -30,10 +30,6 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
       notifyError(studio, thrown);
     }
   };
-  const onToken = (event: SyntheticEvent) => {
-    event.preventDefault();
-    if (token.trim() !== '') void apply({ token: token.trim() });
-  };
   const address = validUrl(url);
   const clientId = hubClientId();
   return (
@@ -52,62 +48,72 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
       {clientId ? (
         <SignIn clientId={clientId} toPush={toPush} onSignOut={() => void apply({ token: null })} />
       ) : null}
-      <form className="hub-setting" onSubmit={onToken}>
-        <label className="labeled">
-          <span>Token</span>
-          <input
-            className="field mono"
-            type="password"
-            autoComplete="off"
-            placeholder={hub.hasToken ? 'set; paste another to replace it' : 'hf_…'}
-            value={token}
-            onChange={(event) => setToken(event.target.value)}
-          />
-        </label>
-        <Button type="submit" why={token.trim() === '' ? 'Paste a token first.' : null} onClick={onToken}>
-          Use
-        </Button>
+      <Setting
+        label="Token"
+        type="password"
+        placeholder={hub.hasToken ? 'set; paste another to replace it' : 'hf_…'}
+        value={token}
+        why={token.trim() === '' ? 'Paste a token first.' : null}
+        onEdit={setToken}
+        onUse={() => void apply({ token: token.trim() })}
+      >
         {hub.hasToken && hub.signedInAs === null ? (
           <Button onClick={() => void apply({ token: null })}>Forget</Button>
         ) : null}
-      </form>
+      </Setting>
       <p className="small quiet">
         For private and gated models. Kept in memory until this tab closes, and sent to the hub below only.
       </p>
-      <form
-        className="hub-setting"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (address !== null) void apply({ url: address });
-        }}
-      >
-        <label className="labeled">
-          <span>Hub</span>
-          <input
-            className="field mono"
-            inputMode="url"
-            spellCheck={false}
-            autoComplete="off"
-            aria-invalid={address === null || undefined}
-            value={url}
-            onChange={(event) => setUrl(event.target.value)}
-          />
-        </label>
-        <Button
-          type="submit"
-          why={
-            address === null
-              ? 'This is not a web address.'
-              : address === hub.url
-                ? 'This is the current hub.'
-                : null
-          }
-          onClick={() => address !== null && void apply({ url: address })}
-        >
-          Use
-        </Button>
-      </form>
+      <Setting
+        label="Hub"
+        inputMode="url"
+        spellCheck={false}
+        aria-invalid={address === null || undefined}
+        value={url}
+        why={
+          address === null
+            ? 'This is not a web address.'
+            : address === hub.url
+              ? 'This is the current hub.'
+              : null
+        }
+        onEdit={setUrl}
+        onUse={() => address !== null && void apply({ url: address })}
+      />
     </details>
+  );
+}
+
+interface SettingProps extends ComponentProps<'input'> {
+  label: string;
+  /** Why it cannot be used as it is, or null. */
+  why: string | null;
+  onEdit(value: string): void;
+  onUse(): void;
+}
+
+/** A field that counts once its button is pressed. */
+function Setting({ label, why, onEdit, onUse, children, ...field }: SettingProps) {
+  const use = (event: SyntheticEvent) => {
+    event.preventDefault();
+    if (why === null) onUse();
+  };
+  return (
+    <form className="hub-setting" onSubmit={use}>
+      <label className="labeled">
+        <span>{label}</span>
+        <input
+          className="field mono"
+          autoComplete="off"
+          onChange={(event) => onEdit(event.target.value)}
+          {...field}
+        />
+      </label>
+      <Button type="submit" why={why} onClick={use}>
+        Use
+      </Button>
+      {children}
+    </form>
   );
 }
 

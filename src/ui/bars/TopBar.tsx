@@ -2,6 +2,7 @@ import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { WorkerInfo } from '../../reports/worker';
 import { Button } from '../parts/Button';
+import { Fact } from '../parts/Fact';
 import { DiskIcon, Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import { PartBoundary } from '../parts/PartBoundary';
@@ -90,32 +91,30 @@ function ShareButton() {
   );
 }
 
+const STEPS = [
+  { name: 'Undo', keys: 'Z', icon: UndoIcon, act: undo },
+  { name: 'Redo', keys: 'Shift Z', icon: RedoIcon, act: redo },
+] as const;
+
 /** Back and forth through the edits of the recipe. */
 function HistoryButtons() {
   const studio = useStudio();
   const { past, future } = useStudioState((s) => s.history);
   return (
     <span className="row">
-      <Button
-        variant="quiet"
-        iconOnly
-        tip="Undo (Ctrl or ⌘ Z)"
-        aria-label="Undo"
-        why={past.length === 0 ? 'Nothing to undo.' : null}
-        onClick={() => undo(studio)}
-      >
-        <UndoIcon />
-      </Button>
-      <Button
-        variant="quiet"
-        iconOnly
-        tip="Redo (Ctrl or ⌘ Shift Z)"
-        aria-label="Redo"
-        why={future.length === 0 ? 'Nothing to redo.' : null}
-        onClick={() => redo(studio)}
-      >
-        <RedoIcon />
-      </Button>
+      {STEPS.map(({ name, keys, icon: Icon, act }) => (
+        <Button
+          key={name}
+          variant="quiet"
+          iconOnly
+          tip={`${name} (Ctrl or ⌘ ${keys})`}
+          aria-label={name}
+          why={(name === 'Undo' ? past : future).length === 0 ? `Nothing to ${name.toLowerCase()}.` : null}
+          onClick={() => act(studio)}
+        >
+          <Icon />
+        </Button>
+      ))}
     </span>
   );
 }
@@ -231,38 +230,21 @@ function EngineDetail({ info, choice }: { info: WorkerInfo; choice: BackendChoic
         onChange={(next) => editSlice(studio, 'engine', { choice: next })}
       />
       <dl className="stack facts">
-        <div>
-          <dt>Auto uses</dt>
-          <dd>{info.auto === 'webgpu' ? 'WebGPU' : 'CPU'}</dd>
-        </div>
-        <div>
-          <dt>GPU adapter</dt>
-          <dd>{webgpu.available ? webgpu.adapter : 'none'}</dd>
-        </div>
-        {webgpu.available ? (
-          <div>
-            <dt>Largest buffer</dt>
-            <dd>{formatBytes(webgpu.maxBufferBytes)}</dd>
-          </div>
-        ) : null}
-        <div>
-          <dt>CPU engine</dt>
-          <dd>{cpu.adapter}</dd>
-        </div>
-        <div>
-          <dt>Storage</dt>
-          <dd>
-            {storage.memoryBytes !== undefined
+        <Fact label="Auto uses" value={info.auto === 'webgpu' ? 'WebGPU' : 'CPU'} />
+        <Fact label="GPU adapter" value={webgpu.available ? webgpu.adapter : 'none'} />
+        {webgpu.available ? <Fact label="Largest buffer" value={formatBytes(webgpu.maxBufferBytes)} /> : null}
+        <Fact label="CPU engine" value={cpu.adapter} />
+        <Fact
+          label="Storage"
+          value={
+            storage.memoryBytes !== undefined
               ? `${formatBytes(storage.memoryBytes)} of memory, until the tab is closed`
               : storage.available
                 ? 'in this browser'
-                : 'none'}
-          </dd>
-        </div>
-        <div>
-          <dt>Amalgam</dt>
-          <dd>{info.version}</dd>
-        </div>
+                : 'none'
+          }
+        />
+        <Fact label="Amalgam" value={info.version} />
       </dl>
       <p className="small quiet">Both engines give the same result. Larger tensors are cut into tiles.</p>
     </>

@@ -1,4 +1,4 @@
-import { memo } from 'react';
+import { memo, type ReactNode } from 'react';
 import {
   formatCount,
   formatCounted,
@@ -14,6 +14,7 @@ import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { Shortlist } from '../parts/Shortlist';
 import { modelColor, Swatch } from '../parts/Swatch';
+import type { Contributor } from '../state/runs';
 
 /** The model as a whole: what each contributor changes, and the tensors worth a look. */
 export const ModelOverview = memo(function ModelOverview({ source }: { source: LayersRun }) {
@@ -44,6 +45,31 @@ export const ModelOverview = memo(function ModelOverview({ source }: { source: L
   );
 });
 
+interface ShareProps {
+  contributor: Contributor;
+  /** Length of its bar, in [0, 1]. */
+  share: number;
+  more?: string;
+  children: ReactNode;
+}
+
+/** A contributor with a number, and that as a bar in its color. */
+function Share({ contributor: c, share, more, children }: ShareProps) {
+  return (
+    <li className="share">
+      <span className="row">
+        <Swatch color={c.color} />
+        <span className="truncate">{c.label}</span>
+      </span>
+      <span className="numeric">{children}</span>
+      <span className="bar norm-bar" aria-hidden="true">
+        <span className="bar-fill" style={{ width: `${share * 100}%`, background: modelColor(c.color) }} />
+      </span>
+      {more === undefined ? null : <span className="small quiet share-more">{more}</span>}
+    </li>
+  );
+}
+
 /** Before a merge, and of factors after it too: who takes part in how much, by count of tensors. */
 function Planned({ source }: { source: LayersRun }) {
   const total = source.tensors.length;
@@ -54,21 +80,9 @@ function Planned({ source }: { source: LayersRun }) {
         {source.contributors.map((c, index) => {
           const changed = source.tensors.filter((t) => t.contributors.includes(index)).length;
           return (
-            <li key={c.id} className="share">
-              <span className="row">
-                <Swatch color={c.color} />
-                <span className="truncate">{c.label}</span>
-              </span>
-              <span className="numeric">
-                {formatCount(changed)} of {formatCounted(total, 'tensor')}
-              </span>
-              <span className="bar norm-bar" aria-hidden="true">
-                <span
-                  className="bar-fill"
-                  style={{ width: `${(changed / total) * 100}%`, background: modelColor(c.color) }}
-                />
-              </span>
-            </li>
+            <Share key={c.id} contributor={c} share={changed / total}>
+              {formatCount(changed)} of {formatCounted(total, 'tensor')}
+            </Share>
           );
         })}
       </ul>
@@ -97,29 +111,20 @@ function Merged({ source }: { source: LayersRun }) {
             const c = source.contributors.find((c) => c.id === t.id);
             if (!c || t.elements === 0) return null;
             return (
-              <li key={t.id} className="share">
-                <span className="row">
-                  <Swatch color={c.color} />
-                  <span className="truncate">{c.label}</span>
-                </span>
-                <span className="numeric">
-                  {t.keptEnergy !== null
-                    ? `${formatPercent(t.keptEnergy)} energy`
-                    : t.kept !== null && 'energy not measured'}
-                </span>
-                <span className="bar norm-bar" aria-hidden="true">
-                  <span
-                    className="bar-fill"
-                    style={{ width: `${(t.keptEnergy ?? 0) * 100}%`, background: modelColor(c.color) }}
-                  />
-                </span>
-                <span className="small quiet share-more">
-                  {t.kept === null
+              <Share
+                key={t.id}
+                contributor={c}
+                share={t.keptEnergy ?? 0}
+                more={`${
+                  t.kept === null
                     ? 'trimmed: not known before the merge'
-                    : `${formatPercent(1 - t.kept / t.elements)} trimmed`}{' '}
-                  · norm {formatReal(t.norm)} · {formatCounted(t.tensors, 'tensor')}
-                </span>
-              </li>
+                    : `${formatPercent(1 - t.kept / t.elements)} trimmed`
+                } · norm ${formatReal(t.norm)} · ${formatCounted(t.tensors, 'tensor')}`}
+              >
+                {t.keptEnergy !== null
+                  ? `${formatPercent(t.keptEnergy)} energy`
+                  : t.kept !== null && 'energy not measured'}
+              </Share>
             );
           })}
         </ul>

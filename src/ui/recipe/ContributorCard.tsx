@@ -65,15 +65,13 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
       editRecipe(studio, (r) => setContributorParameter(r, ref, parameter, value)),
     [studio, ref],
   );
-  const { density } = method.modelParameters;
-  const nothing =
-    density !== undefined &&
-    !Array.isArray(parameters.density) &&
-    keepsNothing(method, { density: scalarValue(parameters, 'density', density) });
-  const advised =
-    density !== undefined && !Array.isArray(parameters.density)
-      ? densityAdvised(method, { density: scalarValue(parameters, 'density', density) })
+  const { density: spec } = method.modelParameters;
+  const single =
+    spec && !Array.isArray(parameters.density)
+      ? { density: scalarValue(parameters, 'density', spec) }
       : undefined;
+  const nothing = single !== undefined && keepsNothing(method, single);
+  const advised = single && densityAdvised(method, single);
   return (
     <li
       className="card"
@@ -216,14 +214,12 @@ function Grip({ label, at, moving, onMove, onMoving }: GripProps) {
       if (passed.length !== at) onMove(passed.length);
     };
     const end = () => onMoving(false);
-    addEventListener('pointermove', drag);
-    addEventListener('pointerup', end);
-    addEventListener('pointercancel', end);
-    return () => {
-      removeEventListener('pointermove', drag);
-      removeEventListener('pointerup', end);
-      removeEventListener('pointercancel', end);
-    };
+    const stop = new AbortController();
+    const { signal } = stop;
+    addEventListener('pointermove', drag, { signal });
+    addEventListener('pointerup', end, { signal });
+    addEventListener('pointercancel', end, { signal });
+    return () => stop.abort();
   }, [moving, at, onMove, onMoving]);
   const onKeyDown = (event: KeyboardEvent) => {
     const by = event.key === 'ArrowUp' ? -1 : event.key === 'ArrowDown' ? 1 : 0;

@@ -7,7 +7,7 @@ import { textOfFile } from '../../formats/text-file';
 import { bytesOf } from '../../platform';
 import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
 import { isInRange } from '../../reports/option';
-import { forgetOutcomes, savedOutcomes, saveOutcome } from '../local/saved-evaluations';
+import { savedOutcomes } from '../local/saved-evaluations';
 import { type EvaluationRow, isPinned, recipeOfRow, targetKey } from './evaluation-rows';
 import {
   type EvaluationText,
@@ -48,7 +48,10 @@ export async function openSampleTexts(studio: Studio): Promise<void> {
       ),
     );
     await recallOutcomes(studio);
-    editSlice(studio, 'evaluation', ({ texts }) => ({ opening: 'done' as const, texts: [...opened, ...texts] }));
+    editSlice(studio, 'evaluation', ({ texts }) => ({
+      opening: 'done' as const,
+      texts: [...opened, ...texts],
+    }));
   } catch (thrown) {
     editSlice(studio, 'evaluation', { opening: 'failed', openError: errorReport(thrown) });
   }
@@ -57,7 +60,7 @@ export async function openSampleTexts(studio: Studio): Promise<void> {
 /** Numbers of earlier visits come back; none without storage. */
 async function recallOutcomes(studio: Studio): Promise<void> {
   const { version } = await studio.worker.info();
-  const saved = await savedOutcomes(version).catch(() => []);
+  const saved = await savedOutcomes.load(version).catch(() => []);
   const earlier = saved.map(({ key, report, bytes, at }) => [key, { report, bytes, earlier: at }] as const);
   editSlice(studio, 'evaluation', ({ outcomes }) => ({ outcomes: new Map([...earlier, ...outcomes]) }));
 }
@@ -68,7 +71,7 @@ export async function forgetEarlier(studio: Studio): Promise<void> {
     outcomes: new Map([...outcomes].filter(([, o]) => !('report' in o && o.earlier !== undefined))),
   }));
   try {
-    await forgetOutcomes();
+    await savedOutcomes.clear();
   } catch (thrown) {
     notifyError(studio, thrown);
   }
@@ -291,9 +294,9 @@ function takeOutcome(studio: Studio, cell: PlannedCell, outcome: Outcome): void 
   if ('report' in outcome && engine.info && isPinned(cell.target, models)) {
     const { report, bytes } = outcome;
     // a browser without storage: the number lives as long as the tab
-    saveOutcome({ key: cell.key, report, bytes, at: Date.now(), version: engine.info.version }).catch(
-      () => {},
-    );
+    savedOutcomes
+      .save({ key: cell.key, report, bytes, at: Date.now(), version: engine.info.version })
+      .catch(() => {});
   }
   const measured = { target: targetKey(cell.target), title: cell.rowLabel };
   editSlice(studio, 'evaluation', ({ outcomes, lastOf }) => ({

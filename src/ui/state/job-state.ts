@@ -53,7 +53,7 @@ export interface ToolRun<R> {
 }
 
 /** A tool that writes files: where they are. */
-export interface WritingRun<R> extends ToolRun<R> {
+interface WritingRun<R> extends ToolRun<R> {
   saved: SavedOutput | null;
 }
 

@@ -170,7 +170,7 @@ export async function runTool<P, R>(
  * Keeps the screen on and asks before the tab closes, for as long as a merge runs. Browsers without wake locks, and
  * refusals (low battery), only mean that the screen may go dark: the merge goes on.
  */
-export function stayAwake(): () => void {
+function stayAwake(): () => void {
   const ask = (event: BeforeUnloadEvent) => event.preventDefault();
   addEventListener('beforeunload', ask);
   let released = false;
@@ -202,7 +202,7 @@ interface EngineSummary {
 }
 
 /** Words for a failed engine: it never ran, or it ran until it stopped. */
-export function whyNoEngine({ info }: EngineSlice): string {
+function whyNoEngine({ info }: EngineSlice): string {
   return info ? 'The engine stopped.' : 'The engine did not start.';
 }
 

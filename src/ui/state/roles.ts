@@ -157,7 +157,7 @@ function adapterLineage(model: ModelInfo, base: ModelInfo | undefined): Lineage 
 }
 
 /** Whether the factors of an adapter fit the weights of a model; undefined where the shapes of one are not known. */
-export function fitsWeights(adapter: ModelInfo, model: ModelInfo): boolean | undefined {
+function fitsWeights(adapter: ModelInfo, model: ModelInfo): boolean | undefined {
   const [wanted, stored] = [adapter.weights, model.weights];
   if (!wanted || !stored || model.kind !== 'checkpoint') return undefined;
   const names = Object.keys(stored);
@@ -177,7 +177,7 @@ export function fitsWeights(adapter: ModelInfo, model: ModelInfo): boolean | und
  * Whether an adapter that names `parent` as its base (`base_model_name_or_path`) means this model. What it names is an id
  * on the Hub, or a path on the computer it was trained on: a folder is known by its own name alone.
  */
-export function isBaseOf(parent: string, model: Pick<ModelInfo, 'ref' | 'origin'>): boolean {
+function isBaseOf(parent: string, model: Pick<ModelInfo, 'ref' | 'origin'>): boolean {
   const asked = cachedModelId(parent) ?? parseModelRef(parent).model.path;
   const { path } = parseModelRef(model.ref).model;
   const own = cachedModelId(path) ?? path;

@@ -12,25 +12,26 @@ import type { PlanReport } from '../../reports/plan';
 import type { HubWait } from '../../reports/push';
 import type { WorkerInfo } from '../../reports/worker';
 import type { MetricId } from '../charts/metrics';
-import { initialEvaluation, initialGeneration, initialTasks } from './evaluation-state';
-import { initialPush, initialTools, type Job } from './job-state';
+import {
+  type EvaluationSlice,
+  type GenerationSlice,
+  initialEvaluation,
+  initialGeneration,
+  initialTasks,
+  type TasksSlice,
+} from './evaluation-state';
+import { initialPush, initialTools, type Job, type PushSlice, type ToolsSlice } from './job-state';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeState } from './recipe-state';
 import type { Contributor, Run, Verification } from './runs';
 import type { Tab } from './tabs';
 
-/** Initial state of each slice. */
-const initialSlices = {
-  evaluation: initialEvaluation,
-  generation: initialGeneration,
-  tasks: initialTasks,
-  tools: initialTools,
-  push: initialPush,
-};
-
-type Slices = typeof initialSlices;
-
-export interface StudioState extends Slices {
+export interface StudioState {
+  evaluation: EvaluationSlice;
+  generation: GenerationSlice;
+  tasks: TasksSlice;
+  tools: ToolsSlice;
+  push: PushSlice;
   engine: EngineSlice;
   /** Every model opened in this tab, the sample first. */
   models: ModelInfo[];
@@ -214,7 +215,11 @@ export const initialState: StudioState = {
   output: { kind: 'downloads', folder: null, name: null },
   verification: null,
   elsewhere: null,
-  ...initialSlices,
+  evaluation: initialEvaluation,
+  generation: initialGeneration,
+  tasks: initialTasks,
+  tools: initialTools,
+  push: initialPush,
   job: null,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true, pins: {} },
   hubWaits: [],

@@ -3,7 +3,7 @@ import type { CardResult } from '../../formats/card-results';
 import type { Recipe } from '../../formats/recipe';
 import type { ScoredModel, TaskInfo } from '../../reports/tasks';
 import { cardResult } from '../../tasks/harness-report';
-import { forgetScores, savedScores, saveScore } from '../local/saved-evaluations';
+import { savedScores } from '../local/saved-evaluations';
 import { type EvaluationRow, isPinned, targetKey } from './evaluation-rows';
 import type { SavedScore, TaskRun } from './evaluation-state';
 import { editSlice, notifyError, type Studio } from './studio';
@@ -23,7 +23,7 @@ export async function recallScores(studio: Studio): Promise<void> {
   const { tasks, engine } = studio.store.getState();
   if (tasks.recalled || !engine.info) return;
   editSlice(studio, 'tasks', { recalled: true });
-  const saved = await savedScores(engine.info.version).catch(() => []);
+  const saved = await savedScores.load(engine.info.version).catch(() => []);
   editSlice(studio, 'tasks', ({ scores }) => ({
     scores: new Map([...saved.map((own) => [own.key, own] as const), ...scores]),
   }));
@@ -58,7 +58,7 @@ export function saveScores(
   }));
   for (const { score, row } of fresh) {
     // without storage the score lasts as long as the tab
-    if (isPinned(row.target, opened)) saveScore(score).catch(() => {});
+    if (isPinned(row.target, opened)) savedScores.save(score).catch(() => {});
   }
 }
 
@@ -66,7 +66,7 @@ export function saveScores(
 export async function forgetAllScores(studio: Studio): Promise<void> {
   editSlice(studio, 'tasks', { scores: new Map() });
   try {
-    await forgetScores();
+    await savedScores.clear();
   } catch (thrown) {
     notifyError(studio, thrown);
   }
