@@ -10,7 +10,7 @@ import { takeModel, whyNotAdd } from '../state/models';
 import { lineage } from '../state/roles';
 import type { AddTarget } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
-import type { HubSearch } from './hub-search';
+import type { HubSearch } from './HubSource';
 
 interface HitListProps {
   search: HubSearch;

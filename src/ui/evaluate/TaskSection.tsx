@@ -13,13 +13,15 @@ import { ToolBar } from '../parts/ToolBar';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
 import type { TaskRun, TasksSlice } from '../state/evaluation-state';
 import { editSlice } from '../state/studio';
-import { earlierRun, forgetAllScores, recallScores } from '../state/task-scores';
 import {
   addTaskFiles,
+  earlierRun,
+  forgetAllScores,
   LONG_SECONDS,
   openTaskList,
   predictionOf,
   predictTasks,
+  recallScores,
   runningValue,
   scoredRows,
   scoreTasks,

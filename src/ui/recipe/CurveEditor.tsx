@@ -11,7 +11,7 @@ import {
   snapped,
   withMorePoints,
   withoutPoint,
-} from '../state/curve';
+} from '../state/recipe-validation';
 import { useStudioState } from '../studio-context';
 
 interface CurveEditorProps {

@@ -117,7 +117,7 @@ function modelLabel(ref: string): string {
 
 // Both read or write YAML, which the form does without.
 const RecipeText = lazy(() => import('./RecipeText').then((m) => ({ default: m.RecipeText })));
-const WrittenRecipe = lazy(() => import('./WrittenRecipe').then((m) => ({ default: m.WrittenRecipe })));
+const WrittenRecipe = lazy(() => import('./RecipeText').then((m) => ({ default: m.WrittenRecipe })));
 
 /** The recipe: as a form, or as text. */
 export function RecipePanel() {

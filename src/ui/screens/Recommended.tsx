@@ -3,8 +3,7 @@ import type { ReactNode } from 'react';
 import { formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { OVERLAPS, type RecommendedReport } from '../../reports/merge';
 import { Section } from '../parts/Section';
-import { PHASE_TITLES } from '../state/run-log';
-import type { Contributor } from '../state/runs';
+import { type Contributor, PHASE_TITLES } from '../state/runs';
 
 /** The result of the recommended merge: share kept of each contributor, comparison of all, settings tried. */
 export function Recommended({

@@ -16,12 +16,12 @@ import { finishUnfinished, loadInterrupted } from './past-runs';
 import { planNow, planOf } from './plan';
 import { recipeOfRun } from './predicted-runs';
 import { mergeWell, type RecipeState } from './recipe-state';
-import { progressLog } from './run-log';
 import {
   currentRun,
   type LogEntry,
   NOW,
   predictedRuns,
+  progressLog,
   type Run,
   type RunPlan,
   type RunState,
@@ -178,7 +178,7 @@ async function namesByMethod(studio: Studio, recipe: RecipeState): Promise<Recor
 export async function carryOut(studio: Studio, started: RunState, request: MergeRequest): Promise<void> {
   const end = beginJob(studio, 'merge');
   try {
-    const { cardResults } = await import('./task-scores');
+    const { cardResults } = await import('./tasks');
     const results = request.recommended
       ? []
       : cardResults(studio.store.getState().tasks.scores, request.recipe);
