@@ -10,7 +10,7 @@ if (answer !== null) {
 } else if (!isSecureContext) {
   sayNotStarted(root, INSECURE);
 } else {
-  const [{ startStudio }, { connectWorker }, { keepApp }] = await Promise.all([
+  const [{ startStudio }, { connectWorker }, { installApp }] = await Promise.all([
     import('./ui/start'),
     import('./worker/client'),
     import('./ui/offline/app-shell'),
@@ -21,7 +21,7 @@ if (answer !== null) {
   try {
     const { studio } = startStudio(connectWorker(), root);
     // only a build has one file per version
-    if (import.meta.env.PROD) void keepApp(studio);
+    if (import.meta.env.PROD) void installApp(studio);
   } catch (thrown) {
     // a browser without workers, for one
     sayNotStarted(root);

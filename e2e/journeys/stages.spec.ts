@@ -97,7 +97,7 @@ test('a fault in the second stage is found before the first is merged, and nothi
   const plan = await amalgam(['plan', wrong, '--json']);
   expect(plan.code).toBe(1);
   const report = JSON.parse(plan.stdout) as PlanReport;
-  expect(report.stages?.[0]?.facts.clean).toBe(true);
+  expect(report.stages?.[0]?.report.clean).toBe(true);
   expect(report.problems.filter((p) => p.severity === 'error')).toHaveLength(1);
   const merge = await amalgam(['merge', wrong, '--out', out]);
   expect(merge.code).toBe(1);

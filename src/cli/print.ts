@@ -20,7 +20,7 @@ export function planText(plan: PlanReport, method: string): string {
   const copied = plan.tensors.filter((tensor) => tensor.copied).length;
   const elements = plan.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
   const stages = plan.stages?.map(
-    ({ name, facts: report }) => `${name} (${formatCounted(report.tensors.length, 'tensor')})`,
+    ({ name, report }) => `${name} (${formatCounted(report.tensors.length, 'tensor')})`,
   );
   const parts = [
     ...(stages ? [['stages', stages.join(', ')]] : []),

@@ -107,7 +107,7 @@ describe('the sample task', () => {
     const items = told.flatMap((p) => p.items ?? []);
     expect(items.filter(({ model }) => model === 2).map(({ item }) => item)).toEqual(scores[2]!.items);
     expect(told.filter((p) => (p.items ?? []).length > 0).length).toBeGreaterThan(3);
-    expect(told[0]!.facts).toEqual(tasks);
+    expect(told[0]!.info).toEqual(tasks);
   });
 
   test('the numbers are those of each choice by itself', async () => {

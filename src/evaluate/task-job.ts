@@ -73,7 +73,7 @@ export async function runTasks(
     options.onProgress({ ...progress, ...(fresh.length > 0 ? { items: fresh } : {}) });
     fresh = [];
   };
-  options.onProgress({ phase: 'preparing', done: 0, total: 0, rate: 0, secondsLeft: null, facts: info });
+  options.onProgress({ phase: 'preparing', done: 0, total: 0, rate: 0, secondsLeft: null, info });
 
   const begin = async (entry: Entry, model: RunningModel): Promise<GroupedPasses> => {
     const { index, config, architecture } = entry;

@@ -2,6 +2,7 @@ import { AmalgamError } from '../errors';
 import { isRunHeld } from '../host/run-lock';
 import { storageInfo } from '../host/storage';
 import type { InterruptedRun } from '../reports/merge';
+import { deleteOutput, listOutputs } from '../write/finished-outputs';
 import { discardInterrupted, listInterruptedOutputs } from '../write/interrupted-runs';
 
 /** Interrupted merges that can continue, the newest first; none while one runs. */
@@ -38,4 +39,21 @@ export async function forgetInterrupted({ kind, name }: InterruptedRun['destinat
     throw new AmalgamError('Busy', `A merge is running.`, 'Wait for it or cancel it first.');
   }
   await discardInterrupted(kind, name);
+}
+
+/** Prefix of the names of stages' outputs, which exist only while they are needed. */
+export const STAGE_PREFIX = 'amalgam-stage-';
+/** Held while stages are merged, so that another tab does not remove their outputs. */
+export const STAGES_LOCK = 'amalgam-stages';
+
+/**
+ * Removes the outputs of stages that a crashed tab left behind; those of a tab that is still merging stay. Without storage
+ * there is nothing to remove.
+ */
+export async function cleanStages(): Promise<void> {
+  if (!(await storageInfo()).available) return;
+  await navigator.locks.request(STAGES_LOCK, { ifAvailable: true }, async (lock) => {
+    if (!lock) return;
+    for (const { name } of await listOutputs()) if (name.startsWith(STAGE_PREFIX)) await deleteOutput(name);
+  });
 }

@@ -38,7 +38,7 @@ import type { RunJournal } from '../write/run-journal';
 import type { FilePlan } from '../write/shard-plan';
 import { type GgufOutput, openGguf } from './gguf-output';
 import { openRunRecord, type RunRecord } from './run-record';
-import type { ShardWatch } from './stored-comparison';
+import type { ShardWatch } from './verification-job';
 
 // How an output is run elsewhere: for its report, and as the last section of its model card.
 
@@ -46,7 +46,7 @@ import type { ShardWatch } from './stored-comparison';
 const UNNAMED = 'merged';
 
 /** @param gguf name of its GGUF file, where it has one */
-export function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | undefined): UseSnippet[] {
+function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | undefined): UseSnippet[] {
   const { amalgam, name: titled } = plan.recipe;
   const name = ('name' in destination ? destination.name : undefined) ?? titled ?? UNNAMED;
   const adapter = textOf(plan, 'adapter_config.json');
@@ -70,7 +70,7 @@ export function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | 
 }
 
 /** The small files, the card among them with the section and with what was scored. */
-export function withUses(
+function withUses(
   extras: Plan['extras'],
   use: readonly UseSnippet[],
   results: readonly CardResult[],

@@ -10,7 +10,7 @@ export interface WorkStep {
 
 interface OverallProgress {
   /** Takes the progress of a step. @param thread index among the `threads` that share the step */
-  tell(at: number, name: string, progress: Progress, thread?: number, threads?: number): void;
+  report(at: number, name: string, progress: Progress, thread?: number, threads?: number): void;
   /** The step has ended. */
   end(at: number): void;
   /** Seconds spent in each phase: of the wall clock, which phases that run at once share evenly. */
@@ -48,7 +48,7 @@ export function overallProgress(
       return sum + mine.reduce((all, s) => all + (part(s) * work) / s.threads, 0);
     }, 0);
   return {
-    tell(at, name, progress, thread = 0, threads = 1) {
+    report(at, name, progress, thread = 0, threads = 1) {
       const now = performance.now();
       const { phase, counted, bytes, bytesDone } = progress;
       spend(now);

@@ -11,7 +11,7 @@ import { makePlan } from '../merge/plan/recipe-plan';
 import type { Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
 import type { PlanReport } from '../reports/plan';
-import type { ShardWatch } from './stored-comparison';
+import type { ShardWatch } from './verification-job';
 
 /** The plan of a recipe of opened models; of several stages only the last. */
 export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Plan> {
@@ -86,5 +86,5 @@ export async function mergeRecipe(
     watch,
   );
   if (!request.resume) return report;
-  return (await import('./kept-recommendation')).withComparison(report, request);
+  return (await import('./recommendation-job')).withComparison(report, request);
 }

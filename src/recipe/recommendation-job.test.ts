@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Recipe } from '../formats/recipe';
 import type { Progress } from '../reports/job';
 import { overallProgress } from './overall-progress';
-import { candidateRecipes, keptShares, overlapOf, withLambdaFound, workSteps } from './recommendation-job';
+import { candidateRecipes, gainShares, overlapOf, withLambdaFound, workSteps } from './recommendation-job';
 
 const recipe: Recipe = {
   mergeMethod: 'ties',
@@ -53,11 +53,11 @@ test('the gain that is kept, and the gain that another has too', () => {
       { id: 'b', losses: [4.5, 1] },
     ],
   };
-  expect(keptShares(around, [2.5, 1.5])).toEqual([0.75, 0.75]);
+  expect(gainShares(around, [2.5, 1.5])).toEqual([0.75, 0.75]);
   // a has 0.5 of the 2 that b gains on its text; b is worse than the base on the text of a
   expect(overlapOf(around)).toBe(0.25);
   const useless = { ...around, base: [1, 3] };
-  expect(keptShares(useless, [2.5, 1.5])).toEqual([null, 0.75]);
+  expect(gainShares(useless, [2.5, 1.5])).toEqual([null, 0.75]);
   expect(overlapOf({ ...around, contributors: around.contributors.slice(0, 1) })).toBeNull();
 });
 
@@ -87,18 +87,18 @@ test('the time left is that of all steps, by work that was done and not by what 
       { at: 2, phase: 'searching', work: 600 },
     ] as const;
     const meter = overallProgress(steps, (progress) => sent.push(progress));
-    meter.tell(0, 'text', told('writing', 0, 10));
+    meter.report(0, 'text', told('writing', 0, 10));
     expect(sent.at(-1)).toMatchObject({ secondsLeft: null, step: { name: 'text', at: 0, of: 3 } });
     now = 1000;
-    meter.tell(0, 'text', told('writing', 5, 10));
+    meter.report(0, 'text', told('writing', 5, 10));
     // 50 of 1000 in a second
     expect(sent.at(-1)!.secondsLeft).toBeCloseTo(19, 6);
     now = 2000;
-    meter.tell(0, 'text', told('writing', 10, 10));
+    meter.report(0, 'text', told('writing', 10, 10));
     meter.end(0);
     // the second step was found done: 300 more without any time
     meter.end(1);
-    meter.tell(2, 'last', told('searching', 0, 6));
+    meter.report(2, 'last', told('searching', 0, 6));
     expect(sent.at(-1)).toMatchObject({ step: { name: 'last', at: 2, of: 3 } });
     expect(sent.at(-1)!.secondsLeft).toBeCloseTo(12, 6);
     expect(meter.seconds().writing).toBeCloseTo(2, 6);
@@ -113,13 +113,13 @@ test('steps side by side share the time that passes: together they take no more 
   performance.now = () => now;
   try {
     const meter = overallProgress(workSteps(recipe, 4), () => {});
-    meter.tell(0, 'text', told('writing', 0, 2));
+    meter.report(0, 'text', told('writing', 0, 2));
     now = 20_000;
     meter.end(0);
-    for (const at of [1, 2, 3]) meter.tell(at, 'method', told('searching', 0, 7));
+    for (const at of [1, 2, 3]) meter.report(at, 'method', told('searching', 0, 7));
     now = 50_000;
     meter.end(1);
-    meter.tell(2, 'method', told('comparing', 1, 7));
+    meter.report(2, 'method', told('comparing', 1, 7));
     now = 80_000;
     meter.end(2);
     meter.end(3);
@@ -134,11 +134,11 @@ test('steps side by side share the time that passes: together they take no more 
 test('of steps under way at once the first is named, and two threads share a step', () => {
   const sent: Progress[] = [];
   const meter = overallProgress(workSteps(recipe, 4), (progress) => sent.push(progress));
-  meter.tell(0, 'text', told('writing', 1, 1), 0, 2);
-  meter.tell(0, 'text', told('writing', 0, 1), 1, 2);
+  meter.report(0, 'text', told('writing', 1, 1), 0, 2);
+  meter.report(0, 'text', told('writing', 0, 1), 1, 2);
   meter.end(0);
-  meter.tell(2, 'second', told('searching', 1, 7));
-  meter.tell(1, 'first', told('searching', 1, 7));
-  meter.tell(2, 'second', told('searching', 2, 7));
+  meter.report(2, 'second', told('searching', 1, 7));
+  meter.report(1, 'first', told('searching', 1, 7));
+  meter.report(2, 'second', told('searching', 2, 7));
   expect(sent.at(-1)!.step).toMatchObject({ name: 'first', at: 1, of: 7 });
 });

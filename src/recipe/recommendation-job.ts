@@ -15,14 +15,15 @@ import {
 import { writeTexts } from '../calibration/written-texts';
 import { AmalgamError, type ErrorCode, errorReport } from '../errors';
 import type { Recipe, RecipeParameters } from '../formats/recipe';
+import { formatRecipe } from '../formats/recipe-format';
 import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { textSize } from '../merge/methods/importance-parameters';
 import type { Plan } from '../merge/plan/plan';
 import type { DestinationSpec, Progress } from '../reports/job';
 import type { MergeReport, MergeRequest, RecommendedReport } from '../reports/merge';
+import { deleteMasks, openRecords, type RecordHeader } from '../store/masks';
 import { runMerge } from './job';
-import { forgetComparison, keepComparison } from './kept-recommendation';
 import { overallProgress, type WorkStep } from './overall-progress';
 
 /** Candidates of the recommended merge, their work, and conclusions from their figures. Pure. */
@@ -82,7 +83,7 @@ const SEARCH_PASSES = 5 * 0.4 + 0.6;
 const PASSES = [4, 1.5];
 
 /** Tokens that the contributors read in all, for calibration. */
-export function tokensRead({ parameters, models = [] }: Recipe): number {
+function tokensRead({ parameters, models = [] }: Recipe): number {
   const { windows, length } = textSize(parameters);
   return models.length * windows * length;
 }
@@ -112,7 +113,7 @@ export function workSteps(recipe: Recipe, candidates: number): WorkStep[] {
  * Share of each contributor's gain over the base, on its own text, that the merge keeps.
  * @param merge its losses on the texts
  */
-export function keptShares(
+export function gainShares(
   { base, contributors }: MeasuredAround,
   merge: readonly number[],
 ): (number | null)[] {
@@ -140,7 +141,7 @@ const PROMPT = { text: 'The', tokens: 32 };
 /** Failures that leave the other candidates. */
 const DISPENSABLE: ReadonlySet<ErrorCode> = new Set(['PlanHasErrors', 'LimitExceeded', 'GpuOutOfMemory']);
 
-export interface RecommendContext {
+interface RecommendContext {
   /** The plan of a recipe, with the problems of its calibration. */
   plan(recipe: Recipe): Promise<Plan>;
   models: OpenModels;
@@ -171,7 +172,7 @@ export async function runRecommended(
     engine,
     signal,
     ...(backend && { backend }),
-    onProgress: (progress) => meter.tell(at, title, calibrationMessage(progress), thread, threads),
+    onProgress: (progress) => meter.report(at, title, calibrationMessage(progress), thread, threads),
   });
   const first = await cleanPlan(candidates[0]!.recipe, planOf);
   const tokens = tokensRead(request.recipe);
@@ -226,7 +227,7 @@ export async function runRecommended(
     base: perplexities(around.base),
     contributors: around.contributors.map((of) => ({ id: of.id, perplexity: perplexities(of.losses) })),
     merge: perplexities(losses!),
-    kept: keptShares(around, losses!),
+    kept: gainShares(around, losses!),
     overlap: overlapOf(around),
     prompt: PROMPT.text,
     answers,
@@ -234,9 +235,9 @@ export async function runRecommended(
   });
   const destination = named(request.destination, names?.[recipe.mergeMethod]);
   // a merge that is cut off from here on is resumed as any other, and still has its comparison
-  await keepComparison(destination, plan.recipe, compared());
+  await storeComparison(destination, plan.recipe, compared());
   const report = await runMerge(plan, { ...rest, recipe, destination }, models, signal, (progress) =>
-    meter.tell(at, title, progress),
+    meter.report(at, title, progress),
   );
   meter.end(at);
   await forgetComparison(destination, plan.recipe);
@@ -302,4 +303,46 @@ async function attempt(
 async function allOrFirstError(work: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find((outcome) => outcome.status === 'rejected');
   if (failed) throw failed.reason;
+}
+
+// Result of the recommended merge, stored while its merge runs: one that is resumed after a reload still has
+// it.
+
+interface ComparisonHeader extends RecordHeader {
+  report: RecommendedReport;
+}
+
+const NAME = 'comparison';
+
+function folderOf(destination: DestinationSpec, recipe: Recipe) {
+  const name = 'name' in destination ? destination.name : destination.kind;
+  return openRecords(
+    JSON.stringify(['recommended', 1, destination.kind, name, formatRecipe(recipe)]),
+    `Comparison of the recommended merge ${name}, until it is finished`,
+  );
+}
+
+/** Stores the comparison of a merge that begins. @throws AmalgamError `StorageUnavailable`, `StorageFull`, `StorageFailed` */
+async function storeComparison(
+  destination: DestinationSpec,
+  recipe: Recipe,
+  report: RecommendedReport,
+): Promise<void> {
+  await (await folderOf(destination, recipe)).write<ComparisonHeader>({ name: NAME, report }, []);
+}
+
+/** Forgets it. */
+async function forgetComparison(destination: DestinationSpec, recipe: Recipe): Promise<void> {
+  await deleteMasks((await folderOf(destination, recipe)).id);
+}
+
+/** The report of a merge that was resumed, with its comparison where it was a recommended one. */
+export async function withComparison(
+  report: MergeReport,
+  { destination }: Pick<MergeRequest, 'destination'>,
+): Promise<MergeReport> {
+  const folder = await folderOf(destination, report.recipe);
+  const found = await folder.find<ComparisonHeader>(NAME);
+  await deleteMasks(folder.id);
+  return found ? { ...report, recommended: found.header.report } : report;
 }

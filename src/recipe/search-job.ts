@@ -23,7 +23,7 @@ import { openRecords, type RecordHeader } from '../store/masks';
 import { taskObjective } from '../tasks/objective';
 import { searchSpace } from './search-space';
 
-export interface SearchContext {
+interface SearchContext {
   /** Measures several merges side by side. */
   measure(request: EvaluateManyRequest): Promise<EvaluateManyReport>;
   /** Scores tasks on several merges side by side. */
@@ -133,7 +133,7 @@ export async function runSearch(request: SearchRequest, context: SearchContext):
 }
 
 /** Loss that the search minimizes; infinite where a merge could not be measured. */
-export function searchLoss({ perplexity, score }: SearchPoint): number {
+function searchLoss({ perplexity, score }: SearchPoint): number {
   if (score) return -score.value - TIE * score.rightLogShare;
   return perplexity ?? Number.POSITIVE_INFINITY;
 }

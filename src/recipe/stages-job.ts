@@ -18,11 +18,10 @@ import { fileSource } from '../sources/file-source';
 import type { ModelFile } from '../sources/model-folder';
 import { treeOf } from '../sources/tree-hash';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
+import { STAGE_PREFIX, STAGES_LOCK } from './interrupted-runs';
 import { mergePhases, runMerge } from './job';
-import { STAGE_PREFIX, STAGES_LOCK } from './stage-outputs';
-import { stagedModels } from './staged-models';
-import { planStages } from './stages-plan';
-import type { ShardWatch } from './stored-comparison';
+import { planStages, stagedModels } from './stages-plan';
+import type { ShardWatch } from './verification-job';
 
 /**
  * Runs the stages of a recipe, and then the recipe.

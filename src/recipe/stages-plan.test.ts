@@ -54,7 +54,7 @@ describe('planStages', () => {
     const report = stagedReport(staged);
     expect(report.clean).toBe(true);
     expect(report.bytesToWrite).toBe(stages[0]!.plan.bytesToWrite + result!.bytesToWrite);
-    expect(report.stages?.map((s) => [s.name, s.facts.tensors.length])).toEqual([['first', 30]]);
+    expect(report.stages?.map((s) => [s.name, s.report.tensors.length])).toEqual([['first', 30]]);
   });
 
   it.each([

@@ -1,16 +1,18 @@
 /** The plans of all stages of a recipe, made from headers alone: what a stage will write is known from its plan. */
+
+import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
-import { openModel } from '../inputs/opened-model';
+import { type OpenModel, openModel } from '../inputs/opened-model';
 import type { MergeMethod } from '../merge/method';
 import type { Plan } from '../merge/plan/plan';
 import { planReport } from '../merge/plan/plan-report';
 import { plannedOutput } from '../merge/plan/planned-output';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { PlanProblem, PlanReport } from '../reports/plan';
-import { stagedModels } from './staged-models';
+import { findFile } from '../sources/model-folder';
 
-export interface StagedPlan {
+interface StagedPlan {
   stages: { name: string; plan: Plan }[];
   /** The plan of the result; undefined where a stage it needs has errors. */
   result?: Plan;
@@ -56,17 +58,13 @@ const GGUF_STAGE: PlanProblem = {
 
 /** A staged plan as the studio and the command show it: the result, the sums over all stages, every stage's problems. */
 export function stagedReport({ stages, result }: StagedPlan): PlanReport {
-  const all = [...stages.map(({ name, plan }) => ({ name, facts: planReport(plan) }))];
+  const all = [...stages.map(({ name, plan }) => ({ name, report: planReport(plan) }))];
   const last = result
     ? planReport(result)
-    : { ...all.at(-1)!.facts, tensors: [], outputFiles: [], shards: 0 };
-  const every = result
-    ? [...all.map(({ facts: report }) => report), last]
-    : all.map(({ facts: report }) => report);
+    : { ...all.at(-1)!.report, tensors: [], outputFiles: [], shards: 0 };
+  const every = result ? [...all.map(({ report }) => report), last] : all.map(({ report }) => report);
   const sum = (of: (report: PlanReport) => number) => every.reduce((total, report) => total + of(report), 0);
-  const named = all.flatMap(({ name, facts: report }) =>
-    report.problems.map((problem) => inStage(name, problem)),
-  );
+  const named = all.flatMap(({ name, report }) => report.problems.map((problem) => inStage(name, problem)));
   return {
     ...last,
     problems: [...named, ...(result ? last.problems : [])],
@@ -81,4 +79,31 @@ export function stagedReport({ stages, result }: StagedPlan): PlanReport {
 
 function inStage(name: string, problem: PlanProblem): PlanProblem {
   return { ...problem, message: `In ${name}: ${problem.message}` };
+}
+
+// The opened models, with the outputs of stages among them under the names of the stages.
+
+interface StagedModels extends OpenModels {
+  /** Makes the output of a stage a model by the name of the stage. */
+  addStage(name: string, output: OpenModel): void;
+}
+
+export function stagedModels(models: OpenModels): StagedModels {
+  const outputs = new Map<string, OpenModel>();
+  return {
+    ...models,
+    addStage(name, output) {
+      outputs.set(name, output);
+    },
+    async open(path) {
+      return outputs.get(path) ?? models.open(path);
+    },
+    file(folder, path) {
+      const output = outputs.get(folder);
+      if (!output) return models.file(folder, path);
+      const file = findFile(output.folder, path);
+      if (file) return { folder: output.folder, file };
+      throw new AmalgamError('NotFound', `The stage ${folder} wrote no ${path}.`, 'Please report this.');
+    },
+  };
 }

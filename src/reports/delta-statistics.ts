@@ -2,7 +2,6 @@
  * Results of the statistics pass: enough of every tensor's task vectors to predict a merge under any setting without merging.
  * Plain data, like all that crosses the worker boundary.
  */
-
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice, BackendKind } from './backend';
 import type { Progress } from './job';
@@ -51,4 +50,28 @@ export interface DeltaStatisticsProgress extends Omit<Progress, 'phase' | 'finis
   phase: 'planning' | 'downloading' | 'measuring';
   /** Statistics of tensors finished since the last message. */
   finished: DeltaStatistics[];
+}
+
+// The masks of one model under two recipes, counted against each other. Plain data.
+
+export interface OverlapRequest {
+  /** Two recipes with one base, in the order of their runs. */
+  recipes: readonly [Recipe, Recipe];
+  /** Id of the contributor whose masks are compared; both recipes have it. */
+  model: string;
+  engine: BackendChoice;
+}
+
+/** Exact counts of one tensor: changes other than 0 that stay. */
+export interface MaskOverlap {
+  name: string;
+  elements: number;
+  /** Elements that each run keeps. */
+  kept: readonly [number, number];
+  /** Elements that both keep. */
+  both: number;
+}
+
+export interface OverlapProgress extends Omit<DeltaStatisticsProgress, 'finished'> {
+  finished: MaskOverlap[];
 }

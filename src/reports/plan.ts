@@ -1,5 +1,4 @@
 /** The plan as the window sees it. */
-import type { VocabularyInfo } from './vocabulary';
 
 export interface PlanReport {
   problems: PlanProblem[];
@@ -18,7 +17,7 @@ export interface PlanReport {
   outputFiles: string[];
   layers: number;
   /** Of a recipe with stages: their plans, in order. `problems` and the numbers of bytes above include them. */
-  stages?: { name: string; facts: PlanReport }[];
+  stages?: { name: string; report: PlanReport }[];
   /** Absent where the recipe cannot be planned that far. */
   vocabulary?: VocabularyInfo;
 }
@@ -51,4 +50,16 @@ export interface PlanTensor extends TensorOutline {
   leftOut?: boolean;
   /** Indices into `contributors` of the models that change this tensor. */
   contributors: number[];
+}
+
+/** The vocabularies of a plan, as plain data that crosses the worker's boundary. */
+
+/** Vocabularies of the models, their differences, and the output's vocabulary. */
+export interface VocabularyInfo {
+  /** Rows of the embedding and tokens of the tokenizer, where they are known; the base first. */
+  models: { ref: string; rows: number | null; tokens: number | null }[];
+  /** How the others differ from the first, in sentences; empty where all agree. */
+  words: string[];
+  /** Source of the output's tokenizer, and its size; `tokens` is null where nothing was changed. */
+  output: { from: string; tokens: number | null; rows: number | null };
 }

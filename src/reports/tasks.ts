@@ -101,6 +101,6 @@ export interface ScoreTasksReport {
 
 /** Progress of scoring: once what the tasks are, then items as they are done. */
 export interface TasksProgress extends RunningProgress {
-  facts?: TaskInfo[];
+  info?: TaskInfo[];
   items?: { model: number; task: number; item: TaskItem }[];
 }

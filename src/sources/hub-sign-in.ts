@@ -3,10 +3,11 @@
  * Nonce and verifier stay here and not in localStorage, where the library would put them; the token stays in the
  * worker.
  */
+
 import { HubApiError, oauthHandleRedirect, oauthLoginUrl } from '@huggingface/hub';
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
-import type { SignInAnswer, SignInRequest } from '../reports/sign-in';
+import type { SignInAnswer, SignInRequest } from '../reports/push';
 import type { RequestSubject } from './http-error';
 import { type Hub, hubFailure } from './hub-request';
 

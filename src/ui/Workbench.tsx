@@ -1,5 +1,7 @@
+import './styles/start-doors.css';
 import { Tabs } from 'radix-ui';
 import { type ComponentType, lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
+import { formatCount } from '../formats/quantity';
 import { TOOLS, type ToolId, toolCallsOf } from '../tools';
 import { RunBar } from './bars/RunBar';
 import { TopBar } from './bars/TopBar';
@@ -16,14 +18,12 @@ import { addFiles } from './state/models';
 import { openSampleFamily } from './state/named-models';
 import { isUntouched } from './state/roles';
 import { startMerge } from './state/run';
-import { currentRun } from './state/runs';
+import { currentRun, runShare } from './state/runs';
 import { notify, notifyError, setView, showTab } from './state/studio';
+import type { StudioState } from './state/studio-state';
 import { JOB_WORDS, TABS, type Tab } from './state/tabs';
 import { useMedia, useNarrow, useRecipeAs, useStudio, useStudioState } from './studio-context';
 import { detailOf } from './tool-details';
-import './styles/start-doors.css';
-import { formatCount } from '../formats/quantity';
-import { runShare } from './state/run-log';
 
 /* Mark and screen of each tab. */
 
@@ -51,7 +51,7 @@ const tabParts: Readonly<Record<Tab, TabParts>> = {
   layers: { screen: part(loadLayers) },
   run: { mark: <RunMark />, screen: part(loadRun) },
   evaluate: {
-    mark: <EvaluateMark />,
+    mark: <ToolMark tab="evaluate" />,
     screen: part(() => import('./evaluate/EvaluateTab').then((m) => m.EvaluateTab)),
   },
   ...toolParts,
@@ -78,12 +78,10 @@ function tool(tab: Tab, load: () => Promise<ComponentType>): TabParts {
 /** Tensors of the plan, or the number of its errors, else of its warnings. */
 function PlanCount() {
   const count = useStudioState((s) => s.plan.report?.tensors.length);
-  const warnings = useStudioState(
-    (s) => s.plan.report?.problems.filter((p) => p.severity === 'warning').length ?? 0,
-  );
-  const errors = useStudioState(
-    (s) => s.plan.report?.problems.filter((p) => p.severity === 'error').length ?? 0,
-  );
+  const countOf = (severity: string) => (s: StudioState) =>
+    s.plan.report?.problems.filter((p) => p.severity === severity).length ?? 0;
+  const warnings = useStudioState(countOf('warning'));
+  const errors = useStudioState(countOf('error'));
   if (errors > 0) {
     return (
       <small className="tag" data-tone="bad">
@@ -109,15 +107,6 @@ function RunMark() {
     if (run?.status === 'failed') return 'failed';
     if (run?.status !== 'running' || !run.progress) return '';
     return `${Math.floor(100 * runShare(run.progress))}\u00a0%`;
-  });
-  return text === '' ? null : <small>{text}</small>;
-}
-
-/** How far measuring is, in the tab itself. */
-function EvaluateMark() {
-  const text = useStudioState(({ job }) => {
-    if (job?.kind === 'generation') return 'generating';
-    return job?.kind === 'evaluation' ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '';
   });
   return text === '' ? null : <small>{text}</small>;
 }
@@ -297,16 +286,13 @@ function DropZone() {
         (thrown: unknown) => notifyError(studio, thrown),
       );
     };
-    addEventListener('dragenter', onEnter);
-    addEventListener('dragover', onOver);
-    addEventListener('dragleave', onLeave);
-    addEventListener('drop', onDrop);
-    return () => {
-      removeEventListener('dragenter', onEnter);
-      removeEventListener('dragover', onOver);
-      removeEventListener('dragleave', onLeave);
-      removeEventListener('drop', onDrop);
-    };
+    const stop = new AbortController();
+    const { signal } = stop;
+    addEventListener('dragenter', onEnter, { signal });
+    addEventListener('dragover', onOver, { signal });
+    addEventListener('dragleave', onLeave, { signal });
+    addEventListener('drop', onDrop, { signal });
+    return () => stop.abort();
   }, [studio]);
   return over ? (
     <div className="drop-frame">

@@ -1,6 +1,6 @@
 /** The window that the hub sends back to Amalgam: it hands the answer to the tab that asked, and closes. */
 import { openBroadcast } from '../platform';
-import type { SignInAnswer } from '../reports/sign-in';
+import type { SignInAnswer } from '../reports/push';
 
 /** Between the tab that asked and this window, of one origin. */
 export const SIGN_IN_CHANNEL = 'amalgam-sign-in';

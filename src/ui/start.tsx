@@ -1,5 +1,3 @@
-import { createRoot } from 'react-dom/client';
-import { createStudio, notify, notifyError, type Studio, type StudioWorker, setView } from './state/studio';
 import './styles/tokens.css';
 import './styles/base.css';
 import './styles/controls.css';
@@ -15,19 +13,29 @@ import './styles/run-output.css';
 import './styles/inspector.css';
 import { Tooltip } from 'radix-ui';
 import { Component, type ErrorInfo, type ReactNode } from 'react';
+import { createRoot } from 'react-dom/client';
 import { errorReport } from '../errors';
-import { hasDirectoryPicker } from './local/directory-picker';
+import { hasDirectoryPicker } from './local/local-files';
 import { remember, remembered } from './local/remembered-choices';
 import { ErrorCard } from './parts/ErrorCard';
 import { readAddress, watchAddress } from './state/address';
 import { watchDeltas } from './state/delta-statistics';
+import { watchSampleTexts } from './state/evaluation';
+import { watchOtherTabs } from './state/interrupted-merges';
 import { openSampleFamily, retryUnreached, watchNamedModels } from './state/named-models';
-import { watchOtherTabs } from './state/other-tabs';
 import { loadInterrupted, watchRuns } from './state/past-runs';
 import { watchPlan } from './state/plan';
 import { openLink, restoreRecipe, watchDraft } from './state/recipe-draft';
 import { watchHistory } from './state/recipe-history';
-import { watchSampleTexts } from './state/sample-texts';
+import {
+  createStudio,
+  editSlice,
+  notify,
+  notifyError,
+  type Studio,
+  type StudioWorker,
+  setView,
+} from './state/studio';
 import type { Theme } from './state/studio-state';
 import { StudioProvider } from './studio-context';
 import { Workbench } from './Workbench';
@@ -35,7 +43,7 @@ import { Workbench } from './Workbench';
 // Brings a studio to life: asks the engine what it is, opens the sample, follows the network and the theme.
 
 /** Starts everything; returns a function that stops watching. */
-export function bootStudio(studio: Studio): () => void {
+function bootStudio(studio: Studio): () => void {
   const stops = [
     watchNamedModels(studio),
     watchPlan(studio),
@@ -68,7 +76,7 @@ export function bootStudio(studio: Studio): () => void {
 async function restoreHub(studio: Studio): Promise<void> {
   const url = remembered('hub');
   if (url === null) return;
-  studio.store.setState((s) => ({ hub: { ...s.hub, url } }));
+  editSlice(studio, 'hub', { url });
   // a dead engine shows its own error
   await studio.worker.setHub({ url }).catch(() => undefined);
 }
@@ -76,43 +84,42 @@ async function restoreHub(studio: Studio): Promise<void> {
 async function startEngine(studio: Studio): Promise<void> {
   try {
     const info = await studio.worker.info();
-    studio.store.setState((s) => ({ engine: { ...s.engine, status: 'ready', info } }));
+    editSlice(studio, 'engine', { status: 'ready', info });
     watchOtherTabs(studio);
     // lasts as long as the engine
     studio.worker
       .hubWaits((hubWaits) => studio.store.setState({ hubWaits }))
-      .catch((thrown: unknown) => sayStopped(studio, thrown));
+      .catch((thrown: unknown) => showStopped(studio, thrown));
     await loadInterrupted(studio);
     // No storage for downloads: a folder works.
     if (!info.storage.available && hasDirectoryPicker()) {
-      studio.store.setState((s) => ({ output: { ...s.output, kind: 'folder' } }));
+      editSlice(studio, 'output', { kind: 'folder' });
     }
   } catch (thrown) {
     const error = errorReport(thrown);
-    studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
+    editSlice(studio, 'engine', { status: 'failed', error });
   }
 }
 
 /** The engine's worker died: every part of the page that needs it shows that, and only the running job is lost. */
-function sayStopped(studio: Studio, thrown: unknown): void {
+function showStopped(studio: Studio, thrown: unknown): void {
   const error = errorReport(thrown);
-  studio.store.setState((s) => ({ engine: { ...s.engine, status: 'failed', error } }));
+  editSlice(studio, 'engine', { status: 'failed', error });
   notify(studio, 'error', error.message, error.hint);
 }
 
 function watchNetwork(studio: Studio): () => void {
-  const tell = () => {
+  const follow = () => {
     const { online } = studio.store.getState().hub;
-    studio.store.setState((s) => ({ hub: { ...s.hub, online: navigator.onLine } }));
+    editSlice(studio, 'hub', { online: navigator.onLine });
     if (!online && navigator.onLine) retryUnreached(studio);
   };
-  tell();
-  addEventListener('online', tell);
-  addEventListener('offline', tell);
-  return () => {
-    removeEventListener('online', tell);
-    removeEventListener('offline', tell);
-  };
+  follow();
+  const stop = new AbortController();
+  const { signal } = stop;
+  addEventListener('online', follow, { signal });
+  addEventListener('offline', follow, { signal });
+  return () => stop.abort();
 }
 
 const KEY = 'theme';
@@ -136,7 +143,7 @@ function apply(theme: Theme): void {
 }
 
 /** The studio's page. */
-export function App({ studio }: { studio: Studio }) {
+function App({ studio }: { studio: Studio }) {
   return (
     <StudioProvider studio={studio}>
       <FaultBoundary>

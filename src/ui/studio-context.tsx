@@ -1,6 +1,15 @@
-import { createContext, type ReactNode, useCallback, useContext, useSyncExternalStore } from 'react';
+import {
+  createContext,
+  type DependencyList,
+  type ReactNode,
+  useCallback,
+  useContext,
+  useEffect,
+  useState,
+  useSyncExternalStore,
+} from 'react';
 import { useStore } from 'zustand';
-import type { Studio } from './state/studio';
+import { notifyError, type Studio, type StudioWorker } from './state/studio';
 import type { RecipeAs, StudioState } from './state/studio-state';
 
 const StudioContext = createContext<Studio | null>(null);
@@ -19,6 +28,33 @@ export function useStudio(): Studio {
 /** A part of the state. The selector returns an object of the state, or a primitive. */
 export function useStudioState<T>(select: (state: StudioState) => T): T {
   return useStore(useStudio().store, select);
+}
+
+/**
+ * The engine's answer to a question, `first` until it comes; a failure becomes a notice.
+ * @param deps values the question depends on: it is asked again when one changes
+ * @returns the answer, and a function that asks again
+ */
+export function useAnswer<T>(
+  first: T,
+  ask: (worker: StudioWorker) => Promise<T>,
+  deps: DependencyList,
+): [T, () => void] {
+  const studio = useStudio();
+  const [answer, setAnswer] = useState(first);
+  const [round, setRound] = useState(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the caller names what the question depends on.
+  useEffect(() => {
+    let late = false;
+    ask(studio.worker).then(
+      (found) => late || setAnswer(found),
+      (thrown: unknown) => notifyError(studio, thrown),
+    );
+    return () => {
+      late = true;
+    };
+  }, [studio, round, ...deps]);
+  return [answer, useCallback(() => setRound((n) => n + 1), [])];
 }
 
 /** Whether a media query matches, now and from now on. */

@@ -3,7 +3,7 @@ import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import { startStudio } from './start';
 import { currentRun } from './state/runs';
-import type { Studio, StudioWorker } from './state/studio';
+import { editSlice, type Studio, type StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
@@ -135,7 +135,7 @@ test('without storage a comparison has no files, and says so before it runs', as
   const compare = vi.spyOn(fixtureWorker(), 'compare');
   const storage = { available: false, why: 'Private windows keep nothing.' };
   const studio = await open('Difference', { engine: { storage } }, { compare });
-  studio.store.setState((s) => ({ output: { ...s.output, kind: 'downloads' } }));
+  editSlice(studio, 'output', { kind: 'downloads' });
   await expect.element(page.getByText(/The comparison works without/)).toBeVisible();
   await button('Measure difference').click();
   await idle(studio);

@@ -52,7 +52,7 @@ export async function pretendScores(
   const total = effective * info.length * targets.length * 120;
   const tell = (done: number, more: Partial<TasksProgress>) =>
     onProgress({ phase: 'running', done, total, rate: 3000, secondsLeft: (total - done) / 3000, ...more });
-  tell(0, { facts: info });
+  tell(0, { info });
   const items = targets.map(() => info.map((): TaskItem[] => []));
   const run = request.trial ? Math.min(4, effective) : effective;
   for (let docId = 0; docId < run; docId++) {

@@ -18,17 +18,16 @@ import { cleanStorage, storageInfo } from '../host/storage';
 import { requireClean } from '../merge/plan/clean-plan';
 import type { Plan } from '../merge/plan/plan';
 import { AMALGAM_VERSION } from '../merge/version';
-import { forgetInterrupted, interruptedRuns } from '../recipe/interrupted-runs';
+import { cleanStages, forgetInterrupted, interruptedRuns } from '../recipe/interrupted-runs';
 import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/recipe-jobs';
-import { cleanStages } from '../recipe/stage-outputs';
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
+import type { OverlapProgress, OverlapRequest } from '../reports/delta-statistics';
 import type { EvaluateManyRequest, EvaluateRequest, RunningProgress, RunTarget } from '../reports/evaluate';
 import type { CalibrationText } from '../reports/importance';
 import type { Progress } from '../reports/job';
 import type { InterruptedRun, MergeRequest, RunElsewhere, VerifyRequest } from '../reports/merge';
 import type { HubQuery, LocalFile, ModelInfo } from '../reports/models';
-import type { OverlapProgress, OverlapRequest } from '../reports/overlap';
 import type { PushProgress, PushRequest, PushSource } from '../reports/push';
 import type { SearchProgress, SearchRequest } from '../reports/search';
 import type { ScoreTasksRequest, TasksProgress } from '../reports/tasks';
@@ -48,9 +47,9 @@ const quiet = () => undefined;
 /** The calls, as their callers see them. */
 export type WorkerCalls = ReturnType<typeof createCalls>;
 
-type Tell<T> = (progress: T) => void;
+type Report<T> = (progress: T) => void;
 type Job<Args extends unknown[], P, T> = (
-  ...args: [...Args, models: OpenModels, signal: AbortSignal, onProgress: Tell<P>]
+  ...args: [...Args, models: OpenModels, signal: AbortSignal, onProgress: Report<P>]
 ) => Promise<T>;
 
 /**
@@ -111,7 +110,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
   };
 
   /** Arguments of a job that measures several targets. */
-  const targetsOf = <T extends Tell<RunningProgress>>(
+  const targetsOf = <T extends Report<RunningProgress>>(
     { engine }: { engine: BackendChoice },
     signal: AbortSignal,
     onProgress: T,
@@ -121,7 +120,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     signal,
     onProgress,
   });
-  const tasksOf = async <T extends Tell<RunningProgress>>(
+  const tasksOf = async <T extends Report<RunningProgress>>(
     request: { engine: BackendChoice },
     signal: AbortSignal,
     onProgress: T,
@@ -134,7 +133,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       recipeOf: (request: R) => Recipe,
       options?: Parameters<typeof job.run>[1],
     ) =>
-    (request: R, onProgress: Tell<P>): Promise<T> =>
+    (request: R, onProgress: Report<P>): Promise<T> =>
       job.run(
         async (signal) => (await load())(request, await plan(recipeOf(request)), models, signal, onProgress),
         options,
@@ -144,7 +143,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     <R extends Pick<EvaluateRequest, 'target' | 'engine'>, T>(
       load: () => Promise<(request: R, options: RunningOptions) => Promise<T>>,
     ) =>
-    (request: R, onProgress: Tell<RunningProgress>): Promise<T> =>
+    (request: R, onProgress: Report<RunningProgress>): Promise<T> =>
       job.run(async (signal) => {
         const { target, engine } = request;
         const ready = await readyTarget(target, engine, signal, onProgress);
@@ -189,9 +188,11 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     hubWaits: hubSession.hubWaits,
     searchHub: async (query: HubQuery) => (await import('../sources/hub')).searchModels(hub(), query),
     plan: (recipe: Recipe) => recipePlanReport(recipe, models),
-    merge: (request: MergeRequest, onProgress: Tell<Progress>) =>
+    merge: (request: MergeRequest, onProgress: Report<Progress>) =>
       job.run(async (signal) =>
-        withRunLock(request, job.cancel, onProgress, (tell) => mergeRecipe(request, models, signal, tell)),
+        withRunLock(request, job.cancel, onProgress, (report) =>
+          mergeRecipe(request, models, signal, report),
+        ),
       ),
     /** The statistics pass: task vectors measured, nothing merged. Any other job stops it (`Canceled`). */
     deltaStatistics: planJobOf(
@@ -200,7 +201,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       { yields: true },
     ),
     /** Hashes the written files, merges again by their metadata, stores nothing, and compares the bytes. */
-    verify: (request: VerifyRequest, onProgress: Tell<Progress>) =>
+    verify: (request: VerifyRequest, onProgress: Report<Progress>) =>
       job.run(async (signal) =>
         (await import('../recipe/verification-job')).runVerify(
           request,
@@ -213,7 +214,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** Perplexity of a model or of a merge without writing it. */
     evaluate: targetJobOf(async () => (await import('../evaluate/job')).runEvaluation),
     /** Several models and merges on the same texts, side by side. */
-    evaluateMany: (request: EvaluateManyRequest, onProgress: Tell<RunningProgress>) =>
+    evaluateMany: (request: EvaluateManyRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) =>
         (await import('../evaluate/many-job')).runEvaluations(
           request,
@@ -221,12 +222,12 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
         ),
       ),
     /** Accuracy of several models and merges on tasks, item by item as they are done. */
-    scoreTasks: (request: ScoreTasksRequest, onProgress: Tell<TasksProgress>) =>
+    scoreTasks: (request: ScoreTasksRequest, onProgress: Report<TasksProgress>) =>
       job.run(async (signal) =>
         (await import('../evaluate/task-job')).runTasks(request, await tasksOf(request, signal, onProgress)),
       ),
     /** Weights, λ and density of a recipe searched for on texts or tasks; nothing is written. */
-    search: (request: SearchRequest, onProgress: Tell<SearchProgress>) =>
+    search: (request: SearchRequest, onProgress: Report<SearchProgress>) =>
       job.run(async (signal) =>
         (await import('../recipe/search-job')).runSearch(request, {
           measure: async (many) =>
@@ -246,7 +247,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     },
     generate: targetJobOf(async () => (await import('../evaluate/generation-job')).runGeneration),
     /** How far the masks of one model agree in two recipes; nothing is merged. */
-    overlap: (request: OverlapRequest, onProgress: Tell<OverlapProgress>) =>
+    overlap: (request: OverlapRequest, onProgress: Report<OverlapProgress>) =>
       job.run(async (signal) => {
         const { plan: ready } = targetsOf(request, signal, quiet);
         const { runMaskOverlap } = await import('../tools/difference/mask-overlap');
@@ -257,7 +258,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** The text columns of a file of a dataset. */
     datasetColumns: async (ref: string, path: string) => (await datasets()).columns(ref, path),
     /** Text out of a file of a dataset; of a large file only the parts that are needed are read. */
-    readDataset: (request: DatasetRequest, onProgress: Tell<RunningProgress>) =>
+    readDataset: (request: DatasetRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => (await datasets()).read(request, signal, onProgress)),
     /** The evaluation texts of the sample family. */
     sampleTexts: () => sampleTexts(),
@@ -281,7 +282,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
      * Sends a finished output to a model repository, created where it is missing, as one commit at the end.
      * @throws DestinationNotEmpty when files would be replaced that `replace` does not name
      */
-    push: (request: PushRequest, onProgress: Tell<PushProgress>) =>
+    push: (request: PushRequest, onProgress: Report<PushProgress>) =>
       job.run(async (signal) => (await import('../push/job')).runPush(request, hub(), signal, onProgress)),
     /**
      * Cancels the running job; it rejects with `Canceled` and leaves nothing that looks complete. What a merge has
@@ -298,7 +299,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** Forgets an interrupted merge. Files in a picked folder stay. */
     discardInterrupted: (destination: InterruptedRun['destination']) => forgetInterrupted(destination),
     /** Follows the merge of another tab: what it does, and null when there is none. Never resolves. */
-    follow: (onRun: Tell<RunElsewhere | null>) => followOtherTabs(onRun),
+    follow: (onRun: Report<RunElsewhere | null>) => followOtherTabs(onRun),
     /** Makes the tab that merges stop; its merge can then be resumed here. @throws Busy when it does not */
     takeOver: () => takeOver(),
     /** A finished output file of a `downloads` merge, disk-backed. */
@@ -341,7 +342,7 @@ function callsOfTools(
   const calls = TOOLS.flatMap(({ id, jobs }) =>
     Object.keys(jobs).map((name) => [
       name,
-      (request: unknown, onProgress: Tell<unknown>) =>
+      (request: unknown, onProgress: Report<unknown>) =>
         job.run(async (signal) => {
           const file = await TOOL_JOBS[`../tools/${id}/job.ts`]!();
           return file.jobs[name]!(request, models, signal, onProgress, copyPlan);

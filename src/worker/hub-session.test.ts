@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type FakeHub, READER_TOKEN, startFakeHub } from '../../e2e/fake-hub';
-import type { HubWait } from '../reports/sign-in';
+import type { HubWait } from '../reports/push';
 import { openHubModel } from '../sources/hub';
 import { openHubSession } from './hub-session';
 

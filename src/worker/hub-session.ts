@@ -1,7 +1,7 @@
 /** The hub the session talks to: its address, the token, a sign-in on its way, and what is waited for. */
 import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL } from '../formats/hub-id';
-import type { HubWait, SignInAnswer, SignInPage, SignInRequest } from '../reports/sign-in';
+import type { HubWait, SignInAnswer, SignInPage, SignInRequest } from '../reports/push';
 import type { Hub } from '../sources/hub-request';
 import type { SignIn } from '../sources/hub-sign-in';
 
@@ -16,14 +16,14 @@ interface HubSession {
    * @throws Unauthorized when the user declined, or the answer is not to the sign-in begun last; Offline, HubError
    */
   finishSignIn(answer: SignInAnswer): Promise<void>;
-  /** Tells what is waited for before a hub is asked again, whenever a wait begins or ends. Never resolves. */
+  /** Reports what is waited for before a hub is asked again, whenever a wait begins or ends. Never resolves. */
   hubWaits(onWaits: (waits: HubWait[]) => void): Promise<never>;
 }
 
 export function openHubSession(): HubSession {
   const waits = new Set<HubWait>();
   const listeners = new Set<(waits: HubWait[]) => void>();
-  const tell = () => {
+  const publish = () => {
     for (const listener of listeners) listener([...waits]);
   };
   const at = (url: string): Hub => {
@@ -33,10 +33,10 @@ export function openHubSession(): HubSession {
       onWait({ reason, seconds, name }) {
         const wait: HubWait = { reason, until: Date.now() + seconds * 1000, name, host };
         waits.add(wait);
-        tell();
+        publish();
         return () => {
           waits.delete(wait);
-          tell();
+          publish();
         };
       },
     };

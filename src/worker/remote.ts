@@ -22,8 +22,8 @@ export function serveCalls(calls: object): RemoteWorker {
     async call(name, args, port) {
       try {
         const run = calls[name as keyof typeof calls] as AnyCall;
-        const tell = (value: unknown) => port?.postMessage(value);
-        return { value: await run(...args, ...(port ? [tell] : [])) };
+        const report = (value: unknown) => port?.postMessage(value);
+        return { value: await run(...args, ...(port ? [report] : [])) };
       } catch (thrown) {
         return { error: errorReport(thrown) };
       } finally {

@@ -8,8 +8,7 @@ import type { Recipe } from '../../formats/recipe';
 import type { GgufPlan } from '../../gguf/gguf-plan';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorRole } from '../../models/tensor-role';
-import type { PlanProblem, TensorOutline } from '../../reports/plan';
-import type { VocabularyInfo } from '../../reports/vocabulary';
+import type { PlanProblem, TensorOutline, VocabularyInfo } from '../../reports/plan';
 import type { ShardPlan } from '../../write/shard-plan';
 
 export interface TensorPlan {

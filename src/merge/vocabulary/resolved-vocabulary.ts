@@ -7,7 +7,7 @@ import type { Recipe } from '../../formats/recipe';
 import { type TokenDifference, tokenDifference, tokenDifferenceWords } from '../../formats/token-difference';
 import type { Model } from '../../inputs/model';
 import { nameSome, type Problems } from '../../inputs/problems';
-import type { VocabularyInfo } from '../../reports/vocabulary';
+import type { VocabularyInfo } from '../../reports/plan';
 import { type OutputVocabulary, outputVocabulary } from './output-vocabulary';
 import { mapTokenRows, type TokenModel } from './token-rows';
 import {

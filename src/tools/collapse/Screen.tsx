@@ -1,3 +1,6 @@
+import '../../ui/styles/evaluate.css';
+import '../../ui/styles/tools.css';
+import './style.css';
 import { useEffect, useMemo, useState } from 'react';
 import {
   formatCount,
@@ -19,19 +22,15 @@ import { Section } from '../../ui/parts/Section';
 import { ToolBar } from '../../ui/parts/ToolBar';
 import { ToolEnd } from '../../ui/parts/ToolEnd';
 import { openSampleTexts } from '../../ui/state/evaluation';
-import { QUICK_CHARACTERS, scoredText } from '../../ui/state/evaluation-texts';
+import { QUICK_CHARACTERS, scoredText } from '../../ui/state/evaluation-state';
 import { whyNoTool } from '../../ui/state/job';
+import { type SavedOutput, whyNotSaved } from '../../ui/state/job-state';
 import { checkpointOf, choiceName, chosenModel, fileNameOf } from '../../ui/state/model-choices';
-import { openOutput } from '../../ui/state/opened-output';
-import { whyNotSaved } from '../../ui/state/saved-output';
-import type { SavedOutput } from '../../ui/state/saved-state';
+import { openOutput } from '../../ui/state/models';
 import { notify } from '../../ui/state/studio';
 import type { StudioState } from '../../ui/state/studio-state';
 import { beginTool, chooseToolModels, editTool } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
-import '../../ui/styles/evaluate.css';
-import '../../ui/styles/tools.css';
-import './style.css';
 import type { ToolValues } from '..';
 import { layerWords, settingsProblem } from './choose-layers';
 import { LayerMap, SimilarityCurve } from './LayerCharts';

@@ -1,12 +1,12 @@
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../../formats/quantity';
 import { SpectrumPlot } from '../../ui/charts/SpectrumPlot';
 import { Panel } from '../../ui/inspector/Inspector';
-import { largest } from '../../ui/inspector/model-overview';
+import { largest } from '../../ui/inspector/ModelOverview';
 import { Fact } from '../../ui/parts/Fact';
 import { Section } from '../../ui/parts/Section';
 import { Shortlist } from '../../ui/parts/Shortlist';
+import type { ToolJob } from '../../ui/state/job-state';
 import { choiceName } from '../../ui/state/model-choices';
-import type { ToolJob } from '../../ui/state/tool-state';
 import { useStudioState } from '../../ui/studio-context';
 import { differenceMetric } from './Metrics';
 import type { TensorDifference } from './report';

@@ -10,7 +10,7 @@ import { parseRecipe } from '../../formats/recipe-yaml';
 import { openModels } from '../../host/models';
 import { methodById } from '../../merge/methods';
 import { makePlan } from '../../merge/plan/recipe-plan';
-import type { OverlapProgress } from '../../reports/overlap';
+import type { OverlapProgress } from '../../reports/delta-statistics';
 import { countOverlaps, runMaskOverlap } from './mask-overlap';
 
 const samples = join(import.meta.dirname, '../../../public/samples');

@@ -17,7 +17,7 @@ import { openComputed, openWorkspaceFor } from '../../merge/tensor/computation';
 import { keptMask } from '../../merge/tensor/delta-pipeline';
 import type { Prepared } from '../../merge/tensor/prepared';
 import type { Workspace } from '../../merge/tensor/workspace';
-import type { MaskOverlap, OverlapProgress, OverlapRequest } from '../../reports/overlap';
+import type { MaskOverlap, OverlapProgress, OverlapRequest } from '../../reports/delta-statistics';
 import { throwIfCanceled } from '../../sources/cancellation';
 
 /** A clean plan, with its calibration where its method needs one. */

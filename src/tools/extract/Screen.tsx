@@ -1,3 +1,4 @@
+import '../../ui/styles/tools.css';
 import { memo } from 'react';
 import {
   formatBytes,
@@ -21,18 +22,15 @@ import { TensorName } from '../../ui/parts/TensorName';
 import { ToolBar } from '../../ui/parts/ToolBar';
 import { ToolEnd } from '../../ui/parts/ToolEnd';
 import { type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
-import { scoredText } from '../../ui/state/evaluation-texts';
+import { scoredText } from '../../ui/state/evaluation-state';
 import { whyNoTool } from '../../ui/state/job';
-import { choiceName, fileNameOf } from '../../ui/state/model-choices';
-import { pairProblem } from '../../ui/state/pair';
-import { whyNotSaved } from '../../ui/state/saved-output';
+import { type ToolJob, whyNotSaved } from '../../ui/state/job-state';
+import { choiceName, fileNameOf, pairProblem } from '../../ui/state/model-choices';
+import { toggleSelected } from '../../ui/state/studio';
 import { beginTool, editTool } from '../../ui/state/tool-jobs';
-import type { ToolJob } from '../../ui/state/tool-state';
+import { useStudio, useStudioState } from '../../ui/studio-context';
 import { extractOptions, rankOf } from './options';
 import type { ExtractedModule, ExtractLoraReport } from './report';
-import '../../ui/styles/tools.css';
-import { toggleSelected } from '../../ui/state/studio';
-import { useStudio, useStudioState } from '../../ui/studio-context';
 
 /** Two models: their difference as a LoRA. */
 export function Screen() {

@@ -3,7 +3,7 @@ import { type ChangeEvent, useEffect, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { type ErrorReport, errorReport } from '../../errors';
 import { FolderButton } from '../local/FolderButton';
-import { keptFolders, openKept } from '../local/folder-handles';
+import { openSavedFolder, savedFolders } from '../local/folder-handles';
 import { inputFiles, type PickedFiles } from '../local/local-files';
 import { remember, remembered } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
@@ -18,7 +18,7 @@ import { setView } from '../state/studio';
 import type { AddTarget } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
 import { HubSource } from './HubSource';
-import { ModelList } from './ModelList';
+import { ModelGroup, ModelList, ModelRow } from './ModelList';
 
 const words: Readonly<Record<AddTarget, { title: string; about: string }>> = {
   base: {
@@ -37,10 +37,16 @@ const words: Readonly<Record<AddTarget, { title: string; about: string }>> = {
 
 const TAB_KEY = 'models-from';
 
+const SOURCES = [
+  ['local', 'This computer'],
+  ['hub', 'Hugging Face Hub'],
+  ['sample', 'Sample'],
+] as const;
+
 /** The tab that was used last. */
 function lastTab(): string {
-  const kept = remembered(TAB_KEY);
-  return kept === 'hub' || kept === 'sample' ? kept : 'local';
+  const last = remembered(TAB_KEY);
+  return SOURCES.some(([value]) => value === last) ? last! : 'local';
 }
 
 /** Where models come from: the sample, this computer, the Hub. */
@@ -66,15 +72,11 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
     >
       <Tabs.Root className="dialog-tabs" value={tab} onValueChange={choose}>
         <TabList label="Where models come from" chosen={tab}>
-          <Tabs.Trigger className="tab" value="local">
-            <TabLabel text="This computer" />
-          </Tabs.Trigger>
-          <Tabs.Trigger className="tab" value="hub">
-            <TabLabel text="Hugging Face Hub" />
-          </Tabs.Trigger>
-          <Tabs.Trigger className="tab" value="sample">
-            <TabLabel text="Sample" />
-          </Tabs.Trigger>
+          {SOURCES.map(([value, title]) => (
+            <Tabs.Trigger key={value} className="tab" value={value}>
+              <TabLabel text={title} />
+            </Tabs.Trigger>
+          ))}
         </TabList>
         <Tabs.Content className="dialog-body" value="sample">
           <SampleSource target={target} onDone={close} />
@@ -116,23 +118,22 @@ function SampleSource({ target, onDone }: { target: AddTarget; onDone(): void })
   );
 }
 
-type Outcome = { kind: 'idle' } | { kind: 'opening' } | { kind: 'failed'; error: ErrorReport };
-
 /** Folders and files of this computer, by picker, by input where there is no picker, or by drop. */
-export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
+function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
   const studio = useStudio();
   const models = useStudioState(useShallow((s) => s.models.filter((m) => m.origin === 'local')));
-  const [outcome, setOutcome] = useState<Outcome>({ kind: 'idle' });
+  const [opening, setOpening] = useState(false);
+  const [error, setError] = useState<ErrorReport | null>(null);
   const filesInput = useRef<HTMLInputElement>(null);
 
   const open = async (pick: () => Promise<PickedFiles | null> | PickedFiles) => {
-    setOutcome({ kind: 'opening' });
+    setOpening(true);
+    setError(null);
     try {
       const picked = await pick();
-      if (!picked) return setOutcome({ kind: 'idle' });
+      if (!picked) return;
       const { files, handles } = picked;
       const opened = await openLocal(studio, files, handles);
-      setOutcome({ kind: 'idle' });
       const [only] = opened;
       // one model is what was meant; a set finds its own roles while there is no recipe of one's own
       if (opened.length === 1 && only && whyNotAdd(studio.store.getState().recipe, only, target) === null) {
@@ -146,7 +147,9 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
         onDone();
       }
     } catch (thrown) {
-      setOutcome({ kind: 'failed', error: errorReport(thrown) });
+      setError(errorReport(thrown));
+    } finally {
+      setOpening(false);
     }
   };
   const onInput = (event: ChangeEvent<HTMLInputElement>) => {
@@ -155,7 +158,7 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
     input.value = '';
     if (files.length > 0) void open(() => ({ files, handles: [] }));
   };
-  const busy = outcome.kind === 'opening' ? 'Opening…' : null;
+  const busy = opening ? 'Opening…' : null;
   return (
     <>
       <div className="empty">
@@ -175,9 +178,9 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
         </p>
       </div>
       <input ref={filesInput} type="file" hidden multiple aria-label="Model files" onChange={onInput} />
-      {outcome.kind === 'opening' ? <p role="status">Reading headers…</p> : null}
-      {outcome.kind === 'failed' ? <ErrorCard error={outcome.error} /> : null}
-      <KeptFolders onOpen={(name) => void open(() => openKept(name, true))} />
+      {opening ? <p role="status">Reading headers…</p> : null}
+      {error ? <ErrorCard error={error} /> : null}
+      <SavedFolders onOpen={(name) => void open(() => openSavedFolder(name, true))} />
       {models.length > 0 ? (
         <ModelList label="Models of this computer" models={models} target={target} onDone={onDone} />
       ) : null}
@@ -186,33 +189,28 @@ export function LocalSource({ target, onDone }: { target: AddTarget; onDone(): v
 }
 
 /** Folders that were opened before and are not open now, each one click away. */
-function KeptFolders({ onOpen }: { onOpen(model: string): void }) {
+function SavedFolders({ onOpen }: { onOpen(model: string): void }) {
   const models = useStudioState((s) => s.models);
-  const [kept, setKept] = useState<Awaited<ReturnType<typeof keptFolders>>>([]);
+  const [kept, setKept] = useState<Awaited<ReturnType<typeof savedFolders>>>([]);
   useEffect(() => {
     // none without storage
-    keptFolders().then(setKept, () => setKept([]));
+    savedFolders().then(setKept, () => setKept([]));
   }, []);
   const closed = kept.filter((folder) => !folder.models.every((name) => models.some((m) => m.ref === name)));
   if (closed.length === 0) return null;
   return (
-    <section className="stack loose hits">
-      <h3>Opened before</h3>
-      <ul className="models panel" aria-label="Folders opened before">
-        {closed.map(({ path, models: inside }) => (
-          <li key={path} className="model">
-            <div className="model-text">
-              <strong className="truncate">{path}</strong>
-              {inside.length > 1 || inside[0] !== path ? (
-                <span className="model-meta">{inside.map(shortName).join(', ')}</span>
-              ) : null}
-            </div>
-            <Button aria-label={`Open ${path}`} onClick={() => onOpen(inside[0]!)}>
-              Open
-            </Button>
-          </li>
-        ))}
-      </ul>
-    </section>
+    <ModelGroup title="Folders opened before">
+      {closed.map(({ path, models: inside }) => (
+        <ModelRow
+          key={path}
+          name={path}
+          about={inside.length > 1 || inside[0] !== path ? inside.map(shortName).join(', ') : null}
+        >
+          <Button aria-label={`Open ${path}`} onClick={() => onOpen(inside[0]!)}>
+            Open
+          </Button>
+        </ModelRow>
+      ))}
+    </ModelGroup>
   );
 }

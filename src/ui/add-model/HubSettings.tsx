@@ -1,13 +1,13 @@
-import { type SyntheticEvent, useState } from 'react';
+import { type ComponentProps, type SyntheticEvent, useState } from 'react';
 import { AmalgamError } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import { openBroadcast } from '../../platform';
-import type { SignInAnswer } from '../../reports/sign-in';
+import type { SignInAnswer } from '../../reports/push';
 import { remember } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
 import { SIGN_IN_CHANNEL, type SignInMessage } from '../sign-in-window';
 import { retryRefused } from '../state/named-models';
-import { notifyError, type Studio } from '../state/studio';
+import { editSlice, notifyError, type Studio } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** The hub, and the token for private and gated models, by signing in or pasted. Only the worker holds the token. */
@@ -23,16 +23,12 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
       // a token belongs to the hub it was given for: another hub begins without
       const hasToken = 'token' in change && change.token !== null;
       if ('url' in change) remember('hub', change.url === DEFAULT_HUB_URL ? null : change.url);
-      studio.store.setState((s) => ({ hub: { ...s.hub, ...urlOf(change), hasToken, signedInAs: null } }));
+      editSlice(studio, 'hub', { ...('url' in change && { url: change.url }), hasToken, signedInAs: null });
       setToken('');
       retryRefused(studio);
     } catch (thrown) {
       notifyError(studio, thrown);
     }
-  };
-  const onToken = (event: SyntheticEvent) => {
-    event.preventDefault();
-    if (token.trim() !== '') void apply({ token: token.trim() });
   };
   const address = validUrl(url);
   const clientId = hubClientId();
@@ -52,62 +48,72 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
       {clientId ? (
         <SignIn clientId={clientId} toPush={toPush} onSignOut={() => void apply({ token: null })} />
       ) : null}
-      <form className="hub-setting" onSubmit={onToken}>
-        <label className="labeled">
-          <span>Token</span>
-          <input
-            className="field mono"
-            type="password"
-            autoComplete="off"
-            placeholder={hub.hasToken ? 'set; paste another to replace it' : 'hf_…'}
-            value={token}
-            onChange={(event) => setToken(event.target.value)}
-          />
-        </label>
-        <Button type="submit" why={token.trim() === '' ? 'Paste a token first.' : null} onClick={onToken}>
-          Use
-        </Button>
+      <Setting
+        label="Token"
+        type="password"
+        placeholder={hub.hasToken ? 'set; paste another to replace it' : 'hf_…'}
+        value={token}
+        why={token.trim() === '' ? 'Paste a token first.' : null}
+        onEdit={setToken}
+        onUse={() => void apply({ token: token.trim() })}
+      >
         {hub.hasToken && hub.signedInAs === null ? (
           <Button onClick={() => void apply({ token: null })}>Forget</Button>
         ) : null}
-      </form>
+      </Setting>
       <p className="small quiet">
         For private and gated models. Kept in memory until this tab closes, and sent to the hub below only.
       </p>
-      <form
-        className="hub-setting"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (address !== null) void apply({ url: address });
-        }}
-      >
-        <label className="labeled">
-          <span>Hub</span>
-          <input
-            className="field mono"
-            inputMode="url"
-            spellCheck={false}
-            autoComplete="off"
-            aria-invalid={address === null || undefined}
-            value={url}
-            onChange={(event) => setUrl(event.target.value)}
-          />
-        </label>
-        <Button
-          type="submit"
-          why={
-            address === null
-              ? 'This is not a web address.'
-              : address === hub.url
-                ? 'This is the current hub.'
-                : null
-          }
-          onClick={() => address !== null && void apply({ url: address })}
-        >
-          Use
-        </Button>
-      </form>
+      <Setting
+        label="Hub"
+        inputMode="url"
+        spellCheck={false}
+        aria-invalid={address === null || undefined}
+        value={url}
+        why={
+          address === null
+            ? 'This is not a web address.'
+            : address === hub.url
+              ? 'This is the current hub.'
+              : null
+        }
+        onEdit={setUrl}
+        onUse={() => address !== null && void apply({ url: address })}
+      />
     </details>
+  );
+}
+
+interface SettingProps extends ComponentProps<'input'> {
+  label: string;
+  /** Why it cannot be used as it is, or null. */
+  why: string | null;
+  onEdit(value: string): void;
+  onUse(): void;
+}
+
+/** A field that counts once its button is pressed. */
+function Setting({ label, why, onEdit, onUse, children, ...field }: SettingProps) {
+  const use = (event: SyntheticEvent) => {
+    event.preventDefault();
+    if (why === null) onUse();
+  };
+  return (
+    <form className="hub-setting" onSubmit={use}>
+      <label className="labeled">
+        <span>{label}</span>
+        <input
+          className="field mono"
+          autoComplete="off"
+          onChange={(event) => onEdit(event.target.value)}
+          {...field}
+        />
+      </label>
+      <Button type="submit" why={why} onClick={use}>
+        Use
+      </Button>
+      {children}
+    </form>
   );
 }
 
@@ -145,10 +151,6 @@ function SignIn(props: { clientId: string; toPush: boolean; onSignOut(): void })
       ) : null}
     </div>
   );
-}
-
-function urlOf(change: { url: string } | { token: string | null }): { url?: string } {
-  return 'url' in change ? { url: change.url } : {};
 }
 
 /** The address without a slash at its end, or null when it is none. */
@@ -206,14 +208,14 @@ async function signIn(studio: Studio, clientId: string, toPush: boolean): Promis
     }
     // the hub's page gets no handle on this one
     opened.opener = null;
-    editSignIn(studio, { signingIn: true });
+    editSlice(studio, 'hub', { signingIn: true });
     const redirectUrl = new URL('.', location.href).href.replace(/[?#].*$/, '');
     const page = await studio.worker.beginSignIn({ clientId, redirectUrl, toPush });
     const answer = waitForAnswer(page.state, stop.signal);
     opened.location.replace(page.url);
     await studio.worker.finishSignIn(await answer);
     const { name } = await studio.worker.hubAccount();
-    editSignIn(studio, { hasToken: true, signedInAs: name });
+    editSlice(studio, 'hub', { hasToken: true, signedInAs: name });
     retryRefused(studio);
   } catch (thrown) {
     opened?.close();
@@ -221,7 +223,7 @@ async function signIn(studio: Studio, clientId: string, toPush: boolean): Promis
   } finally {
     if (studio.transient.signIn === stop) {
       studio.transient.signIn = null;
-      editSignIn(studio, { signingIn: false });
+      editSlice(studio, 'hub', { signingIn: false });
     }
   }
 }
@@ -229,13 +231,6 @@ async function signIn(studio: Studio, clientId: string, toPush: boolean): Promis
 /** Waits no longer; the hub's window may stay. */
 function neverMind(studio: Studio): void {
   studio.transient.signIn?.abort();
-}
-
-function editSignIn(
-  studio: Studio,
-  change: { signingIn?: boolean; hasToken?: boolean; signedInAs?: string },
-) {
-  studio.store.setState((s) => ({ hub: { ...s.hub, ...change } }));
 }
 
 function waitForAnswer(state: string, signal: AbortSignal): Promise<SignInAnswer> {

@@ -1,10 +1,176 @@
-import type { ModelInfo } from '../../reports/models';
+import type { ReactNode } from 'react';
+import type { HubId } from '../../formats/hub-id';
+import { formatCount, formatParameters } from '../../formats/quantity';
+import { parseModelRef } from '../../formats/recipe';
+import type { HubHit, ModelInfo } from '../../reports/models';
 import { Button } from '../parts/Button';
+import { LockIcon } from '../parts/icons';
 import { ModelMeta } from '../parts/ModelMeta';
-import { lineage } from '../state/lineage';
 import { takeModel, whyNotAdd } from '../state/models';
+import { lineage } from '../state/roles';
 import type { AddTarget } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
+import type { HubSearch } from './HubSource';
+
+interface HitListProps {
+  search: HubSearch;
+  /** The model the text names in full. */
+  pasted: HubId | null;
+  text: string;
+  target: AddTarget;
+  /** Id of the model being opened. */
+  busy: string | null;
+  onOpen(id: string, revision?: string): void;
+}
+
+/** A model of a list: its name, what it is, and the button beside. */
+export function ModelRow({
+  name,
+  about,
+  children,
+}: {
+  name: ReactNode;
+  about?: ReactNode;
+  children: ReactNode;
+}) {
+  return (
+    <li className="model">
+      <div className="model-text">
+        {typeof name === 'string' ? (
+          <strong className="truncate" title={name}>
+            {name}
+          </strong>
+        ) : (
+          name
+        )}
+        {typeof about === 'string' ? <span className="model-meta">{about}</span> : about}
+      </div>
+      {children}
+    </li>
+  );
+}
+
+/** A titled list of models. */
+export function ModelGroup({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className="stack loose hits">
+      <h3>{title}</h3>
+      <ul className="models panel" aria-label={title}>
+        {children}
+      </ul>
+    </section>
+  );
+}
+
+/** Hits of the Hub search, in groups; a pasted id stands on top, whether the search knows it or not. */
+export function HitList({ search, pasted, text, target, busy, onOpen }: HitListProps) {
+  const known = pasted && search.groups.some((g) => g.hits.some((h) => h.id === pasted.id));
+  const take = (id: string, revision?: string) => (
+    <Take id={id} target={target} busy={busy} onTake={() => onOpen(id, revision)} />
+  );
+  return (
+    <div className="stack loose hits" aria-busy={search.status === 'searching'}>
+      {pasted && !known ? (
+        <ul className="models panel" aria-label="Pasted">
+          <ModelRow name={pasted.id} about={pasted.revision ? `revision ${pasted.revision}` : 'as pasted'}>
+            {take(pasted.id, pasted.revision)}
+          </ModelRow>
+        </ul>
+      ) : null}
+      <p className="small quiet" role="status">
+        {statusText(search, text, pasted !== null)}
+      </p>
+      {search.groups.map(({ title, hits }) => (
+        <ModelGroup key={title} title={title}>
+          {hits.map((hit) => (
+            <ModelRow key={hit.id} name={<HitName hit={hit} />} about={<HitMeta hit={hit} />}>
+              {take(hit.id)}
+            </ModelRow>
+          ))}
+        </ModelGroup>
+      ))}
+    </div>
+  );
+}
+
+function HitName({ hit }: { hit: HubHit }) {
+  const [owner, ...name] = hit.id.split('/');
+  return (
+    <span className="row wrap">
+      <span className="truncate" title={hit.id}>
+        {name.length > 0 ? <span className="quiet">{owner}/</span> : null}
+        <strong>{name.length > 0 ? name.join('/') : owner}</strong>
+      </span>
+      {hit.gated ? (
+        <span
+          className="tag gated"
+          data-tone="warn"
+          title="Its owner asks you to accept conditions on the model's page"
+        >
+          <LockIcon />
+          gated
+        </span>
+      ) : null}
+      {hit.private ? <span className="tag">private</span> : null}
+    </span>
+  );
+}
+
+function HitMeta({ hit }: { hit: HubHit }) {
+  return (
+    <span className="model-meta">
+      {hit.parameters === undefined ? null : <span>{formatParameters(hit.parameters)} parameters</span>}
+      <span>{formatCount(hit.downloads)} downloads</span>
+      <span>{formatCount(hit.likes)} likes</span>
+      <span>updated {hit.updatedAt.slice(0, 10)}</span>
+    </span>
+  );
+}
+
+interface TakeProps {
+  id: string;
+  target: AddTarget;
+  busy: string | null;
+  onTake(): void;
+}
+
+const VERBS: Readonly<Record<AddTarget, string>> = {
+  base: 'Use as base',
+  contributor: 'Add',
+  library: 'Open',
+};
+
+/** The button that takes a model, or shows why it cannot be taken. */
+export function Take({ id, target, busy, onTake }: TakeProps) {
+  const taken = useStudioState((s) => {
+    const is = (ref: string) => parseModelRef(ref).model.path === id;
+    if (s.recipe.base !== null && is(s.recipe.base)) return 'This is the base.';
+    return target === 'contributor' && s.recipe.contributors.some((c) => is(c.ref))
+      ? 'Already in the recipe.'
+      : null;
+  });
+  const verb = busy === id ? 'Opening…' : taken ? 'Added' : VERBS[target];
+  return (
+    <Button
+      why={taken ?? (busy === null ? null : busy === id ? 'Opening…' : `Opening ${busy}…`)}
+      aria-label={`${verb}: ${id}`}
+      onClick={onTake}
+    >
+      {verb}
+    </Button>
+  );
+}
+
+function statusText(search: HubSearch, text: string, pasted: boolean): string {
+  const found = search.groups.reduce((sum, g) => sum + g.hits.length, 0);
+  if (search.status === 'searching') return 'Searching…';
+  if (search.status === 'found' && found === 0) {
+    return pasted ? '' : `No model with safetensors weights matches “${text.trim()}”.`;
+  }
+  if (search.status === 'idle')
+    return 'Only models with safetensors weights are listed. Search sends what you type to the Hub.';
+  return '';
+}
 
 interface ModelListProps {
   label: string;
@@ -34,21 +200,20 @@ export function ModelList({ label, models, target, onDone }: ModelListProps) {
                   ? 'Added'
                   : 'Add';
         const badge = target === 'contributor' && model.ref !== base?.ref ? lineage(model, base) : null;
-        return (
-          <li key={model.ref} className="model">
-            <div className="model-text">
-              <span className="row wrap">
-                <strong className="truncate" title={model.ref}>
-                  {model.ref}
-                </strong>
-                {badge ? (
-                  <span className="tag" data-tone={badge.tone} title={badge.why}>
-                    {badge.text}
-                  </span>
-                ) : null}
+        const name = (
+          <span className="row wrap">
+            <strong className="truncate" title={model.ref}>
+              {model.ref}
+            </strong>
+            {badge ? (
+              <span className="tag" data-tone={badge.tone} title={badge.why}>
+                {badge.text}
               </span>
-              <ModelMeta model={model} />
-            </div>
+            ) : null}
+          </span>
+        );
+        return (
+          <ModelRow key={model.ref} name={name} about={<ModelMeta model={model} />}>
             <Button
               why={why}
               aria-label={`${verb}: ${model.title}`}
@@ -59,7 +224,7 @@ export function ModelList({ label, models, target, onDone }: ModelListProps) {
             >
               {verb}
             </Button>
-          </li>
+          </ModelRow>
         );
       })}
     </ul>

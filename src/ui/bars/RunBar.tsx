@@ -14,14 +14,14 @@ import type { InterruptedRun } from '../../reports/merge';
 import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { Button } from '../parts/Button';
 import { HubWaiting } from '../parts/HubWaiting';
+import { LinkButton } from '../parts/LinkButton';
 import { resumeRun } from '../state/interrupted-merges';
 import { restartStep } from '../state/job';
 import { mergeGate } from '../state/merge-gate';
-import { keptOf, sameMerge } from '../state/past-runs';
+import { resumable, sameMerge } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
 import { cancelMerge, continueRecommended, pauseMerge, startMerge } from '../state/run';
-import { runShare, runWords, spokenWords } from '../state/run-log';
-import { currentRun, type RunState } from '../state/runs';
+import { currentRun, type RunState, runShare, runWords, spokenWords } from '../state/runs';
 import { notifyError, type Studio, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { JOB_WORDS, type Tab } from '../state/tabs';
@@ -41,7 +41,7 @@ export function RunBar() {
   const studio = useStudio();
   const gate = useStudioState(useShallow(mergeGate));
   const run = useStudioState(currentRun);
-  const paused = useStudioState((s) => (currentRun(s)?.paused ? keptOf(s) : undefined));
+  const paused = useStudioState((s) => (currentRun(s)?.paused ? resumable(s) : undefined));
   const stopped = useStudioState((s) => s.engine.status === 'failed');
   const job = useStudioState((s) => (s.job?.kind === 'merge' ? s.job : null));
   const active = run?.status === 'running';
@@ -135,9 +135,7 @@ function StandingStill() {
         {where === '' ? '' : ` (${where})`}; the engine{' '}
         {stalled.answers ? 'answers, so the step may only be slow' : 'does not answer'}.
       </span>
-      <button type="button" className="link" onClick={() => void restartStep(studio)}>
-        Restart this step
-      </button>
+      <LinkButton onClick={() => void restartStep(studio)}>Restart this step</LinkButton>
     </p>
   );
 }
@@ -154,12 +152,8 @@ function Merged({ run, onDone }: { run: RunState; onDone(): void }) {
       <span className="run-item truncate">
         This recipe is merged already, as <span className="mono">{run.destination.name}</span>.
       </span>
-      <button type="button" className="link" onClick={act(() => showTab(studio, 'output'))}>
-        Show its files
-      </button>
-      <button type="button" className="link" onClick={act(() => void startMerge(studio))}>
-        Merge again
-      </button>
+      <LinkButton onClick={act(() => showTab(studio, 'output'))}>Show its files</LinkButton>
+      <LinkButton onClick={act(() => void startMerge(studio))}>Merge again</LinkButton>
     </p>
   );
 }
@@ -243,15 +237,9 @@ function Resting() {
     <p className="run-line" data-tone={line.tone}>
       <span className="run-item truncate">{line.text}</span>
       {line.more ? <span className="run-extra truncate">{line.more}</span> : null}
-      {line.better ? (
-        <button type="button" className="link" onClick={() => void isItBetter(studio)}>
-          Is it better?
-        </button>
-      ) : null}
+      {line.better ? <LinkButton onClick={() => void isItBetter(studio)}>Is it better?</LinkButton> : null}
       {line.tab ? (
-        <button type="button" className="link" onClick={() => line.tab && showTab(studio, line.tab)}>
-          {line.link}
-        </button>
+        <LinkButton onClick={() => line.tab && showTab(studio, line.tab)}>{line.link}</LinkButton>
       ) : null}
     </p>
   );
@@ -260,7 +248,7 @@ function Resting() {
 /** Base, contributors and merge answer the same prompt and are measured. */
 async function isItBetter(studio: Studio): Promise<void> {
   try {
-    const { tryMerge } = await import('../state/merge-trial');
+    const { tryMerge } = await import('../state/generation');
     await tryMerge(studio);
   } catch (thrown) {
     notifyError(studio, thrown);
@@ -285,7 +273,7 @@ function restingLine(state: StudioState): RestingLine {
   // until it has ended well, the recommended merge is one of the recipe that it was asked for with
   const asked = run?.status === 'done' ? undefined : run?.asked;
   if (run && run.status !== 'running' && (isOf(run.recipe) || (asked && isOf(asked))))
-    return outcome(run, keptOf(state));
+    return outcome(run, resumable(state));
   if (!gate.open) {
     return {
       tone: gate.tone === 'fix' ? 'bad' : 'plain',

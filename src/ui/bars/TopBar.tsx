@@ -2,23 +2,23 @@ import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { WorkerInfo } from '../../reports/worker';
 import { Button } from '../parts/Button';
+import { DialogFrame } from '../parts/DialogFrame';
+import { Fact } from '../parts/Fact';
 import { DiskIcon, Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import { PartBoundary } from '../parts/PartBoundary';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Segmented } from '../parts/Segmented';
-import { NewMerge } from '../recipe/NewMerge';
+import { NewMerge } from '../recipe/RecipePanel';
 import { methodTitle, recipeTitle } from '../state/built-recipe';
-import { engineSummary } from '../state/engine-summary';
-import { type Room, readRoom } from '../state/kept-things';
+import { engineSummary } from '../state/job';
 import { copyShareLink } from '../state/recipe-draft';
 import { redo, undo } from '../state/recipe-history';
 import { currentRun } from '../state/runs';
-import { methodOf, setView } from '../state/studio';
+import { type Room, readRoom } from '../state/stored-items';
+import { editSlice, methodOf, setView } from '../state/studio';
 import type { BackendChoice, Theme } from '../state/studio-state';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
-
-const KeysDialog = lazy(() => import('./KeysDialog').then((m) => ({ default: m.KeysDialog })));
 
 /** Name of the app and of the recipe, the engine, the theme. */
 export function TopBar() {
@@ -66,11 +66,7 @@ function KeysButton() {
           ?
         </Button>
       )}
-      {open ? (
-        <Suspense>
-          <KeysDialog onClose={() => setOpen(false)} />
-        </Suspense>
-      ) : null}
+      {open ? <KeysDialog onClose={() => setOpen(false)} /> : null}
     </>
   );
 }
@@ -90,32 +86,30 @@ function ShareButton() {
   );
 }
 
+const STEPS = [
+  { name: 'Undo', keys: 'Z', icon: UndoIcon, act: undo },
+  { name: 'Redo', keys: 'Shift Z', icon: RedoIcon, act: redo },
+] as const;
+
 /** Back and forth through the edits of the recipe. */
 function HistoryButtons() {
   const studio = useStudio();
   const { past, future } = useStudioState((s) => s.history);
   return (
     <span className="row">
-      <Button
-        variant="quiet"
-        iconOnly
-        tip="Undo (Ctrl or ⌘ Z)"
-        aria-label="Undo"
-        why={past.length === 0 ? 'Nothing to undo.' : null}
-        onClick={() => undo(studio)}
-      >
-        <UndoIcon />
-      </Button>
-      <Button
-        variant="quiet"
-        iconOnly
-        tip="Redo (Ctrl or ⌘ Shift Z)"
-        aria-label="Redo"
-        why={future.length === 0 ? 'Nothing to redo.' : null}
-        onClick={() => redo(studio)}
-      >
-        <RedoIcon />
-      </Button>
+      {STEPS.map(({ name, keys, icon: Icon, act }) => (
+        <Button
+          key={name}
+          variant="quiet"
+          iconOnly
+          tip={`${name} (Ctrl or ⌘ ${keys})`}
+          aria-label={name}
+          why={(name === 'Undo' ? past : future).length === 0 ? `Nothing to ${name.toLowerCase()}.` : null}
+          onClick={() => act(studio)}
+        >
+          <Icon />
+        </Button>
+      ))}
     </span>
   );
 }
@@ -136,7 +130,7 @@ function ThemeButton() {
   );
 }
 
-const KeptHere = lazy(() => import('./KeptHere').then((m) => ({ default: m.KeptHere })));
+const StorageList = lazy(() => import('./StorageList').then((m) => ({ default: m.StorageList })));
 
 /** Bytes that this page stores in the browser; opens the list of them, to delete. */
 function StorageBadge() {
@@ -164,7 +158,7 @@ function StorageBadge() {
           <span className="badge-detail">of {formatBytes(room.quota)}</span>
         </button>
       }
-      className="kept-here"
+      className="storage-list"
       onOpenChange={refresh}
     >
       <h3>Kept in this browser</h3>
@@ -183,7 +177,7 @@ function StorageBadge() {
       </p>
       <PartBoundary>
         <Suspense fallback={<p className="small quiet">Looking…</p>}>
-          <KeptHere onChange={refresh} />
+          <StorageList onChange={refresh} />
         </Suspense>
       </PartBoundary>
     </PopoverFrame>
@@ -228,43 +222,63 @@ function EngineDetail({ info, choice }: { info: WorkerInfo; choice: BackendChoic
           { value: 'webgpu', label: 'WebGPU', why: noGpu },
           { value: 'cpu', label: 'CPU' },
         ]}
-        onChange={(next) => studio.store.setState((s) => ({ engine: { ...s.engine, choice: next } }))}
+        onChange={(next) => editSlice(studio, 'engine', { choice: next })}
       />
       <dl className="stack facts">
-        <div>
-          <dt>Auto uses</dt>
-          <dd>{info.auto === 'webgpu' ? 'WebGPU' : 'CPU'}</dd>
-        </div>
-        <div>
-          <dt>GPU adapter</dt>
-          <dd>{webgpu.available ? webgpu.adapter : 'none'}</dd>
-        </div>
-        {webgpu.available ? (
-          <div>
-            <dt>Largest buffer</dt>
-            <dd>{formatBytes(webgpu.maxBufferBytes)}</dd>
-          </div>
-        ) : null}
-        <div>
-          <dt>CPU engine</dt>
-          <dd>{cpu.adapter}</dd>
-        </div>
-        <div>
-          <dt>Storage</dt>
-          <dd>
-            {storage.memoryBytes !== undefined
+        <Fact label="Auto uses" value={info.auto === 'webgpu' ? 'WebGPU' : 'CPU'} />
+        <Fact label="GPU adapter" value={webgpu.available ? webgpu.adapter : 'none'} />
+        {webgpu.available ? <Fact label="Largest buffer" value={formatBytes(webgpu.maxBufferBytes)} /> : null}
+        <Fact label="CPU engine" value={cpu.adapter} />
+        <Fact
+          label="Storage"
+          value={
+            storage.memoryBytes !== undefined
               ? `${formatBytes(storage.memoryBytes)} of memory, until the tab is closed`
               : storage.available
                 ? 'in this browser'
-                : 'none'}
-          </dd>
-        </div>
-        <div>
-          <dt>Amalgam</dt>
-          <dd>{info.version}</dd>
-        </div>
+                : 'none'
+          }
+        />
+        <Fact label="Amalgam" value={info.version} />
       </dl>
       <p className="small quiet">Both engines give the same result. Larger tensors are cut into tiles.</p>
     </>
+  );
+}
+
+const KEYS: readonly [keys: string, what: string][] = [
+  ['Ctrl or ⌘ Enter', 'Merge; in a prompt, generate'],
+  ['Ctrl or ⌘ Z', 'Undo an edit of the recipe'],
+  ['Ctrl or ⌘ Shift Z', 'Redo it'],
+  ['Tab, first in the page', 'Skip to the views, or to Merge'],
+  ['← →', 'Next view, on the row of tabs; next cell, tensor or point, in charts'],
+  ['↑ ↓', 'Next row or method; a step of a slider or a point (with Shift: ten)'],
+  ['Space, then ↑ ↓', 'Move a contributor, on its grip'],
+  ['Insert, Delete', 'Add points to a curve, remove one'],
+  ['Home, End', 'First, last'],
+  ['Esc', 'Close a dialog or menu'],
+  ['?', 'Show this list'],
+];
+
+/** Every key of the page. */
+function KeysDialog({ onClose }: { onClose(): void }) {
+  return (
+    <DialogFrame
+      title="Keyboard shortcuts"
+      about="What the keyboard does here."
+      foot={null}
+      onClose={onClose}
+    >
+      <dl className="keys">
+        {KEYS.map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </DialogFrame>
   );
 }

@@ -5,8 +5,8 @@
  */
 import type { DeltaPreset, MergeMethod, ResolvedParameters } from '../../merge/method';
 import { type ContributorError, isPredicted, sampledError } from '../../merge/prediction/predicted-report';
+import type { MaskOverlap } from '../../reports/delta-statistics';
 import type { ContributorReport, TensorReport } from '../../reports/job';
-import type { MaskOverlap } from '../../reports/overlap';
 
 export interface Measured {
   value: number;

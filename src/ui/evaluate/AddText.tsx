@@ -3,8 +3,7 @@ import { Button } from '../parts/Button';
 import { FolderIcon, PlusIcon } from '../parts/icons';
 import { addTextFiles } from '../state/evaluation';
 import { useStudio } from '../studio-context';
-import { DatasetText } from './DatasetText';
-import type { TakeText } from './text-taker';
+import { DatasetText, type TakeText } from './DatasetText';
 
 interface AddTextProps {
   take: TakeText;

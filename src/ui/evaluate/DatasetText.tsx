@@ -8,7 +8,6 @@ import { NumberField } from '../parts/NumberField';
 import { Select } from '../parts/Select';
 import { whyBusy } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';
-import type { TakeText } from './text-taker';
 
 const CHARACTERS = 200_000;
 
@@ -166,3 +165,6 @@ function choicesOf({ conversations, columns }: DatasetColumns): { value: string;
     ? texts
     : [{ value: conversations, label: `conversations (${conversations})` }, ...texts];
 }
+
+/** Takes a text, under a name. */
+export type TakeText = (name: string, text: string) => Promise<void>;

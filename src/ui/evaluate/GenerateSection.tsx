@@ -1,19 +1,20 @@
+import '../styles/writing.css';
 import { useMemo } from 'react';
 import { formatBytes, formatCount, formatSeconds } from '../../formats/quantity';
 import type { GenerationSettings } from '../../reports/evaluate';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabeledNumber } from '../parts/LabeledNumber';
+import { LinkButton } from '../parts/LinkButton';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Swatch } from '../parts/Swatch';
-import { whyNotWrite } from '../state/evaluation-gate';
+import { whyNotWrite } from '../state/evaluation';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
 import type { GenerationColumn } from '../state/evaluation-state';
 import { editGenerationSettings, emptyColumns, write } from '../state/generation';
 import { cancelJob } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';
-import '../styles/writing.css';
 
 /** Beginnings that the sample family has learned to continue. */
 const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];
@@ -56,14 +57,13 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
         <div className="row wrap apart">
           <span className="small quiet">Try</span>
           {BEGINNINGS.map((beginning) => (
-            <button
+            <LinkButton
               key={beginning}
-              type="button"
-              className="link small"
+              className="small"
               onClick={() => editGenerationSettings(studio, { prompt: beginning })}
             >
               {beginning}
-            </button>
+            </LinkButton>
           ))}
         </div>
       ) : null}

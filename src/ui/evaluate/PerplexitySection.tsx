@@ -1,30 +1,27 @@
 import { useMemo } from 'react';
-import { formatAbout, formatBytes, formatCount, formatCounted } from '../../formats/quantity';
+import { formatBytes, formatCount, formatCounted } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabeledNumber } from '../parts/LabeledNumber';
+import { LinkButton } from '../parts/LinkButton';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
-import { editEvaluation, forgetEarlier } from '../state/evaluation';
-import { protocolProblem, whyNotMeasure } from '../state/evaluation-gate';
+import { ToolBar } from '../parts/ToolBar';
+import { forgetEarlier, measure, protocolProblem, takeMethod, whyNotMeasure } from '../state/evaluation';
 import type { EvaluationRow } from '../state/evaluation-rows';
-import type { EvaluationSlice } from '../state/evaluation-state';
+import { type EvaluationSlice, QUICK_CHARACTERS } from '../state/evaluation-state';
 import {
   bestMerge,
   evaluationTable,
-  groupWords,
   loneMerge,
   missingCells,
   type Standing,
   type TableRow,
   tableErrors,
 } from '../state/evaluation-table';
-import { QUICK_CHARACTERS } from '../state/evaluation-texts';
-import { cancelJob } from '../state/job';
-import type { Job } from '../state/job-state';
-import { measure, takeMethod } from '../state/measurement';
+import { editSlice } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { PerplexityTable } from './PerplexityTable';
 import { TextChoice } from './TextChoice';
@@ -40,7 +37,10 @@ export function PerplexitySection({ rows }: { rows: readonly EvaluationRow[] }) 
         <ProtocolFields />
         <Actions rows={rows} />
       </div>
-      <MeasuringBar />
+      <ToolBar kinds={['evaluation']} stop="Stop measuring">
+        Models measured side by side finish together. Stopping keeps every number in the table, but not those
+        in progress.
+      </ToolBar>
       <Verdict rows={table.rows} texts={table.columns.length} />
       {tableErrors(table.rows).map(({ rows: names, error }) => (
         <ErrorCard
@@ -77,9 +77,7 @@ function Verdict({ rows, texts }: { rows: readonly TableRow[]; texts: number }) 
   const apply = best.row.current ? (
     ' It is this recipe.'
   ) : (
-    <button type="button" className="link" onClick={() => takeMethod(studio, best.row)}>
-      Apply it
-    </button>
+    <LinkButton onClick={() => takeMethod(studio, best.row)}>Apply it</LinkButton>
   );
   if (beaten) {
     return (
@@ -117,14 +115,7 @@ function standingWords({ label, better, worse, of }: Standing): string {
 
 function PerplexityHelp() {
   return (
-    <PopoverFrame
-      label="About perplexity"
-      trigger={
-        <button type="button" className="link">
-          what is this?
-        </button>
-      }
-    >
+    <PopoverFrame label="About perplexity" trigger={<LinkButton>what is this?</LinkButton>}>
       <h3>Perplexity</h3>
       <p>
         How surprised a model is by a text: e to the mean of −ln p over its tokens, p being the probability
@@ -234,7 +225,7 @@ function ProtocolFields() {
           { value: 'quick', label: 'Quick' },
           { value: 'full', label: 'Full text' },
         ]}
-        onChange={(next) => editEvaluation(studio, { amount: next })}
+        onChange={(next) => editSlice(studio, 'evaluation', { amount: next })}
       />
       <LabeledNumber
         label="window"
@@ -243,7 +234,7 @@ function ProtocolFields() {
         min={2}
         max={131_072}
         invalid={problem !== null}
-        onChange={(next) => editEvaluation(studio, { window: next })}
+        onChange={(next) => editSlice(studio, 'evaluation', { window: next })}
       />
       <LabeledNumber
         label="stride"
@@ -252,7 +243,7 @@ function ProtocolFields() {
         min={1}
         max={131_072}
         invalid={problem !== null}
-        onChange={(next) => editEvaluation(studio, { stride: next })}
+        onChange={(next) => editSlice(studio, 'evaluation', { stride: next })}
       />
       <Problem className="protocol-words">{problem}</Problem>
       {problem ? null : <p className="small quiet protocol-words">{protocolWords(evaluation)}</p>}
@@ -285,74 +276,4 @@ function startWords(outcomes: EvaluationSlice['outcomes']): string {
   if (found.size === 0) return 'the tokenizer’s own start token, if it has one, comes first';
   const words = [...found].map((id) => (id === null ? 'no start token' : `start token ${id}`));
   return `the text is preceded by ${words.join(' or ')}`;
-}
-
-/** Progress of the measurement, its speed and remaining time, and the button to stop it. */
-function MeasuringBar() {
-  const job = useStudioState((s) => (s.job?.kind === 'evaluation' ? s.job : null));
-  return (
-    <>
-      {job ? <Bar job={job} /> : null}
-      <Spoken />
-    </>
-  );
-}
-
-/** Announcements for screen readers: the model at work, and the end. Single numbers would be too much. */
-function Spoken() {
-  const measured = useStudioState((s) => s.evaluation.outcomes.size > 0);
-  const text = useStudioState(({ evaluation: { work } }) => (work ? groupWords(work) : undefined));
-  return (
-    <span className="visually-hidden" role="status">
-      {text !== undefined
-        ? `Measuring ${text}.`
-        : measured
-          ? 'Not measuring. The table has the numbers.'
-          : ''}
-    </span>
-  );
-}
-
-function Bar({ job: { progress: p, canceling } }: { job: Job }) {
-  const studio = useStudio();
-  const share = p?.share ?? 0;
-  const work = useStudioState((s) => s.evaluation.work);
-  return (
-    <div className="tool-bar panel">
-      <div
-        className="bar progress"
-        role="progressbar"
-        aria-label="Measuring"
-        aria-valuemin={0}
-        aria-valuemax={100}
-        aria-valuenow={Math.round(share * 100)}
-      >
-        <div className="progress-fill" style={{ width: `${share * 100}%` }} />
-      </div>
-      <p className="small tool-line">
-        <span className="truncate">{canceling ? 'Canceling…' : p?.item}</span>
-        {work && work.groups.length > 1 ? (
-          <span className="quiet">
-            {formatCount(work.at + 1)} of {formatCount(work.groups.length)}
-          </span>
-        ) : null}
-        <span className="quiet">
-          {p?.phase === 'downloading'
-            ? 'downloading'
-            : p?.rate
-              ? `${formatCount(p.rate.perSecond)} tokens/s`
-              : 'opening'}
-        </span>
-        <span className="spacer" />
-        <span className="quiet">{p?.secondsLeft == null ? '' : `${formatAbout(p.secondsLeft)} left`}</span>
-      </p>
-      <p className="small faint tool-line">
-        Models measured side by side finish together. Stopping keeps every number in the table, but not those
-        in progress.
-      </p>
-      <Button why={canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
-        Stop measuring
-      </Button>
-    </div>
-  );
 }

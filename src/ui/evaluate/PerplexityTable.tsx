@@ -1,7 +1,9 @@
 import type { CSSProperties } from 'react';
 import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
+import { LinkButton } from '../parts/LinkButton';
 import { Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
+import { takeMethod } from '../state/evaluation';
 import type { EvaluationRow } from '../state/evaluation-rows';
 import {
   type DotScale,
@@ -12,7 +14,6 @@ import {
   type TableColumn,
   type TableRow,
 } from '../state/evaluation-table';
-import { takeMethod } from '../state/measurement';
 import { useStudio, useStudioState } from '../studio-context';
 
 /**
@@ -40,25 +41,22 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
             </th>
             {scale ? <DotHead scale={scale} several={several} /> : null}
             {several ? (
-              <th scope="col">
-                <Tip text="Geometric mean of the perplexities: e to the mean loss over the texts; each text counts the same.">
-                  <span>geometric mean</span>
-                </Tip>
-              </th>
+              <TipHead
+                text="geometric mean"
+                tip="Geometric mean of the perplexities: e to the mean loss over the texts; each text counts the same."
+              />
             ) : null}
             {columns.map((column) => (
               <ColumnHead key={column.id} column={column} />
             ))}
-            <th scope="col">
-              <Tip text="Bits per byte of text, the mean over the texts: for models with different tokenizers.">
-                <span>bits/B</span>
-              </Tip>
-            </th>
-            <th scope="col">
-              <Tip text="Average loss over the texts, in nats per token: the logarithm of the perplexity.">
-                <span>loss</span>
-              </Tip>
-            </th>
+            <TipHead
+              text="bits/B"
+              tip="Bits per byte of text, the mean over the texts: for models with different tokenizers."
+            />
+            <TipHead
+              text="loss"
+              tip="Average loss over the texts, in nats per token: the logarithm of the perplexity."
+            />
             <th scope="col">size</th>
             <th scope="col">time</th>
           </tr>
@@ -88,6 +86,16 @@ export function PerplexityTable({ columns, rows }: { columns: TableColumn[]; row
         })}
       </table>
     </section>
+  );
+}
+
+function TipHead({ text, tip }: { text: string; tip: string }) {
+  return (
+    <th scope="col">
+      <Tip text={tip}>
+        <span>{text}</span>
+      </Tip>
+    </th>
   );
 }
 
@@ -131,6 +139,15 @@ interface RowProps {
   scale: DotScale | null;
 }
 
+function Value({ perplexity, best }: { perplexity: number; best: boolean }) {
+  return (
+    <span className="perplexity-value" data-best={best || undefined}>
+      {perplexity.toFixed(3)}
+      {best ? <span className="tag best-tag">best</span> : null}
+    </span>
+  );
+}
+
 function Row({ row: shown, columns, base, several, scale }: RowProps) {
   const { row, cells, mean, bitsPerByte, seconds, bytes, staleTitle, earlier } = shown;
   return (
@@ -151,18 +168,7 @@ function Row({ row: shown, columns, base, several, scale }: RowProps) {
           <Dot row={shown} base={base} scale={scale} />
         </td>
       ) : null}
-      {several ? (
-        <td>
-          {mean ? (
-            <span className="perplexity-value" data-best={mean.best || undefined}>
-              {mean.perplexity.toFixed(3)}
-              {mean.best ? <Best /> : null}
-            </span>
-          ) : (
-            <span className="faint">–</span>
-          )}
-        </td>
-      ) : null}
+      {several ? <td>{mean ? <Value {...mean} /> : <span className="faint">–</span>}</td> : null}
       {columns.map((column, i) => {
         const cell = cells[i];
         return (
@@ -171,18 +177,16 @@ function Row({ row: shown, columns, base, several, scale }: RowProps) {
           </td>
         );
       })}
-      <td className="perplexity-time">
-        {bitsPerByte === null ? <span className="faint">–</span> : bitsPerByte.toFixed(3)}
-      </td>
-      <td className="perplexity-time">
-        {mean ? Math.log(mean.perplexity).toFixed(4) : <span className="faint">–</span>}
-      </td>
-      <td className="perplexity-time">
-        {bytes === null ? <span className="faint">–</span> : formatBytes(bytes)}
-      </td>
-      <td className="perplexity-time">
-        {seconds === null ? <span className="faint">–</span> : formatSeconds(seconds)}
-      </td>
+      {[
+        ['bits', bitsPerByte?.toFixed(3)],
+        ['loss', mean && Math.log(mean.perplexity).toFixed(4)],
+        ['size', bytes === null ? null : formatBytes(bytes)],
+        ['time', seconds === null ? null : formatSeconds(seconds)],
+      ].map(([name, text]) => (
+        <td key={name} className="perplexity-time">
+          {text ?? <span className="faint">–</span>}
+        </td>
+      ))}
     </tr>
   );
 }
@@ -191,36 +195,20 @@ function Row({ row: shown, columns, base, several, scale }: RowProps) {
 function Dot({ row, base, scale }: { row: TableRow; base: TableRow | undefined; scale: DotScale }) {
   return (
     <span className="dot-track">
-      {base?.mean ? <Mark className="dot-base" at={dotAt(scale, base.mean.perplexity)} /> : null}
-      {row.mean ? (
-        <Mark
-          className="dot"
-          at={dotAt(scale, row.mean.perplexity)}
-          best={row.mean.best}
-          group={row.row.group}
-        />
-      ) : null}
+      {[base, row].map((of, i) => {
+        const at = of?.mean && dotAt(scale, of.mean.perplexity);
+        return of?.mean ? (
+          <span
+            key={i === 0 ? 'base' : 'own'}
+            className={i === 0 ? 'dot-base' : 'dot'}
+            data-best={(i > 0 && of.mean.best) || undefined}
+            data-group={i > 0 ? of.row.group : undefined}
+            data-beyond={at === null || undefined}
+            style={{ '--at': at ?? 1 } as CSSProperties}
+          />
+        ) : null;
+      })}
     </span>
-  );
-}
-
-interface MarkProps {
-  className: string;
-  /** In [0, 1]; null: beyond the end of the scale. */
-  at: number | null;
-  best?: boolean;
-  group?: EvaluationRow['group'];
-}
-
-function Mark({ className, at, best, group }: MarkProps) {
-  return (
-    <span
-      className={className}
-      data-best={best || undefined}
-      data-group={group}
-      data-beyond={at === null || undefined}
-      style={{ '--at': at ?? 1 } as CSSProperties}
-    />
   );
 }
 
@@ -230,10 +218,10 @@ function RowHead({ row }: { row: EvaluationRow }) {
   if (row.group === 'merges' && !row.current) {
     return (
       <Tip text={`Apply ${row.title} to the recipe`}>
-        <button type="button" className="link perplexity-take" onClick={() => takeMethod(studio, row)}>
+        <LinkButton className="perplexity-take" onClick={() => takeMethod(studio, row)}>
           <span className="visually-hidden">Apply: </span>
           {row.label}
-        </button>
+        </LinkButton>
       </Tip>
     );
   }
@@ -248,12 +236,7 @@ function RowHead({ row }: { row: EvaluationRow }) {
   );
 }
 
-interface CellProps {
-  cell: TableCell;
-  base: TableCell | undefined;
-}
-
-function Cell({ cell, base }: CellProps) {
+function Cell({ cell, base }: { cell: TableCell; base: TableCell | undefined }) {
   switch (cell.state) {
     case 'none':
       return <span className="faint">–</span>;
@@ -279,10 +262,7 @@ function Cell({ cell, base }: CellProps) {
           className="perplexity-cell"
           title={`mean loss ${meanNll.toFixed(4)} nats over ${formatCount(tokens)} ${protocol.masked ? 'masked tokens' : 'tokens'}${bits}`}
         >
-          <span className="perplexity-value" data-best={cell.best || undefined}>
-            {perplexity.toFixed(3)}
-            {cell.best ? <Best /> : null}
-          </span>
+          <Value perplexity={perplexity} best={cell.best} />
           {than === null ? null : (
             <small className="perplexity-than">
               {changeWords(than)}
@@ -308,8 +288,4 @@ function Running() {
     return counted && counted.total > 0 ? counted.done / counted.total : 0;
   });
   return <span className="perplexity-value faint">{formatPercent(share)}</span>;
-}
-
-function Best() {
-  return <span className="tag best-tag">best</span>;
 }

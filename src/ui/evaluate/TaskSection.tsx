@@ -1,3 +1,4 @@
+import '../styles/tasks.css';
 import { useEffect } from 'react';
 import { formatAbout, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import { pairedValues } from '../../tasks/harness-report';
@@ -8,17 +9,19 @@ import { LabeledNumber } from '../parts/LabeledNumber';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { Swatch } from '../parts/Swatch';
+import { ToolBar } from '../parts/ToolBar';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
-import { cancelJob } from '../state/job';
-import { earlierRun, forgetAllScores, recallScores } from '../state/task-scores';
-import type { TaskRun, TasksSlice } from '../state/task-state';
+import type { TaskRun, TasksSlice } from '../state/evaluation-state';
+import { editSlice } from '../state/studio';
 import {
   addTaskFiles,
-  editTasks,
+  earlierRun,
+  forgetAllScores,
   LONG_SECONDS,
   openTaskList,
   predictionOf,
   predictTasks,
+  recallScores,
   runningValue,
   scoredRows,
   scoreTasks,
@@ -26,7 +29,6 @@ import {
   whyNotScore,
 } from '../state/tasks';
 import { useStudio, useStudioState } from '../studio-context';
-import '../styles/tasks.css';
 
 /** Accuracy on tasks, as lm-evaluation-harness scores them: item by item, with a running mean and its error. */
 export function TaskSection({ rows }: { rows: readonly EvaluationRow[] }) {
@@ -112,7 +114,7 @@ function TaskChoice() {
               aria-label="MMLU subset"
               value={subset || (subsets[0] ?? '')}
               options={subsets.map((name) => ({ value: name, label: name.replaceAll('_', ' ') }))}
-              onChange={(next) => editTasks(studio, { subset: next })}
+              onChange={(next) => editSlice(studio, 'tasks', { subset: next })}
             />
           </div>
         ) : null}
@@ -121,7 +123,7 @@ function TaskChoice() {
           value={limit}
           min={1}
           max={100_000}
-          onChange={(next) => editTasks(studio, { limit: next })}
+          onChange={(next) => editSlice(studio, 'tasks', { limit: next })}
         />
         <div className="row small">
           <Select
@@ -132,7 +134,7 @@ function TaskChoice() {
               { value: 'first', label: 'the first, as the harness' },
               { value: 'drawn', label: 'drawn at random' },
             ]}
-            onChange={(next) => editTasks(studio, { sampleSeed: next === 'drawn' ? 0 : null })}
+            onChange={(next) => editSlice(studio, 'tasks', { sampleSeed: next === 'drawn' ? 0 : null })}
           />
         </div>
         {sampleSeed === null ? null : (
@@ -141,7 +143,7 @@ function TaskChoice() {
             value={sampleSeed}
             min={0}
             max={2 ** 31}
-            onChange={(next) => editTasks(studio, { sampleSeed: next })}
+            onChange={(next) => editSlice(studio, 'tasks', { sampleSeed: next })}
           />
         )}
         <LabeledNumber
@@ -149,7 +151,7 @@ function TaskChoice() {
           value={fewshot}
           min={0}
           max={32}
-          onChange={(next) => editTasks(studio, { fewshot: next })}
+          onChange={(next) => editSlice(studio, 'tasks', { fewshot: next })}
         />
       </div>
     </>
@@ -160,51 +162,32 @@ function TaskActions({ rows }: { rows: readonly EvaluationRow[] }) {
   const studio = useStudio();
   const tasks = useStudioState((s) => s.tasks);
   const why = useStudioState(whyNotScore);
-  const job = useStudioState((s) => (s.job?.kind === 'tasks' ? s.job : null));
   const known = predictionOf(tasks, rows.length);
   return (
-    <div className="row wrap apart">
-      <Button className="strong" why={why} onClick={() => void scoreTasks(studio, rows)}>
-        Score {formatCounted(rows.length, 'model')}
-      </Button>
-      <Button why={why} onClick={() => void predictTasks(studio, rows)}>
-        How long?
-      </Button>
-      {job ? (
-        <Button why={job.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
-          Stop scoring
+    <>
+      <div className="row wrap apart">
+        <Button className="strong" why={why} onClick={() => void scoreTasks(studio, rows)}>
+          Score {formatCounted(rows.length, 'model')}
         </Button>
-      ) : null}
-      <span className="small quiet" role="status">
-        {job ? progressWords(job.progress, tasks.predicting, known) : known ? predictedWords(known) : ''}
-      </span>
-    </div>
+        <Button why={why} onClick={() => void predictTasks(studio, rows)}>
+          How long?
+        </Button>
+        <span className="small quiet" role="status">
+          {known ? predictedWords(known) : ''}
+        </span>
+      </div>
+      <ToolBar kinds={['tasks']} stop="Stop scoring">
+        {tasks.predicting
+          ? 'The first items show how long it takes.'
+          : 'Stopping keeps the items that are done.'}
+      </ToolBar>
+    </>
   );
 }
 
 function predictedWords(known: NonNullable<TasksSlice['predicted']>): string {
   const about = `${formatAbout(known.seconds)} for ${formatCount(known.tokens)} tokens.`;
   return `Predicted by the first items of the first model: ${about}${known.seconds > LONG_SECONDS ? ' Score begins it.' : ''}`;
-}
-
-function progressWords(
-  progress: {
-    phase: string;
-    share: number;
-    rate: { perSecond: number } | null;
-    secondsLeft: number | null;
-  } | null,
-  isTrial: boolean,
-  known: TasksSlice['predicted'],
-): string {
-  if (progress?.phase !== 'running') {
-    return progress?.phase === 'downloading' ? 'Downloading…' : 'Reading the tasks…';
-  }
-  if (isTrial) return 'Running the first items to tell how long it takes…';
-  const all = known ? `Predicted: ${formatAbout(known.seconds)}. ` : '';
-  const rate = progress.rate ? `, ${formatCount(Math.round(progress.rate.perSecond))} tokens/s` : '';
-  const left = progress.secondsLeft === null ? '' : `, ${formatSeconds(progress.secondsLeft)} left`;
-  return `${all}${Math.round(100 * progress.share)} %${rate}${left}. Stopping keeps the items that are done.`;
 }
 
 function TaskTable({ run, rows }: { run: TaskRun; rows: readonly EvaluationRow[] }) {

@@ -16,8 +16,8 @@ import { countedOverlap } from '../layers/run-overlap';
 import { type LayersRun, reportsFor } from '../layers/runs';
 import { subjectsOf } from '../layers/subject';
 import { saveFile, saveText } from '../local/file-download';
+import { fileName } from '../state/job-state';
 import type { Contributor } from '../state/runs';
-import { fileName } from '../state/saved-output';
 import type { OverlapSlice } from '../state/studio-state';
 import { type ChartSet, chartSet, comparedSets, type Drawn } from './chart-sets';
 
@@ -160,7 +160,7 @@ const DENSITY = 2;
  * An SVG text as a PNG picture.
  * @throws ExportFailed where the browser cannot draw it, e.g. because it is larger than a canvas may be
  */
-export async function svgToPng(svg: string): Promise<Blob> {
+async function svgToPng(svg: string): Promise<Blob> {
   const url = URL.createObjectURL(new Blob([svg], { type: 'image/svg+xml' }));
   try {
     const image = new Image();
@@ -270,7 +270,7 @@ export function exportRun(kind: 'csv' | 'json' | 'html', run: ReportedRun, start
 
 // A run as one HTML file that needs nothing else: no script, no request. Everything from models is escaped. Pure.
 
-export interface ReportedRun extends Omit<Drawn, 'reports'> {
+interface ReportedRun extends Omit<Drawn, 'reports'> {
   methodTitle: string;
   report: MergeReport;
 }
@@ -306,7 +306,7 @@ ${tensors(run)}
 }
 
 /** Several runs side by side as one HTML file that needs nothing else. */
-export function comparisonHtml(
+function comparisonHtml(
   runs: readonly { title: string; recipe: MergeReport['recipe']; isExact: boolean }[],
   drawn: readonly { label: string; sets: readonly ChartSet[] }[],
 ): string {

@@ -1,18 +1,18 @@
+import '../styles/gallery.css';
 import { Tabs } from 'radix-ui';
+import { type FormEvent, useEffect, useState } from 'react';
 import { parseRecipe } from '../../formats/recipe-yaml';
+import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/saved-recipes';
+import { Button } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
+import { CloseIcon, CopyIcon } from '../parts/icons';
 import { TabLabel, TabList } from '../parts/TabList';
+import { freeName, recipeTitle } from '../state/built-recipe';
 import { openRecipe } from '../state/opened-recipe';
+import { copyShareLink, openSaved, saveRecipe } from '../state/recipe-draft';
 import { notify, notifyError, setView } from '../state/studio';
 import type { ViewSlice } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
-import '../styles/gallery.css';
-import { type FormEvent, useEffect, useState } from 'react';
-import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/saved-recipes';
-import { Button } from '../parts/Button';
-import { CloseIcon, CopyIcon } from '../parts/icons';
-import { freeName, recipeTitle } from '../state/built-recipe';
-import { copyShareLink, openKept, saveRecipe } from '../state/recipe-draft';
 
 /** The example recipes that ship with the studio: YAML files in `recipes/`, each runnable on the sample family. */
 
@@ -104,7 +104,7 @@ function Examples() {
 }
 
 /** Recipes saved in this browser by name: save the one in work, open or delete another, or take a link away. */
-export function SavedRecipes() {
+function SavedRecipes() {
   const studio = useStudio();
   const title = useStudioState((s) => recipeTitle(s.recipe));
   const [name, setName] = useState(title);
@@ -121,7 +121,7 @@ export function SavedRecipes() {
   };
   const open = (kept: NamedRecipe) => {
     setView(studio, { recipes: null });
-    void openKept(studio, kept);
+    void openSaved(studio, kept);
   };
   return (
     <div className="stack loose">

@@ -21,7 +21,7 @@ import { TensorDetail } from './TensorDetail';
 const MOST_GROUPS = 8;
 
 /** Every number of one tensor in the shown runs, and B − A of two. */
-export function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }) {
+function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }) {
   const chosen = useStudioState((s) => s.view.subject);
   const { contributors } = runs[0]!;
   const groups = new Map<string, { metric: Metric; values: (Measured | null)[] }[]>();

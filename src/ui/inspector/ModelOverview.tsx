@@ -1,4 +1,4 @@
-import { memo } from 'react';
+import { memo, type ReactNode } from 'react';
 import {
   formatCount,
   formatCounted,
@@ -6,12 +6,15 @@ import {
   formatPercent,
   formatReal,
 } from '../../formats/quantity';
+import { awaitsMerge } from '../../merge/prediction/predicted-report';
+import type { TensorReport } from '../../reports/job';
+import { changing } from '../charts/measured';
 import { type LayersRun, writesFactors } from '../layers/runs';
 import { Fact } from '../parts/Fact';
 import { Section } from '../parts/Section';
 import { Shortlist } from '../parts/Shortlist';
 import { modelColor, Swatch } from '../parts/Swatch';
-import { contributorTotals, largest } from './model-overview';
+import type { Contributor } from '../state/runs';
 
 /** The model as a whole: what each contributor changes, and the tensors worth a look. */
 export const ModelOverview = memo(function ModelOverview({ source }: { source: LayersRun }) {
@@ -42,6 +45,31 @@ export const ModelOverview = memo(function ModelOverview({ source }: { source: L
   );
 });
 
+interface ShareProps {
+  contributor: Contributor;
+  /** Length of its bar, in [0, 1]. */
+  share: number;
+  more?: string;
+  children: ReactNode;
+}
+
+/** A contributor with a number, and that as a bar in its color. */
+function Share({ contributor: c, share, more, children }: ShareProps) {
+  return (
+    <li className="share">
+      <span className="row">
+        <Swatch color={c.color} />
+        <span className="truncate">{c.label}</span>
+      </span>
+      <span className="numeric">{children}</span>
+      <span className="bar norm-bar" aria-hidden="true">
+        <span className="bar-fill" style={{ width: `${share * 100}%`, background: modelColor(c.color) }} />
+      </span>
+      {more === undefined ? null : <span className="small quiet share-more">{more}</span>}
+    </li>
+  );
+}
+
 /** Before a merge, and of factors after it too: who takes part in how much, by count of tensors. */
 function Planned({ source }: { source: LayersRun }) {
   const total = source.tensors.length;
@@ -52,21 +80,9 @@ function Planned({ source }: { source: LayersRun }) {
         {source.contributors.map((c, index) => {
           const changed = source.tensors.filter((t) => t.contributors.includes(index)).length;
           return (
-            <li key={c.id} className="share">
-              <span className="row">
-                <Swatch color={c.color} />
-                <span className="truncate">{c.label}</span>
-              </span>
-              <span className="numeric">
-                {formatCount(changed)} of {formatCounted(total, 'tensor')}
-              </span>
-              <span className="bar norm-bar" aria-hidden="true">
-                <span
-                  className="bar-fill"
-                  style={{ width: `${(changed / total) * 100}%`, background: modelColor(c.color) }}
-                />
-              </span>
-            </li>
+            <Share key={c.id} contributor={c} share={changed / total}>
+              {formatCount(changed)} of {formatCounted(total, 'tensor')}
+            </Share>
           );
         })}
       </ul>
@@ -95,29 +111,20 @@ function Merged({ source }: { source: LayersRun }) {
             const c = source.contributors.find((c) => c.id === t.id);
             if (!c || t.elements === 0) return null;
             return (
-              <li key={t.id} className="share">
-                <span className="row">
-                  <Swatch color={c.color} />
-                  <span className="truncate">{c.label}</span>
-                </span>
-                <span className="numeric">
-                  {t.keptEnergy !== null
-                    ? `${formatPercent(t.keptEnergy)} energy`
-                    : t.kept !== null && 'energy not measured'}
-                </span>
-                <span className="bar norm-bar" aria-hidden="true">
-                  <span
-                    className="bar-fill"
-                    style={{ width: `${(t.keptEnergy ?? 0) * 100}%`, background: modelColor(c.color) }}
-                  />
-                </span>
-                <span className="small quiet share-more">
-                  {t.kept === null
+              <Share
+                key={t.id}
+                contributor={c}
+                share={t.keptEnergy ?? 0}
+                more={`${
+                  t.kept === null
                     ? 'trimmed: not known before the merge'
-                    : `${formatPercent(1 - t.kept / t.elements)} trimmed`}{' '}
-                  · norm {formatReal(t.norm)} · {formatCounted(t.tensors, 'tensor')}
-                </span>
-              </li>
+                    : `${formatPercent(1 - t.kept / t.elements)} trimmed`
+                } · norm ${formatReal(t.norm)} · ${formatCounted(t.tensors, 'tensor')}`}
+              >
+                {t.keptEnergy !== null
+                  ? `${formatPercent(t.keptEnergy)} energy`
+                  : t.kept !== null && 'energy not measured'}
+              </Share>
             );
           })}
         </ul>
@@ -138,4 +145,54 @@ function Merged({ source }: { source: LayersRun }) {
       )}
     </>
   );
+}
+
+// The whole model in a few numbers, from the reports of its tensors. Pure.
+
+interface ContributorTotals {
+  id: string;
+  /** Tensors it changes. */
+  tensors: number;
+  /** Elements kept; null before a merge that cannot be predicted. */
+  kept: number | null;
+  elements: number;
+  /** ‖τ‖ over all tensors, before selection. */
+  norm: number;
+  /** Share of ‖τ‖² kept, in [0, 1]; null where it is not measured, or not yet. */
+  keptEnergy: number | null;
+}
+
+/** Sums over all tensors a contributor changes; norms add as squares. */
+export function contributorTotals(
+  reports: Iterable<TensorReport>,
+  ids: readonly string[],
+): ContributorTotals[] {
+  const all = [...reports];
+  return ids.map((id) => {
+    let tensors = 0;
+    let kept: number | null = 0;
+    let elements = 0;
+    let square = 0;
+    let keptSquare = 0;
+    for (const report of all) {
+      const c = changing(report).find((c) => c.id === id);
+      if (!c) continue;
+      tensors += 1;
+      const isOpen = awaitsMerge(report);
+      kept = kept === null || isOpen ? null : kept + c.kept;
+      elements += report.elements;
+      square += c.norm ** 2;
+      keptSquare += c.keptNorm === null || isOpen ? Number.NaN : c.keptNorm ** 2;
+    }
+    const keptEnergy = Number.isNaN(keptSquare) ? null : square > 0 ? keptSquare / square : 0;
+    return { id, tensors, kept, elements, norm: Math.sqrt(square), keptEnergy };
+  });
+}
+
+/** The tensors with the largest values, largest first. */
+export function largest<T>(tensors: Iterable<T>, value: (tensor: T) => number, count: number): T[] {
+  return [...tensors]
+    .filter((t) => value(t) > 0)
+    .sort((a, b) => value(b) - value(a))
+    .slice(0, count);
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { TensorReport } from '../../reports/job';
-import { contributorTotals, largest } from './model-overview';
+import { contributorTotals, largest } from './ModelOverview';
 
 function report(name: string, elements: number, norm: number, keptNorm: number, kept: number): TensorReport {
   const contributors = [{ id: 'a', kept, threshold: 0, norm, keptNorm }];

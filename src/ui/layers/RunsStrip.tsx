@@ -20,7 +20,7 @@ import {
 import { mergeRuns } from '../state/run';
 import { currentRun, NOW } from '../state/runs';
 import type { StudioState } from '../state/studio-state';
-import { recallScores, scoresOf, scoreWords } from '../state/task-scores';
+import { recallScores, scoresOf, scoreWords } from '../state/tasks';
 import { useStudio, useStudioState } from '../studio-context';
 import { LETTERS } from './columns';
 import { type LayersRun, writesFactors } from './runs';

@@ -1,7 +1,7 @@
 /** Mask overlap of two runs: a number about both, so they stand in one column; it is counted when it is chosen. */
 import { type ReactNode, useEffect, useMemo } from 'react';
 import type { Recipe } from '../../formats/recipe';
-import type { MaskOverlap, OverlapRequest } from '../../reports/overlap';
+import type { MaskOverlap, OverlapRequest } from '../../reports/delta-statistics';
 import { absenceOf } from '../charts/default-view';
 import type { RunsReport } from '../charts/measured';
 import type { Metric, Subject } from '../charts/metrics';

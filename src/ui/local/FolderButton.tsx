@@ -1,8 +1,7 @@
 import { type ReactNode, useRef } from 'react';
 import { Button } from '../parts/Button';
 import { FolderIcon } from '../parts/icons';
-import { hasDirectoryPicker, pickModelFolder } from './directory-picker';
-import { inputFiles, type PickedFiles } from './local-files';
+import { hasDirectoryPicker, inputFiles, type PickedFiles, pickModelFolder } from './local-files';
 
 interface FolderButtonProps {
   /** Name of the file input, where the browser has no picker. */

@@ -12,7 +12,7 @@ interface AskableHandle {
   requestPermission?(options: { mode: 'read' }): Promise<PermissionState>;
 }
 
-interface KeptFolder {
+interface SavedFolder {
   id: string;
   /** Names of the models that were found in it. */
   models: string[];
@@ -22,7 +22,7 @@ interface KeptFolder {
 }
 
 interface Folders extends DBSchema {
-  folders: { key: string; value: KeptFolder; indexes: { models: string } };
+  folders: { key: string; value: SavedFolder; indexes: { models: string } };
 }
 
 const open = database<Folders>('amalgam-folders', 1, (db) => {
@@ -30,7 +30,7 @@ const open = database<Folders>('amalgam-folders', 1, (db) => {
 });
 
 /** Saves the folders in which models were found; of an older folder with the same model only the new one stays. */
-export async function keepFolders(
+export async function saveFolders(
   handles: readonly PickedHandle[],
   models: readonly string[],
 ): Promise<void> {
@@ -47,12 +47,12 @@ export async function keepFolders(
 }
 
 /** The saved folders, each with the models that were found in it. */
-export async function keptFolders(): Promise<{ path: string; models: string[] }[]> {
+export async function savedFolders(): Promise<{ path: string; models: string[] }[]> {
   return (await (await open()).getAll('folders')).map(({ path, models }) => ({ path, models }));
 }
 
 /** Whether the folder of a model is saved. */
-export async function isFolderKept(model: string): Promise<boolean> {
+export async function isFolderSaved(model: string): Promise<boolean> {
   return (await (await open()).countFromIndex('folders', 'models', model)) > 0;
 }
 
@@ -61,7 +61,7 @@ export async function isFolderKept(model: string): Promise<boolean> {
  * @param ask whether the user may be asked: only right after a click
  * @throws the browser's `NotFoundError` for a folder that was moved or deleted
  */
-export async function openKept(model: string, ask: boolean): Promise<PickedFiles | null> {
+export async function openSavedFolder(model: string, ask: boolean): Promise<PickedFiles | null> {
   const [kept] = await (await open()).getAllFromIndex('folders', 'models', model);
   if (!kept) return null;
   const handle = kept.handle as FileSystemHandle & AskableHandle;

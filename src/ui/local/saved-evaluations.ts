@@ -4,10 +4,10 @@
  */
 import type { DBSchema } from 'idb';
 import type { EvaluateReport } from '../../reports/evaluate';
-import type { KeptScore } from '../state/task-state';
+import type { SavedScore } from '../state/evaluation-state';
 import { database } from './database';
 
-interface KeptOutcome {
+interface SavedOutcome {
   /** `outcomeKey`: target with its commits or recipe, hash of the text, protocol. */
   key: string;
   report: EvaluateReport;
@@ -19,59 +19,51 @@ interface KeptOutcome {
 }
 
 interface Saved extends DBSchema {
-  outcomes: { key: string; value: KeptOutcome; indexes: { at: number } };
-  scores: { key: string; value: KeptScore; indexes: { at: number } };
+  outcomes: { key: string; value: SavedOutcome; indexes: { at: number } };
+  scores: { key: string; value: SavedScore; indexes: { at: number } };
 }
 
-/** The oldest go when there are more. */
-const MOST = 1000;
-/** Most items of scores that are saved: some ten megabytes. */
-const MOST_ITEMS = 100_000;
-
-const open = database<Saved>('amalgam-evaluations', 2, (db, before) => {
+const open = database<Saved>('amalgam-evaluations', 3, (db, before) => {
   if (before < 1) db.createObjectStore('outcomes', { keyPath: 'key' }).createIndex('at', 'at');
+  // scores of version 2 have their task under another name
+  if (before === 2) db.deleteObjectStore('scores');
   db.createObjectStore('scores', { keyPath: 'key' }).createIndex('at', 'at');
 });
 
-export async function keepOutcome(kept: KeptOutcome): Promise<void> {
-  await (await open()).put('outcomes', kept);
+/**
+ * The numbers of one store.
+ * @param most of what `size` counts; beyond it the oldest are deleted
+ */
+function numbersIn<T extends SavedOutcome | SavedScore>(
+  store: 'outcomes' | 'scores',
+  most: number,
+  size: (saved: T) => number,
+) {
+  return {
+    async save(saved: T): Promise<void> {
+      await (await open()).put(store, saved as SavedOutcome & SavedScore);
+    },
+    /** Those of this version, the newest first; deletes the others, and the oldest that are too many. */
+    async load(version: string): Promise<T[]> {
+      const db = await open();
+      const newestFirst = ((await db.getAllFromIndex(store, 'at')) as unknown as T[]).reverse();
+      let sum = 0;
+      const good = newestFirst.filter((saved) => {
+        if (saved.version !== version) return false;
+        sum += size(saved);
+        return sum <= most;
+      });
+      const keys = new Set(good.map(({ key }) => key));
+      for (const { key } of newestFirst) if (!keys.has(key)) await db.delete(store, key);
+      return good;
+    },
+    async clear(): Promise<void> {
+      await (await open()).clear(store);
+    },
+  };
 }
 
-/** Outcomes saved by this version; deletes those of other versions, and the oldest beyond a thousand. */
-export async function keptOutcomes(version: string): Promise<KeptOutcome[]> {
-  const db = await open();
-  const newestFirst = (await db.getAllFromIndex('outcomes', 'at')).reverse();
-  const good = newestFirst.filter((kept) => kept.version === version).slice(0, MOST);
-  const keys = new Set(good.map(({ key }) => key));
-  for (const { key } of newestFirst) if (!keys.has(key)) await db.delete('outcomes', key);
-  return good;
-}
+export const savedOutcomes = numbersIn<SavedOutcome>('outcomes', 1000, () => 1);
 
-export async function keepScore(kept: KeptScore): Promise<void> {
-  await (await open()).put('scores', kept);
-}
-
-/** Scores of this version, the newest first; others, and the oldest beyond {@link MOST_ITEMS}, are deleted. */
-export async function keptScores(version: string): Promise<KeptScore[]> {
-  const db = await open();
-  const newestFirst = (await db.getAllFromIndex('scores', 'at')).reverse();
-  let items = 0;
-  const good = newestFirst.filter((kept) => {
-    if (kept.version !== version) return false;
-    items += kept.items.length;
-    return items <= MOST_ITEMS;
-  });
-  const keys = new Set(good.map(({ key }) => key));
-  for (const { key } of newestFirst) if (!keys.has(key)) await db.delete('scores', key);
-  return good;
-}
-
-/** Forgets all outcomes. */
-export async function forgetOutcomes(): Promise<void> {
-  await (await open()).clear('outcomes');
-}
-
-/** Forgets all scores. */
-export async function forgetScores(): Promise<void> {
-  await (await open()).clear('scores');
-}
+/** A hundred thousand items: some ten megabytes. */
+export const savedScores = numbersIn<SavedScore>('scores', 100_000, ({ items }) => items.length);

@@ -8,18 +8,18 @@ import type { PredictedRun } from '../state/runs';
 import { database } from './database';
 import { remember, remembered } from './remembered-choices';
 
-export interface KeptRecipe {
+export interface SavedRecipe {
   recipe: RecipeState;
   /** Milliseconds since 1970. */
   at: number;
 }
 
-export interface NamedRecipe extends KeptRecipe {
+export interface NamedRecipe extends SavedRecipe {
   name: string;
 }
 
 /** The recipe in work, and the runs beside it. */
-export interface Draft extends KeptRecipe {
+export interface Draft extends SavedRecipe {
   /** Absent in drafts of an older version. */
   runs?: readonly PredictedRun[];
 }
@@ -41,7 +41,7 @@ const open = database<Saved>('amalgam-recipes', 1, (db) => {
  * @param seen `at` of the draft that this tab read or wrote last; `anyway` replaces whatever is there
  * @returns whether it was saved
  */
-export async function keepDraft(kept: Draft, seen: number | undefined | 'anyway'): Promise<boolean> {
+export async function saveDraft(kept: Draft, seen: number | undefined | 'anyway'): Promise<boolean> {
   const { store, done } = (await open()).transaction('draft', 'readwrite');
   const other = seen === 'anyway' ? undefined : await store.get(DRAFT);
   const free = other === undefined || other.at === seen;
@@ -66,7 +66,7 @@ export async function draft(): Promise<Draft | undefined> {
   remember(DRAFT, null);
   const { kept, seen }: { kept: Draft; seen: number[] } = JSON.parse(text);
   const isNewer = inDatabase === undefined || seen.includes(inDatabase.at);
-  return isNewer && (await keepDraft(kept, inDatabase?.at)) ? kept : inDatabase;
+  return isNewer && (await saveDraft(kept, inDatabase?.at)) ? kept : inDatabase;
 }
 
 /** Saves under a name; an older recipe of that name is replaced. */

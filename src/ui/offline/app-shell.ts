@@ -9,7 +9,7 @@ let waiting: ServiceWorker | null = null;
  * Has the browser store the app. Where it cannot (private windows, plain http, a build without the worker) the app
  * works as before, with the network only.
  */
-export async function keepApp(studio: Studio): Promise<void> {
+export async function installApp(studio: Studio): Promise<void> {
   // absent in insecure contexts and some private windows
   if (!('serviceWorker' in navigator)) return;
   try {

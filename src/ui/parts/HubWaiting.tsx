@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import type { HubWait } from '../../reports/sign-in';
+import type { HubWait } from '../../reports/push';
 import { useStudioState } from '../studio-context';
 
 /** How long the hub is waited for, counted down; nothing while it is not. */

@@ -1,6 +1,6 @@
 import { type ReactNode, useMemo } from 'react';
 import { modelChoices } from '../state/model-choices';
-import { openOutput } from '../state/opened-output';
+import { openOutput } from '../state/models';
 import { currentRun } from '../state/runs';
 import { notify, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';

@@ -2,11 +2,10 @@ import { useEffect, useState } from 'react';
 import { formatBytes, formatCount } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
 import { reloadToUpdate } from '../offline/app-shell';
-import { discardRun, resumeRun, whyNotYet } from '../state/interrupted-merges';
+import { discardRun, resumeRun, takeOverMerge, whyNotYet } from '../state/interrupted-merges';
 import { whyNoTool } from '../state/job';
-import { takeOverMerge } from '../state/other-tabs';
-import { keptOf } from '../state/past-runs';
-import { keepThisDraft, openOtherDraft } from '../state/recipe-draft';
+import { resumable } from '../state/past-runs';
+import { openOtherDraft, overwriteDraft } from '../state/recipe-draft';
 import { currentRun, interruptedRuns } from '../state/runs';
 import { dismissNotice } from '../state/studio';
 import type { Notice } from '../state/studio-state';
@@ -51,7 +50,7 @@ function DraftNotice() {
         live
       >
         <div className="row wrap message-actions">
-          <Button onClick={() => void keepThisDraft(studio)}>Keep the one in this tab</Button>
+          <Button onClick={() => void overwriteDraft(studio)}>Keep the one in this tab</Button>
           <Button onClick={() => void openOtherDraft(studio)}>Open the other one here</Button>
         </div>
       </Message>
@@ -109,7 +108,7 @@ function RunNotices() {
   const interrupted = useStudioState(interruptedRuns);
   const busy = useStudioState((s) => s.job?.kind === 'merge');
   // the bar offers to resume the merge paused here
-  const paused = useStudioState((s) => (currentRun(s)?.paused ? keptOf(s) : undefined));
+  const paused = useStudioState((s) => (currentRun(s)?.paused ? resumable(s) : undefined));
   if (elsewhere !== null) return <Elsewhere />;
   if (busy) return null;
   return (

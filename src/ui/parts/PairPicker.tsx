@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { pairOf } from '../state/pair';
+import { pairOf } from '../state/model-choices';
 import { chooseToolModels } from '../state/tool-jobs';
 import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';

@@ -1,6 +1,6 @@
-import { hasDirectoryPicker } from '../local/directory-picker';
+import { hasDirectoryPicker } from '../local/local-files';
 import { chooseFolder } from '../state/run';
-import { notifyError } from '../state/studio';
+import { editSlice, notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 import { FolderIcon } from './icons';
@@ -26,7 +26,7 @@ export function SaveTo({ what }: { what: string }) {
           { value: 'downloads', label: 'Downloads', why: noDownloads },
           { value: 'folder', label: output.folder === null ? 'A folder' : output.folder, why: noFolder },
         ]}
-        onChange={(kind) => studio.store.setState((s) => ({ output: { ...s.output, kind } }))}
+        onChange={(kind) => editSlice(studio, 'output', { kind })}
       />
       {output.kind === 'folder' && noFolder === null ? (
         <Button

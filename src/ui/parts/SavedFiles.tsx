@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import type { SavedOutput } from '../state/saved-state';
+import type { SavedOutput } from '../state/job-state';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { FileList } from './FileList';

@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react';
 import { formatAbout, formatCount, formatRate } from '../../formats/quantity';
 import { cancelJob } from '../state/job';
 import type { Job, JobProgress } from '../state/job-state';
@@ -5,13 +6,25 @@ import { JOB_WORDS, type JobKind, PHASE_WORDS } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 
+interface ToolBarProps {
+  kinds: readonly JobKind[];
+  /** Label of the button. */
+  stop?: string;
+  /** A line below the numbers. */
+  children?: ReactNode;
+}
+
 /** Progress bar of a running job, with its rate, the time left and a way to stop it; shown for the kinds that are given. */
-export function ToolBar({ kinds }: { kinds: readonly JobKind[] }) {
+export function ToolBar({ kinds, stop = 'Stop', children }: ToolBarProps) {
   const job = useStudioState((s) => s.job);
   const shown = job && kinds.some((kind) => kind === job.kind) ? job : null;
   return (
     <>
-      {shown ? <Bar job={shown} /> : null}
+      {shown ? (
+        <Bar job={shown} stop={stop}>
+          {children}
+        </Bar>
+      ) : null}
       {/* single numbers would be too much to hear: that it works, and at what */}
       <span className="visually-hidden" role="status">
         {shown
@@ -26,7 +39,7 @@ function stageWord({ phase }: JobProgress): string {
   return PHASE_WORDS[phase] ?? phase;
 }
 
-function Bar({ job }: { job: Job }) {
+function Bar({ job, stop, children }: { job: Job; stop: string; children: ReactNode }) {
   const studio = useStudio();
   const p = job.progress;
   const { title } = JOB_WORDS[job.kind];
@@ -55,7 +68,13 @@ function Bar({ job }: { job: Job }) {
                 {formatCount(p.counted.done)} of {formatCount(p.counted.total)}
               </span>
             ) : null}
-            {p.rate?.unit === 'bytes' ? <span className="quiet">{formatRate(p.rate.perSecond)}</span> : null}
+            {p.rate ? (
+              <span className="quiet">
+                {p.rate.unit === 'bytes'
+                  ? formatRate(p.rate.perSecond)
+                  : `${formatCount(Math.round(p.rate.perSecond))} tokens/s`}
+              </span>
+            ) : null}
             <span className="spacer" />
             <span className="quiet">
               {p.secondsLeft === null ? '' : `${formatAbout(p.secondsLeft)} left`}
@@ -63,8 +82,9 @@ function Bar({ job }: { job: Job }) {
           </>
         ) : null}
       </p>
+      {children ? <p className="small faint tool-line">{children}</p> : null}
       <Button why={job.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
-        Stop
+        {stop}
       </Button>
     </div>
   );

@@ -15,12 +15,12 @@ import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
 import { Button } from '../parts/Button';
 import { CloseIcon, GripIcon } from '../parts/icons';
+import { LinkButton } from '../parts/LinkButton';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Problem } from '../parts/Problem';
 import { modelColor, Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
 import { shortName } from '../state/built-recipe';
-import { lineage } from '../state/lineage';
 import {
   type ContributorState,
   effectiveSpecs,
@@ -33,6 +33,7 @@ import {
   setEnabled,
   settingValue,
 } from '../state/recipe-state';
+import { lineage } from '../state/roles';
 import { editRecipe } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { ModelAccess } from './ModelAccess';
@@ -64,15 +65,13 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
       editRecipe(studio, (r) => setContributorParameter(r, ref, parameter, value)),
     [studio, ref],
   );
-  const { density } = method.modelParameters;
-  const nothing =
-    density !== undefined &&
-    !Array.isArray(parameters.density) &&
-    keepsNothing(method, { density: scalarValue(parameters, 'density', density) });
-  const advised =
-    density !== undefined && !Array.isArray(parameters.density)
-      ? densityAdvised(method, { density: scalarValue(parameters, 'density', density) })
+  const { density: spec } = method.modelParameters;
+  const single =
+    spec && !Array.isArray(parameters.density)
+      ? { density: scalarValue(parameters, 'density', spec) }
       : undefined;
+  const nothing = single !== undefined && keepsNothing(method, single);
+  const advised = single && densityAdvised(method, single);
   return (
     <li
       className="card"
@@ -111,9 +110,9 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
       {enabled && advised !== undefined ? (
         <p className="field-advice" role="status">
           Density 1, mergekit’s default, trims nothing of {name}.{' '}
-          <button type="button" className="link" onClick={() => edit('density', advised)}>
+          <LinkButton onClick={() => edit('density', advised)}>
             Use {formatSetting(advised, 0.01)}, as recommended
-          </button>
+          </LinkButton>
         </p>
       ) : null}
     </li>
@@ -215,14 +214,12 @@ function Grip({ label, at, moving, onMove, onMoving }: GripProps) {
       if (passed.length !== at) onMove(passed.length);
     };
     const end = () => onMoving(false);
-    addEventListener('pointermove', drag);
-    addEventListener('pointerup', end);
-    addEventListener('pointercancel', end);
-    return () => {
-      removeEventListener('pointermove', drag);
-      removeEventListener('pointerup', end);
-      removeEventListener('pointercancel', end);
-    };
+    const stop = new AbortController();
+    const { signal } = stop;
+    addEventListener('pointermove', drag, { signal });
+    addEventListener('pointerup', end, { signal });
+    addEventListener('pointercancel', end, { signal });
+    return () => stop.abort();
   }, [moving, at, onMove, onMoving]);
   const onKeyDown = (event: KeyboardEvent) => {
     const by = event.key === 'ArrowUp' ? -1 : event.key === 'ArrowDown' ? 1 : 0;

@@ -1,4 +1,5 @@
-import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
+import '../styles/curve.css';
+import { type ComponentProps, type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
 import { formatSetting } from '../../formats/quantity';
 import { curveAt } from '../../formats/recipe';
 import type { NumberSpec } from '../../merge/method';
@@ -10,9 +11,8 @@ import {
   snapped,
   withMorePoints,
   withoutPoint,
-} from '../state/curve';
+} from '../state/recipe-validation';
 import { useStudioState } from '../studio-context';
-import '../styles/curve.css';
 
 interface CurveEditorProps {
   points: readonly number[];
@@ -120,43 +120,45 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
       </div>
       <div className="curve-tools">
         {curvePresets(points, spec).map((preset) => (
-          <button
+          <CurveButton
             key={preset.label}
-            type="button"
-            className="curve-preset"
-            aria-label={`${preset.label}: ${label}`}
-            title={preset.label}
+            of={label}
+            name={preset.label}
             onClick={() => onChange(preset.points)}
           >
             <svg viewBox="0 0 20 12" aria-hidden="true">
               <polyline points={presetLine(preset.points)} />
             </svg>
-          </button>
+          </CurveButton>
         ))}
         <span className="spacer" />
         <span className="small quiet">{points.length} points</span>
-        <button
-          type="button"
-          className="curve-preset"
-          aria-label={`Fewer points: ${label}`}
-          title="Fewer points"
+        <CurveButton
+          of={label}
+          name="Fewer points"
           disabled={points.length <= 2}
           onClick={() => onChange(withoutPoint(points, points.length - 2))}
         >
           −
-        </button>
-        <button
-          type="button"
-          className="curve-preset"
-          aria-label={`More points: ${label}`}
+        </CurveButton>
+        <CurveButton
+          of={label}
+          name="More points"
           title="A point more between every two"
           disabled={2 * points.length - 1 > MOST_POINTS}
           onClick={more}
         >
           +
-        </button>
+        </CurveButton>
       </div>
     </fieldset>
+  );
+}
+
+/** @param of the parameter of the curve, for the spoken label */
+function CurveButton({ of, name, ...rest }: ComponentProps<'button'> & { of: string; name: string }) {
+  return (
+    <button type="button" className="curve-preset" aria-label={`${name}: ${of}`} title={name} {...rest} />
   );
 }
 

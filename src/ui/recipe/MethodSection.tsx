@@ -1,5 +1,6 @@
 import { memo, useCallback } from 'react';
 import { methods } from '../../merge/methods/index';
+import { LinkButton } from '../parts/LinkButton';
 import { NumberField } from '../parts/NumberField';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Problem } from '../parts/Problem';
@@ -125,15 +126,7 @@ const MethodHelp = memo(function MethodHelp() {
   const method = useStudioState((s) => methodOf(s.recipe));
   const parameters = [...effectiveSpecs(method.modelParameters), ...effectiveSpecs(method.parameters)];
   return (
-    <PopoverFrame
-      label={`About ${method.title}`}
-      trigger={
-        <button type="button" className="link">
-          what is this?
-        </button>
-      }
-      beside
-    >
+    <PopoverFrame label={`About ${method.title}`} trigger={<LinkButton>what is this?</LinkButton>} beside>
       <h3>{method.title}</h3>
       <p>{method.summary}</p>
       <code className="formula">{method.formula}</code>

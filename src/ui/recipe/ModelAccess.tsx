@@ -4,18 +4,18 @@ import type { ErrorReport } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
 import { formatBytes } from '../../formats/quantity';
 import { parseModelRef, repositoriesOf } from '../../formats/recipe';
-import { KNOWN_BASES } from '../add-model/known-bases';
 import { FolderButton } from '../local/FolderButton';
+import { KNOWN_BASES } from '../local/recent-models';
 import { Button } from '../parts/Button';
 import { shortName } from '../state/built-recipe';
 import { isSameModel, originOf } from '../state/model-origins';
 import {
-  keptClosed,
+  closedFolders,
   openAgain,
   openFolderAs,
-  openKeptFolder,
-  openKeptFolders,
   openNamedHub,
+  reopenFolder,
+  reopenFolders,
 } from '../state/named-models';
 import { editRecipe, notifyError, setView } from '../state/studio';
 import type { Unopened } from '../state/studio-state';
@@ -24,7 +24,7 @@ import { useStudio, useStudioState } from '../studio-context';
 /** Several folders of before, opened by one click. */
 export function OpenAllAgain() {
   const studio = useStudio();
-  const several = useStudioState((s) => keptClosed(s).length > 1);
+  const several = useStudioState((s) => closedFolders(s).length > 1);
   const [busy, setBusy] = useState(false);
   if (busy) {
     return (
@@ -36,7 +36,7 @@ export function OpenAllAgain() {
   if (!several) return null;
   const open = async () => {
     setBusy(true);
-    await openKeptFolders(studio);
+    await reopenFolders(studio);
     setBusy(false);
   };
   return (
@@ -121,8 +121,8 @@ interface RemediesProps {
 function Remedies({ name, state }: RemediesProps) {
   const studio = useStudio();
   const local = useStudioState((s) => s.recipe.origins[name]?.kind === 'local');
-  if (state.state === 'closed' && state.kept) {
-    return <Button onClick={() => void openKeptFolder(studio, name)}>Open again</Button>;
+  if (state.state === 'closed' && state.saved) {
+    return <Button onClick={() => void reopenFolder(studio, name)}>Open again</Button>;
   }
   const folder = (
     <FolderButton

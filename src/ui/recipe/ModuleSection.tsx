@@ -4,6 +4,7 @@ import { formatCount, formatCounted } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
 import { Button } from '../parts/Button';
 import { CloseIcon, PlusIcon } from '../parts/icons';
+import { LinkButton } from '../parts/LinkButton';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import type { RecipeState } from '../state/recipe-state';
@@ -116,13 +117,9 @@ export function ModuleSection() {
         all ? (
           <span className="small quiet">all merged</span>
         ) : (
-          <button
-            type="button"
-            className="link"
-            onClick={() => editRecipe(studio, (r) => ({ ...r, include: [], exclude: [] }))}
-          >
+          <LinkButton onClick={() => editRecipe(studio, (r) => ({ ...r, include: [], exclude: [] }))}>
             merge all
-          </button>
+          </LinkButton>
         )
       }
     >

@@ -14,14 +14,14 @@ import { formatSetting } from '../../formats/quantity';
 import type { NumberSpec, ParameterSpec } from '../../merge/method';
 import { Button } from '../parts/Button';
 import { CurveIcon } from '../parts/icons';
+import { LinkButton } from '../parts/LinkButton';
 import { NumberField } from '../parts/NumberField';
 import { Problem } from '../parts/Problem';
 import { Select } from '../parts/Select';
 import { Tip } from '../parts/Tip';
-import { curveStep, mayCurve, snapped } from '../state/curve';
 import { isRecipeOf } from '../state/recipe-identity';
 import type { SettingValue } from '../state/recipe-state';
-import { settingProblem } from '../state/recipe-validation';
+import { curveStep, mayCurve, settingProblem, snapped } from '../state/recipe-validation';
 import { currentRun } from '../state/runs';
 import type { StudioState } from '../state/studio-state';
 import { useStudioState } from '../studio-context';
@@ -268,13 +268,12 @@ function NumberParameter({ spec, label, helpId, value, onChange }: NumberParamet
         </Suspense>
       ) : null}
       {spec.auto && !curve ? (
-        <button
-          type="button"
-          className="link parameter-wide"
+        <LinkButton
+          className="parameter-wide"
           onClick={() => onChange(value === 'auto' ? (tuned ?? spec.default ?? 1) : 'auto')}
         >
           {value === 'auto' ? `set ${spec.label} by hand` : `auto-tune ${spec.label}`}
-        </button>
+        </LinkButton>
       ) : null}
     </>
   );

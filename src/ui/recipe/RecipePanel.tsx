@@ -1,6 +1,7 @@
 import { lazy, Suspense } from 'react';
 import { formatBytes, formatCount } from '../../formats/quantity';
 import { Button } from '../parts/Button';
+import { LinkButton } from '../parts/LinkButton';
 import { ModelMeta } from '../parts/ModelMeta';
 import { NumberField } from '../parts/NumberField';
 import { Problem } from '../parts/Problem';
@@ -10,7 +11,7 @@ import { Select } from '../parts/Select';
 import { fullName, shortName } from '../state/built-recipe';
 import { whyBusy } from '../state/job';
 import { whyNotOpen } from '../state/named-models';
-import { outputCombination } from '../state/recipe-state';
+import { emptyRecipe, outputCombination } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 import { startRecommended } from '../state/run';
 import { editRecipe, methodOf, setView, showTab } from '../state/studio';
@@ -20,7 +21,6 @@ import { ContributorCard } from './ContributorCard';
 import { MethodSection } from './MethodSection';
 import { ModelAccess, OpenAllAgain } from './ModelAccess';
 import { ModuleSection } from './ModuleSection';
-import { NewMerge } from './NewMerge';
 
 /** Largest multiple a vocabulary is filled up to. */
 const MAX_MULTIPLE = 65_536;
@@ -117,7 +117,7 @@ function modelLabel(ref: string): string {
 
 // Both read or write YAML, which the form does without.
 const RecipeText = lazy(() => import('./RecipeText').then((m) => ({ default: m.RecipeText })));
-const WrittenRecipe = lazy(() => import('./WrittenRecipe').then((m) => ({ default: m.WrittenRecipe })));
+const WrittenRecipe = lazy(() => import('./RecipeText').then((m) => ({ default: m.WrittenRecipe })));
 
 /** The recipe: as a form, or as text. */
 export function RecipePanel() {
@@ -177,11 +177,7 @@ function BaseSection() {
   return (
     <Section
       title="Base"
-      aside={
-        <button type="button" className="link" onClick={choose}>
-          {ref === null ? 'choose' : 'change'}
-        </button>
-      }
+      aside={<LinkButton onClick={choose}>{ref === null ? 'choose' : 'change'}</LinkButton>}
     >
       {ref !== null ? (
         <div className="card">
@@ -194,11 +190,7 @@ function BaseSection() {
       ) : (
         <div className="empty" data-opening={opening || undefined}>
           {opening ? 'Opening…' : 'The model that changes are measured from.'}
-          {opening ? null : (
-            <button type="button" className="link" onClick={choose}>
-              Choose a base model
-            </button>
-          )}
+          {opening ? null : <LinkButton onClick={choose}>Choose a base model</LinkButton>}
         </div>
       )}
       <ModelsProblem kind="base" />
@@ -218,14 +210,7 @@ function ContributorsSection() {
   const add = () => setView(studio, { adding: 'contributor' });
   const byRef = new Map(models.map((m) => [m.ref, m]));
   return (
-    <Section
-      title="Contributors"
-      aside={
-        <button type="button" className="link" onClick={add}>
-          + add
-        </button>
-      }
-    >
+    <Section title="Contributors" aside={<LinkButton onClick={add}>+ add</LinkButton>}>
       <ul className="stack tight cards">
         {contributors.map((c, at) => (
           <ContributorCard
@@ -244,11 +229,7 @@ function ContributorsSection() {
       {contributors.length === 0 ? (
         <div className="empty" data-opening={opening || undefined}>
           {opening ? 'Opening…' : 'Adapters and fine-tunes whose changes are merged.'}
-          {opening ? null : (
-            <button type="button" className="link" onClick={add}>
-              Add a contributor
-            </button>
-          )}
+          {opening ? null : <LinkButton onClick={add}>Add a contributor</LinkButton>}
         </div>
       ) : null}
       <ModelsProblem kind="contributors" />
@@ -263,14 +244,7 @@ function OutputSummary() {
   const adapter = useStudioState((s) => s.recipe.output === 'adapter');
   const output = useStudioState((s) => s.output);
   return (
-    <Section
-      title="Output"
-      aside={
-        <button type="button" className="link" onClick={() => showTab(studio, 'output')}>
-          change
-        </button>
-      }
-    >
+    <Section title="Output" aside={<LinkButton onClick={() => showTab(studio, 'output')}>change</LinkButton>}>
       <div className="row wrap tight">
         <span className="tag">{outDtype ?? 'same dtype as base'}</span>
         <span className="tag">{adapter ? 'a LoRA' : `${formatBytes(shardBytes)} shards`}</span>
@@ -337,5 +311,20 @@ function RecommendedSettings() {
         Merge with recommended settings
       </Button>
     </div>
+  );
+}
+
+/** Begins with an empty recipe; undo brings the one before back. */
+export function NewMerge() {
+  const studio = useStudio();
+  const empty = useStudioState((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
+  return (
+    <Button
+      tip="Clears the recipe; undo brings it back"
+      why={empty ? 'The recipe is empty already.' : null}
+      onClick={() => editRecipe(studio, () => emptyRecipe)}
+    >
+      New merge
+    </Button>
   );
 }

@@ -1,9 +1,8 @@
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { Button } from '../parts/Button';
 import { PlusIcon } from '../parts/icons';
 import { addText } from '../state/evaluation';
-import { notifyError } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useAnswer, useStudio, useStudioState } from '../studio-context';
 
 const AddText = lazy(() => import('../evaluate/AddText').then((m) => ({ default: m.AddText })));
 
@@ -23,7 +22,8 @@ interface TextParameterProps {
 export function TextParameter({ label, none, self, helpId, value, onChange }: TextParameterProps) {
   const studio = useStudio();
   const texts = useStudioState((s) => s.evaluation.texts);
-  const sample = useSampleNames();
+  // none until the engine has listed them
+  const [sample] = useAnswer<readonly string[]>([], (worker) => worker.calibrationTexts(), []);
   const [adding, setAdding] = useState(false);
   const own = texts.filter((t) => t.origin === 'own');
   const elsewhere =
@@ -85,21 +85,4 @@ export function TextParameter({ label, none, self, helpId, value, onChange }: Te
       ) : null}
     </>
   );
-}
-
-/** Names of the sample's calibration texts; none until the engine has listed them. */
-function useSampleNames(): readonly string[] {
-  const studio = useStudio();
-  const [names, setNames] = useState<readonly string[]>([]);
-  useEffect(() => {
-    let shown = true;
-    studio.worker.calibrationTexts().then(
-      (found) => shown && setNames(found),
-      (thrown) => notifyError(studio, thrown),
-    );
-    return () => {
-      shown = false;
-    };
-  }, [studio]);
-  return names;
 }

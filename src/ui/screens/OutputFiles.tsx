@@ -1,9 +1,9 @@
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { namedFiles } from '../../formats/gguf-type';
 import { formatBytes, formatCounted } from '../../formats/quantity';
 import { entriesOf, fileIn, folderIn, rooted, writableOf } from '../../platform';
-import { hasDirectoryPicker, pickOutputFolder } from '../local/directory-picker';
 import { saveFiles, saveText } from '../local/file-download';
+import { hasDirectoryPicker, pickOutputFolder } from '../local/local-files';
 import { Button } from '../parts/Button';
 import { FileList } from '../parts/FileList';
 import { DownloadIcon, FolderIcon } from '../parts/icons';
@@ -13,7 +13,7 @@ import { outputName } from '../state/built-recipe';
 import { isRecipeOf } from '../state/recipe-identity';
 import { currentRun, type RunState } from '../state/runs';
 import { notifyError } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useAnswer, useStudio, useStudioState } from '../studio-context';
 
 const GONE = 'These files were deleted; merge again to have them.';
 const NO_FILES: ReadonlyMap<string, File> = new Map();
@@ -148,32 +148,19 @@ function Finished({ run, isRecipe }: { run: RunState; isRecipe: boolean }) {
   );
 }
 
-/** The finished files of a `downloads` run, disk-backed, by name; filled as they arrive. An older run's may be gone. */
-function useDownloads(run: RunState): ReadonlyMap<string, File> | 'gone' {
-  const studio = useStudio();
-  const [files, setFiles] = useState<ReadonlyMap<string, File> | 'gone'>(new Map());
-  const { id, destination, outputFiles, again } = run;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the run's id stands for all of it.
-  useEffect(() => {
-    if (destination.kind !== 'downloads') return;
-    let gone = false;
-    const fetchAll = async () => {
-      const found = new Map<string, File>();
-      if (again && !(await studio.worker.cache()).outputs.some((o) => o.name === destination.name)) {
-        if (!gone) setFiles('gone');
-        return;
-      }
-      for (const name of outputFiles) {
-        found.set(name, await studio.worker.outputFile(destination.name, name));
-        if (gone) return;
-      }
-      setFiles(found);
-    };
-    fetchAll().catch((thrown: unknown) => notifyError(studio, thrown));
-    return () => {
-      gone = true;
-    };
-  }, [id, studio]);
+/** The finished files of a `downloads` run, disk-backed, by name. An older run's may be gone. */
+function useDownloads({ id, destination, outputFiles, again }: RunState): ReadonlyMap<string, File> | 'gone' {
+  const { kind, name } = destination;
+  const [files] = useAnswer<ReadonlyMap<string, File> | 'gone'>(
+    NO_FILES,
+    async (worker) => {
+      if (kind !== 'downloads') return NO_FILES;
+      if (again && !(await worker.cache()).outputs.some((o) => o.name === name)) return 'gone';
+      const found = outputFiles.map(async (file) => [file, await worker.outputFile(name, file)] as const);
+      return new Map(await Promise.all(found));
+    },
+    [id],
+  );
   return files;
 }
 

@@ -1,8 +1,9 @@
-import { lazy, Suspense, useEffect, useState } from 'react';
+import { lazy, Suspense } from 'react';
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
-import { hasDirectoryPicker } from '../local/directory-picker';
+import { StorageList } from '../bars/StorageList';
+import { hasDirectoryPicker } from '../local/local-files';
 import { Button } from '../parts/Button';
 import { CopyButton } from '../parts/CopyButton';
 import { FolderIcon } from '../parts/icons';
@@ -15,11 +16,9 @@ import { combinationOf, type OutDtype, setOutput } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { chooseFolder } from '../state/run';
 import { currentRun, type RunState } from '../state/runs';
-import { editRecipe, methodOf, notifyError, type Studio } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
-import { ChatPreview, ChatTemplateForm } from './ChatTemplateForm';
-import { GgufForm } from './GgufForm';
-import { KeptOutputs } from './KeptOutputs';
+import { editRecipe, editSlice, methodOf, notifyError, type Studio } from '../state/studio';
+import { useAnswer, useStudio, useStudioState } from '../studio-context';
+import { ChatPreview, ChatTemplateForm, GgufForm } from './ChatTemplateForm';
 import { OutputFiles } from './OutputFiles';
 import { VerifySection } from './VerifySection';
 
@@ -29,11 +28,13 @@ const RecipeYaml = lazy(() => import('./RecipeYaml').then((m) => ({ default: m.R
 
 /** Where the result goes and in which form; its files once there are any; the recipe as text. */
 export function OutputTab() {
-  const done = useStudioState((s) => currentRun(s)?.status === 'done');
+  const done = useStudioState((s) => (currentRun(s)?.status === 'done' ? s.currentRunId : null));
   // a recipe as it is written says itself in which form its output comes
   const written = useStudioState((s) => s.recipe.asWritten !== null);
+  const available = useStudioState((s) => s.engine.info?.storage.available === true);
+  const last = useStudioState((s) => (done ? (currentRun(s)?.destination.name ?? null) : null));
   return (
-    <div className="screen output-screen" data-done={done || undefined}>
+    <div className="screen output-screen" data-done={done !== null || undefined}>
       <div className="stack output-column">
         <Destination />
         {written ? (
@@ -54,8 +55,8 @@ export function OutputTab() {
           <PushSection />
         </Suspense>
         <VerifySection />
-        <ModelCard />
-        <KeptOutputs />
+        {done ? <ModelCard key={done} /> : null}
+        {available ? <StorageList otherThan={last} /> : null}
       </div>
     </div>
   );
@@ -72,8 +73,7 @@ function Destination() {
   const noFolder = picker
     ? null
     : 'This browser cannot write into folders; Chrome and Edge on a computer can.';
-  const take = (kind: 'downloads' | 'folder') =>
-    studio.store.setState((s) => ({ output: { ...s.output, kind } }));
+  const take = (kind: 'downloads' | 'folder') => editSlice(studio, 'output', { kind });
   return (
     <Section title="Save to">
       <div className="stack tight" role="radiogroup" aria-label="Save to">
@@ -118,7 +118,7 @@ function Destination() {
           autoComplete="off"
           onChange={(event) => {
             const name = event.target.value.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+/, '');
-            studio.store.setState((s) => ({ output: { ...s.output, name: name === '' ? null : name } }));
+            editSlice(studio, 'output', { name: name === '' ? null : name });
           }}
         />
       </label>
@@ -293,22 +293,8 @@ const CARD = 'README.md';
 /** The model card of the finished run, as the text it is: never drawn as HTML. */
 function ModelCard() {
   const studio = useStudio();
-  const run = useStudioState((s) => (currentRun(s)?.status === 'done' ? currentRun(s) : null));
-  const [card, setCard] = useState<string | null>(null);
-  useEffect(() => {
-    setCard(null);
-    if (!run) return;
-    let gone = false;
-    readCard(studio, run).then(
-      (text) => {
-        if (!gone) setCard(text);
-      },
-      (thrown: unknown) => notifyError(studio, thrown),
-    );
-    return () => {
-      gone = true;
-    };
-  }, [studio, run]);
+  const run = useStudioState(currentRun);
+  const [card] = useAnswer<string | null>(null, async () => run && readCard(studio, run), [run]);
   if (card === null) return null;
   return (
     <Section title="Model card" aside={<span className="small quiet">{CARD}, written with the weights</span>}>

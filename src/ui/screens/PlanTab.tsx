@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { useShallow } from 'zustand/react/shallow';
 import { formatBytes, formatCount, formatCounted, formatSeconds, formatShape } from '../../formats/quantity';
 import type { RecipeParameters } from '../../formats/recipe';
 import type { PlanProblem, PlanReport, PlanTensor } from '../../reports/plan';
@@ -14,7 +15,7 @@ import { buildRecipe } from '../state/built-recipe';
 import { mergeGate } from '../state/merge-gate';
 import { type Contributor, type FinishedRun, finishedRuns } from '../state/runs';
 import { methodOf, toggleSelected } from '../state/studio';
-import type { StudioState } from '../state/studio-state';
+import type { PlanSlice, StudioState } from '../state/studio-state';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 
 // How long a merge will take, by merges that were made here. Pure.
@@ -84,10 +85,7 @@ export function PlanTab() {
 
 function NoPlan() {
   const failed = useStudioState((s) => s.engine.error);
-  const why = useStudioState((s) => {
-    const gate = mergeGate(s);
-    return gate.open ? '' : [gate.why, gate.remedy].filter(Boolean).join(' ');
-  });
+  const gate = useStudioState(useShallow(mergeGate));
   if (failed) {
     return (
       <div className="screen">
@@ -102,7 +100,7 @@ function NoPlan() {
     <div className="screen">
       <div className="empty" role="status">
         <strong>No plan yet</strong>
-        <span>{why || 'Planning…'}</span>
+        <span>{gate.open ? 'Planning…' : [gate.why, gate.remedy].filter(Boolean).join(' ')}</span>
       </div>
     </div>
   );
@@ -147,7 +145,7 @@ function Stages({ stages }: { stages: NonNullable<PlanReport['stages']> }) {
       tone="note"
       title={`${formatCounted(stages.length, 'stage')} before the result: ${stages
         .map(
-          ({ name, facts: report }) =>
+          ({ name, report }) =>
             `${name} (${formatCounted(report.tensors.length, 'tensor')}, ${formatBytes(report.bytesToWrite)})`,
         )
         .join(', ')}`}
@@ -197,12 +195,7 @@ function Problems({ problems }: { problems: readonly PlanProblem[] }) {
   );
 }
 
-interface TensorsProps {
-  tensors: readonly PlanTensor[];
-  contributors: readonly Contributor[];
-}
-
-function Tensors({ tensors, contributors }: TensorsProps) {
+function Tensors({ tensors, contributors }: Pick<PlanReport, 'tensors'> & Pick<PlanSlice, 'contributors'>) {
   const studio = useStudio();
   const narrow = useNarrow();
   const selected = useStudioState((s) => s.view.selected);
@@ -232,7 +225,7 @@ function Tensors({ tensors, contributors }: TensorsProps) {
         label="Output tensors"
         rows={shown}
         rowKey={(t) => t.name}
-        columns={narrow ? narrowColumns(contributors) : columns(contributors)}
+        columns={columns(contributors, narrow)}
         selected={selected}
         onSelect={(name) => toggleSelected(studio, name)}
         empty={noTensorWords(filter, 'There are no output tensors.')}
@@ -241,9 +234,8 @@ function Tensors({ tensors, contributors }: TensorsProps) {
   );
 }
 
-function columns(contributors: readonly Contributor[]): TableColumn<PlanTensor>[] {
-  return [
-    nameColumn,
+function columns(contributors: readonly Contributor[], narrow: boolean): TableColumn<PlanTensor>[] {
+  const shape: TableColumn<PlanTensor>[] = [
     { id: 'shape', head: 'Shape', track: '112px', align: 'end', cell: (t) => formatShape(t.shape) },
     { id: 'dtype', head: 'Dtype', track: '60px', cell: (t) => t.dtype },
     {
@@ -254,37 +246,31 @@ function columns(contributors: readonly Contributor[]): TableColumn<PlanTensor>[
       cell: (t) => formatCount(t.elements),
       sortBy: (t) => t.elements,
     },
-    contributorsColumn(contributors, '104px'),
   ];
-}
-
-function narrowColumns(contributors: readonly Contributor[]): TableColumn<PlanTensor>[] {
-  return [nameColumn, contributorsColumn(contributors, '92px')];
-}
-
-const nameColumn: TableColumn<PlanTensor> = {
-  id: 'name',
-  head: 'Tensor',
-  track: 'minmax(120px, 1fr)',
-  cell: (t) => <TensorName name={t.name} />,
-};
-
-function contributorsColumn(contributors: readonly Contributor[], track: string): TableColumn<PlanTensor> {
-  return {
-    id: 'contributors',
-    head: 'Changed by',
-    track,
-    cell: (t) =>
-      t.copied ? (
-        <span className="faint">{t.leftOut ? 'left out' : 'copied'}</span>
-      ) : (
-        <span className="dots">
-          {t.contributors.map((index) => {
-            const c = contributors[index];
-            return c ? <Swatch key={c.id} dot color={c.color} label={c.label} /> : null;
-          })}
-        </span>
-      ),
-    sortBy: (t) => t.contributors.length,
-  };
+  return [
+    {
+      id: 'name',
+      head: 'Tensor',
+      track: 'minmax(120px, 1fr)',
+      cell: (t) => <TensorName name={t.name} />,
+    },
+    ...(narrow ? [] : shape),
+    {
+      id: 'contributors',
+      head: 'Changed by',
+      track: narrow ? '92px' : '104px',
+      cell: (t) =>
+        t.copied ? (
+          <span className="faint">{t.leftOut ? 'left out' : 'copied'}</span>
+        ) : (
+          <span className="dots">
+            {t.contributors.map((index) => {
+              const c = contributors[index];
+              return c ? <Swatch key={c.id} dot color={c.color} label={c.label} /> : null;
+            })}
+          </span>
+        ),
+      sortBy: (t) => t.contributors.length,
+    },
+  ];
 }

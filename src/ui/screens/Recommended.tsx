@@ -1,9 +1,9 @@
+import '../styles/recommended.css';
+import type { ReactNode } from 'react';
 import { formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { OVERLAPS, type RecommendedReport } from '../../reports/merge';
 import { Section } from '../parts/Section';
-import { PHASE_TITLES } from '../state/run-log';
-import type { Contributor } from '../state/runs';
-import '../styles/recommended.css';
+import { type Contributor, PHASE_TITLES } from '../state/runs';
 
 /** The result of the recommended merge: share kept of each contributor, comparison of all, settings tried. */
 export function Recommended({
@@ -51,37 +51,37 @@ interface Part {
   label(id: string): string;
 }
 
-function Compared({ report, label }: Part) {
-  const rows = [
-    { id: 'base', title: 'Base', values: report.base },
-    ...report.contributors.map(({ id, perplexity }) => ({ id, title: label(id), values: perplexity })),
-    { id: 'merge', title: 'Merge', values: report.merge },
-  ];
+interface NumbersProps {
+  label: string;
+  caption: string;
+  /** Of the columns behind the first, each with its explanation. */
+  heads: readonly { text: string; title?: string }[];
+  first: ReactNode;
+  rows: readonly { title: string; chosen: boolean; cells: readonly ReactNode[] }[];
+}
+
+function Numbers({ label, caption, heads, first, rows }: NumbersProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
-    <section className="scroll-x" tabIndex={0} aria-label="Perplexities of base, contributors and merge">
+    <section className="scroll-x" tabIndex={0} aria-label={label}>
       <table className="plain-table" data-numbers>
-        <caption>
-          Perplexity on text of each contributor that nothing was calibrated on; lower is better
-        </caption>
+        <caption>{caption}</caption>
         <thead>
           <tr>
-            <th scope="col">
-              <span className="visually-hidden">model</span>
-            </th>
-            {report.texts.map(({ id, calibration, tokens }) => (
-              <th key={id} scope="col" title={`${calibration}; ${tokens} tokens scored`}>
-                {label(id)}’s text
+            <th scope="col">{first}</th>
+            {heads.map(({ text, title }) => (
+              <th key={text} scope="col" title={title}>
+                {text}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
-          {rows.map(({ id, title, values }) => (
-            <tr key={id} data-chosen={id === 'merge' || undefined}>
+          {rows.map(({ title, chosen, cells }) => (
+            <tr key={title} data-chosen={chosen || undefined}>
               <th scope="row">{title}</th>
-              {values.map((value, i) => (
-                <td key={report.texts[i]!.id}>{formatReal(value)}</td>
+              {cells.map((cell, i) => (
+                <td key={heads[i]!.text}>{cell}</td>
               ))}
             </tr>
           ))}
@@ -91,33 +91,41 @@ function Compared({ report, label }: Part) {
   );
 }
 
+function Compared({ report, label }: Part) {
+  const rows = [
+    { title: 'Base', values: report.base },
+    ...report.contributors.map(({ id, perplexity }) => ({ title: label(id), values: perplexity })),
+    { title: 'Merge', values: report.merge },
+  ];
+  return (
+    <Numbers
+      label="Perplexities of base, contributors and merge"
+      caption="Perplexity on text of each contributor that nothing was calibrated on; lower is better"
+      first={<span className="visually-hidden">model</span>}
+      heads={report.texts.map(({ id, calibration, tokens }) => ({
+        text: `${label(id)}’s text`,
+        title: `${calibration}; ${tokens} tokens scored`,
+      }))}
+      rows={rows.map(({ title, values }, i) => ({
+        ...{ title, chosen: i === rows.length - 1, cells: values.map(formatReal) },
+      }))}
+    />
+  );
+}
+
 function Tried({ report }: { report: RecommendedReport }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
-    <section className="scroll-x" tabIndex={0} aria-label="What was tried">
-      <table className="plain-table" data-numbers>
-        <caption>What was tried: geometric mean of the perplexities on these texts</caption>
-        <thead>
-          <tr>
-            {['method', 'λ', 'perplexity', 'time'].map((head) => (
-              <th key={head} scope="col">
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {report.candidates.map(({ title, lambda, perplexity, reason, seconds }, i) => (
-            <tr key={title} data-chosen={i === report.chosen || undefined}>
-              <th scope="row">{i === report.chosen ? `${title} (merged)` : title}</th>
-              <td>{lambda ?? '–'}</td>
-              <td>{perplexity === null ? reason : formatReal(perplexity)}</td>
-              <td>{formatSeconds(seconds)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Numbers
+      label="What was tried"
+      caption="What was tried: geometric mean of the perplexities on these texts"
+      first="method"
+      heads={['λ', 'perplexity', 'time'].map((text) => ({ text }))}
+      rows={report.candidates.map(({ title, lambda, perplexity, reason, seconds }, i) => ({
+        title: i === report.chosen ? `${title} (merged)` : title,
+        chosen: i === report.chosen,
+        cells: [lambda ?? '–', perplexity === null ? reason : formatReal(perplexity), formatSeconds(seconds)],
+      }))}
+    />
   );
 }
 
@@ -138,12 +146,12 @@ function Answers({ report, label }: Part) {
   );
 }
 
-/** `Models write their own text 52 % · Searching for λ 30 % …` */
 /** Seconds of the search and the merge together. */
 export function secondsInAll({ seconds }: RecommendedReport): number {
   return Object.values(seconds).reduce((a, b) => a + b, 0);
 }
 
+/** `Models write their own text 52 % · Searching for λ 30 % …` */
 function timeText(report: RecommendedReport): string {
   const { seconds } = report;
   const total = secondsInAll(report);

@@ -8,6 +8,7 @@ import {
   formatSeconds,
 } from '../../formats/quantity';
 import type { LambdaReport } from '../../reports/importance';
+import type { MergeReport } from '../../reports/merge';
 import { acrossScale, PlotAxes, PlotPoint, type PlotRoom, upwardScale } from '../charts/PlotFrame';
 import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { type Cost, Costs } from '../parts/Costs';
@@ -16,9 +17,8 @@ import { ExportMenu } from '../parts/ExportMenu';
 import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import { isKept } from '../state/past-runs';
-import { PHASE_TITLES } from '../state/run-log';
-import { currentRun, type FinishedRun, type LogEntry, type RunState } from '../state/runs';
+import { resumable } from '../state/past-runs';
+import { currentRun, type FinishedRun, type LogEntry, PHASE_TITLES, type RunState } from '../state/runs';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { Recommended, secondsInAll } from './Recommended';
@@ -26,7 +26,7 @@ import { Recommended, secondsInAll } from './Recommended';
 const ROOM: PlotRoom = { width: 560, height: 200, left: 46, right: 20, top: 22, bottom: 32, foot: 3 };
 
 /** The search for λ: perplexity over the values tried, the chosen one marked. The table has the same values. */
-export function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
+function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
   const { chosen, curve } = lambda;
   const tried = curve.filter((point) => Number.isFinite(point.perplexity));
   const best = tried.find((point) => point.lambda === chosen);
@@ -101,7 +101,7 @@ export function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
 /** The run at work, or the last one: how far, how fast, where the time goes, what happened. */
 export function RunTab() {
   const run = useStudioState(currentRun);
-  const kept = useStudioState(isKept);
+  const kept = useStudioState((s) => resumable(s) !== undefined);
   if (!run) {
     return (
       <div className="screen">
@@ -123,18 +123,7 @@ export function RunTab() {
       </header>
       {run.error ? <ErrorCard error={run.error} /> : null}
       {run.status === 'canceled' ? (
-        <Message
-          tone="note"
-          title={
-            run.recommended && run.paused
-              ? `${stopped(run)}. What was computed is kept: press Continue, or Merge with recommended settings after a reload.`
-              : kept
-                ? run.paused
-                  ? `${stopped(run)}. What was written is kept until you continue, or delete it under Storage.`
-                  : `${stopped(run)}. What was written is kept: resume the merge, or discard it.`
-                : `${stopped(run)}. Everything that was begun has been removed.`
-          }
-        />
+        <Message tone="note" title={`${stopped(run)}. ${remainsWords(run, kept)}`} />
       ) : null}
       {run.report?.recommended ? (
         <Recommended report={run.report.recommended} contributors={run.contributors} />
@@ -154,6 +143,15 @@ export function RunTab() {
       {run.report ? <Inputs report={run.report} /> : null}
     </div>
   );
+}
+
+function remainsWords({ recommended, paused }: RunState, kept: boolean): string {
+  if (recommended && paused)
+    return 'What was computed is kept: press Continue, or Merge with recommended settings after a reload.';
+  if (!kept) return 'Everything that was begun has been removed.';
+  return paused
+    ? 'What was written is kept until you continue, or delete it under Storage.'
+    : 'What was written is kept: resume the merge, or discard it.';
 }
 
 /** Of the finished merge, else of the one at work. */
@@ -188,33 +186,33 @@ function stopped(run: RunState): string {
 }
 
 function Numbers({ run }: { run: RunState }) {
-  const { progress: p, report } = run;
-  const seconds = report?.seconds ?? 0;
-  const written = report?.shards.reduce((sum, s) => sum + s.bytes, 0) ?? 0;
-  const now = run.status === 'running' ? 'now' : 'when it stopped';
-  const items: Cost[] = [
-    report
-      ? ['Tensors', formatCount(run.planned.length), 'all of them']
-      : ['Tensors', formatCount(p?.tensorsDone ?? 0), `of ${formatCount(run.planned.length)}`],
-    report
-      ? ['Bytes', formatBytes(written), 'of weights written']
-      : ['Bytes', formatBytes(p?.bytesDone ?? 0), `of ${formatBytes(p?.bytes ?? 0)}`],
-    report
-      ? ['Throughput', formatRate(written / Math.max(seconds, 1e-3)), 'on average']
-      : ['Throughput', formatRate(p?.bytesPerSecond ?? 0), now],
-    report
-      ? ['Time', formatSeconds(seconds), 'in total']
-      : run.status === 'running'
-        ? ['Left', p?.secondsLeft == null ? '…' : formatAbout(p.secondsLeft), 'over all steps']
-        : ['Time', formatSeconds(run.log.at(-1)?.at ?? 0), 'until it stopped'],
-    report
-      ? ['Memory', formatBytes(report.peakBytes), 'at most, for tiles']
-      : ['Phase', p ? PHASE_TITLES[p.phase] : '–', now],
-    report
-      ? ['Engine', report.engine === 'webgpu' ? 'WebGPU' : 'CPU', report.adapter]
-      : ['Target', run.destination.kind === 'folder' ? 'Folder' : 'Downloads', run.destination.name],
+  return <Costs items={run.report ? totals(run.planned.length, run.report) : soFar(run)} />;
+}
+
+function totals(tensors: number, { seconds, shards, peakBytes, engine, adapter }: MergeReport): Cost[] {
+  const written = shards.reduce((sum, s) => sum + s.bytes, 0);
+  return [
+    ['Tensors', formatCount(tensors), 'all of them'],
+    ['Bytes', formatBytes(written), 'of weights written'],
+    ['Throughput', formatRate(written / Math.max(seconds, 1e-3)), 'on average'],
+    ['Time', formatSeconds(seconds), 'in total'],
+    ['Memory', formatBytes(peakBytes), 'at most, for tiles'],
+    ['Engine', engine === 'webgpu' ? 'WebGPU' : 'CPU', adapter],
   ];
-  return <Costs items={items} />;
+}
+
+function soFar({ progress: p, planned, status, log, destination }: RunState): Cost[] {
+  const now = status === 'running' ? 'now' : 'when it stopped';
+  return [
+    ['Tensors', formatCount(p?.tensorsDone ?? 0), `of ${formatCount(planned.length)}`],
+    ['Bytes', formatBytes(p?.bytesDone ?? 0), `of ${formatBytes(p?.bytes ?? 0)}`],
+    ['Throughput', formatRate(p?.bytesPerSecond ?? 0), now],
+    status === 'running'
+      ? ['Left', p?.secondsLeft == null ? '…' : formatAbout(p.secondsLeft), 'over all steps']
+      : ['Time', formatSeconds(log.at(-1)?.at ?? 0), 'until it stopped'],
+    ['Phase', p ? PHASE_TITLES[p.phase] : '–', now],
+    ['Target', destination.kind === 'folder' ? 'Folder' : 'Downloads', destination.name],
+  ];
 }
 
 function Inputs({ report }: { report: NonNullable<RunState['report']> }) {
@@ -271,11 +269,8 @@ const CHOICES = [
   { value: 'csv', label: 'Table as CSV', hint: 'every number of every tensor' },
 ] as const;
 
-type Reported = Pick<RunState, 'title' | 'methodTitle' | 'contributors' | 'startedAt'> &
-  Pick<FinishedRun, 'report'> & { planned: RunState['planned'] };
-
 /** Saves the report of a finished run. */
-function RunExport({ run }: { run: Reported }) {
+function RunExport({ run }: { run: RunState & Pick<FinishedRun, 'report'> }) {
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
     const { exportRun } = await import('../export/exported-files');

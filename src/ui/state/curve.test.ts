@@ -2,7 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { curveAt } from '../../formats/recipe';
 import { density, weight } from '../../merge/methods/parameters';
-import { curvePresets, curveRange, mayCurve, snapped, withMorePoints, withoutPoint } from './curve';
+import {
+  curvePresets,
+  curveRange,
+  mayCurve,
+  snapped,
+  withMorePoints,
+  withoutPoint,
+} from './recipe-validation';
 
 const values = fc.array(
   fc.integer({ min: 0, max: 100 }).map((v) => v / 100),

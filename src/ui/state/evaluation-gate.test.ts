@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
 import { sampleModels } from '../worker.test.fixture';
-import { protocolProblem, whyNotMeasure, whyNotRun, whyNotWrite } from './evaluation-gate';
+import { protocolProblem, whyNotMeasure, whyNotRun, whyNotWrite } from './evaluation';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';
-import type { StudioState } from './studio-state';
-import { initialState } from './studio-state';
+import { initialState, type StudioState } from './studio-state';
 import type { JobKind } from './tabs';
 
 const ready: StudioState = {

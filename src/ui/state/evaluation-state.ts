@@ -1,10 +1,11 @@
 /** State of the Evaluate tab: texts, protocol, measurements, generated texts. Plain, serializable data. */
-
 import type { ErrorReport } from '../../errors';
 import { generateOptions, protocolOptions } from '../../evaluate/options';
+import { isConversations } from '../../formats/conversations';
 import type { EvaluateReport, GenerateReport, GenerationSettings, RunTarget } from '../../reports/evaluate';
 import { defaultsOf } from '../../reports/option';
 import type { SearchPoint } from '../../reports/search';
+import type { MetricValue, ScoredModel, ShippedTask, TaskInfo, TaskItem } from '../../reports/tasks';
 import type { RecipeState } from './recipe-state';
 
 export interface EvaluationSlice {
@@ -141,4 +142,122 @@ export const initialGeneration: GenerationSlice = {
   },
   columns: [],
   written: null,
+};
+
+// Texts from files, and their scored part.
+
+/** Characters of a text that `quick` scores: about 500 tokens of English, seconds on any engine. */
+export const QUICK_CHARACTERS = 1500;
+
+/** Name in recipes for text that the model generates itself; no file has this name. */
+const SELF = 'self';
+
+/** Larger files are refused: a browser tab would have to hold text, tokens and losses at once. */
+export const MAX_TEXT_BYTES = 20_000_000;
+
+/**
+ * The scored part of a text: all of it, or the beginning up to the last whole word (of conversations, the last whole one).
+ */
+export function scoredText(text: string, amount: 'quick' | 'full'): string {
+  if (amount === 'full' || text.length <= QUICK_CHARACTERS) return text;
+  if (isConversations(text)) {
+    const end = text.lastIndexOf('\n', QUICK_CHARACTERS);
+    return end > 0 ? text.slice(0, end) : (text.split('\n', 1)[0] ?? text);
+  }
+  const beginning = text.slice(0, QUICK_CHARACTERS + 1);
+  const space = beginning.search(/\s\S*$/);
+  if (space > QUICK_CHARACTERS / 2) return beginning.slice(0, space);
+  // No word ends here (Chinese, base64): cut between characters, not inside a surrogate pair.
+  const end = /[\uD800-\uDBFF]/.test(text[QUICK_CHARACTERS - 1] ?? '')
+    ? QUICK_CHARACTERS - 1
+    : QUICK_CHARACTERS;
+  return text.slice(0, end);
+}
+
+/** The name, or the name with the first number from 2 that makes it none of those taken. */
+export function freeName(name: string, taken: readonly string[]): string {
+  const all = new Set(taken);
+  let free = name;
+  for (let n = 2; all.has(free) || free === SELF; n++) free = `${name} (${n})`;
+  return free;
+}
+
+/** SHA-256 in hex of the scored part of a text, quick and full. */
+export async function textHashes(text: string): Promise<{ quick: string; full: string }> {
+  const full = await sha256(text);
+  const quick = scoredText(text, 'quick');
+  return { quick: quick.length === text.length ? full : await sha256(quick), full };
+}
+
+async function sha256(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+// State of the tasks in the Evaluate tab. Plain, serializable data.
+
+export interface TasksSlice {
+  /** Null until the tab was first shown. */
+  shipped: readonly ShippedTask[] | null;
+  /** Names of shipped tasks, and of one's own. */
+  chosen: readonly string[];
+  /** Of tasks that have subsets. */
+  subset: string;
+  own: readonly { name: string; text: string }[];
+  limit: number;
+  /** Draws the items at random; null takes the first. */
+  sampleSeed: number | null;
+  fewshot: number;
+  /** Predicted by a trial of the first model, for the settings it was made with. */
+  predicted: { key: string; seconds: number; tokens: number } | null;
+  /** The first items run to predict the time of all. */
+  predicting: boolean;
+  run: TaskRun | null;
+  /** By `scoreKey`: what every model and merge scored, also on earlier visits. */
+  scores: ReadonlyMap<string, SavedScore>;
+  /** Earlier visits were asked. */
+  recalled: boolean;
+  error: ErrorReport | null;
+}
+
+/** The last scoring, as far as it got. */
+export interface TaskRun {
+  tasks: readonly TaskInfo[];
+  rows: readonly { id: string; label: string; color: number | null; target: string }[];
+  /** Row by row, task by task. */
+  items: readonly (readonly (readonly TaskItem[])[])[];
+  /** Once all is done. */
+  models: readonly ScoredModel[] | null;
+}
+
+/** Score of a model or merge on a task. */
+export interface SavedScore {
+  key: string;
+  /** As `targetKey` has it. */
+  target: string;
+  info: TaskInfo;
+  metrics: Record<string, MetricValue>;
+  items: readonly TaskItem[];
+  tokens: number;
+  seconds: number;
+  /** Milliseconds since 1970. */
+  at: number;
+  /** Of Amalgam: another one may score otherwise. */
+  version: string;
+}
+
+export const initialTasks: TasksSlice = {
+  shipped: null,
+  chosen: ['sample_trades'],
+  subset: '',
+  own: [],
+  limit: 100,
+  sampleSeed: null,
+  fewshot: 0,
+  predicted: null,
+  predicting: false,
+  run: null,
+  scores: new Map(),
+  recalled: false,
+  error: null,
 };

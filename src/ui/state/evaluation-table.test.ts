@@ -8,6 +8,7 @@ import {
   type EvaluationText,
   initialEvaluation,
   type Outcome,
+  textHashes,
 } from './evaluation-state';
 import {
   bestMerge,
@@ -22,7 +23,6 @@ import {
   rankRows,
   tableErrors,
 } from './evaluation-table';
-import { textHashes } from './evaluation-texts';
 import { setContributorParameter, setEnabled } from './recipe-state';
 import { sampleRecipe } from './roles';
 

@@ -5,14 +5,14 @@ import { formatCounted } from '../../formats/quantity';
 import type { EvaluateReport, RunningProgress } from '../../reports/evaluate';
 import { secondsLeft } from '../../reports/time-left';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
-import type {
-  EvaluationSlice,
-  EvaluationText,
-  EvaluationWork,
-  Outcome,
-  PlannedCell,
+import {
+  type EvaluationSlice,
+  type EvaluationText,
+  type EvaluationWork,
+  type Outcome,
+  type PlannedCell,
+  scoredText,
 } from './evaluation-state';
-import { scoredText } from './evaluation-texts';
 import { type JobProgress, runningProgress } from './job-state';
 
 type Protocol = Pick<EvaluationSlice, 'amount' | 'window' | 'stride'>;
@@ -266,13 +266,14 @@ export function measuringProgress(
   };
 }
 
-/** `base on common`, `12 models side by side on 4 texts`. */
-export function groupWords({ groups, at }: EvaluationWork): string {
+/** `base on common`, `12 models side by side on 4 texts, 1 of 3`. */
+function groupWords({ groups, at }: EvaluationWork): string {
   const group = groups[at] ?? [];
   const rows = new Set(group.map((c) => c.rowLabel));
   const texts = new Set(group.map((c) => c.textName));
   const who = rows.size === 1 ? [...rows][0] : `${formatCounted(rows.size, 'model')} side by side`;
-  return `${who} on ${texts.size === 1 ? [...texts][0] : formatCounted(texts.size, 'text')}`;
+  const place = groups.length > 1 ? `, ${at + 1} of ${groups.length}` : '';
+  return `${who} on ${texts.size === 1 ? [...texts][0] : formatCounted(texts.size, 'text')}${place}`;
 }
 
 function tableRow(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { conversationLine } from '../../formats/conversations';
-import { QUICK_CHARACTERS, scoredText } from './evaluation-texts';
+import { QUICK_CHARACTERS, scoredText } from './evaluation-state';
 
 test('quick scores the beginning up to a whole word; short and whole texts are scored as they stand', () => {
   const text = 'a lamp by the hinge '.repeat(500);

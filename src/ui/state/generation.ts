@@ -1,16 +1,15 @@
 /** Actions of the Evaluate tab's second half: the same prompt continued by base, contributors and merge. */
-
 import { errorReport } from '../../errors';
 import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
-import { whyNotWrite } from './evaluation-gate';
-import type { EvaluationRow } from './evaluation-rows';
-import type { GenerationColumn, GenerationSlice } from './evaluation-state';
-import { beginJob, tellProgress } from './job';
+import { measure, openSampleTexts, whyNotWrite } from './evaluation';
+import { type EvaluationRow, evaluationRows } from './evaluation-rows';
+import type { GenerationColumn } from './evaluation-state';
+import { beginJob, reportProgress } from './job';
 import { runningProgress } from './job-state';
-import type { Studio } from './studio';
+import { editSlice, type Studio, showTab } from './studio';
 
 export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {
-  editGeneration(studio, (g) => ({ ...g, settings: { ...g.settings, ...change } }));
+  editSlice(studio, 'generation', ({ settings }) => ({ settings: { ...settings, ...change } }));
 }
 
 /** The columns of these rows, empty: the models and the recipe's own merge. */
@@ -36,56 +35,62 @@ export async function write(studio: Studio, rows: readonly EvaluationRow[]): Pro
   if (whyNotWrite(before) !== null) return;
   const { settings } = before.generation;
   const columns = emptyColumns(rows);
-  editGeneration(studio, (g) => ({ ...g, columns, written: settings }));
+  editSlice(studio, 'generation', { columns, written: settings });
   const end = beginJob(studio, 'generation');
   try {
     for (const { id, target } of columns) {
       if (studio.store.getState().job?.canceling) break;
-      editColumn(studio, id, () => ({ status: 'writing' }));
+      editColumn(studio, id, { status: 'writing' });
       try {
         const report: GenerateReport = await studio.worker.generate(
           { target, ...settings, engine: before.engine.choice },
           (progress) => follow(studio, id, progress),
         );
-        editColumn(studio, id, () => ({ status: 'done', report, text: report.text }));
+        editColumn(studio, id, { status: 'done', report, text: report.text });
       } catch (thrown) {
         const error = errorReport(thrown);
         if (error.code === 'Canceled') break;
-        editColumn(studio, id, () => ({ status: 'failed', error }));
+        editColumn(studio, id, { status: 'failed', error });
       }
     }
   } finally {
-    editGeneration(studio, (g) => ({
-      ...g,
-      columns: g.columns.map((c) =>
-        c.status === 'waiting' || c.status === 'writing' ? { ...c, status: 'canceled' } : c,
-      ),
-    }));
+    editColumns(studio, ({ status }) =>
+      status === 'waiting' || status === 'writing' ? { status: 'canceled' } : {},
+    );
     end();
   }
 }
 
 function follow(studio: Studio, id: string, progress: RunningProgress): void {
-  tellProgress(studio, 'generation', runningProgress(progress));
+  reportProgress(studio, 'generation', runningProgress(progress));
   const { phase, done, rate, text } = progress;
   if (phase !== 'running') return;
-  editColumn(studio, id, (c) =>
-    // Messages may arrive after the report, which has the whole text.
-    c.status === 'writing' ? { text: c.text + (text ?? ''), progress: { done, rate } } : {},
+  editColumns(studio, (c) =>
+    // messages may arrive after the report, which has the whole text
+    c.id === id && c.status === 'writing' ? { text: c.text + (text ?? ''), progress: { done, rate } } : {},
   );
 }
 
-function editColumn(
-  studio: Studio,
-  id: string,
-  edit: (column: GenerationColumn) => Partial<GenerationColumn>,
-): void {
-  editGeneration(studio, (g) => ({
-    ...g,
-    columns: g.columns.map((c) => (c.id === id ? { ...c, ...edit(c) } : c)),
-  }));
+function editColumn(studio: Studio, id: string, change: Partial<GenerationColumn>): void {
+  editColumns(studio, (c) => (c.id === id ? change : {}));
 }
 
-function editGeneration(studio: Studio, edit: (generation: GenerationSlice) => GenerationSlice): void {
-  studio.store.setState((s) => ({ generation: edit(s.generation) }));
+function editColumns(studio: Studio, edit: (column: GenerationColumn) => Partial<GenerationColumn>): void {
+  editSlice(studio, 'generation', ({ columns }) => ({ columns: columns.map((c) => ({ ...c, ...edit(c) })) }));
+}
+
+// The step after a merge: is it better than what went in?
+
+/**
+ * Has base, contributors and merge continue the same prompt, and measures their perplexity on the chosen texts. A user
+ * who stops the first does not get the second. Never rejects.
+ */
+export async function tryMerge(studio: Studio): Promise<void> {
+  showTab(studio, 'evaluate');
+  const { recipe, models } = studio.store.getState();
+  const rows = evaluationRows(recipe, models).filter((r) => r.group === 'models' || r.current);
+  await openSampleTexts(studio);
+  await write(studio, rows);
+  const { columns } = studio.store.getState().generation;
+  if (columns.every(({ status }) => status !== 'canceled')) await measure(studio, rows);
 }

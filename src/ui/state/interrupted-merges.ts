@@ -1,5 +1,4 @@
 /** Merges that were cut off: offered at the start and after a failure, to be resumed or discarded. */
-
 import { namedFiles } from '../../formats/gguf-type';
 import { recipeRepositories } from '../../formats/recipe-models';
 import { methodById } from '../../merge/methods/index';
@@ -7,11 +6,11 @@ import type { DestinationSpec } from '../../reports/job';
 import type { InterruptedRun } from '../../reports/merge';
 import type { PlanReport } from '../../reports/plan';
 import { methodName } from '../format/method-name';
-import { pickOutputFolder } from '../local/directory-picker';
+import { pickOutputFolder } from '../local/local-files';
 import { shortName } from './built-recipe';
 import { loadInterrupted } from './past-runs';
-import { carryOut, newRun } from './run';
-import type { RunState } from './runs';
+import { carryOut, newRun, starting } from './run';
+import { interruptedRuns, type RunState } from './runs';
 import { notify, notifyError, type Studio, showTab } from './studio';
 import type { StudioState } from './studio-state';
 
@@ -29,21 +28,14 @@ export function whyNotYet(
 
 /** Goes on with an interrupted merge; for one into a folder, asks for that folder again where it is not open. */
 export async function resumeRun(studio: Studio, interrupted: InterruptedRun): Promise<void> {
-  if (studio.transient.starting) return;
-  studio.transient.starting = true;
-  try {
+  await starting(studio, async () => {
     const destination = await destinationOf(studio, interrupted);
     if (!destination) return;
-    const plan = await studio.worker.plan(interrupted.recipe);
-    const started = begin(studio, interrupted, plan);
-    showTab(studio, 'run');
     const { recipe, engine } = interrupted;
+    const started = begin(studio, interrupted, await studio.worker.plan(recipe));
+    showTab(studio, 'run');
     void carryOut(studio, started, { recipe, engine, destination, resume: true });
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  } finally {
-    studio.transient.starting = false;
-  }
+  });
 }
 
 /** Forgets an interrupted merge. */
@@ -88,4 +80,32 @@ function begin(studio: Studio, { recipe, destination }: InterruptedRun, plan: Pl
     },
     outputFiles: namedFiles(plan.outputFiles, destination.name),
   });
+}
+
+// One merge at a time over all tabs: the others show it and can take it over.
+
+/** Follows the merges of other tabs for as long as the studio lives. */
+export function watchOtherTabs(studio: Studio): void {
+  studio.worker
+    .follow((elsewhere) => {
+      studio.store.setState({ elsewhere });
+      // it is finished, or its tab is gone: then it can be resumed here
+      if (elsewhere === null) void loadInterrupted(studio);
+    })
+    .catch((thrown: unknown) => notifyError(studio, thrown));
+}
+
+/** Makes the other tab stop, and goes on with its merge here. */
+export async function takeOverMerge(studio: Studio): Promise<void> {
+  const name = studio.store.getState().elsewhere?.name;
+  try {
+    await studio.worker.takeOver();
+    studio.store.setState({ elsewhere: null });
+    await loadInterrupted(studio);
+    const interrupted = interruptedRuns(studio.store.getState());
+    const run = interrupted.find(({ destination }) => destination.name === name) ?? interrupted[0];
+    if (run) await resumeRun(studio, run);
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
 }

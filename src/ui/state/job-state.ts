@@ -2,7 +2,17 @@
 import type { ErrorReport } from '../../errors';
 import type { RunningProgress } from '../../reports/evaluate';
 import type { TensorProgress } from '../../reports/job';
-import type { SavedOutput } from './saved-state';
+import type { HubAccount, PushReport, PushTarget } from '../../reports/push';
+import {
+  initialValues,
+  type ProgressOf,
+  type ReportOf,
+  type RequestOf,
+  type ToolCall,
+  type ToolValues,
+} from '../../tools';
+import type { NamedDestination } from './run';
+import type { StudioState } from './studio-state';
 import type { JobKind } from './tabs';
 
 export interface Job {
@@ -43,7 +53,7 @@ export interface ToolRun<R> {
 }
 
 /** A tool that writes files: where they are. */
-export interface WritingRun<R> extends ToolRun<R> {
+interface WritingRun<R> extends ToolRun<R> {
   saved: SavedOutput | null;
 }
 
@@ -81,3 +91,88 @@ export function runningProgress(
     secondsLeft,
   };
 }
+
+/** Files that a tool has written: where they are, and under which name. */
+
+export interface SavedOutput {
+  kind: 'downloads' | 'folder';
+  name: string;
+  /** Name of the picked folder. */
+  folder: string | null;
+  files: SavedFile[];
+}
+
+export interface SavedFile {
+  name: string;
+  bytes?: number;
+  hash?: string;
+}
+
+// Files that a tool has written: where they are, and under which name.
+
+export function savedOutput(destination: NamedDestination, files: SavedFile[]): SavedOutput {
+  const { kind, name } = destination;
+  return { kind, name, folder: destination.kind === 'folder' ? destination.handle.name : null, files };
+}
+
+/** Why nothing can be saved where the user wants it, or null. */
+export function whyNotSaved({ output, engine }: StudioState): string | null {
+  const storage = engine.info?.storage;
+  if (output.kind === 'folder' || !storage || storage.available) return null;
+  return 'This browser offers no storage to keep files in: save to a folder instead.';
+}
+
+/** A name for files: letters, digits, dot, dash and underscore only, and no leading dot. */
+export function fileName(name: string): string {
+  return name.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+/, '');
+}
+
+// State of the tools: their models, their forms, their jobs at work or last. Plain data.
+
+/** A tool's job, or the last one of its kind. */
+export interface ToolJob<K extends ToolCall> extends WritingRun<ReportOf<K>> {
+  request: RequestOf<K>;
+  /** Reports of finished items so far, in order. */
+  finished: readonly ProgressOf<K>['finished'][number][];
+}
+
+export interface ToolsSlice {
+  /** Models as the user chose them; null: by the recipe. */
+  models: { model: string | null; base: string | null; finetuned: string | null };
+  values: ToolValues;
+  jobs: { readonly [K in ToolCall]?: ToolJob<K> };
+}
+
+export const initialTools: ToolsSlice = {
+  models: { model: null, base: null, finetuned: null },
+  values: initialValues,
+  jobs: {},
+};
+
+// State of pushing an output to the Hub. Plain, serializable data.
+
+export interface PushSlice {
+  /** Account of the token, once the hub has named it. */
+  account: HubAccount | null;
+  /** Name of the finished output; null takes the last merge's. */
+  output: string | null;
+  /** Repository as the user typed it; null while it is proposed. */
+  repo: string | null;
+  private: boolean;
+  /** `asking`: files would be replaced, and the user has to agree. */
+  status: 'idle' | 'looking' | 'asking' | 'pushing';
+  target: PushTarget | null;
+  report: PushReport | null;
+  error: ErrorReport | null;
+}
+
+export const initialPush: PushSlice = {
+  account: null,
+  output: null,
+  repo: null,
+  private: true,
+  status: 'idle',
+  target: null,
+  report: null,
+  error: null,
+};

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { beginJob, cancelJob, restartStep, tellProgress } from './job';
+import { beginJob, cancelJob, reportProgress, restartStep } from './job';
 import { tensorProgress } from './job-state';
-import { createStudio, type Studio, type StudioWorker } from './studio';
+import { createStudio, editSlice, type Studio, type StudioWorker } from './studio';
 
 let studio: Studio;
 let end: () => void;
@@ -44,7 +44,7 @@ test('R64: a job of which nothing is heard is said to stand still, until somethi
   expect(stalled()).toBeUndefined();
   await seconds(10);
   expect(stalled()).toEqual({ seconds: 35, answers: true });
-  tellProgress(studio, 'merge', progress);
+  reportProgress(studio, 'merge', progress);
   expect(stalled()).toBeUndefined();
   await seconds(25);
   expect(stalled()).toBeUndefined();
@@ -87,7 +87,7 @@ test('what stops in time is not', async () => {
 
 test('a sign-in that is lost with the engine is said', async () => {
   restart.mockResolvedValue({ signedOut: true });
-  studio.store.setState((s) => ({ hub: { ...s.hub, hasToken: true, signedInAs: 'me' } }));
+  editSlice(studio, 'hub', { hasToken: true, signedInAs: 'me' });
   await restartStep(studio);
   expect(studio.store.getState().hub).toMatchObject({ hasToken: false, signedInAs: null });
   expect(studio.store.getState().notices[0]?.message).toMatch('signed out');

@@ -1,11 +1,11 @@
 /** The one job of the worker, from its beginning to its end, and why nothing else can begin meanwhile. */
 
 import { type ErrorReport, errorReport } from '../../errors';
+import { formatBytes } from '../../formats/quantity';
 import { steadyTimeLeft } from '../../reports/time-left';
-import { whyNoEngine } from './engine-summary';
 import type { JobProgress, Stalled, ToolRun } from './job-state';
-import { notify, notifyError, type Studio } from './studio';
-import type { StudioState } from './studio-state';
+import { editSlice, notify, notifyError, type Studio } from './studio';
+import type { EngineSlice, StudioState } from './studio-state';
 import { JOB_WORDS, type JobKind, type Tab } from './tabs';
 
 export interface Busy {
@@ -88,7 +88,7 @@ function watchJob(studio: Studio): () => void {
 }
 
 /** Takes a progress report of a job; the remaining time on display never counts up. */
-export function tellProgress(studio: Studio, kind: JobKind, reported: JobProgress): void {
+export function reportProgress(studio: Studio, kind: JobKind, reported: JobProgress): void {
   studio.transient.heardAt = Date.now();
   const progress = { ...reported, secondsLeft: studio.transient.timeLeft(reported.secondsLeft) };
   studio.store.setState(({ job }) =>
@@ -120,7 +120,7 @@ async function restartEngine(studio: Studio, jobs: 'again' | 'cancel'): Promise<
   try {
     const { signedOut } = await studio.worker.restart(jobs);
     if (!signedOut) return;
-    studio.store.setState(({ hub }) => ({ hub: { ...hub, hasToken: false, signedInAs: null } }));
+    editSlice(studio, 'hub', { hasToken: false, signedInAs: null });
     notify(
       studio,
       'note',
@@ -154,7 +154,7 @@ export async function runTool<P, R>(
   const end = beginJob(studio, kind);
   try {
     const value = await work((progress) => {
-      tellProgress(studio, kind, read(progress));
+      reportProgress(studio, kind, read(progress));
       follow(progress);
     });
     return { value };
@@ -170,7 +170,7 @@ export async function runTool<P, R>(
  * Keeps the screen on and asks before the tab closes, for as long as a merge runs. Browsers without wake locks, and
  * refusals (low battery), only mean that the screen may go dark: the merge goes on.
  */
-export function stayAwake(): () => void {
+function stayAwake(): () => void {
   const ask = (event: BeforeUnloadEvent) => event.preventDefault();
   addEventListener('beforeunload', ask);
   let released = false;
@@ -186,5 +186,64 @@ export function stayAwake(): () => void {
     released = true;
     removeEventListener('beforeunload', ask);
     void lock?.release();
+  };
+}
+
+// The engine in a few words, with its limits. Pure.
+
+interface EngineSummary {
+  tone: 'ok' | 'warn' | 'bad' | 'wait';
+  /** `WebGPU` or `CPU`. */
+  kind: string;
+  /** `Apple M3 · 4.29 GB buffers`. */
+  detail: string;
+  /** Missing or slow features, in sentences. */
+  notes: string[];
+}
+
+/** Words for a failed engine: it never ran, or it ran until it stopped. */
+function whyNoEngine({ info }: EngineSlice): string {
+  return info ? 'The engine stopped.' : 'The engine did not start.';
+}
+
+/** Why nothing can be computed on another engine too, or null. */
+export function whyOneEngine({ engine: { info } }: { engine: EngineSlice }): string | null {
+  return info?.webgpu.available === false
+    ? `There is no other engine here: ${info.webgpu.why ?? 'this browser has no WebGPU.'}`
+    : null;
+}
+
+export function engineSummary({ status, info, choice }: EngineSlice): EngineSummary {
+  if (status === 'failed') {
+    return { tone: 'bad', kind: info ? 'Stopped' : 'No engine', detail: '', notes: [] };
+  }
+  if (!info) return { tone: 'wait', kind: 'Starting', detail: '', notes: [] };
+  const { webgpu, cpu, storage } = info;
+  const kind = choice === 'auto' ? info.auto : choice;
+  const notes: string[] = [];
+  if (kind === 'cpu' && choice === 'auto') {
+    const why = webgpu.available
+      ? `The GPU adapter (${webgpu.adapter}) is a software one`
+      : (webgpu.why ?? 'This browser has no WebGPU').replace(/\.$/, '');
+    notes.push(`${why}: merges run on the CPU engine. Same result, more time.`);
+  }
+  if (kind === 'webgpu' && webgpu.isFallback) {
+    notes.push(
+      `${webgpu.adapter} is a software adapter: WebGPU works here, but on the processor and slowly.`,
+    );
+  }
+  if (!storage.available) {
+    const why = (storage.why ?? 'This browser offers no private storage').replace(/\.$/, '');
+    notes.push(
+      `${why}: models from the Hub and saving as downloads do not work. The sample, local models and saving to a folder do.`,
+    );
+  }
+  const detail =
+    kind === 'webgpu' ? `${webgpu.adapter} · ${formatBytes(webgpu.maxBufferBytes)} buffers` : cpu.adapter;
+  return {
+    tone: notes.length > 0 ? 'warn' : 'ok',
+    kind: kind === 'webgpu' ? 'WebGPU' : 'CPU',
+    detail,
+    notes,
   };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ModelInfo } from '../../reports/models';
 import { sampleModels } from '../worker.test.fixture';
-import { lineage } from './lineage';
+import { lineage } from './roles';
 
 const [base, kitchen, , workshop] = sampleModels as [ModelInfo, ModelInfo, ModelInfo, ModelInfo];
 const adapterOf = (baseModel: string): ModelInfo => ({

@@ -46,7 +46,7 @@ test.each<[string, Partial<StudioState>, RegExp]>([
   ['a model of the recipe is opened', { models: ready.models.slice(1) }, /Opening base/],
   [
     'a model of the recipe is not open',
-    { models: ready.models.slice(1), unopened: { 'samples/base': { state: 'closed', kept: false } } },
+    { models: ready.models.slice(1), unopened: { 'samples/base': { state: 'closed', saved: false } } },
     /base is not open/,
   ],
   ['there is no base', { recipe: { ...recipe, base: null } }, /base/],

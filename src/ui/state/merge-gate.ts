@@ -7,64 +7,65 @@ import { methodOf } from './studio';
 import type { StudioState } from './studio-state';
 import type { Tab } from './tabs';
 
-type MergeGate =
-  | { open: true }
-  | {
-      open: false;
-      why: string;
-      /** Next step, where one is known. */
-      remedy?: string;
-      /** `wait` resolves without the user, `fix` needs the user. */
-      tone: 'wait' | 'fix';
-      /** The tab that shows more. */
-      tab?: Tab;
-    };
+type MergeGate = { open: true } | Closed;
+
+interface Closed {
+  open: false;
+  why: string;
+  /** Next step, where one is known. */
+  remedy?: string;
+  /** `wait` resolves without the user, `fix` needs the user. */
+  tone: 'wait' | 'fix';
+  /** The tab that shows more. */
+  tab?: Tab;
+}
 
 export function mergeGate(state: StudioState): MergeGate {
   const { engine, recipe, models, plan, output } = state;
   const busy = whyBusy(state);
   if (busy) return { open: false, ...busy, ...(engine.status === 'failed' ? engineRemedy(engine) : {}) };
-  const { base, contributors } = recipe;
-  if (base === null && contributors.length === 0) {
+  if (recipe.base === null && recipe.contributors.length === 0) {
     const opening = state.opening.at(-1);
-    return { open: false, tone: 'wait', why: opening ? `Opening ${opening}…` : 'Add models to begin.' };
+    return closed('wait', opening ? `Opening ${opening}…` : 'Add models to begin.');
   }
-  const closed = whyNotOpen(state);
-  if (closed) {
-    const { why, remedy, wait } = closed;
-    return { open: false, tone: wait ? 'wait' : 'fix', why, ...(remedy ? { remedy } : {}) };
+  const unopened = whyNotOpen(state);
+  if (unopened) {
+    const { why, remedy, wait } = unopened;
+    return closed(wait ? 'wait' : 'fix', why, { ...(remedy && { remedy }) });
   }
   const problem = recipeProblems(recipe, models, methodOf(recipe))[0];
-  if (problem) return { open: false, tone: 'fix', why: problem.message, remedy: problem.remedy };
-  if (plan.status === 'failed') {
-    return { open: false, tone: 'fix', tab: 'plan', why: 'The plan failed.', ...hint(plan.error) };
-  }
-  if (!plan.report) return { open: false, tone: 'wait', why: 'Planning…' };
+  if (problem) return closed('fix', problem.message, { remedy: problem.remedy });
+  if (plan.status === 'failed')
+    return closed('fix', 'The plan failed.', { tab: 'plan', ...hint(plan.error) });
+  if (!plan.report) return closed('wait', 'Planning…');
   if (plan.status === 'ready' && !plan.report.clean) {
     const errors = plan.report.problems.filter((p) => p.severity === 'error').length;
-    return { open: false, tone: 'fix', tab: 'plan', why: `The plan has ${formatCounted(errors, 'error')}.` };
+    return closed('fix', `The plan has ${formatCounted(errors, 'error')}.`, { tab: 'plan' });
   }
   const storage = engine.info?.storage;
   if (output.kind === 'downloads' && storage && !storage.available) {
-    return {
-      open: false,
-      tone: 'fix',
+    return closed('fix', 'This browser offers no storage to keep the result in.', {
       tab: 'output',
-      why: 'This browser offers no storage to keep the result in.',
       remedy: 'Leave private browsing, or save to a folder where the browser can.',
-    };
+    });
   }
   const needed = memoryNeeded(state);
   if (storage?.memoryBytes !== undefined && needed > storage.memoryBytes) {
-    return {
-      open: false,
-      tone: 'fix',
-      tab: 'output',
-      why: `This merge needs ${formatBytes(needed)}; this browser keeps no files, and ${formatBytes(storage.memoryBytes)} fit into memory.`,
-      remedy: 'Use a normal window (not a private one) with site data allowed.',
-    };
+    const room = `${formatBytes(storage.memoryBytes)} fit into memory`;
+    return closed(
+      'fix',
+      `This merge needs ${formatBytes(needed)}; this browser keeps no files, and ${room}.`,
+      {
+        tab: 'output',
+        remedy: 'Use a normal window (not a private one) with site data allowed.',
+      },
+    );
   }
   return { open: true };
+}
+
+function closed(tone: 'wait' | 'fix', why: string, more: Pick<Closed, 'remedy' | 'tab'> = {}): Closed {
+  return { open: false, tone, why, ...more };
 }
 
 /** Bytes that a merge leaves in the browser's storage: downloads, and output that is not written elsewhere. */

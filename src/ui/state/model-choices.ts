@@ -1,9 +1,8 @@
 /** Which models a tool can be given: opened checkpoints, and adapters on the base they belong to. Pure. */
-
 import { parseModelRef, repositoriesOf } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
 import { contributorId, shortName } from './built-recipe';
-import { lineage } from './lineage';
+import { lineage } from './roles';
 import type { StudioState } from './studio-state';
 
 interface ModelChoice {
@@ -74,4 +73,33 @@ function shownNames(models: readonly ModelInfo[]): Map<string, string> {
   return new Map(
     models.map((m, i) => [m.ref, short.filter((name) => name === short[i]).length > 1 ? m.ref : short[i]!]),
   );
+}
+
+// The two models of a comparison, and why there are none. Pure.
+
+type PairState = Pick<StudioState, 'models' | 'recipe'> & {
+  tools: { models: Pick<StudioState['tools']['models'], 'base' | 'finetuned'> };
+};
+
+interface ChosenPair {
+  base: string | null;
+  finetuned: string | null;
+}
+
+/** The pair as chosen, else what the recipe suggests: its base, and the last checkpoint or adapter made from it. */
+export function pairOf(state: PairState): ChosenPair {
+  const { models, recipe, tools } = state;
+  const refs = new Set(modelChoices(state).map((c) => c.ref));
+  const known = (ref: string | null) => (ref !== null && refs.has(ref) ? ref : null);
+  const base =
+    known(tools.models.base) ?? known(recipe.base) ?? models.find((m) => m.kind === 'checkpoint')?.ref;
+  const made = recipe.contributors.map((c) => contributorId(recipe.base, c.ref, models));
+  const suggested = [...made].reverse().find((ref) => refs.has(ref) && ref !== base);
+  return { base: base ?? null, finetuned: known(tools.models.finetuned) ?? suggested ?? null };
+}
+
+/** Why these two cannot be compared, or null. */
+export function pairProblem({ base, finetuned }: ChosenPair): string | null {
+  if (base === null) return 'Open a model first: it becomes the base of the tools.models.';
+  return finetuned === null ? 'Choose a model that was fine-tuned from the base.' : null;
 }

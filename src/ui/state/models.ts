@@ -1,9 +1,12 @@
 /** Opening models and putting them into the recipe. */
+
+import { folderIn } from '../../platform';
 import type { LocalFile, ModelInfo } from '../../reports/models';
-import { keepFolders } from '../local/folder-handles';
-import { type PickedFiles, type PickedHandle, whyLinked } from '../local/local-files';
+import { saveFolders } from '../local/folder-handles';
+import { type PickedFiles, type PickedHandle, walkHandle, whyLinked } from '../local/local-files';
 import { rememberHubModel } from '../local/recent-models';
 import { freeName, shortName } from './built-recipe';
+import type { SavedOutput } from './job-state';
 import { type Pins, withOpened } from './model-origins';
 import { openRecipeFile } from './opened-recipe';
 import { addContributor, type RecipeState, setBase, setRecommended } from './recipe-state';
@@ -42,7 +45,7 @@ export async function openLocal(
   remember(studio, opened);
   const names = opened.map((m) => m.ref);
   // without storage the user has to choose the folder again
-  keepFolders(handles, names).catch(() => {});
+  saveFolders(handles, names).catch(() => {});
   return opened;
 }
 
@@ -157,4 +160,35 @@ async function whileOpening<T>(studio: Studio, what: string, open: () => Promise
       return { opening: s.opening.filter((_, i) => i !== at) };
     });
   }
+}
+
+// Opening an output as a model.
+
+/** Opens an output as a model; returns its reference, or null after a failure, which is shown. */
+export async function openOutput(
+  studio: Studio,
+  { kind, name }: Pick<SavedOutput, 'kind' | 'name'>,
+  outputFiles: readonly string[],
+): Promise<string | null> {
+  try {
+    const files =
+      kind === 'folder'
+        ? await filesInFolder(studio, name)
+        : await Promise.all(
+            outputFiles.map(async (file) => ({
+              path: `${name}/${file}`,
+              file: await studio.worker.outputFile(name, file),
+            })),
+          );
+    const [opened] = await openLocal(studio, files);
+    return opened?.ref ?? null;
+  } catch (thrown) {
+    notifyError(studio, thrown);
+    return null;
+  }
+}
+
+async function filesInFolder(studio: Studio, name: string) {
+  const { folder } = studio.transient;
+  return folder ? walkHandle(await folderIn(folder, name)) : [];
 }

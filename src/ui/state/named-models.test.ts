@@ -22,7 +22,7 @@ test('a folder of this computer is never asked of a hub, not even one called as 
     ...addContributor(setBase(emptyRecipe, 'owner/name'), 'my-lora'),
     origins: { 'owner/name': { kind: 'local', was: { bytes: 1, headers: 'h' } } },
   }));
-  await vi.waitFor(() => expect(unopened()['owner/name']).toEqual({ state: 'closed', kept: false }));
+  await vi.waitFor(() => expect(unopened()['owner/name']).toEqual({ state: 'closed', saved: false }));
   expect(unopened()['my-lora']).toEqual({ state: 'unknown' });
   expect(asked).not.toHaveBeenCalled();
   expect(mergeGate(studio.store.getState())).toMatchObject({ open: false });

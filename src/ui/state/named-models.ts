@@ -5,7 +5,7 @@
  */
 
 import { type ErrorReport, errorReport } from '../../errors';
-import { isFolderKept, openKept } from '../local/folder-handles';
+import { isFolderSaved, openSavedFolder } from '../local/folder-handles';
 import type { PickedFiles } from '../local/local-files';
 import { shortName } from './built-recipe';
 import { isPinnedName, namedModels } from './model-origins';
@@ -59,30 +59,30 @@ export async function openNamedHub(studio: Studio, name: string): Promise<void> 
 }
 
 /** Asks for access to the saved folder of a model and opens it. Call it from a click. Never rejects. */
-export async function openKeptFolder(studio: Studio, name: string, ask = true): Promise<void> {
+export async function reopenFolder(studio: Studio, name: string, ask = true): Promise<void> {
   let picked: PickedFiles | null = null;
   await attempt(studio, name, async () => {
-    picked = await openKept(name, ask);
+    picked = await openSavedFolder(name, ask);
     if (picked) await openLocal(studio, picked.files, picked.handles);
   });
   const { unopened } = studio.store.getState();
-  if (!picked && unopened[name]?.state === 'opening') note(studio, name, { state: 'closed', kept: true });
+  if (!picked && unopened[name]?.state === 'opening') note(studio, name, { state: 'closed', saved: true });
 }
 
 /** Names of the models whose saved folders wait for a click. */
-export function keptClosed({ unopened }: Pick<StudioState, 'unopened'>): string[] {
+export function closedFolders({ unopened }: Pick<StudioState, 'unopened'>): string[] {
   return Object.entries(unopened).flatMap(([name, found]) =>
-    found.state === 'closed' && found.kept ? [name] : [],
+    found.state === 'closed' && found.saved ? [name] : [],
   );
 }
 
 /** Opens every saved folder that waits, one after the other. Call it from a click. Never rejects. */
-export async function openKeptFolders(studio: Studio): Promise<void> {
-  for (const name of keptClosed(studio.store.getState())) {
+export async function reopenFolders(studio: Studio): Promise<void> {
+  for (const name of closedFolders(studio.store.getState())) {
     // one folder may hold several models
-    if (!keptClosed(studio.store.getState()).includes(name)) continue;
+    if (!closedFolders(studio.store.getState()).includes(name)) continue;
     // a browser refuses to ask long after the click; the model's card asks then
-    await openKeptFolder(studio, name, navigator.userActivation?.isActive ?? true);
+    await reopenFolder(studio, name, navigator.userActivation?.isActive ?? true);
   }
 }
 
@@ -163,7 +163,7 @@ function openNamed(studio: Studio): void {
       void openGranted(
         studio,
         name,
-        origin === 'local' ? { state: 'closed', kept: false } : { state: 'unknown' },
+        origin === 'local' ? { state: 'closed', saved: false } : { state: 'unknown' },
       );
   }
 }
@@ -172,7 +172,7 @@ function openNamed(studio: Studio): void {
 async function openGranted(studio: Studio, name: string, otherwise: Unopened): Promise<void> {
   note(studio, name, otherwise);
   // no saved folders without storage
-  if (await isFolderKept(name).catch(() => false)) await openKeptFolder(studio, name, false);
+  if (await isFolderSaved(name).catch(() => false)) await reopenFolder(studio, name, false);
 }
 
 async function attempt(studio: Studio, name: string, open: () => Promise<unknown>): Promise<void> {

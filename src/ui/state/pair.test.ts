@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { sampleModels } from '../worker.test.fixture';
-import { pairOf } from './pair';
+import { pairOf } from './model-choices';
 import { sampleRecipe } from './roles';
 import { initialState } from './studio-state';
 

@@ -33,7 +33,7 @@ import { JOB_WORDS } from './tabs';
 // weights. Without storage (private windows, strict settings) every call rejects; callers go on without.
 
 /** Saved form of a run: `recipe` as merged, `asked` as requested; older ones have none. */
-type KeptRun = Pick<
+type SavedRun = Pick<
   FinishedRun,
   | 'id'
   | 'title'
@@ -50,7 +50,7 @@ type KeptRun = Pick<
   Partial<Pick<FinishedRun, 'name'>> & { asked?: FinishedRun['recipe'] };
 
 interface Saved extends DBSchema {
-  runs: { key: string; value: KeptRun };
+  runs: { key: string; value: SavedRun };
 }
 
 /** Most runs that are saved: the report of a large model has some hundred kilobytes. */
@@ -78,7 +78,7 @@ async function renameHashes(runs: IDBPObjectStore<Saved, 'runs'[], 'runs', 'vers
 }
 
 /** Saves a run; beyond {@link MOST_RUNS} the oldest are deleted. */
-async function keepRun(run: FinishedRun): Promise<void> {
+async function saveRun(run: FinishedRun): Promise<void> {
   const { id, title, methodTitle, contributors, planned, layers, destination, outputFiles, startedAt } = run;
   await (await open()).put('runs', {
     ...{ id, title, methodTitle, contributors, planned, layers, destination, outputFiles, startedAt },
@@ -87,12 +87,12 @@ async function keepRun(run: FinishedRun): Promise<void> {
     asked: run.recipe,
     report: run.report,
   });
-  const old = (await keptRuns()).slice(MOST_RUNS);
+  const old = (await savedRuns()).slice(MOST_RUNS);
   for (const { id } of old) await deleteRun(id);
 }
 
 /** All saved runs, the newest first. */
-async function keptRuns(): Promise<FinishedRun[]> {
+async function savedRuns(): Promise<FinishedRun[]> {
   const all = (await (await open()).getAll('runs')).sort((a, b) => b.startedAt - a.startedAt);
   return all.map(({ asked, ...run }) => ({
     ...run,
@@ -126,7 +126,7 @@ export function watchRuns(studio: Studio): () => void {
     // a restored run is saved already, under the name it was given
     if (!run || !isFinished(run) || run.again || currentRun(before)?.status === 'done') return;
     // without storage it lasts until the tab is closed
-    keepRun(replacePredicted(studio, run))
+    saveRun(replacePredicted(studio, run))
       .then(() => load(studio))
       .catch(() => {});
   });
@@ -219,7 +219,7 @@ export async function renameRun(studio: Studio, kept: FinishedRun, name: string)
   const named = { ...kept, name };
   studio.store.setState(({ runs }) => ({ runs: withEdited(runs, kept.id, () => named) }));
   try {
-    await keepRun(named);
+    await saveRun(named);
   } catch (thrown) {
     notifyError(studio, thrown);
   }
@@ -243,7 +243,7 @@ export function whyNotReopen(state: StudioState): string | null {
 
 /** Takes up the saved runs; those in this tab take precedence. */
 async function load(studio: Studio): Promise<void> {
-  const kept = await keptRuns().catch(() => []);
+  const kept = await savedRuns().catch(() => []);
   studio.store.setState(({ runs, currentRunId }) => {
     const here = new Map(runs.map((run) => [run.id, run]));
     const all = kept.map((run) => here.get(run.id) ?? run);
@@ -268,13 +268,8 @@ export async function loadInterrupted(studio: Studio): Promise<void> {
   }
 }
 
-/** Whether the last run left something that can be resumed. */
-export function isKept(state: StudioState): boolean {
-  return keptOf(state) !== undefined;
-}
-
 /** Resumable remains of the last run. */
-export function keptOf(state: StudioState): InterruptedMerge | undefined {
+export function resumable(state: StudioState): InterruptedMerge | undefined {
   const run = currentRun(state);
   const names = run ? [run.destination.name, ...Object.values(run.names ?? {})] : [];
   return interruptedRuns(state).find(
@@ -289,7 +284,7 @@ export function keptOf(state: StudioState): InterruptedMerge | undefined {
 export async function finishUnfinished(studio: Studio): Promise<void> {
   await loadInterrupted(studio);
   const state = studio.store.getState();
-  const kept = keptOf(state);
+  const kept = resumable(state);
   if (!state.job?.canceling || !isAtWork(state, 'merge') || currentRun(state)?.paused) return;
   if (kept?.destination.kind !== 'downloads') return;
   if (kept.tensorsDone > 0 || (currentRun(state)?.progress?.tensorsDone ?? 0) > 0) return;

@@ -10,10 +10,10 @@ import type { ModelInfo } from '../../reports/models';
 import {
   type Draft,
   draft,
-  type KeptRecipe,
-  keepDraft,
   leaveDraft,
   type NamedRecipe,
+  type SavedRecipe,
+  saveDraft,
   saveNamed,
 } from '../local/saved-recipes';
 import { viewParameters, writeAddress } from './address';
@@ -140,10 +140,10 @@ export function watchDraft(studio: Studio): () => void {
   let stopped = false;
   const now = () => draftOf(studio);
   let kept = now();
-  const isKept = () => kept.recipe === now().recipe && kept.runs === now().runs;
+  const isSaved = () => kept.recipe === now().recipe && kept.runs === now().runs;
   const keep = async () => {
     writing = true;
-    while (!stopped && !isKept() && !studio.store.getState().draftElsewhere) {
+    while (!stopped && !isSaved() && !studio.store.getState().draftElsewhere) {
       kept = now();
       // without storage the recipe lasts as long as the tab
       await writeDraft(studio, studio.transient.draftSeen).catch(() => {});
@@ -152,7 +152,7 @@ export function watchDraft(studio: Studio): () => void {
     writing = false;
   };
   const leave = () => {
-    const isWritten = !writing && isKept();
+    const isWritten = !writing && isSaved();
     if (isWritten || studio.store.getState().draftElsewhere) return;
     const { draftSeen, draftWritten } = studio.transient;
     leaveDraft(
@@ -161,7 +161,7 @@ export function watchDraft(studio: Studio): () => void {
     );
   };
   const stop = studio.store.subscribe(() => {
-    if (!writing && !isKept()) void keep();
+    if (!writing && !isSaved()) void keep();
   });
   addEventListener('pagehide', leave);
   return () => {
@@ -179,14 +179,14 @@ function draftOf(studio: Studio): Pick<Draft, 'recipe' | 'runs'> {
 async function writeDraft(studio: Studio, seen: number | undefined | 'anyway'): Promise<void> {
   const at = Date.now();
   studio.transient.draftWritten = at;
-  const isKept = await keepDraft({ ...draftOf(studio), at }, seen);
-  if (isKept) studio.transient.draftSeen = at;
+  const isSaved = await saveDraft({ ...draftOf(studio), at }, seen);
+  if (isSaved) studio.transient.draftSeen = at;
   // no news after every step of a slider: all of the page would look
-  if (studio.store.getState().draftElsewhere === isKept) studio.store.setState({ draftElsewhere: !isKept });
+  if (studio.store.getState().draftElsewhere === isSaved) studio.store.setState({ draftElsewhere: !isSaved });
 }
 
 /** Saves this tab's recipe over the one of another tab. Never rejects. */
-export async function keepThisDraft(studio: Studio): Promise<void> {
+export async function overwriteDraft(studio: Studio): Promise<void> {
   try {
     await writeDraft(studio, 'anyway');
   } catch (thrown) {
@@ -211,7 +211,7 @@ function setPredicted(studio: Studio, others: readonly PredictedRun[]): void {
 }
 
 function openDraft(studio: Studio, kept: Draft): void {
-  openKept(studio, kept);
+  openSaved(studio, kept);
   // runs saved by an older version have no status
   setPredicted(studio, kept.runs?.map((run) => ({ ...run, status: 'predicted' })) ?? []);
 }
@@ -265,7 +265,7 @@ export async function openLink(studio: Studio): Promise<boolean> {
 }
 
 /** Puts a saved recipe in place; its cards open the models. */
-export function openKept(studio: Studio, { recipe }: KeptRecipe): void {
+export function openSaved(studio: Studio, { recipe }: SavedRecipe): void {
   // a recipe saved by an older version lacks newer fields
   editRecipe(studio, () => ({ ...emptyRecipe, ...recipe }));
 }

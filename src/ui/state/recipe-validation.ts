@@ -1,7 +1,6 @@
 /** Problems that keep the state from being a recipe, each for its field. Pure; the plan checks the rest. */
-
 import { formatBytes, formatCounted } from '../../formats/quantity';
-import type { MergeMethod, ParameterSpec } from '../../merge/method';
+import type { MergeMethod, NumberSpec, ParameterSpec } from '../../merge/method';
 import { keepsNothing, methodConflict } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
@@ -77,17 +76,21 @@ function conflicts(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
   const enabled = recipe.contributors.filter((c) => c.enabled);
   const own = enabled.map((c) => resolved(method.modelParameters, c.parameters));
   const idle = enabled.filter((_, i) => keepsNothing(method, own[i]!));
-  const found = idle.map(
-    ({ ref }): RecipeProblem => ({
-      place: { kind: 'contributor', ref, parameter: 'density' },
-      message: `With density 0 nothing of ${shortName(ref)} is kept.`,
-      remedy: 'Choose a density above 0, or switch the model off.',
-    }),
+  const found = idle.map(({ ref }) =>
+    problem(
+      { kind: 'contributor', ref, parameter: 'density' },
+      `With density 0 nothing of ${shortName(ref)} is kept.`,
+      'Choose a density above 0, or switch the model off.',
+    ),
   );
   const conflict = methodConflict(method, resolved(method.parameters, recipe.parameters), own);
   if (!conflict) return found;
   const { reason, remedy } = conflict;
-  return [...found, { place: { kind: 'method' }, message: `${methodName(method)}: ${reason}.`, remedy }];
+  return [...found, problem({ kind: 'method' }, `${methodName(method)}: ${reason}.`, remedy)];
+}
+
+function problem(place: ProblemPlace, message: string, remedy: string): RecipeProblem {
+  return { place, message, remedy };
 }
 
 /** Why `value` is not a value of `spec`, or null; of a curve, the first point that is not. */
@@ -120,36 +123,19 @@ function baseProblems(
   method: MergeMethod,
 ): RecipeProblem[] {
   const place = { kind: 'base' } as const;
-  if (recipe.base === null) {
-    const adapter = recipe.contributors.find(
-      (c) => c.enabled && models.find((m) => m.ref === c.ref)?.kind === 'adapter',
-    );
-    if (method.base === 'required') {
-      return [
-        {
-          place,
-          message: `${methodName(method)} needs a base model.`,
-          remedy: 'Choose the base on the left.',
-        },
-      ];
-    }
-    if (!adapter) return [];
-    return [
-      {
-        place,
-        message: `The adapter ${shortName(adapter.ref)} needs a base model to sit on.`,
-        remedy: 'Choose the base on the left.',
-      },
-    ];
+  const isAdapter = (ref: string) => models.find((m) => m.ref === ref)?.kind === 'adapter';
+  const { base } = recipe;
+  if (base !== null) {
+    const message = `${shortName(base)} is an adapter and cannot be the base.`;
+    return isAdapter(base) ? [problem(place, message, 'Choose a full checkpoint as the base.')] : [];
   }
-  if (models.find((m) => m.ref === recipe.base)?.kind !== 'adapter') return [];
-  return [
-    {
-      place,
-      message: `${shortName(recipe.base)} is an adapter and cannot be the base.`,
-      remedy: 'Choose a full checkpoint as the base.',
-    },
-  ];
+  const remedy = 'Choose the base on the left.';
+  if (method.base === 'required')
+    return [problem(place, `${methodName(method)} needs a base model.`, remedy)];
+  const adapter = recipe.contributors.find((c) => c.enabled && isAdapter(c.ref));
+  return adapter
+    ? [problem(place, `The adapter ${shortName(adapter.ref)} needs a base model to sit on.`, remedy)]
+    : [];
 }
 
 function contributorProblems(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
@@ -158,63 +144,116 @@ function contributorProblems(recipe: RecipeState, method: MergeMethod): RecipePr
   const { min, max } = method.models;
   const problems: RecipeProblem[] = [];
   if (enabled.length < min) {
-    problems.push({
-      place,
-      message: `${methodName(method)} needs at least ${formatCounted(min, 'contributor')}; ${enabled.length === 0 ? 'none is' : `${enabled.length} are`} in the recipe.`,
-      remedy: recipe.contributors.length > enabled.length ? 'Add a model or switch one on.' : 'Add a model.',
-    });
+    const there = enabled.length === 0 ? 'none is' : `${enabled.length} are`;
+    const message = `${methodName(method)} needs at least ${formatCounted(min, 'contributor')}; ${there} in the recipe.`;
+    const isOff = recipe.contributors.length > enabled.length;
+    problems.push(problem(place, message, isOff ? 'Add a model or switch one on.' : 'Add a model.'));
   }
   if (enabled.length > max) {
-    problems.push({
-      place,
-      message: `${methodName(method)} takes ${formatCounted(max, 'contributor')}; ${enabled.length} are switched on.`,
-      remedy: `Switch off ${enabled.length - max}, or choose another method.`,
-    });
+    const message = `${methodName(method)} takes ${formatCounted(max, 'contributor')}; ${enabled.length} are switched on.`;
+    problems.push(problem(place, message, `Switch off ${enabled.length - max}, or choose another method.`));
   }
-  for (const { ref, parameters } of enabled) {
-    for (const { name, spec } of effectiveSpecs(method.modelParameters, recipe.parameters)) {
-      const wrong = settingProblem(spec, settingValue(parameters, name, spec));
-      if (wrong === null) continue;
-      problems.push({
-        place: { kind: 'contributor', ref, parameter: name },
-        message: `The ${spec.label} of ${shortName(ref)} does not fit.`,
-        remedy: wrong,
-      });
-    }
-  }
-  return problems;
+  return [
+    ...problems,
+    ...enabled.flatMap(({ ref, parameters }) =>
+      wrongSettings(method.modelParameters, recipe.parameters, parameters).map(({ name, spec, wrong }) =>
+        problem(
+          { kind: 'contributor', ref, parameter: name },
+          `The ${spec.label} of ${shortName(ref)} does not fit.`,
+          wrong,
+        ),
+      ),
+    ),
+  ];
 }
 
-function parameterProblems(recipe: RecipeState, method: MergeMethod): RecipeProblem[] {
-  return effectiveSpecs(method.parameters, recipe.parameters).flatMap(({ name, spec }) => {
-    const wrong = settingProblem(spec, settingValue(recipe.parameters, name, spec));
-    return wrong === null
-      ? []
-      : [
-          {
-            place: { kind: 'parameter' as const, name },
-            message: `${spec.label} does not fit.`,
-            remedy: wrong,
-          },
-        ];
+function parameterProblems({ parameters }: RecipeState, method: MergeMethod): RecipeProblem[] {
+  return wrongSettings(method.parameters, parameters, parameters).map(({ name, spec, wrong }) =>
+    problem({ kind: 'parameter', name }, `${spec.label} does not fit.`, wrong),
+  );
+}
+
+/** Settings with an effect that are no values of their parameters. @param chosen settings of the method */
+function wrongSettings(specs: MergeMethod['parameters'], chosen: Settings, settings: Settings) {
+  return effectiveSpecs(specs, chosen).flatMap(({ name, spec }) => {
+    const wrong = settingProblem(spec, settingValue(settings, name, spec));
+    return wrong === null ? [] : [{ name, spec, wrong }];
   });
 }
 
-function outputProblems(recipe: RecipeState): RecipeProblem[] {
-  const problems: RecipeProblem[] = [];
-  if (!Number.isInteger(recipe.seed) || recipe.seed < 0 || recipe.seed >= 2 ** 32) {
-    problems.push({
-      place: { kind: 'seed' },
-      message: 'The seed is out of range.',
-      remedy: 'A whole number from 0 to 4294967295.',
-    });
-  }
-  if (!(recipe.shardBytes >= SHARD_BYTES.min && recipe.shardBytes <= SHARD_BYTES.max)) {
-    problems.push({
-      place: { kind: 'shardBytes' },
-      message: 'The shard size is out of range.',
-      remedy: `From ${formatBytes(SHARD_BYTES.min)} to ${formatBytes(SHARD_BYTES.max)}.`,
-    });
-  }
-  return problems;
+function outputProblems({ seed, shardBytes }: RecipeState): RecipeProblem[] {
+  const { min, max } = SHARD_BYTES;
+  const isSeed = Number.isInteger(seed) && seed >= 0 && seed < 2 ** 32;
+  const range = `From ${formatBytes(min)} to ${formatBytes(max)}.`;
+  return [
+    ...(isSeed
+      ? []
+      : [problem({ kind: 'seed' }, 'The seed is out of range.', 'A whole number from 0 to 4294967295.')]),
+    ...(shardBytes >= min && shardBytes <= max
+      ? []
+      : [problem({ kind: 'shardBytes' }, 'The shard size is out of range.', range)]),
+  ];
+}
+
+// A parameter as a curve over the layers: equally spaced points, straight lines between them. Pure.
+
+/** As many points as the form offers; a recipe may have more. */
+export const MOST_POINTS = 17;
+
+interface CurvePreset {
+  label: string;
+  points: number[];
+}
+
+/** Where the editor begins and ends: the slider's range, widened to what the points are. */
+export function curveRange(spec: NumberSpec, points: readonly number[]): { min: number; max: number } {
+  const { min, max } = spec.slider ?? { min: Math.max(spec.min, 0), max: Math.min(spec.max, 1) };
+  const finite = points.filter(Number.isFinite);
+  return { min: Math.min(min, ...finite), max: Math.max(max, ...finite) };
+}
+
+/** The least difference between two positions of a point. */
+export function curveStep(spec: NumberSpec): number {
+  return spec.slider?.step ?? 0.01;
+}
+
+/** A value on the steps of the parameter and within its bounds. */
+export function snapped(value: number, spec: NumberSpec): number {
+  const step = curveStep(spec);
+  const bounded = Math.min(spec.cap ?? spec.max, Math.max(spec.min, Math.round(value / step) * step));
+  return Number(bounded.toFixed(10));
+}
+
+/** The same curve with a point more between every two: only so does its shape stay. */
+export function withMorePoints(points: readonly number[]): number[] {
+  return points.flatMap((point, i) => {
+    const next = points[i + 1];
+    return next === undefined ? [point] : [point, Number(((point + next) / 2).toFixed(10))];
+  });
+}
+
+/** The curve without a point; the others spread out again. Two are left at least. */
+export function withoutPoint(points: readonly number[], index: number): number[] {
+  return points.length <= 2 ? [...points] : points.filter((_, i) => i !== index);
+}
+
+/** Shapes to begin with, between the least useful value and the height that the curve has now. */
+export function curvePresets(points: readonly number[], spec: NumberSpec): CurvePreset[] {
+  const { max } = curveRange(spec, []);
+  const highest = Math.max(...points);
+  const low = snapped(Math.max(0, spec.min), spec);
+  const high = snapped(highest > low ? highest : max, spec);
+  const half = snapped((low + high) / 2, spec);
+  return [
+    { label: 'flat', points: [high, high, high] },
+    { label: 'ramp up', points: [low, half, high] },
+    { label: 'ramp down', points: [high, half, low] },
+    { label: 'middle', points: [low, high, low] },
+    { label: 'ends', points: [high, low, high] },
+  ];
+}
+
+/** May this parameter be drawn over the layers? */
+export function mayCurve(spec: { kind: string; integer?: boolean; slider?: object }): boolean {
+  return spec.kind === 'number' && spec.integer !== true && spec.slider !== undefined;
 }

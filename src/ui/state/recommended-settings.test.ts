@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
 import { buildRecipe } from './built-recipe';
-import { mergeWell } from './recommended-settings';
+import { mergeWell } from './recipe-state';
 import { initialState } from './studio-state';
 
 const model = (ref: string, parameters: number): ModelInfo => ({

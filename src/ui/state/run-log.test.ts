@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Progress, TensorReport } from '../../reports/job';
-import { progressLog, runShare, runWords, spokenWords } from './run-log';
+import { progressLog, runShare, runWords, spokenWords } from './runs';
 
 const base: Progress = {
   phase: 'merging',

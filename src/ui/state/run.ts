@@ -6,29 +6,28 @@ import { formatBytes, formatSeconds } from '../../formats/quantity';
 import { methods } from '../../merge/methods/index';
 import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
-import { pickOutputFolder } from '../local/directory-picker';
+import { pickOutputFolder } from '../local/local-files';
 import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './built-recipe';
-import { beginJob, cancelJob, isAtWork, tellProgress } from './job';
+import { beginJob, cancelJob, isAtWork, reportProgress } from './job';
 import { tensorProgress } from './job-state';
 import { mergeGate } from './merge-gate';
 import { recipeState } from './opened-recipe';
 import { finishUnfinished, loadInterrupted } from './past-runs';
 import { planNow, planOf } from './plan';
 import { recipeOfRun } from './predicted-runs';
-import type { RecipeState } from './recipe-state';
-import { mergeWell } from './recommended-settings';
-import { progressLog } from './run-log';
+import { mergeWell, type RecipeState } from './recipe-state';
 import {
   currentRun,
   type LogEntry,
   NOW,
   predictedRuns,
+  progressLog,
   type Run,
   type RunPlan,
   type RunState,
   withEdited,
 } from './runs';
-import { editRecipe, methodOf, notify, notifyError, type Studio, showTab } from './studio';
+import { editRecipe, editSlice, methodOf, notify, notifyError, type Studio, showTab } from './studio';
 import type { PlanSlice } from './studio-state';
 
 /**
@@ -36,9 +35,8 @@ import type { PlanSlice } from './studio-state';
  * the click), plans once more if an edit is still pending, then runs. Does nothing while the gate is closed.
  */
 export async function startMerge(studio: Studio): Promise<void> {
-  if (studio.transient.starting || !mergeGate(studio.store.getState()).open) return;
-  studio.transient.starting = true;
-  try {
+  if (!mergeGate(studio.store.getState()).open) return;
+  await starting(studio, async () => {
     const { output, recipe } = studio.store.getState();
     const destination = await chooseDestination(studio, output.name ?? outputName(recipe));
     if (!destination) return;
@@ -49,6 +47,15 @@ export async function startMerge(studio: Studio): Promise<void> {
     const { recipe: now, plan, engine } = studio.store.getState();
     const started = newRun(studio, plannedRun(studio, now, plan, destination));
     void carryOut(studio, started, { recipe: started.recipe, engine: engine.choice, destination });
+  });
+}
+
+/** Does what begins a merge, one at a time; what it throws becomes a notice. */
+export async function starting(studio: Studio, begin: () => Promise<void>): Promise<void> {
+  if (studio.transient.starting) return;
+  studio.transient.starting = true;
+  try {
+    await begin();
   } catch (thrown) {
     notifyError(studio, thrown);
   } finally {
@@ -61,9 +68,7 @@ export async function startMerge(studio: Studio): Promise<void> {
  * changes only when the merge has ended, so stopping it changes nothing.
  */
 export async function startRecommended(studio: Studio): Promise<void> {
-  if (studio.transient.starting) return;
-  studio.transient.starting = true;
-  try {
+  await starting(studio, async () => {
     const { models, output, recipe } = studio.store.getState();
     // a folder can be asked for right after the click only
     if (output.kind === 'folder' && !studio.transient.folder && !(await chooseFolder(studio))) return;
@@ -93,11 +98,7 @@ export async function startRecommended(studio: Studio): Promise<void> {
       recommended: true,
       ...(names && { names }),
     });
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  } finally {
-    studio.transient.starting = false;
-  }
+  });
 }
 
 /** Goes on with the recommended merge that was paused, with all that it has worked out. */
@@ -107,9 +108,9 @@ export async function continueRecommended(studio: Studio): Promise<void> {
   if (!paused?.recommended || !mergeGate(state).open) return;
   const { kind, name } = paused.destination;
   const handle = studio.transient.folder;
-  if (kind === 'folder' && !handle) return;
-  const destination: NamedDestination =
-    kind === 'folder' ? { kind, handle: handle!, name } : { kind: 'downloads', name };
+  const destination: NamedDestination | null =
+    kind === 'downloads' ? { kind, name } : handle && { kind, handle, name };
+  if (!destination) return;
   const { paused: _, ...planned } = paused;
   const started = newRun(studio, planned);
   await carryOut(studio, started, {
@@ -143,7 +144,7 @@ export async function chooseFolder(studio: Studio): Promise<boolean> {
   const handle = await pickOutputFolder();
   if (!handle) return false;
   studio.transient.folder = handle;
-  studio.store.setState((s) => ({ output: { ...s.output, kind: 'folder', folder: handle.name } }));
+  editSlice(studio, 'output', { kind: 'folder', folder: handle.name });
   return true;
 }
 
@@ -158,16 +159,16 @@ export async function chooseDestination(studio: Studio, name: string): Promise<N
     const handle = studio.transient.folder;
     return handle && { kind: 'folder', handle, name };
   }
-  return { kind: 'downloads', name: freeName(name, await keptNames(studio)) };
+  return { kind: 'downloads', name: freeName(name, await storedNames(studio)) };
 }
 
-async function keptNames(studio: Studio): Promise<string[]> {
+async function storedNames(studio: Studio): Promise<string[]> {
   return (await studio.worker.cache()).outputs.map((o) => o.name);
 }
 
 /** Output name of this recipe for every method, because measuring will choose the method. */
 async function namesByMethod(studio: Studio, recipe: RecipeState): Promise<Record<string, string>> {
-  const taken = studio.store.getState().output.kind === 'downloads' ? await keptNames(studio) : [];
+  const taken = studio.store.getState().output.kind === 'downloads' ? await storedNames(studio) : [];
   return Object.fromEntries(
     methods.map(({ id }) => [id, freeName(outputName({ ...recipe, method: id }), taken)]),
   );
@@ -177,14 +178,14 @@ async function namesByMethod(studio: Studio, recipe: RecipeState): Promise<Recor
 export async function carryOut(studio: Studio, started: RunState, request: MergeRequest): Promise<void> {
   const end = beginJob(studio, 'merge');
   try {
-    const { cardResults } = await import('./task-scores');
+    const { cardResults } = await import('./tasks');
     const results = request.recommended
       ? []
       : cardResults(studio.store.getState().tasks.scores, request.recipe);
     const known = results.length > 0 ? { ...request, results } : request;
     finish(studio, await studio.worker.merge(known, (progress) => follow(studio, started.id, progress)));
     await loadInterrupted(studio);
-    await sayWhatIsKept(studio);
+    await noteStoredOutputs(studio);
   } catch (thrown) {
     const error = errorReport(thrown);
     // first the remains, then the words about them
@@ -202,16 +203,17 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
 }
 
 /** Bytes of finished merges that are worth a word, and again when there are as many more. */
-const MUCH_KEPT = 300e6;
+const MUCH_STORED = 300e6;
 
 /** Shows the size of finished merges in the browser's storage: every one stays until the user deletes it. */
-async function sayWhatIsKept(studio: Studio): Promise<void> {
+async function noteStoredOutputs(studio: Studio): Promise<void> {
   const run = currentRun(studio.store.getState());
   if (run?.destination.kind !== 'downloads') return;
   const outputs = (await studio.worker.cache()).outputs.filter(({ complete }) => complete);
   const bytes = outputs.reduce((sum, output) => sum + output.bytes, 0);
   const own = outputs.find(({ name }) => name === run.destination.name)?.bytes ?? 0;
-  if (outputs.length < 2 || Math.floor(bytes / MUCH_KEPT) === Math.floor((bytes - own) / MUCH_KEPT)) return;
+  if (outputs.length < 2 || Math.floor(bytes / MUCH_STORED) === Math.floor((bytes - own) / MUCH_STORED))
+    return;
   notify(
     studio,
     'note',
@@ -271,7 +273,7 @@ export function newRun(studio: Studio, planned: PlannedRun): RunState {
 }
 
 function follow(studio: Studio, id: string, progress: Progress): void {
-  tellProgress(studio, 'merge', tensorProgress(progress));
+  reportProgress(studio, 'merge', tensorProgress(progress));
   editRun(studio, (run) => {
     if (run.id !== id || run.status !== 'running') return run;
     const { finished, ...told } = progress;
@@ -337,19 +339,14 @@ function secondsSince(run: RunState): number {
  */
 export async function mergeRuns(studio: Studio, ids: readonly string[]): Promise<void> {
   if (studio.transient.starting || !mergeGate(studio.store.getState()).open) return;
-  studio.transient.starting = true;
   const taken: string[] = [];
-  try {
+  await starting(studio, async () => {
     for (const [i, id] of ids.entries()) {
       studio.store.setState({ queuedRuns: ids.slice(i + 1) });
-      if (!(await mergeOne(studio, id, taken))) return;
+      if (!(await mergeOne(studio, id, taken))) break;
     }
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  } finally {
-    studio.transient.starting = false;
-    studio.store.setState({ queuedRuns: [] });
-  }
+  });
+  studio.store.setState({ queuedRuns: [] });
 }
 
 /** @returns whether it was merged */

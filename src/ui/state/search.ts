@@ -4,14 +4,12 @@ import { searchOptions } from '../../recipe/options';
 import { isInRange } from '../../reports/option';
 import type { SearchPoint, SearchProgress, SearchRequest } from '../../reports/search';
 import { buildRecipe, shortName } from './built-recipe';
-import { editEvaluation } from './evaluation';
-import { whyNotMeasure } from './evaluation-gate';
-import type { SearchRun } from './evaluation-state';
-import { scoredText } from './evaluation-texts';
+import { whyNotMeasure } from './evaluation';
+import { type SearchRun, scoredText } from './evaluation-state';
 import { runTool } from './job';
 import type { JobProgress } from './job-state';
 import { type RecipeState, setContributorParameter, setParameter } from './recipe-state';
-import { editRecipe, methodOf, type Studio } from './studio';
+import { editRecipe, editSlice, methodOf, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 import { chosenTasks, whyNotScore } from './tasks';
 
@@ -71,7 +69,7 @@ export async function startSearch(studio: Studio, choices: SearchChoices): Promi
   const { evaluation, recipe, models, engine, tasks } = before;
   const { amount, window, stride, texts } = evaluation;
   const { by, evaluations, seed } = choices;
-  editEvaluation(studio, { search: { by, recipe, points: [], error: null } });
+  editSlice(studio, 'evaluation', { search: { by, recipe, points: [], error: null } });
   const request = (): SearchRequest => ({
     recipe: buildRecipe(recipe, models, methodOf(recipe)),
     ...(by === 'perplexity'
@@ -153,5 +151,5 @@ function searchProgress({ done, total, secondsLeft }: SearchProgress): JobProgre
 
 function editSearch(studio: Studio, edit: (search: SearchRun) => Partial<SearchRun>): void {
   const { search } = studio.store.getState().evaluation;
-  if (search) editEvaluation(studio, { search: { ...search, ...edit(search) } });
+  if (search) editSlice(studio, 'evaluation', { search: { ...search, ...edit(search) } });
 }

@@ -5,36 +5,33 @@
 
 import type { ErrorReport } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
-import type { DeltaStatistics } from '../../reports/delta-statistics';
+import type { DeltaStatistics, MaskOverlap } from '../../reports/delta-statistics';
 import type { MergeRequest, RunElsewhere } from '../../reports/merge';
 import type { ModelInfo } from '../../reports/models';
-import type { MaskOverlap } from '../../reports/overlap';
 import type { PlanReport } from '../../reports/plan';
-import type { HubWait } from '../../reports/sign-in';
+import type { HubWait } from '../../reports/push';
 import type { WorkerInfo } from '../../reports/worker';
 import type { MetricId } from '../charts/metrics';
-import { initialPush } from '../push/push-state';
-import { initialEvaluation, initialGeneration } from './evaluation-state';
-import type { Job } from './job-state';
+import {
+  type EvaluationSlice,
+  type GenerationSlice,
+  initialEvaluation,
+  initialGeneration,
+  initialTasks,
+  type TasksSlice,
+} from './evaluation-state';
+import { initialPush, initialTools, type Job, type PushSlice, type ToolsSlice } from './job-state';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeState } from './recipe-state';
 import type { Contributor, Run, Verification } from './runs';
 import type { Tab } from './tabs';
-import { initialTasks } from './task-state';
-import { initialTools } from './tool-state';
 
-/** Initial state of each slice. */
-const initialSlices = {
-  evaluation: initialEvaluation,
-  generation: initialGeneration,
-  tasks: initialTasks,
-  tools: initialTools,
-  push: initialPush,
-};
-
-type Slices = typeof initialSlices;
-
-export interface StudioState extends Slices {
+export interface StudioState {
+  evaluation: EvaluationSlice;
+  generation: GenerationSlice;
+  tasks: TasksSlice;
+  tools: ToolsSlice;
+  push: PushSlice;
   engine: EngineSlice;
   /** Every model opened in this tab, the sample first. */
   models: ModelInfo[];
@@ -111,8 +108,8 @@ interface HubSlice {
 /** Why a model of the recipe is not open. */
 export type Unopened =
   | { state: 'opening' }
-  /** A folder of this computer. @param kept its handle is saved: one click opens it again */
-  | { state: 'closed'; kept: boolean }
+  /** A folder of this computer. @param saved its handle is: one click opens it again */
+  | { state: 'closed'; saved: boolean }
   /** A text names it: it may be a folder, or on the Hub. */
   | { state: 'unknown' }
   | { state: 'failed'; error: ErrorReport };
@@ -218,7 +215,11 @@ export const initialState: StudioState = {
   output: { kind: 'downloads', folder: null, name: null },
   verification: null,
   elsewhere: null,
-  ...initialSlices,
+  evaluation: initialEvaluation,
+  generation: initialGeneration,
+  tasks: initialTasks,
+  tools: initialTools,
+  push: initialPush,
   job: null,
   hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true, pins: {} },
   hubWaits: [],

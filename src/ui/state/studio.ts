@@ -68,8 +68,32 @@ export function editRecipe(studio: Studio, edit: (recipe: RecipeState) => Recipe
   }));
 }
 
+/** Slices of the state that are edited field by field. */
+type SliceName =
+  | 'engine'
+  | 'evaluation'
+  | 'generation'
+  | 'hub'
+  | 'output'
+  | 'push'
+  | 'tasks'
+  | 'tools'
+  | 'view';
+
+/** Changes fields of a slice. @param change the fields, or what makes them of the slice */
+export function editSlice<K extends SliceName>(
+  { store }: Pick<Studio, 'store'>,
+  name: K,
+  change: Partial<StudioState[K]> | ((slice: StudioState[K]) => Partial<StudioState[K]>),
+): void {
+  store.setState((s) => {
+    const fields = typeof change === 'function' ? change(s[name]) : change;
+    return { [name]: { ...s[name], ...fields } } as Partial<StudioState>;
+  });
+}
+
 export function setView(studio: Studio, change: Partial<ViewSlice>): void {
-  studio.store.setState((s) => ({ view: { ...s.view, ...change } }));
+  editSlice(studio, 'view', change);
 }
 
 export function showTab(studio: Studio, tab: Tab): void {

@@ -2,12 +2,9 @@
 import { errorReport } from '../../errors';
 import type { ProgressOf, ReportOf, RequestOf, ToolCall, ToolId, ToolValues } from '../../tools';
 import { ended, runTool, whyNoTool } from './job';
-import { tensorProgress } from './job-state';
+import { type SavedFile, savedOutput, type ToolJob, type ToolsSlice, tensorProgress } from './job-state';
 import { chooseDestination } from './run';
-import { savedOutput } from './saved-output';
-import type { SavedFile } from './saved-state';
 import type { Studio } from './studio';
-import type { ToolJob, ToolsSlice } from './tool-state';
 
 export function chooseToolModels(studio: Studio, change: Partial<ToolsSlice['models']>): void {
   studio.store.setState(({ tools }) => ({ tools: { ...tools, models: { ...tools.models, ...change } } }));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { InterruptedRun } from '../../reports/merge';
-import { keptGroups } from './kept-things';
+import { storedGroups } from './stored-items';
 
 const cut: InterruptedRun = {
   destination: { kind: 'downloads', name: 'half' },
@@ -16,7 +16,7 @@ const cut: InterruptedRun = {
 
 describe('what is kept', () => {
   test('is grouped by what deleting it costs, the largest first', () => {
-    const groups = keptGroups(
+    const groups = storedGroups(
       {
         blobs: [
           { sha256: 'a'.repeat(64), bytes: 10, name: 'small.safetensors' },
@@ -31,20 +31,20 @@ describe('what is kept', () => {
       ['Downloads', 100],
       ['Merged models', 7],
     ]);
-    expect(groups[0]?.things.map((t) => t.name)).toEqual(['large.safetensors', 'small.safetensors']);
+    expect(groups[0]?.items.map((t) => t.name)).toEqual(['large.safetensors', 'small.safetensors']);
   });
 
   test('of an interrupted merge is listed once, as what can go on', () => {
-    const groups = keptGroups(
+    const groups = storedGroups(
       { blobs: [], masks: [], outputs: [{ name: 'half', bytes: 5, complete: false, files: [] }] },
       [cut],
     );
     expect(groups.map((g) => g.kind)).toEqual(['interrupted']);
-    expect(groups[0]?.things[0]).toMatchObject({ name: 'half', bytes: 5, detail: '3 of 9 tensors' });
+    expect(groups[0]?.items[0]).toMatchObject({ name: 'half', bytes: 5, detail: '3 of 9 tensors' });
   });
 
   test('unfinished without a way to go on is said to be unfinished', () => {
     const cache = { blobs: [], masks: [], outputs: [{ name: 'left', bytes: 5, complete: false, files: [] }] };
-    expect(keptGroups(cache, [])[0]?.things[0]?.detail).toBe('unfinished');
+    expect(storedGroups(cache, [])[0]?.items[0]?.detail).toBe('unfinished');
   });
 });

@@ -1,0 +1,111 @@
+import { useState } from 'react';
+import { formatBytes } from '../../formats/quantity';
+import type { CacheInfo } from '../../reports/worker';
+import { Button } from '../parts/Button';
+import { TrashIcon } from '../parts/icons';
+import { LinkButton } from '../parts/LinkButton';
+import { ZipButton } from '../parts/ZipButton';
+import { currentRun, interruptedRuns } from '../state/runs';
+import {
+  deleteStored,
+  type StoredGroup,
+  type StoredItem,
+  storedGroups,
+  whyNotDelete,
+} from '../state/stored-items';
+import { useAnswer, useStudio, useStudioState } from '../studio-context';
+
+interface StorageListProps {
+  /** Of finished outputs only, and not of this one. */
+  otherThan?: string | null;
+  onChange?(): void;
+}
+
+/** Everything stored, in groups, each with its size and a button to delete it; outputs can be downloaded. */
+export function StorageList({ otherThan, onChange }: StorageListProps) {
+  const studio = useStudio();
+  const interrupted = useStudioState(interruptedRuns);
+  const status = useStudioState((s) => currentRun(s)?.status);
+  const why = useStudioState(whyNotDelete);
+  const [cache, look] = useAnswer<CacheInfo | null>(null, (worker) => worker.cache(), [status]);
+  const remove = async (items: readonly StoredItem[]) => {
+    for (const item of items) await deleteStored(studio, item);
+    look();
+    onChange?.();
+  };
+  const isWanted = ({ kind, name }: StoredItem) =>
+    otherThan === undefined || (kind === 'output' && name !== otherThan);
+  const groups = cache ? storedGroups(cache, interrupted, isWanted) : [];
+  if (groups.length === 0) {
+    if (otherThan !== undefined) return null;
+    return cache ? (
+      <p className="empty">No downloads, no merged models, nothing interrupted.</p>
+    ) : (
+      <p className="small quiet">Looking…</p>
+    );
+  }
+  return groups.map((group) => (
+    <Group key={group.kind} group={group} why={why} onRemove={(items) => void remove(items)} />
+  ));
+}
+
+interface GroupProps {
+  group: StoredGroup;
+  why: string | null;
+  onRemove(items: readonly StoredItem[]): void;
+}
+
+function Group({ group, why, onRemove }: GroupProps) {
+  const studio = useStudio();
+  const { title, meaning, items, bytes } = group;
+  // asked twice: all of it is much to lose by one click
+  const [sure, setSure] = useState(false);
+  const filesOf = ({ name, files = [] }: StoredItem) =>
+    Promise.all(
+      files.map(async (path) => ({ name: path, file: await studio.worker.outputFile(name, path) })),
+    );
+  return (
+    <section className="section" aria-label={title}>
+      <div className="section-head">
+        <h2>
+          {title} <span className="quiet numeric">{formatBytes(bytes)}</span>
+        </h2>
+        {items.length > 1 && why === null ? (
+          <LinkButton
+            onBlur={() => setSure(false)}
+            onClick={() => {
+              if (sure) onRemove(items);
+              setSure(!sure);
+            }}
+          >
+            {sure ? `delete ${items.length}?` : 'delete all'}
+          </LinkButton>
+        ) : null}
+      </div>
+      <p className="small quiet">{meaning}</p>
+      <ul className="files panel">
+        {items.map((item) => (
+          <li key={item.id}>
+            <span className="file-name">
+              <span className="mono truncate" title={item.name}>
+                {item.name}
+              </span>
+              {item.detail ? <span className="small faint">{item.detail}</span> : null}
+            </span>
+            <span className="numeric">{item.bytes === null ? '' : formatBytes(item.bytes)}</span>
+            {item.files ? <ZipButton name={item.name} files={() => filesOf(item)} why={null} small /> : null}
+            <Button
+              iconOnly
+              tip="Delete"
+              aria-label={`Delete ${item.name}`}
+              why={why}
+              onClick={() => onRemove([item])}
+            >
+              <TrashIcon />
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

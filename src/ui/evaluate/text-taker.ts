@@ -1,2 +1,0 @@
-/** Takes a text, under a name. */
-export type TakeText = (name: string, text: string) => Promise<void>;
