@@ -1,9 +1,16 @@
 /** `modules` of mergekit's recipes: the towers of a multimodal model, each with models and parameters of its own. */
 import { displayName } from './names';
 import type { ParameterFilter, ParameterSetting, Recipe, RecipeModel, RecipeParameters } from './recipe';
-import { complain, type Field, isList, type RecipeReader, readList, readMapping } from './recipe-yaml-nodes';
-import { readParameters } from './recipe-yaml-parameters';
-import { TOWERS, type Tower, towerOf } from './towers';
+import {
+  complain,
+  type Field,
+  isList,
+  type RecipeReader,
+  readList,
+  readMapping,
+  readParameters,
+} from './recipe-yaml-nodes';
+import { TOWERS, type Tower, towerOf } from './tensor-pattern';
 
 const TREE = ['models', 'slices', 'parameters'];
 

@@ -5,8 +5,7 @@
  * Module names inside a block are relative to it (`self_attn.q_proj`); names outside are complete.
  */
 import type { Activation, Branch, NormKind, Router } from './architecture';
-import type { FlagField, NumberField } from './config-fields';
-import type { ConfigFile } from './config-reader';
+import type { ConfigFile, FlagField, NumberField } from './config-reader';
 
 export type { FlagField, NumberField };
 

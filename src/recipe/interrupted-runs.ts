@@ -2,7 +2,7 @@ import { AmalgamError } from '../errors';
 import { isRunHeld } from '../host/run-lock';
 import { storageInfo } from '../host/storage';
 import type { InterruptedRun } from '../reports/merge';
-import { discardInterrupted, listInterruptedOutputs } from '../write/interrupted-runs';
+import { discardInterrupted, listInterruptedOutputs } from '../write/folder-journals';
 
 /** Interrupted merges that can continue, the newest first; none while one runs. */
 export async function interruptedRuns(): Promise<InterruptedRun[]> {

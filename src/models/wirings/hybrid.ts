@@ -4,10 +4,9 @@
  * modeling_lfm2_moe.py). Defaults are those of the configuration classes.
  */
 import { type ConfigFile, needNumber, needSize, readFlag, readSize, valueAt } from '../config-reader';
-import { shortConvolution } from '../resolved-convolutions';
+import { sharedAhead, shortConvolution } from '../resolved-convolutions';
 import { layersByPeriod, layersFrom, numbersAt } from '../resolved-experts';
 import { listed, mamba2 as mamba2Mixer, mamba as mambaMixer } from '../resolved-mixers';
-import { sharedAhead } from '../resolved-shared';
 import type { MixerMaker, Wiring } from '../wiring';
 import { graniteExperts } from './experts';
 import { granite, llama, partialRope } from './llama';

@@ -9,9 +9,8 @@ import { everyLayer, numbersAt } from '../resolved-experts';
 import { delta, lightning, listed } from '../resolved-mixers';
 import type { NumberField, Wiring } from '../wiring';
 import { mixtral, mixtralExperts, qwenNextExperts } from './experts';
-import { gemma } from './gemma';
 import { siluInside } from './hybrid';
-import { llama, olmo2, partialRope } from './llama';
+import { gemma, llama, olmo2, partialRope } from './llama';
 
 const or = (orElse: number, ...fields: string[]) => ({ fields, orElse });
 const at = (...fields: string[]) => ({ fields });

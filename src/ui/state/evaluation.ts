@@ -1,8 +1,8 @@
 /** Actions of the Evaluate tab: the texts that models are measured on, and what earlier visits measured. */
 
 import { AmalgamError, errorReport } from '../../errors';
+import { textOfFile } from '../../formats/conversations';
 import { formatBytes } from '../../formats/quantity';
-import { textOfFile } from '../../formats/text-file';
 import { bytesOf } from '../../platform';
 import { forgetOutcomes, keptOutcomes } from '../local/saved-evaluations';
 import type { EvaluationSlice, EvaluationText } from './evaluation-state';
