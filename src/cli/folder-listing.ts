@@ -180,7 +180,7 @@ function steadySource({ location, size }: ListedFile, name: string): ByteSource 
 }
 
 /** The sha256 that the name of a blob in LFS is. */
-function claimedSha256({ location }: ListedFile): { claimedSha256: string } | undefined {
+export function claimedSha256({ location }: ListedFile): { claimedSha256: string } | undefined {
   const name = basename(location);
   return /^[0-9a-f]{64}$/.test(name) ? { claimedSha256: name } : undefined;
 }

@@ -121,3 +121,9 @@ export interface NumberField {
 
 /** A switch of the config, or a fixed one. */
 export type FlagField = boolean | { field: string; orElse: boolean };
+
+/** The first of these fields that the file has; required. */
+export const at = (...fields: string[]) => ({ fields });
+/** The same with a default. */
+export const or = <T extends number | string>(orElse: T, ...fields: string[]) => ({ fields, orElse });
+export const flag = (field: string, orElse: boolean) => ({ field, orElse });

@@ -1,10 +1,10 @@
 /** Makers of mixers around a convolution: LFM2's, and Griffin's recurrent block. */
 import type { Linear, Shared, Vector } from './architecture';
-import { needSize, readFlag, readNumber, readSize, wrong } from './config-reader';
+import { at, needSize, or, readFlag, readNumber, readSize, wrong } from './config-reader';
 import { type BlockContext, linear, makeNorm, vector } from './resolution-context';
 import { resolveAttention } from './resolved-attention';
 import { numbersAt, resolveMlp } from './resolved-experts';
-import { at, convolution, listed, or } from './resolved-mixers';
+import { convolution, listed } from './resolved-mixers';
 import { resolveRope } from './resolved-positions';
 import type { MixerMaker } from './wiring';
 
