@@ -5,18 +5,11 @@
  */
 import { maskKey, normals, philox } from '../backend/philox';
 import type { Combination } from '../formats/adapter-combination';
-import { type Columns, column, product, transposed, zeroColumns } from '../linalg/columns';
+import { addTo, type Columns, column, dot, product, transposed, zeroColumns } from '../linalg/columns';
 import { thinQr } from '../linalg/householder';
 import { POWER_ITERATIONS, rangeBasis, sketchWidth } from '../linalg/range-basis';
 import { type Svd, smallSvd } from '../linalg/small-svd';
-import { gramFactors } from './gram';
-import {
-  disjointMean,
-  type MajoritySign,
-  pruneAtRandom,
-  pruneByMagnitude,
-  weightedSum,
-} from './task-tensors';
+import { dividePositive } from '../linalg/solve-positive';
 
 /** One LoRA of a module: ΔW = scale · B · A. */
 interface LoraFactors {
@@ -241,4 +234,138 @@ function cut({ s, u, v }: Svd, loras: readonly LoraFactors[], wanted: number): C
     for (let o = 0; o < outputs; o++) b[o * rank + k] = column(u, k)[o]! * s[k]!;
   }
   return { a, b, rank };
+}
+
+// The Gram merge of LoRAs of one module, their changes in place of inputs: τ = ΣτᵢGᵢ · (ΣGᵢ)⁻¹ with τᵢ = wᵢsᵢBᵢAᵢ and
+// Gᵢ = τᵢᵀτᵢ/‖τᵢ‖² + I/d, d inputs (docs/importance-mathematics.md; Cheng et al. 2025). All of it happens in the space that
+// the rows of the Aᵢ span: with Q an orthonormal basis of it and Pᵢ = τᵢQ, the result is N·Qᵀ with
+// N = ΣPᵢHᵢ · (ΣHᵢ)⁻¹, Hᵢ = PᵢᵀPᵢ/‖Pᵢ‖² + I/d. Nothing is lost by staying there, since what is outside has no change.
+
+/** One change: scale · B · A. */
+interface ScaledFactors {
+  /** [rank, inputs], row after row */
+  a: Float32Array;
+  /** [outputs, rank], row after row */
+  b: Float32Array;
+  rank: number;
+  /** α/r times the weight. */
+  factor: number;
+}
+
+/** τ = N · Qᵀ. */
+interface GramFactors {
+  /** [outputs, rank] */
+  n: Columns;
+  /** [inputs, rank], orthonormal */
+  q: Columns;
+}
+
+/** @param changes of one module; those that are zero do not count */
+function gramFactors(changes: readonly ScaledFactors[]): GramFactors {
+  const inputs = changes[0]!.a.length / changes[0]!.rank;
+  const outputs = changes[0]!.b.length / changes[0]!.rank;
+  const q = basisOf(changes, inputs);
+  const right = zeroColumns(outputs, q.cols);
+  const total = zeroColumns(q.cols, q.cols);
+  for (const { a, b, rank, factor } of changes) {
+    // A of rows is Aᵀ of columns
+    const rows = { rows: inputs, cols: rank, data: Float64Array.from(a) };
+    const columns = transposed({ rows: rank, cols: outputs, data: Float64Array.from(b, (v) => v * factor) });
+    const p = product(columns, product(transposed(rows), q));
+    const square = dot(p.data, p.data);
+    if (square === 0) continue;
+    const h = zeroColumns(q.cols, q.cols);
+    for (let j = 0; j < q.cols; j++) {
+      for (let i = 0; i <= j; i++) {
+        const value = dot(column(p, i), column(p, j)) / square + (i === j ? 1 / inputs : 0);
+        h.data[j * q.cols + i] = value;
+        h.data[i * q.cols + j] = value;
+      }
+    }
+    addTo(total.data, 1, h.data);
+    addTo(right.data, 1, product(p, h).data);
+  }
+  // nothing changes anything
+  if (total.data.every((v) => v === 0)) return { n: right, q };
+  return { n: dividePositive(right, total), q };
+}
+
+/** An orthonormal basis of the row space of all A, of as many vectors as there are rows, or inputs. */
+function basisOf(changes: readonly ScaledFactors[], inputs: number): Columns {
+  const rank = changes.reduce((sum, change) => sum + change.rank, 0);
+  if (rank >= inputs) {
+    const whole = zeroColumns(inputs, inputs);
+    for (let i = 0; i < inputs; i++) whole.data[i * inputs + i] = 1;
+    return whole;
+  }
+  const stacked = zeroColumns(inputs, rank);
+  let at = 0;
+  for (const { a } of changes) {
+    stacked.data.set(a, at);
+    at += a.length;
+  }
+  return thinQr(stacked).q;
+}
+
+/** How PEFT prunes and combines task tensors (its `utils/merge_utils.py`): flat arrays of one length, in f64. */
+
+/** The ⌊density · n⌋ entries largest in size; among equals those that come first. */
+function pruneByMagnitude(values: Float64Array, density: number): Float64Array {
+  if (density >= 1) return values;
+  const kept = Math.floor(density * values.length);
+  const out = new Float64Array(values.length);
+  if (kept === 0) return out;
+  const sizes = values.map(Math.abs).sort();
+  const cut = sizes[sizes.length - kept]!;
+  let above = 0;
+  for (const value of values) if (Math.abs(value) > cut) above++;
+  let level = kept - above;
+  for (const [i, value] of values.entries()) {
+    const size = Math.abs(value);
+    if (size > cut || (size === cut && level-- > 0)) out[i] = value;
+  }
+  return out;
+}
+
+/** Each entry with the probability of the density, over it. @param chance in [0, 1) of the i-th entry */
+function pruneAtRandom(values: Float64Array, density: number, chance: (i: number) => number): Float64Array {
+  if (density >= 1) return values;
+  return values.map((value, i) => (chance(i) < density ? value / density : 0));
+}
+
+/** Σ wᵢ vᵢ */
+function weightedSum(tensors: readonly Float64Array[], weights: readonly number[]): Float64Array {
+  const out = new Float64Array(tensors[0]!.length);
+  for (const [k, tensor] of tensors.entries()) {
+    for (let i = 0; i < out.length; i++) out[i]! += weights[k]! * tensor[i]!;
+  }
+  return out;
+}
+
+type MajoritySign = 'total' | 'frequency';
+
+/**
+ * The mean of w·v over the tensors that have the majority's sign there: the sign of Σv (`total`) or of Σ sign v; zero counts
+ * as positive.
+ */
+function disjointMean(
+  tensors: readonly Float64Array[],
+  weights: readonly number[],
+  majority: MajoritySign,
+): Float64Array {
+  const out = new Float64Array(tensors[0]!.length);
+  for (let i = 0; i < out.length; i++) {
+    let vote = 0;
+    for (const tensor of tensors) vote += majority === 'total' ? tensor[i]! : Math.sign(tensor[i]!);
+    const sign = vote >= 0 ? 1 : -1;
+    let sum = 0;
+    let count = 0;
+    for (const [k, tensor] of tensors.entries()) {
+      if (Math.sign(tensor[i]!) !== sign) continue;
+      sum += weights[k]! * tensor[i]!;
+      count++;
+    }
+    out[i] = sum / Math.max(count, 1);
+  }
+  return out;
 }

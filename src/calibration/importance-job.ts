@@ -12,8 +12,7 @@ import { requirePrepared } from '../merge/tensor/prepared';
 import type { ImportanceReport, ImportanceRequest } from '../reports/importance';
 import type { Progress } from '../reports/job';
 import { beginLeaves } from '../sources/tree-hash';
-import { commitOutput } from '../write/output-commit';
-import { writeWhole } from '../write/whole-file';
+import { commitOutput, writeWhole } from '../write/output-commit';
 import { calibrationMessage } from './calibration-context';
 import { calibrate } from './job';
 

@@ -2,7 +2,7 @@
 
 import { countedBackend } from '../backend/counted-backend';
 import { formatRecipe } from '../formats/recipe-format';
-import type { InputHashes } from '../host/hashed-inputs';
+import type { InputHashes } from '../host/weight-inputs';
 import { methodById } from '../merge/methods';
 import { imatrixChoice, importanceKind } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';

@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync, statSync, utimesSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { diskFolder } from './disk-folder';
+import { diskFolder } from './folder-listing';
 
 let folder: string;
 beforeEach(() => {

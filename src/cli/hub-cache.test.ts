@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { checkSnapshot, claimedSha256, findInHubCache, hubCacheFolder } from './hub-cache';
-import { lookUpModels, publishedNames } from './model-lookup';
+import { claimedSha256 } from './folder-listing';
+import { checkSnapshot, findInHubCache, hubCacheFolder, lookUpModels, publishedNames } from './model-lookup';
 
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 let cache: string;

@@ -1,10 +1,12 @@
 /** Texts and token ids that verbs read from files. */
 import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
+import { textOfFile } from '../formats/conversations';
 import { parseJson } from '../formats/strict-json';
-import { textOfFile } from '../formats/text-file';
-import type { Options } from '../reports/option';
+import type { Options, OptionValues } from '../reports/option';
+import type { TaskSource } from '../reports/tasks';
+import type { itemOptions } from '../tasks/options';
 import { usage } from './arguments';
 
 /** A file of text, or of token ids; the path as typed. */
@@ -61,4 +63,26 @@ export function inputOf(
   }
   if (text !== undefined) return { textFile: text };
   return tokens === undefined ? undefined : { tokensFile: tokens };
+}
+
+// A task that is named on the command line.
+
+/** A name, or a file of rows. @throws AmalgamError that of a file that cannot be read */
+export async function taskSource(name: string, workingFolder: string): Promise<TaskSource> {
+  if (!/[/.]/.test(name)) return { name };
+  return { file: { name: basename(name), text: await readTextFile(name, workingFolder) } };
+}
+
+/** Which items of tasks are scored, and how. @throws Usage */
+export function itemsOf({ limit, sampleSeed, fewshot }: OptionValues<typeof itemOptions>): {
+  limit: number | null;
+  fewshot: number | null;
+  sampleSeed?: number;
+} {
+  if (sampleSeed !== undefined && limit === undefined) throw usage('--sample-seed belongs to --limit.');
+  return {
+    limit: limit ?? null,
+    fewshot: fewshot ?? null,
+    ...(sampleSeed === undefined ? {} : { sampleSeed }),
+  };
 }

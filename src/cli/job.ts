@@ -10,16 +10,15 @@ import { recipeModels, recipeRepositories, renameRepositories } from '../formats
 import { parseRecipe } from '../formats/recipe-yaml';
 import { defaultCache } from '../host/node/platform';
 import type { BackendChoice } from '../reports/backend';
+import type { RunTarget } from '../reports/evaluate';
 import type { WorkerCalls } from '../worker/calls';
-import { isHubAddress, usage } from './arguments';
-import { hubCacheFolder } from './hub-cache';
-import { lookUpModels, publishedNames, requireModelNames } from './model-lookup';
+import { isHubAddress, type Place, usage } from './arguments';
+import { hubCacheFolder, lookUpModels, publishedNames, requireModelNames } from './model-lookup';
 import type { CommandWorker } from './node-worker';
 import { publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
-import type { Place } from './verb';
 
 /** A recipe with its models opened in a session of the worker: everything `plan` and `merge` have in common. */
-export interface Job {
+interface Job {
   /** Hub models are pinned to the commit they were opened at. */
   recipe: Recipe;
   worker: CommandWorker;
@@ -192,4 +191,56 @@ function withPlaces(
     `${thrown.hint} ${asked.join(', ')}: no folder of that name in ${looked}, so it was looked up on ${hub ?? DEFAULT_HUB_URL}.`,
     { cause: thrown },
   );
+}
+
+// Targets of `evaluate` and `generate`: models, and recipes whose merges run without being written.
+
+/** Opens a single one. */
+export async function openTarget(
+  command: Where & { model: string },
+  place: Place,
+): Promise<{ job: Job; target: RunTarget }> {
+  const { recipe, file, isRecipe } = await readSubject(command.model, place.workingFolder);
+  const job = await openJob(recipe, file, place, command);
+  const target = isRecipe ? { recipe: job.recipe } : { model: job.recipe.models![0]!.model };
+  return { job, target };
+}
+
+/** Opens every model of all subjects in one engine. */
+export async function openTargets(
+  names: readonly string[],
+  place: Place,
+  where: Where,
+): Promise<{ calls: WorkerCalls; targets: RunTarget[] }> {
+  const { workingFolder } = place;
+  const subjects = [];
+  for (const name of names) {
+    const { recipe, file, isRecipe } = await readSubject(name, workingFolder);
+    const places = [dirname(file), workingFolder];
+    await requireModelNames(recipeModels(recipe), places);
+    const found = await lookUpModels(
+      recipeRepositories(recipe),
+      places,
+      undefined,
+      hubAddress(where.hub).url,
+    );
+    // folders by their whole paths: each subject's models are beside it
+    const whole = new Map(found.map((one) => [one.name, one.folder ?? one.id ?? one.name]));
+    const texts = await readCalibrationTexts(recipe, places);
+    subjects.push({ recipe: renameRepositories(recipe, whole), isRecipe, texts });
+  }
+  const all = [...new Set(subjects.flatMap(({ recipe }) => recipeRepositories(recipe)))];
+  const { calls, refs: opened } = await openNamed(all, place, where);
+  if (opened.length !== all.length) {
+    throw new AmalgamError('Internal', 'A model was opened under another name.', 'Please report this.');
+  }
+  const refs = new Map(all.map((name, i) => [name, opened[i]!]));
+  for (const { texts } of subjects) {
+    for (const { name, text } of texts) await calls.addCalibrationText(name, text);
+  }
+  const targets = subjects.map(({ recipe, isRecipe }): RunTarget => {
+    const renamed = renameRepositories(recipe, refs);
+    return isRecipe ? { recipe: renamed } : { model: renamed.models![0]!.model };
+  });
+  return { calls, targets };
 }

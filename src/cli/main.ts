@@ -4,8 +4,8 @@ import process from 'node:process';
 import { version } from '../../package.json';
 import { errorReport } from '../errors';
 import { printableText } from '../formats/names';
+import type { Undo } from './arguments';
 import { completionText, helpText, parseCommand } from './command';
-import type { Undo } from './verb';
 import { VERBS } from './verbs';
 
 const EXIT_FAILED = 1;

@@ -1,10 +1,8 @@
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startForeignTextWith } from '../foreign/foreign-text';
-import { becomeHost } from '../host/node/platform';
-import { startForeignText } from '../host/node/start-foreign-text';
-import { startThread } from '../host/node/start-thread';
-import { offerWebGpu } from '../host/node/webgpu';
+import { becomeHost, offerWebGpu } from '../host/node/platform';
+import { startForeignText, startThread } from '../host/node/start-thread';
 import { startThreadsWith } from '../host/threads';
 import type { BackendChoice } from '../reports/backend';
 import type { DestinationSpec } from '../reports/job';
@@ -14,9 +12,8 @@ import { createCalls, type WorkerCalls } from '../worker/calls';
 import type { Destination, FileSink } from '../write/destination';
 import { destinationError } from '../write/destination-error';
 import { openDiskWith } from '../write/opened-destination';
-import { diskFolder } from './disk-folder';
-import { type ListedFile, listFolder } from './folder-listing';
-import { type CachedModel, checkSnapshot } from './hub-cache';
+import { diskFolder, type ListedFile, listFolder } from './folder-listing';
+import { type CachedModel, checkSnapshot } from './model-lookup';
 import type { OutputFolder } from './output-folder';
 
 /** Worker of the command, in this process. */

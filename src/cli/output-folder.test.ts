@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { ownNote, startOf } from '../host/node/owner';
+import { ownNote, startOf } from '../host/node/locks';
 import { beginOutputFolder } from './output-folder';
 import { claimPartial } from './partial-output';
 

@@ -7,10 +7,20 @@ import { safeRelativePath } from '../formats/names';
 import { formatBytes } from '../formats/quantity';
 import { release } from '../host/node/locks';
 import { makeFolders } from '../host/node/storage';
+import type { Place } from './arguments';
 import { type ListedFile, listFolder } from './folder-listing';
-import { claimPartial, cleanPartials, findPartial, JOURNAL, leftoverWords, OWNER } from './partial-output';
-import { lookAtTarget, publish, refuseNonEmpty, takeBack } from './publish';
-import type { Place } from './verb';
+import {
+  claimPartial,
+  cleanPartials,
+  findPartial,
+  JOURNAL,
+  leftoverWords,
+  lookAtTarget,
+  OWNER,
+  publish,
+  refuseNonEmpty,
+  takeBack,
+} from './partial-output';
 
 /**
  * An output folder in the making: a hidden folder beside the one asked for, or inside where that exists, which takes

@@ -1,11 +1,23 @@
 /** Output folders that are not finished: what an interrupted run left, and which process writes one. */
-import { readdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+
+import {
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import process from 'node:process';
 import { AmalgamError } from '../errors';
-import { displayName } from '../formats/names';
+import { displayName, publishOrder } from '../formats/names';
 import { formatBytes } from '../formats/quantity';
-import { claim } from '../host/node/locks';
-import { livingOwner } from '../host/node/owner';
+import { claim, livingOwner } from '../host/node/locks';
 import { listFolder } from './folder-listing';
 
 /** In an output folder that is not finished: the journal of its run, and which process writes it. */
@@ -93,10 +105,143 @@ export async function claimPartial(folder: string): Promise<void> {
 }
 
 /** Where a file of the run waits while the folder gets its name, in which it must not be found. */
-export function aside(folder: string, name: typeof JOURNAL | typeof OWNER): string {
+function aside(folder: string, name: typeof JOURNAL | typeof OWNER): string {
   return `${folder}${name}`;
 }
 
-export function ignoreMissing(thrown: NodeJS.ErrnoException): void {
+function ignoreMissing(thrown: NodeJS.ErrnoException): void {
   if (thrown.code !== 'ENOENT') throw thrown;
+}
+
+// How a finished output gets its name: by one rename, or file by file where its folder is there already.
+
+/** In a partial output that is being moved into its folder: the paths that belong to it. */
+const MOVING = '.amalgam-files.json';
+const PARTIAL_INSIDE = '.amalgam-';
+
+/** Where an output will lie and where it is written until then. */
+interface OutputPlace {
+  /** Absolute; the target of the link where the folder asked for is one. */
+  target: string;
+  /** Path prefix of a new partial output: inside `target` where that exists, else beside it. */
+  stem: string;
+  /** The same for every place where an earlier run may have left one. */
+  stems: string[];
+}
+
+/**
+ * Looks at the folder asked for, before anything is computed. One that exists and is empty — a mount point, a link to
+ * a folder — stays and is written into: it could not be replaced by a rename.
+ * @throws DestinationNotEmpty, DestinationFailed for a link that leads nowhere
+ */
+export async function lookAtTarget(folder: string): Promise<OutputPlace> {
+  const named = resolve(folder);
+  const beside = join(dirname(named), `.${basename(named)}.amalgam-`);
+  const link = await lstat(named).catch(() => undefined);
+  if (!link) return { target: named, stem: beside, stems: [beside] };
+  const target = await realpath(named).catch(() => undefined);
+  if (target === undefined) {
+    throw new AmalgamError(
+      'DestinationFailed',
+      `${folder} is a broken link.`,
+      'Remove the link, or make the folder that it names; then merge again.',
+    );
+  }
+  const inside = join(target, PARTIAL_INSIDE);
+  return { target, stem: inside, stems: [inside, beside] };
+}
+
+/** @throws DestinationNotEmpty unless `target` is missing, empty, or holds nothing but what `found` is moving there */
+export async function refuseNonEmpty(
+  { target, stems }: OutputPlace,
+  folder: string,
+  found?: string,
+): Promise<void> {
+  const stats = await stat(target).catch(() => undefined);
+  if (!stats) return;
+  const moved = found === undefined ? [] : await readMoving(found);
+  const own = new Set([...moved.map((path) => path.split('/')[0]!), basename(found ?? '')]);
+  if (stats.isDirectory() && (await readdir(target)).every((name) => own.has(name))) return;
+  throw new AmalgamError(
+    'DestinationNotEmpty',
+    `${folder} already exists and is not an empty folder.`,
+    `Choose another --out, or move the existing one away; Amalgam never overwrites.${await leftoverWords(stems)}`,
+  );
+}
+
+/** Takes back the files that an interrupted run had moved to `target`. */
+export async function takeBack(partial: string, target: string): Promise<void> {
+  for (const path of await readMoving(partial)) {
+    if (await stat(join(partial, path)).catch(() => undefined)) continue;
+    await rename(join(target, path), join(partial, path));
+  }
+  await rm(join(partial, MOVING), { force: true });
+}
+
+/**
+ * Gives a whole partial output its name and makes that durable. Descriptive files come first, weights and their index
+ * last, so that a folder cut off in between is no model.
+ * @throws errors of the file system; the output is then in `partial`, in `target`, or partly in both
+ */
+export async function publish(partial: string, target: string, paths: readonly string[]): Promise<void> {
+  await syncFolders(partial, paths);
+  if (dirname(partial) === target) {
+    // whole or not there: files are moved only when the list of them survives a power cut
+    const list = join(partial, MOVING);
+    await writeFile(`${list}.tmp`, JSON.stringify(paths), { flush: true });
+    await rename(`${list}.tmp`, list);
+    await syncFolder(partial);
+    for (const path of publishOrder(paths)) {
+      await mkdir(dirname(join(target, path)), { recursive: true });
+      await rename(join(partial, path), join(target, path));
+    }
+    await syncFolders(target, paths);
+    await rm(partial, { recursive: true });
+    return;
+  }
+  const ofRun = [JOURNAL, OWNER] as const;
+  for (const name of ofRun) await rename(join(partial, name), aside(partial, name)).catch(ignoreMissing);
+  try {
+    await rename(partial, target);
+  } catch (thrown) {
+    for (const name of ofRun) await rename(aside(partial, name), join(partial, name)).catch(ignoreMissing);
+    throw thrown;
+  }
+  for (const name of ofRun) await rm(aside(partial, name), { force: true });
+  await syncFolder(dirname(target));
+}
+
+/** Makes the names in a folder, and in every folder below it that holds one of `paths`, survive a power cut. */
+async function syncFolders(folder: string, paths: readonly string[]): Promise<void> {
+  const folders = new Set(['']);
+  for (const path of paths) {
+    for (let inside = dirname(path); inside !== '.'; inside = dirname(inside)) folders.add(inside);
+  }
+  for (const inside of folders) await syncFolder(join(folder, inside));
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  // Windows cannot open a folder; its file system makes names durable without that.
+  if (process.platform === 'win32') return;
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readMoving(partial: string): Promise<string[]> {
+  const text = await readFile(join(partial, MOVING), 'utf8').catch(() => '[]');
+  return listed(text).filter((path) => !relative(partial, join(partial, path)).startsWith('..'));
+}
+
+/** Paths in a list of files; none in a list that is torn: nothing was moved then. */
+function listed(text: string): string[] {
+  try {
+    const paths: unknown = JSON.parse(text);
+    return Array.isArray(paths) ? paths.filter((path) => typeof path === 'string') : [];
+  } catch {
+    return [];
+  }
 }

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Progress } from '../reports/job';
 import type { PlanReport } from '../reports/plan';
-import { planText, problemLines, progressText, verifyText } from './print';
-import { progressPrinter } from './progress-printer';
+import { planText, problemLines, progressPrinter, progressText, verifyText } from './print';
 
 const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
 

@@ -1,4 +1,5 @@
-import { displayName } from '../formats/names';
+import process from 'node:process';
+import { displayName, printableText } from '../formats/names';
 import {
   formatBytes,
   formatCount,
@@ -13,6 +14,7 @@ import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
 import type { TensorProgress } from '../reports/job';
 import type { MergeReport, VerifyReport, WrittenFiles } from '../reports/merge';
 import type { PlanProblem, PlanReport } from '../reports/plan';
+import { isQuiet } from './arguments';
 
 /** A plan as text: what it costs, every output tensor, and at the end, where they are seen, the problems. */
 export function planText(plan: PlanReport, method: string): string {
@@ -87,7 +89,7 @@ function countedText({ done, total, unit }: { done: number; total: number; unit:
 const PASSES: ReadonlySet<string> = new Set(['measuring', 'searching']);
 
 /** Progress of any job; reports of single tensors come with the final report. */
-export type AnyProgress = TensorProgress | RunningProgress;
+type AnyProgress = TensorProgress | RunningProgress;
 
 /** One line of progress without an end of line. */
 export function progressText(progress: AnyProgress): string {
@@ -227,4 +229,53 @@ export function columns(rows: string[][]): string[] {
   return rows.map((row) =>
     row.map((cell, i) => (i < row.length - 1 ? cell.padEnd(widths[i]!) : cell)).join('  '),
   );
+}
+
+interface Terminal {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  write(text: string): unknown;
+}
+
+/** Seconds between two lines in a log file. */
+const LOG_SECONDS = 10;
+
+/**
+ * Prints progress: one line that is written over on a terminal; elsewhere a line when the phase changes and every ten
+ * seconds.
+ */
+export function progressPrinter(
+  out: Terminal,
+  now: () => number = Date.now,
+): { print: (progress: AnyProgress) => void; end: () => void } {
+  if (isQuiet()) return { print: () => undefined, end: () => undefined };
+  let phase = '';
+  let printedAt = Number.NEGATIVE_INFINITY;
+  let isLineOpen = false;
+  return {
+    print(progress) {
+      const text = printableText(progressText(progress));
+      if (out.isTTY) {
+        out.write(`\r\x1b[K${text.slice(0, Math.max(1, (out.columns ?? 80) - 1))}`);
+        isLineOpen = true;
+        return;
+      }
+      if (progress.phase === phase && now() - printedAt < LOG_SECONDS * 1000) return;
+      phase = progress.phase;
+      printedAt = now();
+      out.write(`${text}\n`);
+    },
+    end() {
+      if (isLineOpen) out.write('\n');
+      isLineOpen = false;
+    },
+  };
+}
+
+/** Does something with its progress on the terminal. */
+export async function withProgress<T>(
+  run: (print: (progress: AnyProgress) => void) => Promise<T>,
+): Promise<T> {
+  const printer = progressPrinter(process.stderr);
+  return run(printer.print).finally(() => printer.end());
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { progressPrinter } from './progress-printer';
+import { progressPrinter } from './print';
 
 test('R54: a stage or tensor with terminal escapes in its name moves nothing on the terminal', () => {
   let printed = '';

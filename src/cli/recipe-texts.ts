@@ -1,9 +1,9 @@
 import { readFile, stat } from 'node:fs/promises';
 import { basename, isAbsolute, normalize, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
+import { textOfFile } from '../formats/conversations';
 import { NO_IMATRIX } from '../formats/gguf-type';
 import type { Recipe } from '../formats/recipe';
-import { textOfFile } from '../formats/text-file';
 import type { CalibrationText } from '../reports/importance';
 import { parseTokens } from './input-files';
 

@@ -14,12 +14,12 @@ import {
   runOptions,
   usage,
   usageOf,
+  type Verb,
 } from './arguments';
 import { openNamed, type Where } from './job';
 import { openOutput, requireCommitted } from './output-folder';
-import { withProgress } from './progress-printer';
+import { withProgress } from './print';
 import { reportWriter } from './report-file';
-import type { Verb } from './verb';
 
 /** Options and flags as typed. */
 interface Typed<S extends Options> {

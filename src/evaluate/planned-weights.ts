@@ -5,8 +5,7 @@
 import type { Backend } from '../backend/backend';
 import { isWeightDtype } from '../formats/dtype';
 import type { LowRankUpdate, StoredWeight, WeightSource } from '../forward/weight-source';
-import { loadFactorValues } from '../inputs/factor-values';
-import type { ReadTensor } from '../inputs/stored-tensor';
+import { loadFactorValues, type ReadTensor } from '../inputs/stored-tensor';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan/plan';

@@ -3,18 +3,21 @@
  * backtrack for hours; a file may claim what it does not hold. They are read in a thread that is ended when it takes too
  * long, or when it is no longer wanted; the session stays as it is.
  */
+
+import type { Endpoint } from 'comlink';
 import * as Comlink from 'comlink';
 import { AmalgamError, fromErrorReport } from '../errors';
 import type { ModulePattern } from '../formats/adapter-config';
 import type { ChatTemplate } from '../formats/chat-template';
 import type { Message } from '../formats/conversations';
 import { displayName } from '../formats/names';
+import { startWorker } from '../platform';
 import type { ByteSource } from '../sources/byte-source';
 import { canceled } from '../sources/cancellation';
 import { notRendered, type Rendered } from './chat-template';
+import workerUrl from './foreign-text.worker?worker&url';
 import { isPlainPattern, PlainPaths } from './module-pattern';
 import type { ParquetColumns, Row } from './parquet';
-import { type ForeignTextPort, startForeignText } from './start';
 import type { Answer, ForeignTextThread } from './thread';
 import type { Tokenizer, TokenizerFiles } from './tokenizer';
 
@@ -338,5 +341,23 @@ function startThread(tooLong: () => AmalgamError, signal: AbortSignal | undefine
       return arm;
     },
     close,
+  };
+}
+
+/** A thread that can be ended at any moment. */
+export interface ForeignTextPort {
+  endpoint: Endpoint;
+  /** Hears of what the thread did not catch. */
+  onError(tell: (message: string) => void): void;
+  terminate(): void;
+}
+
+/** Starts a thread for foreign text in a browser. */
+export function startForeignText(): ForeignTextPort {
+  const worker = startWorker(workerUrl, 'amalgam-foreign-text');
+  return {
+    endpoint: worker,
+    onError: (tell) => worker.addEventListener('error', ({ message }) => tell(message)),
+    terminate: () => worker.terminate(),
   };
 }

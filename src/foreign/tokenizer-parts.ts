@@ -11,7 +11,7 @@ export interface Step {
 }
 
 /** Some of a text. */
-export interface Piece {
+interface Piece {
   text: string;
   /** Whether the whole text starts with it. */
   starts: boolean;

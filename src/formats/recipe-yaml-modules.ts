@@ -1,14 +1,13 @@
 /** `modules` of mergekit's recipes: the towers of a multimodal model, each with models and parameters of its own. */
 import { displayName } from './names';
 import type { ParameterFilter, ParameterSetting, Recipe, RecipeModel, RecipeParameters } from './recipe';
-import { complain, type Field, isList, type RecipeReader, readList, readMapping } from './recipe-yaml-nodes';
-import { readParameters } from './recipe-yaml-parameters';
-import { TOWERS, type Tower, towerOf } from './towers';
+import { complain, type Field, isList, readList, readMapping, readParameters } from './recipe-yaml-nodes';
+import { TOWERS, type Tower, towerOf } from './tensor-pattern';
 
 const TREE = ['models', 'slices', 'parameters'];
 
 /** Reads `models` or `slices` of a mapping into a recipe. */
-type ReadTree = (reader: RecipeReader, at: Field, fields: ReadonlyMap<string, Field>, recipe: Recipe) => void;
+type ReadTree = (at: Field, fields: ReadonlyMap<string, Field>, recipe: Recipe) => void;
 
 interface Module {
   name: string;
@@ -23,18 +22,16 @@ interface Module {
  * tower does not list has weight 0 there.
  */
 export function readModules(
-  reader: RecipeReader,
   field: Field,
   root: ReadonlyMap<string, Field>,
   recipe: Recipe,
   readTree: ReadTree,
   refused: ReadonlyMap<string, string>,
 ): void {
-  const found = readMapping(reader, field, 'any');
+  const found = readMapping(field, 'any');
   if (!found) return;
   if (found.size === 0 || root.has('models') || root.has('slices')) {
     complain(
-      reader,
       field,
       found.size === 0 ? 'modules is empty.' : 'The recipe has modules beside models or slices.',
       'Give models or slices, or modules that have them.',
@@ -43,21 +40,20 @@ export function readModules(
   }
   const modules: Module[] = [];
   for (const [name, entry] of found) {
-    const fields = readMapping(reader, entry, TREE, { refused, ignored: new Map() });
+    const fields = readMapping(entry, TREE, { refused, ignored: new Map() });
     if (!fields) continue;
-    const parameters = readParameters(reader, fields.get('parameters'));
+    const parameters = readParameters(fields.get('parameters'));
     if (found.size === 1) {
       for (const [key, setting] of Object.entries(parameters)) {
         const whole = recipe.parameters[key];
         recipe.parameters[key] = whole === undefined ? setting : firstOf(setting, whole);
       }
-      readTree(reader, entry, fields, recipe);
+      readTree(entry, fields, recipe);
       return;
     }
     const slices = fields.get('slices');
-    if (slices && isList(reader, slices) && readList(reader, slices)!.length > 0) {
+    if (slices && isList(slices) && readList(slices)!.length > 0) {
       complain(
-        reader,
         slices,
         `The module ${displayName(name)} has slices beside other modules.`,
         'Stack layers of one tower in a recipe with that module alone.',
@@ -65,11 +61,10 @@ export function readModules(
       return;
     }
     const own: Recipe = { mergeMethod: recipe.mergeMethod, parameters: {}, amalgam: {} };
-    readTree(reader, entry, fields, own);
+    readTree(entry, fields, own);
     const tower = towerOf(name);
     if (!tower) {
       complain(
-        reader,
         entry,
         `The module ${displayName(name)} is no tower that is known.`,
         'Name it after its tower: text_decoder, vision_tower, multi_modal_projector, audio_tower.',
@@ -78,17 +73,16 @@ export function readModules(
     }
     modules.push({ name, tower, models: own.models ?? [], parameters });
   }
-  takeTowers(reader, field, modules, recipe);
+  takeTowers(field, modules, recipe);
 }
 
-function takeTowers(reader: RecipeReader, field: Field, modules: readonly Module[], recipe: Recipe): void {
+function takeTowers(field: Field, modules: readonly Module[], recipe: Recipe): void {
   const towers: readonly Tower[] = [...(Object.keys(TOWERS) as Tower[]), 'text'];
   const ordered = [...modules].sort((a, b) => towers.indexOf(a.tower) - towers.indexOf(b.tower));
   const twice = ordered.find(({ tower }, i) => ordered[i - 1]?.tower === tower);
   const text = ordered.at(-1);
   if (twice || text?.tower !== 'text') {
     complain(
-      reader,
       field,
       twice ? `modules has the ${twice.tower} tower twice.` : 'modules has no text tower.',
       twice ? 'Give each tower once.' : 'Add text_decoder: what belongs to no other tower goes with it.',
@@ -105,7 +99,6 @@ function takeTowers(reader: RecipeReader, field: Field, modules: readonly Module
     const without = ordered.find((_, i) => values[i] === undefined);
     if (without) {
       return complain(
-        reader,
         field,
         `${what} is given in some modules, and not in ${displayName(without.name)}.`,
         'Give it in each of the modules, or in none.',
@@ -113,7 +106,6 @@ function takeTowers(reader: RecipeReader, field: Field, modules: readonly Module
     }
     if (values.some((value) => filtersOf(value!))) {
       return complain(
-        reader,
         field,
         `${what} has filters in one of several modules.`,
         'Write filters in a recipe with models instead of modules.',

@@ -12,6 +12,7 @@ import {
 import { AmalgamError, errorReport } from '../errors';
 import { addressedId, isPublicAddress } from './hub-id';
 import { displayName } from './names';
+import type { ParameterFilter, ParameterSetting, RecipeParameters } from './recipe';
 import type { YamlData } from './yaml-text';
 
 /** Something wrong with a recipe's text. Lines and columns count from 1. */
@@ -37,25 +38,25 @@ export interface RecipeReader {
 
 /** A value and the node whose place a complaint about it names. */
 export interface Field {
+  reader: RecipeReader;
   node: Node | null;
   at: Node | null;
   /** The path to it, in words: `models[0].parameters.weight`. */
   where: string;
 }
 
-export function complain(reader: RecipeReader, field: Field, message: string, hint: string): undefined {
-  const offset = (field.node ?? field.at)?.range?.[0] ?? 0;
-  const { line, col } = reader.lines.linePos(offset);
+export function complain({ reader, node, at }: Field, message: string, hint: string): undefined {
+  const { line, col } = reader.lines.linePos((node ?? at)?.range?.[0] ?? 0);
   reader.problems.push({ line, column: col, message, hint });
   return undefined;
 }
 
-/** The node itself, or what its alias stands for. @throws AmalgamError `LimitExceeded` */
-function follow(reader: RecipeReader, node: Node | null): Node | null {
+/** The node of a field, or what its alias stands for. @throws AmalgamError `LimitExceeded` */
+function nodeOf({ reader, node }: Pick<Field, 'reader' | 'node'>): Node | null {
   if (++reader.nodes > MAX_NODES) throw tooLarge(`it has more than ${MAX_NODES} values`);
   if (!isAlias(node)) return node;
   if (++reader.aliases > MAX_ALIASES) throw tooLarge(`it repeats more than ${MAX_ALIASES} aliases`);
-  return follow(reader, (node.resolve(reader.document) as Node | undefined) ?? null);
+  return nodeOf({ reader, node: (node.resolve(reader.document) as Node | undefined) ?? null });
 }
 
 function tooLarge(why: string): AmalgamError {
@@ -72,38 +73,32 @@ interface UnknownNames {
 
 /** The fields of a mapping by name, merge keys (`<<`) followed. Among `known` names an empty or null value is as good as none. */
 export function readMapping(
-  reader: RecipeReader,
-  field: Field,
+  field: Field | undefined,
   known: readonly string[] | 'any',
   { refused = new Map(), ignored }: UnknownNames = {},
 ): Map<string, Field> | undefined {
-  const node = follow(reader, field.node);
+  if (!field) return undefined;
+  const node = nodeOf(field);
   if (!isMap(node)) {
     const allowed = known === 'any' ? '' : ` with ${known.join(', ')}`;
-    return complain(
-      reader,
-      field,
-      `${field.where} is not a mapping.`,
-      `Write “name: value” lines${allowed}.`,
-    );
+    return complain(field, `${field.where} is not a mapping.`, `Write “name: value” lines${allowed}.`);
   }
   const fields = new Map<string, Field>();
-  for (const { key, value, inherited } of pairsOf(reader, field, node)) {
+  for (const { key, value, inherited } of pairsOf(field, node)) {
     const name = isScalar(key) ? String(key.value) : '';
-    const child = { node: value, at: key, where: join(field.where, name) };
+    const child = { ...field, node: value, at: key, where: join(field.where, name) };
     const keyField = { ...child, node: key };
-    if (!isScalar(key))
-      complain(reader, keyField, `A name in ${field.where} is not a word.`, 'Use plain names.');
+    if (!isScalar(key)) complain(keyField, `A name in ${field.where} is not a word.`, 'Use plain names.');
     else if (fields.has(name)) {
-      if (!inherited) complain(reader, keyField, `${child.where} is given twice.`, 'Remove one of the two.');
+      if (!inherited) complain(keyField, `${child.where} is given twice.`, 'Remove one of the two.');
     } else if (known !== 'any' && !known.includes(name)) {
       const hint = refused.get(name);
       if (isNull(child.node) && hint === undefined && ignored) continue;
-      if (hint !== undefined) complain(reader, keyField, `${child.where} does not belong here.`, hint);
-      else if (ignored) ignored.set(name, plainData(reader, child));
+      if (hint !== undefined) complain(keyField, `${child.where} does not belong here.`, hint);
+      else if (ignored) ignored.set(name, plainData(child));
       else {
         const names = `Known here: ${known.join(', ')}. Remove it or correct its spelling.`;
-        complain(reader, keyField, `${child.where} is not a known setting.`, names);
+        complain(keyField, `${child.where} is not a known setting.`, names);
       }
     } else if (known === 'any' || !isNull(child.node)) fields.set(name, child);
   }
@@ -117,7 +112,7 @@ interface PairOf {
 }
 
 /** The pairs of a mapping, its own first; behind them those of its merge keys (YAML 1.1, as PyYAML reads them). */
-function pairsOf(reader: RecipeReader, field: Field, node: YAMLMap): PairOf[] {
+function pairsOf(field: Field, node: YAMLMap): PairOf[] {
   const own: PairOf[] = [];
   const inherited: PairOf[] = [];
   for (const pair of node.items) {
@@ -126,13 +121,12 @@ function pairsOf(reader: RecipeReader, field: Field, node: YAMLMap): PairOf[] {
       own.push({ key, value, inherited: false });
       continue;
     }
-    const target = follow(reader, value);
+    const target = nodeOf({ ...field, node: value });
     for (const source of isSeq(target) ? target.items : [target]) {
-      const map = follow(reader, source as Node | null);
-      if (isMap(map)) inherited.push(...pairsOf(reader, field, map).map((p) => ({ ...p, inherited: true })));
+      const map = nodeOf({ ...field, node: source as Node | null });
+      if (isMap(map)) inherited.push(...pairsOf(field, map).map((p) => ({ ...p, inherited: true })));
       else
         complain(
-          reader,
           { ...field, node: key },
           `“<<” in ${field.where} names no mapping.`,
           'Write <<: *name of an anchor (&name) on a mapping.',
@@ -143,18 +137,14 @@ function pairsOf(reader: RecipeReader, field: Field, node: YAMLMap): PairOf[] {
 }
 
 /** Value of a field as plain data, whatever it is. @throws AmalgamError `LimitExceeded` */
-function plainData(reader: RecipeReader, field: Field): YamlData {
-  const node = follow(reader, field.node);
+function plainData(field: Field): YamlData {
+  const node = nodeOf(field);
   if (isMap(node)) {
     return Object.fromEntries(
-      pairsOf(reader, field, node).map(({ key, value }) => [
-        String(key),
-        plainData(reader, { ...field, node: value }),
-      ]),
+      pairsOf(field, node).map(({ key, value }) => [String(key), plainData({ ...field, node: value })]),
     );
   }
-  if (isSeq(node))
-    return node.items.map((item) => plainData(reader, { ...field, node: item as Node | null }));
+  if (isSeq(node)) return node.items.map((item) => plainData({ ...field, node: item as Node | null }));
   const value = isScalar(node) ? node.value : null;
   return typeof value === 'number' || typeof value === 'boolean' ? value : String(value ?? '');
 }
@@ -169,45 +159,37 @@ function join(where: string, name: string): string {
 }
 
 /** The items of a list. */
-export function readList(reader: RecipeReader, field: Field): Field[] | undefined {
-  const node = follow(reader, field.node);
-  if (!isSeq(node))
-    return complain(reader, field, `${field.where} is not a list.`, 'Begin each entry with “- ”.');
+export function readList(field: Field | undefined): Field[] | undefined {
+  if (!field) return undefined;
+  const node = nodeOf(field);
+  if (!isSeq(node)) return complain(field, `${field.where} is not a list.`, 'Begin each entry with “- ”.');
   return node.items.map((item, i) => ({
+    ...field,
     node: item as Node | null,
     at: field.node,
     where: `${field.where}[${i}]`,
   }));
 }
 
-/** A scalar's value: text, number or boolean. Empty, null, NaN and infinite values are problems. */
-function readScalar(reader: RecipeReader, field: Field): string | number | boolean | undefined {
-  const node = follow(reader, field.node);
+/** A scalar's value: text, number or boolean. Empty, null, NaN and infinite values are problems; no field has none. */
+function readScalar(field: Field | undefined): string | number | boolean | undefined {
+  if (!field) return undefined;
+  const node = nodeOf(field);
   if (!isScalar(node) || node.value === null) {
-    return complain(reader, field, `${field.where} has no value.`, 'Give it a value or remove it.');
+    return complain(field, `${field.where} has no value.`, 'Give it a value or remove it.');
   }
   const { value } = node;
   if (typeof value === 'number' && !Number.isFinite(value)) {
-    return complain(reader, field, `${field.where} is ${value}.`, 'Give a finite number.');
+    return complain(field, `${field.where} is ${value}.`, 'Give a finite number.');
   }
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value;
-  return complain(
-    reader,
-    field,
-    `${field.where} is not a string, number or boolean.`,
-    'Write a plain value.',
-  );
+  return complain(field, `${field.where} is not a string, number or boolean.`, 'Write a plain value.');
 }
 
-export function readText(reader: RecipeReader, field: Field): string | undefined {
-  const value = readScalar(reader, field);
+export function readText(field: Field | undefined): string | undefined {
+  const value = readScalar(field);
   if (value === undefined || (typeof value === 'string' && value !== '')) return value as string | undefined;
-  return complain(
-    reader,
-    field,
-    `${field.where} is not a string.`,
-    'Put it in quotes if it is meant as one.',
-  );
+  return complain(field!, `${field!.where} is not a string.`, 'Put it in quotes if it is meant as one.');
 }
 
 /** A number as Python's `float` reads one out of a text. */
@@ -222,79 +204,61 @@ const WORDS = new Map([
  * A scalar as mergekit's schema takes the value of a parameter: numbers may be written as text, and `yes`, `no`, `on`
  * and `off` are true and false.
  */
-export function readNumber(reader: RecipeReader, field: Field): string | number | boolean | undefined {
-  const value = readScalar(reader, field);
+export function readNumber(field: Field | undefined): string | number | boolean | undefined {
+  const value = readScalar(field);
   if (typeof value !== 'string') return value;
-  const node = follow(reader, field.node);
+  const node = nodeOf(field!);
   const word = isScalar(node) && node.type === 'PLAIN' ? WORDS.get(value.toLowerCase()) : undefined;
   if (word !== undefined) return word;
   return NUMBER_TEXT.test(value.trim()) ? Number(value.trim().replaceAll('_', '')) : value;
 }
 
 /** An integer in [least, most]. */
-export function readInteger(
-  reader: RecipeReader,
-  field: Field,
-  least: number,
-  most: number,
-): number | undefined {
-  const value = readNumber(reader, field);
+export function readInteger(field: Field | undefined, least: number, most: number): number | undefined {
+  const value = readNumber(field);
   if (value === undefined) return undefined;
   if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
-  return complain(
-    reader,
-    field,
-    `${field.where} is not an integer from ${least} to ${most}.`,
-    'Correct the number.',
-  );
+  const what = `is not an integer from ${least} to ${most}`;
+  return complain(field!, `${field!.where} ${what}.`, 'Correct the number.');
 }
 
 /** One of a few words. */
 export function readChoice<const T extends string>(
-  reader: RecipeReader,
-  field: Field,
+  field: Field | undefined,
   choices: readonly T[],
 ): T | undefined {
-  const value = readScalar(reader, field);
-  if (value === undefined) return undefined;
+  const value = readScalar(field);
   const found = choices.find((choice) => choice === value);
-  return (
-    found ??
-    complain(
-      reader,
-      field,
-      `${field.where} cannot be “${displayName(String(value), 80)}”.`,
-      `Choose one of ${choices.join(', ')}.`,
-    )
-  );
+  if (value === undefined || found !== undefined) return found;
+  const what = `cannot be “${displayName(String(value), 80)}”`;
+  return complain(field!, `${field!.where} ${what}.`, `Choose one of ${choices.join(', ')}.`);
 }
 
 /** true or false. */
-export function readFlag(reader: RecipeReader, field: Field): boolean | undefined {
-  const value = readScalar(reader, field);
+export function readFlag(field: Field | undefined): boolean | undefined {
+  const value = readScalar(field);
   if (value === undefined || typeof value === 'boolean') return value;
-  return complain(reader, field, `${field.where} is neither true nor false.`, 'Write true or leave it out.');
+  return complain(field!, `${field!.where} is neither true nor false.`, 'Write true or leave it out.');
 }
 
-export function isMapping(reader: RecipeReader, field: Field): boolean {
-  return isMap(follow(reader, field.node));
+export function isMapping(field: Field): boolean {
+  return isMap(nodeOf(field));
 }
 
-export function isList(reader: RecipeReader, field: Field): boolean {
-  return isSeq(follow(reader, field.node));
+export function isList(field: Field): boolean {
+  return isSeq(nodeOf(field));
 }
 
 /** A model reference, `path[@revision][+adapter[@revision]]`, as written. */
-export function readModelRef(reader: RecipeReader, field: Field | undefined): string | undefined {
+export function readModelRef(field: Field | undefined): string | undefined {
   if (!field) return undefined;
-  const text = isMapping(reader, field) ? readModelMapping(reader, field) : readText(reader, field);
+  const text = isMapping(field) ? readModelMapping(field) : readText(field);
   if (text === undefined) return undefined;
   const parts = text.split('+');
   if (parts.length <= 2 && parts.every((part) => /^[^@]+(@[^@]+)?$/.test(part))) {
-    return withoutAddresses(reader, field, parts);
+    return withoutAddresses(field, parts);
   }
   return complain(
-    reader,
     field,
     `${field.where} is not a model: it has an empty part, or more than one adapter.`,
     'Write path, path@revision or path+adapter.',
@@ -302,49 +266,98 @@ export function readModelRef(reader: RecipeReader, field: Field | undefined): st
 }
 
 /** The reference with ids in place of addresses of the public Hub; the command knows those of a hub of one's own. */
-function withoutAddresses(reader: RecipeReader, field: Field, parts: readonly string[]): string | undefined {
+function withoutAddresses(field: Field, parts: readonly string[]): string | undefined {
   try {
     return parts.map((part) => (isPublicAddress(part) ? addressedId(part)! : part)).join('+');
   } catch (thrown) {
     const { message, hint } = errorReport(thrown);
-    return complain(reader, field, message, hint);
+    return complain(field, message, hint);
   }
 }
 
 /** mergekit's long form of a model: `{model: {path, revision}, lora: {path, revision}}`, each also as a text. */
-function readModelMapping(reader: RecipeReader, field: Field): string | undefined {
-  const fields = readMapping(reader, field, ['model', 'lora', 'path', 'revision', 'override_architecture']);
+function readModelMapping(field: Field): string | undefined {
+  const fields = readMapping(field, ['model', 'lora', 'path', 'revision', 'override_architecture']);
   if (!fields) return undefined;
-  const path = fields.has('path') ? field : need(reader, fields, field, 'model');
-  const model = path && readRepository(reader, path);
+  const path = fields.has('path') ? field : need(fields, field, 'model');
+  const model = path && readRepository(path);
   const lora = fields.get('lora');
-  const adapter = lora && readRepository(reader, lora);
+  const adapter = lora && readRepository(lora);
   if (model === undefined || (lora && adapter === undefined)) return undefined;
   return adapter === undefined ? model : `${model}+${adapter}`;
 }
 
-function readRepository(reader: RecipeReader, field: Field): string | undefined {
-  if (!isMapping(reader, field)) return readText(reader, field);
-  const fields = readMapping(reader, field, ['path', 'revision', 'lora', 'override_architecture']);
-  const pathField = fields && need(reader, fields, field, 'path');
-  const path = pathField && readText(reader, pathField);
-  const revision = fields?.get('revision');
-  const at = revision && readText(reader, revision);
+function readRepository(field: Field): string | undefined {
+  if (!isMapping(field)) return readText(field);
+  const fields = readMapping(field, ['path', 'revision', 'lora', 'override_architecture']);
+  const path = fields && readText(need(fields, field, 'path'));
+  const at = readText(fields?.get('revision'));
   return path === undefined || at === undefined ? path : `${path}@${at}`;
 }
 
 /** A field that must be there. */
-export function need(
-  reader: RecipeReader,
-  fields: Map<string, Field>,
-  parent: Field,
-  name: string,
-): Field | undefined {
+export function need(fields: Map<string, Field>, parent: Field, name: string): Field | undefined {
   const field = fields.get(name);
-  return field ?? complain(reader, parent, `${parent.where} has no ${name}.`, `Add “${name}: …”.`);
+  return field ?? complain(parent, `${parent.where} has no ${name}.`, `Add “${name}: …”.`);
 }
 
 /** Sets the defined values. */
 export function assign<T, K extends keyof T>(target: T, key: K, value: T[K] | undefined): void {
   if (value !== undefined) target[key] = value;
+}
+
+// Parameters of a recipe read from a YAML tree: scalars, gradients and filters (mergekit's `config.py`, version 0.1.4).
+
+const IN_FILTER = new Map([['pattern', 'Write “filter:”, which is part of a tensor’s name.']]);
+
+/** Parameters by name; a name that is absent has no entry. */
+export function readParameters(field: Field | undefined): RecipeParameters {
+  const parameters: RecipeParameters = {};
+  for (const [name, setting] of readMapping(field, 'any') ?? []) {
+    const value = readSetting(setting);
+    if (!/^[a-z]\w*$/i.test(name)) {
+      complain(
+        { ...setting, node: setting.at },
+        `${setting.where} is not a parameter’s name.`,
+        'Names are words such as weight.',
+      );
+    } else if (value !== undefined) parameters[name] = value;
+  }
+  return parameters;
+}
+
+function readSetting(field: Field): ParameterSetting | undefined {
+  if (isMapping(field)) {
+    const hint = 'Filters stand in a list: “- filter: …”, “  value: …”.';
+    return complain(field, `${field.where} is a mapping.`, hint);
+  }
+  if (!isList(field)) return readNumber(field);
+  const items = readList(field)!;
+  if (items.length > 0 && items.every(isMapping)) {
+    const filters = items.map(readFilter);
+    return filters.includes(undefined) ? undefined : (filters as ParameterFilter[]);
+  }
+  return readGradient(field, items);
+}
+
+function readGradient(field: Field, items: Field[]): number[] | undefined {
+  const values = items.map((item) => (isMapping(item) || isList(item) ? undefined : readNumber(item)));
+  const points = values.map((value) => (typeof value === 'boolean' ? Number(value) : value));
+  if (points.length > 0 && points.every((value) => typeof value === 'number')) return points;
+  return complain(
+    field,
+    `${field.where} is a list of something other than numbers or filters.`,
+    'A gradient is a list of numbers, [0, 0.5, 1]; filters are a list of mappings with value and filter.',
+  );
+}
+
+function readFilter(item: Field): ParameterFilter | undefined {
+  const fields = readMapping(item, ['filter', 'value'], { refused: IN_FILTER });
+  const valueField = fields && need(fields, item, 'value');
+  if (!fields || !valueField) return undefined;
+  const value = isList(valueField) ? readGradient(valueField, readList(valueField)!) : readNumber(valueField);
+  const filterField = fields.get('filter');
+  const filter = readText(filterField);
+  if (value === undefined || (filterField && filter === undefined)) return undefined;
+  return filter === undefined ? { value } : { filter, value };
 }

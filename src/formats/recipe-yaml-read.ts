@@ -1,5 +1,4 @@
 /** The recipe schema read from a YAML tree: mergekit's `config.py`, version 0.1.4, and our extensions. */
-
 import { isMap } from 'yaml';
 import { COMBINATIONS } from './adapter-combination';
 import { BUILT_IN_TEMPLATES, canBeJinja } from './chat-template';
@@ -14,6 +13,8 @@ import {
   type RecipeParameters,
   type RecipeSlice,
   type RecipeSource,
+  type RecipeToken,
+  type TokenSource,
 } from './recipe';
 import { readModules } from './recipe-yaml-modules';
 import {
@@ -21,18 +22,18 @@ import {
   complain,
   type Field,
   isList,
+  isMapping,
   need,
-  type RecipeReader,
   readChoice,
   readFlag,
   readInteger,
   readList,
   readMapping,
   readModelRef,
+  readNumber,
+  readParameters,
   readText,
 } from './recipe-yaml-nodes';
-import { readParameters } from './recipe-yaml-parameters';
-import { readTokenizer } from './recipe-yaml-tokenizer';
 import type { YamlData } from './yaml-text';
 
 /** Parameters without effect where they are: the author meant them elsewhere. */
@@ -56,54 +57,53 @@ const OTHER_TOOLS = new Map([
 /** The same names as in mergekit (its `merge.py`: `_set_chat_template`). */
 const CHAT_TEMPLATES = Object.keys(BUILT_IN_TEMPLATES);
 const DTYPES = ['float32', 'float16', 'bfloat16'] as const;
-const EXTENSIONS = [
-  'seed',
-  'gradient_ends',
-  'shard_bytes',
-  'non_finite',
-  'include',
-  'exclude',
-  'gguf',
-  'gguf_only',
-  'imatrix',
-  'parameters',
-  'models',
-  'output',
-  'combination',
-  'rank',
-];
+/** What the keys under `amalgam` hold, by their names in the recipe. */
+const EXTENSIONS: {
+  readonly [K in keyof RecipeExtensions]-?: (field: Field) => RecipeExtensions[K] | undefined;
+} = {
+  seed: (field) => readInteger(field, 0, 2 ** 32 - 1),
+  gradientEnds: (field) => readChoice(field, ['mergekit', 'nearest']),
+  shardBytes: (field) => readInteger(field, 1, Number.MAX_SAFE_INTEGER),
+  nonFinite: (field) => readChoice(field, ['stop', 'carry']),
+  include: readPatterns,
+  exclude: readPatterns,
+  gguf: (field) => readChoice(field, GGUF_TYPES),
+  ggufOnly: readFlag,
+  imatrix: readText,
+  output: (field) => readChoice(field, ['model', 'adapter']),
+  combination: (field) => readChoice(field, COMBINATIONS),
+  rank: (field) => readInteger(field, 1, 2 ** 16),
+};
+/** `gradientEnds` → `gradient_ends` */
+const keyOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const EXTENSION_KEYS = [...Object.keys(EXTENSIONS).map(keyOf), 'parameters', 'models'];
 const MAX_LAYERS = 100_000;
 
 /**
  * Reads a recipe; what is wrong goes to `reader.problems`, and then the result is not to be used.
  * @throws AmalgamError `LimitExceeded`
  */
-export function readRecipe(reader: RecipeReader, root: Field): Recipe | undefined {
+export function readRecipe(root: Field): Recipe | undefined {
   const tool = otherTool(root);
-  if (tool) return complain(reader, root, tool, 'Amalgam reads recipes of mergekit-yaml and mergekit-multi.');
+  if (tool) return complain(root, tool, 'Amalgam reads recipes of mergekit-yaml and mergekit-multi.');
   const ignored = new Map<string, YamlData>();
-  const fields = readMapping(reader, root, RECIPE_KEYS, { refused: MISPLACED, ignored });
+  const fields = readMapping(root, RECIPE_KEYS, { refused: MISPLACED, ignored });
   if (!fields) return undefined;
-  const method = need(reader, fields, root, 'merge_method');
   const recipe: Recipe = {
-    mergeMethod: (method && readText(reader, method)) ?? '',
-    parameters: readParameters(reader, fields.get('parameters')),
+    mergeMethod: readText(need(fields, root, 'merge_method')) ?? '',
+    parameters: readParameters(fields.get('parameters')),
     amalgam: {},
   };
-  const name = fields.get('name');
-  assign(recipe, 'name', name && readText(reader, name));
-  assign(recipe, 'baseModel', readModelRef(reader, fields.get('base_model')));
+  assign(recipe, 'name', readText(fields.get('name')));
+  assign(recipe, 'baseModel', readModelRef(fields.get('base_model')));
   const modules = fields.get('modules');
-  if (modules) readModules(reader, modules, fields, recipe, readTree, MISPLACED);
-  else readTree(reader, root, fields, recipe);
-  const [dtype, outDtype] = ['dtype', 'out_dtype'].map((key) => {
-    const field = fields.get(key);
-    return field && readDtype(reader, field);
-  });
+  if (modules) readModules(modules, fields, recipe, readTree, MISPLACED);
+  else readTree(root, fields, recipe);
+  const [dtype, outDtype] = ['dtype', 'out_dtype'].map((key) => readDtype(fields.get(key)));
   assign(recipe, 'outDtype', outDtype ?? dtype);
-  Object.assign(recipe, readTokenizer(reader, fields.get('tokenizer_source'), fields.get('tokenizer')));
-  assign(recipe, 'chatTemplate', readChatTemplate(reader, fields.get('chat_template')));
-  readExtensions(reader, fields.get('amalgam'), recipe);
+  Object.assign(recipe, readTokenizer(fields.get('tokenizer_source'), fields.get('tokenizer')));
+  assign(recipe, 'chatTemplate', readChatTemplate(fields.get('chat_template')));
+  readExtensions(fields.get('amalgam'), recipe);
   return Object.assign(recipe, kept(ignored));
 }
 
@@ -114,204 +114,203 @@ function otherTool({ node }: Field): string | undefined {
 }
 
 /** Reads `models` or `slices`, whichever is there: an empty list is as good as none. */
-function readTree(reader: RecipeReader, at: Field, fields: ReadonlyMap<string, Field>, recipe: Recipe): void {
+function readTree(at: Field, fields: ReadonlyMap<string, Field>, recipe: Recipe): void {
   const [models, slices] = ['models', 'slices'].map((name) => {
     const field = fields.get(name);
-    return field && isList(reader, field) && readList(reader, field)!.length === 0 ? undefined : field;
+    return field && isList(field) && readList(field)!.length === 0 ? undefined : field;
   });
   if ((models === undefined) === (slices === undefined)) {
     complain(
-      reader,
       slices ?? at,
       'The recipe needs either models or slices, one of the two.',
       'List the models to merge under “models:”.',
     );
   }
-  if (models) recipe.models = readEntries(reader, models, readModel);
-  if (slices) recipe.slices = readEntries(reader, slices, readSlice);
+  if (models) recipe.models = readEntries(models, readModel);
+  if (slices) recipe.slices = readEntries(slices, readSlice);
 }
 
 /** A dtype, with or without `torch.` in front. */
-function readDtype(reader: RecipeReader, field: Field): Recipe['outDtype'] {
-  const text = readText(reader, field);
+function readDtype(field: Field | undefined): Recipe['outDtype'] {
+  const text = readText(field);
   const found = DTYPES.find((dtype) => dtype === text?.replace(/^torch\./, ''));
   if (text === undefined || found) return found;
-  return readChoice(reader, field, DTYPES);
+  return readChoice(field, DTYPES);
 }
 
-function readChatTemplate(reader: RecipeReader, field: Field | undefined): string | undefined {
-  const text = field && readText(reader, field);
-  if (!field || text === undefined) return undefined;
+function readChatTemplate(field: Field | undefined): string | undefined {
+  const text = readText(field);
+  if (text === undefined) return undefined;
   if (text === 'auto' || CHAT_TEMPLATES.includes(text) || canBeJinja(text)) return text;
   return complain(
-    reader,
-    field,
+    field!,
     `chat_template cannot be “${displayName(text, 80)}”.`,
     `Write auto, ${CHAT_TEMPLATES.join(', ')}, or a template in Jinja.`,
   );
 }
 
-function readModel(reader: RecipeReader, entry: Field): RecipeModel | undefined {
+function readModel(entry: Field): RecipeModel | undefined {
+  const read = readEntry(entry, ['model'], BESIDE_MODEL);
+  const model = read && readModelRef(need(read.fields, entry, 'model'));
+  return model === undefined ? undefined : { model, ...read!.common };
+}
+
+/** The fields of a mapping in a list, and what all of them may have: parameters, and keys without effect. */
+function readEntry(entry: Field, known: readonly string[], refused: ReadonlyMap<string, string>) {
   const ignored = new Map<string, YamlData>();
-  const fields = readMapping(reader, entry, ['model', 'parameters'], { refused: BESIDE_MODEL, ignored });
-  const model = fields && readModelRef(reader, need(reader, fields, entry, 'model'));
-  if (!fields || model === undefined) return undefined;
-  return { model, parameters: readParameters(reader, fields.get('parameters')), ...kept(ignored) };
+  const fields = readMapping(entry, [...known, 'parameters'], { refused, ignored });
+  if (!fields) return undefined;
+  return { fields, common: { parameters: readParameters(fields.get('parameters')), ...kept(ignored) } };
 }
 
 function kept(ignored: ReadonlyMap<string, YamlData>): { ignored?: IgnoredKeys } {
   return ignored.size > 0 ? { ignored: Object.fromEntries(ignored) } : {};
 }
 
-function readSlice(reader: RecipeReader, entry: Field): RecipeSlice | undefined {
-  const ignored = new Map<string, YamlData>();
-  const fields = readMapping(reader, entry, ['sources', 'base_model', 'parameters'], {
-    refused: MISPLACED,
-    ignored,
-  });
-  const sources = fields && need(reader, fields, entry, 'sources');
-  if (!fields || !sources) return undefined;
-  const slice: RecipeSlice = {
-    sources: readEntries(reader, sources, readSource),
-    parameters: readParameters(reader, fields.get('parameters')),
-    ...kept(ignored),
-  };
-  assign(slice, 'baseModel', readModelRef(reader, fields.get('base_model')));
+function readSlice(entry: Field): RecipeSlice | undefined {
+  const read = readEntry(entry, ['sources', 'base_model'], MISPLACED);
+  const sources = read && need(read.fields, entry, 'sources');
+  if (!sources) return undefined;
+  const slice: RecipeSlice = { sources: readEntries(sources, readSource), ...read.common };
+  assign(slice, 'baseModel', readModelRef(read.fields.get('base_model')));
   return slice;
 }
 
-function readSource(reader: RecipeReader, entry: Field): RecipeSource | undefined {
-  const ignored = new Map<string, YamlData>();
-  const fields = readMapping(reader, entry, ['model', 'layer_range', 'parameters'], {
-    refused: BESIDE_MODEL,
-    ignored,
-  });
-  if (!fields) return undefined;
-  const model = readModelRef(reader, need(reader, fields, entry, 'model'));
-  const range = need(reader, fields, entry, 'layer_range');
-  const ends = range && readList(reader, range)?.map((end) => readInteger(reader, end, 0, MAX_LAYERS));
+function readSource(entry: Field): RecipeSource | undefined {
+  const read = readEntry(entry, ['model', 'layer_range'], BESIDE_MODEL);
+  if (!read) return undefined;
+  const model = readModelRef(need(read.fields, entry, 'model'));
+  const range = need(read.fields, entry, 'layer_range');
+  const ends = readList(range)?.map((end) => readInteger(end, 0, MAX_LAYERS));
   if (model === undefined || !range || !ends || ends.includes(undefined)) return undefined;
-  const [begin, end] = ends as number[];
-  if (ends.length !== 2 || begin! >= end!) {
-    return complain(
-      reader,
-      range,
-      `${range.where} is not a range.`,
-      'Write [first, end]: the end itself is not included.',
-    );
-  }
-  return {
-    model,
-    layerRange: [begin!, end!],
-    parameters: readParameters(reader, fields.get('parameters')),
-    ...kept(ignored),
-  };
+  const [begin, end] = ends as [number, number];
+  if (ends.length === 2 && begin < end) return { model, layerRange: [begin, end], ...read.common };
+  const hint = 'Write [first, end]: the end itself is not included.';
+  return complain(range, `${range.where} is not a range.`, hint);
 }
 
 /** A list with at least one entry; entries with problems are left out, and the recipe with them. */
-function readEntries<T>(
-  reader: RecipeReader,
-  field: Field,
-  read: (reader: RecipeReader, entry: Field) => T | undefined,
-): T[] {
-  const entries = readList(reader, field);
-  if (entries?.length === 0) complain(reader, field, `${field.where} is empty.`, 'List at least one model.');
-  return (entries ?? []).map((entry) => read(reader, entry)).filter((entry) => entry !== undefined);
+function readEntries<T>(field: Field, read: (entry: Field) => T | undefined): T[] {
+  const entries = readList(field);
+  if (entries?.length === 0) complain(field, `${field.where} is empty.`, 'List at least one model.');
+  return (entries ?? []).map(read).filter((entry) => entry !== undefined);
 }
 
 /** Reads the keys under `amalgam` into the recipe, parameters among it that mergekit could not read elsewhere. */
-function readExtensions(reader: RecipeReader, field: Field | undefined, recipe: Recipe): void {
-  const extensions: RecipeExtensions = recipe.amalgam;
-  const fields = field && readMapping(reader, field, EXTENSIONS);
+function readExtensions(field: Field | undefined, recipe: Recipe): void {
+  const fields = readMapping(field, EXTENSION_KEYS);
   if (!fields) return;
   const add = (to: RecipeParameters, from: Field | undefined) => {
-    for (const [name, setting] of Object.entries(readParameters(reader, from))) {
-      if (!Object.hasOwn(to, name)) to[name] = setting;
-      else
-        complain(
-          reader,
-          from!,
-          `${name} is given twice, here and outside of amalgam.`,
-          'Remove one of the two.',
-        );
+    for (const [name, setting] of Object.entries(readParameters(from))) {
+      const twice = `${name} is given twice, here and outside of amalgam.`;
+      if (Object.hasOwn(to, name)) complain(from!, twice, 'Remove one of the two.');
+      else to[name] = setting;
     }
   };
   add(recipe.parameters, fields.get('parameters'));
-  const models = fields.get('models');
-  for (const [ref, setting] of (models && readMapping(reader, models, 'any')) ?? []) {
+  for (const [ref, setting] of readMapping(fields.get('models'), 'any') ?? []) {
     const model = recipe.models?.find((entry) => entry.model === ref);
     if (model) add(model.parameters, setting);
-    else
-      complain(reader, setting, `${setting.where} is not one of the recipe’s models.`, 'Correct the name.');
+    else complain(setting, `${setting.where} is not one of the recipe’s models.`, 'Correct the name.');
   }
-  const read = <T>(name: string, reading: (field: Field) => T): T | undefined => {
-    const found = fields.get(name);
-    return found && reading(found);
-  };
-  assign(
-    extensions,
-    'seed',
-    read('seed', (f) => readInteger(reader, f, 0, 2 ** 32 - 1)),
-  );
-  assign(
-    extensions,
-    'gradientEnds',
-    read('gradient_ends', (f) => readChoice(reader, f, ['mergekit', 'nearest'])),
-  );
-  assign(
-    extensions,
-    'shardBytes',
-    read('shard_bytes', (f) => readInteger(reader, f, 1, Number.MAX_SAFE_INTEGER)),
-  );
-  assign(
-    extensions,
-    'nonFinite',
-    read('non_finite', (f) => readChoice(reader, f, ['stop', 'carry'])),
-  );
-  assign(
-    extensions,
-    'gguf',
-    read('gguf', (f) => readChoice(reader, f, GGUF_TYPES)),
-  );
-  assign(
-    extensions,
-    'ggufOnly',
-    read('gguf_only', (f) => readFlag(reader, f)),
-  );
-  assign(
-    extensions,
-    'imatrix',
-    read('imatrix', (f) => readText(reader, f)),
-  );
-  assign(
-    extensions,
-    'output',
-    read('output', (f) => readChoice(reader, f, ['model', 'adapter'])),
-  );
-  assign(
-    extensions,
-    'combination',
-    read('combination', (f) => readChoice(reader, f, COMBINATIONS)),
-  );
-  assign(
-    extensions,
-    'rank',
-    read('rank', (f) => readInteger(reader, f, 1, 2 ** 16)),
-  );
-  for (const key of ['include', 'exclude'] as const) {
-    assign(
-      extensions,
-      key,
-      read(key, (f) => readPatterns(reader, f)),
-    );
+  for (const [name, read] of Object.entries(EXTENSIONS)) {
+    const found = fields.get(keyOf(name));
+    const value = found && read(found);
+    if (value !== undefined) Object.assign(recipe.amalgam, { [name]: value });
   }
 }
 
 /** Patterns of tensor names: at least one, each a text. */
-function readPatterns(reader: RecipeReader, field: Field): string[] | undefined {
-  const items = readList(reader, field);
+function readPatterns(field: Field): string[] | undefined {
+  const items = readList(field);
   if (items?.length === 0) {
-    return complain(reader, field, `${field.where} is empty.`, 'Name at least one tensor, or remove it.');
+    return complain(field, `${field.where} is empty.`, 'Name at least one tensor, or remove it.');
   }
-  return items?.map((item) => readText(reader, item)).filter((text) => text !== undefined);
+  return items?.map(readText).filter((text) => text !== undefined);
+}
+
+// `tokenizer_source` and `tokenizer` of mergekit's schema (its `tokenizer/config.py`, version 0.1.4).
+
+type Tokenizer = Pick<Recipe, 'tokenizerSource' | 'tokenizer'>;
+
+const MAX_MULTIPLE = 65_536;
+const MAX_TOKEN_ID = 2 ** 31 - 1;
+
+/** Reads either of the two keys, which mean the same: one of them at most. */
+function readTokenizer(legacy: Field | undefined, field: Field | undefined): Tokenizer {
+  if (legacy && field) {
+    complain(
+      field,
+      'The recipe has both tokenizer_source and tokenizer.',
+      'Keep one: tokenizer: {source: …} says what tokenizer_source does, and more.',
+    );
+    return {};
+  }
+  if (legacy) return sourceOf(readModelRef(legacy));
+  const fields = readMapping(field, ['source', 'tokens', 'pad_to_multiple_of']);
+  if (!fields) return {};
+  const source = fields.get('source');
+  const tokenizer: NonNullable<Recipe['tokenizer']> = {};
+  const tokens = fields.get('tokens');
+  if (tokens) {
+    const read = [...(readMapping(tokens, 'any') ?? [])].map(([token, entry]) => readToken(token, entry));
+    tokenizer.tokens = read.filter((entry) => entry !== undefined);
+  }
+  assign(tokenizer, 'padToMultipleOf', readInteger(fields.get('pad_to_multiple_of'), 1, MAX_MULTIPLE));
+  return {
+    // mergekit's default
+    ...sourceOf(source ? readModelRef(source) : 'union'),
+    ...(Object.keys(tokenizer).length > 0 ? { tokenizer } : {}),
+  };
+}
+
+function sourceOf(source: string | undefined): Tokenizer {
+  return source === undefined ? {} : { tokenizerSource: source };
+}
+
+function readToken(token: string, entry: Field): RecipeToken | undefined {
+  if (token === '') {
+    return complain(entry, `${entry.where} names an empty token.`, 'Write the token as a string.');
+  }
+  const fields = readMapping(entry, ['source', 'force']);
+  const field = fields && need(fields, entry, 'source');
+  const source = field && readTokenSource(field);
+  const forceField = fields?.get('force');
+  const force = readNumber(forceField);
+  if (forceField && typeof force !== 'boolean') {
+    return complain(forceField, `${forceField.where} is not true or false.`, 'Write true or false.');
+  }
+  if (!source) return undefined;
+  return force === true ? { token, source, force } : { token, source };
+}
+
+function readTokenSource(field: Field): TokenSource | undefined {
+  if (!isMapping(field)) {
+    const model = readModelRef(field);
+    return model === undefined ? undefined : { kind: 'model', model };
+  }
+  const fields = readMapping(field, ['kind', 'model', 'token', 'token_id']);
+  const kind = fields && readChoice(need(fields, field, 'kind'), ['zero', 'model_token']);
+  if (!fields || !kind) return undefined;
+  const [model, token, tokenId] = ['model', 'token', 'token_id'].map((name) => fields.get(name));
+  if (kind === 'zero') {
+    const extra = model ?? token ?? tokenId;
+    if (!extra) return { kind };
+    return complain(extra, `${extra.where} has no effect with kind: zero.`, 'Remove it.');
+  }
+  const ref = readModelRef(need(fields, field, 'model'));
+  if ((token === undefined) === (tokenId === undefined)) {
+    return complain(
+      field,
+      `${field.where} needs either token or token_id, one of the two.`,
+      'Name the token of the model whose embedding is taken.',
+    );
+  }
+  if (ref === undefined) return undefined;
+  if (token) {
+    const text = readText(token);
+    return text === undefined ? undefined : { kind, model: ref, token: text };
+  }
+  const id = readInteger(tokenId!, 0, MAX_TOKEN_ID);
+  return id === undefined ? undefined : { kind, model: ref, tokenId: id };
 }

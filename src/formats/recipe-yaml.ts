@@ -11,7 +11,6 @@ import { readRecipe } from './recipe-yaml-read';
 
 /** One document, read without problems. */
 export interface ReadDocument {
-  reader: RecipeReader;
   root: Field;
   recipe: Recipe;
 }
@@ -29,7 +28,7 @@ export function joinStages(documents: readonly ReadDocument[]): Recipe | undefin
   let fits = true;
   const refuse = (document: ReadDocument, message: string, hint: string) => {
     fits = false;
-    complain(document.reader, nameField(document), message, hint);
+    complain(nameField(document), message, hint);
   };
   for (const document of documents) {
     const { name } = document.recipe;
@@ -207,9 +206,9 @@ function readDocuments(
   const read: ReadDocument[] = [];
   for (const document of filled) {
     const reader: RecipeReader = { document, lines, problems, nodes: 0, aliases: 0 };
-    const root: Field = { node: document.contents, at: null, where: 'The recipe' };
-    const recipe = readRecipe(reader, root);
-    if (recipe) read.push({ reader, root, recipe });
+    const root: Field = { reader, node: document.contents, at: null, where: 'The recipe' };
+    const recipe = readRecipe(root);
+    if (recipe) read.push({ root, recipe });
   }
   if (filled.length > 1) return problems.length === 0 ? joinStages(read) : undefined;
   if (filled.length === 0) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { textOfFile } from './text-file';
+import { textOfFile } from './conversations';
 
 test('a .jsonl file is the text field of its lines; anything else is text', () => {
   expect(textOfFile('a.jsonl', '{"text": "one"}\r\n\n{"id": 3, "text": "two"}\n')).toBe('one\n\ntwo');

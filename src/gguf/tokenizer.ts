@@ -52,7 +52,7 @@ const SPECIAL = {
   seperator_token_id: 'sep_token',
 } as const;
 
-export interface GgufTokenizer {
+interface GgufTokenizer {
   /** Under `tokenizer.`, one token for every row of the embedding. */
   metadata: [key: string, value: GgufValue][];
   warnings: GgufWarning[];

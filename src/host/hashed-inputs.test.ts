@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { treeHashOf } from '../../e2e/tree-hash';
 import { bufferSource } from '../sources/buffer-source';
 import type { ModelFile } from '../sources/model-folder';
-import { openHashedInputs } from './hashed-inputs';
 import type { OpenModels } from './models';
+import { openHashedInputs } from './weight-inputs';
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 const bytes = Uint8Array.from({ length: 5_000_000 }, (_, i) => (i * 31 + (i >> 9)) & 255);

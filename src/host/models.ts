@@ -2,11 +2,12 @@
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import { describeModel, headerHash, type OpenModel, openModel } from '../inputs/opened-model';
+import type { CalibrationText } from '../reports/importance';
 import type { ModelInfo } from '../reports/models';
 import type { Hub } from '../sources/hub-request';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
+import { SAMPLE_TEXTS, sampleCalibrationText } from '../sources/sample';
 import { openForHeader } from '../store/cached-source';
-import { type CalibrationTexts, calibrationTexts } from './calibration-texts';
 
 export interface OpenModels {
   /** Opens a folder under the name it has, or the one given. Opening the same name again replaces it. */
@@ -75,5 +76,32 @@ function throughCache(folder: ModelFolder, file: ModelFile): ModelFile {
         }
       },
     }),
+  };
+}
+
+// The texts that models can be calibrated on, or their token ids, by the name a recipe uses: those given in this session, and the sample's.
+
+/** The calibration texts of the sample. */
+export const sampleCalibrationNames: readonly string[] = SAMPLE_TEXTS.flatMap(([file]) =>
+  file.endsWith('.calibration.txt') ? [file] : [],
+);
+
+interface CalibrationTexts {
+  /** Makes a text known, in place of one of the same name. */
+  add(name: string, text: CalibrationText): void;
+  has(name: string): boolean;
+  /** The text of a known name. @throws AmalgamError what fetching the sample's throws */
+  read(name: string): Promise<CalibrationText>;
+}
+
+function calibrationTexts(): CalibrationTexts {
+  const given = new Map<string, CalibrationText>();
+  const isSample = (name: string) => SAMPLE_TEXTS.some(([file]) => file === name);
+  return {
+    add(name, text) {
+      given.set(name, text);
+    },
+    has: (name) => given.has(name) || isSample(name),
+    read: async (name) => given.get(name) ?? sampleCalibrationText(name),
   };
 }

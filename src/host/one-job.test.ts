@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createThreadBackend, type ThreadPort } from '../backend/cpu/thread-backend';
-import { oneJob } from './one-job';
+import { oneJob } from './run-lock';
 import { startThread, startThreadsWith } from './threads';
 
 /** Work that ends when told to, or when its signal fires. */

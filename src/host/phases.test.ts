@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { trackPhases } from './phases';
+import { trackPhases } from './progress-meter';
 
 it('gives one time left over all phases, by paces that were seen', () => {
   let time = 0;

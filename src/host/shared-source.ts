@@ -1,5 +1,7 @@
 /** Files that several models read side by side: every byte comes from the disk once, until all have gone on. */
-import type { OpenSource } from '../store/blob-source';
+
+import type { ReadTensor } from '../inputs/stored-tensor';
+import type { OpenSource } from '../store/blobs';
 
 export interface SharedSources {
   share(source: OpenSource): OpenSource;
@@ -81,6 +83,32 @@ export function shareSources(cacheBytes: number): SharedSources {
     },
     get bytesRead() {
       return bytesRead;
+    },
+    get seconds() {
+      return seconds;
+    },
+  };
+}
+
+export interface ReadingClock {
+  read: ReadTensor;
+  /** Seconds during which at least one read was under way. */
+  readonly seconds: number;
+}
+
+/** Reads as `read` does, and adds up the time. */
+export function readingClock(read: ReadTensor): ReadingClock {
+  let seconds = 0;
+  let underWay = 0;
+  let begun = 0;
+  return {
+    async read(...what) {
+      if (underWay++ === 0) begun = performance.now();
+      try {
+        return await read(...what);
+      } finally {
+        if (--underWay === 0) seconds += (performance.now() - begun) / 1000;
+      }
     },
     get seconds() {
       return seconds;

@@ -1,9 +1,9 @@
 import { errorReport } from '../errors';
 import type { WorkerInfo } from '../reports/worker';
 import { cleanBlobs, listBlobs } from '../store/blobs';
+import { cleanSmallFiles } from '../store/cached-source';
 import { ensureStorage } from '../store/memory-storage';
 import { storageFolder } from '../store/opfs-file';
-import { cleanSmallFiles } from '../store/small-files';
 import { cleanOutputs } from '../write/finished-outputs';
 
 /** Whether this page has storage, or memory in its place; found out by trying. */

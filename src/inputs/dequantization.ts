@@ -9,7 +9,7 @@
  */
 import type { ModelConfig } from '../formats/model-config';
 import { isJsonNumber } from '../formats/strict-json';
-import { readF32 } from './factor-values';
+import { readF32 } from './stored-tensor';
 import type { ReadTensor, TensorRef } from './tensor-view';
 
 /** Values of scales of what is computed between the weights: they go with the eight bits. */

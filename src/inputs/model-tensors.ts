@@ -8,10 +8,9 @@ import { tensorKey } from '../models/families';
 import type { PlanProblem } from '../reports/plan';
 import type { Adapter } from './adapter';
 import { applyAdapter } from './adapter-views';
-import type { Checkpoint } from './checkpoint';
+import { type Checkpoint, endsOf, saysTied } from './checkpoint';
 import { dequantized, unreadQuantization } from './dequantization';
 import type { Model, ModelTensor } from './model';
-import { endsOf, saysTied } from './model-ends';
 import type { Problems } from './problems';
 import type { TensorRef } from './tensor-view';
 

@@ -1,10 +1,10 @@
 /** Reading a stored tensor, and its known properties. */
-
 import { AmalgamError } from '../errors';
 import { isWeightDtype, type WeightDtype } from '../formats/dtype';
-import type { TensorRef } from './tensor-view';
+import { decodeToF32 } from '../formats/half';
+import type { LowRank, ReadTensor, TensorRef, TensorView } from './tensor-view';
 
-export type { ReadTensor } from './tensor-view';
+export type { ReadTensor };
 
 /** Columns of a tensor seen as a matrix: its last dimension. */
 export function columns({ shape }: { shape: readonly number[] }): number {
@@ -18,4 +18,47 @@ export function weightDtype(ref: TensorRef): WeightDtype {
     `${ref.key} in ${ref.file} is ${ref.dtype}, which cannot be computed with.`,
     'Copy it with passthrough, or leave the model out.',
   );
+}
+
+// The values of a low-rank update's two factors, in memory.
+
+/** The factors as they multiply the stored weight [rows, cols]: L [rows, rank] and R [rank, cols], row after row. */
+export async function loadFactorValues(
+  { a, b, rank, layout }: LowRank,
+  read: ReadTensor,
+): Promise<{ left: Float32Array<ArrayBuffer>; right: Float32Array<ArrayBuffer> }> {
+  const [aValues, bValues] = await Promise.all([readF32(a, read), readF32(b, read)]);
+  if (layout === 'linear') return { left: bValues, right: aValues };
+  return { left: transpose(aValues, rank), right: transpose(bValues, bValues.length / rank) };
+}
+
+/** The values of a stored tensor in f32. @throws AmalgamError `PlanHasErrors` for a dtype that cannot be computed with */
+export async function readF32(ref: TensorRef, read: ReadTensor): Promise<Float32Array<ArrayBuffer>> {
+  const dtype = weightDtype(ref);
+  const bytes = await read(ref, 0, ref.end - ref.begin);
+  const values = new Float32Array(ref.shape.reduce((x, y) => x * y, 1));
+  decodeToF32(bytes, dtype, values);
+  if (!values.every(Number.isFinite)) nonFinite.add(ref);
+  return values;
+}
+
+const nonFinite = new WeakSet<TensorRef>();
+
+/** The first stored tensor of an update in which a value was NaN or infinite when it was read. */
+export function nonFinitePart({ lowRank, addend }: Omit<TensorView, 'onBase'>): TensorRef | undefined {
+  const parts = [lowRank?.a, lowRank?.b, lowRank?.magnitude, addend?.tensor];
+  return parts.find((ref) => ref !== undefined && nonFinite.has(ref));
+}
+
+/** [rows, n/rows] → [n/rows, rows]. */
+function transpose(values: Float32Array, rows: number): Float32Array<ArrayBuffer> {
+  const cols = values.length / rows;
+  const out = new Float32Array(values.length);
+  for (let i = 0; i < rows; i++) for (let j = 0; j < cols; j++) out[j * rows + i] = values[i * cols + j]!;
+  return out;
+}
+
+/** How the metadata and the report name an input file. */
+export function inputName(folder: string, file: string): string {
+  return `${folder}/${file}`;
 }

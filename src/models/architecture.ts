@@ -3,8 +3,7 @@
  * a family's wiring and a config; the f64 oracle and the runner read nothing else.
  */
 
-import type { Linear, Norm, Vector } from './leaves';
-import type { Lru, Recurrence, ShortConv } from './mixers';
+import type { Linear, Lru, Norm, Recurrence, ShortConv, Vector } from './leaves';
 
 export type { Linear, Norm, NormKind, Vector } from './leaves';
 
@@ -114,7 +113,7 @@ export interface Branch {
   part: Part;
 }
 
-export type { Columns, Convolution, Lru, Recurrence, ShortConv } from './mixers';
+export type { Columns, Convolution, Lru, Recurrence, ShortConv } from './leaves';
 
 /** Computation of a branch. Each kind is a file in src/forward/parts. */
 export type Part = Attention | Mlp | Experts | ShortConv | Recurrence | Lru | PerLayer | Laurel | Shared;

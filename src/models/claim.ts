@@ -3,12 +3,12 @@ import { AmalgamError } from '../errors';
 import type { ModelConfig } from '../formats/model-config';
 import { counted } from '../formats/quantity';
 import { isJsonNumber } from '../formats/strict-json';
+import { isOfText, textModel } from './aliases';
 import type { Architecture, Block, Linear, Norm, Part, Vector } from './architecture';
 import { type ConfigFile, FieldMissing, unsupported } from './config-reader';
 import { familyOf, tensorKey } from './families';
 import { resolveArchitecture } from './resolution';
 import { isBuffer, splitLayer } from './tensor-role';
-import { isOfText, textModel } from './text-tower';
 
 /** A tensor an architecture computes with. */
 interface ExpectedTensor {

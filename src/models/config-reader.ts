@@ -2,7 +2,6 @@
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
-import type { FlagField, NumberField } from './config-fields';
 
 /** The object at the root of config.json, and the file's name for messages. */
 export interface ConfigFile {
@@ -106,3 +105,25 @@ export function unsupported(message: string): AmalgamError {
     'It can still be merged; only perplexity, generation and Hessian importance need the forward pass.',
   );
 }
+
+/** Places of a number or a switch in a config, in all its spellings. */
+
+/**
+ * A number of the config: the first of `fields` that the file has. `orElse` is the configuration class's default. An explicit
+ * null in the file is an answer, too: it means that there is none, whatever `orElse` is.
+ */
+export interface NumberField {
+  /** Dotted paths reach into objects: `rope_parameters.rope_theta`. */
+  fields: readonly string[];
+  /** For a file that has none of the fields; without it the field is required. */
+  orElse?: number;
+}
+
+/** A switch of the config, or a fixed one. */
+export type FlagField = boolean | { field: string; orElse: boolean };
+
+/** The first of these fields that the file has; required. */
+export const at = (...fields: string[]) => ({ fields });
+/** The same with a default. */
+export const or = <T extends number | string>(orElse: T, ...fields: string[]) => ({ fields, orElse });
+export const flag = (field: string, orElse: boolean) => ({ field, orElse });

@@ -15,8 +15,7 @@ import {
   valueAt,
   wrong,
 } from './config-reader';
-import { familyOf } from './families';
-import type { Family } from './family';
+import { type Family, familyOf } from './families';
 import {
   type BlockContext,
   type Context,

@@ -1,11 +1,9 @@
 /** Makers of the mixers that replace attention, from the fields and names of a family. */
 import type { Columns, Convolution, Norm, Recurrence, Vector } from './architecture';
-import { type ConfigFile, needNumber, needSize, readFlag, valueAt } from './config-reader';
+import { at, type ConfigFile, needNumber, needSize, or, readFlag, valueAt } from './config-reader';
 import { type BlockContext, linear, makeNorm, refuseScaledBias, vector } from './resolution-context';
 import type { FlagField, MixerMaker, NumberField } from './wiring';
 
-export const at = (...fields: string[]): NumberField => ({ fields });
-export const or = (orElse: number, ...fields: string[]): NumberField => ({ fields, orElse });
 const MOST = 3.4e38;
 
 /** The entry of a list of the config for a layer; `orElse` without a list. */

@@ -3,8 +3,7 @@ import { displayName } from '../formats/names';
 import type { BlockPlanes, Branch, Norm, Step, Vector } from './architecture';
 import { needNumber, needSize, readFlag, readNumber, readSize, unsupported } from './config-reader';
 import { type BlockContext, type Context, linear, makeNorm, pick, vector } from './resolution-context';
-import { expertBranches } from './resolved-experts';
-import { resolveMlp } from './resolved-mlp';
+import { expertBranches, resolveMlp } from './resolved-experts';
 import type { NumberField, PlanesWiring } from './wiring';
 
 /** A branch without its norms. */

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { goldenFolder } from '../../e2e/goldens';
 import { parseModelConfig } from '../formats/model-config';
-import { restack } from './restacked-config';
+import { restack } from './depth';
 
 const of = (config: object, order: readonly number[]) => {
   const result = restack(parseModelConfig(JSON.stringify(config), 'config.json'), order);

@@ -5,8 +5,7 @@
  * Module names inside a block are relative to it (`self_attn.q_proj`); names outside are complete.
  */
 import type { Activation, Branch, NormKind, Router } from './architecture';
-import type { FlagField, NumberField } from './config-fields';
-import type { ConfigFile } from './config-reader';
+import type { ConfigFile, FlagField, NumberField } from './config-reader';
 
 export type { FlagField, NumberField };
 
@@ -337,3 +336,48 @@ export interface BlockContext extends Context {
 
 /** Whether a layer has experts. */
 export type LayerRule = (config: ConfigFile, layer: number) => boolean;
+
+export const HEAD_NORM = { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' } as const;
+
+/** Sizes of a model with as many keys as queries. */
+export const sizesOf = (
+  layers: NumberField,
+  hidden: NumberField,
+  heads: NumberField,
+  inner: Wiring['sizes']['inner'],
+): Wiring['sizes'] => ({ layers, hidden, heads, inner });
+
+type MlpMaker<M> = (modules: M, bias: FlagField, activation: ActivationField) => Wiring['mlp'];
+/** MLPs by their modules: up and down · gate and up in one, and down · gate, up, down. */
+export const plainMlp: MlpMaker<readonly [string, string]> = ([up, down], bias, activation) => ({
+  ...{ plain: true, up, down, bias, activation },
+});
+export const fusedMlp: MlpMaker<readonly [string, string]> = ([up, down], bias, activation) => ({
+  ...{ fusedGate: true, up, down, bias, activation },
+});
+export const gatedMlp: MlpMaker<readonly [string, string, string]> = (
+  [gate, up, down],
+  bias,
+  activation,
+) => ({
+  ...{ gate, up, down, bias, activation },
+});
+
+/** Modules of expert i below `module`. */
+export const named = (module: string, gate: string, up: string, down: string): ExpertsWiring['weights'] => ({
+  each: (i) => [`${module}.${i}.${gate}`, `${module}.${i}.${up}`, `${module}.${i}.${down}`],
+});
+
+/** All layers have a window. */
+export const windowOf = (size: NumberField): WindowWiring => ({ size, layers: 'all' });
+/** All but each so-maniest. */
+export const windowEvery = (size: NumberField, exceptEvery: NumberField): WindowWiring => ({
+  size,
+  layers: { orElse: { exceptEvery } },
+});
+
+/** A wiring like another: of `attention` what is named changes, any other part is replaced. */
+export const vary = (
+  base: Wiring,
+  { attention, ...rest }: Omit<Partial<Wiring>, 'attention'> & { attention: Partial<Wiring['attention']> },
+): Wiring => ({ ...base, ...rest, attention: { ...base.attention, ...attention } });

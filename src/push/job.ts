@@ -8,7 +8,7 @@ import { fileSource } from '../sources/file-source';
 import type { Hub } from '../sources/hub-request';
 import { createRepo, pushTarget, uploadFiles, validateCard } from '../sources/hub-upload';
 import { treeOf } from '../sources/tree-hash';
-import { type FinishedFile, finishedFiles } from '../write/finished-files';
+import { type FinishedFile, finishedFiles } from '../write/finished-outputs';
 
 const CARD = 'README.md';
 

@@ -3,7 +3,7 @@ import { isRunHeld } from '../host/run-lock';
 import { storageInfo } from '../host/storage';
 import type { InterruptedRun } from '../reports/merge';
 import { deleteOutput, listOutputs } from '../write/finished-outputs';
-import { discardInterrupted, listInterruptedOutputs } from '../write/interrupted-runs';
+import { discardInterrupted, listInterruptedOutputs } from '../write/folder-journals';
 
 /** Interrupted merges that can continue, the newest first; none while one runs. */
 export async function interruptedRuns(): Promise<InterruptedRun[]> {

@@ -6,16 +6,22 @@ import { calibrate } from '../calibration/job';
 import { type ErrorCode, errorReport } from '../errors';
 import { type CardResult, withResults } from '../formats/card-results';
 import { isTreeHash, textSha256 } from '../formats/hashes';
+import { snippetSection, snippetsOf, type UseSnippet } from '../formats/model-card';
 import { parseModelConfig } from '../formats/model-config';
 import { formatRecipe } from '../formats/recipe-format';
 import { tensorBytes } from '../formats/safetensors-header';
-import { snippetSection, snippetsOf, type UseSnippet } from '../formats/use-snippets';
 import { openBackend, openMergeBackends } from '../host/backends';
-import { type HashedInputs, openHashedInputs } from '../host/hashed-inputs';
 import type { OpenModels } from '../host/models';
-import { type Phases, type PlannedPhase, trackPhases } from '../host/phases';
-import { type ProgressMeter, progressMeter, secondsOf } from '../host/progress-meter';
-import { inputName } from '../inputs/input-name';
+import {
+  type Phases,
+  type PlannedPhase,
+  type ProgressMeter,
+  progressMeter,
+  secondsOf,
+  trackPhases,
+} from '../host/progress-meter';
+import { type HashedInputs, openHashedInputs } from '../host/weight-inputs';
+import { inputName } from '../inputs/stored-tensor';
 import { methodById } from '../merge/methods';
 import { requireClean } from '../merge/plan/clean-plan';
 import { writtenExtras } from '../merge/plan/gguf-plan';
@@ -33,8 +39,7 @@ import type { ModelFile } from '../sources/model-folder';
 import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/opened-destination';
 import { commitOutput } from '../write/output-commit';
-import type { ResumePoint } from '../write/resume-point';
-import type { RunJournal } from '../write/run-journal';
+import type { ResumePoint, RunJournal } from '../write/run-journal';
 import type { FilePlan } from '../write/shard-plan';
 import { type GgufOutput, openGguf } from './gguf-output';
 import { openRunRecord, type RunRecord } from './run-record';

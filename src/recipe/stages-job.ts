@@ -7,7 +7,7 @@
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
-import { type PlannedPhase, trackPhases } from '../host/phases';
+import { type PlannedPhase, trackPhases } from '../host/progress-meter';
 import { openModel } from '../inputs/opened-model';
 import { methodById } from '../merge/methods';
 import { requireClean } from '../merge/plan/clean-plan';

@@ -2,7 +2,7 @@ import { AmalgamError } from '../errors';
 import type { OpenModels } from '../host/models';
 import { progressMeter } from '../host/progress-meter';
 import { readHeader } from '../inputs/header';
-import { inputName } from '../inputs/input-name';
+import { inputName } from '../inputs/stored-tensor';
 import type { Progress } from '../reports/job';
 import type {
   MergeReport,

@@ -1,5 +1,4 @@
-import { checkByteRange } from './byte-range';
-import type { ByteSource } from './byte-source';
+import { type ByteSource, checkByteRange } from './byte-source';
 import { throwIfCanceled } from './cancellation';
 
 /** A source over bytes already in memory: small files and tests. `name` is what messages call it. */

@@ -1,7 +1,6 @@
 import { AmalgamError } from '../errors';
 import { bytesOf } from '../platform';
-import { checkByteRange } from './byte-range';
-import type { ByteSource } from './byte-source';
+import { type ByteSource, checkByteRange } from './byte-source';
 import { throwIfCanceled } from './cancellation';
 
 /**

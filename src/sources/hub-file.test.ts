@@ -5,7 +5,7 @@ import { type FakeHub, READER_TOKEN, STRANGER_TOKEN, startFakeHub } from '../../
 import type { ByteSource } from './byte-source';
 import { openHubModel } from './hub';
 import type { Hub } from './hub-request';
-import type { TransferWait } from './retries';
+import type { TransferWait } from './transfer';
 
 const SIZE = 1_000_000;
 const weights = Uint8Array.from({ length: SIZE }, (_, i) => (i * 131 + (i >> 8)) & 0xff);

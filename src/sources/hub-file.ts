@@ -2,13 +2,11 @@
 import { listFiles } from '@huggingface/hub';
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
-import { checkByteRange } from './byte-range';
-import type { ByteSink, ByteSource } from './byte-source';
+import { type ByteSink, type ByteSource, checkByteRange } from './byte-source';
 import type { RequestSubject } from './http-error';
 import { type Hub, hubHeaders } from './hub-request';
 import type { ModelFile } from './model-folder';
-import { Retryable, retrying, type Transfer } from './retries';
-import { fetchOk, readBody } from './transfer';
+import { fetchOk, Retryable, readBody, retrying, type Transfer } from './transfer';
 
 /** A repository: its id, its page (below which `resolve/<commit>/<path>` lies), and what messages call it. */
 export interface HubRepo {

@@ -2,8 +2,7 @@ import * as v from 'valibot';
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
 import { type RequestSubject, refusal } from './http-error';
-import { Retryable, retrying, type Transfer } from './retries';
-import { fetchOk, readAll } from './transfer';
+import { fetchOk, Retryable, readAll, retrying, type Transfer } from './transfer';
 
 /** A hub as plain data. The token lives in memory only and is sent to the hub's own origin only. */
 export interface Hub extends Transfer {

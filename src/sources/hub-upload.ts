@@ -15,7 +15,7 @@ import { canceled, throwIfCanceled } from './cancellation';
 import type { RequestSubject } from './http-error';
 import { openHubModel } from './hub';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
-import { Retryable, retrying } from './retries';
+import { Retryable, retrying } from './transfer';
 
 export interface UploadFile {
   path: string;

@@ -1,11 +1,27 @@
-import { listModels, modelInfo } from '@huggingface/hub';
+import { datasetInfo, listModels, modelInfo } from '@huggingface/hub';
 import * as v from 'valibot';
-import { parseHubId } from '../formats/hub-id';
+import { type HubId, parseDatasetId, parseHubId } from '../formats/hub-id';
 import type { HubHit, HubQuery } from '../reports/models';
 import type { RequestSubject } from './http-error';
 import { type HubRepo, listRepo, repoInfo } from './hub-file';
 import { type Hub, hubFailure, hubFetch } from './hub-request';
-import type { ModelFolder } from './model-folder';
+import type { ModelFile, ModelFolder } from './model-folder';
+
+/** What a listing that is too long asks for. */
+const TOO_MANY = {
+  model: 'This is not a model folder that can be merged. Choose another one.',
+  /** Some are hundreds of thousands of files. */
+  dataset: 'Download one file of it and open it from disk.',
+};
+
+/** A dataset opened on a hub, pinned to a commit. */
+export interface HubDataset {
+  /** `owner/name`. */
+  readonly id: string;
+  readonly commit: string;
+  readonly files: readonly ModelFile[];
+  readonly license?: string;
+}
 
 /** A model opened on a hub, pinned to a commit. */
 interface HubModel extends ModelFolder {
@@ -13,8 +29,6 @@ interface HubModel extends ModelFolder {
   /** The license the model card names, e.g. `apache-2.0`. */
   readonly license?: string;
 }
-
-const NOT_A_MODEL = 'This is not a model folder that can be merged. Choose another one.';
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
@@ -76,32 +90,50 @@ export async function openHubModel(
   signal?: AbortSignal,
 ): Promise<HubModel> {
   const asked = parseHubId(revision === undefined ? id : `${id}@${revision}`, hub.url);
-  const { subject } = repoOf(hub, asked.id);
+  const { id: repo, commit, ...rest } = await openRepo(hub, 'model', asked, signal);
+  return {
+    path: asked.id,
+    origin: { kind: 'hub', repo, revision: asked.revision ?? 'main', commit },
+    ...rest,
+  };
+}
+
+/**
+ * Opens the dataset `owner/name[@revision]`, or that of a page's address, as a model is opened.
+ * @throws UnsafeName, LimitExceeded, and what opening a model throws
+ */
+export async function openHubDataset(hub: Hub, idOrUrl: string, signal?: AbortSignal): Promise<HubDataset> {
+  return openRepo(hub, 'dataset', parseDatasetId(idOrUrl, hub.url), signal);
+}
+
+async function openRepo(
+  hub: Hub,
+  type: 'model' | 'dataset',
+  { id, revision }: HubId,
+  signal: AbortSignal | undefined,
+): Promise<HubDataset> {
+  const { subject } = repoOf(hub, type, id);
   const shared = { hubUrl: hub.url, fetch: hubFetch(hub, subject, signal) };
+  const asked = {
+    name: id,
+    ...(revision === undefined ? {} : { revision }),
+    additionalFields: ['sha' as const, 'tags' as const],
+    ...shared,
+  };
   try {
-    const { name, commit, license } = repoInfo(
-      await modelInfo({
-        name: asked.id,
-        ...(asked.revision === undefined ? {} : { revision: asked.revision }),
-        additionalFields: ['sha', 'tags'],
-        ...shared,
-      }),
-    );
-    // The Hub answers for a renamed model under its new name.
-    const repo = repoOf(hub, parseHubId(name, hub.url).id);
-    const files = await listRepo(hub, repo, 'model', commit, shared, NOT_A_MODEL);
-    return {
-      path: asked.id,
-      origin: { kind: 'hub', repo: repo.id, revision: asked.revision ?? 'main', commit },
-      files,
-      ...(license === undefined ? {} : { license }),
-    };
+    const said = await (type === 'model' ? modelInfo(asked) : datasetInfo(asked));
+    const { name, commit, license } = repoInfo(said);
+    // The Hub answers for a renamed repository under its new name.
+    const repo = repoOf(hub, type, parseHubId(name, hub.url).id);
+    const files = await listRepo(hub, repo, type, commit, shared, TOO_MANY[type]);
+    return { id: repo.id, commit, files, ...(license === undefined ? {} : { license }) };
   } catch (thrown) {
     throw hubFailure(thrown, subject);
   }
 }
 
-function repoOf(hub: Hub, id: string): HubRepo {
-  const page = `${hub.url}/${id}`;
-  return { id, page, subject: { name: id, host: new URL(hub.url).host, page } };
+function repoOf(hub: Hub, type: 'model' | 'dataset', id: string): HubRepo {
+  const [page, name] =
+    type === 'model' ? [`${hub.url}/${id}`, id] : [`${hub.url}/datasets/${id}`, `the dataset ${id}`];
+  return { id, page, subject: { name, host: new URL(hub.url).host, page } };
 }

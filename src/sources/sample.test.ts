@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { findFile } from './model-folder';
-import { sampleFolders } from './sample';
-import { SAMPLE_FILES } from './sample-files';
+import { SAMPLE_FILES, sampleFolders } from './sample';
 
 const onDisk = fileURLToPath(new URL('../../public/samples/', import.meta.url));
 

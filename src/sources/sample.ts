@@ -1,13 +1,11 @@
-// Vite makes this the README's address under whatever base path the app is served from, in the page and in a worker.
 import readmeUrl from '/samples/README.md?url';
 import { AmalgamError } from '../errors';
 import { bufferSource } from './buffer-source';
-import { checkByteRange } from './byte-range';
-import type { ByteSource } from './byte-source';
+import { type ByteSource, checkByteRange } from './byte-source';
 import type { ModelFolder } from './model-folder';
-import { retrying, type Transfer } from './retries';
-import { SAMPLE_FILES, SAMPLE_TEXTS } from './sample-files';
-import { fetchOk, readAll } from './transfer';
+import { fetchOk, readAll, retrying, type Transfer } from './transfer';
+
+// Vite makes this the README's address under whatever base path the app is served from, in the page and in a worker.
 
 /**
  * The sample family that ships with the app: `samples/base`, `samples/kitchen`, `samples/harbour`,
@@ -94,3 +92,57 @@ async function fetchWhole(
   }
   return bufferSource(bytes, name);
 }
+
+/** The sample family: every file of every model with its size in bytes, checked against `public/samples` by a test. */
+export const SAMPLE_FILES: ReadonlyMap<string, readonly (readonly [path: string, bytes: number])[]> = new Map(
+  [
+    [
+      'samples/base',
+      [
+        ['config.json', 773],
+        ['generation_config.json', 105],
+        ['model.safetensors', 2_483_296],
+        ['special_tokens_map.json', 48],
+        ['tokenizer.json', 54_731],
+        ['tokenizer_config.json', 244],
+      ],
+    ],
+    [
+      'samples/kitchen',
+      [
+        ['adapter_config.json', 1_167],
+        ['adapter_model.safetensors', 459_128],
+      ],
+    ],
+    [
+      'samples/harbour',
+      [
+        ['adapter_config.json', 1_167],
+        ['adapter_model.safetensors', 459_128],
+      ],
+    ],
+    [
+      'samples/workshop',
+      [
+        ['config.json', 773],
+        ['generation_config.json', 105],
+        ['model.safetensors', 2_483_296],
+        ['special_tokens_map.json', 48],
+        ['tokenizer.json', 54_731],
+        ['tokenizer_config.json', 244],
+      ],
+    ],
+  ],
+);
+
+/** The texts of the family, in `public/samples/texts`: held out for evaluation, and for calibration. */
+export const SAMPLE_TEXTS: readonly (readonly [file: string, bytes: number])[] = [
+  ['common.eval.txt', 20_053],
+  ['common.calibration.txt', 60_284],
+  ['kitchen.eval.txt', 20_283],
+  ['kitchen.calibration.txt', 60_323],
+  ['harbour.eval.txt', 20_010],
+  ['harbour.calibration.txt', 60_816],
+  ['workshop.eval.txt', 20_137],
+  ['workshop.calibration.txt', 60_140],
+];

@@ -3,8 +3,7 @@ import { expect, test } from 'vitest';
 import { treeHashOf } from '../../e2e/tree-hash';
 import { bufferSource } from './buffer-source';
 import type { ByteSource } from './byte-source';
-import { hashedSource } from './hashed-source';
-import { beginLeaves, hashLike, TREE_PIECE_BYTES, treeHash, treeOf } from './tree-hash';
+import { beginLeaves, hashedSource, hashLike, TREE_PIECE_BYTES, treeHash, treeOf } from './tree-hash';
 
 const content = (length: number) => Uint8Array.from({ length }, (_, i) => (i * 37 + (i >> 11)) & 255);
 const LONG = content(3 * TREE_PIECE_BYTES + 12_345);

@@ -3,8 +3,7 @@ import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import type { ByteSource } from '../sources/byte-source';
 import type { DownloadSizes } from './blob-record';
-import { openBlob } from './blob-source';
-import { ensureBlob } from './blobs';
+import { ensureBlob, openBlob } from './blobs';
 import { type FakeStorage, fakeStorage } from './opfs.test.fake';
 
 const SIZE = 7013;

@@ -4,8 +4,7 @@ import { errorReport } from '../errors';
 import { bufferSource } from '../sources/buffer-source';
 import type { ByteSource } from '../sources/byte-source';
 import { digestOf } from './blob-record';
-import { type OpenSource, openBlob } from './blob-source';
-import { cleanBlobs, deleteBlob, ensureBlob, listBlobs } from './blobs';
+import { cleanBlobs, deleteBlob, ensureBlob, listBlobs, type OpenSource, openBlob } from './blobs';
 
 /** Bytes that are a function of their number, so that two workers agree on them. */
 function content(byteLength: number, seed: number): Uint8Array<ArrayBuffer> {

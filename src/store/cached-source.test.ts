@@ -7,10 +7,9 @@ import type { Hub } from '../sources/hub-request';
 import { foldersFromFiles } from '../sources/local-folder';
 import { findFile, type ModelFolder } from '../sources/model-folder';
 import { ensureBlob, listBlobs } from './blobs';
-import { bytesToDownload, openCached, openForHeader } from './cached-source';
+import { bytesToDownload, cleanSmallFiles, openCached, openForHeader } from './cached-source';
 import { contentOf, type FakeStorage, fakeStorage, rot } from './opfs.test.fake';
 import { storageFolder, writeWhole } from './opfs-file';
-import { cleanSmallFiles } from './small-files';
 
 const samples = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const WEIGHTS = 'model.safetensors';

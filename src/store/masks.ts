@@ -17,10 +17,10 @@ import {
   openOpfsFile,
   readWhole,
   removeStored,
+  storageError,
   storageFolder,
   writeWhole,
 } from './opfs-file';
-import { storageError } from './storage-error';
 
 const MAGIC = 'AMALGAM1';
 const HEAD_BYTES = 16;

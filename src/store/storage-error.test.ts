@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { destinationError } from '../write/destination-error';
-import { storageError } from './storage-error';
+import { storageError } from './opfs-file';
 
 test.each([
   ['R37: the storage was cleared while it was used', 'NotFoundError', 'StorageFailed', /cleared/],

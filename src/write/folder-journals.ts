@@ -14,8 +14,10 @@ import {
   storageRoot,
   writableOf,
 } from '../platform';
-import { destinationError } from './destination-error';
-import { findFile, openJournal } from './opfs-sink';
+import { destinationError, outputName } from './destination-error';
+import { deleteOutput, findOutput, JOURNAL_FILE, listOutputs } from './finished-outputs';
+import { findFile, openJournal, readStored } from './opfs-sink';
+import { type RunJournal, readJournal } from './run-journal';
 
 /** In the picked folder while its merge is not finished. */
 export const MARKER = '.amalgam-run';
@@ -69,7 +71,7 @@ async function markedId(folder: FileSystemDirectoryHandle): Promise<string | und
 }
 
 /** Names and contents of all journals. */
-export async function listFolderJournals(): Promise<{ name: string; bytes: Uint8Array<ArrayBuffer> }[]> {
+async function listFolderJournals(): Promise<{ name: string; bytes: Uint8Array<ArrayBuffer> }[]> {
   const journals = await folderJournals();
   const found: { name: string; bytes: Uint8Array<ArrayBuffer> }[] = [];
   for (const { file, name } of await filesOf(journals)) {
@@ -79,7 +81,7 @@ export async function listFolderJournals(): Promise<{ name: string; bytes: Uint8
 }
 
 /** Removes the journals of a name; the files in the folders stay. */
-export async function removeFolderJournals(wanted: string): Promise<void> {
+async function removeFolderJournals(wanted: string): Promise<void> {
   const journals = await folderJournals();
   for (const { file, name } of await filesOf(journals)) {
     if (name === wanted) await openJournal(journals!, file, name).remove();
@@ -143,4 +145,37 @@ async function folderJournals(): Promise<FileSystemDirectoryHandle | undefined> 
     if (isDomException(thrown, 'SecurityError') || thrown instanceof TypeError) return undefined;
     throw thrown;
   }
+}
+
+// Merges that were cut off and can go on: found by their journals.
+
+interface InterruptedOutput {
+  kind: 'downloads' | 'folder';
+  name: string;
+  journal: RunJournal;
+}
+
+/** Every merge with a journal and no end; one that runs right now, here or in another tab, is among them. */
+export async function listInterruptedOutputs(): Promise<InterruptedOutput[]> {
+  const found: InterruptedOutput[] = [];
+  for (const { name, complete } of await listOutputs()) {
+    const folder = complete ? undefined : await findOutput(name);
+    const journal = folder && (await readJournal(await readStored(folder, JOURNAL_FILE)));
+    if (journal) found.push({ kind: 'downloads', name, journal });
+  }
+  for (const { name, bytes } of await listFolderJournals()) {
+    const journal = await readJournal(bytes);
+    if (journal) found.push({ kind: 'folder', name, journal });
+  }
+  return found;
+}
+
+/**
+ * Forgets an interrupted merge: its files in the browser's own storage go; those in a picked folder stay.
+ * @throws Busy while a merge writes it.
+ */
+export async function discardInterrupted(kind: 'downloads' | 'folder', name: string): Promise<void> {
+  outputName(name);
+  if (kind === 'downloads') return deleteOutput(name);
+  await removeFolderJournals(name);
 }

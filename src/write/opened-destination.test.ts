@@ -5,8 +5,7 @@ import { beginLeaves, TREE_PIECE_BYTES } from '../sources/tree-hash';
 import type { Destination, FileSink } from './destination';
 import { current, type MemoryDisk, memoryDisk } from './memory-destination.test.support';
 import { checkedDestination } from './opened-destination';
-import { commitOutput } from './output-commit';
-import { writeWhole } from './whole-file';
+import { commitOutput, writeWhole } from './output-commit';
 
 const leavesOf = async (bytes: Uint8Array<ArrayBuffer>) => {
   const hasher = beginLeaves();

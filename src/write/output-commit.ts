@@ -1,9 +1,8 @@
 import { HASHES_FILE, hashesText, parseHashes } from '../formats/output-hashes';
 import type { WrittenFiles } from '../reports/merge';
 import type { ModelFile } from '../sources/model-folder';
-import { hashLike } from '../sources/tree-hash';
+import { beginLeaves, hashLike } from '../sources/tree-hash';
 import type { Destination } from './destination';
-import { writeWhole } from './whole-file';
 
 /**
  * Commits an output after a file with the hashes of its inputs and its files.
@@ -54,4 +53,18 @@ export async function checkWritten(
 
 export function isAsWritten({ missing, differing, unlisted }: WrittenFiles): boolean {
   return missing.length + differing.length + unlisted.length === 0;
+}
+
+/** Writes a small file as a whole; a text in UTF-8. */
+export async function writeWhole(
+  destination: Destination,
+  path: string,
+  content: string | Uint8Array<ArrayBuffer>,
+): Promise<void> {
+  const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content;
+  const hasher = beginLeaves();
+  await hasher.update(bytes);
+  const sink = await destination.create(path);
+  await sink.write(bytes);
+  await sink.close(await hasher.leaves());
 }

@@ -2,7 +2,7 @@ import { AmalgamError } from '../errors';
 import { giveBack, spareArray } from '../sources/spare-arrays';
 import { beginLeaves, type LeafHasher, treeHash } from '../sources/tree-hash';
 import type { Destination, FileSink, WrittenShard } from './destination';
-import type { PartialShard } from './resume-point';
+import type { PartialShard } from './run-journal';
 import type { FilePlan } from './shard-plan';
 
 /** Small pieces are gathered to writes of this size: a picked folder is slow to take many little ones. */

@@ -1,5 +1,5 @@
 /** Set-up of the tests on WebGPU in Node. A suite that quietly skips the GPU proves nothing: without an adapter all of them fail. */
-import { offerWebGpu } from '../../host/node/webgpu';
+import { offerWebGpu } from '../../host/node/platform';
 
 Object.defineProperty(globalThis, 'navigator', { value: {}, configurable: true });
 await offerWebGpu();

@@ -14,15 +14,21 @@ import { treeOf } from '../../sources/tree-hash';
 import { cardResult, comparisons, harnessResults } from '../../tasks/harness-report';
 import { taskOptions } from '../../tasks/options';
 import type { WorkerCalls } from '../../worker/calls';
-import { engineOptions, oneOf, parseSome, runOf, runOptions, usage, usageOf } from '../arguments';
-import { type InputFile, readInput, readTextFile } from '../input-files';
-import type { Where } from '../job';
-import { columns, datasetText, evaluateText } from '../print';
-import { withProgress } from '../progress-printer';
+import {
+  engineOptions,
+  oneOf,
+  type Place,
+  parseSome,
+  runOf,
+  runOptions,
+  usage,
+  usageOf,
+  type Verb,
+} from '../arguments';
+import { type InputFile, itemsOf, readInput, readTextFile, taskSource } from '../input-files';
+import { openTarget, openTargets, type Where } from '../job';
+import { columns, datasetText, evaluateText, withProgress } from '../print';
 import { reportWriter, writeWhole } from '../report-file';
-import { openTarget, openTargets } from '../targets';
-import { itemsOf, taskSource } from '../task-source';
-import type { Place, Verb } from '../verb';
 
 // The form of `evaluate` that scores tasks: opens all models in one engine, scores them side by side, prints a table and the tests.
 

@@ -3,11 +3,9 @@ import { generateOptions } from '../../evaluate/options';
 import { printableText } from '../../formats/names';
 import { formatBytes } from '../../formats/quantity';
 import type { GenerateRequest } from '../../reports/evaluate';
-import { parseOne, runOf, runOptions, usage, usageOf } from '../arguments';
-import type { Where } from '../job';
+import { parseOne, runOf, runOptions, usage, usageOf, type Verb } from '../arguments';
+import { openTarget, type Where } from '../job';
 import { reportWriter } from '../report-file';
-import { openTarget } from '../targets';
-import type { Verb } from '../verb';
 
 interface GenerateCommand extends Omit<GenerateRequest, 'target'>, Omit<Where, 'engine'> {
   /** A model reference, or the path of a recipe whose merge is run without being written. */

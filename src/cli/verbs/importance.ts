@@ -5,14 +5,12 @@ import type { Recipe } from '../../formats/recipe';
 import type { BackendChoice } from '../../reports/backend';
 import type { ImportanceReport } from '../../reports/importance';
 import type { Options } from '../../reports/option';
-import { engineOptions, outOf, outOption, parseOne, runOf, usage, usageOf } from '../arguments';
+import { engineOptions, outOf, outOption, parseOne, runOf, usage, usageOf, type Verb } from '../arguments';
 import { inputOf, parseTokens, readTextFile } from '../input-files';
 import { openJob, type Where } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
-import { problemLines } from '../print';
-import { withProgress } from '../progress-printer';
+import { problemLines, withProgress } from '../print';
 import { isTokensFile } from '../recipe-texts';
-import type { Verb } from '../verb';
 
 interface ImportanceCommand extends Where {
   /** Its base, the model, and what it reads. */

@@ -1,6 +1,6 @@
 /** The verbs of the command, in the order of its help. */
 import { TOOLS } from '../../tools';
-import type { Verb } from '../verb';
+import type { Verb } from '../arguments';
 import { evaluateVerb } from './evaluate';
 import { generateVerb } from './generate';
 import { importanceVerb } from './importance';

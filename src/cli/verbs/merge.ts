@@ -17,14 +17,13 @@ import {
   runOptions,
   usage,
   usageOf,
+  type Verb,
 } from '../arguments';
 import { openJob, readSubject, type Where } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
-import { columns, elsewhereLines, mergeText, problemLines } from '../print';
-import { withProgress } from '../progress-printer';
-import { openPusher, type PushOptions, pushFolder, pushText, repoOf } from '../push-folder';
+import { columns, elsewhereLines, mergeText, problemLines, withProgress } from '../print';
 import { reportWriter } from '../report-file';
-import type { Verb } from '../verb';
+import { openPusher, type PushOptions, pushFolder, pushText, repoOf } from './push';
 
 interface MergeCommand extends Where {
   recipe: string;

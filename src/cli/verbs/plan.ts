@@ -1,10 +1,9 @@
 import { resolve } from 'node:path';
 import { printableJson } from '../../formats/names';
 import { repositoriesRead } from '../../formats/recipe-models';
-import { parseOne, placeOf, placeOptions, usageOf } from '../arguments';
+import { parseOne, placeOf, placeOptions, usageOf, type Verb } from '../arguments';
 import { openJob, readRecipe, type Where } from '../job';
 import { planText } from '../print';
-import type { Verb } from '../verb';
 
 interface PlanCommand extends Where {
   recipe: string;

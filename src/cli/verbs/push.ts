@@ -1,7 +1,16 @@
-import { resolve } from 'node:path';
-import { parseTwo, placeOf, placeOptions, usageOf } from '../arguments';
-import { openPusher, type PushOptions, pushFolder, pushText, repoOf } from '../push-folder';
-import type { Verb } from '../verb';
+import { basename, dirname, resolve } from 'node:path';
+import { AmalgamError } from '../../errors';
+import { isRepoId } from '../../formats/hub-id';
+import { formatBytes, formatSeconds } from '../../formats/quantity';
+import { defaultCache } from '../../host/node/platform';
+import { diskDirectory } from '../../host/node/storage';
+import type { PushReport } from '../../reports/push';
+import type { WorkerCalls } from '../../worker/calls';
+import { parseTwo, placeOf, placeOptions, type Undo, usage, usageOf, type Verb } from '../arguments';
+import { listFolder } from '../folder-listing';
+import { hubAddress, openNode } from '../job';
+import type { CommandWorker } from '../node-worker';
+import { withProgress } from '../print';
 
 interface PushCommand extends PushOptions {
   folder: string;
@@ -40,3 +49,72 @@ export const pushVerb: Verb<PushCommand> = {
     return 0;
   },
 };
+
+// `push`, and `merge --push` after the merge: uploads a folder on this disk to a model repository on the Hub.
+
+/** Where a push goes and how. */
+export interface PushOptions {
+  repo: string;
+  private: boolean;
+  replace: boolean;
+  /** Title of the commit. */
+  message?: string;
+  hub?: string;
+}
+
+/** @throws Usage unless it is `owner/name` */
+export function repoOf(repo: string): string {
+  if (isRepoId(repo) && repo.includes('/')) return repo;
+  throw usage(`${repo} is not the name of a repository; it is owner/name.`);
+}
+
+/** A session that can push, once its token was seen to be one that may write. @throws Unauthorized */
+export async function openPusher({ hub }: PushOptions, undo: Undo): Promise<CommandWorker> {
+  const worker = await openNode(defaultCache());
+  undo.push(() => worker.close());
+  await requireWriter(worker.calls, hub);
+  return worker;
+}
+
+/** Sees that the token may write, before work is done for it. @throws Unauthorized */
+async function requireWriter(calls: WorkerCalls, hub: string | undefined): Promise<void> {
+  await calls.setHub(hubAddress(hub));
+  const { name, mayWrite } = await calls.hubAccount();
+  if (mayWrite) return;
+  throw new AmalgamError(
+    'Unauthorized',
+    `The token in HF_TOKEN, of ${name}, can only read.`,
+    'Create one with write permission in your account settings.',
+  );
+}
+
+/** Sends every file of a folder. @throws DestinationNotEmpty unless files may be replaced, and what pushing throws */
+export async function pushFolder(
+  calls: WorkerCalls,
+  folder: string,
+  { repo, private: isPrivate, replace, message }: PushOptions,
+): Promise<PushReport> {
+  const { files } = await listFolder(folder);
+  const name = basename(folder);
+  const source = {
+    ...{ kind: 'folder' as const, handle: diskDirectory(dirname(folder)), name },
+    files: [...files.keys()],
+  };
+  const { taken } = await calls.pushTarget(repo, source);
+  if (taken.length > 0 && !replace) {
+    throw new AmalgamError(
+      'DestinationNotEmpty',
+      `${repo} already has ${taken.join(', ')}.`,
+      'Use --replace to replace these files, or choose another name.',
+    );
+  }
+  const request = { source, repo, private: isPrivate, replace: taken, summary: message ?? `Upload ${name}` };
+  return withProgress((print) => calls.push(request, print));
+}
+
+/** The report in a line or two. */
+export function pushText({ page, commit, files, created, seconds }: PushReport): string {
+  const bytes = files.reduce((sum, file) => sum + (file.sent ? file.bytes : 0), 0);
+  const repository = created ? `${page} was made` : page;
+  return `${repository}: commit ${commit.slice(0, 8)}, ${files.length} files, ${formatBytes(bytes)} sent, ${formatSeconds(seconds)}`;
+}

@@ -9,14 +9,12 @@ import type { Options, OptionValues } from '../../reports/option';
 import type { SearchPoint, SearchReport } from '../../reports/search';
 import type { TaskSource } from '../../reports/tasks';
 import { itemOptions } from '../../tasks/options';
-import { outOf, outOption, parseOne, runOf, runOptions, usage, usageOf } from '../arguments';
-import { type InputFile, readInput } from '../input-files';
+import { outOf, outOption, parseOne, runOf, runOptions, usage, usageOf, type Verb } from '../arguments';
+import { type InputFile, itemsOf, readInput, taskSource } from '../input-files';
 import { openJob, readRecipe, type Where } from '../job';
 import { problemLines } from '../print';
 import { publishedTexts, renameTexts } from '../recipe-texts';
 import { checkReportPlace, reportWriter, writeWhole } from '../report-file';
-import { itemsOf, taskSource } from '../task-source';
-import type { Verb } from '../verb';
 
 type Measured = OptionValues<typeof protocolOptions & typeof searchOptions>;
 

@@ -9,13 +9,10 @@ import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-
 import { parseJson } from '../../formats/strict-json';
 import type { BackendChoice } from '../../reports/backend';
 import { checkWritten, isAsWritten } from '../../write/output-commit';
-import { engineOptions, parseOne, runOf, usage, usageOf } from '../arguments';
-import { diskFolder } from '../disk-folder';
-import { listFolder } from '../folder-listing';
+import { engineOptions, parseOne, runOf, usage, usageOf, type Verb } from '../arguments';
+import { diskFolder, listFolder } from '../folder-listing';
 import { locateModels, openJob, type Where } from '../job';
-import { verifyText, writtenText } from '../print';
-import { withProgress } from '../progress-printer';
-import type { Verb } from '../verb';
+import { verifyText, withProgress, writtenText } from '../print';
 
 interface VerifyCommand extends Where {
   merged: string;

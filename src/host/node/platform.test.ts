@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ownNote, startOf } from './owner';
+import { ownNote, startOf } from './locks';
 import { temporaryFolder } from './platform';
 
 const { TMPDIR } = process.env;

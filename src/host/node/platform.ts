@@ -1,11 +1,11 @@
 /** Node's replacement for the storage and locks of a browser. */
+
 import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../../errors';
-import { diskLocks } from './locks';
-import { hold, livingOwner, ownNote } from './owner';
+import { diskLocks, hold, livingOwner, ownNote } from './locks';
 import { diskDirectory, makeFolders } from './storage';
 
 // Folders of one process in the system's temporary folder.
@@ -111,4 +111,22 @@ export async function becomeHost(cache: string): Promise<() => Promise<void>> {
   };
   Object.defineProperty(globalThis, 'navigator', { value: navigator, configurable: true });
   return () => rm(own, { recursive: true, force: true });
+}
+
+/**
+ * Gives this process WebGPU as a browser has it: Dawn, from the optional package `webgpu`. On Linux it needs a Vulkan
+ * driver; `VK_ICD_FILENAMES` chooses one.
+ * @throws AmalgamError `NoWebGpu` when the package is not installed, or has nothing for this platform
+ */
+export async function offerWebGpu(): Promise<void> {
+  const { create, globals } = await import('webgpu').catch((cause: unknown) => {
+    throw new AmalgamError(
+      'NoWebGpu',
+      'WebGPU outside of a browser needs the package webgpu, which is not installed here.',
+      'Install it beside the command ("npm install webgpu"), or use --engine cpu.',
+      { cause },
+    );
+  });
+  Object.assign(globalThis, globals);
+  Object.defineProperty(navigator, 'gpu', { value: create([]), configurable: true });
 }

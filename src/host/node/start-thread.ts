@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import nodeEndpoint from 'comlink/dist/esm/node-adapter';
 import type { ThreadPort } from '../../backend/cpu/thread-backend';
 
 /** Starts a thread of the CPU backend, bundled beside the command. */
@@ -15,4 +16,20 @@ export function startThread(): ThreadPort {
   // a command that is done does not wait for its threads
   thread.unref();
   return port;
+}
+
+/** Limit of the thread's heap: reading the largest tokenizer takes about 600 MB. */
+const HEAP_MB = 2048;
+
+/** Starts the thread that reads foreign text, bundled beside the command. */
+export function startForeignText() {
+  const thread = new Worker(new URL('./foreign-text.mjs', import.meta.url), {
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+  });
+  thread.unref();
+  return {
+    endpoint: nodeEndpoint(thread),
+    onError: (tell: (message: string) => void) => thread.on('error', ({ message }) => tell(message)),
+    terminate: () => void thread.terminate(),
+  };
 }

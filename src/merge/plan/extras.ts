@@ -5,8 +5,7 @@ import { editConfig, type ModelConfig, parseModelConfig } from '../../formats/mo
 import { parseModelRef, type Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { recipeModels } from '../../formats/recipe-models';
-import type { Checkpoint } from '../../inputs/checkpoint';
-import { saysTied } from '../../inputs/model-ends';
+import { type Checkpoint, saysTied } from '../../inputs/checkpoint';
 import type { OpenModel } from '../../inputs/opened-model';
 import type { Problems } from '../../inputs/problems';
 import { findFile, hubCommit } from '../../sources/model-folder';

@@ -6,7 +6,7 @@ import { computedOtherwise } from '../../inputs/config-difference';
 import type { Model } from '../../inputs/model';
 import { layerCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
-import { isTextTower } from '../../models/text-tower';
+import { isTextTower } from '../../models/aliases';
 import { hubCommit } from '../../sources/model-folder';
 
 /**

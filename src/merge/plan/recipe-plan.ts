@@ -1,14 +1,13 @@
 /** From a recipe to a plan: everything a run will do, from configs and headers alone. */
 
-import { displayName } from '../../formats/names';
-import { nearestName } from '../../formats/nearest-name';
+import { displayName, nearestName } from '../../formats/names';
 import { type IgnoredKeys, RECIPE_KEYS, type Recipe, type RecipeParameters } from '../../formats/recipe';
 import type { Checkpoint } from '../../inputs/checkpoint';
-import { inputName } from '../../inputs/input-name';
 import type { Model } from '../../inputs/model';
 import { embeddingRows, storedEmbeddingRows } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/opened-model';
 import { collectProblems, nameSome, type Problems } from '../../inputs/problems';
+import { inputName } from '../../inputs/stored-tensor';
 import { hasTokenRows, inTensorOrder, tensorRole } from '../../models/tensor-role';
 import { findFile, type ModelFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';

@@ -2,7 +2,7 @@ import { DEFAULT_SHARD_BYTES } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { tensorBytes } from '../../formats/safetensors-header';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
-import { inputName } from '../../inputs/input-name';
+import { inputName } from '../../inputs/stored-tensor';
 import type { ShardPlan } from '../../write/shard-plan';
 import { AMALGAM_VERSION } from '../version';
 import type { Plan, TensorPlan } from './plan';

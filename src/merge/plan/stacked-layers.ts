@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { nameSome, type Problems } from '../../inputs/problems';
-import { restack } from '../../models/restacked-config';
+import { restack } from '../../models/depth';
 import type { SliceOutline } from './recipe-slices';
 
 /** For every layer of a stack the layer it comes from. */

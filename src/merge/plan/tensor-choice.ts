@@ -1,7 +1,6 @@
 /** Which tensors a recipe means: its include and exclude, and patterns that mean none. */
 import type { ParameterSetting, Recipe, RecipeParameters } from '../../formats/recipe';
-import { matchesTensor } from '../../formats/tensor-pattern';
-import { towerFilters } from '../../formats/towers';
+import { matchesTensor, towerFilters } from '../../formats/tensor-pattern';
 import type { Model } from '../../inputs/model';
 import { nameSome, type Problems } from '../../inputs/problems';
 import type { TensorPlan } from './plan';

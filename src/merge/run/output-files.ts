@@ -3,11 +3,11 @@
 import { AmalgamError } from '../../errors';
 import { buildShardIndex, SHARD_INDEX } from '../../formats/shard-index';
 import type { OpenModels } from '../../host/models';
-import { inputName } from '../../inputs/input-name';
+import { inputName } from '../../inputs/stored-tensor';
 import { openCached } from '../../store/cached-source';
 import type { Destination } from '../../write/destination';
+import { writeWhole } from '../../write/output-commit';
 import type { ShardPlan } from '../../write/shard-plan';
-import { writeWhole } from '../../write/whole-file';
 import { DAMAGED, fileFault } from '../plan/other-files';
 import type { Plan } from '../plan/plan';
 

@@ -1,8 +1,7 @@
 /** The small factors of a contributor's update, on the device: L [rows, rank] and R [rank, cols] in f32. */
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exact, exactFloats } from '../../backend/exact';
-import { loadFactorValues, readF32 } from '../../inputs/factor-values';
-import type { ReadTensor } from '../../inputs/stored-tensor';
+import { loadFactorValues, type ReadTensor, readF32 } from '../../inputs/stored-tensor';
 import type { TensorView } from '../../inputs/tensor-view';
 
 export interface Factors {

@@ -2,7 +2,7 @@ import type { BufferRange } from '../../backend/backend';
 import { DTYPE_CODE, encode, packGroups } from '../../backend/kernels/encoding';
 import { AmalgamError } from '../../errors';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
-import { nonFinitePart } from '../../inputs/factor-values';
+import { nonFinitePart } from '../../inputs/stored-tensor';
 import { spareArray } from '../../sources/spare-arrays';
 import type { TensorTask } from './tensor-task';
 

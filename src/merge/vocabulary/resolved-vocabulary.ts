@@ -4,7 +4,7 @@
  */
 
 import type { Recipe } from '../../formats/recipe';
-import { type TokenDifference, tokenDifference, tokenDifferenceWords } from '../../formats/token-difference';
+import { type TokenDifference, tokenDifference, tokenDifferenceWords } from '../../formats/tokenizer-json';
 import type { Model } from '../../inputs/model';
 import { nameSome, type Problems } from '../../inputs/problems';
 import type { VocabularyInfo } from '../../reports/plan';

@@ -2,29 +2,30 @@
  * Wirings of encoders that fill in masked tokens (transformers: modeling_bert.py, modeling_roberta.py, modeling_distilbert.py,
  * modeling_modernbert.py). Defaults are those of the configuration classes.
  */
-import type { Wiring } from '../wiring';
+import { at, flag, or } from '../config-reader';
+import { fusedMlp, plainMlp, sizesOf, type Wiring } from '../wiring';
 
-const activation = { fields: ['hidden_act'], orElse: 'gelu' };
+const activation = or('gelu', 'hidden_act');
 
 /** Norms behind the sums; positions and the kind of text are added to the embedding. */
 export const bert: Wiring = {
   masked: true,
-  sizes: {
-    layers: { fields: ['num_hidden_layers'] },
-    hidden: { fields: ['hidden_size'] },
-    heads: { fields: ['num_attention_heads'] },
-    inner: { fields: ['intermediate_size'] },
-  },
-  norm: { kind: 'layer', bias: true, epsilon: { fields: ['layer_norm_eps'], orElse: 1e-12 } },
+  sizes: sizesOf(
+    at('num_hidden_layers'),
+    at('hidden_size'),
+    at('num_attention_heads'),
+    at('intermediate_size'),
+  ),
+  norm: { kind: 'layer', bias: true, epsilon: or(1e-12, 'layer_norm_eps') },
   embedding: {
     norm: 'bert.embeddings.LayerNorm',
     positions: {
       tensor: 'bert.embeddings.position_embeddings.weight',
       offset: 0,
-      count: { fields: ['max_position_embeddings'], orElse: 512 },
+      count: or(512, 'max_position_embeddings'),
       types: {
         tensor: 'bert.embeddings.token_type_embeddings.weight',
-        count: { fields: ['type_vocab_size'], orElse: 2 },
+        count: or(2, 'type_vocab_size'),
       },
     },
   },
@@ -41,7 +42,7 @@ export const bert: Wiring = {
     scale: 'head_dim',
     position: 'none',
   },
-  mlp: { plain: true, up: 'intermediate.dense', down: 'output.dense', bias: true, activation },
+  mlp: plainMlp(['intermediate.dense', 'output.dense'], true, activation),
   head: {
     transform: {
       linear: 'cls.predictions.transform.dense',
@@ -71,11 +72,11 @@ export const roberta: Wiring = {
     norm: 'roberta.embeddings.LayerNorm',
     positions: {
       tensor: 'roberta.embeddings.position_embeddings.weight',
-      offset: { behind: { fields: ['pad_token_id'], orElse: 1 } },
-      count: { fields: ['max_position_embeddings'], orElse: 512 },
+      offset: { behind: or(1, 'pad_token_id') },
+      count: or(512, 'max_position_embeddings'),
       types: {
         tensor: 'roberta.embeddings.token_type_embeddings.weight',
-        count: { fields: ['type_vocab_size'], orElse: 2 },
+        count: or(2, 'type_vocab_size'),
       },
     },
   },
@@ -83,7 +84,7 @@ export const roberta: Wiring = {
     transform: {
       linear: 'lm_head.dense',
       bias: true,
-      activation: { fields: [], orElse: 'gelu' },
+      activation: or('gelu'),
       norm: 'lm_head.layer_norm',
     },
     bias: 'lm_head.bias',
@@ -91,24 +92,24 @@ export const roberta: Wiring = {
   unused: ['roberta.pooler.dense.weight', 'roberta.pooler.dense.bias', 'lm_head.decoder.bias'],
 };
 
-const distilActivation = { fields: ['activation'], orElse: 'gelu' };
+const distilActivation = or('gelu', 'activation');
 
 /** BERT without kinds of text, under other names. */
 export const distilbert: Wiring = {
   masked: true,
-  sizes: {
-    layers: { fields: ['n_layers', 'num_hidden_layers'] },
-    hidden: { fields: ['dim', 'hidden_size'] },
-    heads: { fields: ['n_heads', 'num_attention_heads'] },
-    inner: { fields: ['hidden_dim'] },
-  },
-  norm: { kind: 'layer', bias: true, epsilon: { fields: [], orElse: 1e-12 } },
+  sizes: sizesOf(
+    at('n_layers', 'num_hidden_layers'),
+    at('dim', 'hidden_size'),
+    at('n_heads', 'num_attention_heads'),
+    at('hidden_dim'),
+  ),
+  norm: { kind: 'layer', bias: true, epsilon: or(1e-12) },
   embedding: {
     norm: 'distilbert.embeddings.LayerNorm',
     positions: {
       tensor: 'distilbert.embeddings.position_embeddings.weight',
       offset: 0,
-      count: { fields: ['max_position_embeddings'], orElse: 512 },
+      count: or(512, 'max_position_embeddings'),
     },
   },
   norms: { before: false, attentionIn: 'sa_layer_norm', mlpIn: 'output_layer_norm' },
@@ -120,7 +121,7 @@ export const distilbert: Wiring = {
     scale: 'head_dim',
     position: 'none',
   },
-  mlp: { plain: true, up: 'ffn.lin1', down: 'ffn.lin2', bias: true, activation: distilActivation },
+  mlp: plainMlp(['ffn.lin1', 'ffn.lin2'], true, distilActivation),
   head: {
     transform: {
       linear: 'vocab_transform',
@@ -138,8 +139,8 @@ export const modernbert: Wiring = {
   sizes: bert.sizes,
   norm: {
     kind: 'layer',
-    bias: { field: 'norm_bias', orElse: false },
-    epsilon: { fields: ['norm_eps'], orElse: 1e-5 },
+    bias: flag('norm_bias', false),
+    epsilon: or(1e-5, 'norm_eps'),
   },
   embedding: { norm: 'model.embeddings.norm' },
   norms: { attentionIn: 'attn_norm', mlpIn: 'mlp_norm', final: 'model.final_norm' },
@@ -151,28 +152,22 @@ export const modernbert: Wiring = {
   },
   attention: {
     projections: { fused: 'attn.Wqkv', order: 'blocks' },
-    bias: { field: 'attention_bias', orElse: false },
+    bias: flag('attention_bias', false),
     output: 'attn.Wo',
-    outputBias: { field: 'attention_bias', orElse: false },
+    outputBias: flag('attention_bias', false),
     scale: 'head_dim',
-    position: { theta: 160_000, local: { fields: ['local_rope_theta'], orElse: 10_000 } },
+    position: { theta: 160_000, local: or(10_000, 'local_rope_theta') },
     window: {
-      size: { fields: ['local_attention'], orElse: 128 },
-      layers: { orElse: { notMultiplesOf: { fields: ['global_attn_every_n_layers'], orElse: 3 } } },
+      size: or(128, 'local_attention'),
+      layers: { orElse: { notMultiplesOf: or(3, 'global_attn_every_n_layers') } },
     },
   },
-  mlp: {
-    fusedGate: true,
-    up: 'mlp.Wi',
-    down: 'mlp.Wo',
-    bias: { field: 'mlp_bias', orElse: false },
-    activation: { fields: ['hidden_activation'], orElse: 'gelu' },
-  },
+  mlp: fusedMlp(['mlp.Wi', 'mlp.Wo'], flag('mlp_bias', false), or('gelu', 'hidden_activation')),
   head: {
     transform: {
       linear: 'head.dense',
-      bias: { field: 'classifier_bias', orElse: false },
-      activation: { fields: ['classifier_activation'], orElse: 'gelu' },
+      bias: flag('classifier_bias', false),
+      activation: or('gelu', 'classifier_activation'),
       norm: 'head.norm',
     },
     bias: 'decoder.bias',

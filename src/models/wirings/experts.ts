@@ -3,16 +3,12 @@
  * modeling_granitemoe.py, modeling_phimoe.py, modeling_ernie4_5_moe.py, modeling_glm4_moe.py, modeling_gpt_oss.py,
  * modeling_llama4.py, modeling_deepseek_v2.py, modeling_dots1.py). Defaults are those of the configuration classes.
  */
-import { needNumber, needSize, valueAt } from '../config-reader';
+import { at, flag, needNumber, needSize, or, valueAt } from '../config-reader';
 import { everyLayer, layersFrom, numbersAt } from '../resolved-experts';
-import type { ExpertsWiring, LayerRule, Wiring } from '../wiring';
+import { type ExpertsWiring, HEAD_NORM, type LayerRule, named, vary, type Wiring, windowOf } from '../wiring';
 import { granite, llama, mistral, olmo2, partialRope, qwen2, qwen3 } from './llama';
 import { ernie, latent } from './relatives';
 
-const field = (...fields: string[]) => ({ fields });
-const named = (module: string, gate: string, up: string, down: string): ExpertsWiring['weights'] => ({
-  each: (i) => [`${module}.${i}.${gate}`, `${module}.${i}.${up}`, `${module}.${i}.${down}`],
-});
 const projections = named('mlp.experts', 'gate_proj', 'up_proj', 'down_proj');
 const w123 = named('block_sparse_moe.experts', 'w1', 'w3', 'w2');
 const gated = (module: string) =>
@@ -20,45 +16,43 @@ const gated = (module: string) =>
 
 /** Qwen: every `decoder_sparse_step`-th layer, but for those of a list. */
 const sparseLayers: LayerRule = (config, layer) =>
-  (layer + 1) % needSize(config, { fields: ['decoder_sparse_step'], orElse: 1 }) === 0 &&
+  (layer + 1) % needSize(config, or(1, 'decoder_sparse_step')) === 0 &&
   !numbersAt(config, 'mlp_only_layers')?.includes(layer);
 
 export const mixtralExperts: ExpertsWiring = {
   layers: everyLayer,
-  count: field('num_local_experts', 'num_experts'),
-  chosen: field('num_experts_per_tok'),
-  inner: field('intermediate_size'),
+  count: at('num_local_experts', 'num_experts'),
+  chosen: at('num_experts_per_tok'),
+  inner: at('intermediate_size'),
   weights: w123,
   router: { module: 'block_sparse_moe.gate', by: 'softmax', normalized: { when: true } },
 };
 
-export const mixtral: Wiring = {
-  ...mistral,
-  norm: { ...llama.norm, epsilon: { fields: ['rms_norm_eps'], orElse: 1e-5 } },
+export const mixtral: Wiring = vary(mistral, {
+  norm: { ...llama.norm, epsilon: or(1e-5, 'rms_norm_eps') },
   attention: {
-    ...mistral.attention,
     position: { theta: 1_000_000 },
-    window: { size: { fields: ['sliding_window'] }, layers: 'all' },
+    window: windowOf(at('sliding_window')),
   },
   experts: mixtralExperts,
-};
+});
 
 export const qwenExperts: ExpertsWiring = {
   layers: sparseLayers,
-  count: field('num_experts', 'num_local_experts'),
-  chosen: field('num_experts_per_tok'),
-  inner: field('moe_intermediate_size'),
+  count: at('num_experts', 'num_local_experts'),
+  chosen: at('num_experts_per_tok'),
+  inner: at('moe_intermediate_size'),
   weights: projections,
   router: {
     module: 'mlp.gate',
     by: 'softmax',
-    normalized: { when: { field: 'norm_topk_prob', orElse: false } },
+    normalized: { when: flag('norm_topk_prob', false) },
   },
 };
 
 const sharedExpert: NonNullable<ExpertsWiring['shared']> = {
   modules: gated('mlp.shared_expert'),
-  inner: field('shared_expert_intermediate_size'),
+  inner: at('shared_expert_intermediate_size'),
   factor: 'mlp.shared_expert_gate',
 };
 
@@ -66,24 +60,24 @@ export const qwen2Moe: Wiring = { ...qwen2, experts: { ...qwenExperts, shared: s
 /** Shared expert as Qwen 3 Next has it, whose shares sum to 1. */
 export const qwenNextExperts: ExpertsWiring = {
   ...qwenExperts,
-  router: { ...qwenExperts.router, normalized: { when: { field: 'norm_topk_prob', orElse: true } } },
+  router: { ...qwenExperts.router, normalized: { when: flag('norm_topk_prob', true) } },
   shared: sharedExpert,
 };
 export const qwen3Moe: Wiring = { ...qwen3, experts: qwenExperts };
 
 export const olmoe: Wiring = {
   ...llama,
-  norm: { ...llama.norm, epsilon: { fields: ['rms_norm_eps'], orElse: 1e-5 } },
+  norm: { ...llama.norm, epsilon: or(1e-5, 'rms_norm_eps') },
   attention: { ...llama.attention, headNorm: olmo2.attention.headNorm! },
-  experts: { ...qwenExperts, layers: everyLayer, inner: field('intermediate_size') },
+  experts: { ...qwenExperts, layers: everyLayer, inner: at('intermediate_size') },
   fixed: [{ field: 'clip_qkv', value: null, otherwise: 'clipped queries, keys and values' }],
 };
 
 export const graniteExperts: ExpertsWiring = {
-  layers: (config) => needNumber(config, { fields: ['num_local_experts'], orElse: 0 }) > 0,
-  count: field('num_local_experts'),
-  chosen: field('num_experts_per_tok'),
-  inner: field('intermediate_size'),
+  layers: (config) => needNumber(config, or(0, 'num_local_experts')) > 0,
+  count: at('num_local_experts'),
+  chosen: at('num_experts_per_tok'),
+  inner: at('intermediate_size'),
   weights: {
     up: 'block_sparse_moe.input_linear.weight',
     down: 'block_sparse_moe.output_linear.weight',
@@ -96,51 +90,51 @@ export const graniteMoe: Wiring = { ...granite, experts: graniteExperts };
 
 export const phimoe: Wiring = {
   ...mixtral,
-  norm: { kind: 'layer', bias: true, epsilon: { fields: ['rms_norm_eps'], orElse: 1e-5 } },
+  norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'rms_norm_eps') },
   attention: { ...llama.attention, position: { theta: 1_000_000 }, window: mixtral.attention.window! },
   experts: {
     ...mixtralExperts,
     router: {
       module: 'block_sparse_moe.gate',
       by: 'sparsemixer',
-      margin: { fields: ['router_jitter_noise'], orElse: 0.01 },
+      margin: or(0.01, 'router_jitter_noise'),
     },
   },
   fixed: [{ field: 'num_experts_per_tok', value: 2, otherwise: 'sparsemixer chooses two' }],
-  variants: [{ when: { field: 'lm_head_bias', orElse: false }, change: { head: { bias: 'lm_head.bias' } } }],
+  variants: [{ when: flag('lm_head_bias', false), change: { head: { bias: 'lm_head.bias' } } }],
 };
 
 export const ernieMoe: Wiring = {
   ...ernie,
   experts: {
     layers: (config, layer) =>
-      (layer + 1) % needSize(config, { fields: ['moe_layer_interval'], orElse: 1 }) === 0 &&
-      layer >= needNumber(config, { fields: ['moe_layer_start_index'], orElse: 1 }) &&
-      (needNumber(config, { fields: ['moe_layer_end_index'], orElse: -1 }) < 0 ||
-        layer <= needNumber(config, field('moe_layer_end_index'))),
-    count: field('moe_num_experts'),
-    chosen: field('moe_k'),
-    inner: field('moe_intermediate_size'),
+      (layer + 1) % needSize(config, or(1, 'moe_layer_interval')) === 0 &&
+      layer >= needNumber(config, or(1, 'moe_layer_start_index')) &&
+      (needNumber(config, or(-1, 'moe_layer_end_index')) < 0 ||
+        layer <= needNumber(config, at('moe_layer_end_index'))),
+    count: at('moe_num_experts'),
+    chosen: at('moe_k'),
+    inner: at('moe_intermediate_size'),
     weights: projections,
-    bias: { field: 'use_bias', orElse: false },
+    bias: flag('use_bias', false),
     router: {
       module: 'mlp.gate',
       by: 'softmax',
       correction: { name: 'mlp.moe_statics.e_score_correction_bias', leadingShape: [1] },
-      normalized: { when: true, floor: { fields: ['moe_norm_min'], orElse: 1e-12 } },
+      normalized: { when: true, floor: or(1e-12, 'moe_norm_min') },
     },
     shared: {
       modules: gated('mlp.shared_experts'),
-      inner: field('moe_intermediate_size'),
-      widthFactor: { fields: ['moe_num_shared_experts'], orElse: 0 },
+      inner: at('moe_intermediate_size'),
+      widthFactor: or(0, 'moe_num_shared_experts'),
     },
   },
 };
 
 const sharedExperts: NonNullable<ExpertsWiring['shared']> = {
   modules: gated('mlp.shared_experts'),
-  inner: field('moe_intermediate_size'),
-  widthFactor: { fields: ['n_shared_experts'], orElse: 0 },
+  inner: at('moe_intermediate_size'),
+  widthFactor: or(0, 'n_shared_experts'),
 };
 
 const glmAttention: Wiring['attention'] = {
@@ -153,27 +147,27 @@ export const glm4Moe: Wiring = {
   attention: glmAttention,
   experts: {
     layers: layersFrom('first_k_dense_replace', 1),
-    count: field('n_routed_experts'),
-    chosen: field('num_experts_per_tok'),
-    inner: field('moe_intermediate_size'),
+    count: at('n_routed_experts'),
+    chosen: at('num_experts_per_tok'),
+    inner: at('moe_intermediate_size'),
     weights: projections,
     router: {
       module: 'mlp.gate',
       by: 'sigmoid',
       correction: { name: 'mlp.gate.e_score_correction_bias', leadingShape: [] },
-      groups: { count: field('n_group'), chosen: field('topk_group'), summed: 2 },
-      normalized: { when: { field: 'norm_topk_prob', orElse: true }, added: 1e-20 },
-      scale: { fields: ['routed_scaling_factor'], orElse: 1 },
+      groups: { count: at('n_group'), chosen: at('topk_group'), summed: 2 },
+      normalized: { when: flag('norm_topk_prob', true), added: 1e-20 },
+      scale: or(1, 'routed_scaling_factor'),
     },
     shared: sharedExperts,
   },
   variants: [
     {
-      when: { field: 'use_qk_norm', orElse: false },
+      when: flag('use_qk_norm', false),
       change: {
         attention: {
           ...glmAttention,
-          headNorm: { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' },
+          headNorm: HEAD_NORM,
         },
       },
     },
@@ -190,14 +184,14 @@ const deepseek2Plain: Wiring = {
   },
   experts: {
     layers: layersFrom('first_k_dense_replace', 0),
-    count: field('n_routed_experts'),
-    chosen: field('num_experts_per_tok'),
-    inner: field('moe_intermediate_size'),
+    count: at('n_routed_experts'),
+    chosen: at('num_experts_per_tok'),
+    inner: at('moe_intermediate_size'),
     weights: projections,
     router: {
       module: 'mlp.gate',
       by: 'softmax',
-      scale: { fields: ['routed_scaling_factor'], orElse: 1 },
+      scale: or(1, 'routed_scaling_factor'),
     },
     shared: sharedExperts,
   },
@@ -214,7 +208,7 @@ export const deepseek2: Wiring = {
           ...deepseek2Plain.experts!,
           router: {
             ...deepseek2Plain.experts!.router,
-            groups: { count: field('n_group'), chosen: field('topk_group'), summed: 1 },
+            groups: { count: at('n_group'), chosen: at('topk_group'), summed: 1 },
           },
         },
       },
@@ -236,27 +230,23 @@ export const deepseek3: Wiring = {
     router: {
       ...glm4Moe.experts!.router,
       groups: {
-        count: { fields: ['n_group'], orElse: 8 },
-        chosen: { fields: ['topk_group'], orElse: 4 },
+        count: or(8, 'n_group'),
+        chosen: or(4, 'topk_group'),
         summed: 2,
       },
-      scale: { fields: ['routed_scaling_factor'], orElse: 2.5 },
+      scale: or(2.5, 'routed_scaling_factor'),
     },
   },
-  variants: [
-    { when: { field: 'rope_interleave', orElse: true }, change: { attention: deepseek2.attention } },
-  ],
+  variants: [{ when: flag('rope_interleave', true), change: { attention: deepseek2.attention } }],
 };
 
 /** Qwen 3's attention with the experts of DeepSeek V3; the last layers have a window (modeling_dots1.py). */
-export const dots1: Wiring = {
-  ...llama,
+export const dots1: Wiring = vary(llama, {
   attention: {
-    ...llama.attention,
     headNorm: qwen3.attention.headNorm!,
     window: {
-      size: { fields: ['sliding_window'], orElse: 4096 },
-      layers: { orElse: { fromLayer: { fields: ['max_window_layers'], orElse: 62 } } },
+      size: or(4096, 'sliding_window'),
+      layers: { orElse: { fromLayer: or(62, 'max_window_layers') } },
     },
   },
   mlp: { ...llama.mlp, bias: false },
@@ -265,28 +255,26 @@ export const dots1: Wiring = {
     layers: layersFrom('first_k_dense_replace', 0),
     router: {
       ...glm4Moe.experts!.router,
-      normalized: { when: { field: 'norm_topk_prob', orElse: false }, added: 1e-20 },
+      normalized: { when: flag('norm_topk_prob', false), added: 1e-20 },
     },
   },
-};
+});
 
 /** Sinks, biases everywhere, every other layer with a window, clamped experts. */
-export const gptOss: Wiring = {
-  ...llama,
-  norm: { ...llama.norm, epsilon: { fields: ['rms_norm_eps'], orElse: 1e-5 } },
+export const gptOss: Wiring = vary(llama, {
+  norm: { ...llama.norm, epsilon: or(1e-5, 'rms_norm_eps') },
   attention: {
-    ...llama.attention,
-    bias: { field: 'attention_bias', orElse: true },
-    outputBias: { field: 'attention_bias', orElse: true },
+    bias: flag('attention_bias', true),
+    outputBias: flag('attention_bias', true),
     sinks: 'self_attn.sinks',
     position: { theta: 150_000 },
-    window: { size: { fields: ['sliding_window'], orElse: 128 }, layers: { orElse: 'even' } },
+    window: { size: or(128, 'sliding_window'), layers: { orElse: 'even' } },
   },
   experts: {
     layers: everyLayer,
-    count: field('num_local_experts', 'num_experts'),
-    chosen: field('num_experts_per_tok', 'experts_per_token'),
-    inner: field('intermediate_size'),
+    count: at('num_local_experts', 'num_experts'),
+    chosen: at('num_experts_per_tok', 'experts_per_token'),
+    inner: at('intermediate_size'),
     activation: 'swiglu_clamped',
     weights: {
       up: 'mlp.experts.gate_up_proj',
@@ -296,34 +284,32 @@ export const gptOss: Wiring = {
     },
     router: { module: 'mlp.router', biased: true, by: 'softmax_of_chosen' },
   },
-};
+});
 
 /** Layers that rotate see their own chunk of positions; the others see all, with queries that grow. */
-export const llama4: Wiring = {
-  ...llama,
-  sizes: { ...llama.sizes, inner: field('intermediate_size_mlp') },
-  norm: { ...llama.norm, epsilon: { fields: ['rms_norm_eps'], orElse: 1e-5 } },
+export const llama4: Wiring = vary(llama, {
+  sizes: { ...llama.sizes, inner: at('intermediate_size_mlp') },
+  norm: { ...llama.norm, epsilon: or(1e-5, 'rms_norm_eps') },
   attention: {
-    ...llama.attention,
     headNorm: {
       query: '',
       key: '',
       over: 'head',
       weightless: {
-        when: { field: 'use_qk_norm', orElse: true },
-        epsilon: { fields: ['rms_norm_eps'], orElse: 1e-5 },
+        when: flag('use_qk_norm', true),
+        epsilon: or(1e-5, 'rms_norm_eps'),
       },
     },
-    chunk: { fields: ['attention_chunk_size'], orElse: 8192 },
+    chunk: or(8192, 'attention_chunk_size'),
     temperature: {
-      floor: { fields: ['floor_scale'], orElse: 8192 },
-      size: { fields: ['attn_scale'], orElse: 0.1 },
-      when: { field: 'attn_temperature_tuning', orElse: true },
+      floor: or(8192, 'floor_scale'),
+      size: or(0.1, 'attn_scale'),
+      when: flag('attn_temperature_tuning', true),
     },
     position: {
       theta: 500_000,
       pairs: 'adjacent',
-      skip: { list: 'no_rope_layers', interval: { fields: ['no_rope_layer_interval'], orElse: 4 } },
+      skip: { list: 'no_rope_layers', interval: or(4, 'no_rope_layer_interval') },
     },
   },
   mlp: {
@@ -336,16 +322,16 @@ export const llama4: Wiring = {
     layers: (config, layer) =>
       Array.isArray(valueAt(config, 'moe_layers'))
         ? numbersAt(config, 'moe_layers')!.includes(layer)
-        : (layer + 1) % needSize(config, { fields: ['interleave_moe_layer_step'], orElse: 1 }) === 0,
-    count: field('num_local_experts'),
-    chosen: field('num_experts_per_tok'),
-    inner: field('intermediate_size'),
+        : (layer + 1) % needSize(config, or(1, 'interleave_moe_layer_step')) === 0,
+    count: at('num_local_experts'),
+    chosen: at('num_experts_per_tok'),
+    inner: at('intermediate_size'),
     weights: {
       up: 'feed_forward.experts.gate_up_proj',
       down: 'feed_forward.experts.down_proj',
       storage: 'in_out',
     },
     router: { module: 'feed_forward.router', by: 'sigmoid', onInput: true },
-    shared: { modules: gated('feed_forward.shared_expert'), inner: field('intermediate_size') },
+    shared: { modules: gated('feed_forward.shared_expert'), inner: at('intermediate_size') },
   },
-};
+});

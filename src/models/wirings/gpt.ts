@@ -2,21 +2,22 @@
  * Wirings of the GPT-2 line (transformers: modeling_gpt2.py, modeling_gpt_neox.py, modeling_bloom.py,
  * modeling_opt.py). Defaults are those of the configuration classes.
  */
-import type { Wiring } from '../wiring';
+import { at, flag, or } from '../config-reader';
+import { plainMlp, sizesOf, vary, type Wiring } from '../wiring';
 
 export const gpt2: Wiring = {
-  sizes: {
-    layers: { fields: ['n_layer', 'num_hidden_layers'] },
-    hidden: { fields: ['n_embd', 'hidden_size'] },
-    heads: { fields: ['n_head', 'num_attention_heads'] },
-    inner: { fields: ['n_inner'] },
-  },
-  norm: { kind: 'layer', bias: true, epsilon: { fields: ['layer_norm_epsilon'], orElse: 1e-5 } },
+  sizes: sizesOf(
+    at('n_layer', 'num_hidden_layers'),
+    at('n_embd', 'hidden_size'),
+    at('n_head', 'num_attention_heads'),
+    at('n_inner'),
+  ),
+  norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'layer_norm_epsilon') },
   embedding: {
     positions: {
       tensor: 'transformer.wpe.weight',
       offset: 0,
-      count: { fields: ['n_positions', 'max_position_embeddings'], orElse: 1024 },
+      count: or(1024, 'n_positions', 'max_position_embeddings'),
     },
   },
   norms: { attentionIn: 'ln_1', mlpIn: 'ln_2', final: 'transformer.ln_f' },
@@ -26,65 +27,53 @@ export const gpt2: Wiring = {
     output: 'attn.c_proj',
     outputBias: true,
     scale: 'head_dim',
-    scaleSwitch: { field: 'scale_attn_weights', orElse: true },
-    inverseLayerScale: { field: 'scale_attn_by_inverse_layer_idx', orElse: false },
+    scaleSwitch: flag('scale_attn_weights', true),
+    inverseLayerScale: flag('scale_attn_by_inverse_layer_idx', false),
     position: 'none',
   },
-  mlp: {
-    plain: true,
-    up: 'mlp.c_fc',
-    down: 'mlp.c_proj',
-    bias: true,
-    activation: { fields: ['activation_function'], orElse: 'gelu_new' },
-  },
+  mlp: plainMlp(['mlp.c_fc', 'mlp.c_proj'], true, or('gelu_new', 'activation_function')),
   head: {},
   fixed: [{ field: 'add_cross_attention', value: false, otherwise: 'attention to an encoder' }],
 };
 
 export const gptNeox: Wiring = {
-  sizes: {
-    layers: { fields: ['num_hidden_layers'] },
-    hidden: { fields: ['hidden_size'] },
-    heads: { fields: ['num_attention_heads'] },
-    inner: { fields: ['intermediate_size'] },
-  },
-  norm: { kind: 'layer', bias: true, epsilon: { fields: ['layer_norm_eps'], orElse: 1e-5 } },
+  sizes: sizesOf(
+    at('num_hidden_layers'),
+    at('hidden_size'),
+    at('num_attention_heads'),
+    at('intermediate_size'),
+  ),
+  norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'layer_norm_eps') },
   embedding: {},
   norms: {
     attentionIn: 'input_layernorm',
     mlpIn: 'post_attention_layernorm',
     final: 'gpt_neox.final_layer_norm',
   },
-  parallel: { field: 'use_parallel_residual', orElse: true },
+  parallel: flag('use_parallel_residual', true),
   attention: {
     projections: { fused: 'attention.query_key_value', order: 'per_head' },
-    bias: { field: 'attention_bias', orElse: true },
+    bias: flag('attention_bias', true),
     output: 'attention.dense',
-    outputBias: { field: 'attention_bias', orElse: true },
+    outputBias: flag('attention_bias', true),
     scale: 'head_dim',
     position: {
       theta: 10_000,
-      fraction: { fields: ['rope_parameters.partial_rotary_factor', 'rotary_pct'], orElse: 0.25 },
+      fraction: or(0.25, 'rope_parameters.partial_rotary_factor', 'rotary_pct'),
     },
   },
-  mlp: {
-    plain: true,
-    up: 'mlp.dense_h_to_4h',
-    down: 'mlp.dense_4h_to_h',
-    bias: true,
-    activation: { fields: ['hidden_act'], orElse: 'gelu' },
-  },
+  mlp: plainMlp(['mlp.dense_h_to_4h', 'mlp.dense_4h_to_h'], true, or('gelu', 'hidden_act')),
   head: {},
 };
 
 export const bloom: Wiring = {
-  sizes: {
-    layers: { fields: ['n_layer', 'num_hidden_layers'] },
-    hidden: { fields: ['hidden_size', 'n_embed'] },
-    heads: { fields: ['n_head', 'num_attention_heads'] },
-    inner: 'four_times_hidden',
-  },
-  norm: { kind: 'layer', bias: true, epsilon: { fields: ['layer_norm_epsilon'], orElse: 1e-5 } },
+  sizes: sizesOf(
+    at('n_layer', 'num_hidden_layers'),
+    at('hidden_size', 'n_embed'),
+    at('n_head', 'num_attention_heads'),
+    'four_times_hidden',
+  ),
+  norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'layer_norm_epsilon') },
   embedding: { norm: 'transformer.word_embeddings_layernorm' },
   norms: { attentionIn: 'input_layernorm', mlpIn: 'post_attention_layernorm', final: 'transformer.ln_f' },
   attention: {
@@ -95,13 +84,7 @@ export const bloom: Wiring = {
     scale: 'head_dim',
     position: 'alibi',
   },
-  mlp: {
-    plain: true,
-    up: 'mlp.dense_h_to_4h',
-    down: 'mlp.dense_4h_to_h',
-    bias: true,
-    activation: { fields: [], orElse: 'gelu_bloom' },
-  },
+  mlp: plainMlp(['mlp.dense_h_to_4h', 'mlp.dense_4h_to_h'], true, or('gelu_bloom')),
   head: {},
   fixed: [
     {
@@ -113,47 +96,36 @@ export const bloom: Wiring = {
 };
 
 export const opt: Wiring = {
-  sizes: {
-    layers: { fields: ['num_hidden_layers'] },
-    hidden: { fields: ['hidden_size'] },
-    heads: { fields: ['num_attention_heads'] },
-    inner: { fields: ['ffn_dim'] },
-  },
-  norm: { kind: 'layer', bias: true, epsilon: { fields: [], orElse: 1e-5 } },
+  sizes: sizesOf(at('num_hidden_layers'), at('hidden_size'), at('num_attention_heads'), at('ffn_dim')),
+  norm: { kind: 'layer', bias: true, epsilon: or(1e-5) },
   embedding: {
     positions: {
       tensor: 'model.decoder.embed_positions.weight',
       offset: 2,
-      count: { fields: ['max_position_embeddings'], orElse: 2048 },
+      count: or(2048, 'max_position_embeddings'),
     },
     projection: {
       into: 'model.decoder.project_in',
       outOf: 'model.decoder.project_out',
-      width: { fields: ['word_embed_proj_dim'] },
+      width: at('word_embed_proj_dim'),
     },
   },
   norms: {
     attentionIn: 'self_attn_layer_norm',
     mlpIn: 'final_layer_norm',
     final: 'model.decoder.final_layer_norm',
-    before: { field: 'do_layer_norm_before', orElse: true },
-    finalRemoved: { field: '_remove_final_layer_norm', orElse: false },
+    before: flag('do_layer_norm_before', true),
+    finalRemoved: flag('_remove_final_layer_norm', false),
   },
   attention: {
     projections: { query: 'self_attn.q_proj', key: 'self_attn.k_proj', value: 'self_attn.v_proj' },
-    bias: { field: 'enable_bias', orElse: true },
+    bias: flag('enable_bias', true),
     output: 'self_attn.out_proj',
-    outputBias: { field: 'enable_bias', orElse: true },
+    outputBias: flag('enable_bias', true),
     scale: 'head_dim',
     position: 'none',
   },
-  mlp: {
-    plain: true,
-    up: 'fc1',
-    down: 'fc2',
-    bias: { field: 'enable_bias', orElse: true },
-    activation: { fields: ['activation_function'], orElse: 'relu' },
-  },
+  mlp: plainMlp(['fc1', 'fc2'], flag('enable_bias', true), or('relu', 'activation_function')),
   head: {},
   fixed: [{ field: 'layer_norm_elementwise_affine', value: true, otherwise: 'norms without weights' }],
 };
@@ -170,15 +142,9 @@ export const gptj: Wiring = {
     output: 'attn.out_proj',
     outputBias: false,
     scale: 'head_dim',
-    position: { theta: 10_000, pairs: 'adjacent', dims: { fields: ['rotary_dim'], orElse: 64 } },
+    position: { theta: 10_000, pairs: 'adjacent', dims: or(64, 'rotary_dim') },
   },
-  mlp: {
-    plain: true,
-    up: 'mlp.fc_in',
-    down: 'mlp.fc_out',
-    bias: true,
-    activation: { fields: ['activation_function'], orElse: 'gelu_new' },
-  },
+  mlp: plainMlp(['mlp.fc_in', 'mlp.fc_out'], true, or('gelu_new', 'activation_function')),
   head: { bias: 'lm_head.bias' },
 };
 
@@ -191,17 +157,17 @@ export const codegen: Wiring = {
 /** Scores are not scaled; every other layer sees a window. */
 export const gptNeo: Wiring = {
   ...gpt2,
-  sizes: {
-    layers: { fields: ['num_layers', 'num_hidden_layers'] },
-    hidden: { fields: ['hidden_size'] },
-    heads: { fields: ['num_heads', 'num_attention_heads'] },
-    inner: { fields: ['intermediate_size'] },
-  },
+  sizes: sizesOf(
+    at('num_layers', 'num_hidden_layers'),
+    at('hidden_size'),
+    at('num_heads', 'num_attention_heads'),
+    at('intermediate_size'),
+  ),
   embedding: {
     positions: {
       tensor: 'transformer.wpe.weight',
       offset: 0,
-      count: { fields: ['max_position_embeddings'], orElse: 2048 },
+      count: or(2048, 'max_position_embeddings'),
     },
   },
   attention: {
@@ -216,27 +182,25 @@ export const gptNeo: Wiring = {
     scale: 1,
     position: 'none',
     window: {
-      size: { fields: ['window_size'], orElse: 256 },
+      size: or(256, 'window_size'),
       list: 'attention_layers',
       layers: { orElse: 'odd' },
     },
   },
 };
 
-const oneKey = { fields: [], orElse: 1 } as const;
+const oneKey = or(1);
 
 /** GPT-2 whose heads share one key. */
-export const gptBigcode: Wiring = {
-  ...gpt2,
+export const gptBigcode: Wiring = vary(gpt2, {
   attention: {
-    ...gpt2.attention,
     projections: { fused: 'attn.c_attn', order: 'per_head' },
     inverseLayerScale: false,
   },
-  mlp: { ...gpt2.mlp, activation: { fields: ['activation_function'], orElse: 'gelu_pytorch_tanh' } },
+  mlp: { ...gpt2.mlp, activation: or('gelu_pytorch_tanh', 'activation_function') },
   variants: [
     {
-      when: { field: 'multi_query', orElse: true },
+      when: flag('multi_query', true),
       change: {
         sizes: { ...gpt2.sizes, keyValueHeads: oneKey },
         attention: {
@@ -247,15 +211,15 @@ export const gptBigcode: Wiring = {
       },
     },
   ],
-};
+});
 
-const falconSizes: Wiring['sizes'] = {
-  layers: { fields: ['num_hidden_layers', 'n_layer'] },
-  hidden: { fields: ['hidden_size'] },
-  heads: { fields: ['num_attention_heads', 'n_head'] },
-  inner: { fields: ['ffn_hidden_size'] },
-};
-const bias = { field: 'bias', orElse: false };
+const falconSizes = sizesOf(
+  at('num_hidden_layers', 'n_layer'),
+  at('hidden_size'),
+  at('num_attention_heads', 'n_head'),
+  at('ffn_hidden_size'),
+);
+const bias = flag('bias', false);
 const falconAttention: Wiring['attention'] = {
   projections: { fused: 'self_attention.query_key_value', order: 'per_head' },
   bias,
@@ -268,18 +232,12 @@ const falconAttention: Wiring['attention'] = {
 /** One LayerNorm for both branches and one key for all heads; the later layout has two norms and a key for each group of heads. */
 export const falcon: Wiring = {
   sizes: falconSizes,
-  norm: { kind: 'layer', bias: true, epsilon: { fields: ['layer_norm_epsilon'], orElse: 1e-5 } },
+  norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'layer_norm_epsilon') },
   embedding: {},
   norms: { attentionIn: 'input_layernorm', mlpIn: 'input_layernorm', final: 'transformer.ln_f' },
   parallel: true,
   attention: falconAttention,
-  mlp: {
-    plain: true,
-    up: 'mlp.dense_h_to_4h',
-    down: 'mlp.dense_4h_to_h',
-    bias,
-    activation: { fields: ['activation'], orElse: 'gelu' },
-  },
+  mlp: plainMlp(['mlp.dense_h_to_4h', 'mlp.dense_4h_to_h'], bias, or('gelu', 'activation')),
   head: {},
   fixed: [
     { field: 'alibi', value: false, otherwise: 'positions by ALiBi in bfloat16' },
@@ -288,7 +246,7 @@ export const falcon: Wiring = {
   ],
   variants: [
     {
-      when: { field: 'multi_query', orElse: true },
+      when: flag('multi_query', true),
       change: {
         sizes: { ...falconSizes, keyValueHeads: oneKey },
         attention: {
@@ -298,9 +256,9 @@ export const falcon: Wiring = {
       },
     },
     {
-      when: { field: 'new_decoder_architecture', orElse: false },
+      when: flag('new_decoder_architecture', false),
       change: {
-        sizes: { ...falconSizes, keyValueHeads: { fields: ['num_kv_heads', 'n_head_kv'] } },
+        sizes: { ...falconSizes, keyValueHeads: at('num_kv_heads', 'n_head_kv') },
         norms: { attentionIn: 'ln_attn', mlpIn: 'ln_mlp', final: 'transformer.ln_f' },
         attention: {
           ...falconAttention,
@@ -313,13 +271,8 @@ export const falcon: Wiring = {
 
 /** ALiBi, LayerNorms without biases, no biases at all. */
 export const mpt: Wiring = {
-  sizes: {
-    layers: { fields: ['n_layers'] },
-    hidden: { fields: ['d_model'] },
-    heads: { fields: ['n_heads'] },
-    inner: 'four_times_hidden',
-  },
-  norm: { kind: 'layer', bias: false, epsilon: { fields: ['layer_norm_epsilon'], orElse: 1e-5 } },
+  sizes: sizesOf(at('n_layers'), at('d_model'), at('n_heads'), 'four_times_hidden'),
+  norm: { kind: 'layer', bias: false, epsilon: or(1e-5, 'layer_norm_epsilon') },
   embedding: {},
   norms: { attentionIn: 'norm_1', mlpIn: 'norm_2', final: 'transformer.norm_f' },
   attention: {
@@ -330,13 +283,7 @@ export const mpt: Wiring = {
     scale: 'head_dim',
     position: 'alibi',
   },
-  mlp: {
-    plain: true,
-    up: 'ffn.up_proj',
-    down: 'ffn.down_proj',
-    bias: false,
-    activation: { fields: [], orElse: 'gelu' },
-  },
+  mlp: plainMlp(['ffn.up_proj', 'ffn.down_proj'], false, or('gelu')),
   head: {},
   fixed: [
     { field: 'attn_config.alibi', value: true, otherwise: 'learned positions' },

@@ -3,16 +3,23 @@
  * modeling_granitemoehybrid.py, modeling_falcon_h1.py, modeling_zamba2.py, modeling_nemotron_h.py, modeling_jamba.py, modeling_lfm2.py,
  * modeling_lfm2_moe.py). Defaults are those of the configuration classes.
  */
-import { type ConfigFile, needNumber, needSize, readFlag, readSize, valueAt } from '../config-reader';
-import { shortConvolution } from '../resolved-convolutions';
+import {
+  at,
+  type ConfigFile,
+  flag,
+  needNumber,
+  needSize,
+  or,
+  readFlag,
+  readSize,
+  valueAt,
+} from '../config-reader';
+import { sharedAhead, shortConvolution } from '../resolved-convolutions';
 import { layersByPeriod, layersFrom, numbersAt } from '../resolved-experts';
 import { listed, mamba2 as mamba2Mixer, mamba as mambaMixer } from '../resolved-mixers';
-import { sharedAhead } from '../resolved-shared';
-import type { MixerMaker, Wiring } from '../wiring';
+import { fusedMlp, gatedMlp, type MixerMaker, named, plainMlp, vary, type Wiring } from '../wiring';
 import { graniteExperts } from './experts';
 import { granite, llama, partialRope } from './llama';
-
-const or = (orElse: number, ...fields: string[]) => ({ fields, orElse });
 
 /** Behind its convolution a mixer has SiLU; a config can ask for another activation there. */
 export const siluInside = (field: string) => ({
@@ -24,7 +31,7 @@ export const siluInside = (field: string) => ({
 /** One mixer a layer and nothing else; attention there is none. */
 const alone = {
   single: true,
-  sizes: { ...llama.sizes, heads: { fields: [], orElse: 1 }, headDim: { fields: [], orElse: 4 } },
+  sizes: { ...llama.sizes, heads: or(1), headDim: or(4) },
   norm: { ...llama.norm, epsilon: or(1e-5, 'layer_norm_epsilon') },
   norms: { attentionIn: 'norm', final: 'backbone.norm_f' },
   fixed: [siluInside('hidden_act')],
@@ -38,12 +45,12 @@ export const mamba: Wiring = {
     kinds: {
       mamba: mambaMixer('mixer', {
         inner: (config, hidden) =>
-          readSize(config, { fields: ['intermediate_size'] }) ?? hidden * needSize(config, or(2, 'expand')),
+          readSize(config, at('intermediate_size')) ?? hidden * needSize(config, or(2, 'expand')),
         states: or(16, 'state_size'),
         taps: or(4, 'conv_kernel'),
-        rank: { fields: ['time_step_rank'] },
-        bias: { field: 'use_bias', orElse: false },
-        convBias: { field: 'use_conv_bias', orElse: true },
+        rank: at('time_step_rank'),
+        bias: flag('use_bias', false),
+        convBias: flag('use_conv_bias', true),
       }),
     },
   },
@@ -61,8 +68,8 @@ export const mamba2: Wiring = {
         states: 'state_size',
         groups: 'n_groups',
         taps: 'conv_kernel',
-        convBias: { field: 'use_conv_bias', orElse: true },
-        bias: { field: 'use_bias', orElse: false },
+        convBias: flag('use_conv_bias', true),
+        bias: flag('use_bias', false),
         epsilon: or(1e-5, 'layer_norm_epsilon'),
       }),
     },
@@ -75,8 +82,8 @@ const bambaFields = {
   states: 'mamba_d_state',
   groups: 'mamba_n_groups',
   taps: 'mamba_d_conv',
-  convBias: { field: 'mamba_conv_bias', orElse: true },
-  bias: { field: 'mamba_proj_bias', orElse: false },
+  convBias: flag('mamba_conv_bias', true),
+  bias: flag('mamba_proj_bias', false),
   epsilon: or(1e-5, 'rms_norm_eps'),
 };
 
@@ -84,8 +91,8 @@ const feedForward = {
   gate: 'feed_forward.gate_proj',
   up: 'feed_forward.up_proj',
   down: 'feed_forward.down_proj',
-  bias: { field: 'mlp_bias', orElse: false },
-  activation: { fields: ['hidden_act'], orElse: 'silu' },
+  bias: flag('mlp_bias', false),
+  activation: or('silu', 'hidden_act'),
 };
 const beforeFeedForward = {
   attentionIn: 'input_layernorm',
@@ -110,20 +117,14 @@ const graniteMamba = mamba2Mixer('mamba', { ...bambaFields, epsilon: or(1e-6, 'r
 export const graniteHybrid: Wiring = {
   ...granite,
   fixed: [siluInside('hidden_act')],
-  sizes: { ...llama.sizes, inner: { fields: ['shared_intermediate_size'] } },
+  sizes: { ...llama.sizes, inner: at('shared_intermediate_size') },
   attention: { ...granite.attention, position: 'none' },
-  mlp: {
-    fusedGate: true,
-    up: 'shared_mlp.input_linear',
-    down: 'shared_mlp.output_linear',
-    bias: false,
-    activation: { fields: ['hidden_act'], orElse: 'silu' },
-  },
+  mlp: fusedMlp(['shared_mlp.input_linear', 'shared_mlp.output_linear'], false, or('silu', 'hidden_act')),
   experts: {
     ...graniteExperts,
     shared: {
       modules: [undefined, 'shared_mlp.input_linear', 'shared_mlp.output_linear'],
-      inner: { fields: ['shared_intermediate_size'] },
+      inner: at('shared_intermediate_size'),
     },
   },
   mixers: {
@@ -141,11 +142,11 @@ export const graniteHybrid: Wiring = {
 /** Attention and Mamba-2 side by side, and a factor for nearly everything. */
 const falconMamba = mamba2Mixer('mamba', {
   ...bambaFields,
-  bias: { field: 'mamba_proj_bias', orElse: false },
-  outBias: { field: 'projectors_bias', orElse: false },
+  bias: flag('mamba_proj_bias', false),
+  outBias: flag('projectors_bias', false),
   grouped: true,
-  normed: { field: 'mamba_rms_norm', orElse: false },
-  normFirst: { field: 'mamba_norm_before_gate', orElse: true },
+  normed: flag('mamba_rms_norm', false),
+  normFirst: flag('mamba_norm_before_gate', true),
   inFactor: or(1, 'ssm_in_multiplier'),
   factors: 'ssm_multipliers',
   outFactor: or(1, 'ssm_out_multiplier'),
@@ -154,13 +155,11 @@ const falconBoth: MixerMaker = (block, attention) => [
   ...falconMamba(block, attention),
   { ...attention(), factor: or(1, 'attention_out_multiplier') },
 ];
-export const falconH1: Wiring = {
-  ...llama,
+export const falconH1: Wiring = vary(llama, {
   norm: { ...llama.norm, epsilon: or(1e-5, 'rms_norm_eps') },
   embedding: { scale: or(1, 'embedding_multiplier') },
   norms: beforeFeedForward,
   attention: {
-    ...llama.attention,
     inputFactor: or(1, 'attention_in_multiplier'),
     keyFactor: or(1, 'key_multiplier'),
   },
@@ -172,7 +171,7 @@ export const falconH1: Wiring = {
   head: { factor: or(1, 'lm_head_multiplier') },
   mixers: { of: () => 'both', kinds: { both: falconBoth } },
   fixed: [siluInside('hidden_act')],
-};
+});
 
 /** One branch a layer: Mamba-2, attention without positions, or an MLP. */
 const PATTERN: Readonly<Record<string, string>> = { M: 'mamba', '*': 'attention', '-': 'mlp', E: 'moe' };
@@ -187,14 +186,13 @@ const nemotronMamba = mamba2Mixer('mixer', {
   states: 'ssm_state_size',
   groups: 'n_groups',
   taps: 'conv_kernel',
-  convBias: { field: 'use_conv_bias', orElse: true },
-  bias: { field: 'use_bias', orElse: false },
+  convBias: flag('use_conv_bias', true),
+  bias: flag('use_bias', false),
   epsilon: or(1e-5, 'layer_norm_epsilon'),
   grouped: true,
   least: or(0.001, 'mamba_dt_min', 'time_step_min'),
 });
-export const nemotronH: Wiring = {
-  ...llama,
+export const nemotronH: Wiring = vary(llama, {
   fixed: [
     siluInside('mamba_hidden_act'),
     { field: 'tie_word_embeddings', value: false, otherwise: 'a tied head, which its class does not tie' },
@@ -207,7 +205,6 @@ export const nemotronH: Wiring = {
   norms: alone.norms,
   single: true,
   attention: {
-    ...llama.attention,
     projections: { query: 'mixer.q_proj', key: 'mixer.k_proj', value: 'mixer.v_proj' },
     // regardless of attention_bias
     bias: false,
@@ -215,18 +212,12 @@ export const nemotronH: Wiring = {
     outputBias: false,
     position: 'none',
   },
-  mlp: {
-    plain: true,
-    up: 'mixer.up_proj',
-    down: 'mixer.down_proj',
-    bias: { field: 'mlp_bias', orElse: false },
-    activation: { fields: ['mlp_hidden_act'], orElse: 'relu2' },
-  },
+  mlp: plainMlp(['mixer.up_proj', 'mixer.down_proj'], flag('mlp_bias', false), or('relu2', 'mlp_hidden_act')),
   mixers: {
     of: nemotronKind,
     kinds: { mamba: nemotronMamba, linear_attention: nemotronMamba, mlp: 'mlp', moe: 'refused' },
   },
-};
+});
 
 export const jamba: Wiring = {
   ...llama,
@@ -236,16 +227,10 @@ export const jamba: Wiring = {
   mlp: { ...feedForward, bias: false },
   experts: {
     layers: layersByPeriod('expert_layer_period', 'expert_layer_offset', [2, 1]),
-    count: { fields: ['num_experts'] },
-    chosen: { fields: ['num_experts_per_tok'] },
-    inner: { fields: ['intermediate_size'] },
-    weights: {
-      each: (i) => [
-        `feed_forward.experts.${i}.gate_proj`,
-        `feed_forward.experts.${i}.up_proj`,
-        `feed_forward.experts.${i}.down_proj`,
-      ],
-    },
+    count: at('num_experts'),
+    chosen: at('num_experts_per_tok'),
+    inner: at('intermediate_size'),
+    weights: named('feed_forward.experts', 'gate_proj', 'up_proj', 'down_proj'),
     router: { module: 'feed_forward.router', by: 'softmax' },
   },
   mixers: {
@@ -256,9 +241,9 @@ export const jamba: Wiring = {
         inner: (config, hidden) => hidden * needSize(config, or(2, 'mamba_expand')),
         states: or(16, 'mamba_d_state'),
         taps: or(4, 'mamba_d_conv'),
-        rank: { fields: ['mamba_dt_rank'] },
-        bias: { field: 'mamba_proj_bias', orElse: false },
-        convBias: { field: 'mamba_conv_bias', orElse: true },
+        rank: at('mamba_dt_rank'),
+        bias: flag('mamba_proj_bias', false),
+        convBias: flag('mamba_conv_bias', true),
         norms: ['dt_layernorm', 'b_layernorm', 'c_layernorm'],
       }),
     },
@@ -267,34 +252,26 @@ export const jamba: Wiring = {
 
 /** LFM2's own rule for the width of its MLPs: two thirds, times a factor, up to a multiple. */
 function lfmInner(config: ConfigFile): number {
-  const stated = needSize(config, { fields: ['block_ff_dim', 'intermediate_size'] });
-  if (!readFlag(config, { field: 'block_auto_adjust_ff_dim', orElse: true })) return stated;
+  const stated = needSize(config, at('block_ff_dim', 'intermediate_size'));
+  if (!readFlag(config, flag('block_auto_adjust_ff_dim', true))) return stated;
   const scaled = Math.floor(
     needNumber(config, or(1, 'block_ffn_dim_multiplier')) * Math.floor((2 * stated) / 3),
   );
   const multiple = needSize(config, or(256, 'block_multiple_of'));
   return multiple * Math.ceil(scaled / multiple);
 }
-export const lfm2: Wiring = {
-  ...llama,
+export const lfm2: Wiring = vary(llama, {
   sizes: { ...llama.sizes, inner: lfmInner },
   norm: { ...llama.norm, epsilon: or(1e-5, 'norm_eps') },
   norms: { attentionIn: 'operator_norm', mlpIn: 'ffn_norm', final: 'model.embedding_norm' },
   attention: {
-    ...llama.attention,
     bias: false,
     output: 'self_attn.out_proj',
     outputBias: false,
     headNorm: { query: 'self_attn.q_layernorm', key: 'self_attn.k_layernorm', over: 'head' },
     position: { theta: 1_000_000 },
   },
-  mlp: {
-    gate: 'feed_forward.w1',
-    up: 'feed_forward.w3',
-    down: 'feed_forward.w2',
-    bias: false,
-    activation: { fields: [], orElse: 'silu' },
-  },
+  mlp: gatedMlp(['feed_forward.w1', 'feed_forward.w3', 'feed_forward.w2'], false, or('silu')),
   mixers: {
     of: (config, layer) => {
       const full = numbersAt(config, 'full_attn_idxs');
@@ -302,32 +279,26 @@ export const lfm2: Wiring = {
     },
     kinds: { conv: shortConvolution },
   },
-};
+});
 
 export const lfm2Moe: Wiring = {
   ...lfm2,
   sizes: llama.sizes,
   experts: {
     layers: layersFrom('num_dense_layers', 2),
-    count: { fields: ['num_experts'] },
-    chosen: { fields: ['num_experts_per_tok'] },
-    inner: { fields: ['moe_intermediate_size'] },
-    weights: {
-      each: (i) => [
-        `feed_forward.experts.${i}.w1`,
-        `feed_forward.experts.${i}.w3`,
-        `feed_forward.experts.${i}.w2`,
-      ],
-    },
+    count: at('num_experts'),
+    chosen: at('num_experts_per_tok'),
+    inner: at('moe_intermediate_size'),
+    weights: named('feed_forward.experts', 'w1', 'w3', 'w2'),
     router: {
       module: 'feed_forward.gate',
       by: 'sigmoid',
       correction: {
         name: 'feed_forward.expert_bias',
         leadingShape: [],
-        when: { field: 'use_expert_bias', orElse: true },
+        when: flag('use_expert_bias', true),
       },
-      normalized: { when: { field: 'norm_topk_prob', orElse: true }, added: 1e-6 },
+      normalized: { when: flag('norm_topk_prob', true), added: 1e-6 },
       scale: or(1, 'routed_scaling_factor'),
     },
   },
@@ -341,8 +312,8 @@ const zambaMamba = (module: string) =>
     groups: 'mamba_ngroups',
     taps: 'mamba_d_conv',
     convBias: true,
-    bias: { field: 'add_bias_linear', orElse: false },
-    epsilon: { fields: [], orElse: 1e-5 },
+    bias: flag('add_bias_linear', false),
+    epsilon: or(1e-5),
     grouped: true,
     least: or(0.001, 'time_step_min'),
   });
@@ -353,19 +324,17 @@ export const zamba2: Wiring = {
   single: true,
   sizes: {
     ...llama.sizes,
-    headDim: { fields: ['attention_head_dim'] },
-    inner: { fields: ['ffn_hidden_size', 'intermediate_size'] },
+    headDim: at('attention_head_dim'),
+    inner: at('ffn_hidden_size', 'intermediate_size'),
   },
   norm: { ...llama.norm, epsilon: or(1e-5, 'rms_norm_eps') },
   norms: { attentionIn: 'input_layernorm', final: 'model.final_layernorm' },
   attention: { ...llama.attention, bias: false, outputBias: false, position: 'none' },
-  mlp: {
-    fusedGate: true,
-    up: 'feed_forward.gate_up_proj',
-    down: 'feed_forward.down_proj',
-    bias: { field: 'add_bias_linear', orElse: false },
-    activation: { fields: ['hidden_act'], orElse: 'gelu' },
-  },
+  mlp: fusedMlp(
+    ['feed_forward.gate_up_proj', 'feed_forward.down_proj'],
+    flag('add_bias_linear', false),
+    or('gelu', 'hidden_act'),
+  ),
   mixers: {
     of: listed('layers_block_type', 'mamba'),
     kinds: {

@@ -3,39 +3,44 @@
  * modeling_qwen3_5.py, modeling_qwen3_5_moe.py, modeling_olmo_hybrid.py, modeling_recurrent_gemma.py, modeling_minimax.py), and those of
  * Gemma 3n and 4 (modeling_gemma3n.py, modeling_gemma4.py). Defaults are those of the configuration classes.
  */
-import { type ConfigFile, needNumber, needSize, readFlag, readSize, valueAt } from '../config-reader';
+import {
+  at,
+  type ConfigFile,
+  flag,
+  needNumber,
+  needSize,
+  or,
+  readFlag,
+  readSize,
+  valueAt,
+} from '../config-reader';
 import { recurrentUnit } from '../resolved-convolutions';
 import { everyLayer, numbersAt } from '../resolved-experts';
 import { delta, lightning, listed } from '../resolved-mixers';
-import type { NumberField, Wiring } from '../wiring';
+import { gatedMlp, HEAD_NORM, type NumberField, vary, type Wiring, windowEvery, windowOf } from '../wiring';
 import { mixtral, mixtralExperts, qwenNextExperts } from './experts';
-import { gemma } from './gemma';
 import { siluInside } from './hybrid';
-import { llama, olmo2, partialRope } from './llama';
+import { gemma, llama, olmo2, partialRope } from './llama';
 
-const or = (orElse: number, ...fields: string[]) => ({ fields, orElse });
-const at = (...fields: string[]) => ({ fields });
 /** The activation of what is no MLP is GELU by tanh, whatever a config asks of the MLP. */
 const GELU_BESIDE = {
   field: 'hidden_activation',
   value: 'gelu_pytorch_tanh',
   otherwise: 'another activation beside the MLP',
 };
-const VALUES_ARE_KEYS = { field: 'attention_k_eq_v', orElse: false };
+const VALUES_ARE_KEYS = flag('attention_k_eq_v', false);
 
 const qwenDelta = (modules: 'joined' | 'by_key_head') =>
   delta({ modules, norm: 'norm', normEpsilon: or(1e-6, 'rms_norm_eps'), output: 'out_proj' });
 
 /** Three layers of the gated delta rule for one of gated attention. */
-export const qwen35: Wiring = {
-  ...llama,
+export const qwen35: Wiring = vary(llama, {
   fixed: [siluInside('hidden_act')],
   sizes: { ...llama.sizes, headDim: or(256, 'head_dim') },
   norm: { kind: 'rms_plus_one', bias: false, epsilon: or(1e-6, 'rms_norm_eps') },
   attention: {
-    ...llama.attention,
     gated: true,
-    headNorm: { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' },
+    headNorm: HEAD_NORM,
     position: partialRope(10_000, 0.25),
   },
   mlp: { ...llama.mlp, bias: false },
@@ -49,7 +54,7 @@ export const qwen35: Wiring = {
       )(config, layer),
     kinds: { linear_attention: qwenDelta('joined') },
   },
-};
+});
 
 export const qwen3Next: Wiring = {
   ...qwen35,
@@ -83,9 +88,9 @@ export const olmoHybrid: Wiring = {
       linear_attention: delta({
         modules: 'apart',
         norm: 'o_norm',
-        normEpsilon: { fields: [], orElse: 1e-5 },
+        normEpsilon: or(1e-5),
         output: 'o_proj',
-        negative: { field: 'linear_allow_neg_eigval', orElse: true },
+        negative: flag('linear_allow_neg_eigval', true),
       }),
     },
     norms: {
@@ -100,17 +105,15 @@ export const olmoHybrid: Wiring = {
 };
 
 /** Two layers of a gated recurrent unit for one of attention to a window. */
-export const recurrentGemma: Wiring = {
-  ...gemma,
+export const recurrentGemma: Wiring = vary(gemma, {
   embedding: { scale: 'sqrt_hidden_bf16' },
   sizes: {
     ...gemma.sizes,
-    headDim: { fields: ['head_dim'] },
-    inner: (config) => needSize(config, { fields: ['intermediate_size'] }) / 2,
+    headDim: at('head_dim'),
+    inner: (config) => needSize(config, at('intermediate_size')) / 2,
   },
   norms: { attentionIn: 'temporal_pre_norm', mlpIn: 'channel_pre_norm', final: 'model.final_norm' },
   attention: {
-    ...gemma.attention,
     projections: {
       query: 'temporal_block.q_proj',
       key: 'temporal_block.k_proj',
@@ -119,15 +122,13 @@ export const recurrentGemma: Wiring = {
     output: 'temporal_block.o_proj',
     outputBias: true,
     position: partialRope(10_000, 0.5),
-    window: { size: or(2048, 'attention_window_size'), layers: 'all' },
+    window: windowOf(or(2048, 'attention_window_size')),
   },
-  mlp: {
-    gate: 'mlp_block.gate_proj',
-    up: 'mlp_block.up_proj',
-    down: 'mlp_block.down_proj',
-    bias: true,
-    activation: { fields: ['hidden_activation'], orElse: 'gelu_pytorch_tanh' },
-  },
+  mlp: gatedMlp(
+    ['mlp_block.gate_proj', 'mlp_block.up_proj', 'mlp_block.down_proj'],
+    true,
+    or('gelu_pytorch_tanh', 'hidden_activation'),
+  ),
   head: { softcap: or(30, 'logits_soft_cap') },
   fixed: [GELU_BESIDE],
   mixers: {
@@ -138,9 +139,9 @@ export const recurrentGemma: Wiring = {
     },
     kinds: { recurrent: recurrentUnit },
   },
-};
+});
 
-const one = { fields: [], orElse: 1 };
+const one = or(1);
 /** Decaying attention in most layers, streams of norms, factors on both sides of the sum. */
 export const minimax: Wiring = {
   ...mixtral,
@@ -171,13 +172,12 @@ export const minimax: Wiring = {
 
 /** Whether a layer takes the keys of another. */
 function isShared(config: ConfigFile, layer: number, shared: NumberField): boolean {
-  const first = needSize(config, { fields: ['num_hidden_layers'] }) - needNumber(config, shared);
+  const first = needSize(config, at('num_hidden_layers')) - needNumber(config, shared);
   return first > 0 && layer >= first;
 }
 
 /** Plain norms on both sides, normed values, wider heads in layers that see all, and a share of the token for each layer. */
-export const gemma4: Wiring = {
-  ...gemma,
+export const gemma4: Wiring = vary(gemma, {
   norm: { kind: 'rms', bias: false, epsilon: or(1e-6, 'rms_norm_eps') },
   norms: {
     attentionIn: 'input_layernorm',
@@ -194,19 +194,19 @@ export const gemma4: Wiring = {
       ...(valueAt(config, 'per_layer_config') ? {} : { orElse: 512 }),
     }),
   globalKeyValueHeads: (config, layer) =>
-    readSize(config, { fields: [`per_layer_config.${layer}.num_key_value_heads`] }) ??
+    readSize(config, at(`per_layer_config.${layer}.num_key_value_heads`)) ??
     (readFlag(config, VALUES_ARE_KEYS) ? readSize(config, at('num_global_key_value_heads')) : undefined),
   sharedKeys: or(0, 'num_kv_shared_layers'),
   layerInner: (config, layer) =>
-    readFlag(config, { field: 'use_double_wide_mlp', orElse: false }) &&
+    readFlag(config, flag('use_double_wide_mlp', false)) &&
     isShared(config, layer, or(0, 'num_kv_shared_layers'))
-      ? 2 * needSize(config, { fields: ['intermediate_size'] })
+      ? 2 * needSize(config, at('intermediate_size'))
       : undefined,
   experts: {
     layers: everyLayer,
-    count: { fields: ['num_experts'] },
-    chosen: { fields: ['top_k_experts'] },
-    inner: { fields: ['moe_intermediate_size'] },
+    count: at('num_experts'),
+    chosen: at('top_k_experts'),
+    inner: at('moe_intermediate_size'),
     weights: { up: 'experts.gate_up_proj', down: 'experts.down_proj', storage: 'out_in' },
     router: {
       module: 'router.proj',
@@ -216,27 +216,23 @@ export const gemma4: Wiring = {
       factors: 'router.per_expert_scale',
     },
     beside: {
-      when: { field: 'enable_moe_block', orElse: false },
+      when: flag('enable_moe_block', false),
       mlpOut: 'post_feedforward_layernorm_1',
       in: 'pre_feedforward_layernorm_2',
       out: 'post_feedforward_layernorm_2',
     },
   },
   attention: {
-    ...gemma.attention,
     scale: one.orElse,
-    headNorm: { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' },
+    headNorm: HEAD_NORM,
     valueNorm: true,
     valuesAreKeys: VALUES_ARE_KEYS,
     position: { theta: 1_000_000, local: or(10_000, 'rope_local_base_freq') },
-    window: {
-      size: or(512, 'sliding_window'),
-      layers: { orElse: { exceptEvery: { fields: [], orElse: 6 } } },
-    },
+    window: windowEvery(or(512, 'sliding_window'), or(6)),
   },
   perLayer: {
     width: or(256, 'hidden_size_per_layer_input'),
-    rows: { fields: ['vocab_size_per_layer_input', 'vocab_size'] },
+    rows: at('vocab_size_per_layer_input', 'vocab_size'),
     table: 'model.embed_tokens_per_layer.weight',
     projection: 'model.per_layer_model_projection',
     norm: 'model.per_layer_projection_norm',
@@ -247,15 +243,15 @@ export const gemma4: Wiring = {
     },
     factor: 'layer_scalar',
   },
-  head: { softcap: { fields: ['final_logit_softcapping'] } },
+  head: { softcap: at('final_logit_softcapping') },
   fixed: [GELU_BESIDE],
-};
+});
 
 /** Share of the gate's values that are left out: 95 % in the first ten layers where a config has none. */
 function sparsity(config: ConfigFile, layer: number): number {
   const stated = numbersAt(config, 'activation_sparsity_pattern');
   if (stated) return stated[layer] ?? 0;
-  return needSize(config, { fields: ['num_hidden_layers'] }) > 10 && layer < 10 ? 0.95 : 0;
+  return needSize(config, at('num_hidden_layers')) > 10 && layer < 10 ? 0.95 : 0;
 }
 
 /** Gemma 4's layers with a narrow residual beside attention, among several streams that predict and correct each other. */
@@ -278,10 +274,7 @@ export const gemma3n: Wiring = {
   attention: {
     ...gemma4.attention,
     valuesAreKeys: false,
-    window: {
-      size: or(512, 'sliding_window'),
-      layers: { orElse: { exceptEvery: { fields: [], orElse: 5 } } },
-    },
+    window: windowEvery(or(512, 'sliding_window'), or(5)),
   },
   mlp: { ...gemma.mlp, sparse: sparsity } as Wiring['mlp'],
   perLayer: {
@@ -309,7 +302,7 @@ export const gemma3n: Wiring = {
       correct: 'altup.correction_coefs',
       scale: 'altup.correct_output_scale',
     },
-    scaled: { field: 'altup_correct_scale', orElse: true },
+    scaled: flag('altup_correct_scale', true),
   },
   head: { softcap: or(30, 'final_logit_softcapping') },
   fixed: [

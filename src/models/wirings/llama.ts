@@ -3,59 +3,65 @@
  * modeling_qwen3.py, modeling_phi3.py, modeling_olmo2.py, modeling_granite.py, modeling_smollm3.py,
  * modeling_stablelm.py). Defaults are those of the configuration classes.
  */
-import type { RopeWiring, Wiring } from '../wiring';
+import { at, flag, or } from '../config-reader';
+import {
+  fusedMlp,
+  gatedMlp,
+  HEAD_NORM,
+  type RopeWiring,
+  vary,
+  type Wiring,
+  windowEvery,
+  windowOf,
+} from '../wiring';
 
 export const rope = (theta: number): RopeWiring => ({ theta });
 export const partialRope = (theta: number, share: number): RopeWiring => ({
   theta,
-  fraction: { fields: ['rope_parameters.partial_rotary_factor', 'partial_rotary_factor'], orElse: share },
+  fraction: or(share, 'rope_parameters.partial_rotary_factor', 'partial_rotary_factor'),
 });
 
 export const llama: Wiring = {
   sizes: {
-    layers: { fields: ['num_hidden_layers'] },
-    hidden: { fields: ['hidden_size'] },
-    heads: { fields: ['num_attention_heads'] },
-    keyValueHeads: { fields: ['num_key_value_heads'] },
-    headDim: { fields: ['head_dim'] },
-    inner: { fields: ['intermediate_size'] },
+    layers: at('num_hidden_layers'),
+    hidden: at('hidden_size'),
+    heads: at('num_attention_heads'),
+    keyValueHeads: at('num_key_value_heads'),
+    headDim: at('head_dim'),
+    inner: at('intermediate_size'),
   },
-  norm: { kind: 'rms', bias: false, epsilon: { fields: ['rms_norm_eps'], orElse: 1e-6 } },
+  norm: { kind: 'rms', bias: false, epsilon: or(1e-6, 'rms_norm_eps') },
   embedding: {},
   norms: { attentionIn: 'input_layernorm', mlpIn: 'post_attention_layernorm', final: 'model.norm' },
   attention: {
     projections: { query: 'self_attn.q_proj', key: 'self_attn.k_proj', value: 'self_attn.v_proj' },
-    bias: { field: 'attention_bias', orElse: false },
+    bias: flag('attention_bias', false),
     output: 'self_attn.o_proj',
-    outputBias: { field: 'attention_bias', orElse: false },
+    outputBias: flag('attention_bias', false),
     scale: 'head_dim',
     position: rope(10_000),
   },
-  mlp: {
-    gate: 'mlp.gate_proj',
-    up: 'mlp.up_proj',
-    down: 'mlp.down_proj',
-    bias: { field: 'mlp_bias', orElse: false },
-    activation: { fields: ['hidden_act'], orElse: 'silu' },
-  },
+  mlp: gatedMlp(
+    ['mlp.gate_proj', 'mlp.up_proj', 'mlp.down_proj'],
+    flag('mlp_bias', false),
+    or('silu', 'hidden_act'),
+  ),
   head: {},
 };
 
-export const mistral: Wiring = {
-  ...llama,
+export const mistral: Wiring = vary(llama, {
   attention: {
-    ...llama.attention,
     bias: false,
     outputBias: false,
-    window: { size: { fields: ['sliding_window'], orElse: 4096 }, layers: 'all' },
+    window: windowOf(or(4096, 'sliding_window')),
   },
   mlp: { ...llama.mlp, bias: false },
-};
+});
 
 const qwenWindow = {
-  size: { fields: ['sliding_window'], orElse: 4096 },
-  enabled: { field: 'use_sliding_window', orElse: false },
-  layers: { orElse: { fromLayer: { fields: ['max_window_layers'], orElse: 28 } } },
+  size: or(4096, 'sliding_window'),
+  enabled: flag('use_sliding_window', false),
+  layers: { orElse: { fromLayer: or(28, 'max_window_layers') } },
 } as const;
 
 export const qwen2: Wiring = {
@@ -65,85 +71,69 @@ export const qwen2: Wiring = {
 
 export const qwen3: Wiring = {
   ...mistral,
-  sizes: { ...llama.sizes, headDim: { fields: ['head_dim'], orElse: 128 } },
+  sizes: { ...llama.sizes, headDim: or(128, 'head_dim') },
   attention: {
     ...llama.attention,
-    headNorm: { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' },
+    headNorm: HEAD_NORM,
     window: qwenWindow,
   },
 };
 
 /** Queries, keys and values in one projection, gate and up in another. */
-export const phi3: Wiring = {
-  ...mistral,
-  norm: { kind: 'rms', bias: false, epsilon: { fields: ['rms_norm_eps'], orElse: 1e-5 } },
+export const phi3: Wiring = vary(mistral, {
+  norm: { kind: 'rms', bias: false, epsilon: or(1e-5, 'rms_norm_eps') },
   attention: {
-    ...mistral.attention,
     projections: { fused: 'self_attn.qkv_proj', order: 'blocks' },
     position: partialRope(10_000, 1),
-    window: { size: { fields: ['sliding_window'] }, layers: 'all' },
+    window: windowOf(at('sliding_window')),
   },
-  mlp: {
-    fusedGate: true,
-    up: 'mlp.gate_up_proj',
-    down: 'mlp.down_proj',
-    bias: false,
-    activation: { fields: ['hidden_act'], orElse: 'silu' },
-  },
-};
+  mlp: fusedMlp(['mlp.gate_up_proj', 'mlp.down_proj'], false, or('silu', 'hidden_act')),
+});
 
 /** No norm ahead of a branch, one behind; queries and keys are normed over the whole projection. */
-export const olmo2: Wiring = {
-  ...llama,
-  norm: { kind: 'rms', bias: false, epsilon: { fields: ['rms_norm_eps'], orElse: 1e-5 } },
+export const olmo2: Wiring = vary(llama, {
+  norm: { kind: 'rms', bias: false, epsilon: or(1e-5, 'rms_norm_eps') },
   norms: {
     attentionOut: 'post_attention_layernorm',
     mlpOut: 'post_feedforward_layernorm',
     final: 'model.norm',
   },
   attention: {
-    ...llama.attention,
     headNorm: { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'projection' },
   },
   mlp: { ...llama.mlp, bias: false },
-};
+});
 
 /** Llama with four multipliers. */
-export const granite: Wiring = {
-  ...llama,
-  embedding: { scale: { fields: ['embedding_multiplier'], orElse: 1 } },
-  residualScale: { fields: ['residual_multiplier'], orElse: 1 },
+export const granite: Wiring = vary(llama, {
+  embedding: { scale: or(1, 'embedding_multiplier') },
+  residualScale: or(1, 'residual_multiplier'),
   attention: {
-    ...llama.attention,
-    scale: { factor: { fields: ['attention_multiplier'], orElse: 1 } },
+    scale: { factor: or(1, 'attention_multiplier') },
   },
-  head: { divisor: { fields: ['logits_scaling'], orElse: 1 } },
-};
+  head: { divisor: or(1, 'logits_scaling') },
+});
 
 /** Llama in which some layers have no positions. */
-export const smollm3: Wiring = {
-  ...llama,
+export const smollm3: Wiring = vary(llama, {
   attention: {
-    ...llama.attention,
     position: {
       theta: 2_000_000,
-      skip: { list: 'no_rope_layers', interval: { fields: ['no_rope_layer_interval'], orElse: 4 } },
+      skip: { list: 'no_rope_layers', interval: or(4, 'no_rope_layer_interval') },
     },
     window: {
-      size: { fields: ['sliding_window'] },
-      enabled: { field: 'use_sliding_window', orElse: false },
+      size: at('sliding_window'),
+      enabled: flag('use_sliding_window', false),
       layers: { orElse: 'without_rope' },
     },
   },
-};
+});
 
 /** LayerNorms, a gated MLP, and a quarter of each head rotating. */
-export const stablelm: Wiring = {
-  ...llama,
-  norm: { kind: 'layer', bias: true, epsilon: { fields: ['layer_norm_eps'], orElse: 1e-5 } },
+export const stablelm: Wiring = vary(llama, {
+  norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'layer_norm_eps') },
   attention: {
-    ...llama.attention,
-    bias: { field: 'use_qkv_bias', orElse: false },
+    bias: flag('use_qkv_bias', false),
     outputBias: false,
     position: partialRope(10_000, 0.25),
   },
@@ -152,4 +142,57 @@ export const stablelm: Wiring = {
     { field: 'qk_layernorm', value: false, otherwise: 'a norm for every head' },
     { field: 'use_parallel_residual', value: false, otherwise: 'attention and MLP side by side' },
   ],
+});
+
+// Wirings of Gemma (transformers: modeling_gemma.py, modeling_gemma2.py, modeling_gemma3.py). The activation is the
+// tanh GELU unless `hidden_activation` names another: Gemma 1 ignores `hidden_act`, which early files have wrong.
+
+export const gemma: Wiring = {
+  ...llama,
+  sizes: { ...llama.sizes, headDim: or(256, 'head_dim') },
+  norm: { kind: 'rms_plus_one', bias: false, epsilon: or(1e-6, 'rms_norm_eps') },
+  embedding: { scale: 'sqrt_hidden' },
+  mlp: {
+    ...llama.mlp,
+    bias: false,
+    activation: or('gelu_pytorch_tanh', 'hidden_activation'),
+  },
 };
+
+/** Norms on both sides of every branch, capped scores and logits, every other layer local. */
+export const gemma2: Wiring = vary(gemma, {
+  norms: {
+    attentionIn: 'input_layernorm',
+    attentionOut: 'post_attention_layernorm',
+    mlpIn: 'pre_feedforward_layernorm',
+    mlpOut: 'post_feedforward_layernorm',
+    final: 'model.norm',
+  },
+  attention: {
+    scale: { root: or(256, 'query_pre_attn_scalar') },
+    softcap: or(50, 'attn_logit_softcapping'),
+    window: { size: or(4096, 'sliding_window'), layers: { orElse: 'even' } },
+  },
+  head: { softcap: or(30, 'final_logit_softcapping') },
+});
+
+/** Gemma 2 with normed heads instead of capped scores, and a rotary base of its own for local layers. */
+export const gemma3: Wiring = vary(gemma2, {
+  attention: {
+    headNorm: HEAD_NORM,
+    position: { theta: 1_000_000, local: or(10_000, 'rope_local_base_freq') },
+    softcap: at('attn_logit_softcapping'),
+    window: windowEvery(
+      or(4096, 'sliding_window'),
+      or(6, 'sliding_window_pattern', '_sliding_window_pattern'),
+    ),
+  },
+  head: { softcap: at('final_logit_softcapping') },
+  fixed: [
+    {
+      field: 'use_bidirectional_attention',
+      value: false,
+      otherwise: 'an encoder: tokens see those behind them',
+    },
+  ],
+});

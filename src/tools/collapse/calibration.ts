@@ -9,10 +9,9 @@ import { plannedChatTemplate, plannedTokenizer } from '../../evaluate/running-mo
 import type { GuardedTokenizer } from '../../foreign/foreign-text';
 import type { Sequence } from '../../forward/chunk';
 import { openRunner } from '../../forward/runner';
-import { type HashedInputs, openHashedInputs } from '../../host/hashed-inputs';
 import type { OpenModels } from '../../host/models';
 import type { ProgressMeter } from '../../host/progress-meter';
-import { type Inputs, missingBytes } from '../../host/weight-inputs';
+import { type HashedInputs, type Inputs, missingBytes, openHashedInputs } from '../../host/weight-inputs';
 import { requireClean } from '../../merge/plan/clean-plan';
 import type { Plan } from '../../merge/plan/plan';
 import { isInRange } from '../../reports/option';

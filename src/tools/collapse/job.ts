@@ -10,7 +10,7 @@ import type { OpenModels } from '../../host/models';
 import { type ProgressMeter, progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import type { Inputs } from '../../host/weight-inputs';
-import { inputName } from '../../inputs/input-name';
+import { inputName } from '../../inputs/stored-tensor';
 import { methodById } from '../../merge/methods';
 import type { Plan } from '../../merge/plan/plan';
 import { planShards } from '../../merge/plan/shards';

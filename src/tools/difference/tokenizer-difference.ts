@@ -3,8 +3,13 @@
 import { errorReport } from '../../errors';
 import { displayName } from '../../formats/names';
 import { MAX_JSON_LENGTH, parseStrictJson } from '../../formats/strict-json';
-import { tokenDifference, tokenDifferenceWords } from '../../formats/token-difference';
-import { readTokenizerJson, TOKENIZER_JSON_RULES, type TokenizerTokens } from '../../formats/tokenizer-json';
+import {
+  readTokenizerJson,
+  TOKENIZER_JSON_RULES,
+  type TokenizerTokens,
+  tokenDifference,
+  tokenDifferenceWords,
+} from '../../formats/tokenizer-json';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { jsonText } from '../../inputs/config-difference';
 import { readSmallText } from '../../inputs/header';

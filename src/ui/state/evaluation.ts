@@ -2,8 +2,8 @@
 
 import { AmalgamError, errorReport, fromErrorReport } from '../../errors';
 import { protocolOptions } from '../../evaluate/options';
+import { textOfFile } from '../../formats/conversations';
 import { formatBytes } from '../../formats/quantity';
-import { textOfFile } from '../../formats/text-file';
 import { bytesOf } from '../../platform';
 import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
 import { isInRange } from '../../reports/option';
