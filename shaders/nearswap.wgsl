@@ -1,10 +1,6 @@
 // NearSwap: out = W where |W − W₀| ≤ t, else W₀ ± t: W₀ + clamp(t / |τ|, 0, 1) · τ without a division.
 // coefficients[0] = t. Shapes: slot 0 = W₀, slot 1 = W → elements f32.
 
-@group(0) @binding(1) var<storage, read> values: array<f32>;
-@group(0) @binding(2) var<storage, read> coefficients: array<f32>;
-@group(0) @binding(3) var<storage, read_write> out: array<u32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = min(group_index(group) * 4096u, params.elements);

@@ -3,11 +3,6 @@
 // each model, then elements active in it alone. Every product and sum is one rounding: same bits on CPU and GPU.
 // Shapes: slot 0 = W₀, slot i = τ_i, `stride` f32 apart → elements f32; models ≤ 32.
 
-@group(0) @binding(1) var<storage, read> values: array<f32>;
-@group(0) @binding(2) var<storage, read> coefficients: array<f32>;
-@group(0) @binding(3) var<storage, read_write> out: array<u32>;
-@group(0) @binding(4) var<storage, read_write> counters: array<atomic<u32>>;
-
 var<workgroup> counts: array<atomic<u32>, 64>;
 
 @compute @workgroup_size(64)

@@ -1,11 +1,6 @@
 // MagMax: out = W₀ + λ·τ_i, i the model with the largest |τ_i| (the first of equals). coefficients[0] = λ;
 // counters[i] += elements taken from model i. Shapes: slot 0 = W₀, slot i = τ_i, `stride` f32 apart → elements f32.
 
-@group(0) @binding(1) var<storage, read> values: array<f32>;
-@group(0) @binding(2) var<storage, read> coefficients: array<f32>;
-@group(0) @binding(3) var<storage, read_write> out: array<u32>;
-@group(0) @binding(4) var<storage, read_write> counters: array<atomic<u32>>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = min(group_index(group) * 4096u, params.elements);

@@ -3,9 +3,6 @@
 // g = min(x[r, 2i], 7), u = x[r, 2i + 1] within ±7.
 // Shapes: x [rows, x_stride], y [rows, y_stride], f32. Tolerance: 1e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-
 fn activation(v: f32) -> f32 {
   if (params.kind == 0u) { return max(v, 0.0) * max(v, 0.0); }
   if (v > 0.0) { return params.xp * v * v + params.beta * v; }

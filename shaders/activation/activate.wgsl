@@ -1,9 +1,6 @@
 // y[r, i] = f(x[r, i]), times x[r, inner + i] where gated. f: 0 SiLU, 1 exact GELU, 2 tanh GELU, 3 ReLU.
 // Shapes: x [rows, x_stride], y [rows, y_stride], f32. Tolerance: 1e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-
 fn activation(v: f32) -> f32 {
   if (params.kind == 0u) { return v * sigmoid_f32(v); }
   if (params.kind == 1u) { return 0.5 * v * (1.0 + erf_f32(v * 0.70710678)); }

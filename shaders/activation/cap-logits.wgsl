@@ -1,7 +1,5 @@
 // x ← cap(factor · x) in place; cap(x) = c · tanh(x / c), none for c = 0. Tolerance: 1e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read_write> x: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first = group_index(group) * 256u;

@@ -2,9 +2,6 @@
 // f: 0 sigmoid, 1 SiLU, 2 identity, 3 tanh GELU. unit = 0 takes one factor for a whole group, x_stride = 0 the same for all rows.
 // Shapes: x [rows, x_stride], y [rows, y_stride], f32. Tolerance: 1e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-
 fn gate(v: f32) -> f32 {
   if (params.kind == 0u) { return sigmoid_f32(v); }
   if (params.kind == 1u) { return v * sigmoid_f32(v); }

@@ -3,11 +3,6 @@
 // Shapes: logits [rows, stride], targets [rows], sums [rows, segments, 2], picked [rows], f32.
 // Tolerance: 3e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> logits: array<f32>;
-@group(0) @binding(2) var<storage, read> targets: array<u32>;
-@group(0) @binding(3) var<storage, read_write> sums: array<f32>;
-@group(0) @binding(4) var<storage, read_write> picked: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let segments = (params.columns + 1023u) / 1024u;

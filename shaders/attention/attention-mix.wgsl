@@ -2,11 +2,6 @@
 // Shapes: v [·, (heads / heads_per_key) · 4·dim4], y [·, heads · 4·dim4], f32.
 // One invocation makes four dimensions of one head for a whole group. Tolerance: 1e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> shares: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> groups: array<u32>;
-@group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let all = params.groups * params.heads * params.dim4;

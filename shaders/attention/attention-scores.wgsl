@@ -3,12 +3,6 @@
 // Shapes: q [·, heads · 4·dim4], k [·, (heads / heads_per_key) · 4·dim4], slopes [heads], f32.
 // One invocation makes four columns of a group. Tolerance: 1e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> groups: array<u32>;
-@group(0) @binding(4) var<storage, read> slopes: array<f32>;
-@group(0) @binding(5) var<storage, read_write> scores: array<vec4<f32>>;
-
 fn store(at: u32, sums: vec4<f32>, slant: vec4<f32>) {
   var s = sums * params.scale;
   if (params.cap > 0.0) {

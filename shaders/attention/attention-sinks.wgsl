@@ -1,8 +1,6 @@
 // As attention-softmax-line.wgsl with one more score a head, sinks [heads], that takes its share of 1 and brings no value
 // (Xiao et al. 2023, arXiv 2309.17453, as GPT-OSS learns it). An invocation a line. Tolerance: 2e-6 of the largest value.
 
-@group(0) @binding(3) var<storage, read> sinks: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let lines = params.groups * params.heads * 4u;

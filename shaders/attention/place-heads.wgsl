@@ -5,11 +5,6 @@
 // [positions, 2·half], cosines then sines; y [·, y_stride], head h at y_begin + h · y_dim. All f32.
 // Tolerance: 2e-7 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> places: array<u32>;
-@group(0) @binding(3) var<storage, read> angles: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = group_index(group);

@@ -6,14 +6,8 @@
 // An unchanged element keeps W₀'s bits (so −0 stays −0). Every product and sum is one rounding: same bits on CPU and
 // GPU. Shapes: values (models + 1)·stride f32, stride a multiple of 4, slot 0 = W₀, slot i = τ̂_i → packed words; stats four
 // words a block: elements whose ballots disagree in sign (u32), Σ (λ·…)² (f32), ballot sums above zero (u32), below zero (u32).
-
-@group(0) @binding(1) var<storage, read> values: array<vec4<f32>>;
-// weights w_1 … w_n, scales s_1 … s_n, then the reciprocals: 2^n of them with an election, else 1. Where more than 16
-// elect: what each adds to the divisor, then the least divisor; 0 divides by 1
-@group(0) @binding(2) var<storage, read> coefficients: array<f32>;
-@group(0) @binding(3) var<storage, read_write> packed: array<u32>;
-@group(0) @binding(4) var<storage, read_write> stats: array<u32>;
-@group(0) @binding(5) var<storage, read_write> status: array<atomic<u32>>;
+// coefficients: weights w_1 … w_n, scales s_1 … s_n, then the reciprocals: 2^n of them with an election, else 1. Where more
+// than 16 elect: what each adds to the divisor, then the least divisor; 0 divides by 1.
 
 var<workgroup> counts: array<atomic<u32>, 12>; // a block's conflicts, sums above zero, sums below zero
 

@@ -1,9 +1,6 @@
 // Bit e of the mask is set where element e is not 0: the elements kept (words from the lowest bit up; +0 and −0 are the
 // same). Shapes: elements f32 at `slot` → ⌈elements / 32⌉ words from word `first` of the mask. Integers only.
 
-@group(0) @binding(1) var<storage, read> values: array<u32>;
-@group(0) @binding(2) var<storage, read_write> mask: array<u32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = min(group_index(group) * 4096u, params.elements);

@@ -4,13 +4,6 @@
 // Cost: 6 multiply-adds per entry. Tolerance: 5e-6 of the largest value.
 // Shapes: lib/masked-rows.wgsl; inverse (1/D) [4·width4], q, p, r, x [rows, 4·width4], rho [rows, 2], f32.
 
-@group(0) @binding(2) var<storage, read> inverse: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> p: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read_write> r: array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read_write> x: array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read_write> rho: array<vec2<f32>>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first_row = group_index(group) * GROUP_ROWS;

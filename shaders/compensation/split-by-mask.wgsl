@@ -1,9 +1,6 @@
 // Divides a chunk of rows by the mask, in place: x has the masked entries, dropped the rest; zeros elsewhere. Tolerance: 0.
 // Shapes: lib/masked-rows.wgsl; x, dropped [rows, 4·width4] f32.
 
-@group(0) @binding(2) var<storage, read_write> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> dropped: array<vec4<f32>>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let n = params.rows * params.width4;

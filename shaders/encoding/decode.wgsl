@@ -5,11 +5,6 @@
 // Shapes: per tensor ⌈elements/2⌉ or elements words → slots of `elements` f32, `stride` apart.
 // Exact but for subnormals, which become zeros.
 
-@group(0) @binding(1) var<storage, read> raw: array<u32>;
-@group(0) @binding(2) var<storage, read> inputs: array<vec2<u32>>;
-@group(0) @binding(3) var<storage, read_write> values: array<u32>;
-@group(0) @binding(4) var<storage, read_write> status: array<atomic<u32>>;
-
 fn element_bits(begin: u32, dtype: u32, e: u32) -> u32 {
   if (dtype == 0u) { return raw[begin + e]; }
   let word = raw[begin + (e >> 1u)];

@@ -2,12 +2,6 @@
 // Σ_{e in block} (merged[e] − values[e])², slot 0 of values being the base, in the order of docs/numbers.md.
 // Shapes: values and merged elements f32 each → packed words; sums ⌈elements/4096⌉ f32, which the host adds in f64.
 
-@group(0) @binding(1) var<storage, read> values: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> merged: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> packed: array<u32>;
-@group(0) @binding(4) var<storage, read_write> sums: array<f32>;
-@group(0) @binding(5) var<storage, read_write> status: array<atomic<u32>>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let block = group_index(group) * PACK_BLOCKS + lane / 16u;

@@ -2,9 +2,6 @@
 // order of rows and columns around (y[i, j] from S[n−1−i, n−1−j]). With scale 0 and shift 1 it is the identity.
 // Tolerance: 1e-6 of the largest value. Shapes: S, y [width, width] f32.
 
-@group(0) @binding(1) var<storage, read> s: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let n = params.width * params.width;

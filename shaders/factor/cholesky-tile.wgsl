@@ -4,9 +4,6 @@
 // Cost: 32³/3 multiply-adds in one workgroup, a row per invocation. Tolerance: 2e-6 of the largest value.
 // Shapes: factor [width, width] f32; failed [1] u32.
 
-@group(0) @binding(1) var<storage, read_write> factor: array<f32>;
-@group(0) @binding(2) var<storage, read_write> failed: array<u32>;
-
 var<workgroup> tile: array<f32, 1024>;
 
 @compute @workgroup_size(32)

@@ -1,10 +1,7 @@
-// Bindings and store shared by both forms of the Gram accumulation: S[i, j] += Σ_r x[r, begin + i] · x[r, begin + j] over rows
+// Shared by both forms of the Gram accumulation: S[i, j] += Σ_r x[r, begin + i] · x[r, begin + j] over rows
 // first … first + rows. Only tiles on and below the diagonal are summed; each is stored on both sides, so that S is exactly
 // symmetric. A dispatch sums at most 2048 rows in registers and adds them to S once.
 // Shapes: x [·, 4·stride4] f32, columns 4·begin4 … 4·(begin4 + width4); S [4·width4, 4·width4] f32.
-
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> s: array<vec4<f32>>;
 
 // Tile t of the lower triangle, counted row by row: (row of tiles, column of tiles).
 fn lower_tile(t: u32) -> vec2<u32> {

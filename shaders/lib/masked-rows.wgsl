@@ -1,8 +1,6 @@
-// Bindings shared by the compensation kernels: a chunk of rows of a task vector, `rows` × 4·width4, beside the packed mask of
+// Shared by the compensation kernels: a chunk of rows of a task vector, `rows` × 4·width4, beside the packed mask of
 // the whole tensor, [·, mask_words] u32. The chunk begins at row mask_row and column mask_begin (a multiple of 4) of the mask.
 // `shift` is added to the diagonal of H as damping; `may_rest` lets converged rows of the conjugate gradients stop.
-
-@group(0) @binding(1) var<storage, read> mask: array<u32>;
 
 // Which of four entries of a row are kept.
 fn kept4(row: u32, quad: u32) -> vec4<bool> {

@@ -1,10 +1,6 @@
-// Bindings and parameters shared by all forms of the linear layer:
+// Shared by all forms of the linear layer:
 // y[r, y_begin + o] = (add ? y : 0) + bias[o] + scale · Σ_k x[r, k] · w[w_first + o, k].
 // Shapes: x [rows, 4·x_stride4] f32, w [·, 4·inputs4] packed (weight-*.wgsl), bias [outputs], y [rows, y_stride].
-
-@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> bias: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
 
 // Word offsets of four rows of x, or of four rows of w. Past the edge the last one is read again; `store` drops it.
 fn x_rows(first: u32) -> vec4<u32> {

@@ -1,13 +1,8 @@
-// Bindings and parameters shared by both forms of the norm. kind 0: w · x / √(mean x² + ε); 1: the same with 1 + w; 2:
+// Shared by both forms of the norm. kind 0: w · x / √(mean x² + ε); 1: the same with 1 + w; 2:
 // LayerNorm, w · (x − mean) / √(variance + ε) + b.
 // Group g of row r lies at x_begin + r · x_stride + g · group_stride of x and at r · y_stride + g · width of y; all groups of a
 // row (its heads) share the weights. All sizes are given in fours.
 // Shapes: x [rows, x_stride], weight and bias [width], y [rows, y_stride], f32.
-
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> weight: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> bias: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
 
 fn x_at(index: u32) -> u32 {
   return params.x_begin4 + (index / params.groups) * params.x_stride4 + (index % params.groups) * params.group_stride4;

@@ -1,7 +1,4 @@
-// Bindings shared by both forms of the softmax: a line is one row of one head of a group (lib/attention.wgsl).
-
-@group(0) @binding(1) var<storage, read> groups: array<u32>;
-@group(0) @binding(2) var<storage, read_write> scores: array<vec4<f32>>;
+// Lines shared by both forms of the softmax: a line is one row of one head of a group (lib/attention.wgsl).
 
 struct Line {
   // where it begins in scores, its columns in fours, and the columns its row may see: low … high

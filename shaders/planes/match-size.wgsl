@@ -1,9 +1,6 @@
 // y[r, ·] ← y[r, ·] · √(mean x[r, ·]²) / √max(mean y[r, ·]², 1e-5): rows brought to the size of others (transformers
 // modeling_gemma3n.py). Shapes: x, y [rows, width]. An invocation a row. Tolerance: 2e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first = group_index(group) * 64u;

@@ -4,13 +4,6 @@
 // first is y_0 once more. Shapes: x, y [rows, planes, width]; a, first [rows, width]; s [rows, s_stride]; w [planes² or planes, planes].
 // An invocation for each column of a row. Tolerance: 2e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> s: array<f32>;
-@group(0) @binding(3) var<storage, read> w: array<f32>;
-@group(0) @binding(4) var<storage, read> a: array<f32>;
-@group(0) @binding(5) var<storage, read_write> y: array<f32>;
-@group(0) @binding(6) var<storage, read_write> first: array<f32>;
-
 fn coefficient(row: u32, line: u32) -> f32 {
   var sum = 0.0;
   for (var m = 0u; m < params.planes; m++) {

@@ -1,9 +1,6 @@
 // y[r, begin + c · width + i] += x[r, i] for c < copies: rows added to several runs of columns.
 // Shapes: x [rows, width], y [rows, y_stride], f32. An invocation a column of x. Tolerance: 1e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let all = params.rows * params.width;

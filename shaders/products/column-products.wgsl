@@ -4,9 +4,6 @@
 // Shapes: count matrices of elements = rows·cols f32, `stride` apart, beginning at `slot`
 // → ⌈rows/64⌉ · pairs · cols f32; one workgroup handles 64 columns of a block.
 
-@group(0) @binding(1) var<storage, read> values: array<f32>;
-@group(0) @binding(2) var<storage, read_write> sums: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let chunks = (params.cols + 63u) / 64u;

@@ -4,9 +4,6 @@
 // sums are added in order: same bits on CPU and GPU. The first four vectors are read once for all their pairs.
 // Shapes: count vectors of `elements` f32, `stride` apart, beginning at `slot` → ⌈elements/run⌉ · pairs f32.
 
-@group(0) @binding(1) var<storage, read> values: array<f32>;
-@group(0) @binding(2) var<storage, read_write> sums: array<f32>;
-
 var<workgroup> partial: array<f32, 640>;
 
 fn add(sum: f32, a: f32, b: f32) -> f32 {

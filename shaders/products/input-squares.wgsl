@@ -2,9 +2,6 @@
 // per invocation. Cost: rows · width multiply-adds. Tolerance: 1e-6 of the largest value.
 // Shapes: x [·, 4·stride4] f32; squares [4·width4] f32.
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> squares: array<vec4<f32>>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first_quad = group_index(group) * 64u;

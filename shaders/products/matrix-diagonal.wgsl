@@ -1,8 +1,5 @@
 // diagonal[j] = m[j, j]. Tolerance: 0. Shapes: m [width, width] f32; diagonal [width] f32.
 
-@group(0) @binding(1) var<storage, read> m: array<f32>;
-@group(0) @binding(2) var<storage, read_write> diagonal: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first = group_index(group) * 64u;

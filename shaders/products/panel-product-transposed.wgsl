@@ -4,10 +4,6 @@
 // chunks. One invocation makes four columns j of one quad c.
 // Shapes: panel rows·cols f32 at `first`, y [·, 4·k4], z [cols, 4·k4].
 
-@group(0) @binding(1) var<storage, read> panel: array<f32>;
-@group(0) @binding(2) var<storage, read> y: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> z: array<vec4<f32>>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let items = ((params.cols + 3u) / 4u) * params.k4;

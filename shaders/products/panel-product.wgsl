@@ -3,10 +3,6 @@
 // bits on CPU and GPU, and the error of a long sum stays near that of one chunk.
 // One invocation makes four rows of one quad of columns. Shapes: panel rows·cols f32 at `first`, x [cols, 4·k4], y [·, 4·k4].
 
-@group(0) @binding(1) var<storage, read> panel: array<f32>;
-@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let items = ((params.rows + 3u) / 4u) * params.k4;

@@ -2,9 +2,6 @@
 // entries: columns of a matrix cut out, put back, or subtracted. Tolerance: 1e-6 of the largest value.
 // Shapes: x [·, x_stride], y [·, y_stride] f32.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let n = params.rows * params.cols;

@@ -4,10 +4,6 @@
 // Shapes: table [count, width] packed, ids [rows], y [rows, stride].
 // Tolerance: 2e-7 of the largest value (product and sum may be fused).
 
-@group(0) @binding(1) var<storage, read> table: array<u32>;
-@group(0) @binding(2) var<storage, read> ids: array<u32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-
 fn element(e: u32) -> f32 {
   if (params.dtype == 0u) { return bitcast<f32>(table[e]); }
   let word = table[e >> 1u];

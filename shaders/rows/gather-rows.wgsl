@@ -1,10 +1,6 @@
 // y[r] = x[rows[r]]: chosen rows, side by side. Shapes: x [·, width], picks [rows], y [rows, width], f32.
 // Tolerance: 0.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> picks: array<u32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = group_index(group);

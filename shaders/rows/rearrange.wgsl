@@ -1,9 +1,6 @@
 // The transpose of x, y[c, r] = x[r, c]. Tolerance: 0.
 // Shapes: x [rows, cols], y [cols, rows] f32.
 
-@group(0) @binding(1) var<storage, read> x: array<u32>;
-@group(0) @binding(2) var<storage, read_write> y: array<u32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let n = params.rows * params.cols;

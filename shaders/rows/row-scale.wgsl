@@ -1,9 +1,6 @@
 // V[row, :] ← factor[row] · V[row, :] for the whole rows of a tile, in place; one f32 rounding.
 // factor holds one f32 per row of the tile; shapes: values rows·cols f32 at `slot`.
 
-@group(0) @binding(1) var<storage, read> factor: array<f32>;
-@group(0) @binding(2) var<storage, read_write> values: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = group_index(group) * 4096u;

@@ -1,11 +1,6 @@
 // y[picks[r], i] ← y[picks[r], i] + factors[r] · x[r, i]; no row is picked twice.
 // Shapes: x [rows, x_stride], picks and factors [rows], y [·, y_stride], f32. Tolerance: 2e-7 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> picks: array<u32>;
-@group(0) @binding(3) var<storage, read> factors: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = group_index(group);

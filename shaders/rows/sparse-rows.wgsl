@@ -2,8 +2,6 @@
 // distribution would leave above that bound (transformers modeling_gemma3n.py). σ² = mean (x − mean)².
 // Shapes: x [rows, stride], f32. An invocation a row. Tolerance: 2e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read_write> x: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first = group_index(group) * 64u;

@@ -2,9 +2,6 @@
 // Breaks ties at a threshold by lowest flat index: the host finds the block in which the quota runs out.
 // Shapes: elements f32 at `slot` → ⌈elements/4096⌉ u32.
 
-@group(0) @binding(1) var<storage, read> values: array<u32>;
-@group(0) @binding(2) var<storage, read_write> counts: array<u32>;
-
 var<workgroup> total: atomic<u32>;
 
 @compute @workgroup_size(64)

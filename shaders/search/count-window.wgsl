@@ -4,10 +4,6 @@
 // below `room` is counted, not written. Keys are integers: exact whatever the order. lo ≤ hi; where they are equal, both
 // counts are. Shapes: elements f32 at `slot` → 5 u32 a block, at most `room` u32 in the list.
 
-@group(0) @binding(1) var<storage, read> values: array<u32>;
-@group(0) @binding(2) var<storage, read_write> counts: array<u32>;
-@group(0) @binding(3) var<storage, read_write> list: array<atomic<u32>>;
-
 var<workgroup> found: array<atomic<u32>, 4>;
 var<workgroup> place: atomic<u32>;
 

@@ -3,9 +3,6 @@
 // Counts are integers: exact whatever the order. Shapes: elements f32 at `slot` → 8 copies of 2048 u32 at `out`, to be added
 // up by the host; group g counts into copy g mod 8; bins ≤ 2048.
 
-@group(0) @binding(1) var<storage, read> values: array<u32>;
-@group(0) @binding(2) var<storage, read_write> bins: array<atomic<u32>>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   // Several copies share the traffic: many keys fall into few bins. Bins in workgroup memory would share it better, but

@@ -2,10 +2,6 @@
 // Shapes: values f32 at `slot`, picks count flat indices of the tensor, picked count f32 at `out`.
 // Tolerance: 0; bits are copied.
 
-@group(0) @binding(1) var<storage, read> values: array<u32>;
-@group(0) @binding(2) var<storage, read> picks: array<u32>;
-@group(0) @binding(3) var<storage, read_write> picked: array<u32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = group_index(group) * 64u;

@@ -4,10 +4,6 @@
 // 0 … cols − 1 of every element, smallest |τ| first. A workgroup handles a row; lane l counts and moves the l-th of 64
 // stretches of it. Integers only. Shapes: whole rows, elements f32 at `slot`; orders elements u32.
 
-@group(0) @binding(1) var<storage, read> values: array<u32>;
-@group(0) @binding(2) var<storage, read> order_in: array<u32>;
-@group(0) @binding(3) var<storage, read_write> order_out: array<u32>;
-
 var<workgroup> places: array<u32, 1024>; // [digit][lane]: how many, then where the next one goes
 var<workgroup> totals: array<u32, 64>;
 

@@ -1,9 +1,6 @@
 // Every `step`-th magnitude of a tensor: keys[out + i] = bits(|τ[i·step]|) for the flat indices i·step inside the tile, which
 // begins at index `first`. Shapes: elements f32 at `slot` → one u32 per index. No arithmetic.
 
-@group(0) @binding(1) var<storage, read> values: array<u32>;
-@group(0) @binding(2) var<storage, read_write> keys: array<u32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = min(group_index(group) * 4096u, params.elements);

@@ -3,10 +3,6 @@
 // Columns are taken in blocks of `block` columns, and the keys of a block lie together, row after row.
 // One rounding: same bits on CPU and GPU. Shapes: values rows·cols f32, scale [cols] f32 → keys rows·cols u32.
 
-@group(0) @binding(1) var<storage, read> values: array<f32>;
-@group(0) @binding(2) var<storage, read> scale: array<f32>;
-@group(0) @binding(3) var<storage, read_write> keys: array<u32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let n = params.rows * params.cols;

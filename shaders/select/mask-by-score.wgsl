@@ -1,9 +1,6 @@
 // Applies one selection to all task vectors, in place: τ_i[e] = 0 where the trimmed score of e is 0.
 // Shapes: score elements f32; values (models + 1)·stride f32, slots 1 … models changed.
 
-@group(0) @binding(1) var<storage, read> score: array<u32>;
-@group(0) @binding(2) var<storage, read_write> values: array<u32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = min(group_index(group) * 4096u, params.elements);

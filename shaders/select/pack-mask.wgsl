@@ -1,9 +1,6 @@
 // mask[r, w] bit b = 1 where the key of column 32w + b is not 0: the elements kept. Bits past the last column are 0. Keys lie as column-score.wgsl leaves them. Integers only.
 // Shapes: keys rows·cols u32 → mask [rows, ⌈cols/32⌉] u32.
 
-@group(0) @binding(1) var<storage, read> keys: array<u32>;
-@group(0) @binding(2) var<storage, read_write> mask: array<u32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row_words = (params.cols + 31u) / 32u;

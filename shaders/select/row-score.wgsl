@@ -1,10 +1,6 @@
 // score[e] = |v[e]| · factor[row of e]: an importance that is an element's size times a property of its row.
 // factor holds one f32 per row of the tile; one rounding. Shapes: whole rows, elements f32 at `slot` → elements f32.
 
-@group(0) @binding(1) var<storage, read> values: array<f32>;
-@group(0) @binding(2) var<storage, read> factor: array<f32>;
-@group(0) @binding(3) var<storage, read_write> score: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = min(group_index(group) * 4096u, params.elements);

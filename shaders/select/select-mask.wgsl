@@ -1,9 +1,6 @@
 // Trim in place by a mask: τ[e] stays where bit e of the mask is set (words from the lowest bit up), else 0.
 // Shapes: mask ⌈elements / 32⌉ words from word `first`; elements f32 at `slot`, in place. No arithmetic: what stays keeps its bits.
 
-@group(0) @binding(1) var<storage, read> mask: array<u32>;
-@group(0) @binding(2) var<storage, read_write> values: array<u32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = min(group_index(group) * 4096u, params.elements);

@@ -3,9 +3,6 @@
 // Depends on nothing but (key, e): same mask for any tile, order or device. Shapes: elements f32 at `slot`, in place;
 // `first` is a multiple of 4.
 
-@group(0) @binding(1) var<storage, read_write> values: array<u32>;
-@group(0) @binding(2) var<storage, read_write> kept: array<atomic<u32>>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = min(group_index(group) * 4096u, params.elements);

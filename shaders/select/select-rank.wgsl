@@ -3,12 +3,7 @@
 // what is kept by scale[r]. kept[out] += number kept. The host has put probabilities and scales into the table, so
 // nothing is divided here. Shapes: elements f32 at `slot`, in place, whole rows of `cols`; ranks elements u32;
 // `first` is a multiple of 4.
-
-@group(0) @binding(1) var<storage, read_write> values: array<f32>;
-@group(0) @binding(2) var<storage, read> ranks: array<u32>;
-// below[0 … cols − 1] = ⌊q_r·2^32⌋, then scale[0 … cols − 1] as the bits of an f32
-@group(0) @binding(3) var<storage, read> table: array<u32>;
-@group(0) @binding(4) var<storage, read_write> kept: array<atomic<u32>>;
+// table: below[0 … cols − 1] = ⌊q_r·2^32⌋, then scale[0 … cols − 1] as the bits of an f32.
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

@@ -5,9 +5,6 @@
 // Top-k has an empty inner threshold, breadcrumbs drops with it what is largest. Exactly the elements asked for stay,
 // whatever the tile size. Shapes: elements f32 at `slot`, in place.
 
-@group(0) @binding(1) var<storage, read_write> values: array<u32>;
-@group(0) @binding(2) var<storage, read_write> kept: array<atomic<u32>>;
-
 var<workgroup> cuts: vec2<u32>; // equal elements before these indices are inside
 
 fn cut_in(begin: u32, end: u32, number: u32, key: u32, cut_block: u32, cut_quota: u32) -> u32 {

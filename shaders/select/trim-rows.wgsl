@@ -3,8 +3,6 @@
 // Counts are f32 sums of ones, exact below 2^24 columns. Cost: (33 + log2 cols) readings of the row.
 // Shapes: keys [rows, cols] u32 below 2^31, none of them 0 (column-score.wgsl); lib/row-group.wgsl or lib/row-line.wgsl.
 
-@group(0) @binding(1) var<storage, read_write> keys: array<u32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first_row = group_index(group) * GROUP_ROWS;

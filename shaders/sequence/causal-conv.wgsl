@@ -4,13 +4,6 @@
 // Shapes: x [rows, x_stride] from x_begin on, before [slots, taps − 1, channels], weight [channels, taps], y [rows, y_stride], f32.
 // One invocation a channel of a piece's row. Tolerance: 1e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> pieces_at: array<u32>;
-@group(0) @binding(3) var<storage, read> before: array<f32>;
-@group(0) @binding(4) var<storage, read> weight: array<f32>;
-@group(0) @binding(5) var<storage, read> bias: array<f32>;
-@group(0) @binding(6) var<storage, read_write> y: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let strips = (params.channels + 63u) / 64u;

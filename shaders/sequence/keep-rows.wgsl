@@ -3,10 +3,6 @@
 // Shapes: x [rows, x_stride] from x_begin on, before [slots, kept, channels], f32.
 // Tolerance: 0 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> pieces_at: array<u32>;
-@group(0) @binding(3) var<storage, read_write> before: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let strips = (params.channels + 63u) / 64u;

@@ -4,14 +4,6 @@
 // Shapes: x [rows, x_stride], gates [2, width / block, block (in), block (out)] and biases [2, width], input gate first,
 // rates [width], state [slots, width], y [rows, y_stride], f32. One invocation a channel. Tolerance: 3e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> gates: array<f32>;
-@group(0) @binding(3) var<storage, read> biases: array<f32>;
-@group(0) @binding(4) var<storage, read> rates: array<f32>;
-@group(0) @binding(5) var<storage, read> pieces_at: array<u32>;
-@group(0) @binding(6) var<storage, read_write> state: array<f32>;
-@group(0) @binding(7) var<storage, read_write> y: array<f32>;
-
 // √(1 − e^(2x)) for x ≤ 0
 fn root_of_rest(x: f32) -> f32 {
   return sqrt(-expm1_f32(2.0 * x));

@@ -7,14 +7,6 @@
 // Shapes: x [rows, x_stride], bc [rows, bc_stride], t [rows, t_stride], state [slots, heads, dim, states],
 // y [rows, y_stride], f32. One invocation a row of h. Tolerance: 3e-6 of the largest value.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> bc: array<f32>;
-@group(0) @binding(3) var<storage, read> t: array<f32>;
-@group(0) @binding(4) var<storage, read> constants: array<f32>;
-@group(0) @binding(5) var<storage, read> pieces_at: array<u32>;
-@group(0) @binding(6) var<storage, read_write> state: array<f32>;
-@group(0) @binding(7) var<storage, read_write> y: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let items = params.heads * params.dim;

@@ -2,9 +2,6 @@
 // L1-matching rescale). Inside a block lane l sums elements l, l + 64, … in f32 and lane sums are added in order: same
 // bits on CPU and GPU. Shapes: elements f32 at `slot` → ⌈elements/4096⌉ f32.
 
-@group(0) @binding(1) var<storage, read> values: array<f32>;
-@group(0) @binding(2) var<storage, read_write> sums: array<f32>;
-
 var<workgroup> partial: array<f32, 64>;
 
 @compute @workgroup_size(64)

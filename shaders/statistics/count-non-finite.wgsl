@@ -1,9 +1,6 @@
 // counts[slot] += the number of elements of x that are NaN or infinite, by their bits.
 // Tolerance: 0.
 
-@group(0) @binding(1) var<storage, read> x: array<u32>;
-@group(0) @binding(2) var<storage, read_write> counts: array<atomic<u32>>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first = group_index(group) * 1024u;

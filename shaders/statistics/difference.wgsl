@@ -4,10 +4,6 @@
 // Inside a segment lane l sums elements l, l + 64, … in f32 and lane sums are added in order: same bits on CPU and GPU.
 // Shapes: values rows·cols f32 at word `a` and at word `b` → delta rows·cols f32 at `out`, sums rows·⌈cols/4096⌉·9.
 
-@group(0) @binding(1) var<storage, read> values: array<u32>;
-@group(0) @binding(2) var<storage, read_write> delta: array<f32>;
-@group(0) @binding(3) var<storage, read_write> sums: array<u32>;
-
 var<workgroup> partial: array<f32, 384>;
 var<workgroup> counts: array<u32, 192>;
 

@@ -5,11 +5,6 @@
 // A lane visits elements lane, lane + 64, … of its block and collects 32 of them as bits of a word a model.
 // Shapes: values (n + 1)·stride f32, slot 0 = W₀, slot i = trimmed τ_i; packed words → 1 + n + n(n + 1)/2 u32, n ≤ 32.
 
-@group(0) @binding(1) var<storage, read> values: array<u32>;
-@group(0) @binding(2) var<storage, read> coefficients: array<f32>;
-@group(0) @binding(3) var<storage, read> packed: array<u32>;
-@group(0) @binding(4) var<storage, read_write> counts: array<atomic<u32>>;
-
 var<workgroup> found: array<atomic<u32>, 561>;
 
 fn at_base(e: u32) -> bool {

@@ -2,9 +2,6 @@
 // population variance and exactly 0 where all are equal. Every difference, product and sum is one rounding.
 // Shapes: values (models + 1)·stride f32, slot i = τ_i → elements f32.
 
-@group(0) @binding(1) var<storage, read> values: array<f32>;
-@group(0) @binding(2) var<storage, read_write> score: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = min(group_index(group) * 4096u, params.elements);

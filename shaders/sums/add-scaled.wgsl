@@ -1,9 +1,6 @@
 // y += scale · x, element by element. f32.
 // Tolerance: 2e-7 of the largest value (product and sum may be fused).
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first = group_index(group) * 256u;

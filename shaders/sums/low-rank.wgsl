@@ -3,10 +3,6 @@
 // first … first + elements − 1 of a [rows, cols] tensor. `add` = 1 adds Δ to values, 0 stores it.
 // The sum runs over k in order, every product and sum rounded to f32: same bits on CPU and GPU.
 
-@group(0) @binding(1) var<storage, read> left: array<f32>;
-@group(0) @binding(2) var<storage, read> right: array<f32>;
-@group(0) @binding(3) var<storage, read_write> values: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = group_index(group) * 4096u;

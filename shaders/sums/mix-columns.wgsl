@@ -2,11 +2,6 @@
 // of what it averages, so that equal inputs give their own bits. Tolerance: 1e-6 of the largest value.
 // Shapes: x, reference, y [elements/cols, cols] f32; factor [cols] f32.
 
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read> reference: array<f32>;
-@group(0) @binding(3) var<storage, read> factor: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = min(group_index(group) * 1024u, params.elements);

@@ -7,14 +7,7 @@
 // status[i] += values of v_i that are not finite, status[params.status] += results.
 // Shapes: per tensor ⌈elements/2⌉ or elements words → packed words. Same bits as decode, inner-products, weighted-sum and
 // merge-counts one after another.
-
-@group(0) @binding(1) var<storage, read> raw: array<u32>;
-@group(0) @binding(2) var<storage, read> inputs: array<vec2<u32>>;
-// the bits of b, k, c_1 …
-@group(0) @binding(3) var<storage, read> coefficients: array<u32>;
-@group(0) @binding(4) var<storage, read_write> packed: array<u32>;
-@group(0) @binding(5) var<storage, read_write> sums: array<u32>;
-@group(0) @binding(6) var<storage, read_write> status: array<atomic<u32>>;
+// coefficients: the bits of b, k, c_1 …
 
 const PAIRS = VECTORS * (VECTORS + 1u) / 2u;
 // pairs with a base that is missing; the others and the change are added up

@@ -1,8 +1,6 @@
 // Task vector in place: values[slot + e] -= values[e] (τ = W − W₀), one f32 rounding; 0 where both have
 // the same bits, so that an infinity that all have is no change.
 
-@group(0) @binding(1) var<storage, read_write> values: array<u32>;
-
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let begin = group_index(group) * 4096u;

@@ -6,13 +6,7 @@
 // Every difference, product and sum is one rounding: same bits on CPU and GPU.
 // Shapes: count vectors of `elements` f32, `stride` apart, beginning at `slot` (multiples of 4) → packed words;
 // sums ⌈elements/4096⌉ f32.
-
-@group(0) @binding(1) var<storage, read> values: array<vec4<f32>>;
-// per group the bits of b, k, c_0 … c_{count − 1}; compared as integers, so that a NaN counts as neither 0 nor 1
-@group(0) @binding(2) var<storage, read> coefficients: array<u32>;
-@group(0) @binding(3) var<storage, read_write> packed: array<u32>;
-@group(0) @binding(4) var<storage, read_write> sums: array<f32>;
-@group(0) @binding(5) var<storage, read_write> status: array<atomic<u32>>;
+// coefficients: per group the bits of b, k, c_0 … c_{count − 1}; compared as integers, so that a NaN counts as neither 0 nor 1.
 
 const ONE = vec4<u32>(0x3f800000u);
 

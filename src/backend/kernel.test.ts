@@ -2,13 +2,13 @@ import { expect, it } from 'vitest';
 import { wgslOf } from './gpu/wgsl';
 import { defineKernel } from './kernel';
 
-it('the WGSL of a kernel begins with its parameters, in the order of the declaration', () => {
+it('the WGSL of a kernel begins with its parameters and buffers, in the order of the declaration', () => {
   const wgsl = wgslOf(
     defineKernel({
       id: 'scale',
       wgsl: 'fn main() {}',
       params: { scale: 'f32', elements: 'u32' },
-      buffers: {},
+      buffers: { x: 'vec4f', y: 'rw atomic<u32>' },
     }),
   );
   const params = `struct Params {
@@ -18,6 +18,9 @@ it('the WGSL of a kernel begins with its parameters, in the order of the declara
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
+
+@group(0) @binding(1) var<storage, read> x: array<vec4f>;
+@group(0) @binding(2) var<storage, read_write> y: array<atomic<u32>>;
 `;
   expect(wgsl.slice(0, params.length)).toBe(params);
   expect(wgsl.endsWith('\nfn main() {}')).toBe(true);

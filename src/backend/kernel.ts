@@ -4,9 +4,10 @@
  * (docs/numbers.md). Nothing here knows about a device.
  *
  * Conventions every kernel follows
- * - binding 0 is the uniform `params: Params`, which `wgslOf` writes from the declaration, so that no WGSL file does:
+ * - `wgslOf` writes all bindings from the declaration, so that no WGSL file does. Binding 0 is the uniform `params: Params`:
  *   its first field is `stamp: vec4<u32>` (nonce, slot, zero, 0), then the 4-byte scalars of `params` in their order;
- * - bindings 1…n are the storage buffers in the order of `buffers`; binding 9 is the stamp buffer (shaders/lib/stamp.wgsl);
+ * - bindings 1…n are the storage buffers in the order of `buffers`, arrays under their names; binding 9 is the stamp buffer
+ *   (shaders/lib/stamp.wgsl);
  * - the entry point is `main`; the work is cut into workgroups numbered by `group_index()` so that more than
  *   65 535 groups are dispatched as a 2-D grid.
  */
@@ -16,7 +17,9 @@ import type { Library } from './gpu/wgsl';
 export type { KernelExports };
 
 type ScalarType = 'u32' | 'f32';
-type Access = 'read' | 'read_write';
+/** Elements of a buffer in WGSL; a kernel writes to `rw` ones. The processor's forms take them as they please. */
+type Element = 'u32' | 'f32' | 'vec2u' | 'vec2f' | 'vec4u' | 'vec4f';
+type BufferType = Element | `rw ${Element | 'atomic<u32>'}`;
 
 export interface Kernel<P extends string = string, B extends string = string> extends Forms<P, B> {
   readonly id: string;
@@ -25,7 +28,7 @@ export interface Kernel<P extends string = string, B extends string = string> ex
   /** What stands before it when it is compiled (shaders/lib): the page and the plan need none of it. */
   readonly libraries: readonly Library[];
   readonly params: Readonly<Record<P, ScalarType>>;
-  readonly buffers: Readonly<Record<B, Access>>;
+  readonly buffers: Readonly<Record<B, BufferType>>;
 }
 
 /** How a kernel runs on the processor: in one of the two forms; a kernel that only real GPUs are given has neither. */
@@ -61,7 +64,7 @@ export interface Strip<P extends string = string, B extends string = string> {
   readonly n: number;
 }
 
-interface Declaration<P extends Record<string, ScalarType>, B extends Record<string, Access>>
+interface Declaration<P extends Record<string, ScalarType>, B extends Record<string, BufferType>>
   extends Forms<Extract<keyof P, string>, Extract<keyof B, string>> {
   id: string;
   /** The kernel's own file; empty for a kernel of the processor alone. */
@@ -74,7 +77,7 @@ interface Declaration<P extends Record<string, ScalarType>, B extends Record<str
 /** Declares a kernel; the parameter and buffer names become types. */
 export function defineKernel<
   const P extends Record<string, ScalarType>,
-  const B extends Record<string, Access>,
+  const B extends Record<string, BufferType>,
 >(declaration: Declaration<P, B>): Kernel<Extract<keyof P, string>, Extract<keyof B, string>> {
   return { libraries: [], ...declaration };
 }

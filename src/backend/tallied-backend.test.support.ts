@@ -20,9 +20,9 @@ const SIZES: Readonly<Record<string, number>> = {
   u32: 4,
   f32: 4,
   'atomic<u32>': 4,
-  'vec2<u32>': 8,
-  'vec4<u32>': 16,
-  'vec4<f32>': 16,
+  vec2u: 8,
+  vec4u: 16,
+  vec4f: 16,
 };
 
 const TALLY = `
@@ -32,24 +32,21 @@ fn tally_writes(index: u32, bytes: u32) -> u32 { atomicAdd(&tally[1], bytes); re
 
 /** The kernel with a last buffer `tally`: bytes read, bytes written. */
 function tallied(kernel: Kernel): Kernel {
-  const head = wgslOf({ params: kernel.params, libraries: [], wgsl: '' });
+  const head = wgslOf({ ...kernel, libraries: [], wgsl: '' });
   const wgsl = wgslOf(kernel).slice(head.length);
   const sizes = new Map(
-    Object.keys(kernel.buffers).map((name) => {
-      const type = new RegExp(`> ${name}: array<(.*)>;`).exec(wgsl)?.[1];
-      const size = SIZES[type ?? ''];
+    Object.entries(kernel.buffers).map(([name, type]) => {
+      const size = SIZES[type.replace('rw ', '')];
       if (size === undefined) throw new Error(`${kernel.id}: elements of ${name} are ${type}`);
       return [name, size];
     }),
   );
-  const binding = sizes.size + 1;
-  const declared = `@group(0) @binding(${binding}) var<storage, read_write> tally: array<atomic<u32>>;`;
   return {
     id: `${kernel.id}, tallied`,
-    wgsl: withTallies(wgsl.replace(/\/\/.*/g, ''), sizes) + declared + TALLY,
+    wgsl: withTallies(wgsl.replace(/\/\/.*/g, ''), sizes) + TALLY,
     libraries: [],
     params: kernel.params,
-    buffers: { ...kernel.buffers, tally: 'read_write' },
+    buffers: { ...kernel.buffers, tally: 'rw atomic<u32>' },
   };
 }
 

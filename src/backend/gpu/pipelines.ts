@@ -46,10 +46,10 @@ export class Pipelines {
           visibility: GPUShaderStage.COMPUTE,
           buffer: { type: 'uniform', hasDynamicOffset: true, minBindingSize: paramsSize(kernel) },
         },
-        ...Object.values(kernel.buffers).map((access, i) => ({
+        ...Object.values(kernel.buffers).map((type, i) => ({
           binding: i + 1,
           visibility: GPUShaderStage.COMPUTE,
-          buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' } as const,
+          buffer: { type: type.startsWith('rw ') ? 'storage' : 'read-only-storage' } as const,
         })),
         { binding: 9, visibility: GPUShaderStage.COMPUTE, buffer: { type: 'storage' } },
       ],

@@ -47,14 +47,21 @@ export type Library = keyof typeof LIBRARIES;
 
 interface WgslParts {
   params: Readonly<Record<string, string>>;
+  buffers: Readonly<Record<string, string>>;
   libraries: readonly Library[];
   /** The kernel's own file. */
   wgsl: string;
 }
 
-/** A kernel's complete source: its parameters as declared, the stamp library, the libraries it names and its own file. */
-export function wgslOf({ params, libraries, wgsl }: WgslParts): string {
-  return [uniform(params), stamp, ...libraries.map((name) => LIBRARIES[name]), wgsl].join('\n');
+/** A kernel's complete source: its bindings as declared, the stamp library, the libraries it names and its own file. */
+export function wgslOf({ params, buffers, libraries, wgsl }: WgslParts): string {
+  return [
+    uniform(params),
+    ...Object.entries(buffers).map(storage),
+    stamp,
+    ...libraries.map((name) => LIBRARIES[name]),
+    wgsl,
+  ].join('\n');
 }
 
 function uniform(params: Readonly<Record<string, string>>): string {
@@ -62,4 +69,9 @@ function uniform(params: Readonly<Record<string, string>>): string {
     ([name, type]) => `  ${name}: ${type},\n`,
   );
   return `struct Params {\n${fields.join('')}}\n\n@group(0) @binding(0) var<uniform> params: Params;\n`;
+}
+
+function storage([name, type]: [string, string], at: number): string {
+  const [element, access] = type.startsWith('rw ') ? [type.slice(3), 'read_write'] : [type, 'read'];
+  return `@group(0) @binding(${at + 1}) var<storage, ${access}> ${name}: array<${element}>;`;
 }

@@ -28,7 +28,7 @@ const define = (id: string, wgsl: string) =>
       biased: 'u32',
       epsilon: 'f32',
     },
-    buffers: { x: 'read', weight: 'read', bias: 'read', y: 'read_write' },
+    buffers: { x: 'vec4f', weight: 'vec4f', bias: 'vec4f', y: 'rw vec4f' },
     wasm(k, { params: p, at }) {
       const bias = p.biased === 1 ? at('bias') : 0;
       const width = p.width4 * 4;
@@ -58,7 +58,7 @@ export const activate = defineKernel({
   wgsl: activateWgsl,
   libraries: ['special'],
   params: { rows: 'u32', inner: 'u32', x_stride: 'u32', y_stride: 'u32', gated: 'u32', kind: 'u32' },
-  buffers: { x: 'read', y: 'read_write' },
+  buffers: { x: 'f32', y: 'rw f32' },
   wasm(k, { params, at }) {
     const { rows, inner, x_stride, y_stride, gated, kind } = params;
     for (let r = 0; r < rows; r++) {
@@ -91,7 +91,7 @@ export const activateRare = defineKernel({
     beta: 'f32',
     floor: 'f32',
   },
-  buffers: { x: 'read', y: 'read_write' },
+  buffers: { x: 'f32', y: 'rw f32' },
   cpu({ params, f32 }) {
     const { rows, inner, x_stride, y_stride, gated, kind, xp, xn, beta, floor } = params;
     const x = f32('x');
@@ -141,7 +141,7 @@ export const gateRows = defineKernel({
     unit: 'u32',
     y_stride: 'u32',
   },
-  buffers: { x: 'read', y: 'read_write' },
+  buffers: { x: 'f32', y: 'rw f32' },
   cpu({ params, f32 }) {
     const { rows, width, group, group_stride, unit } = params;
     const f = FUNCTIONS[params.kind]!;
@@ -164,7 +164,7 @@ export const capLogits = defineKernel({
   wgsl: capLogitsWgsl,
   libraries: ['special'],
   params: { elements: 'u32', factor: 'f32', cap: 'f32' },
-  buffers: { x: 'read_write' },
+  buffers: { x: 'rw f32' },
   wasm(k, { params, at }) {
     k.capLogits(at('x'), params.elements, params.factor, params.cap);
   },
@@ -178,7 +178,7 @@ export const logSum = defineKernel({
   id: 'log-sum',
   wgsl: logSumWgsl,
   params: { rows: 'u32', columns: 'u32', stride: 'u32', first_column: 'u32', sums_begin: 'u32' },
-  buffers: { logits: 'read', targets: 'read', sums: 'read_write', picked: 'read_write' },
+  buffers: { logits: 'f32', targets: 'u32', sums: 'rw f32', picked: 'rw f32' },
   wasm(k, { params, at, words, floats }) {
     const { rows, columns, stride, first_column, sums_begin } = params;
     const segments = Math.ceil(columns / LOG_SUM_SEGMENT);

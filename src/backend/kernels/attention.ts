@@ -91,7 +91,7 @@ export const placeHeads = defineKernel({
     y_stride: 'u32',
     keep_rows: 'u32',
   },
-  buffers: { x: 'read', places: 'read', angles: 'read', y: 'read_write' },
+  buffers: { x: 'f32', places: 'u32', angles: 'f32', y: 'rw f32' },
   wasm(k, { params, at, words }) {
     const { rows, heads, head_dim, half, group, adjacent, keep_rows } = params;
     const places = at('places') / 4;
@@ -133,7 +133,7 @@ export const attentionScores = defineKernel({
     scale: 'f32',
     cap: 'f32',
   },
-  buffers: { q: 'read', k: 'read', groups: 'read', slopes: 'read', scores: 'read_write' },
+  buffers: { q: 'vec4f', k: 'vec4f', groups: 'u32', slopes: 'f32', scores: 'rw vec4f' },
   wasm(k, s) {
     const { heads_per_key, dim4, sloped, scale, cap } = s.params;
     const pitch = attentionPitches(s.params);
@@ -163,7 +163,7 @@ const define = (id: string, wgsl: string) =>
     wgsl,
     libraries: ['attention', 'softmax'],
     params: { groups: 'u32', group_begin: 'u32', heads: 'u32', line_width: 'u32', window: 'u32' },
-    buffers: { groups: 'read', scores: 'read_write' },
+    buffers: { groups: 'u32', scores: 'rw vec4f' },
     wasm(k, s) {
       const { line_width, window } = s.params;
       eachHead(s, (index, _, group, base) => {
@@ -188,7 +188,7 @@ export const attentionSinks = defineKernel({
   wgsl: attentionSinksWgsl,
   libraries: ['attention', 'softmax'],
   params: { groups: 'u32', group_begin: 'u32', heads: 'u32', line_width: 'u32', window: 'u32' },
-  buffers: { groups: 'read', scores: 'read_write', sinks: 'read' },
+  buffers: { groups: 'u32', scores: 'rw vec4f', sinks: 'f32' },
   cpu({ params, f32, u32 }) {
     const { heads, line_width, window } = params;
     const groups = u32('groups');
@@ -228,7 +228,7 @@ export const attentionMix = defineKernel({
     line_width: 'u32',
     window: 'u32',
   },
-  buffers: { shares: 'read', v: 'read', groups: 'read', y: 'read_write' },
+  buffers: { shares: 'vec4f', v: 'vec4f', groups: 'u32', y: 'rw vec4f' },
   wasm(k, s) {
     const { heads_per_key, dim4 } = s.params;
     const pitch = attentionPitches(s.params);

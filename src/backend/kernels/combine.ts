@@ -41,11 +41,11 @@ export const combine = defineKernel({
     lambda: 'f32',
   },
   buffers: {
-    values: 'read',
-    coefficients: 'read',
-    packed: 'read_write',
-    stats: 'read_write',
-    status: 'read_write',
+    values: 'vec4f',
+    coefficients: 'f32',
+    packed: 'rw u32',
+    stats: 'rw u32',
+    status: 'rw atomic<u32>',
   },
   unit: () => BLOCK,
   wasm(k, s) {
@@ -77,7 +77,7 @@ export const packKept = defineKernel({
   id: 'pack-kept',
   wgsl: packKeptWgsl,
   params: { elements: 'u32', slot: 'u32', first: 'u32' },
-  buffers: { values: 'read', mask: 'read_write' },
+  buffers: { values: 'u32', mask: 'rw u32' },
   unit: () => BLOCK,
   wasm(k, { params: { slot, first }, at, begin, n }) {
     k.packKept(at('values') + (slot + begin) * 4, n, at('mask') + (first + begin / 32) * 4);

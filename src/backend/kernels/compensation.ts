@@ -24,7 +24,7 @@ export const splitByMask = defineKernel({
   wgsl: splitByMaskWgsl,
   libraries: ['maskedRows'],
   params: PARAMS,
-  buffers: { mask: 'read', x: 'read_write', dropped: 'read_write' },
+  buffers: { mask: 'u32', x: 'rw vec4f', dropped: 'rw vec4f' },
   cpu(run) {
     const width = 4 * run.params.width4;
     const x = run.f32('x');
@@ -41,21 +41,21 @@ export const splitByMask = defineKernel({
 });
 
 const BEGIN = {
-  mask: 'read',
-  inverse: 'read',
-  q: 'read',
-  p: 'read_write',
-  r: 'read_write',
-  rho: 'read_write',
+  mask: 'u32',
+  inverse: 'vec4f',
+  q: 'vec4f',
+  p: 'rw vec4f',
+  r: 'rw vec4f',
+  rho: 'rw vec2f',
 } as const;
 const STEP = {
-  mask: 'read',
-  inverse: 'read',
-  q: 'read',
-  p: 'read_write',
-  r: 'read_write',
-  x: 'read_write',
-  rho: 'read_write',
+  mask: 'u32',
+  inverse: 'vec4f',
+  q: 'vec4f',
+  p: 'rw vec4f',
+  r: 'rw vec4f',
+  x: 'rw vec4f',
+  rho: 'rw vec2f',
 } as const;
 
 const defineBegin = (form: RowForm) =>

@@ -43,7 +43,7 @@ export const decode = defineKernel({
   wgsl: decodeWgsl,
   libraries: ['half'],
   params: { elements: 'u32', stride: 'u32', slots: 'u32' },
-  buffers: { raw: 'read', inputs: 'read', values: 'read_write', status: 'read_write' },
+  buffers: { raw: 'u32', inputs: 'vec2u', values: 'rw u32', status: 'rw atomic<u32>' },
   unit: () => BLOCK,
   wasm(k, s) {
     const { stride, slots } = s.params;
@@ -78,7 +78,7 @@ export const encode = defineKernel({
   wgsl: encodeWgsl,
   libraries: ['half', 'exact4', 'pack'],
   params: { elements: 'u32', dtype: 'u32', status: 'u32' },
-  buffers: { values: 'read', merged: 'read', packed: 'read_write', sums: 'read_write', status: 'read_write' },
+  buffers: { values: 'vec4f', merged: 'vec4u', packed: 'rw u32', sums: 'rw f32', status: 'rw atomic<u32>' },
   unit: () => BLOCK,
   wasm(k, s) {
     const { dtype, status } = s.params;
@@ -128,11 +128,11 @@ export const encodeBlocks = defineKernel({
     weighted: 'u32',
   },
   buffers: {
-    raw: 'read',
-    importance: 'read',
-    row: 'read_write',
-    blocks: 'read_write',
-    status: 'read_write',
+    raw: 'u32',
+    importance: 'u32',
+    row: 'rw u32',
+    blocks: 'rw u32',
+    status: 'rw u32',
   },
   wasm(k, { params, at, words }) {
     const { rows, columns, dtype, type, block_elements, block_bytes, weighted } = params;

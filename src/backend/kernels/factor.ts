@@ -9,8 +9,8 @@ export const TRIANGULAR_TILE = 32;
 
 const PARAMS = { rows: 'u32', first_row: 'u32', width4: 'u32', column4: 'u32', unit: 'u32' } as const;
 type Params = keyof typeof PARAMS;
-const OWN = { factor: 'read_write' } as const;
-const OTHER = { factor: 'read', x: 'read_write' } as const;
+const OWN = { factor: 'rw vec4f' } as const;
+const OTHER = { factor: 'vec4f', x: 'rw vec4f' } as const;
 
 /** Kernel: 32 columns less what the columns before them contribute. See shaders/factor/triangular-panel.wgsl. */
 export const triangularPanel = {
@@ -62,7 +62,7 @@ export const choleskyTile = defineKernel({
   id: 'cholesky-tile',
   wgsl: choleskyTileWgsl,
   params: { width: 'u32', column: 'u32', floor: 'f32' },
-  buffers: { factor: 'read_write', failed: 'read_write' },
+  buffers: { factor: 'rw f32', failed: 'rw u32' },
   cpu({ params, f32, u32 }) {
     const { width, column, floor } = params;
     const l = f32('factor');
@@ -140,7 +140,7 @@ export const addDamped = defineKernel({
   id: 'add-damped',
   wgsl: addDampedWgsl,
   params: { width: 'u32', reversed: 'u32', add: 'u32', fill_dead: 'u32', scale: 'f32', shift: 'f32' },
-  buffers: { s: 'read', y: 'read_write' },
+  buffers: { s: 'f32', y: 'rw f32' },
   cpu({ params, f32 }) {
     const { width, reversed, add, fill_dead, scale, shift } = params;
     const s = f32('s');

@@ -10,31 +10,12 @@ import type { Kernel } from '../kernel';
 import { cgBegin, cgStep, splitByMask } from './compensation';
 import { addDamped, choleskyTile, panelBlocks, triangularPanel, triangularTile } from './factor';
 import { after, comparison, each, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
-import { expectDeclared, sameOnBoth, words } from './kernels.test.support';
+import { sameOnBoth, words } from './kernels.test.support';
 import { GRAM_ROWS, inputGram, inputSquares, matrixDiagonal } from './products';
 import { REFERENCES } from './references.test.support';
 import { copyColumns, rearrange } from './rows';
 import { columnScore, maskRowWords, packMask, trimRows } from './select';
 import { mixColumns } from './sums';
-
-const kernels = [
-  ...Object.values(inputGram),
-  inputSquares,
-  matrixDiagonal,
-  addDamped,
-  rearrange,
-  copyColumns,
-  mixColumns,
-  choleskyTile,
-  ...Object.values(triangularPanel),
-  ...Object.values(triangularTile),
-  columnScore,
-  packMask,
-  ...Object.values(trimRows),
-  splitByMask,
-  ...Object.values(cgBegin),
-  ...Object.values(cgStep),
-] as unknown as Kernel[];
 
 let gpu: Backend;
 const cpu = createCpuBackend();
@@ -44,13 +25,6 @@ beforeAll(async () => {
 afterAll(() => gpu.close());
 const expectClose = comparison(cpu, () => gpu);
 const expectSame = sameOnBoth(() => [cpu, gpu]);
-
-it.each(kernels.map((k) => [k.id, k] as const))(
-  '%s declares the same parameters and buffers twice',
-  (_, kernel) => {
-    expectDeclared(kernel);
-  },
-);
 
 describe('Gram matrices', () => {
   // quads that do not fill the tiles of 2 and 16; a dispatch in the middle of the tiles

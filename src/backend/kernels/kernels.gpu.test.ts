@@ -9,7 +9,7 @@ import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
 import { COMBINE_STATS, coefficientWords, combine, packKept } from './combine';
 import { DTYPE_CODE, decode, encode, inputWords, packGroups } from './encoding';
-import { bytesAfter, expectDeclared, floats, sameOnBoth, words } from './kernels.test.support';
+import { bytesAfter, floats, sameOnBoth, words } from './kernels.test.support';
 import { COLUMN_ROWS, columnGroups, columnProducts, innerProducts, pairCount } from './products';
 import { rowScale } from './rows';
 import {
@@ -27,31 +27,6 @@ import { lowRank, moveValues, subtract, weightedSum } from './sums';
 
 const DTYPES = Object.keys(DTYPE_CODE) as (keyof typeof DTYPE_CODE)[];
 const SIZES = [1, 3, 63, 255, 4095, 4096, 4097, 33_001];
-const kernels: Kernel[] = [
-  absoluteSum,
-  combine,
-  countEqual,
-  decode,
-  encode,
-  innerProducts,
-  columnProducts,
-  histogram,
-  lowRank,
-  maskByScore,
-  moveValues,
-  rankDigit,
-  rowScale,
-  rowScore,
-  packKept,
-  selectMask,
-  selectRandom,
-  selectRank,
-  selectThreshold,
-  subtract,
-  variance,
-  weightedSum,
-] as Kernel[];
-
 let gpu: Backend;
 const cpu = createCpuBackend();
 beforeAll(async () => {
@@ -69,13 +44,6 @@ function output(n: number) {
     status: new Uint32Array(2),
   };
 }
-
-describe('a kernel’s two forms', () => {
-  it.each(kernels.map((k) => [k.id, k] as const))(
-    '%s: WGSL declares the same parameters and buffers',
-    (_, kernel) => expectDeclared(kernel),
-  );
-});
 
 describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
   const blocks = blockCount(n);

@@ -4,7 +4,6 @@ import { type WeightDtype, weightBytes } from '../../formats/dtype';
 import { encodeFromF32 } from '../../formats/half';
 import type { Backend } from '../backend';
 import { exact } from '../exact';
-import { wgslOf } from '../gpu/wgsl';
 import type { Kernel } from '../kernel';
 import { philox } from '../philox';
 
@@ -95,18 +94,4 @@ export function sameOnBoth(engines: () => [Backend, Backend]) {
     }
     return a;
   };
-}
-
-/** The WGSL source declares the parameters and buffers of the TypeScript side, in order. */
-export function expectDeclared(kernel: Kernel): void {
-  const wgsl = wgslOf(kernel);
-  const struct = /struct Params \{([^}]*)\}/.exec(wgsl)![1]!;
-  const fields = [...struct.matchAll(/(\w+): ([\w<>]+),/g)].map((m) => [m[1], m[2]]);
-  expect(fields[0]).toEqual(['stamp', 'vec4<u32>']);
-  expect(Object.fromEntries(fields.slice(1))).toEqual(kernel.params);
-  expect(fields.slice(1).map((f) => f[0])).toEqual(Object.keys(kernel.params));
-  const bindings = [...wgsl.matchAll(/@binding\((\d)\) var<storage, (read|read_write)> (\w+):/g)]
-    .filter((m) => m[1] !== '9')
-    .map((m) => [Number(m[1]), m[3], m[2]]);
-  expect(bindings).toEqual(Object.entries(kernel.buffers).map(([name, access], i) => [i + 1, name, access]));
 }

@@ -26,7 +26,7 @@ const define = (form: string, wgsl: string, dtype: WeightDtype) =>
       biased: 'u32',
       scale: 'f32',
     },
-    buffers: { weights: 'read', x: 'read', bias: 'read', y: 'read_write' },
+    buffers: { weights: dtype === 'F32' ? 'vec4f' : 'vec2u', x: 'vec4f', bias: 'f32', y: 'rw f32' },
     wasm(k, { params: p, at }) {
       const inputs = p.inputs4 * 4;
       const multiply = form === 'line' ? k.matmulLine : k.matmulBlock;

@@ -12,7 +12,7 @@ export const mixPlanes = defineKernel({
   wgsl: mixPlanesWgsl,
   libraries: ['special'],
   params: { rows: 'u32', width: 'u32', planes: 'u32', s_stride: 'u32', correct: 'u32' },
-  buffers: { x: 'read', s: 'read', w: 'read', a: 'read', y: 'read_write', first: 'read_write' },
+  buffers: { x: 'f32', s: 'f32', w: 'f32', a: 'f32', y: 'rw f32', first: 'rw f32' },
   cpu({ params, f32 }) {
     const { rows, width, planes, s_stride, correct } = params;
     const [x, s, w, a, y, first] = [f32('x'), f32('s'), f32('w'), f32('a'), f32('y'), f32('first')];
@@ -42,7 +42,7 @@ export const matchSize = defineKernel({
   id: 'match-size',
   wgsl: matchSizeWgsl,
   params: { rows: 'u32', width: 'u32' },
-  buffers: { x: 'read', y: 'read_write' },
+  buffers: { x: 'f32', y: 'rw f32' },
   cpu({ params: { rows, width }, f32 }) {
     const [x, y] = [f32('x'), f32('y')];
     for (let r = 0; r < rows; r++) {
@@ -61,7 +61,7 @@ export const spreadRows = defineKernel({
   id: 'spread-rows',
   wgsl: spreadRowsWgsl,
   params: { rows: 'u32', width: 'u32', copies: 'u32', y_begin: 'u32', y_stride: 'u32' },
-  buffers: { x: 'read', y: 'read_write' },
+  buffers: { x: 'f32', y: 'rw f32' },
   cpu({ params: { rows, width, copies, y_begin, y_stride }, f32 }) {
     const [x, y] = [f32('x'), f32('y')];
     for (let r = 0; r < rows; r++) {

@@ -20,7 +20,7 @@ export const innerProducts = defineKernel({
   id: 'inner-products',
   wgsl: innerProductsWgsl,
   params: { elements: 'u32', slot: 'u32', stride: 'u32', count: 'u32', run: 'u32' },
-  buffers: { values: 'read', sums: 'read_write' },
+  buffers: { values: 'f32', sums: 'rw f32' },
   unit: ({ run }) => run,
   wasm(k, { params, at, begin, n }) {
     const { slot, stride, count, run } = params;
@@ -42,7 +42,7 @@ export const columnProducts = defineKernel({
   id: 'column-products',
   wgsl: columnProductsWgsl,
   params: { elements: 'u32', slot: 'u32', stride: 'u32', count: 'u32', cols: 'u32' },
-  buffers: { values: 'read', sums: 'read_write' },
+  buffers: { values: 'f32', sums: 'rw f32' },
   cpu({ params, f32 }) {
     const { elements, slot, stride, count, cols } = params;
     const values = f32('values');
@@ -86,7 +86,7 @@ export const panelProduct = defineKernel({
   wgsl: panelProductWgsl,
   libraries: ['exact4'],
   params: PARAMS,
-  buffers: { panel: 'read', x: 'read', y: 'read_write' },
+  buffers: { panel: 'f32', x: 'vec4f', y: 'rw vec4f' },
   wasm(k, { params, at }) {
     const { first, rows, cols, k4, y_row } = params;
     const [panel, x] = [at('panel') + first * 4, at('x')];
@@ -101,7 +101,7 @@ export const panelProductTransposed = defineKernel({
   wgsl: panelProductTransposedWgsl,
   libraries: ['exact4'],
   params: PARAMS,
-  buffers: { panel: 'read', y: 'read', z: 'read_write' },
+  buffers: { panel: 'f32', y: 'vec4f', z: 'rw vec4f' },
   wasm(k, { params, at }) {
     const { first, rows, cols, k4, y_row } = params;
     const panel = at('panel') + first * 4;
@@ -117,7 +117,7 @@ const SOFTWARE_ROWS = 512;
 
 const DECLARATION = {
   params: { rows: 'u32', first: 'u32', stride4: 'u32', begin4: 'u32', width4: 'u32', first_tile: 'u32' },
-  buffers: { x: 'read', s: 'read_write' },
+  buffers: { x: 'vec4f', s: 'rw vec4f' },
 } as const;
 
 /** S += x xᵀ in both forms; tiles are for real GPUs. See shaders/lib/input-gram.wgsl. */
@@ -160,7 +160,7 @@ export const inputSquares = defineKernel({
   id: 'input-squares',
   wgsl: inputSquaresWgsl,
   params: { rows: 'u32', first: 'u32', stride4: 'u32', width4: 'u32' },
-  buffers: { x: 'read', squares: 'read_write' },
+  buffers: { x: 'vec4f', squares: 'rw vec4f' },
   cpu({ params, f32 }) {
     const { rows, first, stride4, width4 } = params;
     const x = f32('x');
@@ -178,7 +178,7 @@ export const matrixDiagonal = defineKernel({
   id: 'matrix-diagonal',
   wgsl: matrixDiagonalWgsl,
   params: { width: 'u32', out: 'u32' },
-  buffers: { m: 'read', diagonal: 'read_write' },
+  buffers: { m: 'f32', diagonal: 'rw f32' },
   cpu({ params, f32 }) {
     const { width, out } = params;
     const m = f32('m');

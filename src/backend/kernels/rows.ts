@@ -25,7 +25,7 @@ export const rowScale = defineKernel({
   id: 'row-scale',
   wgsl: rowScaleWgsl,
   params: { elements: 'u32', cols: 'u32', slot: 'u32' },
-  buffers: { factor: 'read', values: 'read_write' },
+  buffers: { factor: 'f32', values: 'rw f32' },
   cpu({ params, f32 }) {
     const { elements, cols, slot } = params;
     const factor = f32('factor');
@@ -54,7 +54,7 @@ export const embed = defineKernel({
     add: 'u32',
     scale: 'f32',
   },
-  buffers: { table: 'read', ids: 'read', y: 'read_write' },
+  buffers: { table: 'u32', ids: 'u32', y: 'rw f32' },
   cpu({ params, f32, u32 }) {
     const { rows, width, stride, dtype, first, count, add, scale } = params;
     const words = u32('table');
@@ -83,7 +83,7 @@ export const gatherRows = defineKernel({
   id: 'gather-rows',
   wgsl: gatherRowsWgsl,
   params: { rows: 'u32', width: 'u32' },
-  buffers: { x: 'read', picks: 'read', y: 'read_write' },
+  buffers: { x: 'f32', picks: 'u32', y: 'rw f32' },
   cpu({ params, f32, u32 }) {
     const { rows, width } = params;
     const x = f32('x');
@@ -98,7 +98,7 @@ export const scatterRows = defineKernel({
   id: 'scatter-rows',
   wgsl: scatterRowsWgsl,
   params: { rows: 'u32', width: 'u32', x_stride: 'u32', y_stride: 'u32' },
-  buffers: { x: 'read', picks: 'read', factors: 'read', y: 'read_write' },
+  buffers: { x: 'f32', picks: 'u32', factors: 'f32', y: 'rw f32' },
   cpu({ params, f32, u32 }) {
     const { rows, width, x_stride, y_stride } = params;
     const [x, factors, y] = [f32('x'), f32('factors'), f32('y')];
@@ -115,7 +115,7 @@ export const sparseRows = defineKernel({
   id: 'sparse-rows',
   wgsl: sparseRowsWgsl,
   params: { rows: 'u32', width: 'u32', stride: 'u32', deviations: 'f32' },
-  buffers: { x: 'read_write' },
+  buffers: { x: 'rw f32' },
   cpu({ params: { rows, width, stride, deviations }, f32 }) {
     const x = f32('x');
     for (let r = 0; r < rows; r++) {
@@ -144,7 +144,7 @@ export const copyColumns = defineKernel({
     add: 'u32',
     scale: 'f32',
   },
-  buffers: { x: 'read', y: 'read_write' },
+  buffers: { x: 'f32', y: 'rw f32' },
   cpu({ params, f32 }) {
     const { rows, cols, x_first, x_stride, x_begin, y_first, y_stride, y_begin, add, scale } = params;
     const x = f32('x');
@@ -167,7 +167,7 @@ export const rearrange = defineKernel({
   id: 'rearrange',
   wgsl: rearrangeWgsl,
   params: { rows: 'u32', cols: 'u32' },
-  buffers: { x: 'read', y: 'read_write' },
+  buffers: { x: 'u32', y: 'rw u32' },
   cpu({ params, u32 }) {
     const { rows, cols } = params;
     const x = u32('x');

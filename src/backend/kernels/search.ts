@@ -33,7 +33,7 @@ export const histogram = defineKernel({
     prefix: 'u32',
     out: 'u32',
   },
-  buffers: { values: 'read', bins: 'read_write' },
+  buffers: { values: 'u32', bins: 'rw atomic<u32>' },
   unit: () => HISTOGRAM_ELEMENTS,
   wasm(k, { params, at, begin, n }) {
     const { slot, shift, bins, prefix_shift, prefix, out } = params;
@@ -48,7 +48,7 @@ export const countEqual = defineKernel({
   id: 'count-equal',
   wgsl: countEqualWgsl,
   params: { elements: 'u32', slot: 'u32', key: 'u32', out: 'u32' },
-  buffers: { values: 'read', counts: 'read_write' },
+  buffers: { values: 'u32', counts: 'rw u32' },
   unit: () => BLOCK,
   wasm(k, s) {
     const { slot, key, out } = s.params;
@@ -64,7 +64,7 @@ export const countWindow = defineKernel({
   id: 'count-window',
   wgsl: countWindowWgsl,
   params: { elements: 'u32', slot: 'u32', lo: 'u32', hi: 'u32', out: 'u32', base: 'u32', room: 'u32' },
-  buffers: { values: 'read', counts: 'read_write', list: 'read_write' },
+  buffers: { values: 'u32', counts: 'rw u32', list: 'rw atomic<u32>' },
   unit: () => BLOCK,
   wasm(k, s) {
     const { slot, lo, hi, out, base, room } = s.params;
@@ -79,7 +79,7 @@ export const sampleKeys = defineKernel({
   id: 'sample-keys',
   wgsl: sampleKeysWgsl,
   params: { elements: 'u32', slot: 'u32', first: 'u32', step: 'u32', out: 'u32' },
-  buffers: { values: 'read', keys: 'read_write' },
+  buffers: { values: 'u32', keys: 'rw u32' },
   unit: () => BLOCK,
   wasm(k, { params, at, begin, n }) {
     const { slot, first, step, out } = params;
@@ -107,7 +107,7 @@ export const rankDigit = defineKernel({
     last: 'u32',
     ranked: 'u32',
   },
-  buffers: { values: 'read', order_in: 'read', order_out: 'read_write' },
+  buffers: { values: 'u32', order_in: 'u32', order_out: 'rw u32' },
   unit: ({ cols }) => cols,
   wasm(k, { params: { slot, cols, last, ranked }, at, begin, n }) {
     if (!last || !ranked) return;
@@ -124,7 +124,7 @@ export const pickValues = defineKernel({
   id: 'pick-values',
   wgsl: pickValuesWgsl,
   params: { count: 'u32', first: 'u32', elements: 'u32', slot: 'u32', out: 'u32' },
-  buffers: { values: 'read', picks: 'read', picked: 'read_write' },
+  buffers: { values: 'u32', picks: 'u32', picked: 'rw u32' },
   cpu({ params, u32 }) {
     const { count, first, elements, slot, out } = params;
     const values = u32('values');

@@ -16,7 +16,7 @@ export const selectMask = defineKernel({
   id: 'select-mask',
   wgsl: selectMaskWgsl,
   params: { elements: 'u32', slot: 'u32', first: 'u32' },
-  buffers: { mask: 'read', values: 'read_write' },
+  buffers: { mask: 'u32', values: 'rw u32' },
   unit: () => BLOCK,
   wasm(k, { params: { slot, first }, at, begin, n }) {
     k.selectMask(at('values') + (slot + begin) * 4, n, at('mask') + (first + begin / 32) * 4);
@@ -29,7 +29,7 @@ export const selectRandom = defineKernel({
   wgsl: selectRandomWgsl,
   libraries: ['philox'],
   params: { elements: 'u32', slot: 'u32', first: 'u32', below: 'u32', key0: 'u32', key1: 'u32', out: 'u32' },
-  buffers: { values: 'read_write', kept: 'read_write' },
+  buffers: { values: 'rw u32', kept: 'rw atomic<u32>' },
   unit: () => BLOCK,
   wasm(k, s) {
     const { slot, first, below, key0, key1, out } = s.params;
@@ -59,7 +59,7 @@ export const selectRank = defineKernel({
     out: 'u32',
     ranked: 'u32',
   },
-  buffers: { values: 'read_write', ranks: 'read', table: 'read', kept: 'read_write' },
+  buffers: { values: 'rw f32', ranks: 'u32', table: 'u32', kept: 'rw atomic<u32>' },
   unit: ({ cols, ranked }) => (ranked ? BLOCK : cols),
   wasm(k, s) {
     const { slot, first, cols, key0, key1, out, ranked } = s.params;
@@ -90,7 +90,7 @@ export const selectThreshold = defineKernel({
     inner_cut_quota: 'u32',
     out: 'u32',
   },
-  buffers: { values: 'read_write', kept: 'read_write' },
+  buffers: { values: 'rw u32', kept: 'rw atomic<u32>' },
   unit: () => BLOCK,
   wasm(k, s) {
     const p = s.params;
@@ -115,7 +115,7 @@ const define = (form: RowForm) =>
     wgsl: trimRowsWgsl,
     libraries: [ROW_LIBRARY[form]],
     params: { rows: 'u32', cols: 'u32', keep: 'u32' },
-    buffers: { keys: 'read_write' },
+    buffers: { keys: 'rw u32' },
     cpu({ params, u32 }) {
       const { rows, cols, keep } = params;
       const keys = u32('keys');
@@ -161,7 +161,7 @@ export const columnScore = defineKernel({
   id: 'column-score',
   wgsl: columnScoreWgsl,
   params: { rows: 'u32', cols: 'u32', block: 'u32' },
-  buffers: { values: 'read', scale: 'read', keys: 'read_write' },
+  buffers: { values: 'f32', scale: 'f32', keys: 'rw u32' },
   cpu({ params, f32, u32 }) {
     const { rows, cols, block } = params;
     const values = f32('values');
@@ -185,7 +185,7 @@ export const rowScore = defineKernel({
   id: 'row-score',
   wgsl: rowScoreWgsl,
   params: { elements: 'u32', slot: 'u32', cols: 'u32' },
-  buffers: { values: 'read', factor: 'read', score: 'read_write' },
+  buffers: { values: 'f32', factor: 'f32', score: 'rw f32' },
   cpu({ params, f32 }) {
     const { elements, slot, cols } = params;
     const values = f32('values');
@@ -205,7 +205,7 @@ export const maskByScore = defineKernel({
   id: 'mask-by-score',
   wgsl: maskByScoreWgsl,
   params: { elements: 'u32', stride: 'u32', models: 'u32' },
-  buffers: { score: 'read', values: 'read_write' },
+  buffers: { score: 'u32', values: 'rw u32' },
   cpu({ params, u32 }) {
     const { elements, stride, models } = params;
     const score = u32('score');
@@ -227,7 +227,7 @@ export const packMask = defineKernel({
   id: 'pack-mask',
   wgsl: packMaskWgsl,
   params: { rows: 'u32', cols: 'u32', block: 'u32' },
-  buffers: { keys: 'read', mask: 'read_write' },
+  buffers: { keys: 'u32', mask: 'rw u32' },
   cpu({ params, u32 }) {
     const { rows, cols, block } = params;
     const keys = u32('keys');

@@ -7,7 +7,6 @@ import type { Kernel } from '../kernel';
 import { activateRare, GATE_CODE, gateRows, RARE_CODE } from './activation';
 import { attentionSinks, NO_WINDOW } from './attention';
 import { comparison, each, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
-import { expectDeclared } from './kernels.test.support';
 import { scatterRows } from './rows';
 import { causalConv, keepRows, lruScan, SCAN_CODE, stateScan } from './sequence';
 
@@ -34,8 +33,7 @@ const kernels = [
 ] as unknown as Kernel[];
 
 describe.each(kernels.map((k) => [k.id, k] as const))('%s', (_, kernel) => {
-  it('has the declared parameters and buffers, and its tolerance', () => {
-    expectDeclared(kernel);
+  it('has a tolerance', () => {
     expect(tolerance(kernel)).toBeLessThan(1e-5);
   });
 });

@@ -24,12 +24,12 @@ export const causalConv = defineKernel({
     y_stride: 'u32',
   },
   buffers: {
-    x: 'read',
-    pieces_at: 'read',
-    before: 'read',
-    weight: 'read',
-    bias: 'read',
-    y: 'read_write',
+    x: 'f32',
+    pieces_at: 'u32',
+    before: 'f32',
+    weight: 'f32',
+    bias: 'f32',
+    y: 'rw f32',
   },
   cpu({ params, f32, u32 }) {
     const { pieces, channels, taps, biased, silu, x_stride, x_begin, y_stride } = params;
@@ -67,7 +67,7 @@ export const keepRows = defineKernel({
   id: 'keep-rows',
   wgsl: keepRowsWgsl,
   params: { pieces: 'u32', channels: 'u32', kept: 'u32', x_stride: 'u32', x_begin: 'u32' },
-  buffers: { x: 'read', pieces_at: 'read', before: 'read_write' },
+  buffers: { x: 'f32', pieces_at: 'u32', before: 'rw f32' },
   cpu({ params, f32, u32 }) {
     const { pieces, channels, kept, x_stride, x_begin } = params;
     const [x, before] = [f32('x'), f32('before')];
@@ -128,13 +128,13 @@ export const stateScan = defineKernel({
     y_scale: 'f32',
   },
   buffers: {
-    x: 'read',
-    bc: 'read',
-    t: 'read',
-    constants: 'read',
-    pieces_at: 'read',
-    state: 'read_write',
-    y: 'read_write',
+    x: 'f32',
+    bc: 'f32',
+    t: 'f32',
+    constants: 'f32',
+    pieces_at: 'u32',
+    state: 'rw f32',
+    y: 'rw f32',
   },
   cpu({ params, f32, u32 }) {
     const { pieces, heads, dim, states, heads_per_group, decays, kind } = params;
@@ -191,13 +191,13 @@ export const lruScan = defineKernel({
   libraries: ['special'],
   params: { pieces: 'u32', width: 'u32', block: 'u32', x_stride: 'u32', y_stride: 'u32' },
   buffers: {
-    x: 'read',
-    gates: 'read',
-    biases: 'read',
-    rates: 'read',
-    pieces_at: 'read',
-    state: 'read_write',
-    y: 'read_write',
+    x: 'f32',
+    gates: 'f32',
+    biases: 'f32',
+    rates: 'f32',
+    pieces_at: 'u32',
+    state: 'rw f32',
+    y: 'rw f32',
   },
   cpu({ params, f32, u32 }) {
     const { pieces, width, block, x_stride, y_stride } = params;

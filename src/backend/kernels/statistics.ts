@@ -14,7 +14,7 @@ export const absoluteSum = defineKernel({
   id: 'absolute-sum',
   wgsl: absoluteSumWgsl,
   params: { elements: 'u32', slot: 'u32', out: 'u32' },
-  buffers: { values: 'read', sums: 'read_write' },
+  buffers: { values: 'f32', sums: 'rw f32' },
   unit: () => BLOCK,
   wasm(k, s) {
     const { slot, out } = s.params;
@@ -27,7 +27,7 @@ export const countNonFinite = defineKernel({
   id: 'count-non-finite',
   wgsl: countNonFiniteWgsl,
   params: { elements: 'u32', slot: 'u32' },
-  buffers: { x: 'read', counts: 'read_write' },
+  buffers: { x: 'u32', counts: 'rw atomic<u32>' },
   cpu({ params, u32 }) {
     const x = u32('x');
     let bad = 0;
@@ -41,7 +41,7 @@ export const variance = defineKernel({
   id: 'variance',
   wgsl: varianceWgsl,
   params: { elements: 'u32', stride: 'u32', models: 'u32' },
-  buffers: { values: 'read', score: 'read_write' },
+  buffers: { values: 'f32', score: 'rw f32' },
   cpu({ params, f32 }) {
     const { elements, stride, models } = params;
     const values = f32('values');
@@ -72,7 +72,7 @@ export const difference = defineKernel({
   id: 'difference',
   wgsl: differenceWgsl,
   params: { rows: 'u32', cols: 'u32', a: 'u32', b: 'u32', out: 'u32', threshold: 'f32' },
-  buffers: { values: 'read', delta: 'read_write', sums: 'read_write' },
+  buffers: { values: 'u32', delta: 'rw f32', sums: 'rw u32' },
   wasm(k, { params, at }) {
     const { rows, cols, a, b, out, threshold } = params;
     const values = at('values');
@@ -99,7 +99,7 @@ export const mergeCounts = defineKernel({
     zero_negative: 'u32',
     dtype: 'u32',
   },
-  buffers: { values: 'read', coefficients: 'read', packed: 'read', counts: 'read_write' },
+  buffers: { values: 'u32', coefficients: 'f32', packed: 'u32', counts: 'rw atomic<u32>' },
   unit: () => BLOCK,
   wasm(k, s) {
     const { stride, models, election, zero_negative, dtype } = s.params;

@@ -30,11 +30,11 @@ export const weightedSum = defineKernel({
     status: 'u32',
   },
   buffers: {
-    values: 'read',
-    coefficients: 'read',
-    packed: 'read_write',
-    sums: 'read_write',
-    status: 'read_write',
+    values: 'vec4f',
+    coefficients: 'u32',
+    packed: 'rw u32',
+    sums: 'rw f32',
+    status: 'rw atomic<u32>',
   },
   unit: () => BLOCK,
   wasm(k, s) {
@@ -70,12 +70,12 @@ const define = (models: number, hasBase: boolean) =>
     libraries: ['half', 'exact4', 'pack', 'stored'],
     params: { elements: 'u32', anchor: 'u32', dtype: 'u32', status: 'u32' },
     buffers: {
-      raw: 'read',
-      inputs: 'read',
-      coefficients: 'read',
-      packed: 'read_write',
-      sums: 'read_write',
-      status: 'read_write',
+      raw: 'u32',
+      inputs: 'vec2u',
+      coefficients: 'u32',
+      packed: 'rw u32',
+      sums: 'rw u32',
+      status: 'rw atomic<u32>',
     },
   });
 
@@ -93,7 +93,7 @@ export const lowRank = defineKernel({
   id: 'low-rank',
   wgsl: lowRankWgsl,
   params: { elements: 'u32', first: 'u32', cols: 'u32', rank: 'u32', slot: 'u32', add: 'u32', scale: 'f32' },
-  buffers: { left: 'read', right: 'read', values: 'read_write' },
+  buffers: { left: 'f32', right: 'f32', values: 'rw f32' },
   unit: () => BLOCK,
   wasm(k, { params, at, size, memo, begin, n }) {
     const { first, cols, rank, slot, add, scale } = params;
@@ -109,7 +109,7 @@ export const subtract = defineKernel({
   id: 'subtract',
   wgsl: subtractWgsl,
   params: { elements: 'u32', slot: 'u32' },
-  buffers: { values: 'read_write' },
+  buffers: { values: 'rw u32' },
   unit: () => BLOCK,
   wasm(k, { params, at, begin, n }) {
     k.subtract(at('values') + (params.slot + begin) * 4, at('values') + begin * 4, n);
@@ -121,7 +121,7 @@ export const addScaled = defineKernel({
   id: 'add-scaled',
   wgsl: addScaledWgsl,
   params: { elements: 'u32', scale: 'f32' },
-  buffers: { x: 'read', y: 'read_write' },
+  buffers: { x: 'f32', y: 'rw f32' },
   wasm(k, { params, at }) {
     k.addScaled(at('x'), at('y'), params.elements, params.scale);
   },
@@ -132,7 +132,7 @@ export const moveValues = defineKernel({
   id: 'move-values',
   wgsl: moveValuesWgsl,
   params: { elements: 'u32', from_word: 'u32', to_word: 'u32' },
-  buffers: { x: 'read', y: 'read_write' },
+  buffers: { x: 'u32', y: 'rw u32' },
   cpu({ params, u32 }) {
     const { elements, from_word, to_word } = params;
     u32('y').set(u32('x').subarray(from_word, from_word + elements), to_word);
@@ -144,7 +144,7 @@ export const mixColumns = defineKernel({
   id: 'mix-columns',
   wgsl: mixColumnsWgsl,
   params: { elements: 'u32', cols: 'u32' },
-  buffers: { x: 'read', reference: 'read', factor: 'read', y: 'read_write' },
+  buffers: { x: 'f32', reference: 'f32', factor: 'f32', y: 'rw f32' },
   cpu({ params, f32 }) {
     const { elements, cols } = params;
     const x = f32('x');

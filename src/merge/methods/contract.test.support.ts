@@ -1,8 +1,6 @@
 /** The contract of a merge method as tests on the processor, derived from its file (docs/adding-a-method.md). */
 import { expect, it } from 'vitest';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
-import type { Kernel } from '../../backend/kernel';
-import { expectDeclared } from '../../backend/kernels/kernels.test.support';
 import type { WeightDtype } from '../../formats/dtype';
 import type { MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
@@ -76,11 +74,6 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
       }
     }
   });
-
-  const { compute } = method;
-  if (compute.kind === 'elementwise') {
-    it('WGSL declares the same parameters and buffers', () => expectDeclared(compute.kernel as Kernel));
-  }
 
   it('handles a tensor without elements', async () => {
     const model = contractModel(method, variants[0]!, 'F32', [[4], [0], [0, 8]]);

@@ -7,7 +7,7 @@ const kernel = defineKernel({
   id: 'nearswap',
   wgsl: nearswapWgsl,
   params: { elements: 'u32', stride: 'u32', models: 'u32' },
-  buffers: { values: 'read', coefficients: 'read', out: 'read_write' },
+  buffers: { values: 'f32', coefficients: 'f32', out: 'rw u32' },
   cpu({ params, f32, u32 }) {
     const { elements, stride } = params;
     const values = f32('values');

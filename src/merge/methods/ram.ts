@@ -11,7 +11,7 @@ export const ramKernel = defineKernel({
   id: 'ram',
   wgsl: ramWgsl,
   params: { elements: 'u32', stride: 'u32', models: 'u32' },
-  buffers: { values: 'read', coefficients: 'read', out: 'read_write', counters: 'read_write' },
+  buffers: { values: 'f32', coefficients: 'f32', out: 'rw u32', counters: 'rw atomic<u32>' },
   cpu({ params, f32, u32 }) {
     const { elements, stride, models } = params;
     const values = f32('values');
