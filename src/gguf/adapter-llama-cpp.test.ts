@@ -62,7 +62,7 @@ const f32 = (shape: readonly number[], values: Float32Array<ArrayBuffer>): FileT
 
 /** Factors for every linear layer (of two ranks), the head and, where the head is not tied to it, the embedding. */
 async function adapted(name: string) {
-  const golden = await loadGolden(name, async (path) => Uint8Array.from(readFileSync(join(root, path))));
+  const golden = await loadGolden(name, async (path) => Uint8Array.from(readFileSync(path)));
   const config = parseModelConfig(expressibleConfig(name, golden.config.text), 'config.json');
   const architecture = resolveArchitecture(config);
   const family = familyOf(architecture.modelType)!;
