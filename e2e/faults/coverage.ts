@@ -10,7 +10,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import ts from 'typescript';
 import { build } from 'vite';
 import { cpuKernels } from '../../assembly/vite-plugin.ts';
-import type { FuzzTarget } from './fuzz-target';
+import type { FuzzTarget } from './fuzz-targets';
 
 /** Where counters are put: what reads files of others. */
 const COUNTED =
