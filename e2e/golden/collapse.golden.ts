@@ -2,7 +2,6 @@
  * Collapsing a real pretrained model: block influence, angular distances, RDSC tensors, similarities and perplexities
  * against figures computed in float64.
  */
-import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { mean } from '../../src/linalg/numbers';
