@@ -15,3 +15,10 @@ it('the docs show every kind', () => {
   const docs = readFileSync(join(import.meta.dirname, '../docs/formats.md'), 'utf8');
   for (const { title, formula } of adapterKinds) expect(docs).toContain(`| ${title} | ${formula} |`);
 });
+
+it('every kind has a golden', () => {
+  const types = adapterCases(root).map(
+    (kind) => JSON.parse(readFileSync(join(root, kind, 'adapter_config.json'), 'utf8')).peft_type,
+  );
+  expect(adapterKinds.map(({ type }) => type).filter((type) => !types.includes(type))).toEqual([]);
+});

@@ -7,6 +7,8 @@ import type { ModelFolder } from '../src/sources/model-folder';
 import { type Comparison, compareModels } from '../src/tools/difference/compare-models';
 import type { CompareOptions } from '../src/tools/difference/compare-tensors';
 import { openSides, type Sides } from '../src/tools/difference/sides';
+import { type ExtractedLora, extractLora } from '../src/tools/extract/extract-lora';
+import type { ExtractOptions } from '../src/tools/extract/lora-modules';
 import { diskFolder } from './disk-folder';
 
 /** Two models on this machine's disk, and how to read them: what the studio's worker does, in Node. */
@@ -50,5 +52,29 @@ export async function compareInNode(
     },
     notes,
     20,
+  );
+}
+
+/** Extracts an adapter from two models on this machine's disk: what the studio's worker does, in Node. */
+export async function extractInNode(
+  root: string,
+  base: string,
+  finetuned: string,
+  options: Partial<ExtractOptions> & Pick<ExtractOptions, 'rank'>,
+): Promise<ExtractedLora> {
+  const { base: one, tuned, notes, read } = await sidesInNode(root, base, finetuned);
+  return extractLora(
+    {
+      base: one,
+      tuned,
+      engine: createCpuBackend(),
+      read,
+      maxRank: 128,
+      settings: { include: [], exclude: [], embeddings: 'save', vectors: 'save' },
+      dtype: 'F32',
+      seed: 0,
+      ...options,
+    },
+    notes,
   );
 }

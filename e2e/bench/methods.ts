@@ -76,6 +76,8 @@ const vite = await createServer({
   server: { middlewareMode: true, ws: false },
   appType: 'custom',
   logLevel: 'error',
+  // Node alone does not find a file of it whose ending is not named
+  ssr: { noExternal: ['comlink'] },
 });
 const [{ methods }, { openNodeEngine }] = (await Promise.all(
   ['/src/merge/methods/index.ts', '/src/cli/node-worker.ts'].map((path) => vite.ssrLoadModule(path)),

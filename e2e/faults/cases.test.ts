@@ -36,7 +36,7 @@ function ranges(title: string): [number, number][] {
 
 test('every case has its tests', () => {
   const rows = [
-    ...readFileSync(join(root, 'docs/reliability.md'), 'utf8').matchAll(/^\| R(\d+) \|.*\| (.+) \|$/gm),
+    ...readFileSync(join(root, 'docs/reliability.md'), 'utf8').matchAll(/^- R(\d+): .* \(([^()]+)\)$/gm),
   ];
   expect(rows.map(([, number]) => Number(number))).toEqual(Array.from({ length: CASES }, (_, i) => i + 1));
   const tests = numberedTests();

@@ -9,7 +9,7 @@ import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type ESTree, parseSync, Visitor } from 'vite';
 import { cpuKernels } from '../../assembly/vite-plugin.ts';
-import type { FuzzTarget } from './fuzz-target';
+import type { FuzzTarget } from './fuzz-targets';
 
 /** Where counters are put: what reads files of others. */
 const COUNTED =

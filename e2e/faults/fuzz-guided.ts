@@ -9,8 +9,7 @@ import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { countedTargets } from './coverage';
 import { damaged, type Edit, SLOW_MS, show, timed, WORDS } from './fuzz';
-import type { FuzzTarget } from './fuzz-target';
-import { seedBytes } from './fuzz-targets';
+import { type FuzzTarget, seedBytes } from './fuzz-targets';
 import { randomNumbers } from './rig';
 
 /** Longer inputs reach nothing that shorter ones do not. */

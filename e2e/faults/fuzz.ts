@@ -5,8 +5,7 @@
 import process from 'node:process';
 import fc from 'fast-check';
 import type { AmalgamError } from '../../src/errors';
-import type { FuzzTarget } from './fuzz-target';
-import { seedBytes } from './fuzz-targets';
+import { type FuzzTarget, seedBytes } from './fuzz-targets';
 
 export const SLOW_MS = 100;
 

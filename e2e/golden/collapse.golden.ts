@@ -2,8 +2,6 @@
  * Collapsing a real pretrained model: block influence, angular distances, RDSC tensors, similarities and perplexities
  * against figures computed in float64.
  */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { mean } from '../../src/linalg/numbers';
@@ -15,7 +13,7 @@ import { findStack } from '../../src/tools/collapse/search';
 import { collapseAt, type Stack, wholeStack } from '../../src/tools/collapse/stack';
 import { type DepthInNode, depthInNode } from '../collapse-in-node';
 import { largestDifference, readTensors } from '../merge-in-node';
-import { readFile, readText, real } from './reference';
+import { readFile, readIds, readText, real } from './reference';
 
 interface Mode {
   kept_layers: number[];
@@ -29,8 +27,7 @@ const golden = JSON.parse(readText(real, 'golden/collapse/collapse.json')) as {
   angular_distance: Record<'last_token_mean_over_full_windows', Record<string, number[]>>;
   collapse: { modes: Record<string, Mode> };
 };
-const bytes = readFileSync(join(real, 'eval/tinystories.ids.u16'));
-const ids = [...new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))];
+const ids = readIds(real, 'eval/tinystories.ids.u16');
 const sequences = cutTexts([ids], 256);
 const apart = (ours: number, theirs: number) => Math.abs(ours / theirs - 1);
 

@@ -1,14 +1,19 @@
-/** LoRA extraction from a real fine-tune: errors against the optimal ones, a full-rank adapter against the fine-tune. */
+/** LoRA extraction from a real fine-tune: errors against the optimal ones, a full-rank adapter against the fine-tune; perplexities. */
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
+import type { OpenModels } from '../../src/host/models';
+import { openModel } from '../../src/inputs/opened-model';
+import { findFile, type ModelFolder } from '../../src/sources/model-folder';
 import { decompose } from '../../src/tools/difference/decomposition';
 import { residual } from '../../src/tools/difference/delta.test.support';
 import { deltaMatrix, measurePair, openPair, openPairWorkspace } from '../../src/tools/difference/pair-task';
 import { readDelta } from '../../src/tools/difference/panel-products';
 import { pairTensors } from '../../src/tools/difference/tensor-pairs';
-import { sidesInNode } from '../compare-in-node';
-import { extractInNode } from '../extract-in-node';
-import { readText, real } from './reference';
+import { adapterPerplexity } from '../../src/tools/extract/job';
+import { extractInNode, sidesInNode } from '../compare-in-node';
+import { diskFolder } from '../disk-folder';
+import { readIds, readText, real } from './reference';
 
 interface Golden {
   tensors: Record<
@@ -75,5 +80,53 @@ describe('the fine-tune as an adapter', () => {
     });
     expect(report.modules.map(({ rank }) => rank)).toEqual(report.modules.map(() => 8));
     expect(report.merged.error).toBeLessThan(1e-5);
+  });
+});
+
+const { models: expected } = JSON.parse(readText(real, 'expected.json')) as {
+  models: Record<string, Record<string, { ppl: number }>>;
+};
+const ids = readIds(real, 'eval/tinystories.ids.u16');
+
+/** Models on this machine's disk, in place of the worker's. */
+function modelsOnDisk(): OpenModels {
+  const folders = new Map<string, ModelFolder>();
+  const models: Pick<OpenModels, 'open' | 'file'> = {
+    async open(path) {
+      const folder = folders.get(path) ?? (await diskFolder(path, join(real, path)));
+      folders.set(path, folder);
+      return openModel(folder, path);
+    },
+    file: (of, path) => ({ folder: folders.get(of)!, file: findFile(folders.get(of)!, path)! }),
+  };
+  // the job uses no other method of them
+  return models as OpenModels;
+}
+
+describe('the perplexity of an extracted adapter', () => {
+  it.each([
+    ['of full rank is that of the fine-tune', 64, 1e-5],
+    ['of rank 1 lies between base and fine-tune', 1, undefined],
+  ])('%s', async (_, rank, limit) => {
+    const { file, config } = await extractInNode(real, 'f32/base', 'f32/shakespeare', {
+      rank: { kind: 'rank', rank },
+    });
+    const { base, adapted, finetuned } = await adapterPerplexity(file, config, {
+      base: 'f32/base',
+      finetuned: 'f32/shakespeare',
+      input: { ids },
+      engine: 'cpu',
+      models: modelsOnDisk(),
+      signal: new AbortController().signal,
+      onProgress() {},
+    });
+    const wanted = (name: string) => expected[`${name} (float32 weights)`]!.tinystories!.ppl;
+    expect(Math.abs(base.perplexity / wanted('base') - 1)).toBeLessThan(1e-3);
+    expect(Math.abs(finetuned.perplexity / wanted('shakespeare') - 1)).toBeLessThan(1e-3);
+    if (limit) expect(Math.abs(adapted.perplexity / finetuned.perplexity - 1)).toBeLessThan(limit);
+    else {
+      expect(adapted.perplexity).toBeGreaterThan(base.perplexity);
+      expect(adapted.perplexity).toBeLessThan(finetuned.perplexity);
+    }
   });
 });

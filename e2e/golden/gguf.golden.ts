@@ -9,10 +9,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { afterAll, describe, expect, it } from 'vitest';
+import { cutWindows, DEFAULT_PROTOCOL } from '../../src/evaluate/perplexity';
 import { createTokenizer } from '../../src/foreign/tokenizer';
 import { GGUF_TYPES, type GgufType, usesImportance } from '../../src/formats/gguf-type';
-import { hasLlama, llama } from '../llama-cpp';
-import { llamaPerplexity } from '../llama-perplexity';
+import { hasLlama, type LlamaModel, llama } from '../llama-cpp';
 import { readFile, reference } from './reference';
 
 const root = join(import.meta.dirname, '../..');
@@ -20,6 +20,24 @@ const stories = join(reference, 'data/stories15m');
 const samples = join(root, 'public/samples');
 const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
+
+/** Perplexity in llama.cpp by the strided protocol that is ours too. */
+function llamaPerplexity(model: LlamaModel, ids: readonly number[]): number {
+  const { window, stride } = DEFAULT_PROTOCOL;
+  let loss = 0;
+  for (const { begin, end, from } of cutWindows(ids.length, window, stride)) {
+    const logits = model.logits(ids.slice(begin, end));
+    for (let position = from; position < end - begin; position++) {
+      const row = logits.subarray((position - 1) * model.vocabulary, position * model.vocabulary);
+      let most = -Infinity;
+      for (const logit of row) most = Math.max(most, logit);
+      let sum = 0;
+      for (const logit of row) sum += Math.exp(logit - most);
+      loss += most + Math.log(sum) - row[ids[begin + position]!]!;
+    }
+  }
+  return Math.exp(loss / (ids.length - 1));
+}
 
 let runs = 0;
 /** Runs the command; its folder, and the seconds that it took. */

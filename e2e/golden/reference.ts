@@ -18,3 +18,8 @@ export function readBytes(...path: string[]): Uint8Array<ArrayBuffer> {
 export function readFile(...path: string[]): Tensors {
   return readTensors(readBytes(...path), path.at(-1)!);
 }
+
+/** The token ids of a file of little-endian 16-bit numbers. */
+export function readIds(...path: string[]): number[] {
+  return [...new Uint16Array(readBytes(...path).buffer)];
+}

@@ -2,12 +2,11 @@
  * The Gram merge that matches outputs, against an independent float64 calculation of it on the same calibration ids:
  * merged tensors at λ 1, and perplexities at four λ. `golden/real/sequential`.
  */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { fakeStorage } from '../../src/store/opfs.test.fake';
 import { calibrateInNode, type NodeMerge, type NodeModels } from '../calibrate-in-node';
-import { readFile, readText, real } from './reference';
+import { readFile, readIds, readText, real } from './reference';
 
 const folder = join(real, 'sequential');
 const NAMES = ['shakespeare', 'wiki'] as const;
@@ -20,16 +19,11 @@ interface Expected {
 }
 const expected = JSON.parse(readText(folder, 'expected.json')) as Expected;
 
-function idsOf(path: string): number[] {
-  const bytes = readFileSync(path);
-  return [...new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))];
-}
-
 const models: NodeModels = {
   root: real,
   folders: { base: 'f32/base', shakespeare: 'f32/shakespeare', wiki: 'f32/wiki' },
   texts: Object.fromEntries(
-    NAMES.map((name) => [`${name}.json`, idsOf(join(folder, `${name}.self_written.128x256.ids.u16`))]),
+    NAMES.map((name) => [`${name}.json`, readIds(join(folder, `${name}.self_written.128x256.ids.u16`))]),
   ),
 };
 const list = NAMES.map((name) => `  - {model: ${name}, parameters: {calibration: ${name}.json}}\n`).join('');
@@ -69,7 +63,7 @@ describe('shakespeare + wiki, matched outputs on 128 × 256 tokens of their own'
         if (typeof wanted !== 'number') continue;
         let product = 1;
         for (const name of NAMES) {
-          const all = idsOf(join(real, `eval/${TEXTS[name]}.ids.u16`));
+          const all = readIds(join(real, `eval/${TEXTS[name]}.ids.u16`));
           const ids = part === 'test' ? all.slice(VALIDATION) : all.slice(0, VALIDATION);
           product *= await merge.perplexityAt(Number(lambda), ids, WINDOWS);
         }

@@ -14,7 +14,7 @@ it('every parameter is named in the section of its method, and explained once', 
     const section = page.slice(page.indexOf(`### ${method.id}\n`)).split('\n### ')[0]!;
     for (const name of Object.keys({ ...method.parameters, ...method.modelParameters })) {
       expect(section).toContain(`\`${name}\``);
-      expect(page).toMatch(new RegExp(`\\| \`${name}\`( †)? \\|`));
+      expect(page).toMatch(new RegExp(`^(?:\\||-) \`${name}\`( †)? [|(]`, 'm'));
     }
   }
 });

@@ -118,13 +118,12 @@ function divides({ normalize, divisor, weights }: DeltaPreset): string {
 }
 
 function section(method: MergeMethod, shared: ReadonlyMap<string, string[]>): string {
-  const { id, title, formula, reference } = method;
+  const { id, formula, reference } = method;
   const rows = parameterRows(method);
   const same = rows.filter((row) => row.join() === shared.get(row[0]!)?.join());
   const own = rows.filter((row) => !same.includes(row));
   return [
     `### ${id}`,
-    title,
     `    ${formula}`,
     [
       `[${reference.label}](${reference.url})`,
