@@ -112,6 +112,7 @@ test('R47 R39: of a canceled merge nothing looks like a model, discarded nothing
 
   await merge(page);
   await underWay(page);
+  await expect(page.getByText(/^Canceled/)).toHaveCount(0);
   const second = await context.newPage();
   await second.goto(STUDIO_URL);
   await expect(second.getByText('Another tab is merging')).toBeVisible();
