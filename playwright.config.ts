@@ -16,7 +16,7 @@ export default defineConfig({
   workers: WORKERS,
   forbidOnly: true,
   // ceilings for true events: what a slow machine with other work on it may take
-  timeout: 600_000,
+  timeout: 1_200_000,
   expect: { timeout: 180_000 },
   globalSetup: './e2e/journeys/serve-studio.ts',
   reporter: [['list'], ['json', { outputFile: 'test-results/playwright.json' }]],

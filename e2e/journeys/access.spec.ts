@@ -1,29 +1,9 @@
 /** Everybody can use it: axe finds no serious issue on any tab or dialog in either theme, and the keyboard reaches all. */
-import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
 import { TABS } from '../../src/ui/state/tabs';
-import { expect, test } from './studio';
+import { expect, merge, openSample, seriousIssues, test } from './studio';
 
 const tabs = TABS.flatMap(({ id, text }) => (id === 'recipe' ? [] : [text]));
-
-/** Serious issues by axe within `part`: every rule in the light theme, the colors again in the dark one. */
-async function seriousIssues(page: Page, part: string): Promise<string[]> {
-  const found: string[] = [];
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    const axe = new AxeBuilder({ page })
-      .include(part)
-      .setLegacyMode(true)
-      .options({ resultTypes: ['violations'] });
-    if (colorScheme === 'dark') axe.withRules('color-contrast');
-    const { violations } = await axe.analyze();
-    for (const { id, impact, nodes } of violations) {
-      if (impact === 'serious' || impact === 'critical')
-        found.push(`${colorScheme} ${part}: ${id} at ${nodes.map((n) => n.target.join(' ')).join(', ')}`);
-    }
-  }
-  return found;
-}
 
 /** Presses Tab until the focus has been everywhere; names elements that are focused invisibly or never. */
 async function walkByTab(page: Page): Promise<{ stops: number; unseen: string[]; missed: string[] }> {
@@ -77,40 +57,10 @@ async function walkByTab(page: Page): Promise<{ stops: number; unseen: string[];
   });
 }
 
-test('no serious issue on any tab and in any dialog, light and dark', async ({ page }) => {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
-  const issues: string[] = [];
-  for (const tab of tabs) {
-    await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
-    await expect(page.locator('.screen[aria-busy=true]')).toHaveCount(0);
-    // the frame around the tabs stays the same
-    issues.push(...(await seriousIssues(page, tab === 'Plan' ? '.workbench' : '.main')));
-  }
-  const dialogs: [open: string, part: string][] = [
-    ['Examples', '.dialog'],
-    ['Save', '.dialog'],
-    ['+ add', '.dialog'],
-  ];
-  for (const [open, part] of dialogs) {
-    await page.getByRole('button', { name: open, exact: true }).click();
-    await expect(page.getByRole('dialog')).toBeVisible();
-    issues.push(...(await seriousIssues(page, part)));
-    await page.keyboard.press('Escape');
-    await expect(page.getByRole('dialog')).toBeHidden();
-    await expect(page.getByRole('button', { name: open, exact: true })).toBeFocused();
-  }
-  await page.getByRole('radio', { name: 'Both' }).click();
-  await page.getByRole('textbox', { name: 'Recipe as YAML' }).fill('lambada: 1');
-  issues.push(...(await seriousIssues(page, '.recipe-beside')));
-  expect(issues).toEqual([]);
-});
-
-test('every control is reached and seen by keyboard; tabs and charts by arrows', async ({ page }) => {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+test('every control is reached and seen by keyboard; no serious issue on any tab and in any dialog, light and dark', async ({
+  page,
+}) => {
+  await openSample(page);
   for (const tab of ['Layers', 'Evaluate', 'Output']) {
     await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
     // the parts of a tab arrive when it is opened
@@ -125,6 +75,27 @@ test('every control is reached and seen by keyboard; tabs and charts by arrows',
   await expect(page.getByRole('tab', { name: /^Plan/ })).toHaveAttribute('aria-selected', 'true');
   await page.keyboard.press('ArrowRight');
   await expect(page.getByRole('tab', { name: 'Layers' })).toHaveAttribute('aria-selected', 'true');
+
+  await merge(page);
+  const issues: string[] = [];
+  for (const tab of tabs) {
+    await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+    await expect(page.locator('.screen[aria-busy=true]')).toHaveCount(0);
+    // the frame around the tabs stays the same
+    issues.push(...(await seriousIssues(page, tab === 'Plan' ? '.workbench' : '.main')));
+  }
+  for (const open of ['Examples', 'Save', '+ add']) {
+    await page.getByRole('button', { name: open, exact: true }).click();
+    await expect(page.getByRole('dialog')).toBeVisible();
+    issues.push(...(await seriousIssues(page, '.dialog')));
+    await page.keyboard.press('Escape');
+    await expect(page.getByRole('dialog')).toBeHidden();
+    await expect(page.getByRole('button', { name: open, exact: true })).toBeFocused();
+  }
+  await page.getByRole('radio', { name: 'Both' }).click();
+  await page.getByRole('textbox', { name: 'Recipe as YAML' }).fill('lambada: 1');
+  issues.push(...(await seriousIssues(page, '.recipe-beside')));
+  expect(issues).toEqual([]);
 });
 
 test('a page that does not arrive whole says so, and what to do', async ({ page }) => {

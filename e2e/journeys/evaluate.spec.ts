@@ -1,8 +1,7 @@
 /** Which merge is best? Measured in the tab on a pasted text; and what each model writes. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import AxeBuilder from '@axe-core/playwright';
-import { expect, test } from './studio';
+import { expect, openSample, seriousIssues, test } from './studio';
 
 /** Results of an independent implementation for the sample family. */
 const expected = JSON.parse(
@@ -17,8 +16,7 @@ cider vinegar, three spoonfuls of olive oil and a handful of sage.`;
 test('base, contributors and merge are measured on a pasted text, and continue a prompt', async ({
   page,
 }) => {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await openSample(page);
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
   const samples = page.getByRole('group', { name: 'Texts to measure on' });
   for (const name of ['common', 'kitchen', 'harbour', 'workshop']) {
@@ -62,10 +60,5 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   expect(written.length).toBeGreaterThan('Story: The'.length + 12);
   expect(`Story: The${greedy.text}`.startsWith(written)).toBe(true);
 
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    const { violations } = await new AxeBuilder({ page }).include('.evaluate-screen').analyze();
-    const serious = violations.filter((v) => v.impact === 'serious' || v.impact === 'critical');
-    expect(serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`)).toEqual([]);
-  }
+  expect(await seriousIssues(page, '.evaluate-screen')).toEqual([]);
 });

@@ -1,10 +1,11 @@
 /** Examples in the studio: one click opens each, all plan, one of several stages is merged; the YAML beside the form. */
-import { expect, test } from './studio';
+import { expect, merge, openSample, test } from './studio';
 
-test('every example opens with one click and plans without errors', async ({ page }) => {
-  await page.goto('/');
+test('every example opens with one click and plans without errors; one of two stages merges, and leaves only its result', async ({
+  page,
+}) => {
+  await openSample(page);
   await page.getByRole('tab', { name: /^Plan/ }).click();
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
   const open = async () => {
     await page.getByRole('button', { name: 'Examples' }).click();
     const examples = page.getByRole('dialog').getByRole('listitem').getByRole('button');
@@ -21,17 +22,11 @@ test('every example opens with one click and plans without errors', async ({ pag
     await expect(page.getByRole('dialog')).toBeHidden();
     await expect(page.getByText(/^Ready: /), title).toBeVisible();
   }
-});
 
-test('a recipe of two stages merges, and leaves only its result', async ({ page }) => {
-  await page.goto('/');
-  await page.getByRole('tab', { name: /^Plan/ }).click();
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
-  await page.getByRole('button', { name: 'Examples' }).click();
+  await open();
   await page.getByRole('button', { name: /^In two stages/ }).click();
   await expect(page.getByText(/1\sstage before the result: adapters \(56\stensors/)).toBeVisible();
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await merge(page);
   const outputs = await page.evaluate(async () => {
     const names: string[] = [];
     const root = await (await navigator.storage.getDirectory()).getDirectoryHandle('outputs');
@@ -44,8 +39,7 @@ test('a recipe of two stages merges, and leaves only its result', async ({ page 
 test('the YAML beside the form: an edit of one is an edit of the other, mistakes are marked at their line', async ({
   page,
 }) => {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await openSample(page);
   await page.getByRole('radio', { name: 'Both' }).click();
   const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
   const density = page.getByRole('textbox', { name: 'density of kitchen, number' });

@@ -1,11 +1,10 @@
 /** Through the Hub: search, pick a base, its adapters offered first, download, merge, save; the second run reads the cache. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Page } from '@playwright/test';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../fake-hub';
-import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
+import { HUB_CDN_PORT, HUB_PORT } from './addresses';
 import { expectSampleTies } from './merged-folder';
-import { expect, mergeAgain, test } from './studio';
+import { counting, expect, fetchMerged, mergeAgain, openSample, pointAtFakeHub, test } from './studio';
 
 let hub: FakeHub;
 test.beforeEach(async () => {
@@ -17,42 +16,30 @@ test.beforeEach(async () => {
 });
 test.afterEach(() => hub.close());
 
-async function pointAtFakeHub(page: Page): Promise<void> {
-  await page.getByText('Access token and hub').click();
-  await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
-  await page.getByLabel('Hub', { exact: true }).press('Enter');
-}
-
-/** Starts from an empty recipe: the sample's contributors are taken out. */
-async function openHubDialog(page: Page): Promise<void> {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
-  for (const name of ['kitchen', 'harbour', 'workshop']) {
-    await page.getByRole('button', { name: `Remove ${name}` }).click();
-  }
-  await page.getByRole('button', { name: 'change' }).first().click();
-  await page.getByRole('tab', { name: 'Hub' }).click();
-  await pointAtFakeHub(page);
-}
-
 const weightRequests = (from: number) =>
   hub.requests.slice(from).filter((r) => /safetensors/.test(r.path) && r.method === 'GET');
 
-test('search, pick, download, merge, save', async ({ page }) => {
-  await openHubDialog(page);
+test('search, pick, download, merge, save in nine clicks; again without a download', async ({ page }) => {
+  await openSample(page);
+  await page.getByRole('button', { name: 'Search the Hub' }).click();
+  await pointAtFakeHub(page);
+  await page.getByRole('button', { name: 'Done' }).click();
+  await page.getByRole('button', { name: 'New merge' }).click();
+
+  const { click, clicks, measured } = counting();
+  await click(page.getByRole('button', { name: 'Search the Hub' }));
   // the hub asks to wait, and the wait is counted down
   const busy = { kind: 'status', status: 429, headers: { 'Retry-After': '5' } } as const;
   hub.faults.push({ path: '/api/models', fault: busy });
   await page.getByLabel('Search the Hub').fill('base');
   await expect(page.getByRole('dialog').getByText(/asks to wait [1-5] s/)).toBeVisible();
-  await page.getByRole('button', { name: 'Use as base: amalgam/base' }).click();
+  await click(page.getByRole('button', { name: 'Use as base: amalgam/base' }));
 
   // its adapters and fine-tunes are offered before anything is typed
-  for (const name of ['kitchen', 'harbour', 'workshop']) {
-    await page.getByRole('button', { name: `Add: amalgam/${name}` }).click();
-    await expect(page.getByRole('button', { name: `Added: amalgam/${name}` }).first()).toBeVisible();
-  }
-  await page.getByRole('button', { name: 'Done' }).click();
+  for (const name of ['kitchen', 'harbour', 'workshop'])
+    await click(page.getByRole('button', { name: `Add: amalgam/${name}` }));
+  await click(page.getByRole('button', { name: 'Done' }));
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
   for (const name of ['kitchen', 'harbour', 'workshop']) {
     await page.getByRole('textbox', { name: `density of ${name}, number` }).fill('0.2');
   }
@@ -60,12 +47,12 @@ test('search, pick, download, merge, save', async ({ page }) => {
   // the sample's adapters name their base as it is called inside the app: the plan says so, and merges all the same
   await expect(page.getByText('was trained on samples/base').first()).toBeVisible();
   const before = hub.requests.length;
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await fetchMerged(page, click);
+  measured('Hub base and three contributors');
+  expect(clicks()).toBe(9);
   expect(weightRequests(before).length).toBeGreaterThan(0);
 
-  await page.getByRole('tab', { name: /Output/ }).click();
-  const download = page.waitForEvent('download');
+  const download = page.waitForEvent('download', (file) => file.suggestedFilename() === 'model.safetensors');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
   expectSampleTies(readFileSync(await (await download).path()));
 
@@ -78,7 +65,10 @@ test('search, pick, download, merge, save', async ({ page }) => {
 test('a gated model says what to do, and opens with a token that is sent to the hub alone', async ({
   page,
 }) => {
-  await openHubDialog(page);
+  await openSample(page);
+  await page.getByRole('button', { name: 'change' }).first().click();
+  await page.getByRole('tab', { name: 'Hub' }).click();
+  await pointAtFakeHub(page);
   const gated = [...new Set(sampleModels(join(import.meta.dirname, '../../public/samples')))].find(
     (m) => m.gated,
   )!;
@@ -88,8 +78,8 @@ test('a gated model says what to do, and opens with a token that is sent to the 
     .first()
     .click();
   await expect(page.getByText(/asks for a license to be accepted first/).first()).toBeVisible();
-  await page.getByLabel('Token').fill(READER_TOKEN);
-  await page.getByLabel('Token').press('Enter');
+  await page.getByLabel('Token', { exact: true }).fill(READER_TOKEN);
+  await page.getByLabel('Token', { exact: true }).press('Enter');
   await page
     .getByRole('button', { name: `Use as base: ${gated.id}` })
     .first()

@@ -99,7 +99,7 @@ test('a Gram merge on WebGPU is that of the processor within 1e-4 of the changes
   const file = join(work, 'gram.yml');
   writeFileSync(
     file,
-    `merge_method: gram\nbase_model: ${base}\nmodels:\n${model(`${base}+${join(samples, 'kitchen')}`, 'kitchen.calibration.txt')}${model(join(samples, 'workshop'), 'workshop.calibration.txt')}parameters: { lambda: 0.8, calibration_windows: 8, calibration_window: 128 }\ndtype: float32\n`,
+    `merge_method: gram\nbase_model: ${base}\nmodels:\n${model(`${base}+${join(samples, 'kitchen')}`, 'kitchen.calibration.txt')}${model(join(samples, 'workshop'), 'workshop.calibration.txt')}parameters: { lambda: 0.8, calibration_windows: 8, calibration_window: 32 }\ndtype: float32\n`,
   );
   const merged = [];
   for (const engine of ['cpu', 'webgpu']) {

@@ -1,12 +1,7 @@
-/** Runs side by side: predicted, merged, and in a link that another profile opens. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import AxeBuilder from '@axe-core/playwright';
-import { chromium, type Page } from '@playwright/test';
-import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
+/** Runs side by side: predicted, merged, and in a link that somebody else opens. */
+import type { Page } from '@playwright/test';
 import { STUDIO_URL } from './addresses';
-import { expect, isOpen, test } from './studio';
+import { expect, freshPage, isOpen, seriousIssues, test } from './studio';
 
 const CELL = /layer 3, mlp\.down_proj/;
 
@@ -29,7 +24,9 @@ function percent(text: string | undefined): number {
   return Number(/([\d.]+) % at the base/.exec(text ?? '')?.[1]);
 }
 
-test('the masks of two runs are held against each other, without a merge', async ({ page }) => {
+test('two methods are compared without merging, by their masks too; then both are merged and counted', async ({
+  page,
+}) => {
   await open(page);
   await page.getByLabel('Metric').selectOption('runOverlap');
   await expect(page.getByText('needs two runs')).toBeVisible();
@@ -39,12 +36,8 @@ test('the masks of two runs are held against each other, without a merge', async
   // DARE draws at random: what chance gives two masks of 20 %, 0.04 / 0.36
   const [said] = await words(page);
   expect(Number(/overlap ([\d.]+) %/.exec(said ?? '')?.[1])).toBeCloseTo(11.1, 0);
-});
 
-test('two methods are compared without merging, then both are merged and counted', async ({ page }) => {
-  await open(page);
   await page.getByLabel('Metric').selectOption('mergedSparsity');
-  await page.getByLabel('Add a run').selectOption('dare_linear');
   await expect(page.getByRole('gridcell', { name: CELL })).toHaveCount(3);
   const predicted = await words(page);
   for (const text of predicted.slice(0, 2)) expect(text).toMatch(/about [\d.]+ % at the base, within/);
@@ -70,7 +63,7 @@ test('two methods are compared without merging, then both are merged and counted
   await expect.poll(() => words(page)).toEqual(counted);
 });
 
-test('a link opens the same view in another profile; Back goes to the view before', async ({
+test('a link opens the same view in a browser that knows nothing; Back goes to the view before', async ({
   page,
   context,
 }) => {
@@ -96,41 +89,22 @@ test('a link opens the same view in another profile; Back goes to the view befor
   const link = await page.evaluate(() => navigator.clipboard.readText());
   expect(link.startsWith(STUDIO_URL)).toBe(true);
 
-  const profile = mkdtempSync(join(tmpdir(), 'amalgam-journey-other-'));
-  const executablePath = findChromium();
-  const other = await chromium.launchPersistentContext(profile, {
-    args: [...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
-    ...(executablePath ? { executablePath } : {}),
-  });
-  try {
-    const theirs = other.pages()[0] ?? (await other.newPage());
-    await open(theirs, link);
-    await expect(theirs.getByRole('gridcell', { name: CELL })).toHaveCount(3);
-    await expect.poll(() => words(theirs)).toEqual(before);
-    await expect(theirs.getByRole('button', { name: /the first/ }).first()).toBeVisible();
-    await expect(theirs.getByLabel('First layer of the range')).toHaveValue('2');
-    await expect(theirs.getByRole('complementary', { name: 'Inspector' })).toContainText(
-      'layers.3.mlp.down_proj',
-    );
-    expect(await theirs.getByLabel('density of kitchen, number').inputValue()).toBe('0.50');
-    await theirs.getByLabel('Metric').selectOption('keptEnergy');
-    await theirs.getByRole('tab', { name: /^Plan/ }).click();
-    await theirs.goBack();
-    await expect(theirs.getByLabel('Metric')).toHaveValue('keptEnergy');
-    await theirs.goBack();
-    await expect(theirs.getByLabel('Metric')).toHaveValue('lostInVote');
-    await expect.poll(() => words(theirs)).toEqual(before);
-    const { violations } = await new AxeBuilder({ page: theirs })
-      .include('.workbench')
-      .setLegacyMode(true)
-      .options({ resultTypes: ['violations'] })
-      .analyze();
-    const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-    expect(
-      serious.map(({ id, nodes }) => `${id}: ${nodes.map((n) => n.target.join(' ')).join(', ')}`),
-    ).toEqual([]);
-  } finally {
-    await other.close();
-    rmSync(profile, { recursive: true, force: true });
-  }
+  const theirs = await freshPage(context);
+  await open(theirs, link);
+  await expect(theirs.getByRole('gridcell', { name: CELL })).toHaveCount(3);
+  await expect.poll(() => words(theirs)).toEqual(before);
+  await expect(theirs.getByRole('button', { name: /the first/ }).first()).toBeVisible();
+  await expect(theirs.getByLabel('First layer of the range')).toHaveValue('2');
+  await expect(theirs.getByRole('complementary', { name: 'Inspector' })).toContainText(
+    'layers.3.mlp.down_proj',
+  );
+  expect(await theirs.getByLabel('density of kitchen, number').inputValue()).toBe('0.50');
+  await theirs.getByLabel('Metric').selectOption('keptEnergy');
+  await theirs.getByRole('tab', { name: /^Plan/ }).click();
+  await theirs.goBack();
+  await expect(theirs.getByLabel('Metric')).toHaveValue('keptEnergy');
+  await theirs.goBack();
+  await expect(theirs.getByLabel('Metric')).toHaveValue('lostInVote');
+  await expect.poll(() => words(theirs)).toEqual(before);
+  expect(await seriousIssues(theirs, '.workbench')).toEqual([]);
 });

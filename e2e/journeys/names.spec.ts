@@ -6,8 +6,8 @@ import type { Page } from '@playwright/test';
 import { displayName } from '../../src/formats/names';
 import names from '../corpus/names.json' with { type: 'json' };
 import { startFakeHub } from '../fake-hub';
-import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { expect, test } from './studio';
+import { HUB_CDN_PORT, HUB_PORT } from './addresses';
+import { expect, merge, openSample, pointAtFakeHub, test } from './studio';
 
 /** A model whose tensors have these names, four values each. */
 function writeModel(folder: string, value: number): void {
@@ -73,8 +73,7 @@ test('R48: thirty hostile names are shown as text, with no report of the policy 
     );
   });
   try {
-    await page.goto('/');
-    await expect(page.getByText(/^Ready:/)).toBeVisible();
+    await openSample(page);
     for (const name of ['kitchen', 'harbour', 'workshop']) {
       await page.getByRole('button', { name: `Remove ${name}` }).click();
     }
@@ -89,9 +88,7 @@ test('R48: thirty hostile names are shown as text, with no report of the policy 
 
     // repositories, in what a search finds
     await page.getByRole('tab', { name: 'Hub' }).click();
-    await page.getByText('Access token and hub').click();
-    await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
-    await page.getByLabel('Hub', { exact: true }).press('Enter');
+    await pointAtFakeHub(page);
     await page.getByLabel('Search the Hub').fill('hostile');
     await expect(page.getByText('<img src=x onerror=alert(1)>').first()).toBeVisible();
     for (const name of names.slice(0, 3)) {
@@ -116,8 +113,7 @@ test('R48: thirty hostile names are shown as text, with no report of the policy 
     expect([...missing]).toEqual([]);
     expect(await harm(page)).toEqual({ elements: 0, noticed: [] });
 
-    await page.getByRole('button', { name: 'Merge', exact: true }).click();
-    await expect(page.getByText(/^Merged in/)).toBeVisible();
+    await merge(page);
     for (const tab of [/^Layers/, /^Run/, /^Evaluate/, /^Difference/, /^Collapse/, /^Output/]) {
       await page.getByRole('tab', { name: tab }).click();
       expect(await harm(page), String(tab)).toEqual({ elements: 0, noticed: [] });

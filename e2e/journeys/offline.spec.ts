@@ -7,7 +7,10 @@ import { extname, join, normalize } from 'node:path';
 import { serviceWorker } from '../../offline/vite-plugin';
 import { STUDIO_DIST } from './addresses';
 import { expectSampleTies } from './merged-folder';
-import { expect, test } from './studio';
+import { expect, merge, test } from './studio';
+
+// each has the host to itself
+test.use({ ownBrowser: true });
 
 const TYPES: Record<string, string> = {
   '.html': 'text/html',
@@ -61,8 +64,7 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
   await context.setOffline(true);
   await page.reload();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await merge(page);
   await page.getByRole('button', { name: 'Get the files' }).click();
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
 import { hasLlama, llama } from '../llama-cpp';
-import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
+import { HUB_CDN_PORT, HUB_PORT } from './addresses';
 import { readSafetensors } from './merged-folder';
-import { expect, test } from './studio';
+import { expect, merge, openSample, pointAtFakeHub, test } from './studio';
 
 const samples = join(import.meta.dirname, '../../public/samples');
 let hub: FakeHub;
@@ -14,12 +14,6 @@ test.beforeEach(async () => {
   hub = await startFakeHub({ models: sampleModels(samples), port: HUB_PORT, cdnPort: HUB_CDN_PORT });
 });
 test.afterEach(() => hub.close());
-
-async function merged(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
-  await page.getByRole('tab', { name: /Output/ }).click();
-}
 
 async function saved(page: Page, name: RegExp): Promise<{ path: string; name: string }> {
   const download = page.waitForEvent('download');
@@ -43,12 +37,14 @@ function continued(file: string, prompt: string, count: number): number[] {
   }
 }
 
-test('the sample is also written as GGUF, and llama.cpp goes on with a text', async ({ page }) => {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+test('the sample is also written as GGUF, a model is converted without a merge, and llama.cpp goes on with a text', async ({
+  page,
+}) => {
+  await openSample(page);
   await page.getByRole('tab', { name: /Output/ }).click();
   await page.getByLabel('Also write GGUF').selectOption('Q4_K_M');
-  await merged(page);
+  await merge(page);
+  await page.getByRole('tab', { name: /Output/ }).click();
   await expect(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
   const file = await saved(page, /^Download .*-Q4_K_M\.gguf$/);
   expect(readFileSync(file.path).subarray(0, 4).toString()).toBe('GGUF');
@@ -57,19 +53,28 @@ test('the sample is also written as GGUF, and llama.cpp goes on with a text', as
   await expect(page.getByRole('region', { name: 'transformers: what to type' })).toBeVisible();
   await expect(page.getByRole('region', { name: 'Text of the model card' })).toContainText('## Use it');
   if (hasLlama) expect(new Set(continued(file.path, 'In the kitchen', 12)).size).toBeGreaterThan(1);
+
+  for (const name of ['kitchen', 'harbour']) {
+    await page.getByRole('button', { name: `Remove ${name}` }).click();
+  }
+  await page.getByRole('combobox', { name: 'Merge method' }).selectOption('passthrough');
+  await page.getByLabel('Also write GGUF').selectOption('F32');
+  await page.getByLabel('GGUF only, no safetensors').check();
+  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  const { path } = await saved(page, /^Download .*-F32\.gguf$/);
+  await expect(page.getByRole('button', { name: 'Download model.safetensors' })).toHaveCount(0);
+  expect(readFileSync(path).length).toBeGreaterThan(4 * 1_238_656);
+  if (hasLlama) expect(continued(path, 'The saw', 8)).toHaveLength(8);
 });
 
 test('two LoRAs of the Hub become a LoRA, without the weights of their base', async ({ page }) => {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await openSample(page);
   for (const name of ['kitchen', 'harbour', 'workshop']) {
     await page.getByRole('button', { name: `Remove ${name}` }).click();
   }
   await page.getByRole('button', { name: 'change' }).first().click();
   await page.getByRole('tab', { name: 'Hub' }).click();
-  await page.getByText('Access token and hub').click();
-  await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
-  await page.getByLabel('Hub', { exact: true }).press('Enter');
+  await pointAtFakeHub(page);
   await page.getByLabel('Search the Hub').fill('base');
   await page.getByRole('button', { name: 'Use as base: amalgam/base' }).click();
   for (const name of ['kitchen', 'harbour']) {
@@ -83,7 +88,8 @@ test('two LoRAs of the Hub become a LoRA, without the weights of their base', as
   await expect(page.getByLabel('Combination')).toHaveValue('cat');
   await page.getByLabel('Also write GGUF').selectOption('F16');
   const before = hub.requests.length;
-  await merged(page);
+  await merge(page);
+  await page.getByRole('tab', { name: /Output/ }).click();
   const asked = hub.requests.slice(before).map(({ path }) => path);
   expect(asked.some((path) => path.includes('kitchen'))).toBe(true);
   expect(asked.filter((path) => path.includes('amalgam/base'))).toEqual([]);
@@ -103,21 +109,4 @@ test('two LoRAs of the Hub become a LoRA, without the weights of their base', as
   await expect(page.getByRole('region', { name: 'llama.cpp: what to type' })).toContainText(
     `--lora ${gguf.name}`,
   );
-});
-
-test('a model is converted without a merge', async ({ page }) => {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
-  for (const name of ['kitchen', 'harbour']) {
-    await page.getByRole('button', { name: `Remove ${name}` }).click();
-  }
-  await page.getByRole('combobox', { name: 'Merge method' }).selectOption('passthrough');
-  await page.getByRole('tab', { name: /Output/ }).click();
-  await page.getByLabel('Also write GGUF').selectOption('F32');
-  await page.getByLabel('GGUF only, no safetensors').check();
-  await merged(page);
-  await expect(page.getByRole('button', { name: 'Download model.safetensors' })).toHaveCount(0);
-  const { path } = await saved(page, /^Download .*-F32\.gguf$/);
-  expect(readFileSync(path).length).toBeGreaterThan(4 * 1_238_656);
-  if (hasLlama) expect(continued(path, 'The saw', 8)).toHaveLength(8);
 });

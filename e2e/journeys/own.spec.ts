@@ -1,10 +1,10 @@
 /** Models of one's own: they stay on this computer, also where the Hub has others of the same name. */
 import { join } from 'node:path';
-import type { Locator, Page } from '@playwright/test';
+import type { Page } from '@playwright/test';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../fake-hub';
 import { giveFolder } from '../given-folder';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { expect, localNames, test } from './studio';
+import { counting, expect, fetchMerged, localNames, merge, openSample, pointAtFakeHub, test } from './studio';
 
 const samples = join(import.meta.dirname, '../../public/samples');
 
@@ -14,38 +14,13 @@ test.beforeEach(async () => {
 });
 test.afterEach(() => hub.close());
 
-async function pointAtFakeHub(page: Page): Promise<void> {
-  await page.getByText('Access token and hub').click();
-  await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
-  await page.getByLabel('Hub', { exact: true }).press('Enter');
-}
-
-/** Clicks and seconds from opening the page to merged files by one way, for docs/studio.md. */
-function measured(way: string, clicks: number, begun: number): void {
-  const seconds = ((performance.now() - begun) / 1000).toFixed(1);
-  test.info().annotations.push({ type: way, description: `${clicks} clicks, ${seconds} s` });
-}
-
-/** Actions of the user, counted. */
-function counting() {
-  let clicks = 0;
-  return {
-    click: async (target: Locator) => {
-      clicks++;
-      await target.click();
-    },
-    clicks: () => clicks,
-  };
-}
-
 test('own base and two adapters: folders found their roles, merged and saved in five clicks', async ({
   page,
 }) => {
   await giveFolder(page, 'mine', ['base', 'harbour', 'kitchen']);
   await expect(page.getByText(/^Ready:/)).toBeVisible();
   await expect(page.getByText('Merge language models and LoRAs into one')).toBeVisible();
-  const { click, clicks } = counting();
-  const begun = performance.now();
+  const { click, clicks, measured } = counting();
   await click(page.getByRole('button', { name: 'Open models or LoRAs…' }));
   const recipe = page.getByRole('complementary', { name: 'Recipe' });
   await expect(recipe.getByText('mine/base')).toBeVisible();
@@ -54,13 +29,8 @@ test('own base and two adapters: folders found their roles, merged and saved in 
   await expect(recipe.getByText('matches base')).toHaveCount(2);
   // the sample made way
   await expect(recipe.getByText('workshop')).toHaveCount(0);
-  await click(page.getByRole('button', { name: 'Merge', exact: true }));
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
-  await click(page.getByRole('button', { name: 'Get the files' }));
-  const download = page.waitForEvent('download');
-  await click(page.getByRole('button', { name: 'Download as .zip' }));
-  await (await download).path();
-  measured('own base and two LoRAs', clicks(), begun);
+  await fetchMerged(page, click);
+  measured('own base and two LoRAs');
   expect(clicks()).toBeLessThanOrEqual(5);
 
   // after a reload the merge is there, though the folders are not open; another of the same is offered, not made
@@ -199,8 +169,7 @@ test('a folder called as a model on the Hub stays what it is, and one click open
 test('one line tells every step of a merge and the time that all of them still take; all of the time has a name', async ({
   page,
 }) => {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await openSample(page);
   // λ is tuned on every model's text: two are enough
   await page.getByRole('button', { name: 'Remove workshop' }).click();
   await page.getByRole('button', { name: 'auto-tune λ' }).click();
@@ -221,8 +190,7 @@ test('one line tells every step of a merge and the time that all of them still t
       characterData: true,
     });
   });
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible({ timeout: 240_000 });
+  await merge(page);
   const { seen, heard } = await page.evaluate(
     () => (window as unknown as { told: { seen: string[]; heard: string[] } }).told,
   );
@@ -241,33 +209,8 @@ test('one line tells every step of a merge and the time that all of them still t
   expect(Math.abs(sum - 100)).toBeLessThan(1);
 });
 
-test('densities trim by default, dtypes are written, idle keys are doubted at a line', async ({ page }) => {
-  await giveFolder(page, 'mine', ['base', 'harbour', 'kitchen']);
-  await page.getByRole('button', { name: 'Open models or LoRAs…' }).click();
-  const recipe = page.getByRole('complementary', { name: 'Recipe', exact: true });
-  // the sample, whose kitchen has a density of its own, has made way
-  await expect(page.getByText('mine/base').first()).toBeVisible();
-  const density = recipe.getByLabel('density of kitchen, number');
-  await expect(density).toHaveValue('0.20');
-  await density.fill('1');
-  await density.press('Enter');
-  await expect(recipe.getByText(/Density 1, mergekit’s default, trims nothing of kitchen/)).toBeVisible();
-  await expect(page.getByRole('tab', { name: /Plan .*1 warning/ })).toBeVisible();
-  await recipe.getByRole('button', { name: 'Use 0.20, as recommended' }).click();
-  await expect(density).toHaveValue('0.20');
-
-  await page.getByRole('radio', { name: 'YAML' }).click();
-  const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
-  await expect(text).toHaveValue(/dtype: float32\nout_dtype: bfloat16/);
-  await text.fill((await text.inputValue()).replace('normalize: true', 'normalise: true'));
-  await expect(page.getByText(/^Line \d+: ties has no parameter normalise/)).toBeVisible();
-  await expect(page.getByText(/Did you mean normalize\?/).first()).toBeVisible();
-  await expect(page.getByRole('tab', { name: /Plan .*warning/ })).toBeVisible();
-});
-
 test('two tabs: neither overwrites the recipe of the other without a word', async ({ page, context }) => {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await openSample(page);
   const second = await context.newPage();
   await second.goto('/');
   await expect(second.getByText(/^Ready:/)).toBeVisible();
@@ -314,7 +257,7 @@ function draftDensity(page: Page): Promise<unknown> {
   );
 }
 
-test('one’s own merge is tried before its files are fetched: a prompt answered by all, a text measured', async ({
+test('of one’s own, densities trim by default and idle keys are doubted at a line; the merge is tried before its files are fetched', async ({
   page,
 }) => {
   await giveFolder(page, 'mine', ['base', 'harbour', 'kitchen']);
@@ -324,6 +267,28 @@ test('one’s own merge is tried before its files are fetched: a prompt answered
   await page.getByRole('button', { name: 'Open models or LoRAs…' }).click();
   // texts of the sample are not for these
   await expect(texts.getByRole('button', { name: 'kitchen' })).toHaveAttribute('aria-pressed', 'false');
+  const recipe = page.getByRole('complementary', { name: 'Recipe', exact: true });
+  const density = recipe.getByLabel('density of kitchen, number');
+  await expect(density).toHaveValue('0.20');
+  await density.fill('1');
+  await density.press('Enter');
+  await expect(recipe.getByText(/Density 1, mergekit’s default, trims nothing of kitchen/)).toBeVisible();
+  await expect(page.getByRole('tab', { name: /Plan .*1 warning/ })).toBeVisible();
+  await recipe.getByRole('button', { name: 'Use 0.20, as recommended' }).click();
+  await expect(density).toHaveValue('0.20');
+
+  await page.getByRole('radio', { name: 'YAML' }).click();
+  const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
+  await expect(text).toHaveValue(/dtype: float32\nout_dtype: bfloat16/);
+  const written = await text.inputValue();
+  await text.fill(written.replace('normalize: true', 'normalise: true'));
+  await expect(page.getByText(/^Line \d+: ties has no parameter normalise/)).toBeVisible();
+  await expect(page.getByText(/Did you mean normalize\?/).first()).toBeVisible();
+  await expect(page.getByRole('tab', { name: /Plan .*warning/ })).toBeVisible();
+  await text.fill(written);
+  await page.getByRole('radio', { name: 'Form' }).click();
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
+
   await page.getByRole('button', { name: 'Paste text' }).click();
   await page
     .getByLabel('Text', { exact: true })
@@ -332,8 +297,7 @@ test('one’s own merge is tried before its files are fetched: a prompt answered
   await page.getByRole('button', { name: 'Add text' }).click();
   await page.getByLabel('tokens', { exact: true }).fill('5');
   await page.getByLabel('tokens', { exact: true }).press('Enter');
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await merge(page);
   await page.getByRole('button', { name: 'Is it better?' }).click();
   await expect(page.getByText(/^5 tokens in/)).toHaveCount(4);
   const table = page.getByRole('table');
@@ -344,44 +308,8 @@ test('one’s own merge is tried before its files are fetched: a prompt answered
   }
   await expect(table.locator('.dot')).toHaveCount(4);
   await expect(table.locator('.dot-base').first()).toBeVisible();
-});
 
-test('a base of the Hub and two adapters made for it: merged files in eight clicks; the sample in three', async ({
-  page,
-}) => {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
-  await page.getByRole('button', { name: 'Search the Hub' }).click();
-  await pointAtFakeHub(page);
-  await page.getByRole('button', { name: 'Done' }).click();
-
-  const sample = counting();
-  let begun = performance.now();
-  await sample.click(page.getByRole('button', { name: 'Merge', exact: true }));
-  await saved(page, sample.click);
-  measured('sample', sample.clicks(), begun);
-  expect(sample.clicks()).toBe(3);
-
-  await page.getByRole('button', { name: 'New merge' }).click();
-  const { click, clicks } = counting();
-  begun = performance.now();
-  await click(page.getByRole('button', { name: 'Search the Hub' }));
-  await page.getByLabel('Search the Hub').fill('base');
-  await click(page.getByRole('button', { name: 'Use as base: amalgam/base' }));
-  for (const name of ['kitchen', 'harbour'])
-    await click(page.getByRole('button', { name: `Add: amalgam/${name}` }));
-  await click(page.getByRole('button', { name: 'Done' }));
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
-  await click(page.getByRole('button', { name: 'Merge', exact: true }));
-  await saved(page, click);
-  measured('Hub base and two adapters', clicks(), begun);
-  expect(clicks()).toBe(8);
-
-  // one archive instead of nine files, and a menu that obeys the page's policy
-  // the last of the single files may still be on its way
-  const archive = page.waitForEvent('download', (download) => download.suggestedFilename().endsWith('.zip'));
-  await page.getByRole('button', { name: 'Download as .zip' }).click();
-  expect((await archive).suggestedFilename()).toMatch(/\.zip$/);
+  // a menu that obeys the page's policy
   await page.getByRole('tab', { name: /^Layers/ }).click();
   await page.getByRole('button', { name: 'Export the picture and its numbers' }).click();
   await expect(page.getByRole('menuitem').first()).toBeVisible();
@@ -389,12 +317,3 @@ test('a base of the Hub and two adapters made for it: merged files in eight clic
   await page.keyboard.press('?');
   await expect(page.getByRole('dialog', { name: 'Keyboard shortcuts' })).toBeVisible();
 });
-
-/** Waits for the merge and takes its files. */
-async function saved(page: Page, click: (target: Locator) => Promise<void>): Promise<void> {
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
-  await click(page.getByRole('button', { name: 'Get the files' }));
-  const download = page.waitForEvent('download');
-  await click(page.getByRole('button', { name: 'Download as .zip' }));
-  await (await download).path();
-}

@@ -1,6 +1,6 @@
 /** Browsers that refuse, hang or lack an API: the studio opens and merges all the same, and says what is missing. */
 import type { Page } from '@playwright/test';
-import { expect, test } from './studio';
+import { expect, merge, test } from './studio';
 
 const throws = (name: string, message: string) =>
   `async () => { throw new DOMException('${message}', '${name}'); }`;
@@ -17,26 +17,23 @@ interface Case {
   shows?: RegExp;
 }
 
+/** What has nothing to do with each other is missing at once. */
 const CASES: Record<string, Case> = {
-  'the graphics adapter is refused': {
-    worker: `navigator.gpu.requestAdapter = ${throws('OperationError', 'blocklisted')};`,
+  'the graphics adapter is refused, and there are no locks': {
+    worker: `navigator.gpu.requestAdapter = ${throws('OperationError', 'blocklisted')};
+      ${missing('WorkerNavigator.prototype', 'locks')}`,
+    page: missing('Navigator.prototype', 'locks'),
     says: /This browser refuses WebGPU \(blocklisted\): merges run on the CPU/,
   },
-  'the question for an adapter is never answered': {
-    worker: 'navigator.gpu.requestAdapter = () => new Promise(() => {});',
+  'the question for an adapter is never answered, and files are locked': {
+    worker: `navigator.gpu.requestAdapter = () => new Promise(() => {});
+      FileSystemFileHandle.prototype.createSyncAccessHandle = ${throws('NoModificationAllowedError', 'locked')};`,
     says: /does not answer when it is asked for a graphics adapter: merges run on the CPU/,
-  },
-  'the adapter says nothing of itself': { worker: missing('GPUAdapter.prototype', 'info') },
-  'there are no locks': {
-    worker: missing('WorkerNavigator.prototype', 'locks'),
-    page: missing('Navigator.prototype', 'locks'),
-  },
-  'storage fails for an unknown reason': {
-    worker: `navigator.storage.getDirectory = ${throws('UnknownError', 'transient')};`,
     shows: /This browser keeps no files/,
   },
-  'files are locked': {
-    worker: `FileSystemFileHandle.prototype.createSyncAccessHandle = ${throws('NoModificationAllowedError', 'locked')};`,
+  'the adapter says nothing of itself, and storage fails for an unknown reason': {
+    worker: `${missing('GPUAdapter.prototype', 'info')}
+      navigator.storage.getDirectory = ${throws('UnknownError', 'transient')};`,
     shows: /This browser keeps no files/,
   },
   'a file is not answered for, once': {
@@ -69,8 +66,7 @@ for (const [title, where] of Object.entries(CASES)) {
       await expect(page.getByText(where.says)).toBeVisible();
       await page.keyboard.press('Escape');
     }
-    await page.getByRole('button', { name: 'Merge', exact: true }).click();
-    await expect(page.getByText(/^Merged in/)).toBeVisible();
+    await merge(page);
   });
 }
 

@@ -12,7 +12,7 @@ import {
   WRITER_TOKEN,
 } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { expect, test } from './studio';
+import { expect, merge, openSample, pointAtFakeHub, test } from './studio';
 
 let hub: FakeHub;
 const start = async (region: FakeHubOptions['region'] = 'us') => {
@@ -27,33 +27,27 @@ const start = async (region: FakeHubOptions['region'] = 'us') => {
 test.beforeEach(() => start());
 test.afterEach(() => hub.close());
 
-async function openMerged(page: Page): Promise<void> {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
-  await page.getByRole('button', { name: 'Get the files' }).click();
-  await page.getByText('Access token and hub').click();
-  await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
-  await page.getByLabel('Hub', { exact: true }).press('Enter');
-}
-
 async function giveToken(page: Page, token: string): Promise<void> {
   await page.getByLabel('Token', { exact: true }).fill(token);
   await page.getByLabel('Token', { exact: true }).press('Enter');
 }
 
 const push = (page: Page) => page.getByRole('button', { name: 'Push', exact: true });
-const stored = async (path: string) => {
+const stored = async (path: string, repository = 'writer/merged') => {
   const headers = { Authorization: `Bearer ${WRITER_TOKEN}` };
-  const response = await fetch(`${HUB_URL}/writer/merged/resolve/main/${path}`, { headers });
+  const response = await fetch(`${HUB_URL}/${repository}/resolve/main/${path}`, { headers });
   expect(response.status, path).toBe(200);
   return new Uint8Array(await response.arrayBuffer());
 };
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
-test('the merged sample arrives whole in a new private repository', async ({ page }) => {
-  await openMerged(page);
+test('the merged sample arrives whole in a new private repository, of what is refused nothing is left behind, and a policy that names no store is said', async ({
+  page,
+}) => {
+  await openSample(page);
+  await merge(page);
+  await page.getByRole('button', { name: 'Get the files' }).click();
+  await pointAtFakeHub(page);
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
   const local = readFileSync(await (await download).path());
@@ -86,10 +80,8 @@ test('the merged sample arrives whole in a new private repository', async ({ pag
   await expect(page.getByRole('link', { name: 'writer/merged' })).toBeVisible();
   expect(commits()).toHaveLength(2);
   expect(hub.requests.filter((r) => r.method === 'PUT')).toHaveLength(3);
-});
 
-test('what the hub refuses is said in words, and nothing is left behind', async ({ page }) => {
-  await openMerged(page);
+  // what the hub refuses is said in words
   await giveToken(page, 'hf_unknown');
   await expect(page.getByText(/does not accept your access token/)).toBeVisible();
   await giveToken(page, READER_TOKEN);
@@ -113,19 +105,14 @@ test('what the hub refuses is said in words, and nothing is left behind', async 
 
   await push(page).click();
   await expect(page.getByRole('link', { name: 'writer/half' })).toBeVisible();
-});
 
-test('large files go to the store of the region; one that the policy of the page does not name is named', async ({
-  page,
-}) => {
+  // large files go to the store of the region
   await hub.close();
   await start('eu');
-  await openMerged(page);
-  await giveToken(page, WRITER_TOKEN);
-  await page.getByRole('textbox', { name: 'Repository' }).fill('writer/merged');
+  await page.getByRole('textbox', { name: 'Repository' }).fill('writer/regional');
   await push(page).click();
-  await expect(page.getByRole('link', { name: 'writer/merged' })).toBeVisible();
-  expect((await stored('model.safetensors')).length).toBeGreaterThan(2_000_000);
+  await expect(page.getByRole('link', { name: 'writer/regional' })).toBeVisible();
+  expect((await stored('model.safetensors', 'writer/regional')).length).toBeGreaterThan(2_000_000);
   // the hub has checked the card before a byte was sent
   const asked = hub.requests.findIndex((r) => r.path === '/api/validate-yaml' && r.status === 200);
   expect(asked).toBeGreaterThanOrEqual(0);

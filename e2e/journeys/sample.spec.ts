@@ -1,51 +1,64 @@
-/** A first visit: the sample is there, one click merges it on WebGPU, the files are right. */
+/** A first visit: the newcomer's path by clicks alone, the files of both engines; a folder that receives the model. */
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Page } from '@playwright/test';
+import type { Locator } from '@playwright/test';
+import { treeHashOfFile } from '../tree-hash';
 import { expectSampleTies } from './merged-folder';
-import { expect, isOpen, mergeAgain, test } from './studio';
+import { expect, isOpen, merge, mergeAgain, openSample, test } from './studio';
 
-async function chooseEngine(page: Page, engine: 'WebGPU' | 'CPU'): Promise<void> {
-  await page
-    .getByRole('banner')
-    .getByRole('button', { name: /typed arrays|swiftshader|WebGPU|CPU/i })
-    .click();
-  await page.getByRole('radio', { name: engine, exact: true }).click();
-  await page.keyboard.press('Escape');
-}
-
-test('one click merges the sample on WebGPU within one ulp of the f64 oracle, and on the CPU to the same sha256', async ({
+test('a saved merge in three clicks, within one ulp of the f64 oracle, and on WebGPU to the same bytes; every method compared by two more', async ({
   page,
 }) => {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
-  await chooseEngine(page, 'WebGPU');
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
+  let clicks = 0;
+  const click = async (target: Locator) => {
+    clicks++;
+    await target.click();
+  };
+  await openSample(page);
+  await click(page.getByRole('button', { name: 'Merge', exact: true }));
   await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await click(page.getByRole('button', { name: 'Get the files' }));
+  const download = page.waitForEvent('download');
+  await click(page.getByRole('button', { name: 'Download as .zip' }));
+  expect((await download).suggestedFilename()).toBe('kitchen-harbour-workshop-ties.zip');
+  await expect(page.getByText(/\.zip, .*, is with your browser’s downloads/)).toBeVisible();
+  expect(clicks).toBeLessThanOrEqual(3);
+  const weights = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
+  const file = await (await weights).path();
+  const { compared, onThreshold, canceled } = expectSampleTies(readFileSync(file));
+  expect(compared + onThreshold).toBe(1_238_656);
+  expect(canceled).toBeLessThan(20);
+  await page.getByRole('button', { name: 'copy sha256 of model.safetensors' }).click();
+  const sha256 = createHash('sha256').update(readFileSync(file)).digest('hex');
+  await expect(page.getByTitle(`sha256 ${sha256}`)).toBeVisible();
+  await expect(page.getByTitle(treeHashOfFile(file).replace(':', ' hash '))).toBeVisible();
 
   // every cell of the heatmap says what it shows
   await page.getByRole('tab', { name: /Layers/ }).click();
   await page.getByLabel('Metric').selectOption('mergedSparsity');
   const cell = page.getByRole('gridcell', { name: /layer 0, mlp\.down_proj, \d+\.\d.% at the base/ }).first();
-  await expect(cell).toBeVisible();
   await cell.click();
   await expect(page.getByText('layers.0.mlp.down_proj').first()).toBeVisible();
 
-  await page.getByRole('tab', { name: /Output/ }).click();
-  const download = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Download model.safetensors' }).click();
-  const file = await (await download).path();
-  const { compared, onThreshold, canceled } = expectSampleTies(readFileSync(file));
-  expect(compared + onThreshold).toBe(1_238_656);
-  expect(canceled).toBeLessThan(20);
-
-  const hash = () => page.getByTitle(/^tree hash [0-9a-f]{64}$/).getAttribute('title');
-  const onWebGpu = await hash();
   await page.reload();
   await isOpen(page);
-  await chooseEngine(page, 'CPU');
+  await page.getByRole('banner').getByRole('button', { name: /^CPU/ }).click();
+  await page.getByRole('radio', { name: 'WebGPU', exact: true }).click();
+  await page.keyboard.press('Escape');
   await mergeAgain(page);
+  await expect(page.getByRole('banner').getByRole('button', { name: /swiftshader/i })).toBeVisible();
   await page.getByRole('tab', { name: /Output/ }).click();
-  expect(await hash()).toBe(onWebGpu);
+  await expect(page.locator('.file-where')).toContainText('ties-2');
+  await expect(page.getByTitle(treeHashOfFile(file).replace(':', ' hash '))).toBeVisible();
+
+  clicks = 0;
+  await click(page.getByRole('tab', { name: /^Evaluate/ }));
+  await click(page.getByRole('button', { name: /^Benchmark \d+ methods/ }));
+  // every method is at work now; the verdict stands above the table when they are done, without another click
+  await expect(page.getByRole('progressbar', { name: 'Measuring' })).toBeVisible();
+  await expect(page.getByRole('row', { name: /DARE/ }).first()).toBeVisible();
+  expect(clicks).toBe(2);
 });
 
 test('a folder the person picks receives the whole model', async ({ page }) => {
@@ -56,12 +69,10 @@ test('a folder the person picks receives the whole model', async ({ page }) => {
       showDirectoryPicker: () => root.then((r) => r.getDirectoryHandle('picked', { create: true })),
     });
   });
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await openSample(page);
   await page.getByRole('tab', { name: /Output/ }).click();
   await page.getByRole('radio', { name: /folder/i }).click();
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await merge(page);
   const files = await page.evaluate(async () => {
     const picked = await (await navigator.storage.getDirectory()).getDirectoryHandle('picked');
     const found: [string, number][] = [];

@@ -7,7 +7,10 @@ import type { Page, Request } from '@playwright/test';
 import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
 import { CLIENT_ID, HUB_CDN_PORT, HUB_PORT, HUB_URL, STUDIO_DIST, STUDIO_URL } from './addresses';
 import { filesHolding, placesInPage } from './stored-text';
-import { expect, test } from './studio';
+import { expect, merge, openSample, pointAtFakeHub, test } from './studio';
+
+// what a browser leaves on the disk is searched too
+test.use({ ownBrowser: true });
 
 let hub: FakeHub;
 test.beforeEach(async () => {
@@ -40,14 +43,10 @@ test('R32: signing in opens a gated model and pushes; the token is in no storage
   context.on('request', (request) => requests.push(request));
   context.on('console', (message) => said.push(message.text()));
 
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await openSample(page);
+  await merge(page);
   await page.getByRole('button', { name: 'Get the files' }).click();
-  await page.getByText('Access token and hub').click();
-  await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
-  await page.getByLabel('Hub', { exact: true }).press('Enter');
+  await pointAtFakeHub(page);
 
   await signIn(page, 'Deny');
   await expect(page.getByText(/You did not agree/)).toBeVisible();

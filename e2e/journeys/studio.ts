@@ -10,9 +10,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import AxeBuilder from '@axe-core/playwright';
-import { type BrowserContext, test as base, chromium, expect, type Page } from '@playwright/test';
+import {
+  type BrowserContext,
+  test as base,
+  chromium,
+  expect,
+  type Locator,
+  type Page,
+} from '@playwright/test';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
-import { STUDIO_URL } from './addresses';
+import { HUB_URL, STUDIO_URL } from './addresses';
 
 export { expect };
 
@@ -125,6 +132,41 @@ export async function openSample(page: Page): Promise<void> {
 export async function merge(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect(page.getByText(/^Merged in/).first()).toBeVisible();
+}
+
+/** Actions of a person, counted. */
+export function counting() {
+  let clicks = 0;
+  const begun = performance.now();
+  return {
+    click: async (target: Locator) => {
+      clicks++;
+      await target.click();
+    },
+    clicks: () => clicks,
+    /** Notes clicks and seconds so far as those of a way to merged files, for docs/studio.md. */
+    measured(way: string) {
+      const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+      test.info().annotations.push({ type: way, description: `${clicks} clicks, ${seconds} s` });
+    },
+  };
+}
+
+/** Merges what is ready and takes its files, by clicks that are counted. */
+export async function fetchMerged(page: Page, click: (target: Locator) => Promise<void>): Promise<void> {
+  await click(page.getByRole('button', { name: 'Merge', exact: true }));
+  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await click(page.getByRole('button', { name: 'Get the files' }));
+  const download = page.waitForEvent('download');
+  await click(page.getByRole('button', { name: 'Download as .zip' }));
+  await (await download).path();
+}
+
+/** Where the hub can be set: it is the fake one from here on. */
+export async function pointAtFakeHub(page: Page): Promise<void> {
+  await page.getByText('Access token and hub').click();
+  await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
+  await page.getByLabel('Hub', { exact: true }).press('Enter');
 }
 
 /** Serious issues by axe within `parts`: every rule in the light theme, the colors again in the dark one. */

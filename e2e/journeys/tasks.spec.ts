@@ -3,13 +3,12 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
 import { type FakeHub, startFakeHub } from '../fake-hub';
 import { cardErrors } from '../fake-hub/model-card';
 import { treeHashOfFile } from '../tree-hash';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { amalgam, expect, test } from './studio';
+import { amalgam, expect, openSample, pointAtFakeHub, seriousIssues, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const fixtures = join(root, 'e2e/fixtures/tasks');
@@ -42,13 +41,10 @@ test.afterEach(async () => {
 
 /** The Evaluate tab on the fake hub, the sample's recipe, no task chosen. */
 async function openTasks(page: Page): Promise<void> {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await openSample(page);
   await page.getByRole('button', { name: 'change' }).first().click();
   await page.getByRole('tab', { name: 'Hub' }).click();
-  await page.getByText('Access token and hub').click();
-  await page.getByLabel('Hub', { exact: true }).fill(HUB_URL);
-  await page.getByLabel('Hub', { exact: true }).press('Enter');
+  await pointAtFakeHub(page);
   await page.keyboard.press('Escape');
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
   await task(page, 'Sample trades').click();
@@ -58,8 +54,19 @@ const task = (page: Page, name: string) =>
   page.getByRole('group', { name: 'Tasks to score' }).getByRole('button', { name, exact: true });
 const score = (page: Page) => page.getByRole('button', { name: /^Score \d+ models?$/ });
 
-test('two tasks are scored on base, contributors and merge, with the command’s numbers', async ({ page }) => {
+test('a missing column and a missing split are said before any model is read; two tasks are scored on base, contributors and merge, with the command’s numbers', async ({
+  page,
+}) => {
   await openTasks(page);
+  await task(page, 'PIQA').click();
+  await score(page).click();
+  await expect(page.getByText(/has no column “goal”, which the task reads/)).toBeVisible();
+  await task(page, 'PIQA').click();
+  await task(page, 'OpenBookQA').click();
+  await score(page).click();
+  await expect(page.getByText('The dataset allenai/openbookqa has no split “test” of “main”.')).toBeVisible();
+  await task(page, 'OpenBookQA').click();
+
   await task(page, 'HellaSwag').click();
   await task(page, 'ARC-Easy').click();
   await page.getByRole('button', { name: 'How long?' }).click();
@@ -130,24 +137,10 @@ test('two tasks are scored on base, contributors and merge, with the command’s
     await expect(base(table).nth(1)).toContainText(own['acc_norm,none']!.toFixed(3));
   }
 
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    const { violations } = await new AxeBuilder({ page }).include('.evaluate-screen').analyze();
-    const serious = violations.filter((v) => v.impact === 'serious' || v.impact === 'critical');
-    expect(serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`)).toEqual([]);
-  }
+  expect(await seriousIssues(page, '.evaluate-screen')).toEqual([]);
 });
 
-test('a missing column and a missing split are said before any model is read', async ({ page }) => {
-  await openTasks(page);
-  await task(page, 'PIQA').click();
-  await score(page).click();
-  await expect(page.getByText(/has no column “goal”, which the task reads/)).toBeVisible();
-  await task(page, 'PIQA').click();
-  await task(page, 'OpenBookQA').click();
-  await score(page).click();
-  await expect(page.getByText('The dataset allenai/openbookqa has no split “test” of “main”.')).toBeVisible();
-
+test('the command says of a missing split before any model is read', async () => {
   const { code, stderr } = await amalgam([
     ...['evaluate', 'public/samples/base', '--task', 'openbookqa', '--hub', HUB_URL, '--cache', work],
   ]);

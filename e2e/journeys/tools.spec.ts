@@ -1,13 +1,11 @@
 /** Two models compared, a LoRA found again, a layer taken out: the studio's other tools on the sample. */
 import { readFileSync } from 'node:fs';
-import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
-import { expect, test } from './studio';
+import { expect, openSample, seriousIssues, test } from './studio';
 
 async function open(page: Page, tab: 'Difference' | 'Extract' | 'Collapse') {
-  await page.goto('/');
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
+  await openSample(page);
   await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
 }
 
@@ -17,18 +15,8 @@ async function downloaded(page: Page, file: string): Promise<Buffer> {
   return readFileSync(await (await waiting).path());
 }
 
-async function noSeriousFaults(page: Page) {
-  for (const colorScheme of ['light', 'dark'] as const) {
-    // without motion: a color in the middle of its change has no contrast to speak of
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    const { violations } = await new AxeBuilder({ page })
-      .include('.tool-screen')
-      .include('.inspector')
-      .analyze();
-    const serious = violations.filter((v) => v.impact === 'serious' || v.impact === 'critical');
-    expect(serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`)).toEqual([]);
-  }
-}
+const noSeriousFaults = async (page: Page) =>
+  expect(await seriousIssues(page, '.tool-screen', '.inspector')).toEqual([]);
 
 test('base and workshop are compared: chart, words, spectrum, files', async ({ page }) => {
   await open(page, 'Difference');

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CHAT_TOKEN, writeChatModel } from './chat-model';
-import { amalgam, expect, test } from './studio';
+import { amalgam, expect, merge, openSample, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const samples = join(root, 'public/samples');
@@ -81,9 +81,8 @@ test('the studio shows the difference and merges what is chosen', async ({ page 
     // a browser without pickers: the file input is the way in
     Object.assign(window, { showDirectoryPicker: undefined });
   });
-  await page.goto('/');
+  await openSample(page);
   await page.getByRole('tab', { name: /^Plan/ }).click();
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
   await expect(page.getByRole('heading', { name: 'Vocabulary' })).toBeHidden();
   // a sample that was edited stays when a model is added
   await page.getByRole('switch', { name: 'Merge workshop' }).click();
@@ -100,6 +99,5 @@ test('the studio shows the difference and merges what is chosen', async ({ page 
   await page.getByLabel('Pad vocabulary to a multiple of').fill('64');
   await page.keyboard.press('Enter');
   await expect(page.getByText('padded with the mean row')).toBeVisible();
-  await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await expect(page.getByText(/^Merged in/)).toBeVisible();
+  await merge(page);
 });

@@ -1,0 +1,57 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { memoryLocks } from '../store/memory-storage';
+import { takeOver, withRunLock } from './run-lock';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal('navigator', { locks: memoryLocks() });
+  // by the clock of the test
+  vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => {
+    const ends = new AbortController();
+    setTimeout(() => ends.abort(), ms);
+    return ends.signal;
+  });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
+
+const request = { destination: { kind: 'downloads', name: 'merged' } } as const;
+const nothing = () => undefined;
+
+/** A merge of another tab, until `end`. */
+async function elsewhere() {
+  let end = nothing as () => void;
+  const theirs = withRunLock(request, nothing, nothing, () => new Promise<void>((done) => (end = done)));
+  await vi.advanceTimersByTimeAsync(0);
+  return { end, theirs };
+}
+
+it('R39: a merge that another tab goes on with is not begun here; one that takes its time to stop is taken over', async () => {
+  const { end, theirs } = await elsewhere();
+
+  const ours = withRunLock(request, nothing, nothing, async () => 'merged');
+  const refused = expect(ours).rejects.toMatchObject({ code: 'Busy' });
+  await vi.advanceTimersByTimeAsync(10_000);
+  await refused;
+
+  const taken = vi.fn();
+  const taking = takeOver().then(taken);
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(taken).not.toHaveBeenCalled();
+  end();
+  await theirs;
+  await taking;
+  expect(await withRunLock(request, nothing, nothing, async () => 'merged')).toBe('merged');
+});
+
+it('R39: a tab that does not stop is said to', async () => {
+  const { end, theirs } = await elsewhere();
+  const refused = expect(takeOver()).rejects.toMatchObject({ code: 'Busy' });
+  await vi.advanceTimersByTimeAsync(120_000);
+  await refused;
+  end();
+  await theirs;
+});
