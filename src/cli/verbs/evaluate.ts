@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { datasetOptions, evaluateOptions } from '../../evaluate/options';
 import { withResults } from '../../formats/card-results';
 import { HASHES_FILE, withOutputHash } from '../../formats/output-hashes';
-import { formatSeconds } from '../../formats/quantity';
+import { counted, formatSeconds } from '../../formats/quantity';
 import type { BackendChoice } from '../../reports/backend';
 import type { DatasetRequest } from '../../reports/dataset';
 import type { EvaluateManyReport, RunningProgress } from '../../reports/evaluate';
@@ -262,7 +262,7 @@ function evaluationsText(
     if (!outcome || 'error' in outcome)
       return [mark, names[i]!, outcome?.error.message ?? 'not measured', '', ''];
     const { perplexity, meanNll, tokens, leftOut } = outcome.report;
-    const without = leftOut ? ` (${leftOut} conversations refused by its chat template)` : '';
+    const without = leftOut ? ` (${counted(leftOut, 'conversation')} refused by its chat template)` : '';
     return [mark, names[i]!, perplexity.toFixed(4), meanNll.toFixed(5), `${tokens}${without}`];
   });
   const table = columns([['', 'model', 'perplexity', 'mean loss', 'tokens'], ...rows]);

@@ -1,5 +1,5 @@
 import type { CSSProperties } from 'react';
-import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
+import { formatBytes, formatCount, formatCounted, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
 import type { EvaluationRow } from '../state/evaluation-rows';
@@ -268,7 +268,7 @@ function Cell({ cell, base }: CellProps) {
         </span>
       );
     case 'done': {
-      const { perplexity, meanNll, bitsPerByte, tokens, protocol } = cell.report;
+      const { perplexity, meanNll, bitsPerByte, tokens, protocol, leftOut } = cell.report;
       const than =
         base?.state === 'done' && base.report.tokens === tokens
           ? perplexity / base.report.perplexity - 1
@@ -289,6 +289,11 @@ function Cell({ cell, base }: CellProps) {
               <span className="visually-hidden"> against the base</span>
             </small>
           )}
+          {leftOut ? (
+            <small className="faint" title="The chat template of this model refuses them: they are not measured.">
+              without {formatCounted(leftOut, 'conversation')}
+            </small>
+          ) : null}
         </span>
       );
     }
