@@ -14,8 +14,9 @@ import { methodById } from '../merge/methods';
 import { requireClean } from '../merge/plan/clean-plan';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { EvaluatedModel, EvaluateManyRequest, EvaluateReport, RunTarget } from '../reports/evaluate';
+import { defaultsOf } from '../reports/option';
 import { jobs } from '../tools/collapse/job';
-import type { CollapseSettings } from '../tools/collapse/options';
+import { collapseOptions } from '../tools/collapse/options';
 import { allKernels } from '../worker/all-kernels';
 import { runEvaluation } from './job';
 import { runEvaluations } from './many-job';
@@ -218,6 +219,9 @@ describe('several models side by side', () => {
   });
 });
 
+const { similarity, block, interval, lowest } = defaultsOf(collapseOptions);
+const SETTINGS = { similarity, block, interval, lowest };
+
 test('Collapse measures texts as Evaluate does: each by itself, every one counting the same', async () => {
   const models = await sampleModels();
   const copyPlan = (model: string) => makePlan(copyOf(model), (ref) => models.open(ref), methodById);
@@ -228,7 +232,7 @@ test('Collapse measures texts as Evaluate does: each by itself, every one counti
       engine: 'cpu',
       destination: { kind: 'nowhere' },
       calibration: { input: { texts }, window: 32 },
-      settings: { planner: 'influence', layers: 1 } as CollapseSettings,
+      settings: { ...SETTINGS, planner: 'influence', remove: 1 },
     },
     models,
     new AbortController().signal,

@@ -56,6 +56,21 @@ describe('chat templates', () => {
       '{% for i in range(2) %}{% for j in range(3) %}{{ j }}{% break %}{% endfor %}{{ i }}{% endfor %}',
       '0001',
     ],
+    [
+      'break in the else of an inner loop, which is of the outer one',
+      '{% for i in range(3) %}[{{ i }}{% for j in [] %}x{% else %}e{% if i == 1 %}{% break %}{% endif %}{% endfor %}]{% endfor %}!',
+      '[0e][1e!',
+    ],
+    [
+      'continue in the else of an inner loop',
+      '{% for i in range(3) %}[{{ i }}{% for j in [] %}x{% else %}{% if i == 1 %}{% continue %}{% endif %}e{% endfor %}]{% endfor %}!',
+      '[0e][1[2e]!',
+    ],
+    [
+      'break ahead of an else that is not reached',
+      '{% for i in range(2) %}{% for j in range(3) %}{{ j }}{% break %}{% else %}e{% endfor %}{{ i }}{% endfor %}',
+      '0001',
+    ],
   ])('keep what a turn says ahead of its %s', async (_, template, text) => {
     expect(await renderChat(template, [], {})).toBe(text);
   });

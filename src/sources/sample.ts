@@ -1,6 +1,8 @@
 // Vite makes this the README's address under whatever base path the app is served from, in the page and in a worker.
+
 import readmeUrl from '/samples/README.md?url';
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import { bufferSource } from './buffer-source';
 import { checkByteRange } from './byte-range';
 import type { ByteSource } from './byte-source';
@@ -88,7 +90,7 @@ async function fetchWhole(
   if (bytes.length !== byteLength) {
     throw new AmalgamError(
       'TransferInvalid',
-      `${name} came with ${bytes.length} bytes instead of ${byteLength}.`,
+      `${name} came with ${counted(bytes.length, 'byte')} instead of ${byteLength}.`,
       'The sample family was not installed whole beside the app. Build the app again.',
     );
   }

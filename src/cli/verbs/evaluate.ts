@@ -290,14 +290,14 @@ function scoresText(report: ScoreTasksReport, names: readonly string[]): string 
   );
   const times = report.models.map(
     ({ tokens, seconds }, m) =>
-      `${names[m]}: ${tokens} tokens in ${seconds.toFixed(1)} s${seconds > 0 ? `, ${Math.round(tokens / seconds)} tokens/s` : ''}`,
+      `${names[m]}: ${counted(tokens, 'token')} in ${seconds.toFixed(1)} s${seconds > 0 ? `, ${Math.round(tokens / seconds)} tokens/s` : ''}`,
   );
   const tests = comparisons(report).map(
     ({ task, metric, a, b, difference, onlyA, onlyB, items, p, test }) =>
       `${names[b]} against ${names[a]} on ${task}, ${metric}: ${difference >= 0 ? '+' : ''}${difference.toFixed(4)}` +
       (test === 'mcnemar'
         ? `; right in ${names[b]} alone: ${onlyB}, in ${names[a]} alone: ${onlyA} of the items (McNemar’s exact test`
-        : ` over ${items} items (paired bootstrap`) +
+        : ` over ${counted(items, 'item')} (paired bootstrap`) +
       `, p = ${p.toPrecision(3)})`,
   );
   const table = columns([['model', 'task', 'shots', 'metric', 'value', 'stderr', 'items'], ...rows]);

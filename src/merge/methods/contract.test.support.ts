@@ -150,7 +150,7 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
       new Uint32Array(model.bytes.get(tensor.models[0]!.view.origin)!.buffer)[bad] = 0x7fc00001;
       await expect(mergeModel(engine, method, model)).rejects.toMatchObject({
         code: 'NonFinite',
-        message: expect.stringMatching(/layers\.0.*1 values of m1/),
+        message: expect.stringMatching(/layers\.0.*1 value of m1/),
       });
       const merged = await mergeModel(engine, method, model, 65_536, 'carry');
       expect(mergedValues(merged, other).every(Number.isFinite)).toBe(true);

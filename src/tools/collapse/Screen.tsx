@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'react';
 import {
-  formatCount,
+  formatCounted,
   formatParameters,
   formatPercent,
   formatReal,
@@ -101,7 +101,7 @@ function Measuring() {
         </Button>
         <p className="small quiet tool-words">
           {quick
-            ? `The first ${formatCount(QUICK_CHARACTERS)} characters of each text are run through all layers. `
+            ? `The first ${formatCounted(QUICK_CHARACTERS, 'character')} of each text are run through all layers. `
             : 'Full texts are run through all layers. '}
           Use a text of the kind that the model is for.
         </p>

@@ -1,4 +1,4 @@
-import { formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
+import { formatCount, formatCounted, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
 import { OpenModels } from '../../ui/parts/ModelSelect';
@@ -282,7 +282,7 @@ function Result({ found }: { found: ToolJob<'compare'> }) {
       <Heading found={found} />
       <ToolEnd
         run={found}
-        stopped={`Stopped after ${formatCount(found.finished.length)} tensors.`}
+        stopped={`Stopped after ${formatCounted(found.finished.length, 'tensor')}.`}
         stoppedHint="What was measured is shown; no files were kept."
       />
       {report ? <Findings report={report} /> : null}
