@@ -67,12 +67,22 @@ describe('chat templates', () => {
       '[0e][1[2e]!',
     ],
     [
-      'break ahead of an else that is not reached',
-      '{% for i in range(2) %}{% for j in range(3) %}{{ j }}{% break %}{% else %}e{% endfor %}{{ i }}{% endfor %}',
-      '0001',
+      'break ahead of an else, after a turn that ends',
+      '{% for j in range(3) %}{{ j }}{% if j == 1 %}{% break %}{% endif %}.{% else %}e{% endfor %}!',
+      '0.1!',
     ],
   ])('keep what a turn says ahead of its %s', async (_, template, text) => {
     expect(await renderChat(template, [], {})).toBe(text);
+  });
+
+  it('that leave every turn of a loop with an else are refused: Jinja renders the else then', async () => {
+    for (const left of ['break', 'continue']) {
+      const template = `{% for j in range(3) %}{{ j }}{% ${left} %}{% else %}e{% endfor %}`;
+      await expect(renderChat(template, [], {})).rejects.toMatchObject({
+        code: 'TokenizerInvalid',
+        message: expect.stringContaining('a loop that has an else'),
+      });
+    }
   });
 
   it('that do not render are refused', async () => {

@@ -87,26 +87,47 @@ function boundedInterpreter(
   const evaluate = interpreter.evaluate.bind(interpreter);
   let made = 0;
   // upstream throws at a break, and the turn is lost that it ends; here what follows in the loop has no text
-  const loops: { first: unknown; otherwise: unknown; left?: 'Break' | 'Continue' }[] = [];
+  const loops: Loop[] = [];
   interpreter.evaluate = (statement, scope) => {
     // the else of a loop is a part of the loop around it
     if (statement && statement === loops.at(-1)?.otherwise) loops.pop();
     const loop = loops.at(-1);
     if (loop?.left === 'Continue' && statement === loop.first) delete loop.left;
-    if (loop && (statement?.type === 'Break' || statement?.type === 'Continue')) loop.left = statement.type;
+    if (loop && (statement?.type === 'Break' || statement?.type === 'Continue')) {
+      loop.left = statement.type;
+      loop.isCut = true;
+    }
     if (loop?.left) return evaluate(undefined, scope);
     const depth = loops.length;
     if (statement?.type === 'For') {
       const { body, defaultBlock } = statement as unknown as { body: unknown[]; defaultBlock: unknown[] };
-      loops.push({ first: body[0], otherwise: defaultBlock[0] });
+      loops.push({ first: body[0], last: body.at(-1), otherwise: defaultBlock[0] });
     }
     const result = evaluate(statement, scope);
+    if (loop && !loop.left && statement === loop.last) loop.hasEnded = true;
+    const own = loops[depth];
+    if (own?.otherwise && own.isCut && !own.hasEnded) {
+      throw new Error('it leaves every turn of a loop that has an else, which Jinja then renders too');
+    }
     loops.length = depth;
     if (statement && !READERS.has(statement.type)) made += sizeOf(result.value);
     if (made > limit) throw new Error(`it makes more than ${counted(limit, 'character')} and list elements`);
     return result;
   };
   return interpreter;
+}
+
+/** A loop that is rendered. */
+interface Loop {
+  /** First and last statement of its body, and the first of its else. */
+  first: unknown;
+  last: unknown;
+  otherwise: unknown;
+  /** How the turn it is in was left. */
+  left?: 'Break' | 'Continue';
+  /** A turn was left, and one was not. */
+  isCut?: boolean;
+  hasEnded?: boolean;
 }
 
 function sizeOf(value: unknown): number {
