@@ -1,6 +1,7 @@
 /** Problems, warnings and costs of a plan's calibration. */
 
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import { textSize } from '../merge/methods/importance-parameters';
 import type { imatrixChoice } from '../merge/plan/importance-kind';
 import { AUTO } from '../merge/plan/parameters';
@@ -50,7 +51,7 @@ export function averagedLayers(plan: Plan, solved: ReadonlySet<string>, tied: bo
   if (left.length === 0 && !tied) return [];
   const layers =
     left.length > 0
-      ? `${left.length} tensors of the blocks have no linear map that a Gram merge can solve for, and are averaged (${left[0]!.name}${left.length > 1 ? ', …' : ''}).`
+      ? `${counted(left.length, 'tensor')} of the blocks ${left.length === 1 ? 'has' : 'have'} no linear map that a Gram merge can solve for, and ${left.length === 1 ? 'is' : 'are'} averaged (${left[0]!.name}${left.length > 1 ? ', …' : ''}).`
       : '';
   return [
     {
@@ -207,7 +208,7 @@ function tokenAdvice(
     {
       severity: 'warning',
       code: 'CalibrationShort',
-      message: `${windows} × ${length} = ${tokens} tokens are ${(tokens / widest).toFixed(1)} per input of the widest layer (${widest}); at least ${TOKENS_PER_INPUT} are advised.`,
+      message: `${windows} × ${length} = ${counted(tokens, 'token')} are ${(tokens / widest).toFixed(1)} per input of the widest layer (${widest}); at least ${TOKENS_PER_INPUT} are advised.`,
       remedy: `Set calibration_windows: ${Math.ceil((TOKENS_PER_INPUT * widest) / length)} or more.`,
     },
   ];

@@ -1,4 +1,5 @@
 /** The merged changes of a Gram merge, and the weights of the contributors in the rows of the embedding. */
+import { counted } from '../formats/quantity';
 import { withLambda } from '../merge/plan/plan-lambda';
 import { openWorkspaceFor } from '../merge/tensor/computation';
 import type { Prepared, PreparedSolution } from '../merge/tensor/prepared';
@@ -38,7 +39,7 @@ export async function prepareSolutions(job: Job): Promise<Prepared> {
   const form = gramForm(job);
   const models = contributors.map(({ model }, i) => [model, job.calibrations[i]]);
   const names = contributors.map(({ id }) => id).join(', ');
-  const text = `${size.windows} × ${size.length} tokens`;
+  const text = `${size.windows} × ${counted(size.length, 'token')}`;
   const [key, title] = {
     inputs: [['solution', 1, models, base, form, engine.kind], `Gram merge of ${names}, ${form} (${text})`],
     // what the merged model makes of a text depends on all of it, the embedding included

@@ -3,6 +3,7 @@
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { innerProducts, matrixDiagonal } from '../backend/kernels/products';
 import { maskRowWords } from '../backend/kernels/select';
+import { counted } from '../formats/quantity';
 import { createQueue, type Queue } from '../forward/queue';
 import { densityOf } from '../merge/tensor/delta-selectors';
 import { compensate } from './compensation';
@@ -54,7 +55,7 @@ export function factorNotes(
   if (form.kind === 'blocks') {
     const blocks = Math.ceil(width / form.width);
     notes.push(
-      `${where}: the products of ${width} inputs do not fit; ${blocks} blocks of ${form.width} were used.`,
+      `${where}: the products of ${width} inputs do not fit; ${counted(blocks, 'block')} of ${form.width} were used.`,
     );
   }
   for (const { damping, retries, fellBackToDiagonal } of results) {

@@ -4,7 +4,7 @@ import { mkdir, open, rm, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 import { safeRelativePath } from '../formats/names';
-import { formatBytes } from '../formats/quantity';
+import { counted, formatBytes } from '../formats/quantity';
 import { release } from '../host/node/locks';
 import { makeFolders } from '../host/node/storage';
 import type { Place } from './arguments';
@@ -124,9 +124,12 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
     for (const [path, { size }] of left) if (told.get(path) === size) sizes.set(path, size);
     for (const [path, size] of sizes) {
       if (told.get(path) !== size)
-        throw failed(`${path} has ${size} bytes here, ${told.get(path) ?? 'none'} there.`);
+        throw failed(`${path} has ${counted(size, 'byte')} here, ${told.get(path) ?? 'none'} there.`);
     }
-    if (told.size !== sizes.size) throw failed(`${told.size} files were sent, but ${sizes.size} came.`);
+    if (told.size !== sizes.size)
+      throw failed(
+        `${counted(told.size, 'file')} ${told.size === 1 ? 'was' : 'were'} sent, but ${sizes.size} came.`,
+      );
     await inWords(folder, async () => {
       for (const [path, size] of sizes) await makeDurable(join(temporary, path), path, size, seen.get(path));
       for (const path of left.keys()) if (!told.has(path)) await rm(join(temporary, path));
@@ -222,7 +225,7 @@ async function makeDurable(location: string, path: string, size: number, seen?: 
   try {
     await file.sync();
     const actual = (await file.stat()).size;
-    if (actual !== size) throw failed(`${path} should have ${size} bytes but has ${actual}.`);
+    if (actual !== size) throw failed(`${path} should have ${counted(size, 'byte')} but has ${actual}.`);
     if (seen === undefined || seen === identityOf(await stat(location, { bigint: true }))) return;
     throw new AmalgamError(
       'IntegrityError',

@@ -4,6 +4,7 @@
  */
 
 import type { GuardedTokenizer } from '../foreign/foreign-text';
+import { counted } from '../formats/quantity';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
 import { rstrip } from '../tasks/python';
 
@@ -77,7 +78,7 @@ export async function encodePairs(
     if (ids.context.length === 0) return { refused: 'The context has no tokens.' };
     if (ids.continuation.length > maxLength) {
       return {
-        refused: `The continuation has ${ids.continuation.length} tokens; the model takes ${maxLength}.`,
+        refused: `The continuation has ${counted(ids.continuation.length, 'token')}; the model takes ${maxLength}.`,
       };
     }
     return ids;

@@ -14,6 +14,9 @@ import { methodById } from '../merge/methods';
 import { requireClean } from '../merge/plan/clean-plan';
 import { makePlan } from '../merge/plan/recipe-plan';
 import type { EvaluatedModel, EvaluateManyRequest, EvaluateReport, RunTarget } from '../reports/evaluate';
+import { defaultsOf } from '../reports/option';
+import { jobs } from '../tools/collapse/job';
+import { collapseOptions } from '../tools/collapse/options';
 import { allKernels } from '../worker/all-kernels';
 import { runEvaluation } from './job';
 import { runEvaluations } from './many-job';
@@ -214,4 +217,34 @@ describe('several models side by side', () => {
     await expect(stopped).rejects.toMatchObject({ code: 'Canceled' });
     await expect(many([])).rejects.toMatchObject({ code: 'Usage' });
   });
+});
+
+const { similarity, block, interval, lowest } = defaultsOf(collapseOptions);
+const SETTINGS = { similarity, block, interval, lowest };
+
+test('Collapse measures texts as Evaluate does: each by itself, every one counting the same', async () => {
+  const models = await sampleModels();
+  const copyPlan = (model: string) => makePlan(copyOf(model), (ref) => models.open(ref), methodById);
+  const texts = [text, other];
+  const { perplexity } = await jobs.collapse(
+    {
+      model: 'samples/base',
+      engine: 'cpu',
+      destination: { kind: 'nowhere' },
+      calibration: { input: { texts }, window: 32 },
+      settings: { ...SETTINGS, planner: 'influence', remove: 1 },
+    },
+    models,
+    new AbortController().signal,
+    () => {},
+    copyPlan,
+  );
+  const { report } = await many([{ model: 'samples/base' }], { window: 256, stride: 128 });
+  const each = texts.map((_, i) => reportOf(report.models[0]!, i));
+  expect(perplexity!.before).toMatchObject({
+    tokens: each[0]!.tokens + each[1]!.tokens,
+    protocol: each[0]!.protocol,
+  });
+  const [one, two] = each.map(({ meanNll }) => meanNll) as [number, number];
+  expect(perplexity!.before.perplexity).toBeCloseTo(Math.exp((one + two) / 2), 5);
 });

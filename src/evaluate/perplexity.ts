@@ -169,22 +169,35 @@ export function startEvaluation(
   };
 }
 
+interface EvaluateOptions {
+  perToken?: boolean;
+  onProgress?: (progress: EvaluateProgress) => void;
+  signal?: AbortSignal;
+}
+
 /** A whole evaluation. @throws what {@link startEvaluation} and its steps throw, `Canceled` */
 export async function evaluate(
   runner: Runner,
   input: EvaluateInput,
   protocol: EvaluateProtocol,
-  options: {
-    perToken?: boolean;
-    onProgress?: (progress: EvaluateProgress) => void;
-    signal?: AbortSignal;
-  } = {},
+  options: EvaluateOptions = {},
 ): Promise<EvaluateReport> {
-  const evaluation = startEvaluation(runner, [input], protocol, options.signal);
+  const [report] = await evaluateTexts(runner, [input], protocol, options);
+  return report!;
+}
+
+/** The same for several texts, each by itself. @throws as {@link evaluate} */
+export async function evaluateTexts(
+  runner: Runner,
+  inputs: readonly EvaluateInput[],
+  protocol: EvaluateProtocol,
+  options: EvaluateOptions = {},
+): Promise<EvaluateReport[]> {
+  const evaluation = startEvaluation(runner, inputs, protocol, options.signal);
   try {
     while (await evaluation.step()) options.onProgress?.(evaluation.progress);
     options.onProgress?.(evaluation.progress);
-    return evaluation.reports(options)[0]!;
+    return evaluation.reports(options);
   } finally {
     evaluation.close();
   }

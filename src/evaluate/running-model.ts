@@ -5,6 +5,7 @@ import { type GuardedTokenizer, guardedTokenizer } from '../foreign/foreign-text
 import { checkVocabulary, tokenizerConfig } from '../foreign/tokenizer';
 import { type ChatTemplate, chatTemplateOf } from '../formats/chat-template';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
+import { counted } from '../formats/quantity';
 import { MAX_JSON_LENGTH } from '../formats/strict-json';
 import { openJoinedRunner } from '../forward/joined-runner';
 import type { Runner, RunnerOptions } from '../forward/runner';
@@ -171,7 +172,7 @@ function requireRows(ids: readonly number[], vocab: number): void {
   if (beyond === undefined) return;
   throw new AmalgamError(
     'VocabularyMismatch',
-    `A text has the added token ${beyond}, and the model's embedding has ${vocab} rows.`,
+    `A text has the added token ${beyond}, and the model's embedding has ${counted(vocab, 'row')}.`,
     'Take the token out of the text, or use the tokenizer of the model or of its base.',
   );
 }
@@ -223,7 +224,7 @@ async function smallText(
   if (file.byteLength > 2 * MAX_JSON_LENGTH) {
     throw new AmalgamError(
       'LimitExceeded',
-      `${path} is ${file.byteLength} bytes long; at most ${2 * MAX_JSON_LENGTH} are read.`,
+      `${path} is ${counted(file.byteLength, 'byte')} long; at most ${2 * MAX_JSON_LENGTH} are read.`,
       'No real model file comes near this limit: the file is damaged or malicious.',
     );
   }

@@ -1,5 +1,7 @@
 /** Many sequences sampled from one model: the text that a model writes by itself. */
+
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import { sequenceBytes } from '../forward/kv-cache';
 import type { Runner } from '../forward/runner';
 import { generate } from './generation';
@@ -95,11 +97,14 @@ function check(runner: Runner, { count, length, temperature, prefix }: GenerateM
     throw new AmalgamError('Usage', message, hint);
   };
   if (!Number.isInteger(count) || count < 1 || !Number.isInteger(length)) {
-    refuse(`${count} sequences of ${length} tokens cannot be written.`, 'Choose whole numbers from 1.');
+    refuse(
+      `${counted(count, 'sequence')} of ${counted(length, 'token')} cannot be written.`,
+      'Choose whole numbers from 1.',
+    );
   }
   if (count > 1 && temperature === 0) {
     refuse(
-      `At temperature 0 all ${count} sequences would be the same.`,
+      `At temperature 0 all ${counted(count, 'sequence')} would be the same.`,
       'Choose a temperature of 1, or one sequence.',
     );
   }
@@ -111,13 +116,16 @@ function check(runner: Runner, { count, length, temperature, prefix }: GenerateM
     );
   }
   if (length <= prefix.length) {
-    refuse(`A sequence of ${length} tokens is no longer than what it begins with.`, 'Ask for longer ones.');
+    refuse(
+      `A sequence of ${counted(length, 'token')} is no longer than what it begins with.`,
+      'Ask for longer ones.',
+    );
   }
   const { maxPositions } = runner.architecture;
   if (maxPositions !== undefined && length > maxPositions) {
     throw new AmalgamError(
       'ContextTooLong',
-      `Sequences of ${length} tokens exceed the ${maxPositions} positions of the model.`,
+      `Sequences of ${counted(length, 'token')} exceed the ${maxPositions} positions of the model.`,
       'Ask for shorter ones.',
     );
   }

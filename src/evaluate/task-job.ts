@@ -5,6 +5,7 @@ import { parseRows } from '../dataset/json-lines';
 import { AmalgamError, errorReport } from '../errors';
 import type { GuardedTokenizer } from '../foreign/foreign-text';
 import type { Row } from '../foreign/parquet';
+import { counted } from '../formats/quantity';
 import type { RunningProgress } from '../reports/evaluate';
 import { defaultsOf, isInRange } from '../reports/option';
 import type {
@@ -142,10 +143,10 @@ function checkRequest({ targets, tasks, limit, fewshot }: ScoreTasksRequest): vo
     refuse('There is nothing to score.', 'Name a model and a task at least.');
   }
   if (limit !== null && !isInRange(taskOptions.limit, limit)) {
-    refuse(`A limit of ${limit} items is not valid.`, 'Choose a whole number from 1.');
+    refuse(`A limit of ${counted(limit, 'item')} is not valid.`, 'Choose a whole number from 1.');
   }
   if (fewshot !== null && !isInRange(taskOptions.fewshot, fewshot)) {
-    refuse(`${fewshot} examples cannot be given.`, 'Choose a whole number from 0.');
+    refuse(`${counted(fewshot, 'example')} cannot be given.`, 'Choose a whole number from 0.');
   }
 }
 

@@ -56,8 +56,33 @@ describe('chat templates', () => {
       '{% for i in range(2) %}{% for j in range(3) %}{{ j }}{% break %}{% endfor %}{{ i }}{% endfor %}',
       '0001',
     ],
+    [
+      'break in the else of an inner loop, which is of the outer one',
+      '{% for i in range(3) %}[{{ i }}{% for j in [] %}x{% else %}e{% if i == 1 %}{% break %}{% endif %}{% endfor %}]{% endfor %}!',
+      '[0e][1e!',
+    ],
+    [
+      'continue in the else of an inner loop',
+      '{% for i in range(3) %}[{{ i }}{% for j in [] %}x{% else %}{% if i == 1 %}{% continue %}{% endif %}e{% endfor %}]{% endfor %}!',
+      '[0e][1[2e]!',
+    ],
+    [
+      'break ahead of an else, after a turn that ends',
+      '{% for j in range(3) %}{{ j }}{% if j == 1 %}{% break %}{% endif %}.{% else %}e{% endfor %}!',
+      '0.1!',
+    ],
   ])('keep what a turn says ahead of its %s', async (_, template, text) => {
     expect(await renderChat(template, [], {})).toBe(text);
+  });
+
+  it('that leave every turn of a loop with an else are refused: Jinja renders the else then', async () => {
+    for (const left of ['break', 'continue']) {
+      const template = `{% for j in range(3) %}{{ j }}{% ${left} %}{% else %}e{% endfor %}`;
+      await expect(renderChat(template, [], {})).rejects.toMatchObject({
+        code: 'TokenizerInvalid',
+        message: expect.stringContaining('a loop that has an else'),
+      });
+    }
   });
 
   it('that do not render are refused', async () => {

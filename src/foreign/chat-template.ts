@@ -1,7 +1,9 @@
 /** Chat templates: Jinja, rendered by `@huggingface/jinja`, which is loaded when the first one is used. */
+
 import type { Environment, Interpreter } from '@huggingface/jinja';
 import { AmalgamError } from '../errors';
 import type { Message } from '../formats/conversations';
+import { counted } from '../formats/quantity';
 
 /** A conversation as a model reads it, or why its template refuses it. */
 export type Rendered = { text: string } | { refused: string };
@@ -85,21 +87,47 @@ function boundedInterpreter(
   const evaluate = interpreter.evaluate.bind(interpreter);
   let made = 0;
   // upstream throws at a break, and the turn is lost that it ends; here what follows in the loop has no text
-  const loops: { first: unknown; left?: 'Break' | 'Continue' }[] = [];
+  const loops: Loop[] = [];
   interpreter.evaluate = (statement, scope) => {
+    // the else of a loop is a part of the loop around it
+    if (statement && statement === loops.at(-1)?.otherwise) loops.pop();
     const loop = loops.at(-1);
     if (loop?.left === 'Continue' && statement === loop.first) delete loop.left;
-    if (loop && (statement?.type === 'Break' || statement?.type === 'Continue')) loop.left = statement.type;
+    if (loop && (statement?.type === 'Break' || statement?.type === 'Continue')) {
+      loop.left = statement.type;
+      loop.isCut = true;
+    }
     if (loop?.left) return evaluate(undefined, scope);
-    const body = statement?.type === 'For' ? (statement as { body?: unknown[] }).body : undefined;
-    if (body) loops.push({ first: body[0] });
+    const depth = loops.length;
+    if (statement?.type === 'For') {
+      const { body, defaultBlock } = statement as unknown as { body: unknown[]; defaultBlock: unknown[] };
+      loops.push({ first: body[0], last: body.at(-1), otherwise: defaultBlock[0] });
+    }
     const result = evaluate(statement, scope);
-    if (body) loops.pop();
+    if (loop && !loop.left && statement === loop.last) loop.hasEnded = true;
+    const own = loops[depth];
+    if (own?.otherwise && own.isCut && !own.hasEnded) {
+      throw new Error('it leaves every turn of a loop that has an else, which Jinja then renders too');
+    }
+    loops.length = depth;
     if (statement && !READERS.has(statement.type)) made += sizeOf(result.value);
-    if (made > limit) throw new Error(`it makes more than ${limit} characters and list elements`);
+    if (made > limit) throw new Error(`it makes more than ${counted(limit, 'character')} and list elements`);
     return result;
   };
   return interpreter;
+}
+
+/** A loop that is rendered. */
+interface Loop {
+  /** First and last statement of its body, and the first of its else. */
+  first: unknown;
+  last: unknown;
+  otherwise: unknown;
+  /** How the turn it is in was left. */
+  left?: 'Break' | 'Continue';
+  /** A turn was left, and one was not. */
+  isCut?: boolean;
+  hasEnded?: boolean;
 }
 
 function sizeOf(value: unknown): number {
@@ -111,7 +139,7 @@ function sizeOf(value: unknown): number {
 function boundedRange(first: number, end?: number, step = 1): number[] {
   const [from, to] = end === undefined ? [0, first] : [first, end];
   const length = Math.max(0, Math.ceil((to - from) / step));
-  if (!(length <= RANGE_LIMIT)) throw new Error(`a range of ${length} numbers`);
+  if (!(length <= RANGE_LIMIT)) throw new Error(`a range of ${counted(length, 'number')}`);
   return Array.from({ length }, (_, i) => from + i * step);
 }
 

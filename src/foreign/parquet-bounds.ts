@@ -1,6 +1,8 @@
 /** What a parquet file claims, compared with the bytes there are before `hyparquet` makes it. */
+
 import type { parquetHeader, readPage } from 'hyparquet/src/column.js';
 import { decompressPage, readDataPage, readDataPageV2 } from 'hyparquet/src/datapage.js';
+import { counted } from '../formats/quantity';
 
 export type Decoder = Parameters<typeof readPage>[2];
 export type Header = ReturnType<typeof parquetHeader>;
@@ -25,7 +27,9 @@ export function checkStruct(view: DataView, begin: number, depth = 0): number {
   };
   const bounded = (count: number) => {
     if (count <= view.byteLength - at) return count;
-    throw new RangeError(`${count} bytes or elements where ${view.byteLength - at} bytes are left`);
+    throw new RangeError(
+      `${counted(count, 'byte')} or elements where ${view.byteLength - at} bytes are left`,
+    );
   };
   const element = (type: number, level: number, isListed: boolean): void => {
     if (level > 32) throw new RangeError('its structs are nested too deep');

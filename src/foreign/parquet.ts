@@ -2,6 +2,7 @@
  * Parquet files, read by `hyparquet` page after page in the thread of foreign-text.ts. The library makes what a file
  * claims, so counts, sizes and depths are compared with the bytes there are before it sees them.
  */
+
 import {
   type DecodedArray,
   type FileMetaData,
@@ -16,6 +17,7 @@ import { getTreePath, isFlatColumn } from 'hyparquet/src/schema.js';
 import { compressors, decompressZstd } from 'hyparquet-compressors';
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
+import { counted } from '../formats/quantity';
 import { checkShared, checkStruct, type Decoder, type Header, PAGE_BYTES } from './parquet-bounds';
 
 export type RowValue = string | number | boolean | null | RowValue[] | { [field: string]: RowValue };
@@ -142,7 +144,7 @@ async function open(name: string, byteLength: number, read: ReadBytes) {
         if (child.children.length > 0) assembleNested(leaves, child, parsers);
         const values = leaves.get(child.element.name);
         if (values?.length === count) return { key: child.element.name, values };
-        throw damaged(name, `${values?.length ?? 'no'} values for ${count} rows`);
+        throw damaged(name, `${values?.length ?? 'no'} values for ${counted(count, 'row')}`);
       });
       const row = (i: number) => Object.fromEntries(assembled.map(({ key, values }) => [key, values[i]]));
       yield* batches(count, row, characters);
@@ -252,7 +254,7 @@ async function readFooter(name: string, byteLength: number, read: ReadBytes): Pr
   const length = tail.getUint32(0, true);
   if (tail.getUint32(4, true) !== MARK) throw damaged(name, 'it does not end as a parquet file does');
   if (length > byteLength - 12) throw damaged(name, 'its footer is longer than the file');
-  if (length > FOOTER_BYTES) throw tooLarge(name, `a footer of ${length} bytes`);
+  if (length > FOOTER_BYTES) throw tooLarge(name, `a footer of ${counted(length, 'byte')}`);
   const bytes = await read(byteLength - 8 - length, byteLength);
   checkStruct(new DataView(bytes.buffer, 0, length), 0);
   const metadata = parquetMetadata(bytes.buffer, { geoparquet: false });
@@ -268,7 +270,8 @@ async function readFooter(name: string, byteLength: number, read: ReadBytes): Pr
     open.push(children);
     if (open.length > DEPTH) throw damaged(name, 'its columns are nested too deep');
   }
-  if (metadata.schema.length > MOST_COLUMNS) throw tooLarge(name, `${metadata.schema.length} columns`);
+  if (metadata.schema.length > MOST_COLUMNS)
+    throw tooLarge(name, `${counted(metadata.schema.length, 'column')}`);
   return metadata;
 }
 

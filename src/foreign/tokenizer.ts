@@ -1,5 +1,7 @@
 /** Text ↔ token ids, by the parts of a repo's tokenizer.json (tokenizer-parts.ts). */
+
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import { parseJson } from '../formats/strict-json';
 import { aroundText, MAX_TOKENS } from '../formats/tokenizer-json';
 import { cleaned, decoder, modelType, wordModel } from './tokenizer-models';
@@ -92,7 +94,7 @@ export function checkVocabulary({ size, ownSize }: Pick<Tokenizer, 'size' | 'own
   if (ownSize <= vocab && size >= vocab - spare) return;
   throw new AmalgamError(
     'VocabularyMismatch',
-    `The tokenizer has ${size} tokens, the model's embedding ${vocab} rows.`,
+    `The tokenizer has ${counted(size, 'token')}, the model's embedding ${counted(vocab, 'row')}.`,
     'They do not belong together. Use the tokenizer of the model or of its base.',
   );
 }

@@ -1,8 +1,10 @@
 /** Roles of the tensors in an adapter file: PEFT's key names (its `save_and_load.py`), with or without adapter name. */
+
 import { AmalgamError } from '../errors';
 import type { AdapterConfig } from './adapter-config';
 import { isWeightDtype } from './dtype';
 import { displayName, withoutWrappers } from './names';
+import { counted } from './quantity';
 import type { StoredTensor } from './safetensors-header';
 
 /** Low-rank update of one module. */
@@ -277,7 +279,7 @@ function checkSaved({ fileName, modulesToSave }: AdapterConfig, tensors: Readonl
   if (characters * modulesToSave.length <= MAX_COMPARED) return;
   throw new AmalgamError(
     'LimitExceeded',
-    `${displayName(fileName)}: “modules_to_save” has ${modulesToSave.length} entries, too many for the adapter’s ${tensors.size} tensors.`,
+    `${displayName(fileName)}: “modules_to_save” has ${counted(modulesToSave.length, 'entry', 'entries')}, too many for the adapter’s ${counted(tensors.size, 'tensor')}.`,
     'No real adapter comes near this limit: the file is damaged or malicious.',
   );
 }

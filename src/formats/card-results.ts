@@ -2,7 +2,9 @@
  * Scores on tasks in a model card, where the Hub reads them: `model-index` of the front matter
  * (https://huggingface.co/docs/hub/model-cards#evaluation-results; keys as huggingface_hub's `eval_results_to_model_index`).
  */
+
 import { isMap, parseDocument } from 'yaml';
+import { counted } from './quantity';
 import { type YamlData, yamlText } from './yaml-text';
 
 /** The front matter, and what follows it. */
@@ -63,7 +65,7 @@ function resultData({
   sampleSeed,
   metrics,
 }: CardResult): YamlData {
-  const counted = items < original ? `${items} of ${original} items` : `${items} items`;
+  const scored = items < original ? `${items} of ${original} items` : `${counted(items, 'item')}`;
   const drawn = items < original ? (sampleSeed === null ? ', the first' : `, seed ${sampleSeed}`) : '';
   return {
     task: { type: 'text-generation', name: 'Text generation' },
@@ -78,7 +80,7 @@ function resultData({
     metrics: metrics.map(({ type, value, stderr }) => ({
       type,
       value,
-      name: `${type}${stderr === null ? '' : ` ± ${stderr.toFixed(4)}`} (${counted}${drawn})`,
+      name: `${type}${stderr === null ? '' : ` ± ${stderr.toFixed(4)}`} (${scored}${drawn})`,
       verified: false,
     })),
   };

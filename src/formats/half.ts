@@ -4,8 +4,10 @@
  * binary16 (5-bit exponent, bias 15) and bfloat16 (the upper half of binary32). Bytes are little-endian, as in
  * safetensors and on every machine that runs a browser with WebGPU.
  */
+
 import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from './dtype';
+import { counted } from './quantity';
 
 /** bf16 bits (low 16) → f32 bits. Exact. */
 export function bf16ToF32(half: number): number {
@@ -97,7 +99,7 @@ function checkLength(bytes: Uint8Array, dtype: WeightDtype, values: Float32Array
   if (bytes.byteLength === values.length * weightBytes(dtype)) return;
   throw new AmalgamError(
     'Internal',
-    `${values.length} ${dtype} values do not fill ${bytes.byteLength} bytes.`,
+    `${values.length} ${dtype} values do not fill ${counted(bytes.byteLength, 'byte')}.`,
     'This is a fault in Amalgam. Copy the details into a bug report.',
   );
 }

@@ -2,6 +2,7 @@
  * A typed view of `config.json` as transformers writes it, in its old and its new spellings, and the few edits an
  * output needs. The text stays: an edited config differs from its origin in the edited fields only.
  */
+
 import { AmalgamError } from '../errors';
 import { editJsonObject, type JsonEdit, type JsonValue as PlainJson, withoutMembers } from './json-edit';
 import {
@@ -14,6 +15,7 @@ import {
   stringField,
   stringListField,
 } from './json-fields';
+import { counted } from './quantity';
 import { isJsonNumber, type JsonObject, type JsonValue } from './strict-json';
 
 /** Spellings of a field, the current one first: transformers' `attribute_map`s of the GPT-2, T5, OPT and BLOOM families. */
@@ -108,7 +110,7 @@ function layersField(fields: ConfigFields, key: string): number | undefined {
   if (layers === undefined || layers <= MAX_LAYERS) return layers;
   throw new AmalgamError(
     'ConfigInvalid',
-    `${fields.fileName}: the field “${key}” says ${layers} layers; no model of more than ${MAX_LAYERS} is known.`,
+    `${fields.fileName}: the field “${key}” says ${counted(layers, 'layer')}; no model of more than ${MAX_LAYERS} is known.`,
     'Correct the file, or get it again from its author.',
   );
 }

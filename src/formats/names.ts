@@ -1,4 +1,5 @@
 import { AmalgamError } from '../errors';
+import { counted } from './quantity';
 
 /**
  * Longest tensor name taken, in UTF-16 units. Real names stay below 200; the shard index reader stops at the same
@@ -79,7 +80,7 @@ export function checkTensorName(name: string, fileName: string): void {
 }
 
 function tensorNameFault(name: string): string | undefined {
-  if (name.length >= MAX_TENSOR_NAME) return `is ${name.length} characters long`;
+  if (name.length >= MAX_TENSOR_NAME) return `is ${counted(name.length, 'character')} long`;
   if (name.includes('\0')) return 'contains a NUL character';
   if (!name.isWellFormed()) return 'contains half of a surrogate pair';
   if (name === '__metadata__') return 'is reserved for metadata';

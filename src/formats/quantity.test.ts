@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { production, read } from '../syntax.test.support';
 import {
+  counted,
   formatAbout,
   formatBytes,
   formatCount,
@@ -112,4 +114,27 @@ describe('quantities', () => {
       }),
     );
   });
+});
+
+test('no message counts one thing in the plural: numbers of things go through counted or formatCounted', () => {
+  const things =
+    'layer|row|token|file|model|tensor|value|text|adapter|shard|column|conversation|window|weight|step|run|example|item|label|module|sequence|input|output|mask|number';
+  const number =
+    '[\\w.!]+\\.(?:length|size)|(?:[\\w.]+\\.)?(?:layers|rows|tokens|tensors|items|experts|heads|count|total|windows|sequences|blocks|vocab|depth|columns)';
+  const bare = new RegExp(
+    `\\$\\{(?:${number})\\} (?:(?:added|small|weight|attention) )?(?:${things})s\\b`,
+    'g',
+  );
+  // the table of Evaluate and its like show numbers with their digits grouped
+  const messages = production.filter(({ path }) => !/^ui\/(?!state\/lineage)/.test(path));
+  expect(messages.length).toBeGreaterThan(300);
+  const found = messages.flatMap(({ path }) =>
+    [...read(path).matchAll(bare)].map(([words]) => `${path}: ${words}`),
+  );
+  expect(found).toEqual([]);
+  expect([counted(1, 'layer'), counted(0, 'layer'), counted(2, 'entry', 'entries')]).toEqual([
+    '1 layer',
+    '0 layers',
+    '2 entries',
+  ]);
 });

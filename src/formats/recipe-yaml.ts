@@ -1,6 +1,8 @@
 /** Recipes out of YAML: mergekit's schema (its `config.py`, version 0.1.4), and our extensions under `amalgam`. */
+
 import { Composer, type CST, type Document, isMap, Lexer, LineCounter, Parser } from 'yaml';
 import { AmalgamError } from '../errors';
+import { counted } from './quantity';
 import type { Recipe, RecipeStage } from './recipe';
 import { stagesNamed } from './recipe-models';
 import { complain, type Field, type RecipeProblem, type RecipeReader } from './recipe-yaml-nodes';
@@ -148,7 +150,10 @@ export function parseRecipe(text: string): ParsedRecipe {
   const lines = new LineCounter();
   const fault = (message: string, hint: string) => ({ problems: [{ line: 1, column: 1, message, hint }] });
   if (text.length > MAX_RECIPE_LENGTH) {
-    return fault(`The recipe is ${text.length} characters long.`, `At most ${MAX_RECIPE_LENGTH} are read.`);
+    return fault(
+      `The recipe is ${counted(text.length, 'character')} long.`,
+      `At most ${MAX_RECIPE_LENGTH} are read.`,
+    );
   }
   try {
     const tokens = readTokens(text, lines);

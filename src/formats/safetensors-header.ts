@@ -2,9 +2,11 @@
  * Reading safetensors headers, by the rules of the Rust crate (`safetensors/src/tensor.rs`) and of the format's
  * README, with two more: duplicate keys and dangerous names are refused.
  */
+
 import { AmalgamError, type ErrorCode } from '../errors';
 import { DTYPE_BITS, type Dtype, isDtype } from './dtype';
 import { checkTensorName, displayName } from './names';
+import { counted } from './quantity';
 import {
   endJson,
   type JsonCursor,
@@ -66,7 +68,7 @@ export function headerLength(first8: Uint8Array, fileLength: number, fileName = 
   if (fileLength < 8 || first8.length < 8) {
     throw new AmalgamError(
       'HeaderTooSmall',
-      `${name} is ${fileLength} bytes long, too short to be a safetensors file.`,
+      `${name} is ${counted(fileLength, 'byte')} long, too short to be a safetensors file.`,
       'The file was cut off or never written. Get it again.',
     );
   }
@@ -77,7 +79,7 @@ export function headerLength(first8: Uint8Array, fileLength: number, fileName = 
       otherFormat(first8, name) ??
       new AmalgamError(
         'HeaderTooLarge',
-        `${name} claims a header of ${length} bytes; at most ${MAX_HEADER_BYTES} are allowed.`,
+        `${name} claims a header of ${counted(Number(length), 'byte')}; at most ${MAX_HEADER_BYTES} are allowed.`,
         'The file is damaged or is not safetensors. Get it again.',
       )
     );
@@ -85,7 +87,7 @@ export function headerLength(first8: Uint8Array, fileLength: number, fileName = 
   if (8n + length > BigInt(fileLength)) {
     throw new AmalgamError(
       'FileSizeMismatch',
-      `${name} is ${fileLength} bytes long and ends inside its header of ${length} bytes.`,
+      `${name} is ${counted(fileLength, 'byte')} long and ends inside its header of ${counted(Number(length), 'byte')}.`,
       'The file was cut off. Get it again.',
     );
   }
@@ -290,7 +292,9 @@ function layOut(
     const bytes = tensorBytes(tensor.dtype, tensor.shape);
     if (bytes !== tensor.end - tensor.begin) {
       const need =
-        bytes === undefined ? 'is not a whole number of bytes that can be counted' : `takes ${bytes} bytes`;
+        bytes === undefined
+          ? 'is not a whole number of bytes that can be counted'
+          : `takes ${counted(bytes, 'byte')}`;
       throw new AmalgamError(
         'ShapeMismatch',
         `${file}: tensor “${name}” holds ${tensor.end - tensor.begin} bytes, but ${tensor.dtype} [${tensor.shape}] ${need}.`,
@@ -311,7 +315,7 @@ function layOut(
     const more = fileLength - dataBegin - at;
     throw new AmalgamError(
       'FileSizeMismatch',
-      `${file} is ${fileLength} bytes long, ${Math.abs(more)} bytes ${more > 0 ? 'more' : 'fewer'} than its header describes.`,
+      `${file} is ${counted(fileLength, 'byte')} long, ${Math.abs(more)} bytes ${more > 0 ? 'more' : 'fewer'} than its header describes.`,
       more > 0
         ? 'Something was appended to it. Download the file again.'
         : 'The file was cut off. Get it again.',

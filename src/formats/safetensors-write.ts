@@ -1,6 +1,7 @@
 import { AmalgamError } from '../errors';
 import { DTYPE_BITS, type Dtype } from './dtype';
 import { checkTensorName, compareCodePoints, displayName } from './names';
+import { counted } from './quantity';
 import { MAX_HEADER_BYTES, tensorBytes } from './safetensors-header';
 
 /** A tensor to be written: its bytes follow those of the tensor before it. */
@@ -48,7 +49,7 @@ export function buildSafetensorsHeader(
   if (padded > MAX_HEADER_BYTES || !Number.isSafeInteger(offset)) {
     throw new AmalgamError(
       'LimitExceeded',
-      `A file of ${tensors.length} tensors needs a header of ${padded} bytes for ${offset} bytes of data, more than the format allows.`,
+      `A file of ${counted(tensors.length, 'tensor')} needs a header of ${padded} bytes for ${offset} bytes of data, more than the format allows.`,
       'Choose smaller shards.',
     );
   }
@@ -71,7 +72,7 @@ function check(tensor: PlannedTensor, names: Set<string>): void {
   if (tensorBytes(tensor.dtype, tensor.shape) !== tensor.byteLength) {
     throw new AmalgamError(
       'ShapeMismatch',
-      `The output tensor “${displayName(tensor.name)}” of ${tensor.dtype} [${tensor.shape}] cannot be ${tensor.byteLength} bytes long.`,
+      `The output tensor “${displayName(tensor.name)}” of ${tensor.dtype} [${tensor.shape}] cannot be ${counted(tensor.byteLength, 'byte')} long.`,
       'This is a fault in Amalgam. Copy the details into a bug report.',
     );
   }

@@ -4,8 +4,10 @@
  * without losing `1e-05` or `10000.0`), puts objects into `Map`s, and reads piece by piece, so that a caller who
  * knows what to expect never builds what it will throw away.
  */
+
 import { AmalgamError, type ErrorCode } from '../errors';
 import { displayName } from './names';
+import { counted } from './quantity';
 
 /** Deepest nesting taken. Real headers nest 3 deep and configs below 10; the recursive reader must not be overrun. */
 export const MAX_JSON_DEPTH = 64;
@@ -67,7 +69,10 @@ export function parseStrictJson(text: string, fileName: string, rules: JsonRules
 /** Starts reading. @throws AmalgamError `LimitExceeded` when the text is too long */
 export function openJson(text: string, fileName: string, rules: JsonRules): JsonCursor {
   if (text.length > rules.maxLength) {
-    throw limit(fileName, `is ${text.length} characters long; at most ${rules.maxLength} are read`);
+    throw limit(
+      fileName,
+      `is ${counted(text.length, 'character')} long; at most ${rules.maxLength} are read`,
+    );
   }
   return { text, fileName, rules, at: 0, depth: 0 };
 }
@@ -284,7 +289,10 @@ function limit(fileName: string, what: string): AmalgamError {
  */
 export function parseJson(text: string, fileName: string): unknown {
   if (text.length > MAX_JSON_LENGTH) {
-    throw limit(fileName, `is ${text.length} characters long; at most ${MAX_JSON_LENGTH} are read`);
+    throw limit(
+      fileName,
+      `is ${counted(text.length, 'character')} long; at most ${MAX_JSON_LENGTH} are read`,
+    );
   }
   if (deeperThan(text, MAX_JSON_DEPTH)) throw limit(fileName, `is nested more than ${MAX_JSON_DEPTH} deep`);
   try {

@@ -1,8 +1,10 @@
 /** Weights on the device: linear layers in their storage dtype, cut into tiles of whole output rows; vectors in f32. */
+
 import type { BackendBuffer } from '../backend/backend';
 import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
+import { counted } from '../formats/quantity';
 import type { Linear, Vector } from '../models/architecture';
 import type { Queue } from './queue';
 import type { LowRankUpdate, StoredWeight, WeightSource } from './weight-source';
@@ -262,7 +264,7 @@ async function loadLowRank(
   if (left.length !== rows * rank || right.length !== rank * cols) {
     throw new AmalgamError(
       'ShapeMismatch',
-      `The adapter's factors for ${name} hold ${left.length} and ${right.length} values, not [${rows}, ${rank}] and [${rank}, ${cols}].`,
+      `The adapter's factors for ${name} hold ${left.length} and ${counted(right.length, 'value')}, not [${rows}, ${rank}] and [${rank}, ${cols}].`,
       'The adapter was made for another model. Choose its own base.',
     );
   }

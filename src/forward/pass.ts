@@ -2,8 +2,10 @@
  * One pass: many sequences through one model, layer by layer, so that each layer's weights are read once however long
  * the text is. It goes in steps, so that passes of several models can go side by side and share what they read.
  */
+
 import type { BackendBuffer } from '../backend/backend';
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import { partOf } from '../models/architecture';
 import type { LinearSite } from '../models/claim';
 import { longAfter } from '../models/rope';
@@ -104,7 +106,7 @@ export function checkKeys(
   if (bytes <= maxBufferBytes) return;
   throw new AmalgamError(
     'ContextTooLong',
-    `The keys of a text this long take ${bytes} bytes a layer; ${adapter} allows ${maxBufferBytes}.`,
+    `The keys of a text this long take ${counted(bytes, 'byte')} a layer; ${adapter} allows ${maxBufferBytes}.`,
     'Use a shorter text, or a smaller window.',
   );
 }

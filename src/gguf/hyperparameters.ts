@@ -1,5 +1,7 @@
 /** The numbers of an architecture under the keys of GGUF (gguf-py/gguf/constants.py), and what llama.cpp cannot be told. */
+
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import type { Architecture, Rope } from '../models/architecture';
 import type { ConfigFile } from '../models/config-reader';
 import { needSize, readSize } from '../models/config-reader';
@@ -229,7 +231,7 @@ export function ignoredWindow(architecture: Architecture, gguf: GgufArchitecture
   if (sizes.length === 0) return undefined;
   const size = Math.min(...sizes);
   return {
-    message: `llama.cpp’s ${gguf.name} has no sliding window: beyond ${size} tokens it sees more than the model did.`,
+    message: `llama.cpp’s ${gguf.name} has no sliding window: beyond ${counted(size, 'token')} it sees more than the model did.`,
     remedy: 'Keep the context of the GGUF file below that, or run the safetensors.',
   };
 }

@@ -93,7 +93,7 @@ function metadataOf(
     if (!read.added.has(token)) size = Math.max(size, read.ids.get(token)! + 1);
   }
   if (size > rows) {
-    throw refused(`The tokenizer has ids up to ${size - 1}, but the embedding has ${rows} rows.`);
+    throw refused(`The tokenizer has ids up to ${size - 1}, but the embedding has ${counted(rows, 'row')}.`);
   }
   const settings = texts.config === undefined ? new Map() : objectOf(texts.config, 'tokenizer_config.json');
   const unknown = contentOf(settings.get('unk_token'));
@@ -144,7 +144,7 @@ function warningsOf(read: TokenizerTokens, rows: number): GgufWarning[] {
   const beyond = [...added.values()].filter(({ id }) => id >= rows).map(({ content }) => content);
   if (beyond.length > 0) {
     warnings.push({
-      message: `The embedding has ${counted(rows, 'row')}, and none for ${beyond.length > 1 ? `${beyond.length} added tokens` : 'the added token'} ${displayName(beyond[0]!, 40)}${beyond.length > 1 ? ' …' : ''}: the file leaves ${beyond.length > 1 ? 'them' : 'it'} out.`,
+      message: `The embedding has ${counted(rows, 'row')}, and none for ${beyond.length > 1 ? `${counted(beyond.length, 'added token')}` : 'the added token'} ${displayName(beyond[0]!, 40)}${beyond.length > 1 ? ' …' : ''}: the file leaves ${beyond.length > 1 ? 'them' : 'it'} out.`,
       remedy: 'Nothing to do: the model has no values for it either.',
       isNote: true,
     });
@@ -257,7 +257,7 @@ function specialIds(
   const beyond = [...ahead, ...behind].find((id) => id >= rows);
   if (beyond !== undefined) {
     throw refused(
-      `The tokenizer puts token ${beyond} around every text, and the embedding has ${rows} rows.`,
+      `The tokenizer puts token ${beyond} around every text, and the embedding has ${counted(rows, 'row')}.`,
     );
   }
   if (ahead[0] !== undefined) found.set('bos_token_id', ahead[0]);

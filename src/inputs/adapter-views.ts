@@ -1,6 +1,8 @@
 /** Views of base tensors with an adapter applied, by the rules of PEFT (tuners/lora/layer.py). */
+
 import { isWeightDtype } from '../formats/dtype';
 import { fullPrecisionName } from '../formats/hub-id';
+import { counted } from '../formats/quantity';
 import { tensorKey } from '../models/families';
 import { splitLayer } from '../models/tensor-role';
 import type { PlanProblem } from '../reports/plan';
@@ -46,7 +48,9 @@ function updateExperts(
     const transposed =
       inOut && (inputs !== outputs || IN_OUT.includes(model.checkpoint.config?.modelType ?? ''));
     if (count !== experts || !(inOut || (rows === outputs && columns === inputs))) {
-      problems.add(misfit(adapter, path, `factors of ${experts} experts, [${b.shape}] · [${a.shape}]`));
+      problems.add(
+        misfit(adapter, path, `factors of ${counted(experts, 'expert')}, [${b.shape}] · [${a.shape}]`),
+      );
       return [];
     }
     const origin = changedRows(fused.view.origin, columns, { a, b }, ({ a: A, b: B }) => (row, index) => {
@@ -250,7 +254,7 @@ function separateEnds(model: Model, adapter: Adapter, changes: Changes, problems
   problems.add({
     severity: 'error',
     code: 'AdapterInvalid',
-    message: `${adapter.path} brings an embedding of ${rows} rows for ${ref}, but not the head it was trained with, which has ${start.shape[0]} rows here.`,
+    message: `${adapter.path} brings an embedding of ${counted(rows, 'row')} for ${ref}, but not the head it was trained with, which has ${counted(start.shape[0]!, 'row')} here.`,
     remedy: 'Save the adapter with its head too (save_embedding_layers=True, or lm_head in modules_to_save).',
     tensors: [embedding, head],
   });
@@ -271,7 +275,7 @@ export function noteIgnored({ path, ignored, config }: Adapter, problems: Proble
   problems.add({
     severity: 'note',
     code: 'AdapterKeysUnused',
-    message: `${ignored.length} tensors of ${path} change nothing, as in PEFT: ${nameSome(ignored)}.`,
+    message: `${counted(ignored.length, 'tensor')} of ${path} ${ignored.length === 1 ? 'changes' : 'change'} nothing, as in PEFT: ${nameSome(ignored)}.`,
     remedy: 'No action needed.',
   });
 }
@@ -355,7 +359,7 @@ function reportMissing(
   problems.add({
     severity: 'error',
     code: 'AdapterModuleMissing',
-    message: `${missing.length} of the ${all} tensors that ${adapter.path} changes do not exist in ${model.checkpoint.path}: ${nameSome(missing)}.`,
+    message: `${missing.length} of the ${counted(all, 'tensor')} that ${adapter.path} changes ${missing.length === 1 ? 'does' : 'do'} not exist in ${model.checkpoint.path}: ${nameSome(missing)}.`,
     remedy: `Put the adapter on the base it was trained on${trainedOn(adapter)}${task ? `, in the form for ${task}` : ''}, or leave it out.`,
     tensors: missing,
   });

@@ -1,9 +1,11 @@
 /** Opening an adapter of PEFT or mlx_lm: its config and the header of its weights. No weight is read. */
+
 import { AmalgamError } from '../errors';
 import { matchModules } from '../foreign/foreign-text';
 import { type AdapterConfig, type ModulePattern, parseAdapterConfig } from '../formats/adapter-config';
 import { type AdapterPair, modulePaths, readAdapterTensors } from '../formats/adapter-tensors';
 import { displayName } from '../formats/names';
+import { counted } from '../formats/quantity';
 import type { StoredTensor } from '../formats/safetensors-header';
 import { SHARD_INDEX } from '../formats/shard-index';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
@@ -154,7 +156,7 @@ function refuseEmpty({ fileName }: AdapterConfig, tensors: ReadonlyMap<string, S
   if (empty.length === 0) return;
   throw new AmalgamError(
     'AdapterInvalid',
-    `The adapter of ${displayName(fileName)} has no values in ${empty.length} of its ${tensors.size} tensors, such as “${displayName(empty[0]!.name)}”: it was saved under DeepSpeed ZeRO-3 while the weights were spread over the processes.`,
+    `The adapter of ${displayName(fileName)} has no values in ${empty.length} of its ${counted(tensors.size, 'tensor')}, such as “${displayName(empty[0]!.name)}”: it was saved under DeepSpeed ZeRO-3 while the weights were spread over the processes.`,
     'Save it again with its weights gathered (stage3_gather_16bit_weights_on_model_save, or zero_to_fp32.py on the checkpoint), or take an earlier checkpoint of it.',
   );
 }

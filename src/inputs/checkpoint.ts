@@ -1,9 +1,11 @@
 /** Opening a checkpoint: config, shard index and the headers of its weight files. No weight is read. */
+
 import { AmalgamError } from '../errors';
 import { isWeightDtype } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { withoutWrappers } from '../formats/names';
+import { counted } from '../formats/quantity';
 import { parseShardIndex, SHARD_INDEX } from '../formats/shard-index';
 import { type Family, familyOf, tensorKey } from '../models/families';
 import { tensorPlace, tensorRole } from '../models/tensor-role';
@@ -122,7 +124,7 @@ function indexedFiles(folder: ModelFolder, path: string, index: ReadonlyMap<stri
   if (missing.length > 0) {
     throw new AmalgamError(
       'NotFound',
-      `${path} lacks ${missing.length} of the ${names.length} weight files that its index names: ${nameSome(missing)}.`,
+      `${path} lacks ${missing.length} of the ${counted(names.length, 'weight file')} that its index names: ${nameSome(missing)}.`,
       'The copy is incomplete. Get the missing files, or open the model from the Hub.',
     );
   }
@@ -170,7 +172,7 @@ function singleFile(folder: ModelFolder, path: string): ModelFile {
     const shards = candidates.every((file) => SHARD.test(file.path));
     throw new AmalgamError(
       'NotFound',
-      `${path} has ${candidates.length} weight files and no index that says how they belong together: ${nameSome(candidates.map((f) => f.path))}.`,
+      `${path} has ${counted(candidates.length, 'weight file')} and no index that says how they belong together: ${nameSome(candidates.map((f) => f.path))}.`,
       `Add its ${SHARD_INDEX}${shards ? '' : ', or keep one weight file in the folder'}.`,
     );
   }

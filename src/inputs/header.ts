@@ -1,5 +1,7 @@
 /** The two small reads of opening a model: a weight file's header and a text file. */
+
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import { headerLength, parseSafetensorsHeader, type StoredTensor } from '../formats/safetensors-header';
 import type { ModelFile } from '../sources/model-folder';
 import type { TensorRef } from './tensor-view';
@@ -50,7 +52,7 @@ export async function readSmallText(
   if (file.byteLength > most) {
     throw new AmalgamError(
       'LimitExceeded',
-      `${label} is ${file.byteLength} bytes long; at most ${most} are read.`,
+      `${label} is ${counted(file.byteLength, 'byte')} long; at most ${most} are read.`,
       'No real model has such a file: it is damaged or malicious.',
     );
   }

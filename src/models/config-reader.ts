@@ -1,6 +1,8 @@
 /** Reading a wiring's fields from a config: the first spelling the file has, else the configuration class's default. */
+
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
+import { counted } from '../formats/quantity';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
 
 /** The object at the root of config.json, and the file's name for messages. */
@@ -77,7 +79,7 @@ export function readLayerList(config: ConfigFile, path: string, layers: number):
   const value = valueAt(config, path) ?? undefined;
   if (value === undefined) return undefined;
   if (Array.isArray(value) && value.length === layers) return value;
-  throw wrong(config, path, `is not a list of ${layers} entries, one per layer`);
+  throw wrong(config, path, `is not a list of ${counted(layers, 'entry', 'entries')}, one per layer`);
 }
 
 /** The cause of an error about a field that is not there. */

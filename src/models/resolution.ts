@@ -1,7 +1,9 @@
 /** Wiring + config → architecture: every number and every name a forward pass needs. */
+
 import { isSet } from '../formats/json-fields';
 import { MAX_LAYERS } from '../formats/model-config';
 import { displayName } from '../formats/names';
+import { counted } from '../formats/quantity';
 import { isJsonNumber } from '../formats/strict-json';
 import type { Architecture, Block } from './architecture';
 import {
@@ -128,12 +130,12 @@ function sizes(config: ConfigFile, family: Family, wiring: Wiring): Context {
   const s = wiring.sizes;
   const listedLayers = s.layers.lengthOf === undefined ? undefined : valueAt(config, s.layers.lengthOf);
   const layers = Array.isArray(listedLayers) ? listedLayers.length : needSize(config, s.layers);
-  if (layers > MAX_LAYERS) throw wrong(config, s.layers.fields[0]!, `says ${layers} layers`);
+  if (layers > MAX_LAYERS) throw wrong(config, s.layers.fields[0]!, `says ${counted(layers, 'layer')}`);
   const hidden = needSize(config, s.hidden);
   const heads = needSize(config, s.heads);
   const keyValueHeads = (s.keyValueHeads && readSize(config, s.keyValueHeads)) ?? heads;
   if (heads % keyValueHeads !== 0) {
-    throw wrong(config, 'num_key_value_heads', `does not divide the ${heads} attention heads`);
+    throw wrong(config, 'num_key_value_heads', `does not divide the ${counted(heads, 'attention head')}`);
   }
   const headDim = (s.headDim && readSize(config, s.headDim)) ?? hidden / heads;
   if (!Number.isInteger(headDim))

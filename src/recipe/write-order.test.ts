@@ -2,8 +2,10 @@
 import { expect, test } from 'vitest';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { openModels } from '../host/models';
-import { tinyModel } from '../inputs/memory-models.test.support';
+import { memoryFolder, tinyModel } from '../inputs/memory-models.test.support';
+import { writeSmallFiles } from '../merge/run/output-files';
 import type { MergeRequest } from '../reports/merge';
+import { findFile } from '../sources/model-folder';
 import type { Destination } from '../write/destination';
 import { openDiskWith } from '../write/opened-destination';
 import { runMerge } from './job';
@@ -51,4 +53,30 @@ test('of several shards the index, which makes them a model, comes last', async 
   expect(acts.slice(first, -2).every(isWeights)).toBe(true);
   expect(acts.slice(first, -2).length).toBeGreaterThan(1);
   expect(acts.slice(0, first)).toContain('config.json');
+});
+
+test.each([
+  ['tokenizer.json', 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n', 'pointer'],
+  ['tokenizer.json', '{"model": {', 'cut off'],
+  ['generation_config.json', '<!DOCTYPE html><html></html>', 'web page'],
+  ['merges.txt', '# xet version 0\n', 'Xet'],
+])('%s that is %s is found when it is copied, of a hub too, and is not written', async (name, content, why) => {
+  const folder = memoryFolder('m', { [name]: content });
+  const created: string[] = [];
+  const destination: Destination = {
+    async create(path) {
+      created.push(path);
+      return { write: async () => {}, close: async () => {} };
+    },
+    commit: async () => {},
+    discard: async () => {},
+  };
+  const models = { ...openModels(() => ({ url: 'https://hub.invalid' })) };
+  models.file = () => ({ folder, file: findFile(folder, name)! });
+  const { signal } = new AbortController();
+  const extras = [{ path: name, content: { folder: 'm', file: name } }];
+  await expect(writeSmallFiles(extras, models, destination, signal)).rejects.toMatchObject({
+    message: expect.stringContaining(why),
+  });
+  expect(created).toEqual([]);
 });

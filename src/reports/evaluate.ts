@@ -27,6 +27,31 @@ export interface EvaluateReport {
   peakBytes: number;
 }
 
+/**
+ * The report over several texts of one model: perplexity is e to the mean of their mean losses, so that a text counts as much as
+ * another, whatever its length. Tokens, time and bytes are those of all.
+ */
+export function overTexts(reports: readonly EvaluateReport[]): EvaluateReport {
+  const [first] = reports;
+  if (!first || reports.length === 1) return first!;
+  const sum = (of: (report: EvaluateReport) => number) => reports.reduce((total, one) => total + of(one), 0);
+  const meanNll = sum((one) => one.meanNll) / reports.length;
+  const bits = (one: EvaluateReport) => (one.meanNll * one.tokens) / Math.LN2;
+  const leftOut = sum((one) => one.leftOut ?? 0);
+  const known = reports.every(({ bitsPerByte }) => bitsPerByte !== null && bitsPerByte > 0);
+  const { perToken: _, ...shared } = first;
+  return {
+    ...shared,
+    perplexity: Math.exp(meanNll),
+    meanNll,
+    tokens: sum((one) => one.tokens),
+    bitsPerByte: known ? sum(bits) / sum((one) => bits(one) / one.bitsPerByte!) : null,
+    ...(leftOut > 0 && { leftOut }),
+    seconds: sum((one) => one.seconds),
+    peakBytes: Math.max(...reports.map(({ peakBytes }) => peakBytes)),
+  };
+}
+
 /** Model to run: one as a recipe names it, or the merge of a recipe, computed as it is read and never written. */
 export type RunTarget = { model: string } | { recipe: Recipe };
 

@@ -1,16 +1,16 @@
 import readmeUrl from '/samples/README.md?url';
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import { bufferSource } from './buffer-source';
 import { type ByteSource, checkByteRange } from './byte-source';
 import type { ModelFolder } from './model-folder';
 import { fetchOk, readAll, retrying, type Transfer } from './transfer';
 
-// Vite makes this the README's address under whatever base path the app is served from, in the page and in a worker.
-
 /**
  * The sample family that ships with the app: `samples/base`, `samples/kitchen`, `samples/harbour`,
  * `samples/workshop`. A file is fetched whole at its first read and stays in memory for the session.
- * @param samplesUrl where the family is served, with a slash at the end.
+ * @param samplesUrl where the family is served, with a slash at the end; beside the README, whose address Vite makes under whatever
+ *   base path the app is served from, in the page and in a worker.
  */
 export function sampleFolders(
   samplesUrl = new URL('.', new URL(readmeUrl, import.meta.url)).href,
@@ -86,7 +86,7 @@ async function fetchWhole(
   if (bytes.length !== byteLength) {
     throw new AmalgamError(
       'TransferInvalid',
-      `${name} came with ${bytes.length} bytes instead of ${byteLength}.`,
+      `${name} came with ${counted(bytes.length, 'byte')} instead of ${byteLength}.`,
       'The sample family was not installed whole beside the app. Build the app again.',
     );
   }

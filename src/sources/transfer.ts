@@ -1,4 +1,5 @@
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import { piecesOf } from '../platform';
 import { canceled, throwIfCanceled } from './cancellation';
 import { quoted, type RequestSubject, reasonOf, refusal } from './http-error';
@@ -113,7 +114,7 @@ export async function readAll(
 function tooLarge(subject: RequestSubject, limit: number): AmalgamError {
   return new AmalgamError(
     'LimitExceeded',
-    `What ${subject.host} sends for ${subject.name} is larger than ${limit} bytes.`,
+    `What ${subject.host} sends for ${subject.name} is larger than ${counted(limit, 'byte')}.`,
     'Nothing of this size belongs there. Use another copy, or another hub.',
   );
 }

@@ -1,5 +1,6 @@
 import { AmalgamError } from '../errors';
 import { hex } from '../formats/hashes';
+import { counted } from '../formats/quantity';
 import { contentOf, entriesOf } from '../platform';
 import { bufferSource } from '../sources/buffer-source';
 import type { ModelFile, ModelFolder } from '../sources/model-folder';
@@ -84,7 +85,7 @@ async function readSmallFile(
   if (file.byteLength > MOST_BYTES) {
     throw new AmalgamError(
       'LimitExceeded',
-      `${file.path} has ${file.byteLength} bytes, but is kept outside large-file storage.`,
+      `${file.path} has ${counted(file.byteLength, 'byte')}, but is kept outside large-file storage.`,
       `Amalgam reads such files up to ${MOST_BYTES} bytes. Use another copy of the model.`,
     );
   }

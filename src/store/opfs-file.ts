@@ -1,4 +1,5 @@
 import { AmalgamError, isDomException } from '../errors';
+import { counted } from '../formats/quantity';
 import { bytesOf, contentOf, fileIn, folderIn, removeFrom, storageRoot, syncAccess } from '../platform';
 
 /** Times that a small file is read while its writer changes it. */
@@ -52,7 +53,7 @@ export class OpfsFile {
     if (count === bytes.length) return bytes;
     throw new AmalgamError(
       'StorageFailed',
-      `${this.#what} gave ${count} bytes where ${bytes.length} were stored.`,
+      `${this.#what} gave ${counted(count, 'byte')} where ${bytes.length} were stored.`,
       'Delete it from the cache and start again.',
     );
   }
@@ -65,7 +66,7 @@ export class OpfsFile {
     if (size >= at + bytes.length) return;
     throw new AmalgamError(
       'StorageFailed',
-      `${this.#what} has ${size} bytes after ${at + bytes.length} were written.`,
+      `${this.#what} has ${counted(size, 'byte')} after ${at + bytes.length} were written.`,
       'The disk may be full. Free some space and start again.',
     );
   }

@@ -8,6 +8,7 @@ import type { Datasets } from '../dataset/job';
 import { AmalgamError } from '../errors';
 import type { RunningOptions } from '../evaluate/running-model';
 import { parseHubId } from '../formats/hub-id';
+import { counted } from '../formats/quantity';
 import { copyOf, type Recipe } from '../formats/recipe';
 import { backendInfo } from '../host/backend-info';
 import { type OpenModels, openModels, sampleCalibrationNames } from '../host/models';
@@ -164,7 +165,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       if (folders.length === 0) {
         throw new AmalgamError(
           'NotFound',
-          `No model is among ${files.length === 1 ? 'this file' : `these ${files.length} files`}: there is no config.json, adapter_config.json or *.safetensors.`,
+          `No model is among ${files.length === 1 ? 'this file' : `these ${counted(files.length, 'file')}`}: there is no config.json, adapter_config.json or *.safetensors.`,
           'Choose the folder that directly holds the model’s files.',
         );
       }

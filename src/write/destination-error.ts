@@ -1,5 +1,6 @@
 import { AmalgamError } from '../errors';
 import { safeRelativePath } from '../formats/names';
+import { counted } from '../formats/quantity';
 
 /**
  * Error of a write, in words. The browser reports it by the name of a DOMException; Firefox reports a full disk as
@@ -55,7 +56,7 @@ export function storageFull(what: string, options?: { cause: unknown }): Amalgam
 /** A file shorter or longer than the bytes written to it. Sizes are compared because writes can fail silently. */
 export function shortFile(what: string, expected: number, actual: number): AmalgamError {
   return failed(
-    `${what} should have ${expected} bytes but has ${actual}.`,
+    `${what} should have ${counted(expected, 'byte')} but has ${actual}.`,
     'The disk may be full or the browser’s storage limited (private windows are); free space or choose a folder.',
   );
 }

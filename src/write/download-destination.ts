@@ -1,5 +1,6 @@
 import * as Comlink from 'comlink';
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import { folderIn, holdLock, removeFrom, startWorker } from '../platform';
 import { fileSource } from '../sources/file-source';
 import { giveBack } from '../sources/spare-arrays';
@@ -192,7 +193,7 @@ function downloadDestination(
         // an empty file of that size counts against the quota, and takes no space on the disk
         const handle = await openHandle(folder, [ROOM_FILE]);
         try {
-          await opfsSink(`${name}, which needs ${bytes} bytes`, handle, bytes, () => {}).close();
+          await opfsSink(`${name}, which needs ${counted(bytes, 'byte')}`, handle, bytes, () => {}).close();
         } finally {
           handle.close();
           await removeFrom(folder, ROOM_FILE);

@@ -1,4 +1,5 @@
 import { AmalgamError } from '../errors';
+import { counted } from '../formats/quantity';
 import { giveBack, spareArray } from '../sources/spare-arrays';
 import { beginLeaves, type LeafHasher, treeHash } from '../sources/tree-hash';
 import type { Destination, FileSink, WrittenShard } from './destination';
@@ -40,7 +41,9 @@ export class ShardWriter {
   static async open(destination: Destination, plan: FilePlan): Promise<ShardWriter> {
     const planned = plan.tensors.reduce((sum, { byteLength }) => sum + byteLength, plan.header.byteLength);
     if (planned !== plan.byteLength) {
-      throw fault(`The plan of ${plan.file} says ${plan.byteLength} bytes, but its parts have ${planned}.`);
+      throw fault(
+        `The plan of ${plan.file} says ${counted(plan.byteLength, 'byte')}, but its parts have ${planned}.`,
+      );
     }
     const writer = new ShardWriter(plan, await destination.create(plan.file, plan.byteLength), beginLeaves());
     await writer.#exclusively(() => writer.#put(plan.header));
@@ -89,7 +92,7 @@ export class ShardWriter {
       if (!tensor) throw fault(`${this.#plan.file} is full, yet ${bytes.byteLength} more bytes came.`);
       if (this.#filled + bytes.byteLength > tensor.byteLength) {
         const came = this.#filled + bytes.byteLength;
-        throw fault(`${tensor.name} has ${tensor.byteLength} bytes by plan, but ${came} came.`);
+        throw fault(`${tensor.name} has ${counted(tensor.byteLength, 'byte')} by plan, but ${came} came.`);
       }
       await this.#put(bytes);
       this.#filled += bytes.byteLength;
@@ -106,7 +109,7 @@ export class ShardWriter {
       const missing = this.#plan.tensors[this.#tensor];
       if (missing) {
         throw fault(
-          `${missing.name} has ${missing.byteLength} bytes by plan, but only ${this.#filled} came.`,
+          `${missing.name} has ${counted(missing.byteLength, 'byte')} by plan, but only ${this.#filled} came.`,
         );
       }
       await this.#flush();

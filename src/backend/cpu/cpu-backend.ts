@@ -1,5 +1,6 @@
 import { CPU_KERNELS } from 'virtual:cpu-kernels';
 import { AmalgamError } from '../../errors';
+import { counted } from '../../formats/quantity';
 import { CPU_ADAPTER } from '../../reports/backend';
 import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
 import { type Kernel, type KernelExports, STRIP } from '../kernel';
@@ -169,7 +170,7 @@ export function createCpuBackend(): Backend {
       } catch (cause) {
         throw new AmalgamError(
           'GpuOutOfMemory',
-          `No memory for ${label} (${size} bytes).`,
+          `No memory for ${label} (${counted(size, 'byte')}).`,
           'Close other tabs or choose a smaller tile.',
           { cause },
         );

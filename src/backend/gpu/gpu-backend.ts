@@ -1,4 +1,5 @@
 import { AmalgamError } from '../../errors';
+import { counted } from '../../formats/quantity';
 import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
 import type { Kernel } from '../kernel';
 import { requestDevice } from './adapter';
@@ -50,7 +51,7 @@ class Stamps {
       if (words[2 * slot] !== nonce || words[2 * slot + 1] !== elements >>> 0) {
         throw new AmalgamError(
           'GpuUnverified',
-          `The kernel ${kernel} did not run as asked: ${words[2 * slot + 1]} of ${elements} elements reported.`,
+          `The kernel ${kernel} did not run as asked: ${words[2 * slot + 1]} of ${counted(elements, 'element')} reported.`,
           'None of it was written. Start again; if it happens again, choose the CPU engine and report the adapter name.',
         );
       }
@@ -177,7 +178,7 @@ class GpuEngine implements Backend {
     if (size > this.maxBufferBytes) {
       throw new AmalgamError(
         'GpuOutOfMemory',
-        `${label} needs a buffer of ${size} bytes; ${this.adapter} allows ${this.maxBufferBytes}.`,
+        `${label} needs a buffer of ${counted(size, 'byte')}; ${this.adapter} allows ${this.maxBufferBytes}.`,
         'Choose a smaller tile or the CPU engine.',
       );
     }

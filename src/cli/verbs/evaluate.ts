@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { datasetOptions, evaluateOptions } from '../../evaluate/options';
 import { withResults } from '../../formats/card-results';
 import { HASHES_FILE, withOutputHash } from '../../formats/output-hashes';
-import { formatSeconds } from '../../formats/quantity';
+import { counted, formatSeconds } from '../../formats/quantity';
 import type { BackendChoice } from '../../reports/backend';
 import type { DatasetRequest } from '../../reports/dataset';
 import type { EvaluateManyReport, RunningProgress } from '../../reports/evaluate';
@@ -268,7 +268,7 @@ function evaluationsText(
     if (!outcome || 'error' in outcome)
       return [mark, names[i]!, outcome?.error.message ?? 'not measured', '', ''];
     const { perplexity, meanNll, tokens, leftOut } = outcome.report;
-    const without = leftOut ? ` (${leftOut} conversations refused by its chat template)` : '';
+    const without = leftOut ? ` (${counted(leftOut, 'conversation')} refused by its chat template)` : '';
     return [mark, names[i]!, perplexity.toFixed(4), meanNll.toFixed(5), `${tokens}${without}`];
   });
   const table = columns([['', 'model', 'perplexity', 'mean loss', 'tokens'], ...rows]);
@@ -296,14 +296,14 @@ function scoresText(report: ScoreTasksReport, names: readonly string[]): string 
   );
   const times = report.models.map(
     ({ tokens, seconds }, m) =>
-      `${names[m]}: ${tokens} tokens in ${seconds.toFixed(1)} s${seconds > 0 ? `, ${Math.round(tokens / seconds)} tokens/s` : ''}`,
+      `${names[m]}: ${counted(tokens, 'token')} in ${seconds.toFixed(1)} s${seconds > 0 ? `, ${Math.round(tokens / seconds)} tokens/s` : ''}`,
   );
   const tests = comparisons(report).map(
     ({ task, metric, a, b, difference, onlyA, onlyB, items, p, test }) =>
       `${names[b]} against ${names[a]} on ${task}, ${metric}: ${difference >= 0 ? '+' : ''}${difference.toFixed(4)}` +
       (test === 'mcnemar'
         ? `; right in ${names[b]} alone: ${onlyB}, in ${names[a]} alone: ${onlyA} of the items (McNemar’s exact test`
-        : ` over ${items} items (paired bootstrap`) +
+        : ` over ${counted(items, 'item')} (paired bootstrap`) +
       `, p = ${p.toPrecision(3)})`,
   );
   const table = columns([['model', 'task', 'shots', 'metric', 'value', 'stderr', 'items'], ...rows]);

@@ -1,7 +1,7 @@
 import process from 'node:process';
 import { generateOptions } from '../../evaluate/options';
 import { printableText } from '../../formats/names';
-import { formatBytes } from '../../formats/quantity';
+import { counted, formatBytes } from '../../formats/quantity';
 import type { GenerateRequest } from '../../reports/evaluate';
 import { parseOne, runOf, runOptions, usage, usageOf, type Verb } from '../arguments';
 import { openTarget, type Where } from '../job';
@@ -54,7 +54,7 @@ export const generateVerb: Verb<GenerateCommand> = {
     const rate = `${report.tokensPerSecond.toFixed(1)} tokens/s on ${report.engine}`;
     const peak = `at most ${formatBytes(report.peakBytes)} there`;
     const ended = report.ended === 'stop' ? ', the text ended' : '';
-    place.say(`${report.ids.length} tokens, ${rate}, ${peak}${ended}`);
+    place.say(`${counted(report.ids.length, 'token')}, ${rate}, ${peak}${ended}`);
     return 0;
   },
 };

@@ -1,7 +1,7 @@
 import { basename, dirname, resolve } from 'node:path';
 import { AmalgamError } from '../../errors';
 import { isRepoId } from '../../formats/hub-id';
-import { formatBytes, formatSeconds } from '../../formats/quantity';
+import { counted, formatBytes, formatSeconds } from '../../formats/quantity';
 import { defaultCache } from '../../host/node/platform';
 import { diskDirectory } from '../../host/node/storage';
 import type { PushReport } from '../../reports/push';
@@ -116,5 +116,5 @@ export async function pushFolder(
 export function pushText({ page, commit, files, created, seconds }: PushReport): string {
   const bytes = files.reduce((sum, file) => sum + (file.sent ? file.bytes : 0), 0);
   const repository = created ? `${page} was made` : page;
-  return `${repository}: commit ${commit.slice(0, 8)}, ${files.length} files, ${formatBytes(bytes)} sent, ${formatSeconds(seconds)}`;
+  return `${repository}: commit ${commit.slice(0, 8)}, ${counted(files.length, 'file')}, ${formatBytes(bytes)} sent, ${formatSeconds(seconds)}`;
 }

@@ -143,7 +143,7 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
       new Uint32Array(model.bytes.get(tensor.models[0]!.view.origin)!.buffer)[bad] = 0x7fc00001;
       await expect(mergeModel(engine, method, model)).rejects.toMatchObject({
         code: 'NonFinite',
-        message: expect.stringMatching(/layers\.0.*1 values of m1/),
+        message: expect.stringMatching(/layers\.0.*1 value of m1/),
       });
       const merged = await mergeModel(engine, method, model, 65_536, 'carry');
       expect(mergedValues(merged, other).every(Number.isFinite)).toBe(true);
@@ -158,19 +158,29 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
     }
   });
 
-  // methods that divide by norms have none of an infinite tensor; weights of both signs have no sum of infinities
-  if (method.compute.kind === 'products') return;
-  it('an infinity that all have is carried as it is', async () => {
-    for (const variant of variants.filter(({ parameters }) => parameters.normalize !== false)) {
-      const model = contractModel(method, variant, 'F32', [[8, 16]]);
-      const { base, models } = model.tensors[0]!;
-      const at = 37;
-      for (const { origin } of [...(base ? [base] : []), ...models.map((m) => m.view)])
-        new Uint32Array(model.bytes.get(origin)!.buffer)[at] = 0xff800000;
-      const merged = await mergeModel(engine, method, model, 65_536, 'carry');
-      const values = mergedValues(merged, model.tensors[0]!);
-      expect(values[at], variant.name).toBe(Number.NEGATIVE_INFINITY);
-      expect(values.filter(Number.isFinite).length, variant.name).toBe(values.length - 1);
-    }
-  });
+  const INFINITIES = { F32: [0x7f800000, 0xff800000], F16: [0x7c00, 0xfc00], BF16: [0x7f80, 0xff80] } as const;
+  // weights of both signs have no sum of infinities
+  const summed = variants.filter(({ parameters }) => parameters.normalize !== false);
+  it.each(Object.entries(INFINITIES))(
+    'an infinity that all have is carried as it is: %s',
+    async (dtype, infinities) => {
+      for (const variant of summed) {
+        const model = contractModel(method, variant, dtype as keyof typeof INFINITIES, [[8, 16]]);
+        const { base, models } = model.tensors[0]!;
+        for (const { origin } of [...(base ? [base] : []), ...models.map((m) => m.view)]) {
+          const { buffer } = model.bytes.get(origin)!;
+          const bits = dtype === 'F32' ? new Uint32Array(buffer) : new Uint16Array(buffer);
+          [bits[37], bits[90]] = infinities;
+        }
+        const merged = await mergeModel(engine, method, model, 65_536, 'carry');
+        const values = mergedValues(merged, model.tensors[0]!);
+        expect([values[37], values[90]], variant.name).toEqual([
+          Number.POSITIVE_INFINITY,
+          Number.NEGATIVE_INFINITY,
+        ]);
+        expect(values.filter(Number.isFinite).length, variant.name).toBe(values.length - 2);
+        expect(merged.reports[0]!.nonFinite, variant.name).toBeGreaterThan(0);
+      }
+    },
+  );
 }

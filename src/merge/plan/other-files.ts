@@ -1,5 +1,7 @@
 /** The small files of a model that nothing here writes anew: processors of images and sound, parts of sentence encoders. */
+
 import { HASHES_FILE } from '../../formats/output-hashes';
+import { counted } from '../../formats/quantity';
 import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { nameSome, type Problems } from '../../inputs/problems';
@@ -168,7 +170,7 @@ export function takeOthers(
   problems.add({
     severity: 'note',
     code: 'FilesLeft',
-    message: `${left.length} small files of ${from.path} are not in the output: ${nameSome(left, 8)}.`,
+    message: `${counted(left.length, 'small file')} of ${from.path} ${left.length === 1 ? 'is' : 'are'} not in the output: ${nameSome(left, 8)}.`,
     remedy: 'Those of another vocabulary must not be; copy larger ones yourself where they are needed.',
   });
 }

@@ -2,6 +2,7 @@
 
 import { isWeightDtype } from '../../formats/dtype';
 import { namesOneModel } from '../../formats/hub-id';
+import { counted } from '../../formats/quantity';
 import { computedOtherwise } from '../../inputs/config-difference';
 import type { Model } from '../../inputs/model';
 import { layerCount } from '../../inputs/opened-model';
@@ -64,7 +65,7 @@ function compare(
   if (whole && layers[0] !== layers[1]) {
     return {
       code: 'LayerCountMismatch',
-      message: `${model.ref} has ${layers[1]} layers, but ${reference.ref} has ${layers[0]}.`,
+      message: `${model.ref} has ${counted(layers[1]!, 'layer')}, but ${reference.ref} has ${layers[0]}.`,
     };
   }
   return undefined;

@@ -3,6 +3,7 @@
  * the tensors of its models by their name inside the scope, so that block 3 of one model can stand beside block 5 of
  * another.
  */
+import { counted } from '../../formats/quantity';
 import type { Recipe, RecipeParameters } from '../../formats/recipe';
 import type { Model, ModelTensor } from '../../inputs/model';
 import type { Problems } from '../../inputs/problems';
@@ -165,7 +166,7 @@ function checkRanges(
     problems.add({
       severity: 'error',
       code: 'LayerRangeOutside',
-      message: `Slice ${slice + 1} takes layers ${layers.begin} to ${layers.end - 1} of ${ref}, which has ${depth} layers.`,
+      message: `Slice ${slice + 1} takes layers ${layers.begin} to ${layers.end - 1} of ${ref}, which has ${counted(depth, 'layer')}.`,
       remedy: `Give a layer_range within [0, ${depth}].`,
     });
   }

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { errorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
+import { byteLevelTokenizer } from '../../gguf/tokenizer.test.support';
 import {
   factors,
   memoryFolder,
@@ -182,11 +183,11 @@ test('shards without an index are counted by their names: one that is missing is
 });
 
 /** A tied model that stores both ends; they differ in the last value. */
-function twoEnds(path: string, differ: boolean): ModelFolder {
+function twoEnds(path: string, differ: boolean, files: Record<string, string> = {}): ModelFolder {
   const shapes: Shapes = tinyShapes({ whole: true, hidden: 8 });
   const file = safetensors({ ...shapes, 'lm_head.weight': ['F32', [8, 8]] });
   if (differ) file[file.length - 1] = 0x3f;
-  return whole(path, { files: { 'model.safetensors': file } });
+  return whole(path, { files: { 'model.safetensors': file, ...files } });
 }
 
 test('tied ends that are stored both are one where their bytes are, else two, in every place', async () => {
@@ -200,6 +201,23 @@ test('tied ends that are stored both are one where their bytes are, else two, in
   expect(apart.problems.map(({ code }) => code)).toEqual(['EndsDiffer']);
   const { base, tuned } = await openSides('base', 'm', openerOf(whole('base'), twoEnds('m', true)));
   expect([base.tensors.has('lm_head.weight'), tuned.tensors.has('lm_head.weight')]).toEqual([true, true]);
+});
+
+test('tied ends in a GGUF file and under an adapter: one where their bytes are, else two', async () => {
+  for (const differ of [false, true]) {
+    const folder = twoEnds('m', differ, { 'tokenizer.json': byteLevelTokenizer(8) });
+    const written = await makePlan({ ...copyRecipe, amalgam: { gguf: 'F32' } }, openerOf(folder), methodById);
+    expect(written.problems.filter(({ severity }) => severity === 'error')).toEqual([]);
+    const names = [...written.gguf!.tensors.values()].map(({ name }) => name);
+    expect(names.includes('output.weight')).toBe(differ);
+
+    const adapter = tinyAdapter('a', factors('lm_head', 8, 8));
+    const recipe = { ...copyRecipe, models: [{ model: 'm+a', parameters: {} }] };
+    const adapted = await makePlan(recipe, openerOf(folder, adapter), methodById);
+    const changed = adapted.tensors.filter(({ copy }) => copy === undefined).map(({ name }) => name);
+    expect(changed).toEqual(['lm_head.weight']);
+    expect(textOf(adapted, 'config.json').tie_word_embeddings).toBe(false);
+  }
 });
 
 test('a tied model stored with its head alone has it for the embedding', async () => {

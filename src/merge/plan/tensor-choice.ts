@@ -1,4 +1,5 @@
 /** Which tensors a recipe means: its include and exclude, and patterns that mean none. */
+import { counted } from '../../formats/quantity';
 import type { ParameterSetting, Recipe, RecipeParameters } from '../../formats/recipe';
 import { matchesTensor, towerFilters } from '../../formats/tensor-pattern';
 import type { Model } from '../../inputs/model';
@@ -35,7 +36,7 @@ export function checkPatterns(
     problems.add({
       severity: 'note',
       code: 'TensorsLeftOut',
-      message: `${kept.length} of ${tensors.length} tensors are left out of the merge and stay as the base has them.`,
+      message: `${kept.length} of ${counted(tensors.length, 'tensor')} ${kept.length === 1 ? 'is' : 'are'} left out of the merge and ${kept.length === 1 ? 'stays as the base has it' : 'stay as the base has them'}.`,
       remedy: 'No action needed: include and exclude say so.',
       tensors: kept,
     });

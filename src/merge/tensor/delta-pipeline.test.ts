@@ -129,6 +129,6 @@ it('stops at NaN, naming the tensor and the model', async () => {
   };
   await expect(mergeOn(engine, tensor, PRESETS[1]![1], 64)).rejects.toMatchObject({
     code: 'NonFinite',
-    message: expect.stringMatching(/up_proj.*1 values of full/),
+    message: expect.stringMatching(/up_proj.*1 value of full/),
   });
 });

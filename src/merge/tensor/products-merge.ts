@@ -61,6 +61,7 @@ export async function mergeByProducts(
   };
   const slot = changes ? 0 : from;
   const sums = new TileSums(task, nonFinite);
+  if (nonFinite === 'carry' && !changes) [task, emit] = withoutShared(task, emit, from, sums);
   const groups = productsGroups(method, plan);
   if (groups === 'rows') await mergeRows(task, solve, { from, slot, changes }, sums, emit);
   else {
@@ -80,6 +81,67 @@ export async function mergeByProducts(
   return vectorStatistics(plan, sums, {
     change: plan.base ? sums.change : 0,
   });
+}
+
+/**
+ * The tensor without the infinities that all its vectors have, of which no product can be taken: zeros stand in their places
+ * while it is merged, and the bytes that are emitted have them again. (Changes to a base have none: there they are zero.)
+ * @param from slot of the first vector
+ */
+function withoutShared(task: TensorTask, emit: Emit, from: number, sums: TileSums): [TensorTask, Emit] {
+  const { plan, work } = task;
+  const { engine, values, status, stride } = work;
+  const slots = Array.from({ length: plan.models.length + 1 - from }, (_, i) => from + i);
+  const found = new Map<number, Map<number, number>>();
+  let shared = new Map<number, number>();
+  const take = async (begin: number, elements: number): Promise<Map<number, number>> => {
+    const [counts] = await engine.read([{ buffer: status, byteLength: status.byteLength }]);
+    const bad = new Uint32Array(counts!.buffer, counts!.byteOffset);
+    if (!slots.every((slot) => bad[slot]! > 0)) return new Map();
+    const ranges = slots.map((slot) => ({
+      buffer: values,
+      byteOffset: slot * stride * 4,
+      byteLength: elements * 4,
+    }));
+    const bits = (await engine.read(ranges)).map((tile) => new Uint32Array(tile.slice().buffer));
+    const places = found.get(begin) ?? new Map<number, number>();
+    // a tensor of one tile is found as it was left, with zeros
+    if (!found.has(begin)) {
+      bits[0]!.forEach((value, e) => {
+        const isInfinite = (value & 0x7fffffff) === 0x7f800000;
+        if (isInfinite && bits.every((vector) => vector[e] === value)) places.set(e, value >>> 31);
+      });
+      found.set(begin, places);
+    }
+    for (const [i, vector] of bits.entries()) {
+      for (const e of places.keys()) vector[e] = 0;
+      if (places.size > 0) engine.write(values, slots[i]! * stride * 4, new Uint8Array(vector.buffer));
+    }
+    return places;
+  };
+  const cleaned: TensorTask = {
+    ...task,
+    pass: (visit, readsBack) =>
+      task.pass(async (tile, elements) => {
+        shared = await take(tile.begin, elements);
+        await visit(tile, elements);
+      }, readsBack),
+  };
+  return [
+    cleaned,
+    async (bytes) => {
+      const high = plan.dtype === 'F16' ? 0x7c : 0x7f;
+      const width = plan.dtype === 'F32' ? 4 : 2;
+      for (const [e, negative] of shared) {
+        const end = (e + 1) * width;
+        bytes.fill(0, end - width, end);
+        bytes[end - 1] = high | (negative << 7);
+        if (plan.dtype !== 'F16') bytes[end - 2] = 0x80;
+      }
+      sums.nonFinite += shared.size;
+      await emit(bytes);
+    },
+  ];
 }
 
 type Solve = (products: Products) => number[];

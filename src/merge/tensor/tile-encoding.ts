@@ -3,6 +3,7 @@ import { DTYPE_CODE, encode, packGroups } from '../../backend/kernels/encoding';
 import { AmalgamError } from '../../errors';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
 import { nonFinitePart } from '../../inputs/stored-tensor';
+import { counted } from '../../formats/quantity';
 import { spareArray } from '../../sources/spare-arrays';
 import type { TensorTask } from './tensor-task';
 
@@ -70,7 +71,7 @@ export function requireFinite(task: TensorTask, status: Uint32Array, policy: 'st
         : (plan.models[slot - 1]?.id ?? 'a contributor');
   throw new AmalgamError(
     'NonFinite',
-    `${plan.name}: ${status[slot]} values of ${where} are NaN or infinite.`,
+    `${plan.name}: ${counted(status[slot]!, 'value')} of ${where} ${status[slot] === 1 ? 'is' : 'are'} NaN or infinite.`,
     slot > work.models
       ? 'Choose a wider output dtype (bfloat16 or float32), smaller weights, or set non-finite values to be carried through.'
       : 'Check that model’s files, or set non-finite values to be carried through.',

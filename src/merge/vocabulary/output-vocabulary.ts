@@ -4,6 +4,7 @@
  * the order of a hash map); text splits as before: tokens that no table of merges would reach are refused, not turned
  * into added tokens; and a token of the base without a row stays where another model has one.
  */
+import { counted } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
 import type { AddedToken } from '../../formats/tokenizer-json';
 import { nameSome, type Problems } from '../../inputs/problems';
@@ -138,7 +139,7 @@ function checkUnion(
       const at = short.tokens.merges.findIndex((merge, i) => merge !== long.tokens.merges[i]);
       if (at >= 0) {
         return refuse(
-          `their merge lists diverge at number ${at + 1}, so ${own.length} tokens such as “${own[0]!.token}” would never be produced`,
+          `their merge lists diverge at number ${at + 1}, so ${counted(own.length, 'token')} such as “${own[0]!.token}” would never be produced`,
         );
       }
       longest = long;

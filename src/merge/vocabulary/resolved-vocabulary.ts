@@ -3,6 +3,7 @@
  * which one the output is to have; once the recipe says it, every model is brought to it. Nothing is ever cut silently.
  */
 
+import { counted } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
 import { type TokenDifference, tokenDifference, tokenDifferenceWords } from '../../formats/tokenizer-json';
 import type { Model } from '../../inputs/model';
@@ -157,7 +158,9 @@ function differenceOf(first: KnownVocabulary | undefined, other: KnownVocabulary
   const tokens = tokenDifference(first.ids, other.ids);
   const words = tokenDifferenceWords(tokens, first.ref, other.ref);
   if (first.rows !== other.rows) {
-    words.unshift(`${other.ref} has ${other.rows} rows in its embedding, ${first.ref} has ${first.rows}.`);
+    words.unshift(
+      `${other.ref} has ${counted(other.rows, 'row')} in its embedding, ${first.ref} has ${first.rows}.`,
+    );
   }
   return words.length === 0 ? [] : [{ ref: other.ref, tokens, rows: [first.rows, other.rows], words }];
 }
@@ -225,10 +228,12 @@ function sayOutput(
   const appended = [...ids.keys()].filter((token) => !from.tokens.ids.has(token)).length;
   const spare = rows - ids.size;
   const parts = [
-    `The output has ${ids.size} tokens in ${rows} rows: those of ${from.ref}${appended > 0 ? ` and ${appended} more` : ''}.`,
-    spare > 0 ? `${spare} rows without a token are the mean of the others.` : '',
+    `The output has ${counted(ids.size, 'token')} in ${counted(rows, 'row')}: those of ${from.ref}${appended > 0 ? ` and ${appended} more` : ''}.`,
+    spare > 0
+      ? `${counted(spare, 'row')} without a token ${spare === 1 ? 'is' : 'are'} the mean of the others.`
+      : '',
     averaged > 0
-      ? `${averaged} tokens that several models have, and not all, begin as their mean where they are missing.`
+      ? `${counted(averaged, 'token')} that several models have, and not all, ${averaged === 1 ? 'begins as its mean where it is' : 'begin as their mean where they are'} missing.`
       : '',
   ];
   problems.add({

@@ -6,6 +6,7 @@
  */
 
 import { isWeightDtype } from '../../formats/dtype';
+import { counted } from '../../formats/quantity';
 import type { RecipeToken } from '../../formats/recipe';
 import { canonicalRef } from '../../formats/recipe';
 import type { Model, ModelTensor } from '../../inputs/model';
@@ -110,7 +111,7 @@ function isMappable(
     problems.add({
       severity: 'error',
       code: 'VocabularyMismatch',
-      message: `${name} of ${ref} has ${shape[0]} rows, but its embedding has ${rows}.`,
+      message: `${name} of ${ref} has ${counted(shape[0]!, 'row')}, but its embedding has ${rows}.`,
       remedy: `Bring the two to one size first (resize_token_embeddings), or leave ${ref} out.`,
       tensors: [name],
     });

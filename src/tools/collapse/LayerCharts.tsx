@@ -2,7 +2,7 @@
 import { scaleLinear } from 'd3-scale';
 import { useMemo } from 'react';
 import { errorReport } from '../../errors';
-import { formatReal } from '../../formats/quantity';
+import { counted, formatReal } from '../../formats/quantity';
 import { chooseLayers, layerWords, settingsProblem } from './choose-layers';
 import type { CollapseSettings } from './options';
 import type { MeasureLayersReport } from './report';
@@ -137,7 +137,7 @@ export function SimilarityCurve({ curve, block }: SimilarityCurveProps) {
         className="similarity"
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         role="img"
-        aria-label={`Similarity to the original with ${block} layers as one: ${words}`}
+        aria-label={`Similarity to the original with ${counted(block, 'layer')} as one: ${words}`}
       >
         {y.ticks(4).map((tick) => (
           <g key={tick}>

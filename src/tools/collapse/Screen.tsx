@@ -3,7 +3,7 @@ import '../../ui/styles/tools.css';
 import './style.css';
 import { useEffect, useMemo, useState } from 'react';
 import {
-  formatCount,
+  formatCounted,
   formatParameters,
   formatPercent,
   formatReal,
@@ -100,7 +100,7 @@ function Measuring() {
         </Button>
         <p className="small quiet tool-words">
           {quick
-            ? `The first ${formatCount(QUICK_CHARACTERS)} characters of each text are run through all layers. `
+            ? `The first ${formatCounted(QUICK_CHARACTERS, 'character')} of each text are run through all layers. `
             : 'Full texts are run through all layers. '}
           Use a text of the kind that the model is for.
         </p>

@@ -7,6 +7,7 @@ import type { EvaluateInput } from '../../evaluate/perplexity';
 import { openPlannedWeights } from '../../evaluate/planned-weights';
 import { plannedChatTemplate, plannedTokenizer } from '../../evaluate/running-model';
 import type { GuardedTokenizer } from '../../foreign/foreign-text';
+import { counted } from '../../formats/quantity';
 import type { Sequence } from '../../forward/chunk';
 import { openRunner } from '../../forward/runner';
 import type { OpenModels } from '../../host/models';
@@ -63,7 +64,7 @@ export function cutTexts(texts: readonly (readonly number[])[], window: number):
   if (tokens < LEAST_TOKENS) {
     throw new AmalgamError(
       'TextTooShort',
-      `The calibration text has ${tokens} tokens; ${LEAST_TOKENS} is the least, and a few hundred make sense.`,
+      `The calibration text has ${counted(tokens, 'token')}; ${LEAST_TOKENS} is the least, and a few hundred make sense.`,
       'Give a longer text, or several.',
     );
   }

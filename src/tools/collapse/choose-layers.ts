@@ -1,6 +1,7 @@
 /** Which layers go, of a model that was measured once: by block influence or by angular distance. Pure. */
 
 import { AmalgamError, errorReport } from '../../errors';
+import { counted } from '../../formats/quantity';
 import { isInRange } from '../../reports/option';
 import { type CollapseSettings, collapseOptions, variantOf } from './options';
 import type { LayerMeasure } from './report';
@@ -14,7 +15,7 @@ export function layersToRemove({ remove, ratio }: CollapseSettings, layers: numb
       ? isInRange(collapseOptions.ratio, ratio!)
       : isInRange(collapseOptions.remove, remove);
   if (!isMeant || count >= layers) {
-    const said = remove === undefined ? `a share of ${ratio}` : `${remove} layers`;
+    const said = remove === undefined ? `a share of ${ratio}` : `${counted(remove, 'layer')}`;
     throw new AmalgamError(
       'Usage',
       `Cannot remove ${said} of ${layers}.`,
@@ -95,7 +96,7 @@ function checkLoop(settings: CollapseSettings, layers: number): void {
   if (highest - block >= lowest) return;
   throw new AmalgamError(
     'Usage',
-    `No block of ${block} layers fits: the loop begins at layer ${highest} − ${block} = ${highest - block}, which is below the lowest, ${lowest}.`,
+    `No block of ${counted(block, 'layer')} fits: the loop begins at layer ${highest} − ${block} = ${highest - block}, which is below the lowest, ${lowest}.`,
     'Choose smaller blocks, or a wider range of layers.',
   );
 }

@@ -1,8 +1,7 @@
 /** Collapsing layers, from a reference to a committed checkpoint; and only measuring what could be collapsed. */
 
 import type { Backend } from '../../backend/backend';
-import { DEFAULT_PROTOCOL, type EvaluateInput, evaluate } from '../../evaluate/perplexity';
-import { isConversations } from '../../formats/conversations';
+import { DEFAULT_PROTOCOL, type EvaluateInput, evaluateTexts } from '../../evaluate/perplexity';
 import { DEFAULT_SHARD_BYTES } from '../../formats/recipe';
 import { SHARD_INDEX } from '../../formats/shard-index';
 import { openBackend } from '../../host/backends';
@@ -17,6 +16,7 @@ import { planShards } from '../../merge/plan/shards';
 import { dataBytes, writeIndex, writeSmallFiles } from '../../merge/run/output-files';
 import { runPlan } from '../../merge/run/run';
 import { AMALGAM_VERSION } from '../../merge/version';
+import { overTexts } from '../../reports/evaluate';
 import { hubCommit } from '../../sources/model-folder';
 import type { Destination, WrittenShard } from '../../write/destination';
 import { commitOutput } from '../../write/output-commit';
@@ -110,7 +110,7 @@ async function runCollapse(
   checkSettings(settings, layers);
   const encode = textEncoder(model, models, signal);
   const calibration = await cutCalibration(request.calibration, encode);
-  const evaluation = await evaluationInput(request, encode);
+  const evaluation = await evaluationInputs(request, encode);
   return withResources(async ({ keep, output }) => {
     // what can refuse does so before anything is downloaded
     const engine = keep(await openBackend(request.engine));
@@ -137,13 +137,18 @@ async function runCollapse(
       calibration: calibration.info,
       similarity: found.similarity,
       perplexity,
-      notes: collapseNotes(
-        settings,
-        stack,
-        model.architecture,
-        collapsed.config.spelledOut,
-        leastLayers(settings, layers),
-      ),
+      notes: [
+        ...whole.problems.flatMap(({ severity, message, remedy }) =>
+          severity === 'warning' ? [`Warning: ${message} ${remedy}`] : [],
+        ),
+        ...collapseNotes(
+          settings,
+          stack,
+          model.architecture,
+          collapsed.config.spelledOut,
+          leastLayers(settings, layers),
+        ),
+      ],
     };
     const hashes = await inputs.hashAll({
       begin: (bytes) => meter.begin('hashing', bytes, 0),
@@ -178,28 +183,24 @@ async function runCollapse(
   });
 }
 
-/** The text perplexity is measured on: the one given, else the calibration's; none for null. */
-async function evaluationInput(
+/** The texts perplexity is measured on, each by itself as Evaluate does: the one given, else the calibration's; none for null. */
+async function evaluationInputs(
   { evaluation, calibration }: CollapseRequest,
   encode: EncodeText,
-): Promise<EvaluateInput | null> {
+): Promise<EvaluateInput[] | null> {
   const input = evaluation === undefined ? calibration.input : evaluation;
   if (!input) return null;
-  if ('ids' in input) return { ids: input.ids, bos: null };
-  const texts = 'texts' in input ? input.texts : [input.text];
-  if (!texts.some(isConversations)) return encode(texts.join('\n\n'));
-  const parts: EvaluateInput[] = [];
-  for (const text of texts) parts.push(await encode(text));
-  return {
-    ids: parts.flatMap(({ ids }) => Array.from(ids)),
-    bos: parts[0]!.bos,
-    bytes: parts.reduce((sum, { bytes = 0 }) => sum + bytes, 0),
-  };
+  if ('ids' in input) return [{ ids: input.ids, bos: null }];
+  const read: EvaluateInput[] = [];
+  for (const text of 'texts' in input ? input.texts : [input.text]) read.push(await encode(text));
+  // of one token nothing is scored; alone it is refused
+  const scored = read.filter(({ ids }) => ids.length > 1);
+  return scored.length > 0 ? scored : read;
 }
 
 /** Perplexity of the original and of the collapsed model. */
 async function measureCost(
-  input: EvaluateInput,
+  inputs: readonly EvaluateInput[],
   model: DepthModel,
   stack: Stack,
   opened: { engine: Backend; inputs: Inputs },
@@ -210,11 +211,12 @@ async function measureCost(
   const measure = async (of: Stack, title: string) => {
     const { runner, close } = await openStack(model, of, opened);
     try {
-      return await evaluate(runner, input, DEFAULT_PROTOCOL, {
+      const reports = await evaluateTexts(runner, inputs, DEFAULT_PROTOCOL, {
         signal,
         onProgress: ({ tokensDone, tokens }) =>
           meter.advance(0, `${title}, ${Math.floor((100 * tokensDone) / tokens)} %`),
       });
+      return overTexts(reports);
     } finally {
       close();
     }

@@ -1,6 +1,7 @@
 /** Search from settings to a stack, with its measurements. */
 
 import { AmalgamError } from '../../errors';
+import { counted } from '../../formats/quantity';
 import type { Sequence } from '../../forward/chunk';
 import type { Runner } from '../../forward/runner';
 import { mean } from '../../linalg/numbers';
@@ -88,7 +89,7 @@ export async function measureModel(
   if (curve && !(Number.isSafeInteger(curve.block) && curve.block >= 2 && curve.block <= layers)) {
     throw new AmalgamError(
       'Usage',
-      `Blocks of ${curve.block} of ${layers} layers are not valid.`,
+      `Blocks of ${curve.block} of ${counted(layers, 'layer')} are not valid.`,
       `Give a number from 2 to ${layers}.`,
     );
   }

@@ -7,6 +7,7 @@
 import { AmalgamError } from '../../errors';
 import { isWeightDtype } from '../../formats/dtype';
 import { type ModelConfig, parseModelConfig } from '../../formats/model-config';
+import { counted } from '../../formats/quantity';
 import { nameSome } from '../../inputs/problems';
 import type { TensorView } from '../../inputs/tensor-view';
 import type { Plan, TensorPlan } from '../../merge/plan/plan';
@@ -202,7 +203,7 @@ function combined(
   if (terms.length > MAX_CONTRIBUTORS) {
     throw new AmalgamError(
       'LimitExceeded',
-      `${tensor.name} would be made of ${terms.length} layers; ${MAX_CONTRIBUTORS} can become one.`,
+      `${tensor.name} would be made of ${counted(terms.length, 'layer')}; ${MAX_CONTRIBUTORS} can become one.`,
       'Collapse fewer layers into one: smaller blocks, a larger interval, or the variant drop.',
     );
   }

@@ -2,7 +2,7 @@
 
 import { markdownText, nameCode } from '../../formats/model-card';
 import { displayName } from '../../formats/names';
-import { formatBytes, formatCount, formatReal, formatSeconds } from '../../formats/quantity';
+import { counted, formatBytes, formatCount, formatReal, formatSeconds } from '../../formats/quantity';
 import { yamlText } from '../../formats/yaml-text';
 import { type Architecture, partOf } from '../../models/architecture';
 import { layerWords } from './choose-layers';
@@ -76,7 +76,7 @@ export function collapseNotes(
   }
   if (planner === 'laco' && (remove ?? ratio) !== undefined && stack.length > least) {
     notes.push(
-      `The model has ${stack.length} layers, not the ${least} that were the target: no further block stays above the similarity asked for.`,
+      `The model has ${counted(stack.length, 'layer')}, not the ${least} that were the target: no further block stays above the similarity asked for.`,
     );
   }
   return notes;
@@ -90,7 +90,7 @@ function costWords({ similarity, perplexity }: Pick<CollapseReport, 'similarity'
   if (perplexity) {
     const { before, after } = perplexity;
     words.push(
-      `Perplexity on ${after.tokens} tokens: ${before.perplexity.toPrecision(5)} before, ${after.perplexity.toPrecision(5)} after (windows of ${after.protocol.window}, stride ${after.protocol.stride})`,
+      `Perplexity on ${counted(after.tokens, 'token')}: ${before.perplexity.toPrecision(5)} before, ${after.perplexity.toPrecision(5)} after (windows of ${after.protocol.window}, stride ${after.protocol.stride})`,
     );
   }
   return words;
@@ -119,7 +119,7 @@ export function collapseCard(
     `Chosen by: ${plannerWords(report.settings)}`,
     `What became of them: ${VARIANTS[report.settings.variant]}`,
     ...costWords(report),
-    `Calibration: ${calibration.tokens} tokens in ${calibration.sequences} sequences`,
+    `Calibration: ${counted(calibration.tokens, 'token')} in ${counted(calibration.sequences, 'sequence')}`,
     ...notes,
   ];
   return `---
@@ -159,7 +159,7 @@ export function collapseText(report: CollapseReport, folder: string): string {
   return [
     ...steps.map(
       (step) =>
-        `layer ${step.layer} takes in ${step.count}: similarity ${formatSimilarity(step.similarity)}, ${step.accepted ? `kept, ${step.layers} layers` : 'not kept'}`,
+        `layer ${step.layer} takes in ${step.count}: similarity ${formatSimilarity(step.similarity)}, ${step.accepted ? `kept, ${counted(step.layers, 'layer')}` : 'not kept'}`,
     ),
     `${layers.after} of ${layers.before} layers, ${formatCount(parameters.after)} of ${formatCount(parameters.before)} parameters; removed: ${removed.join(', ')}`,
     `Similarity to the original ${formatReal(similarity.mean)}`,

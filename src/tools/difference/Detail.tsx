@@ -1,4 +1,11 @@
-import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../../formats/quantity';
+import {
+  counted,
+  formatCount,
+  formatCounted,
+  formatPercent,
+  formatReal,
+  formatShape,
+} from '../../formats/quantity';
 import { SpectrumPlot } from '../../ui/charts/SpectrumPlot';
 import { Panel } from '../../ui/inspector/Inspector';
 import { largest } from '../../ui/inspector/ModelOverview';
@@ -104,7 +111,7 @@ function Rows({ rows }: Pick<TensorDifference, 'rows'>) {
           viewBox={`0 0 ${strip.length} 40`}
           preserveAspectRatio="none"
           role="img"
-          aria-label={`Norms of ${count} rows: from ${formatReal(min)} to ${formatReal(max)}, on average ${formatReal(mean)}`}
+          aria-label={`Norms of ${counted(count, 'row')}: from ${formatReal(min)} to ${formatReal(max)}, on average ${formatReal(mean)}`}
         >
           {strip.map((value, i) => (
             <rect

@@ -1,8 +1,8 @@
 import '../../ui/styles/tools.css';
 import { memo, useEffect, useMemo, useRef, useState } from 'react';
-import { formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
+import { formatCount, formatPercent, formatReal, formatSeconds, formatCounted } from '../../formats/quantity';
 import { copyOf } from '../../formats/recipe';
-import type { PlanTensor } from '../../reports/plan';
+import { type PlanTensor } from '../../reports/plan';
 import { colorScale, domain } from '../../ui/charts/color-scale';
 import { HeatmapFigure } from '../../ui/charts/HeatmapFigure';
 import { extremeValues, type Heatmap } from '../../ui/charts/heatmap-data';
@@ -280,7 +280,7 @@ function Result({ found }: { found: ToolJob<'compare'> }) {
       <Heading found={found} />
       <ToolEnd
         run={found}
-        stopped={`Stopped after ${formatCount(found.finished.length)} tensors.`}
+        stopped={`Stopped after ${formatCounted(found.finished.length, 'tensor')}.`}
         stoppedHint="What was measured is shown; no files were kept."
       />
       {report ? <Findings report={report} /> : null}

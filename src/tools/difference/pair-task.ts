@@ -1,9 +1,11 @@
 /** Two versions of a tensor at work: Δ = tuned − base tile by tile, what there is to know of it, and Δ as a matrix. */
+
 import type { BackendBuffer } from '../../backend/backend';
 import { BLOCK } from '../../backend/kernel';
 import { PANEL_CHUNK } from '../../backend/kernels/products';
 import { DIFFERENCE_WORDS, difference, rowSegments } from '../../backend/kernels/statistics';
 import { AmalgamError } from '../../errors';
+import { counted } from '../../formats/quantity';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorPlan } from '../../merge/plan/plan';
 import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../../merge/tensor/device-budget';
@@ -233,7 +235,11 @@ function requireFinite(pair: TensorPair, status: Uint32Array): void {
     [1, 'the base'],
     [2, 'the fine-tune'],
   ] as const) {
-    if (status[slot]! > 0) throw notFinite(pair, `${status[slot]} values of ${who} are NaN or infinite.`);
+    if (status[slot]! > 0)
+      throw notFinite(
+        pair,
+        `${counted(status[slot]!, 'value')} of ${who} ${status[slot] === 1 ? 'is' : 'are'} NaN or infinite.`,
+      );
   }
 }
 

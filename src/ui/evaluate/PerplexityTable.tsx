@@ -1,5 +1,5 @@
 import type { CSSProperties } from 'react';
-import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
+import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds, formatCounted } from '../../formats/quantity';
 import { LinkButton } from '../parts/LinkButton';
 import { Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
@@ -251,7 +251,7 @@ function Cell({ cell, base }: { cell: TableCell; base: TableCell | undefined }) 
         </span>
       );
     case 'done': {
-      const { perplexity, meanNll, bitsPerByte, tokens, protocol } = cell.report;
+      const { perplexity, meanNll, bitsPerByte, tokens, protocol, leftOut } = cell.report;
       const than =
         base?.state === 'done' && base.report.tokens === tokens
           ? perplexity / base.report.perplexity - 1
@@ -269,6 +269,11 @@ function Cell({ cell, base }: { cell: TableCell; base: TableCell | undefined }) 
               <span className="visually-hidden"> against the base</span>
             </small>
           )}
+          {leftOut ? (
+            <small className="faint" title="The chat template of this model refuses them: they are not measured.">
+              without {formatCounted(leftOut, 'conversation')}
+            </small>
+          ) : null}
         </span>
       );
     }

@@ -2,7 +2,7 @@
 
 import type { ErrorReport } from '../../errors';
 import { formatCounted } from '../../formats/quantity';
-import type { EvaluateReport, RunningProgress } from '../../reports/evaluate';
+import { type EvaluateReport, overTexts, type RunningProgress } from '../../reports/evaluate';
 import { secondsLeft } from '../../reports/time-left';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
 import {
@@ -318,7 +318,7 @@ function tableRow(
     cells,
     // Every text counts the same: e to the mean of the texts' mean losses.
     mean: whole
-      ? { perplexity: Math.exp(reports.reduce((s, r) => s + r.meanNll, 0) / reports.length), best: false }
+      ? { perplexity: overTexts(reports).perplexity, best: false }
       : null,
     bitsPerByte: whole ? meanOf(reports.map((r) => r.bitsPerByte)) : null,
     seconds: reports.length > 0 ? reports.reduce((s, r) => s + r.seconds, 0) : null,

@@ -1,5 +1,6 @@
 /** Who is the base and who contributes, found out from the models themselves. Pure. */
 import { cachedModelId, isRepoId, namesOneModel } from '../../formats/hub-id';
+import { counted } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
 import { shortName } from './built-recipe';
@@ -125,9 +126,9 @@ export function lineage(model: ModelInfo, base: ModelInfo | undefined): Lineage 
   }
   if (base?.layers !== undefined && model.layers !== undefined && model.layers !== base.layers) {
     return {
-      text: `${model.layers} layers, not ${base.layers}`,
+      text: `${counted(model.layers, 'layer')}, not ${base.layers}`,
       tone: 'warn',
-      why: `It has ${model.layers} layers, the base has ${base.layers}.`,
+      why: `It has ${counted(model.layers, 'layer')}, the base has ${base.layers}.`,
     };
   }
   return {
