@@ -7,8 +7,8 @@ import { fuzzTargets, seedBytes } from './fuzz-targets';
 describe('R2–R6 R10 R13 R14 R22 R58 R59: hostile input', () => {
   // long enough to detect a hang on any machine: the command looks closer
   test.each(fuzzTargets)('$name', async (target) => {
-    const { taken, refused } = await fuzz(target, 2000, SEED, 2000);
-    expect(taken + refused).toBe(2000);
+    const { taken, refused } = await fuzz(target, 1000, SEED, 2000);
+    expect(taken + refused).toBe(1000);
   });
 
   test.each(fuzzTargets)('$name: the inputs that are damaged are sound', async (target) => {
