@@ -51,14 +51,14 @@ const seededProperties: Plugin = {
   },
 };
 
-/** Unit tests share modules: one that is mocked would stay so, or has been loaded already by the files before. */
+/** Tests in Node share modules: one that is mocked would stay so, or has been loaded already by the files before. */
 const noMockedModules: Plugin = {
   name: 'no-mocked-modules',
   enforce: 'pre',
   transform(code, id) {
     if (/\.test\.tsx?$/.test(id) && /\bvi\.(?:mock|doMock)\(/.test(code))
       this.error(
-        'Modules are shared by the unit tests: spy on the export (`vi.spyOn`) in place of `vi.mock`.',
+        'Modules are shared by the tests in Node: spy on the export (`vi.spyOn`) in place of `vi.mock`.',
       );
   },
 };
@@ -93,14 +93,15 @@ export default defineConfig({
         },
       },
       {
-        plugins: [cpuKernels(), seededProperties],
+        plugins: [cpuKernels(), seededProperties, noMockedModules],
         test: {
           name: 'gpu',
           ...PATIENCE,
           environment: 'node',
-          // Dawn is one to a process
+          // Dawn is one to a process, and starts once
           pool: 'forks',
-          setupFiles: ['src/backend/gpu/node-webgpu.test.support.ts'],
+          isolate: false,
+          setupFiles: ['src/given-back.test.support.ts', 'src/backend/gpu/node-webgpu.test.support.ts'],
           include: ['src/**/*.gpu.test.ts'],
         },
       },

@@ -1,5 +1,5 @@
 /**
- * Set-up of the unit tests, whose files share modules and globals: what a file stubs or spies on ends with it. Arrays of the
+ * Set-up of the tests in Node, whose files share modules and globals: what a file stubs or spies on ends with it. Arrays of the
  * same bytes are equal without a look at every element, which takes seconds a megabyte.
  */
 import { afterAll, expect, vi } from 'vitest';

@@ -1,9 +1,9 @@
 /** The sample model on the graphics device: perplexity as on the processor, greedy text as published. */
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { createGpuBackend } from '../backend/gpu/gpu-backend';
+import { sharedGpu } from '../backend/kernels/kernels.test.support';
 import { createTokenizer, type Tokenizer } from '../foreign/tokenizer';
 import { parseModelConfig } from '../formats/model-config';
 import { ENCODER_NAMES } from '../forward/families.test.cases';
@@ -26,19 +26,18 @@ import { GREEDY } from './sampler';
 const file = (path: string) => new Uint8Array(readFileSync(`public/samples/${path}`));
 const text = (path: string) => readFileSync(`public/samples/${path}`, 'utf8');
 
+const gpu = await sharedGpu();
+
 describe('the sample base on the graphics device', () => {
-  let gpu: Backend;
   let config: string;
   let tensors: Map<string, FileTensor>;
   let tokenizer: Tokenizer;
   beforeAll(async () => {
-    gpu = await createGpuBackend();
     config = text('base/config.json');
     tensors = readTensors(file('base/model.safetensors'));
     const files = { tokenizer: text('base/tokenizer.json'), hasSentencePiece: false };
     tokenizer = createTokenizer(files, 'samples/base');
   });
-  afterAll(() => gpu.close());
   const open = (engine: Backend) =>
     openRunner(engine, resolveArchitecture(parseModelConfig(config, 'config.json')), sourceOf(tensors));
 
@@ -109,11 +108,6 @@ describe('the sample base on the graphics device', () => {
 });
 
 describe('encoders on the graphics device', () => {
-  let gpu: Backend;
-  beforeAll(async () => {
-    gpu = await createGpuBackend();
-  });
-  afterAll(() => gpu.close());
   const read = async (path: string) => new Uint8Array(readFileSync(path));
 
   it.each(ENCODER_NAMES)('%s: logits and masked losses are those of transformers', async (name) => {

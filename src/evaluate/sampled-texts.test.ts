@@ -5,13 +5,13 @@ import { openSample, sampleTokenizer } from './sample.test.fixture';
 import { generateMany, sequencesAtOnce } from './sampled-texts';
 
 const prefix = sampleTokenizer.prefix.length > 0 ? sampleTokenizer.prefix : [1];
-const options = { count: 7, length: 20, temperature: 1, seed: 5, prefix };
+const options = { count: 7, length: 12, temperature: 1, seed: 5, prefix };
 
 describe('many sequences at once', () => {
   it('are as long as asked for, begin alike, differ, and do not depend on how many run together', async () => {
     const runner = openSample('base');
     const all = await generateMany(runner, options);
-    expect(all.map((ids) => ids.length)).toEqual(Array(7).fill(20));
+    expect(all.map((ids) => ids.length)).toEqual(Array(7).fill(12));
     expect(all.map((ids) => ids.slice(0, prefix.length))).toEqual(Array(7).fill(prefix));
     expect(new Set(all.map((ids) => ids.join())).size).toBe(7);
     for (const atOnce of [1, 3, 4]) {
@@ -60,7 +60,7 @@ describe('many sequences at once', () => {
     await expect(run({ length: prefix.length })).rejects.toMatchObject({ code: 'Usage' });
     await expect(run({ count: 0 })).rejects.toMatchObject({ code: 'Usage' });
     await expect(run({ temperature: 0 })).rejects.toMatchObject({ code: 'Usage' });
-    const short: Runner = { ...runner, architecture: { ...runner.architecture, maxPositions: 19 } };
+    const short: Runner = { ...runner, architecture: { ...runner.architecture, maxPositions: 11 } };
     await expect(generateMany(short, options)).rejects.toMatchObject({ code: 'ContextTooLong' });
     const stop = new AbortController();
     const stopped = run({ signal: stop.signal, onProgress: () => stop.abort() });

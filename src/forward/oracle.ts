@@ -196,13 +196,15 @@ function applyLinear({ weight, bias, inputs, outputs, storage }: Linear, x: Rows
   const w = weights(weight);
   const b = bias === undefined ? undefined : weights(bias);
   const [byOutput, byInput] = storage === 'out_in' ? [inputs, 1] : [1, outputs];
-  return x.map((row) =>
-    Float64Array.from({ length: outputs }, (_, o) => {
+  return x.map((row) => {
+    const y = new Float64Array(outputs);
+    for (let o = 0; o < outputs; o++) {
       let sum = b?.[o] ?? 0;
       for (let i = 0; i < inputs; i++) sum += row[i]! * w[o * byOutput + i * byInput]!;
-      return sum;
-    }),
-  );
+      y[o] = sum;
+    }
+    return y;
+  });
 }
 
 function sideBySide(parts: Rows[]): Rows {
@@ -219,7 +221,9 @@ function sideBySide(parts: Rows[]): Rows {
 }
 
 function dot(a: Float64Array, b: Float64Array): number {
-  return a.reduce((sum, v, i) => sum + v * b[i]!, 0);
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
+  return sum;
 }
 
 function cap(x: number, limit: number | undefined): number {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
+import { sharedGpu } from '../backend/kernels/kernels.test.support';
 import { resolveArchitecture } from '../models/resolution';
 import { deviation, GOLDEN_NAMES, goldenWeights, loadGolden } from './golden.test.fixture';
 import { runOracle } from './oracle';
@@ -11,19 +12,22 @@ import { describeGoldens, ROOMY, sourceOf, TIGHT } from './runner.test.cases';
 
 const read = async (path: string) => new Uint8Array(readFileSync(path));
 
-describeGoldens('webgpu engine, legacy config', GOLDEN_NAMES, read, createGpuBackend, ROOMY, 'legacy');
+describeGoldens('webgpu engine, legacy config', GOLDEN_NAMES, read, sharedGpu, ROOMY, 'legacy');
 describeGoldens(
   'webgpu engine, little room',
   ['gpt2', 'gemma3', 'opt_postnorm_proj'],
   read,
-  createGpuBackend,
+  sharedGpu,
   TIGHT,
 );
 
-/** The software adapter of the tests in the guise of a real one, so that the barrier forms of the kernels run. */
-const asHardware = async () =>
-  Object.create(await createGpuBackend(), { software: { value: false } }) as Backend;
-describeGoldens('webgpu engine, kernels of real GPUs', ['llama', 'gpt_neox'], read, asHardware, {});
+describeGoldens(
+  'webgpu engine, kernels of real GPUs',
+  ['llama', 'gpt_neox'],
+  read,
+  () => sharedGpu('real'),
+  {},
+);
 
 test.each([
   ['yarn', YARN],
@@ -32,8 +36,7 @@ test.each([
   const { weights, ids } = await loadGolden('llama', read);
   const config = new TextDecoder().decode(await read(LLAMA_CONFIG));
   const architecture = withRope(config, rope, { max_position_embeddings: 256 });
-  const engine = await createGpuBackend();
-  const runner = openRunner(engine, architecture, sourceOf(weights));
+  const runner = openRunner(await sharedGpu(), architecture, sourceOf(weights));
   const sequences = [10, 40, 16, 17].map((length) => ({ ids: ids.slice(0, length), from: 0 }));
   const { logits } = await runner.pass({ sequences, output: 'logits' });
   for (const [i, sequence] of sequences.entries()) {
@@ -45,7 +48,6 @@ test.each([
     expect(relRms).toBeLessThan(5e-6);
   }
   runner.close();
-  engine.close();
 });
 
 test('NaN in a weight is told on the graphics device too', async () => {
@@ -53,6 +55,7 @@ test('NaN in a weight is told on the graphics device too', async () => {
   const key = 'model.layers.1.self_attn.q_proj.weight';
   const bytes = weights.get(key)!.bytes.slice();
   new Float32Array(bytes.buffer)[7] = Number.NaN;
+  // its own, as work that is given up is left in it
   const engine = await createGpuBackend();
   for (const own of [engine, Object.create(engine, { software: { value: false } }) as Backend]) {
     const source = sourceOf(new Map([...weights, [key, { ...weights.get(key)!, bytes }]]));

@@ -1,8 +1,6 @@
 /** The three kernels of attention on both engines, and against the definition. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Backend } from '../backend';
+import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
-import { createGpuBackend } from '../gpu/gpu-backend';
 import {
   attentionMix,
   attentionScores,
@@ -11,12 +9,9 @@ import {
   NO_WINDOW,
 } from './attention';
 import { comparison, each, floats, inGroups } from './forward-kernels.test.fixture';
+import { sharedGpu } from './kernels.test.support';
 
-let gpu: Backend;
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
+const gpu = await sharedGpu();
 const expectClose = comparison(createCpuBackend(), () => gpu);
 
 describe('attention', () => {

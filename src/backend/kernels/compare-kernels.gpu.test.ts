@@ -1,22 +1,16 @@
 /** The kernels of comparisons and of samples for charts on both engines, over the same inputs: the bits must be equal. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Backend } from '../backend';
+import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { exact } from '../exact';
-import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
-import { bytesAfter, type Contents, floats, sameOnBoth } from './kernels.test.support';
+import { bytesAfter, type Contents, floats, sameOnBoth, sharedGpu } from './kernels.test.support';
 import { PANEL_CHUNK, panelProduct, panelProductTransposed, panelWork } from './products';
 import { PICKS_PER_GROUP, pickValues } from './search';
 import { DIFFERENCE_WORDS, difference, rowSegments } from './statistics';
 
 const SIZES = [1, 3, 63, 255, 4095, 4097, 33_001];
-let gpu: Backend;
+const gpu = await sharedGpu();
 const cpu = createCpuBackend();
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
 const expectSame = sameOnBoth(() => [cpu, gpu]);
 
 describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {

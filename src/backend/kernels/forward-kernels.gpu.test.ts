@@ -2,12 +2,10 @@
  * The kernels of the forward pass on both engines. Their transcendental functions and sums cannot agree to the bit, so
  * each states how far it may stray in the header of its WGSL, as a share of the largest value, and is held to that.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { WeightDtype } from '../../formats/dtype';
 import { decodeToF32 } from '../../formats/half';
-import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
-import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
 import {
   ACTIVATION_CODE,
@@ -28,6 +26,7 @@ import {
 } from './attention';
 import { DTYPE_CODE } from './encoding';
 import { after, comparison, each, floats, inGroups, packed, tolerance } from './forward-kernels.test.fixture';
+import { sharedGpu } from './kernels.test.support';
 import { type MatmulForm, matmul, matmulWork } from './matmul';
 import { embed, gatherRows } from './rows';
 import { countNonFinite } from './statistics';
@@ -53,12 +52,8 @@ const kernels = [
   ...FORMS.flatMap((form) => DTYPES.map((dtype) => matmul[form][dtype])),
 ] as unknown as Kernel[];
 
-let gpu: Backend;
+const gpu = await sharedGpu();
 const cpu = createCpuBackend();
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
 const expectClose = comparison(cpu, () => gpu);
 
 describe.each(kernels.map((k) => [k.id, k] as const))('%s', (_, kernel) => {

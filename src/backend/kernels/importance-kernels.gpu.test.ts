@@ -2,27 +2,21 @@
  * The kernels of the importance on both engines: bit for bit where their header says nothing of a tolerance or says 0, within
  * it where it names one. What they compute together is compared with an oracle in src/calibration.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Backend } from '../backend';
+import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
-import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
 import { cgBegin, cgStep, splitByMask } from './compensation';
 import { addDamped, choleskyTile, panelBlocks, triangularPanel, triangularTile } from './factor';
 import { after, comparison, each, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
-import { sameOnBoth, words } from './kernels.test.support';
+import { sameOnBoth, words, sharedGpu } from './kernels.test.support';
 import { GRAM_ROWS, inputGram, inputSquares, matrixDiagonal } from './products';
 import { REFERENCES } from './references.test.support';
 import { copyColumns, rearrange } from './rows';
 import { columnScore, maskRowWords, packMask, trimRows } from './select';
 import { mixColumns } from './sums';
 
-let gpu: Backend;
+const gpu = await sharedGpu();
 const cpu = createCpuBackend();
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
 const expectClose = comparison(cpu, () => gpu);
 const expectSame = sameOnBoth(() => [cpu, gpu]);
 

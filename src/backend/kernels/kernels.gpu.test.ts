@@ -2,14 +2,13 @@
  * Every kernel, on both engines, over the same inputs: the bits must be equal. Sizes straddle lanes, blocks and the
  * histogram's groups. The WGSL source is also held against the TypeScript declaration.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
-import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
 import { COMBINE_STATS, coefficientWords, combine, packKept } from './combine';
 import { DTYPE_CODE, decode, encode, inputWords, packGroups } from './encoding';
-import { bytesAfter, floats, sameOnBoth, words } from './kernels.test.support';
+import { bytesAfter, floats, sameOnBoth, words, sharedGpu } from './kernels.test.support';
 import { COLUMN_ROWS, columnGroups, columnProducts, innerProducts, pairCount } from './products';
 import { rowScale } from './rows';
 import {
@@ -27,12 +26,8 @@ import { lowRank, moveValues, subtract, weightedSum } from './sums';
 
 const DTYPES = Object.keys(DTYPE_CODE) as (keyof typeof DTYPE_CODE)[];
 const SIZES = [1, 3, 63, 255, 4095, 4096, 4097, 33_001];
-let gpu: Backend;
+const gpu = await sharedGpu();
 const cpu = createCpuBackend();
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
 
 const expectSame = sameOnBoth(() => [cpu, gpu]);
 

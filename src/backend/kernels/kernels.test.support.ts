@@ -4,8 +4,26 @@ import { type WeightDtype, weightBytes } from '../../formats/dtype';
 import { encodeFromF32 } from '../../formats/half';
 import type { Backend } from '../backend';
 import { exact } from '../exact';
+import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
 import { philox } from '../philox';
+
+const opened = new Map<string, Promise<Backend>>();
+
+/**
+ * The graphics device of the tests, one for all files of a process: its kernels take longer to compile than to run.
+ * `real`: in the guise of a real one, so that the barrier forms of the kernels run. Nobody closes it.
+ */
+export function sharedGpu(guise: 'software' | 'real' = 'software'): Promise<Backend> {
+  const open = async () =>
+    Object.create(await createGpuBackend(), {
+      close: { value: () => {} },
+      ...(guise === 'real' ? { software: { value: false } } : {}),
+    }) as Backend;
+  const device = opened.get(guise) ?? open();
+  opened.set(guise, device);
+  return device;
+}
 
 /**
  * Numbers over a wide range of exponents, with repeats and zeros of both signs; every fourth block is close to the

@@ -1,18 +1,13 @@
 /** Kernels of several streams of a row, and of sparse gates: both engines within what each states, and rows that show the rule. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Backend } from '../backend';
+import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
-import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
 import { comparison, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
+import { sharedGpu } from './kernels.test.support';
 import { matchSize, mixPlanes, spreadRows } from './planes';
 import { sparseRows } from './rows';
 
-let gpu: Backend;
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
+const gpu = await sharedGpu();
 const expectClose = comparison(createCpuBackend(), () => gpu);
 
 const kernels = [matchSize, mixPlanes, sparseRows, spreadRows] as unknown as Kernel[];

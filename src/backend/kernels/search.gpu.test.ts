@@ -1,20 +1,15 @@
 /** The kernels that look for a threshold in a window of keys, on both engines over the same inputs. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
-import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
-import { bytesAfter, floats, sameOnBoth } from './kernels.test.support';
+import { bytesAfter, floats, sameOnBoth, sharedGpu } from './kernels.test.support';
 import { countWindow, sampleKeys, WINDOW_COUNTS } from './search';
 
 const SIZES = [1, 3, 7, 63, 255, 4096, 4097, 33_001];
 
-let gpu: Backend;
+const gpu = await sharedGpu();
 const cpu = createCpuBackend();
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
 
 it.each(SIZES)('%i elements: the same sample', async (n) => {
   await sameOnBoth(() => [cpu, gpu])(

@@ -1,20 +1,15 @@
 /** Kernels that run along sequences, gates and weighted rows: both engines within their stated tolerances, and continued states. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Backend } from '../backend';
+import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
-import { createGpuBackend } from '../gpu/gpu-backend';
 import type { Kernel } from '../kernel';
 import { activateRare, GATE_CODE, gateRows, RARE_CODE } from './activation';
 import { attentionSinks, NO_WINDOW } from './attention';
 import { comparison, each, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
+import { sharedGpu } from './kernels.test.support';
 import { scatterRows } from './rows';
 import { causalConv, keepRows, lruScan, SCAN_CODE, stateScan } from './sequence';
 
-let gpu: Backend;
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
+const gpu = await sharedGpu();
 const expectClose = comparison(createCpuBackend(), () => gpu);
 
 /** Two pieces: five rows that begin a sequence in slot 1, two that go on in slot 0. */

@@ -1,18 +1,12 @@
 /** Merge counts are the same numbers on both backends. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Backend } from '../backend';
+import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
-import { createGpuBackend } from '../gpu/gpu-backend';
 import { blockCount, type Kernel } from '../kernel';
-import { floats, packedWords, sameOnBoth } from './kernels.test.support';
+import { floats, packedWords, sameOnBoth, sharedGpu } from './kernels.test.support';
 import { mergeCounts, mergeCountWords } from './statistics';
 
-let gpu: Backend;
+const gpu = await sharedGpu();
 const cpu = createCpuBackend();
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
 
 const expectSame = sameOnBoth(() => [cpu, gpu]);
 

@@ -1,12 +1,18 @@
 /** The kernels of merging in WebAssembly give the bits of their WGSL, whatever the sizes and the numbers. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Backend } from '../backend';
+import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
-import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel, STRIP } from '../kernel';
 import { COMBINE_STATS, coefficientWords, combine, ELECTION } from './combine';
 import { DTYPE_CODE, decode, encode, inputWords, packGroups } from './encoding';
-import { bytesAfter, type Contents, floats, packedWords, sameOnBoth, words } from './kernels.test.support';
+import {
+  bytesAfter,
+  type Contents,
+  floats,
+  packedWords,
+  sameOnBoth,
+  sharedGpu,
+  words,
+} from './kernels.test.support';
 import { innerProducts, pairCount } from './products';
 import { countEqual, HISTOGRAM_ELEMENTS, HISTOGRAM_WORDS, histogram, sampleKeys } from './search';
 import { selectRandom, selectRank, selectThreshold } from './select';
@@ -16,11 +22,7 @@ import { lowRank, subtract, weightedSum } from './sums';
 const DTYPES = Object.keys(DTYPE_CODE) as (keyof typeof DTYPE_CODE)[];
 const SIZES = [1, 3, 4, 7, 63, 255, 4095, 4097, STRIP + 5];
 const cpu = createCpuBackend();
-let gpu: Backend;
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
+const gpu = await sharedGpu();
 
 async function same(
   kernel: unknown,

@@ -1,23 +1,18 @@
 /** Sums of stored weights in one pass on WebGPU: the bits of one kernel after another on the processor. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { WeightDtype } from '../../formats/dtype';
-import type { Backend, BackendBuffer } from '../backend';
+import type { BackendBuffer } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
-import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
 import { DTYPE_CODE, decode, inputWords, packGroups } from './encoding';
-import { bytesAfter, firstDifference, floats, packedWords } from './kernels.test.support';
+import { bytesAfter, firstDifference, floats, packedWords, sharedGpu } from './kernels.test.support';
 import { innerProducts, pairCount } from './products';
 import { mergeCounts } from './statistics';
 import { storedSums, storedSumWords, weightedSum } from './sums';
 
 const DTYPES: WeightDtype[] = ['BF16', 'F16', 'F32'];
 const cpu = createCpuBackend();
-let gpu: Backend;
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
+const gpu = await sharedGpu();
 
 interface Case {
   n: number;

@@ -4,7 +4,6 @@
  * oracles) and contract.browser.test.ts (WebGPU against the processor).
  */
 import type { Backend } from '../../backend/backend';
-import { philox } from '../../backend/philox';
 import type { WeightDtype } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
 import type { TensorRef } from '../../inputs/tensor-view';
@@ -12,6 +11,7 @@ import type { TensorReport } from '../../reports/job';
 import type { MergeMethod, MethodSettings, ParameterSpec } from '../method';
 import type { Plan, ResolvedParameters, TensorPlan } from '../plan/plan';
 import { runPlan } from '../run/run';
+import { noise } from '../tensor/delta-pipeline.cases';
 import type { Prepared } from '../tensor/prepared';
 import type { OracleTensor } from './oracle';
 
@@ -73,22 +73,6 @@ function nameOf(settings: MethodSettings, withBase: boolean): string {
 
 /** `tuned`: fine-tunes of a common base; `equal`: all inputs the same; `extreme`: what numbers can be at worst. */
 export type Kind = 'tuned' | 'equal' | 'extreme';
-
-const known = new Map<string, Float32Array<ArrayBuffer>>();
-
-function noise(n: number, seed: number, scale: number): Float32Array<ArrayBuffer> {
-  const key = `${n} ${seed} ${scale}`;
-  const words = new Uint32Array(4);
-  const values =
-    known.get(key) ??
-    Float32Array.from({ length: n }, (_, i) => {
-      philox(i, 0, seed, 9, words);
-      // a sum of uniforms: bell-shaped, no transcendental functions
-      return ((words[0]! + words[1]! + words[2]! + words[3]!) / 2 ** 32 - 2) * scale;
-    });
-  known.set(key, values);
-  return values;
-}
 
 const EXTREMES: Record<WeightDtype, number[]> = {
   F32: [0, -0, 1e-45, -3e-39, 2 ** -126, -(2 ** -125), 1e-37, -1e-30, 1e-19, 1, -1, 3.4e38, -3.4e38],

@@ -63,7 +63,7 @@ export function draws(
   const [k0, k1] = maskKey(seed, id, name);
   const words = new Uint32Array(4);
   return Uint32Array.from({ length: n }, (_, e) => {
-    philox(Math.floor(e / 4), 0, k0, k1, words);
+    if (e % 4 === 0) philox(e / 4, 0, k0, k1, words);
     return words[e % 4]!;
   });
 }

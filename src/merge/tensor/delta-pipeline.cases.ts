@@ -15,9 +15,7 @@ import type { OracleModel } from './delta-pipeline.oracle';
 import { openTask } from './tensor-task';
 import { openWorkspace } from './workspace';
 
-export const ROWS = 97;
-export const COLS = 211;
-const ELEMENTS = ROWS * COLS;
+const COLS = 211;
 const RANK = 6;
 
 export const PRESETS: [string, DeltaPreset][] = (
@@ -35,17 +33,28 @@ export const PRESETS: [string, DeltaPreset][] = (
   { select, rescale, consensus, normalize, lambda: 0.9 },
 ]);
 
-function noise(n: number, seed: number, scale: number): Float32Array<ArrayBuffer> {
+const known = new Map<string, Float32Array<ArrayBuffer>>();
+
+/** Bell-shaped numbers, drawn once. */
+export function noise(n: number, seed: number, scale: number): Float32Array<ArrayBuffer> {
+  const key = `${n} ${seed} ${scale}`;
   const words = new Uint32Array(4);
-  return Float32Array.from({ length: n }, (_, i) => {
-    philox(i, 0, seed, 9, words);
-    // a sum of uniforms: bell-shaped, no transcendental functions
-    return ((words[0]! + words[1]! + words[2]! + words[3]!) / 2 ** 32 - 2) * scale;
-  });
+  const values =
+    known.get(key) ??
+    Float32Array.from({ length: n }, (_, i) => {
+      philox(i, 0, seed, 9, words);
+      // a sum of uniforms: bell-shaped, no transcendental functions
+      return ((words[0]! + words[1]! + words[2]! + words[3]!) / 2 ** 32 - 2) * scale;
+    });
+  known.set(key, values);
+  return values;
 }
 
-/** `more` full models beside three contributors of all kinds. Weights kept by dtype; the full fine-tune shares a third of its values with the base, so that τ has exact zeros. */
+/** `more` full models beside three contributors of all kinds, in fewer rows. Weights kept by dtype; the full fine-tune shares a third of its values with the base, so that τ has exact zeros. */
 export function syntheticTensor(dtype: 'F32' | 'BF16' | 'F16', more = 0) {
+  // five blocks and a part of one, or one and a part
+  const rows = more > 0 ? 23 : 97;
+  const elements = rows * COLS;
   const store = new Map<TensorRef, Uint8Array<ArrayBuffer>>();
   const put = (key: string, values: Float32Array, kind: Dtype, shape: number[]): TensorRef => {
     const bytes = new Uint8Array(values.length * (kind === 'F32' ? 4 : 2));
@@ -62,16 +71,16 @@ export function syntheticTensor(dtype: 'F32' | 'BF16' | 'F16', more = 0) {
     store.set(ref, bytes);
     return ref;
   };
-  const base = noise(ELEMENTS, 1, 0.05);
-  const tuned = noise(ELEMENTS, 2, 0.01).map((x, i) => (i % 3 === 0 ? base[i]! : base[i]! + x));
-  const origin = put('base', base, dtype, [ROWS, COLS]);
-  const full: TensorView = { origin: put('full', tuned, dtype, [ROWS, COLS]), onBase: false };
+  const base = noise(elements, 1, 0.05);
+  const tuned = noise(elements, 2, 0.01).map((x, i) => (i % 3 === 0 ? base[i]! : base[i]! + x));
+  const origin = put('base', base, dtype, [rows, COLS]);
+  const full: TensorView = { origin: put('full', tuned, dtype, [rows, COLS]), onBase: false };
   const adapter: TensorView = {
     origin,
     onBase: true,
     lowRank: {
       a: put('a', noise(RANK * COLS, 3, 0.1), 'F32', [RANK, COLS]),
-      b: put('b', noise(ROWS * RANK, 4, 0.1), 'F32', [ROWS, RANK]),
+      b: put('b', noise(rows * RANK, 4, 0.1), 'F32', [rows, RANK]),
       rank: RANK,
       scale: 2,
       layout: 'linear',
@@ -88,7 +97,7 @@ export function syntheticTensor(dtype: 'F32' | 'BF16' | 'F16', more = 0) {
   const w1 = values(full.origin);
   const a = values(adapter.lowRank!.a);
   const b = values(adapter.lowRank!.b);
-  const lowRankTau = new Float64Array(ELEMENTS).map((_, e) => {
+  const lowRankTau = new Float64Array(elements).map((_, e) => {
     let sum = 0;
     for (let k = 0; k < RANK; k++) sum += b[Math.floor(e / COLS) * RANK + k]! * a[k * COLS + (e % COLS)]!;
     return 2 * sum;
@@ -99,11 +108,11 @@ export function syntheticTensor(dtype: 'F32' | 'BF16' | 'F16', more = 0) {
       oracle: { id: 'full', weight: 0.7, density: 0.4, tau: Float64Array.from(w1, (x, e) => x - w0[e]!) },
     },
     { view: adapter, oracle: { id: 'base+lora', weight: 0.5, density: 0.25, tau: lowRankTau } },
-    { view: untouched, oracle: { id: 'other', weight: 0.3, density: 0.5, tau: new Float64Array(ELEMENTS) } },
+    { view: untouched, oracle: { id: 'other', weight: 0.3, density: 0.5, tau: new Float64Array(elements) } },
   ];
   for (let i = 0; i < more; i++) {
     const view = {
-      origin: put(`more ${i}`, noise(ELEMENTS, 10 + i, 0.05), dtype, [ROWS, COLS]),
+      origin: put(`more ${i}`, noise(elements, 10 + i, 0.05), dtype, [rows, COLS]),
       onBase: false,
     };
     const tau = Float64Array.from(values(view.origin), (x, e) => Math.fround(x - w0[e]!));
@@ -111,8 +120,8 @@ export function syntheticTensor(dtype: 'F32' | 'BF16' | 'F16', more = 0) {
   }
   const plan: TensorPlan = {
     name: 'model.layers.0.mlp.up_proj.weight',
-    shape: [ROWS, COLS],
-    elements: ELEMENTS,
+    shape: [rows, COLS],
+    elements,
     dtype,
     role: { layer: 0, module: 'mlp.up_proj', kind: 'linear' },
     base: { origin, onBase: true },

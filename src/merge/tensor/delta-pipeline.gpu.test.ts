@@ -1,14 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Backend } from '../../backend/backend';
+import { expect, it } from 'vitest';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
-import { createGpuBackend } from '../../backend/gpu/gpu-backend';
+import { sharedGpu } from '../../backend/kernels/kernels.test.support';
 import { mergeOn, PRESETS, syntheticTensor } from './delta-pipeline.cases';
 
-let gpu: Backend;
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
+const gpu = await sharedGpu();
 
 it('an election of 20 and 32 models: WebGPU gives the bytes of the processor', async () => {
   const preset = PRESETS.find(([name]) => name === 'ties')![1];

@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Backend } from '../../backend/backend';
+import { expect, test } from 'vitest';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
-import { createGpuBackend } from '../../backend/gpu/gpu-backend';
+import { sharedGpu } from '../../backend/kernels/kernels.test.support';
 import { decompose } from './decomposition';
 import { matrixOf, onEngine } from './delta.test.support';
 
-let gpu: Backend;
-beforeAll(async () => {
-  gpu = await createGpuBackend();
-});
-afterAll(() => gpu.close());
+const gpu = await sharedGpu();
 
 test.each(['exact', 'randomized'] as const)(
   '%s: both engines give the same factors to the bit',

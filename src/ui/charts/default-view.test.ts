@@ -23,7 +23,8 @@ const LAYERS = 3;
 const folders = Object.fromEntries(
   await Promise.all(
     ['base', 'kitchen', 'harbour', 'workshop'].map(
-      async (name) => [name, await smallSample(name, join(samples, name), { layers: LAYERS })] as const,
+      async (name) =>
+        [name, await smallSample(name, join(samples, name), { layers: LAYERS, narrower: 2 })] as const,
     ),
   ),
 );
