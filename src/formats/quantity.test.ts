@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { production, read } from '../syntax.test.support';
+import { production } from '../syntax.test.support';
 import {
   counted,
   formatAbout,
@@ -128,8 +128,8 @@ test('no message counts one thing in the plural: numbers of things go through co
   // the table of Evaluate and its like show numbers with their digits grouped
   const messages = production.filter(({ path }) => !/^ui\/(?!state\/lineage)/.test(path));
   expect(messages.length).toBeGreaterThan(300);
-  const found = messages.flatMap(({ path }) =>
-    [...read(path).matchAll(bare)].map(([words]) => `${path}: ${words}`),
+  const found = messages.flatMap(({ path, text }) =>
+    [...text.matchAll(bare)].map(([words]) => `${path}: ${words}`),
   );
   expect(found).toEqual([]);
   expect([counted(1, 'layer'), counted(0, 'layer'), counted(2, 'entry', 'entries')]).toEqual([

@@ -60,23 +60,26 @@ test.each([
   ['tokenizer.json', '{"model": {', 'cut off'],
   ['generation_config.json', '<!DOCTYPE html><html></html>', 'web page'],
   ['merges.txt', '# xet version 0\n', 'Xet'],
-])('%s that is %s is found when it is copied, of a hub too, and is not written', async (name, content, why) => {
-  const folder = memoryFolder('m', { [name]: content });
-  const created: string[] = [];
-  const destination: Destination = {
-    async create(path) {
-      created.push(path);
-      return { write: async () => {}, close: async () => {} };
-    },
-    commit: async () => {},
-    discard: async () => {},
-  };
-  const models = { ...openModels(() => ({ url: 'https://hub.invalid' })) };
-  models.file = () => ({ folder, file: findFile(folder, name)! });
-  const { signal } = new AbortController();
-  const extras = [{ path: name, content: { folder: 'm', file: name } }];
-  await expect(writeSmallFiles(extras, models, destination, signal)).rejects.toMatchObject({
-    message: expect.stringContaining(why),
-  });
-  expect(created).toEqual([]);
-});
+])(
+  '%s that is %s is found when it is copied, of a hub too, and is not written',
+  async (name, content, why) => {
+    const folder = memoryFolder('m', { [name]: content });
+    const created: string[] = [];
+    const destination: Destination = {
+      async create(path) {
+        created.push(path);
+        return { write: async () => {}, close: async () => {} };
+      },
+      commit: async () => {},
+      discard: async () => {},
+    };
+    const models = { ...openModels(() => ({ url: 'https://hub.invalid' })) };
+    models.file = () => ({ folder, file: findFile(folder, name)! });
+    const { signal } = new AbortController();
+    const extras = [{ path: name, content: { folder: 'm', file: name } }];
+    await expect(writeSmallFiles(extras, models, destination, signal)).rejects.toMatchObject({
+      message: expect.stringContaining(why),
+    });
+    expect(created).toEqual([]);
+  },
+);

@@ -1,0 +1,75 @@
+/** Words of a plan on ids of tokens that have no row, or that nobody reads as they are written. */
+import { describe, expect, test } from 'vitest';
+import type { Recipe } from '../../formats/recipe';
+import { openerOf, type TinyOptions, tinyModel } from '../../inputs/memory-models.test.support';
+import type { ModelOrigin } from '../../sources/model-folder';
+import { methodById } from '../methods';
+import { makePlan } from '../plan/recipe-plan';
+
+const whole = (path: string, options: TinyOptions = {}) =>
+  tinyModel(path, { whole: true, hidden: 8, vocabulary: 8, ...options });
+const copyRecipe: Recipe = {
+  mergeMethod: 'passthrough',
+  models: [{ model: 'm', parameters: {} }],
+  parameters: {},
+  amalgam: {},
+};
+
+test('ids of added tokens that tokenizer.json says and no reader gives them are said', async () => {
+  const of = async (vocab: object) => {
+    const json = { model: { type: 'BPE', vocab, merges: [] }, added_tokens: [{ id: 3, content: '[PAD]' }] };
+    const plan = await makePlan(
+      copyRecipe,
+      openerOf(whole('m', { files: { 'tokenizer.json': json } })),
+      methodById,
+    );
+    return plan.problems.map(({ code, message }) => `${code} ${message}`);
+  };
+  expect(await of({ a: 0, b: 1, c: 2 })).toEqual([]);
+  expect(await of({ a: 0, b: 1, z: 7 })).toEqual([]);
+  expect(await of({ a: 0, z: 7 })).toEqual([
+    expect.stringMatching(/^TokensRenumbered .*\[PAD\] 2 and not 3/),
+  ]);
+});
+
+describe('ids that a config names', () => {
+  const rows = 8;
+  const said = async (files: { config?: object; generation?: object }, origin?: ModelOrigin) => {
+    const made = whole('m', {
+      config: { ...files.config },
+      files: files.generation ? { 'generation_config.json': files.generation } : {},
+    });
+    const plan = await makePlan(copyRecipe, openerOf({ ...made, ...(origin && { origin }) }), methodById);
+    return plan.problems
+      .filter(({ code }) => code === 'TokenIdsBeyondRows')
+      .map(({ severity, message }) => `${severity}: ${message}`);
+  };
+  const keys = ['bos_token_id', 'eos_token_id', 'pad_token_id', 'decoder_start_token_id', 'suppress_tokens'];
+  const hub: ModelOrigin = { kind: 'hub', repo: 'a/m', revision: 'main', commit: '0'.repeat(40) };
+
+  test.each(keys)('%s has a row, or it is said, in either file', async (key) => {
+    for (const file of ['config', 'generation'] as const) {
+      expect(await said({ [file]: { [key]: rows - 1 } })).toEqual([]);
+      expect(await said({ [file]: { [key]: null } })).toEqual([]);
+      expect(await said({ [file]: { [key]: -1 } })).toEqual([]);
+      const name = file === 'config' ? 'config.json' : 'generation_config.json';
+      for (const beyond of [rows, [0, rows]]) {
+        const words = expect.stringMatching(new RegExp(`^warning: ${name} .* 8 rows .*: ${key} ${rows}[,.]`));
+        expect(await said({ [file]: { [key]: beyond } })).toEqual([words]);
+        expect(await said({ [file]: { [key]: beyond } }, hub)).toEqual([words]);
+      }
+    }
+  });
+
+  test('are looked for in the config of the text tower, and those of pictures are none', async () => {
+    expect(await said({ config: { text_config: { eos_token_id: rows } } })).toHaveLength(1);
+    expect(await said({ config: { image_token_id: rows } })).toEqual([]);
+  });
+
+  test('a config of a hub that is none is an error of the plan', async () => {
+    const folder = { ...whole('m', { files: { 'generation_config.json': '<html>' } }), origin: hub };
+    expect((await makePlan(copyRecipe, openerOf(folder), methodById)).problems).toContainEqual(
+      expect.objectContaining({ severity: 'error', message: expect.stringContaining('generation_config') }),
+    );
+  });
+});
