@@ -53,19 +53,20 @@ interface Part {
 
 interface NumbersProps {
   label: string;
-  caption: string;
+  caption?: string;
   /** Of the columns behind the first, each with its explanation. */
   heads: readonly { text: string; title?: string }[];
   first: ReactNode;
   rows: readonly { title: string; chosen: boolean; cells: readonly ReactNode[] }[];
 }
 
-function Numbers({ label, caption, heads, first, rows }: NumbersProps) {
+/** Numbers of models or settings; the chosen row stands out. */
+export function NumbersTable({ label, caption, heads, first, rows }: NumbersProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
     <section className="scroll-x" tabIndex={0} aria-label={label}>
       <table className="plain-table" data-numbers>
-        <caption>{caption}</caption>
+        {caption === undefined ? null : <caption>{caption}</caption>}
         <thead>
           <tr>
             <th scope="col">{first}</th>
@@ -98,7 +99,7 @@ function Compared({ report, label }: Part) {
     { title: 'Merge', values: report.merge },
   ];
   return (
-    <Numbers
+    <NumbersTable
       label="Perplexities of base, contributors and merge"
       caption="Perplexity on text of each contributor that nothing was calibrated on; lower is better"
       first={<span className="visually-hidden">model</span>}
@@ -115,7 +116,7 @@ function Compared({ report, label }: Part) {
 
 function Tried({ report }: { report: RecommendedReport }) {
   return (
-    <Numbers
+    <NumbersTable
       label="What was tried"
       caption="What was tried: geometric mean of the perplexities on these texts"
       first="method"
