@@ -87,7 +87,7 @@ test('a refusal is said in words, a read-only token before anything is sent', as
 });
 
 test('it can be stopped, and a merge waits for it', async () => {
-  const studio = await openMerged({ pushPace: 60 });
+  const studio = await openMerged({ pushPace: 2000 });
   await giveToken();
   await pushButton().click();
   await expect.element(page.getByRole('button', { name: 'Stop' })).toBeVisible();
