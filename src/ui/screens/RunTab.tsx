@@ -71,9 +71,10 @@ function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
         <summary>As a table</summary>
         <NumbersTable
           label="Perplexity of every λ tried"
-          heads={['mean', ...lambda.texts.map((text) => text.id)].map((text) => ({ text }))}
+          heads={['mean', ...lambda.texts.map((text) => text.id)].map((text) => ({ id: text, text }))}
           first="λ"
           rows={curve.map((point) => ({
+            id: String(point.lambda),
             title: String(point.lambda),
             chosen: point.lambda === chosen,
             cells: [point.perplexity, ...point.each].map((value) => value.toFixed(3)),
