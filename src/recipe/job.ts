@@ -15,7 +15,6 @@ import type { OpenModels } from '../host/models';
 import {
   type Phases,
   type PlannedPhase,
-  type ProgressMeter,
   progressMeter,
   secondsOf,
   trackPhases,
@@ -31,7 +30,6 @@ import { deviceRecovery } from '../merge/run/device-recovery';
 import { writeIndex, writeSmallFiles } from '../merge/run/output-files';
 import { runPlan } from '../merge/run/run';
 import { measuredTensors } from '../merge/run/whole-model';
-import type { Prepared } from '../merge/tensor/prepared';
 import { AMALGAM_VERSION } from '../merge/version';
 import type { DestinationSpec, PhaseSeconds, Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
@@ -39,10 +37,9 @@ import type { ModelFile } from '../sources/model-folder';
 import type { Destination, WrittenShard } from '../write/destination';
 import { openDestination } from '../write/opened-destination';
 import { commitOutput } from '../write/output-commit';
-import type { ResumePoint, RunJournal } from '../write/run-journal';
-import type { FilePlan } from '../write/shard-plan';
+import type { RunJournal } from '../write/run-journal';
 import { type GgufOutput, openGguf } from './gguf-output';
-import { openRunRecord, type RunRecord } from './run-record';
+import { openRunRecord } from './run-record';
 import type { ShardWatch } from './verification-job';
 
 // How an output is run elsewhere: for its report, and as the last section of its model card.
@@ -182,24 +179,57 @@ export async function runMerge(
     const use = usesOf(plan, request.destination, gguf?.file.file);
     const extras = withUses(writtenExtras(plan), use, request.results ?? [], request.destination);
     await writeSmallFiles(extras, models, destination, signal);
-    const { tensors, shards } = await mergeShards({
-      plan,
-      prepared: calibrated?.prepared,
-      files,
-      gguf,
-      request,
-      engine,
-      threads,
-      replaceEngine: (fresh) => {
+    const bytesOf = new Map(plan.tensors.map(({ name, dtype, shape }) => [name, tensorBytes(dtype, shape)!]));
+    const order = files.flatMap((file) => file.tensors.map(({ name }) => bytesOf.get(name)!));
+    const beginMerging = () =>
+      meter.begin('merging', sumOf(order), order.length, {
+        bytes: sumOf(order.slice(0, done.tensors.length)),
+        reports: done.tensors,
+      });
+    if (measuredTensors(plan, methodById).length === 0) beginMerging();
+    const recover = deviceRecovery({
+      reopen: () => openBackend(engine.kind),
+      replace: (fresh) => {
         engines[0]?.close();
         engines[0] = fresh;
       },
-      record,
-      done,
-      inputs,
-      meter,
+      tell: (note) => meter.tell(note),
+    });
+    const { tensors, shards } = await runPlan<WrittenShard>({
+      plan,
+      ...(calibrated?.prepared ? { prepared: calibrated.prepared } : {}),
+      shards: files,
+      engine,
+      methods: methodById,
+      read: inputs.read,
       signal,
-      watch,
+      ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
+      done,
+      ...(threads.length > 0 ? { threads } : { recover }),
+      openShard: async (shard, skipped) => {
+        const opened = await record.openShard(shard, skipped);
+        const names = shard.tensors.slice(skipped).map(({ name }) => name);
+        const sink = gguf ? await gguf.sink(opened, names, record) : opened;
+        const watched = await watch?.(shard);
+        return {
+          ...sink,
+          async append(bytes) {
+            await watched?.(bytes);
+            await meter.timed('write', () => sink.append(bytes));
+          },
+        };
+      },
+      onWait: (seconds) => meter.spend('read', seconds),
+      measuring: {
+        begin: (bytes, tensors) => meter.begin('measuring', bytes, tensors),
+        advance(tensor, bytes) {
+          meter.advance(bytes, tensor);
+          meter.finishTensor();
+        },
+        end: beginMerging,
+      },
+      onTensor: (report) => meter.finishTensor(report),
+      onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
     });
     phases.rest('finishing');
     if (beside) shards.push(await (await record.openBeside()).finish());
@@ -214,7 +244,7 @@ export async function runMerge(
       engine: engine.kind,
       adapter: engine.adapter,
       version: AMALGAM_VERSION,
-      seconds: Object.values(spent).reduce((a, b) => a + b, 0),
+      seconds: sumOf(Object.values(spent)),
       stages: meter.stages(),
       phases: spent,
       peakBytes: plan.peakBytes,
@@ -271,76 +301,9 @@ function secondsSince(before: PhaseSeconds, now: PhaseSeconds): PhaseSeconds {
 
 /** Bytes of files that an interrupted run has written, by its journal. */
 function bytesLeft({ safePoints }: RunJournal): number {
-  return [...new Map(safePoints.map(({ file, bytes }) => [file, bytes])).values()].reduce((a, b) => a + b, 0);
+  return sumOf([...new Map(safePoints.map(({ file, bytes }) => [file, bytes])).values()]);
 }
 
-interface ShardWork {
-  plan: Plan;
-  prepared: Prepared | undefined;
-  files: readonly FilePlan[];
-  gguf: GgufOutput | undefined;
-  request: MergeRequest;
-  engine: Backend;
-  threads: readonly Backend[];
-  replaceEngine(fresh: Backend): void;
-  record: RunRecord;
-  done: ResumePoint;
-  inputs: HashedInputs;
-  meter: ProgressMeter;
-  signal: AbortSignal;
-  watch: ShardWatch | undefined;
-}
-
-async function mergeShards(work: ShardWork) {
-  const { plan, files, gguf, request, engine, threads, record, done, inputs, meter, signal, watch } = work;
-  const bytesOf = new Map(plan.tensors.map(({ name, dtype, shape }) => [name, tensorBytes(dtype, shape)!]));
-  const order = files.flatMap((file) => file.tensors.map(({ name }) => bytesOf.get(name)!));
-  const sum = (bytes: readonly number[]) => bytes.reduce((a, b) => a + b, 0);
-  const beginMerging = () =>
-    meter.begin('merging', sum(order), order.length, {
-      bytes: sum(order.slice(0, done.tensors.length)),
-      reports: done.tensors,
-    });
-  if (measuredTensors(plan, methodById).length === 0) beginMerging();
-  const recover = deviceRecovery({
-    reopen: () => openBackend(engine.kind),
-    replace: work.replaceEngine,
-    tell: (note) => meter.tell(note),
-  });
-  return runPlan<WrittenShard>({
-    plan,
-    ...(work.prepared ? { prepared: work.prepared } : {}),
-    shards: files,
-    engine,
-    methods: methodById,
-    read: inputs.read,
-    signal,
-    ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
-    done,
-    ...(threads.length > 0 ? { threads } : { recover }),
-    openShard: async (shard, skipped) => {
-      const opened = await record.openShard(shard, skipped);
-      const names = shard.tensors.slice(skipped).map(({ name }) => name);
-      const sink = gguf ? await gguf.sink(opened, names, record) : opened;
-      const watched = await watch?.(shard);
-      return {
-        ...sink,
-        async append(bytes) {
-          await watched?.(bytes);
-          await meter.timed('write', () => sink.append(bytes));
-        },
-      };
-    },
-    onWait: (seconds) => meter.spend('read', seconds),
-    measuring: {
-      begin: (bytes, tensors) => meter.begin('measuring', bytes, tensors),
-      advance(tensor, bytes) {
-        meter.advance(bytes, tensor);
-        meter.finishTensor();
-      },
-      end: beginMerging,
-    },
-    onTensor: (report) => meter.finishTensor(report),
-    onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
-  });
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((a, b) => a + b, 0);
 }

@@ -8,23 +8,11 @@ export interface WorkStep {
   work: number;
 }
 
-interface OverallProgress {
-  /** Takes the progress of a step. @param thread index among the `threads` that share the step */
-  report(at: number, name: string, progress: Progress, thread?: number, threads?: number): void;
-  /** The step has ended. */
-  end(at: number): void;
-  /** Seconds spent in each phase: of the wall clock, which phases that run at once share evenly. */
-  seconds(): Record<string, number>;
-}
-
 /**
  * The time left for all steps, by the work done so far: what was found already takes no time and does not count. The
  * earliest step that is under way is the one that is named.
  */
-export function overallProgress(
-  steps: readonly WorkStep[],
-  send: (progress: Progress) => void,
-): OverallProgress {
+export function overallProgress(steps: readonly WorkStep[], send: (progress: Progress) => void) {
   const begun = performance.now();
   const total = steps.reduce((sum, { work }) => sum + work, 0);
   const of = new Set(steps.map(({ at }) => at)).size;
@@ -48,7 +36,8 @@ export function overallProgress(
       return sum + mine.reduce((all, s) => all + (part(s) * work) / s.threads, 0);
     }, 0);
   return {
-    report(at, name, progress, thread = 0, threads = 1) {
+    /** Takes the progress of a step. @param thread index among the `threads` that share the step */
+    report(at: number, name: string, progress: Progress, thread = 0, threads = 1): void {
       const now = performance.now();
       const { phase, counted, bytes, bytesDone } = progress;
       spend(now);
@@ -73,11 +62,13 @@ export function overallProgress(
         step: { name: shown.name, at: first, of, share: total > 0 ? Math.min(1, done / total) : 0 },
       });
     },
-    end(at) {
+    /** The step has ended. */
+    end(at: number): void {
       spend(performance.now());
       underWay.delete(at);
       ended.add(at);
     },
+    /** Seconds spent in each phase: of the wall clock, which phases that run at once share evenly. */
     seconds: () => spent,
   };
 

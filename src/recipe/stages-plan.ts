@@ -58,16 +58,16 @@ const GGUF_STAGE: PlanProblem = {
 
 /** A staged plan as the studio and the command show it: the result, the sums over all stages, every stage's problems. */
 export function stagedReport({ stages, result }: StagedPlan): PlanReport {
-  const all = [...stages.map(({ name, plan }) => ({ name, report: planReport(plan) }))];
+  const all = stages.map(({ name, plan }) => ({ name, report: planReport(plan) }));
   const last = result
     ? planReport(result)
-    : { ...all.at(-1)!.report, tensors: [], outputFiles: [], shards: 0 };
-  const every = result ? [...all.map(({ report }) => report), last] : all.map(({ report }) => report);
+    : { ...all.at(-1)!.report, problems: [], tensors: [], outputFiles: [], shards: 0 };
+  const every = [...all.map(({ report }) => report), ...(result ? [last] : [])];
   const sum = (of: (report: PlanReport) => number) => every.reduce((total, report) => total + of(report), 0);
   const named = all.flatMap(({ name, report }) => report.problems.map((problem) => inStage(name, problem)));
   return {
     ...last,
-    problems: [...named, ...(result ? last.problems : [])],
+    problems: [...named, ...last.problems],
     clean: every.every((report) => report.clean),
     bytesToDownload: sum((report) => report.bytesToDownload),
     bytesToRead: sum((report) => report.bytesToRead),
@@ -81,24 +81,19 @@ function inStage(name: string, problem: PlanProblem): PlanProblem {
   return { ...problem, message: `In ${name}: ${problem.message}` };
 }
 
-// The opened models, with the outputs of stages among them under the names of the stages.
-
-interface StagedModels extends OpenModels {
-  /** Makes the output of a stage a model by the name of the stage. */
-  addStage(name: string, output: OpenModel): void;
-}
-
-export function stagedModels(models: OpenModels): StagedModels {
+/** The opened models, with the outputs of stages among them under the names of the stages. */
+export function stagedModels(models: OpenModels) {
   const outputs = new Map<string, OpenModel>();
   return {
     ...models,
-    addStage(name, output) {
+    /** Makes the output of a stage a model by the name of the stage. */
+    addStage(name: string, output: OpenModel): void {
       outputs.set(name, output);
     },
-    async open(path) {
+    async open(path: string) {
       return outputs.get(path) ?? models.open(path);
     },
-    file(folder, path) {
+    file(folder: string, path: string) {
       const output = outputs.get(folder);
       if (!output) return models.file(folder, path);
       const file = findFile(output.folder, path);

@@ -1,47 +1,25 @@
-import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { startStudio } from './start';
-import type { Studio, StudioWorker } from './state/studio';
+import { closeStudio, idle, openStudio } from './open-studio.test.support';
+import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
-let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
-
-afterEach(async () => {
-  running?.stop();
-  running?.element.remove();
-  running = undefined;
-  localStorage.clear();
-  await emptyLibrary('amalgam-recipes');
-  await emptyLibrary('amalgam-evaluations');
-});
-
-/** Clears the browser's storage, so that every test begins as on the first visit. */
-async function emptyLibrary(name: string) {
-  const library = await openDB(name);
-  for (const store of library.objectStoreNames) await library.clear(store);
-  library.close();
-}
+afterEach(closeStudio);
 
 /** Opens the studio at its Evaluate tab, with a fake worker. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
-  running = { ...startStudio({ ...fixtureWorker(options), ...change }, element), element };
-  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  const { studio } = await openStudio(options, change);
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
   await expect.element(text('kitchen')).toBeVisible();
-  return running.studio;
+  return studio;
 }
 
 const text = (name: string) =>
   page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button', { name, exact: true });
 const measureButton = () => page.getByRole('button', { name: 'Measure', exact: true });
 const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) });
-const idle = (studio: Studio) => waitFor(() => expect(studio.store.getState().job).toBeNull());
 
 test('measuring fills the table; what was measured is kept and shown dimmed after an edit', async () => {
   const evaluateMany = vi.spyOn(fixtureWorker(), 'evaluateMany');
@@ -120,8 +98,6 @@ test('what was measured is there after a reload, marked, until it is forgotten',
     document.querySelector('.perplexity tbody')?.querySelector('.perplexity-value')?.textContent;
   const value = shown();
   expect(value).toMatch(/^\d\.\d{3}/);
-  running?.stop();
-  running?.element.remove();
 
   const again = await open();
   for (const name of ['common', 'harbour', 'workshop']) await text(name).click();
@@ -131,8 +107,6 @@ test('what was measured is there after a reload, marked, until it is forgotten',
   await page.getByRole('button', { name: 'Forget them' }).click();
   expect(again.store.getState().evaluation.outcomes.size).toBe(0);
   await expect.element(measureButton()).not.toHaveAttribute('aria-disabled');
-  running?.stop();
-  running?.element.remove();
   const third = await open();
   expect(third.store.getState().evaluation.outcomes.size).toBe(0);
 });

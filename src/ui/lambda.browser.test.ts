@@ -3,17 +3,10 @@ import { page, userEvent } from 'vitest/browser';
 import type { LambdaReport } from '../reports/importance';
 import type { Progress } from '../reports/job';
 import type { MergeReport } from '../reports/merge';
-import { startStudio } from './start';
+import { closeStudio, openStudio } from './open-studio.test.support';
 import { fixtureWorker } from './worker.test.fixture';
 
-let running: { stop(): void; element: HTMLElement } | undefined;
-
-afterEach(() => {
-  running?.stop();
-  running?.element.remove();
-  running = undefined;
-  localStorage.clear();
-});
+afterEach(closeStudio);
 
 const searched: LambdaReport = {
   chosen: 0.6,
@@ -45,9 +38,6 @@ const ahead: Progress = {
 };
 
 test('work ahead shows in the run bar, and the λ that was found as a curve, in words and as a table', async () => {
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
   const worker = fixtureWorker();
   let goOn = () => {};
   const waits = new Promise<void>((resolve) => {
@@ -58,8 +48,7 @@ test('work ahead shows in the run bar, and the λ that was found as a curve, in 
     await waits;
     return { ...(await worker.merge(request, onProgress)), ahead: { lambda: searched } };
   };
-  running = { ...startStudio({ ...worker, merge }, element), element };
-  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  await openStudio({}, { merge });
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect.element(page.getByText('3 of 12 values of λ')).toBeVisible();
   await expect.element(page.getByRole('progressbar')).toHaveAttribute('aria-valuenow', '25');
@@ -80,17 +69,12 @@ test('work ahead shows in the run bar, and the λ that was found as a curve, in 
 });
 
 test('the λ that was found reaches the form, from where it is set by one click', async () => {
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
   const worker = fixtureWorker();
   const merge: typeof worker.merge = async (request, onProgress) => ({
     ...(await worker.merge(request, onProgress)),
     ahead: { lambda: searched },
   });
-  const { studio, ...started } = startStudio({ ...worker, merge }, element);
-  running = { ...started, element };
-  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  const { studio } = await openStudio({}, { merge });
   await page.getByRole('button', { name: /^auto-tune λ/ }).click();
   await expect.element(page.getByText('tuned on the calibration text', { exact: true })).toBeVisible();
   await expect.element(page.getByText(/^Ready:/)).toBeVisible();
@@ -101,19 +85,13 @@ test('the λ that was found reaches the form, from where it is set by one click'
 });
 
 test('a contributor is calibrated on a text of the sample, or on one that is added by keyboard', async () => {
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
   const given: string[][] = [];
-  const worker = {
-    ...fixtureWorker(),
-    addCalibrationText: async (...text: string[]) => void given.push(text),
-  };
-  const started = startStudio(worker, element);
-  running = { ...started, element };
-  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  const { studio } = await openStudio(
+    {},
+    { addCalibrationText: async (...text) => void given.push(text as string[]) },
+  );
   const chosen = () =>
-    started.studio.store.getState().recipe.contributors.map((c) => c.parameters.calibration ?? 'self');
+    studio.store.getState().recipe.contributors.map((c) => c.parameters.calibration ?? 'self');
   const method = page.getByRole('combobox', { name: 'Merge method' });
   await method.selectOptions('gram');
   await page
@@ -137,7 +115,7 @@ test('a contributor is calibrated on a text of the sample, or on one that is add
   await expect.element(group).not.toBeInTheDocument();
 
   // it is on the library of the Evaluate tab too; where it is measured on, the form says so
-  started.studio.store.setState(({ evaluation }) => ({
+  studio.store.setState(({ evaluation }) => ({
     evaluation: { ...evaluation, texts: evaluation.texts.map((t) => ({ ...t, chosen: true })) },
   }));
   await expect.element(page.getByText(/^self \(2\) is also measured on/)).toBeVisible();

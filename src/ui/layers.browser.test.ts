@@ -1,35 +1,19 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
+import { closeStudio, openStudio } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
-import { startStudio } from './start';
 import { currentRun, predictedRuns } from './state/runs';
-import { type Studio, setView } from './state/studio';
+import { setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
-let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
-
-afterEach(() => {
-  running?.stop();
-  running?.element.remove();
-  running = undefined;
-});
-
-async function open(options: FixtureOptions = {}) {
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
-  running = { ...startStudio(fixtureWorker(options), element), element };
-  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
-  return running;
-}
+afterEach(closeStudio);
 
 const cells = () => [...document.querySelectorAll<HTMLElement>('.heat-cell')];
 const cell = (name: string) => document.querySelector<HTMLElement>(`.heat-cell[data-name="${name}"]`);
 
 test('the chart is honest before anything is measured, and predicts once the changes are', async () => {
-  const { studio } = await open({ download: 3e9 });
+  const { studio } = await openStudio({ download: 3e9 });
   const offer = page.getByRole('button', { name: 'Measure the changes now' });
   await expect.element(offer).toBeVisible();
   await expect.element(page.getByText(/downloads 3.00\sGB/)).toBeVisible();
@@ -51,7 +35,7 @@ test('the chart is honest before anything is measured, and predicts once the cha
 });
 
 test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async () => {
-  const { studio } = await open();
+  const { studio } = await openStudio();
   await page.getByRole('tab', { name: 'Layers' }).click();
   await waitFor(() => expect(document.querySelectorAll('.heatmap')).toHaveLength(1));
   const [grid] = document.querySelectorAll<HTMLElement>('.heatmap');
@@ -68,7 +52,7 @@ test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async
 });
 
 test('colors lie under their cells, and follow a slider before the words do', async () => {
-  const { studio } = await open();
+  const { studio } = await openStudio();
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   // the color in the middle of a cell, looked up where the cell is on the page
   const color = (name: string) => {
@@ -112,7 +96,7 @@ test('colors lie under their cells, and follow a slider before the words do', as
 });
 
 test('two settings are compared without a merge: on one scale, with their difference', async () => {
-  const { studio } = await open();
+  const { studio } = await openStudio();
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Metric').selectOptions('trimmed');
   await page.getByLabelText('Add a run').selectOptions('the settings as they are');
@@ -140,7 +124,7 @@ test('two settings are compared without a merge: on one scale, with their differ
 });
 
 test('mask overlap of two runs: needs two, is counted when chosen, and stands in one column', async () => {
-  const { studio } = await open();
+  const { studio } = await openStudio();
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Metric').selectOptions('runOverlap');
   await expect.element(page.getByText(/needs two runs: show two/)).toBeVisible();
@@ -187,7 +171,7 @@ test('mask overlap of two runs: needs two, is counted when chosen, and stands in
 
 test('mask overlap of two runs says why there is none', async () => {
   const failing = new AmalgamError('NonFinite', 'A value is NaN.', 'Look at the model.');
-  const { studio } = await open({ toolError: failing });
+  const { studio } = await openStudio({ toolError: failing });
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Metric').selectOptions('runOverlap');
   await page.getByLabelText('Add a run').selectOptions('the settings as they are');

@@ -1,31 +1,20 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { startStudio } from './start';
-import type { Studio, StudioWorker } from './state/studio';
+import { closeStudio, openStudio } from './open-studio.test.support';
+import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
-let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
-
-afterEach(() => {
-  running?.stop();
-  running?.element.remove();
-  running = undefined;
-  localStorage.clear();
-});
+afterEach(closeStudio);
 
 /** Opens the studio, merges, and shows the finished output. */
 async function openMerged(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
-  running = { ...startStudio({ ...fixtureWorker(options), ...change }, element), element };
-  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  const { studio } = await openStudio(options, change);
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByRole('button', { name: 'Get the files' }).click();
   await expect.element(page.getByRole('heading', { name: 'Push to the Hub' })).toBeVisible();
-  return running.studio;
+  return studio;
 }
 
 const pushButton = () => page.getByRole('button', { name: 'Push', exact: true });
@@ -98,7 +87,7 @@ test('a refusal is said in words, a read-only token before anything is sent', as
 });
 
 test('it can be stopped, and a merge waits for it', async () => {
-  const studio = await openMerged({ pushPace: 60 });
+  const studio = await openMerged({ pushPace: 2000 });
   await giveToken();
   await pushButton().click();
   await expect.element(page.getByRole('button', { name: 'Stop' })).toBeVisible();

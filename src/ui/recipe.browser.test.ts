@@ -1,33 +1,17 @@
-import { openDB } from 'idb';
 import { afterEach, expect, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { startStudio } from './start';
+import { closeStudio, openStudio } from './open-studio.test.support';
 import { buildRecipe } from './state/built-recipe';
 import { methodOf, type Studio, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
-let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
+afterEach(closeStudio);
 
-afterEach(async () => {
-  running?.stop();
-  running?.element.remove();
-  running = undefined;
-  localStorage.clear();
-  const library = await openDB('amalgam-recipes');
-  for (const name of library.objectStoreNames) await library.clear(name);
-  library.close();
-});
-
-async function open(options: FixtureOptions = {}): Promise<Studio> {
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
-  running = { ...startStudio(fixtureWorker(options), element), element };
-  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
-  await waitFor(() => expect(running?.studio.store.getState().deltaStatistics.status).toBe('ready'));
-  setView(running!.studio, { metric: 'trimmed' });
-  return running.studio;
+async function open(): Promise<Studio> {
+  const { studio } = await openStudio();
+  await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
+  setView(studio, { metric: 'trimmed' });
+  return studio;
 }
 
 const recipeOf = (studio: Studio) => {

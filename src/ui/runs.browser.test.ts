@@ -1,43 +1,20 @@
-import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { InterruptedRun } from '../reports/merge';
 import { draft } from './local/saved-recipes';
+import { closeStudio, openStudio } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
-import { startStudio } from './start';
 import { currentRun, finishedRuns, interruptedRuns, predictedRuns } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
-let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
+afterEach(closeStudio);
 
-afterEach(async () => {
-  close();
-  localStorage.clear();
-  for (const name of ['amalgam-recipes', 'amalgam-runs']) {
-    const library = await openDB(name);
-    for (const store of library.objectStoreNames) await library.clear(store);
-    library.close();
-  }
-});
-
-function close() {
-  running?.stop();
-  running?.element.remove();
-  running = undefined;
-}
-
-async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}): Promise<Studio> {
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
-  running = { ...startStudio({ ...fixtureWorker(options), ...change }, element), element };
-  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
-  return running.studio;
-}
+const open = async (options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) =>
+  (await openStudio(options, change)).studio;
 
 async function merge(studio: Studio) {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
@@ -54,7 +31,7 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   await merge(first);
   await waitFor(() => expect(finishedRuns(first.store.getState())).toHaveLength(1));
   const { report } = currentRun(first.store.getState())!;
-  close();
+  closeStudio();
   const studio = await open();
   await tab('Layers').click();
   // the current recipe was merged: its counts are there
@@ -106,7 +83,7 @@ test('what is shown is in the address: it is there after a reload, and Back goes
   const { metric, runs, layers, selected } = first.store.getState().view;
   expect([metric, runs, layers]).toEqual(['trimmed', ['now', 'p1'], [2, 5]]);
   await waitFor(async () => expect((await draft())?.runs).toHaveLength(1));
-  close();
+  closeStudio();
   const studio = await open();
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
   expect(studio.store.getState().view).toMatchObject({ metric, runs, layers, selected });
@@ -149,7 +126,7 @@ test('files of an older merge that are gone are said to be gone', async () => {
   const first = await open();
   await merge(first);
   await waitFor(() => expect(finishedRuns(first.store.getState())).toHaveLength(1));
-  close();
+  closeStudio();
   await open();
   await tab('Layers').click();
   await page.getByRole('button', { name: /^Open the recipe of/ }).click();

@@ -2,47 +2,21 @@ import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun, RunElsewhere } from '../reports/merge';
-import { startStudio } from './start';
+import { closeStudio, openStudio } from './open-studio.test.support';
 import { recipeLink } from './state/recipe-draft';
 import { currentRun } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
-import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
+import { fixtureWorker } from './worker.test.fixture';
 
-let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
-
-afterEach(async () => {
-  running?.stop();
-  running?.element.remove();
-  running = undefined;
-  localStorage.clear();
-  await emptyLibrary();
-});
-
-/** Deletes saved recipes, so that every test begins as on the first visit. */
-async function emptyLibrary() {
-  const library = await openDB('amalgam-recipes');
-  for (const name of library.objectStoreNames) await library.clear(name);
-  library.close();
-}
-
-/** Opens the studio on a wide page with a fake worker, and waits for the sample's plan. */
-async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
-  const worker = { ...fixtureWorker(options), ...change };
-  running = { ...startStudio(worker, element), element };
-  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
-  return { studio: running.studio, worker };
-}
+afterEach(closeStudio);
 
 const merge = () => page.getByRole('button', { name: 'Merge', exact: true });
 const cells = () => [...document.querySelectorAll<HTMLElement>('.heat-cell')];
 const cell = (name: string) => document.querySelector<HTMLElement>(`.heat-cell[data-name="${name}"]`);
 
 test('a first-time visitor is one click from a merge, and sees it fill in', async () => {
-  const { studio } = await open({ pace: 2 });
+  const { studio } = await openStudio({ pace: 2 });
   setView(studio, { metric: 'trimmed' });
   await merge().click();
   await expect.element(page.getByRole('tab', { name: 'Layers' })).toHaveAttribute('aria-selected', 'true');
@@ -57,7 +31,7 @@ test('a first-time visitor is one click from a merge, and sees it fill in', asyn
 
 test('where it costs little the changes are measured unasked; another method is predicted from the same pass', async () => {
   const deltaStatistics = vi.spyOn(fixtureWorker(), 'deltaStatistics');
-  const { studio } = await open({}, { deltaStatistics });
+  const { studio } = await openStudio({}, { deltaStatistics });
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Merge method').selectOptions('sce');
   setView(studio, { metric: 'mergedSparsity' });
@@ -69,7 +43,7 @@ test('where it costs little the changes are measured unasked; another method is 
 });
 
 test('Ctrl and Enter merge from anywhere but where text is written', async () => {
-  const { studio } = await open();
+  const { studio } = await openStudio();
   await page.getByRole('tab', { name: 'Evaluate' }).click();
   await page.getByRole('textbox', { name: 'Prompt' }).click();
   await userEvent.keyboard('{Control>}{Enter}{/Control}');
@@ -82,7 +56,7 @@ test('Ctrl and Enter merge from anywhere but where text is written', async () =>
 
 test('an edit is planned again, with the edited value', async () => {
   const plan = vi.spyOn(fixtureWorker(), 'plan');
-  const { studio } = await open({}, { plan });
+  const { studio } = await openStudio({}, { plan });
   const field = page.getByLabelText('density of kitchen, number');
   await field.fill('0.35');
   await userEvent.keyboard('{Enter}');
@@ -94,7 +68,7 @@ test('an edit is planned again, with the edited value', async () => {
 });
 
 test('what is out of bounds is said at the field, and Merge says why it waits', async () => {
-  await open();
+  await openStudio();
   await page.getByLabelText('density of harbour, number').fill('200');
   await userEvent.keyboard('{Enter}');
   await expect.element(page.getByText('Must be from 0 to 100.').first()).toBeVisible();
@@ -110,12 +84,7 @@ test('plan errors keep Merge closed and are shown with their remedy', async () =
     remedy: 'Take it out.',
   } as const;
   const merged = vi.fn<StudioWorker['merge']>();
-  const element = document.createElement('div');
-  document.body.append(element);
-  await page.viewport(1440, 900);
-  const worker = { ...fixtureWorker({ problems: [problem] }), merge: merged };
-  running = { ...startStudio(worker, element), element };
-  await expect.element(page.getByText(/Shapes differ/)).toBeVisible();
+  await openStudio({ problems: [problem] }, { merge: merged }, /Shapes differ/);
   await expect.element(page.getByText('Take it out.')).toBeVisible();
   await expect.element(merge()).toHaveAccessibleDescription(/1.error/);
   (merge().element() as HTMLElement).click();
@@ -123,7 +92,7 @@ test('plan errors keep Merge closed and are shown with their remedy', async () =
 });
 
 test('every method makes its own form, without a word of it in the studio', async () => {
-  await open();
+  await openStudio();
   const picker = page.getByLabelText('Merge method');
   await picker.selectOptions('dare_ties');
   await expect.element(page.getByLabelText('seed')).toBeVisible();
@@ -134,7 +103,7 @@ test('every method makes its own form, without a word of it in the studio', asyn
 });
 
 test('a merge can be canceled, and says that nothing was kept', async () => {
-  await open({ pace: 1000 });
+  await openStudio({ pace: 1000 });
   await merge().click();
   await page.getByRole('button', { name: 'Cancel' }).click();
   await expect.element(page.getByText(/^Canceled. Nothing was kept/)).toBeVisible();
@@ -155,12 +124,7 @@ const cutOff: InterruptedRun = {
 
 test('R47: an interrupted merge is offered at the start, and is resumed with its engine and its place', async () => {
   const merged = vi.fn<StudioWorker['merge']>(() => new Promise(() => {}));
-  const element = document.createElement('div');
-  document.body.append(element);
-  await page.viewport(1440, 900);
-  const worker = { ...fixtureWorker({ interrupted: [cutOff] }), merge: merged };
-  running = { ...startStudio(worker, element), element };
-  await expect.element(page.getByText('20 of 56 tensors, 1.00 MB written.')).toBeVisible();
+  await openStudio({ interrupted: [cutOff] }, { merge: merged }, '20 of 56 tensors, 1.00 MB written.');
   await page.getByRole('button', { name: 'Resume' }).click();
   await expect
     .poll(() => merged.mock.calls[0]?.[0])
@@ -173,25 +137,21 @@ test('R47: an interrupted merge is offered at the start, and is resumed with its
 });
 
 test('R47: an interrupted merge can be discarded', async () => {
-  await open({ interrupted: [cutOff] });
+  await openStudio({ interrupted: [cutOff] });
   await page.getByRole('button', { name: 'Discard' }).click();
   await expect.element(page.getByText('is not finished')).not.toBeInTheDocument();
 });
 
 test('R39: while another tab merges, this one shows it, does not merge, and can take over', async () => {
   const progress = { tensorsDone: 3, tensors: 56 } as NonNullable<RunElsewhere['progress']>;
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
-  const worker = fixtureWorker({ elsewhere: { name: 'kitchen-ties', progress } });
-  running = { ...startStudio(worker, element), element };
-  await expect.element(page.getByText(/3 of 56 tensors. This tab can plan/)).toBeVisible();
+  const elsewhere = { name: 'kitchen-ties', progress };
+  await openStudio({ elsewhere }, {}, /3 of 56 tensors. This tab can plan/);
   await expect.element(merge()).toHaveAccessibleDescription(/another tab/);
   await expect.element(page.getByRole('button', { name: 'Take over' })).toBeVisible();
 });
 
 test('a failed merge says what, what to do, and gives the details', async () => {
-  await open({ failAt: 0.5 });
+  await openStudio({ failAt: 0.5 });
   await merge().click();
   await page.getByRole('button', { name: 'Details' }).click();
   await expect.element(page.getByRole('alert').getByText(/no memory left/)).toBeVisible();
@@ -200,7 +160,7 @@ test('a failed merge says what, what to do, and gives the details', async () => 
 });
 
 test('R36 R40: without WebGPU and storage the studio says so and offers what works', async () => {
-  const { studio } = await open({
+  const { studio } = await openStudio({
     engine: {
       auto: 'cpu',
       webgpu: { available: false, adapter: '', isFallback: false, maxBufferBytes: 0, why: 'No WebGPU here.' },
@@ -217,7 +177,7 @@ test('a Hub model is searched, pinned at a revision and added; the token goes to
   const base = fixtureWorker();
   const openHub = vi.spyOn(base, 'openHub');
   const setHub = vi.spyOn(base, 'setHub');
-  const { studio } = await open({}, { openHub, setHub });
+  const { studio } = await openStudio({}, { openHub, setHub });
   await page.getByRole('button', { name: '+ add' }).click();
   await page.getByRole('tab', { name: 'Hugging Face Hub' }).click();
   await page.getByText(/Access token and hub/).click();
@@ -235,7 +195,7 @@ test('a Hub model is searched, pinned at a revision and added; the token goes to
 });
 
 test('the theme can be chosen and is remembered', async () => {
-  await open();
+  await openStudio();
   await page.getByRole('button', { name: 'Theme: system' }).click();
   await page.getByRole('button', { name: 'Theme: light' }).click();
   expect(document.documentElement.dataset.theme).toBe('dark');
@@ -244,7 +204,7 @@ test('the theme can be chosen and is remembered', async () => {
 });
 
 test('on a phone the recipe is a tab and the run bar stays', async () => {
-  await open();
+  await openStudio();
   await page.viewport(390, 844);
   await page.getByRole('tab', { name: 'Recipe' }).click();
   await expect.element(page.getByLabelText('Merge method')).toBeVisible();
@@ -253,7 +213,7 @@ test('on a phone the recipe is a tab and the run bar stays', async () => {
 });
 
 test('undo and redo, by key and by button', async () => {
-  const { studio } = await open();
+  const { studio } = await openStudio();
   const densities = () => studio.store.getState().recipe.contributors.map((c) => c.parameters.density);
   const undoButton = page.getByRole('button', { name: 'Undo' });
   await expect.element(undoButton).toHaveAttribute('aria-disabled', 'true');
@@ -271,7 +231,7 @@ test('undo and redo, by key and by button', async () => {
 });
 
 test('the recipe in work comes back with the next visit, and a saved one by its name', async () => {
-  const first = await open();
+  const first = await openStudio();
   await page.getByLabelText('density of kitchen, number').fill('0.45');
   await userEvent.keyboard('{Enter}');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
@@ -287,9 +247,8 @@ test('the recipe in work comes back with the next visit, and a saved one by its 
     library.close();
     expect(kept?.recipe.contributors[0]?.parameters.density).toBe(0.55);
   });
-  running?.stop();
-  running?.element.remove();
-  const { studio } = await open();
+  closeStudio();
+  const { studio } = await openStudio();
   expect(studio).not.toBe(first.studio);
   const density = () => studio.store.getState().recipe.contributors[0]?.parameters.density;
   await waitFor(() => expect(density()).toBe(0.55));
@@ -302,7 +261,7 @@ test('the recipe in work comes back with the next visit, and a saved one by its 
 });
 
 test('an edit that was not written yet when the page was left comes back', async () => {
-  const { studio } = await open();
+  const { studio } = await openStudio();
   const density = (of: Studio) => of.store.getState().recipe.contributors[0]?.parameters.density;
   for (const value of [0.61, 0.62, 0.63]) {
     editRecipe(studio, ({ contributors: [first, ...others], ...recipe }) => ({
@@ -311,9 +270,8 @@ test('an edit that was not written yet when the page was left comes back', async
     }));
   }
   dispatchEvent(new Event('pagehide'));
-  running?.stop();
-  running?.element.remove();
-  const again = (await open()).studio;
+  closeStudio();
+  const again = (await openStudio()).studio;
   await waitFor(() => expect(density(again)).toBe(0.63));
 });
 
@@ -324,7 +282,7 @@ test('a recipe in the address is opened, and leaves the address', async () => {
     location.href,
   );
   history.replaceState(null, '', new URL(link).hash);
-  const { studio } = await open();
+  const { studio } = await openStudio();
   await waitFor(() => expect(studio.store.getState().recipe.method).toBe('linear'));
   expect(location.hash).toBe('');
   expect(studio.store.getState().history.past).toEqual([]);

@@ -1,29 +1,18 @@
 import { afterEach, expect, test } from 'vitest';
 import { page } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { startStudio } from './start';
-import type { Studio, StudioWorker } from './state/studio';
+import { closeStudio, idle, openStudio } from './open-studio.test.support';
+import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
-let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
-
-afterEach(() => {
-  running?.stop();
-  running?.element.remove();
-  running = undefined;
-  localStorage.clear();
-});
+afterEach(closeStudio);
 
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
-  running = { ...startStudio({ ...fixtureWorker(options), ...change }, element), element };
-  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  const { studio } = await openStudio(options, change);
   await page.getByRole('tab', { name: /^Evaluate/ }).click();
   await expect.element(task('Sample trades')).toBeVisible();
-  return running.studio;
+  return studio;
 }
 
 const task = (name: string) =>
@@ -43,7 +32,7 @@ test('the time is predicted before; a score has its error, and a test against th
   await page.getByLabelText('few-shot examples').click();
   expect(page.getByText(/^Predicted by/).query()).toBeNull();
   await score().click();
-  await waitFor(() => expect(studio.store.getState().job).toBeNull());
+  await idle(studio);
   // wrong at every second item, and at every third
   await expect.element(cells('base').nth(0)).toHaveTextContent('0.500 ± 0.093');
   await expect.element(cells('kitchen').nth(0)).toHaveTextContent('0.667 ± 0.088');
@@ -89,8 +78,6 @@ test('what was scored stands in the strip of runs and comes back on a later visi
   // the merge is the fifth: wrong at every sixth item
   await expect.element(strip.getByText(/sample_trades acc 0\.833 ± 0\.069/)).toBeVisible();
 
-  running?.stop();
-  running?.element.remove();
   const later = await open();
   await page.getByRole('tab', { name: /^Layers/ }).click();
   await expect.element(strip.getByText(/sample_trades acc 0\.833 ± 0\.069/)).toBeVisible();
@@ -120,7 +107,7 @@ test('stopping keeps the items that are done; a task is chosen by its subset', a
   const done = () => studio.store.getState().tasks.run?.items[0]?.[0]?.length ?? 0;
   await waitFor(() => expect(done()).toBeGreaterThan(2));
   await page.getByRole('button', { name: 'Stop scoring' }).click();
-  await waitFor(() => expect(studio.store.getState().job).toBeNull());
+  await idle(studio);
   expect(done()).toBeLessThan(48);
   expect(asked).toEqual([[{ name: 'mmlu_virology' }]]);
   await expect.element(page.getByRole('table', { name: /^mmlu_virology/ })).toBeVisible();

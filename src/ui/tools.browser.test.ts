@@ -1,20 +1,13 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { startStudio } from './start';
+import { closeStudio, idle, openStudio } from './open-studio.test.support';
 import { currentRun } from './state/runs';
-import { editSlice, type Studio, type StudioWorker } from './state/studio';
+import { editSlice, type StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
-let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
-
-afterEach(() => {
-  running?.stop();
-  running?.element.remove();
-  running = undefined;
-  localStorage.clear();
-});
+afterEach(closeStudio);
 
 /** Opens the studio at one of its tabs, with a fake worker. */
 async function open(
@@ -22,17 +15,12 @@ async function open(
   options: FixtureOptions = {},
   change: Partial<StudioWorker> = {},
 ) {
-  await page.viewport(1440, 900);
-  const element = document.createElement('div');
-  document.body.append(element);
-  running = { ...startStudio({ ...fixtureWorker(options), ...change }, element), element };
-  await expect.element(page.getByText(/^Ready:/)).toBeVisible();
+  const { studio } = await openStudio(options, change);
   await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
-  return running.studio;
+  return studio;
 }
 
 const button = (name: string) => page.getByRole('button', { name, exact: true });
-const idle = (studio: Studio) => waitFor(() => expect(studio.store.getState().job).toBeNull());
 const cells = () => [...document.querySelectorAll<HTMLElement>('.difference-chart .heat-cell')];
 const plain = (text: string | null | undefined) => text?.replace(/[\s\u202f]/g, ' ');
 

@@ -72,7 +72,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     },
     openHub: async (id) => {
       if (options.hubError) throw options.hubError;
-      return { ...finetune(`${id}@0123abcd`), title: id, origin: 'hub', commit: '0123abcd', license: 'mit' };
+      return finetune(`${id}@0123abcd`, { title: id, origin: 'hub', commit: '0123abcd', license: 'mit' });
     },
     setHub: async () => undefined,
     hubWaits: () => new Promise<never>(() => undefined),
@@ -156,7 +156,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
   };
 }
 
-const workerInfo: WorkerInfo = {
+export const workerInfo: WorkerInfo = {
   auto: 'webgpu',
   webgpu: { available: true, adapter: 'Apple M3', isFallback: false, maxBufferBytes: 4_294_967_296 },
   cpu: { adapter: 'typed arrays' },
@@ -182,28 +182,16 @@ const lora = {
 } as const;
 
 export const sampleModels: ModelInfo[] = [
-  {
-    ...checkpoint,
-    ref: 'samples/base',
-    title: 'base',
-    origin: 'sample',
-    bytes: 2_483_000,
-    dtypes: { BF16: 57 },
-  },
+  finetune('samples/base', { title: 'base', origin: 'sample' }),
   { ...lora, ref: 'samples/kitchen', title: 'kitchen', origin: 'sample' },
   { ...lora, ref: 'samples/harbour', title: 'harbour', origin: 'sample' },
-  {
-    ...checkpoint,
-    ref: 'samples/workshop',
-    title: 'workshop',
-    origin: 'sample',
-    bytes: 2_483_000,
-    dtypes: { BF16: 57 },
-  },
+  finetune('samples/workshop', { title: 'workshop', origin: 'sample' }),
 ];
 
-function finetune(ref: string): ModelInfo {
-  return { ...checkpoint, ref, title: ref, origin: 'local', bytes: 2_483_000, dtypes: { BF16: 57 } };
+/** A checkpoint of this computer. @param change its other fields */
+export function finetune(ref: string, change: Partial<ModelInfo> = {}): ModelInfo {
+  const own = { ref, title: ref, origin: 'local', bytes: 2_483_000, dtypes: { BF16: 57 } } as const;
+  return { ...checkpoint, ...own, ...change };
 }
 
 async function pretendMerge(

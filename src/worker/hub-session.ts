@@ -5,22 +5,7 @@ import type { HubWait, SignInAnswer, SignInPage, SignInRequest } from '../report
 import type { Hub } from '../sources/hub-request';
 import type { SignIn } from '../sources/hub-sign-in';
 
-interface HubSession {
-  /** The hub as it is now. While its address stays it is one object, so that models already open follow its token. */
-  hub(): Hub;
-  setHub(hub: { url?: string; token?: string | null }): Promise<void>;
-  /** Begins a sign-in, in place of one that was begun before. What proves that it was us stays in the worker. */
-  beginSignIn(request: SignInRequest): Promise<SignInPage>;
-  /**
-   * Trades the hub's answer for a token, which stays in the worker as if it had been given to `setHub`.
-   * @throws Unauthorized when the user declined, or the answer is not to the sign-in begun last; Offline, HubError
-   */
-  finishSignIn(answer: SignInAnswer): Promise<void>;
-  /** Reports what is waited for before a hub is asked again, whenever a wait begins or ends. Never resolves. */
-  hubWaits(onWaits: (waits: HubWait[]) => void): Promise<never>;
-}
-
-export function openHubSession(): HubSession {
+export function openHubSession() {
   const waits = new Set<HubWait>();
   const listeners = new Set<(waits: HubWait[]) => void>();
   const publish = () => {
@@ -48,8 +33,9 @@ export function openHubSession(): HubSession {
     delete hub.mayWrite;
   };
   return {
+    /** The hub as it is now. While its address stays it is one object, so that models already open follow its token. */
     hub: () => hub,
-    async setHub({ url, token }) {
+    async setHub({ url, token }: { url?: string; token?: string | null }): Promise<void> {
       if (url !== undefined && url !== hub.url) {
         // a token belongs to the hub it was given for
         forget();
@@ -59,13 +45,18 @@ export function openHubSession(): HubSession {
       forget();
       if (token !== null) hub.token = token;
     },
-    async beginSignIn(request) {
+    /** Begins a sign-in, in place of one that was begun before. What proves that it was us stays in the worker. */
+    async beginSignIn(request: SignInRequest): Promise<SignInPage> {
       const { beginSignIn } = await import('../sources/hub-sign-in');
       const begun = await beginSignIn(hub, request);
       signIn = begun;
       return { url: begun.url, state: begun.state };
     },
-    async finishSignIn(answer) {
+    /**
+     * Trades the hub's answer for a token, which stays in the worker as if it had been given to `setHub`.
+     * @throws Unauthorized when the user declined, or the answer is not to the sign-in begun last; Offline, HubError
+     */
+    async finishSignIn(answer: SignInAnswer): Promise<void> {
       const begun = signIn;
       const asked = hub;
       // an answer to another sign-in does not end the one that is waited for
@@ -81,7 +72,8 @@ export function openHubSession(): HubSession {
       }
       Object.assign(hub, granted);
     },
-    hubWaits(onWaits) {
+    /** Reports what is waited for before a hub is asked again, whenever a wait begins or ends. Never resolves. */
+    hubWaits(onWaits: (waits: HubWait[]) => void): Promise<never> {
       listeners.add(onWaits);
       return new Promise<never>(() => undefined);
     },

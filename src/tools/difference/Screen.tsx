@@ -21,10 +21,10 @@ import { ToolBar } from '../../ui/parts/ToolBar';
 import { ToolEnd } from '../../ui/parts/ToolEnd';
 import { type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { whyNoTool } from '../../ui/state/job';
-import { type ToolJob, whyNotSaved } from '../../ui/state/job-state';
+import type { ToolJob } from '../../ui/state/job-state';
 import { choiceName, fileNameOf, pairProblem } from '../../ui/state/model-choices';
 import { toggleSelected } from '../../ui/state/studio';
-import { beginTool, editTool } from '../../ui/state/tool-jobs';
+import { beginTool, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useNarrow, useShownTheme, useStudio, useStudioState } from '../../ui/studio-context';
 import { Findings } from './Findings';
 import {

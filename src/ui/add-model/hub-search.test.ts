@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { HubHit, HubQuery } from '../../reports/models';
 import type { StudioWorker } from '../state/studio';
 import { fixtureWorker } from '../worker.test.fixture';
-import { searchGroups } from './HubSource';
+import { searchGroups } from './ModelList';
 
 const hit = (id: string): HubHit => ({
   id,

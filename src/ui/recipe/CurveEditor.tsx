@@ -172,14 +172,9 @@ function movedBy(key: string, by: number, value: number, { min, max }: { min: nu
   return key === 'End' ? max : null;
 }
 
-interface LayerMarksProps {
-  layers: number;
-  points: readonly number[];
-  down(value: number): number;
-}
-
 /** A dot where each layer reads the curve. */
-function LayerMarks({ layers, points, down }: LayerMarksProps) {
+function LayerMarks(props: { layers: number; points: readonly number[]; down(value: number): number }) {
+  const { layers, points, down } = props;
   const marks = Array.from({ length: layers }, (_, layer) => {
     const t = layer / (layers - 1);
     return `M${(100 * t).toFixed(2)} ${down(curveAt(points, t)).toFixed(2)}h0`;

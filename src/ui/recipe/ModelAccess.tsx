@@ -113,12 +113,7 @@ function says(state: Exclude<Unopened, { state: 'opening' }>): string {
     : 'Not open: a folder of yours, or a model on the Hub?';
 }
 
-interface RemediesProps {
-  name: string;
-  state: Exclude<Unopened, { state: 'opening' }>;
-}
-
-function Remedies({ name, state }: RemediesProps) {
+function Remedies({ name, state }: { name: string; state: Exclude<Unopened, { state: 'opening' }> }) {
   const studio = useStudio();
   const local = useStudioState((s) => s.recipe.origins[name]?.kind === 'local');
   if (state.state === 'closed' && state.saved) {

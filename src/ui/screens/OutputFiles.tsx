@@ -9,7 +9,7 @@ import { FileList } from '../parts/FileList';
 import { DownloadIcon, FolderIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
 import { ZipButton } from '../parts/ZipButton';
-import { outputName } from '../state/built-recipe';
+import { freeName, outputName } from '../state/built-recipe';
 import { isRecipeOf } from '../state/recipe-identity';
 import { currentRun, type RunState } from '../state/runs';
 import { notifyError } from '../state/studio';
@@ -177,9 +177,8 @@ async function saveFolder(
   name: string,
   files: readonly { name: string; file: Blob }[],
 ): Promise<string> {
-  const taken = new Set((await entriesOf(within)).map(([entry]) => entry));
-  let free = name;
-  for (let n = 2; taken.has(free); n++) free = `${name}-${n}`;
+  const taken = (await entriesOf(within)).map(([entry]) => entry);
+  const free = freeName(name, taken);
   const folder = await folderIn(within, free, true);
   for (const { name: path, file } of files) {
     const stream = await writableOf(await fileIn(folder, path, true));

@@ -12,6 +12,7 @@ import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { outputName } from '../state/built-recipe';
+import { fileName } from '../state/job-state';
 import { combinationOf, type OutDtype, setOutput } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
 import { chooseFolder } from '../state/run';
@@ -117,7 +118,7 @@ function Destination() {
           spellCheck={false}
           autoComplete="off"
           onChange={(event) => {
-            const name = event.target.value.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+/, '');
+            const name = fileName(event.target.value);
             editSlice(studio, 'output', { name: name === '' ? null : name });
           }}
         />

@@ -53,35 +53,36 @@ interface Part {
 
 interface NumbersProps {
   label: string;
-  caption: string;
+  caption?: string;
   /** Of the columns behind the first, each with its explanation. */
-  heads: readonly { text: string; title?: string }[];
+  heads: readonly { id: string; text: string; title?: string }[];
   first: ReactNode;
-  rows: readonly { title: string; chosen: boolean; cells: readonly ReactNode[] }[];
+  rows: readonly { id: string; title: string; chosen: boolean; cells: readonly ReactNode[] }[];
 }
 
-function Numbers({ label, caption, heads, first, rows }: NumbersProps) {
+/** Numbers of models or settings; the chosen row stands out. */
+export function NumbersTable({ label, caption, heads, first, rows }: NumbersProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
     <section className="scroll-x" tabIndex={0} aria-label={label}>
       <table className="plain-table" data-numbers>
-        <caption>{caption}</caption>
+        {caption === undefined ? null : <caption>{caption}</caption>}
         <thead>
           <tr>
             <th scope="col">{first}</th>
-            {heads.map(({ text, title }) => (
-              <th key={text} scope="col" title={title}>
+            {heads.map(({ id, text, title }) => (
+              <th key={id} scope="col" title={title}>
                 {text}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
-          {rows.map(({ title, chosen, cells }) => (
-            <tr key={title} data-chosen={chosen || undefined}>
+          {rows.map(({ id, title, chosen, cells }) => (
+            <tr key={id} data-chosen={chosen || undefined}>
               <th scope="row">{title}</th>
               {cells.map((cell, i) => (
-                <td key={heads[i]!.text}>{cell}</td>
+                <td key={heads[i]!.id}>{cell}</td>
               ))}
             </tr>
           ))}
@@ -93,21 +94,22 @@ function Numbers({ label, caption, heads, first, rows }: NumbersProps) {
 
 function Compared({ report, label }: Part) {
   const rows = [
-    { title: 'Base', values: report.base },
-    ...report.contributors.map(({ id, perplexity }) => ({ title: label(id), values: perplexity })),
-    { title: 'Merge', values: report.merge },
+    { id: 'base', title: 'Base', values: report.base },
+    ...report.contributors.map(({ id, perplexity }) => ({ id, title: label(id), values: perplexity })),
+    { id: 'merge', title: 'Merge', values: report.merge },
   ];
   return (
-    <Numbers
+    <NumbersTable
       label="Perplexities of base, contributors and merge"
       caption="Perplexity on text of each contributor that nothing was calibrated on; lower is better"
       first={<span className="visually-hidden">model</span>}
       heads={report.texts.map(({ id, calibration, tokens }) => ({
+        id,
         text: `${label(id)}’s text`,
         title: `${calibration}; ${tokens} tokens scored`,
       }))}
-      rows={rows.map(({ title, values }, i) => ({
-        ...{ title, chosen: i === rows.length - 1, cells: values.map(formatReal) },
+      rows={rows.map(({ id, title, values }) => ({
+        ...{ id, title, chosen: id === 'merge', cells: values.map(formatReal) },
       }))}
     />
   );
@@ -115,12 +117,13 @@ function Compared({ report, label }: Part) {
 
 function Tried({ report }: { report: RecommendedReport }) {
   return (
-    <Numbers
+    <NumbersTable
       label="What was tried"
       caption="What was tried: geometric mean of the perplexities on these texts"
       first="method"
-      heads={['λ', 'perplexity', 'time'].map((text) => ({ text }))}
+      heads={['λ', 'perplexity', 'time'].map((text) => ({ id: text, text }))}
       rows={report.candidates.map(({ title, lambda, perplexity, reason, seconds }, i) => ({
+        id: title,
         title: i === report.chosen ? `${title} (merged)` : title,
         chosen: i === report.chosen,
         cells: [lambda ?? '–', perplexity === null ? reason : formatReal(perplexity), formatSeconds(seconds)],

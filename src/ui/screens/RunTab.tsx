@@ -21,7 +21,7 @@ import { resumable } from '../state/past-runs';
 import { currentRun, type FinishedRun, type LogEntry, PHASE_TITLES, type RunState } from '../state/runs';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import { Recommended, secondsInAll } from './Recommended';
+import { NumbersTable, Recommended, secondsInAll } from './Recommended';
 
 const ROOM: PlotRoom = { width: 560, height: 200, left: 46, right: 20, top: 22, bottom: 32, foot: 3 };
 
@@ -69,30 +69,17 @@ function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
       </figcaption>
       <details>
         <summary>As a table</summary>
-        <table className="plain-table" data-numbers>
-          <thead>
-            <tr>
-              <th scope="col">λ</th>
-              <th scope="col">mean</th>
-              {lambda.texts.map((t) => (
-                <th key={t.id} scope="col">
-                  {t.id}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {curve.map((point) => (
-              <tr key={point.lambda} data-chosen={point.lambda === chosen || undefined}>
-                <th scope="row">{point.lambda}</th>
-                <td>{point.perplexity.toFixed(3)}</td>
-                {point.each.map((value, i) => (
-                  <td key={lambda.texts[i]?.id ?? i}>{value.toFixed(3)}</td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <NumbersTable
+          label="Perplexity of every λ tried"
+          heads={['mean', ...lambda.texts.map((text) => text.id)].map((text) => ({ id: text, text }))}
+          first="λ"
+          rows={curve.map((point) => ({
+            id: String(point.lambda),
+            title: String(point.lambda),
+            chosen: point.lambda === chosen,
+            cells: [point.perplexity, ...point.each].map((value) => value.toFixed(3)),
+          }))}
+        />
       </details>
     </figure>
   );

@@ -9,7 +9,7 @@ import { Section } from '../parts/Section';
 import { ToolBar } from '../parts/ToolBar';
 import { runTool, whyNoTool, whyOneEngine } from '../state/job';
 import { tensorProgress } from '../state/job-state';
-import { currentRun, type Timed, type Verification } from '../state/runs';
+import { currentRun } from '../state/runs';
 import { notify, type Studio } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
@@ -22,7 +22,7 @@ export function VerifySection() {
   const report = useStudioState((s) => currentRun(s)?.report ?? null);
   const why = useStudioState(whyNotVerify);
   const verifying = useStudioState((s) => s.job?.kind === 'verification');
-  const result = useStudioState((s) =>
+  const second = useStudioState((s) =>
     s.verification?.recipeSha256 === currentRun(s)?.report?.recipeSha256 ? s.verification : null,
   );
   if (!report) return null;
@@ -42,13 +42,12 @@ export function VerifySection() {
           </Button>
         </div>
       )}
-      {result && !verifying ? <Result result={result} /> : null}
+      {second && !verifying ? <Result {...verification(report, second)} /> : null}
     </Section>
   );
 }
 
-function Result({ result }: { result: Verification }) {
-  const { first, second, differing, tensors } = result;
+function Result({ engines, differing, tensors }: ReturnType<typeof verification>) {
   return (
     <>
       {differing.length === 0 ? (
@@ -66,7 +65,7 @@ function Result({ result }: { result: Verification }) {
         />
       )}
       <Costs
-        items={[first, second].map(({ engine, seconds, bytes }) => [
+        items={engines.map(({ engine, seconds, bytes }) => [
           NAMES[engine],
           formatSeconds(seconds),
           `${formatRate(bytes / Math.max(seconds, 1e-3))} of output`,
@@ -96,20 +95,20 @@ async function verifyRun(studio: Studio): Promise<void> {
         phase: progress.phase === 'downloading' ? 'downloading' : 'checking',
       }),
   );
-  if ('value' in outcome) studio.store.setState({ verification: verification(report, outcome.value) });
+  if ('value' in outcome) studio.store.setState({ verification: outcome.value });
   else if ('error' in outcome) notify(studio, 'error', outcome.error.message, outcome.error.hint);
 }
 
 /** Two reports of one recipe, compared. Pure. */
-export function verification(first: MergeReport, second: MergeReport): Verification {
+export function verification(first: MergeReport, second: MergeReport) {
   const hashes = new Map(second.shards.map((s) => [s.file, s.hash]));
   const numbers = new Map(second.tensors.map((t) => [t.name, t.outputChange]));
   const differing = first.shards.filter((s) => hashes.get(s.file) !== s.hash).map((s) => s.file);
   const unknown = second.shards.filter((s) => !first.shards.some((f) => f.file === s.file));
   return {
-    recipeSha256: first.recipeSha256,
-    first: timed(first),
-    second: timed(second),
+    engines: [first, second].map(({ engine, seconds, shards }) => ({
+      ...{ engine, seconds, bytes: shards.reduce((sum, s) => sum + s.bytes, 0) },
+    })),
     differing: [...differing, ...unknown.map((s) => s.file)],
     tensors: first.tensors.filter((t) => numbers.get(t.name) !== t.outputChange).map((t) => t.name),
   };
@@ -125,8 +124,4 @@ export function whyNotVerify(state: StudioState): string | null {
 
 function otherEngine(engine: BackendKind): BackendKind {
   return engine === 'cpu' ? 'webgpu' : 'cpu';
-}
-
-function timed({ engine, seconds, shards }: MergeReport): Timed {
-  return { engine, seconds, bytes: shards.reduce((sum, s) => sum + s.bytes, 0) };
 }

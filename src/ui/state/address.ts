@@ -23,18 +23,20 @@ const PARTS = [
 export type AddressedView = Pick<ViewSlice, (typeof PARTS)[number]>;
 
 const FIRST: AddressedView = initialState.view;
+const TAB_IDS = TABS.map(({ id }) => id);
+const METRIC_IDS = metrics.map(({ id }) => id);
 
 /** The view as parts of an address; defaults are left out. Pure. */
 export function viewParameters(view: AddressedView): URLSearchParams {
-  const said: Record<(typeof PARTS)[number], string | null> = {
+  const asked: Record<(typeof PARTS)[number], string | null> = {
     ...view,
     runs: view.runs.join(','),
     layers: view.layers?.join('-') ?? null,
   };
-  const first: typeof said = { ...FIRST, runs: FIRST.runs.join(','), layers: null };
+  const first: typeof asked = { ...FIRST, runs: FIRST.runs.join(','), layers: null };
   const parameters = new URLSearchParams();
   for (const part of PARTS) {
-    const value = said[part];
+    const value = asked[part];
     if (value !== null && value !== first[part]) parameters.set(part, value);
   }
   return parameters;
@@ -42,29 +44,21 @@ export function viewParameters(view: AddressedView): URLSearchParams {
 
 /** The view in an address; missing and unknown parts are as on a first visit. Pure. */
 export function viewIn(hash: string): AddressedView {
-  const said = new URLSearchParams(hash.slice(1));
+  const asked = new URLSearchParams(hash.slice(1));
   const among = <T extends string>(all: readonly T[], name: string) =>
-    all.find((value) => value === said.get(name));
-  const runs = (said.get('runs') ?? '').split(',').filter((id) => /^[\w-]+$/.test(id));
-  const [, from, to] = /^(\d{1,4})-(\d{1,4})$/.exec(said.get('layers') ?? '') ?? [];
+    all.find((value) => value === asked.get(name));
+  const runs = (asked.get('runs') ?? '').split(',').filter((id) => /^[\w-]+$/.test(id));
+  const [, from, to] = /^(\d{1,4})-(\d{1,4})$/.exec(asked.get('layers') ?? '') ?? [];
   return {
-    tab:
-      among(
-        TABS.map((t) => t.id),
-        'tab',
-      ) ?? FIRST.tab,
-    metric:
-      among(
-        metrics.map((m) => m.id),
-        'metric',
-      ) ?? FIRST.metric,
-    subject: said.get('subject'),
+    tab: among(TAB_IDS, 'tab') ?? FIRST.tab,
+    metric: among(METRIC_IDS, 'metric') ?? FIRST.metric,
+    subject: asked.get('subject'),
     scale: among(['percentile', 'full'], 'scale') ?? FIRST.scale,
     runs: runs.length > 0 ? [...new Set(runs)].slice(0, 4) : FIRST.runs,
     layers: from !== undefined && Number(from) <= Number(to) ? [Number(from), Number(to)] : null,
-    expanded: said.get('expanded'),
-    filter: said.get('filter') ?? '',
-    selected: said.get('selected'),
+    expanded: asked.get('expanded'),
+    filter: asked.get('filter') ?? '',
+    selected: asked.get('selected'),
   };
 }
 

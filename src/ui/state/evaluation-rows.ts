@@ -139,14 +139,6 @@ export function isPinned(target: RunTarget, models: readonly ModelInfo[]): boole
 }
 
 function modelRow(id: string, label: string, model: string, color: number | null): EvaluationRow {
-  return {
-    id,
-    group: 'models',
-    label,
-    title: model,
-    color,
-    target: { model },
-    method: null,
-    current: false,
-  };
+  const target = { model };
+  return { id, group: 'models', label, title: model, color, target, method: null, current: false };
 }

@@ -11,8 +11,6 @@ import {
   type ToolCall,
   type ToolValues,
 } from '../../tools';
-import type { NamedDestination } from './run';
-import type { StudioState } from './studio-state';
 import type { JobKind } from './tabs';
 
 export interface Job {
@@ -93,7 +91,6 @@ export function runningProgress(
 }
 
 /** Files that a tool has written: where they are, and under which name. */
-
 export interface SavedOutput {
   kind: 'downloads' | 'folder';
   name: string;
@@ -106,20 +103,6 @@ export interface SavedFile {
   name: string;
   bytes?: number;
   hash?: string;
-}
-
-// Files that a tool has written: where they are, and under which name.
-
-export function savedOutput(destination: NamedDestination, files: SavedFile[]): SavedOutput {
-  const { kind, name } = destination;
-  return { kind, name, folder: destination.kind === 'folder' ? destination.handle.name : null, files };
-}
-
-/** Why nothing can be saved where the user wants it, or null. */
-export function whyNotSaved({ output, engine }: StudioState): string | null {
-  const storage = engine.info?.storage;
-  if (output.kind === 'folder' || !storage || storage.available) return null;
-  return 'This browser offers no storage to keep files in: save to a folder instead.';
 }
 
 /** A name for files: letters, digits, dot, dash and underscore only, and no leading dot. */

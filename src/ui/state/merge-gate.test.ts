@@ -1,21 +1,13 @@
 import { expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
 import type { PlanProblem } from '../../reports/plan';
-import type { WorkerInfo } from '../../reports/worker';
-import { sampleModels } from '../worker.test.fixture';
+import { sampleModels, workerInfo } from '../worker.test.fixture';
 import { planFor } from '../worker-plan.test.fixture';
 import { buildRecipe } from './built-recipe';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';
 import { initialState, type StudioState } from './studio-state';
 
-const workerInfo: WorkerInfo = {
-  auto: 'webgpu',
-  webgpu: { available: true, adapter: 'test', isFallback: false, maxBufferBytes: 2 ** 30 },
-  cpu: { adapter: 'typed arrays' },
-  storage: { available: true },
-  version: '0',
-};
 const recipe = sampleRecipe(sampleModels);
 const problem: PlanProblem = { severity: 'error', code: 'X', message: 'wrong', remedy: 'mend it' };
 const plan = (problems: PlanProblem[] = []) =>

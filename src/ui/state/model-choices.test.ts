@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest';
 import { sampleModels } from '../worker.test.fixture';
-import { choiceName, chosenModel, fileNameOf, modelChoices } from './model-choices';
+import { choiceName, chosenModel, fileNameOf, modelChoices, pairOf } from './model-choices';
 import { sampleRecipe } from './roles';
+import { initialState } from './studio-state';
 
 const recipe = sampleRecipe(sampleModels);
-const facts = { models: sampleModels, recipe };
+const state = { models: sampleModels, recipe };
 
 test('checkpoints and adapters on their base can be chosen', () => {
-  expect(modelChoices(facts).map((c) => [c.ref, c.label])).toEqual([
+  expect(modelChoices(state).map((c) => [c.ref, c.label])).toEqual([
     ['samples/base', 'base'],
     ['samples/workshop', 'workshop'],
     ['samples/base+samples/kitchen', 'base + kitchen'],
@@ -27,9 +28,24 @@ test('names of files have no blanks and no revisions', () => {
 
 test('a tool of one model is given the chosen one, else the base of the recipe, else any', () => {
   const chosen = 'samples/workshop+samples/kitchen';
-  expect(chosenModel(facts, chosen)).toBe(chosen);
-  expect(chosenModel(facts, 'no/longer-open')).toBe('samples/base');
+  expect(chosenModel(state, chosen)).toBe(chosen);
+  expect(chosenModel(state, 'no/longer-open')).toBe('samples/base');
   const unnamed = { ...recipe, base: null };
-  expect(chosenModel({ ...facts, recipe: unnamed }, null)).toBe('samples/base');
+  expect(chosenModel({ ...state, recipe: unnamed }, null)).toBe('samples/base');
   expect(chosenModel({ models: [], recipe }, chosen)).toBeNull();
+});
+
+const pair = { ...state, tools: initialState.tools };
+
+test('the recipe suggests its base and the last model made from it; what is chosen stays', () => {
+  expect(pairOf(pair)).toEqual({ base: 'samples/base', finetuned: 'samples/workshop' });
+  const chosen = (models: Partial<typeof pair.tools.models>) => ({
+    ...pair,
+    tools: { ...pair.tools, models: { ...pair.tools.models, ...models } },
+  });
+  expect(pairOf(chosen({ finetuned: 'samples/base+samples/harbour' })).finetuned).toBe(
+    'samples/base+samples/harbour',
+  );
+  expect(pairOf(chosen({ base: 'no/longer-open' })).base).toBe('samples/base');
+  expect(pairOf({ ...pair, models: [] })).toEqual({ base: null, finetuned: null });
 });

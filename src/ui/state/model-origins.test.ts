@@ -1,20 +1,12 @@
 import { expect, test } from 'vitest';
 import type { ModelInfo } from '../../reports/models';
+import { finetune } from '../worker.test.fixture';
 import { isPinnedName, namedModels, withOpened } from './model-origins';
 import { addContributor, emptyRecipe, setBase, setEnabled } from './recipe-state';
 
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
-const model = (ref: string, info: Partial<ModelInfo> = {}): ModelInfo => ({
-  ref,
-  title: ref,
-  origin: 'local',
-  kind: 'checkpoint',
-  parameters: 1,
-  bytes: 2,
-  headers: `headers of ${ref}`,
-  dtypes: {},
-  ...info,
-});
+const model = (ref: string, change: Partial<ModelInfo> = {}) =>
+  finetune(ref, { bytes: 2, headers: `headers of ${ref}`, ...change });
 const recipe = addContributor(setBase(emptyRecipe, 'owner/base'), 'owner/tuned');
 
 test('only a name at a commit is one that a hub alone can have', () => {

@@ -1,27 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
-import type { ModelInfo } from '../../reports/models';
 import { gallery } from '../gallery/RecipesDialog';
+import { finetune } from '../worker.test.fixture';
 import { buildRecipe } from './built-recipe';
 import { recipeState } from './opened-recipe';
 import { setContributorParameter } from './recipe-state';
 
-const model = (ref: string, kind: ModelInfo['kind']): ModelInfo => ({
-  ref,
-  title: ref,
-  origin: 'sample',
-  kind,
-  parameters: 1,
-  bytes: 1,
-  headers: 'h',
-  dtypes: {},
-});
 const models = [
-  model('samples/base', 'checkpoint'),
-  model('samples/kitchen', 'adapter'),
-  model('samples/harbour', 'adapter'),
-  model('samples/workshop', 'checkpoint'),
+  finetune('samples/base', { dtypes: {} }),
+  finetune('samples/kitchen', { kind: 'adapter', dtypes: {} }),
+  finetune('samples/harbour', { kind: 'adapter', dtypes: {} }),
+  finetune('samples/workshop', { dtypes: {} }),
 ];
 const read = (text: string) => parseRecipe(text).recipe!;
 const built = (text: string) => {

@@ -1,20 +1,11 @@
 import { expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
-import type { ModelInfo } from '../../reports/models';
+import { finetune } from '../worker.test.fixture';
 import { buildRecipe } from './built-recipe';
 import { mergeWell } from './recipe-state';
 import { initialState } from './studio-state';
 
-const model = (ref: string, parameters: number): ModelInfo => ({
-  ref,
-  title: ref,
-  origin: 'local',
-  kind: 'checkpoint',
-  parameters,
-  bytes: 2 * parameters,
-  headers: 'h',
-  dtypes: {},
-});
+const model = (ref: string, parameters: number) => finetune(ref, { parameters, dtypes: {} });
 
 const contributor = (ref: string, color: number) => ({
   ref,

@@ -117,44 +117,33 @@ interface Lineage {
 /** The badge of a contributor's card. */
 export function lineage(model: ModelInfo, base: ModelInfo | undefined): Lineage {
   if (model.kind === 'adapter') return adapterLineage(model, base);
-  if (base && model.family !== undefined && base.family !== undefined && model.family !== base.family) {
-    return {
-      text: `${model.family}, not ${base.family}`,
-      tone: 'warn',
-      why: `Its architecture (${model.family}) is not that of the base (${base.family}).`,
-    };
+  const [family, layers] = [model.family, model.layers];
+  if (base?.family !== undefined && family !== undefined && family !== base.family) {
+    const why = `Its architecture (${family}) is not that of the base (${base.family}).`;
+    return { text: `${family}, not ${base.family}`, tone: 'warn', why };
   }
-  if (base?.layers !== undefined && model.layers !== undefined && model.layers !== base.layers) {
-    return {
-      text: `${counted(model.layers, 'layer')}, not ${base.layers}`,
-      tone: 'warn',
-      why: `It has ${counted(model.layers, 'layer')}, the base has ${base.layers}.`,
-    };
+  if (base?.layers !== undefined && layers !== undefined && layers !== base.layers) {
+    const why = `It has ${counted(layers, 'layer')}, the base has ${base.layers}.`;
+    return { text: `${counted(layers, 'layer')}, not ${base.layers}`, tone: 'warn', why };
   }
-  return {
-    text: 'fine-tune',
-    tone: 'plain',
-    why: 'A complete checkpoint: its change is its weights minus the base.',
-  };
+  const why = 'A complete checkpoint: its change is its weights minus the base.';
+  return { text: 'fine-tune', tone: 'plain', why };
 }
 
 function adapterLineage(model: ModelInfo, base: ModelInfo | undefined): Lineage {
-  const parent = model.adapter?.baseModel;
-  const summary = model.adapter?.summary ?? 'Adapter';
+  const { summary = 'Adapter', baseModel: parent } = model.adapter ?? {};
   const trained =
     parent === undefined
       ? `${summary}. It does not say which base it was trained on.`
       : `${summary}, trained on ${parent}.`;
-  const fit = base && fitsWeights(model, base);
-  if (base && fit === false) {
-    const why = `${trained} Its factors do not fit the weights of ${base.title}.`;
-    return { text: 'of another base', tone: 'warn', why };
-  }
-  if (base && parent !== undefined && isBaseOf(parent, base))
+  const plain: Lineage = { text: 'adapter', tone: 'plain', why: trained };
+  if (!base) return plain;
+  const fit = fitsWeights(model, base);
+  const why = `${trained} Its factors ${fit ? '' : 'do not '}fit the weights of ${base.title}.`;
+  if (fit === false) return { text: 'of another base', tone: 'warn', why };
+  if (parent !== undefined && isBaseOf(parent, base))
     return { text: 'matches base', tone: 'ok', why: trained };
-  if (base && fit)
-    return { text: 'fits', tone: 'ok', why: `${trained} Its factors fit the weights of ${base.title}.` };
-  return { text: 'adapter', tone: 'plain', why: trained };
+  return fit ? { text: 'fits', tone: 'ok', why } : plain;
 }
 
 /** Whether the factors of an adapter fit the weights of a model; undefined where the shapes of one are not known. */

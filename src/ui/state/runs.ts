@@ -3,7 +3,6 @@ import type { ErrorReport } from '../../errors';
 import { formatAbout, formatBytes, formatCount, formatCounted } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
 import { sameItems } from '../../merge/prediction/same-items';
-import type { BackendKind } from '../../reports/backend';
 import type { Progress, TensorReport } from '../../reports/job';
 import type { InterruptedRun, MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
@@ -86,24 +85,6 @@ export interface PredictedRun {
 export interface InterruptedMerge extends InterruptedRun {
   id: string;
   status: 'interrupted';
-}
-
-export interface Verification {
-  /** Of the report that was verified. */
-  recipeSha256: string;
-  first: Timed;
-  second: Timed;
-  /** Files whose bytes are not the same. */
-  differing: string[];
-  /** Tensors whose numbers differ in the reports: where to look. */
-  tensors: string[];
-}
-
-export interface Timed {
-  engine: BackendKind;
-  seconds: number;
-  /** Bytes of weights written. */
-  bytes: number;
 }
 
 /** Fields of a run that are known before it runs. */

@@ -6,7 +6,7 @@
 import type { ErrorReport } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
 import type { DeltaStatistics, MaskOverlap } from '../../reports/delta-statistics';
-import type { MergeRequest, RunElsewhere } from '../../reports/merge';
+import type { MergeReport, MergeRequest, RunElsewhere } from '../../reports/merge';
 import type { ModelInfo } from '../../reports/models';
 import type { PlanReport } from '../../reports/plan';
 import type { HubWait } from '../../reports/push';
@@ -23,7 +23,7 @@ import {
 import { initialPush, initialTools, type Job, type PushSlice, type ToolsSlice } from './job-state';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeState } from './recipe-state';
-import type { Contributor, Run, Verification } from './runs';
+import type { Contributor, Run } from './runs';
 import type { Tab } from './tabs';
 
 export interface StudioState {
@@ -51,8 +51,8 @@ export interface StudioState {
   /** Ids of runs that are merged next. */
   queuedRuns: readonly string[];
   output: OutputSlice;
-  /** Result of verifying the last run on the other engine. */
-  verification: Verification | null;
+  /** Report of the last run, merged again on the other engine. */
+  verification: MergeReport | null;
   /** The merge of another tab. */
   elsewhere: RunElsewhere | null;
   /** The one job of the worker. */

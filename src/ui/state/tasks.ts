@@ -230,7 +230,7 @@ export async function recallScores(studio: Studio): Promise<void> {
 }
 
 /** Saves scores: in this tab always, for later visits where names stand for the same weights then. */
-export function saveScores(
+function saveScores(
   studio: Studio,
   rows: readonly EvaluationRow[],
   { tasks: info, items }: TaskRun,
@@ -320,9 +320,6 @@ export function earlierRun(
 }
 
 /** A row as the table of tasks shows it. */
-export function shownRow(
-  { id, label, color, method }: EvaluationRow,
-  target: string,
-): TaskRun['rows'][number] {
+function shownRow({ id, label, color, method }: EvaluationRow, target: string): TaskRun['rows'][number] {
   return { id, label: method ? `merge, ${label}` : label, color, target };
 }

@@ -2,9 +2,10 @@
 import { errorReport } from '../../errors';
 import type { ProgressOf, ReportOf, RequestOf, ToolCall, ToolId, ToolValues } from '../../tools';
 import { ended, runTool, whyNoTool } from './job';
-import { type SavedFile, savedOutput, type ToolJob, type ToolsSlice, tensorProgress } from './job-state';
-import { chooseDestination } from './run';
+import { type SavedFile, type SavedOutput, type ToolJob, type ToolsSlice, tensorProgress } from './job-state';
+import { chooseDestination, type NamedDestination } from './run';
 import type { Studio } from './studio';
+import type { StudioState } from './studio-state';
 
 export function chooseToolModels(studio: Studio, change: Partial<ToolsSlice['models']>): void {
   studio.store.setState(({ tools }) => ({ tools: { ...tools, models: { ...tools.models, ...change } } }));
@@ -74,4 +75,16 @@ function setJob<K extends ToolCall>(studio: Studio, kind: K, job: ToolJob<K>): v
 function editJob<K extends ToolCall>(studio: Studio, kind: K, edit: (job: ToolJob<K>) => ToolJob<K>): void {
   const job = studio.store.getState().tools.jobs[kind] as ToolJob<K> | undefined;
   if (job) setJob(studio, kind, edit(job));
+}
+
+function savedOutput(destination: NamedDestination, files: SavedFile[]): SavedOutput {
+  const { kind, name } = destination;
+  return { kind, name, folder: destination.kind === 'folder' ? destination.handle.name : null, files };
+}
+
+/** Why nothing can be saved where the user wants it, or null. */
+export function whyNotSaved({ output, engine }: StudioState): string | null {
+  const storage = engine.info?.storage;
+  if (output.kind === 'folder' || !storage || storage.available) return null;
+  return 'This browser offers no storage to keep files in: save to a folder instead.';
 }

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
+import { conversationLine } from '../../formats/conversations';
 import { sampleModels } from '../worker.test.fixture';
 import { protocolProblem, whyNotMeasure, whyNotRun, whyNotWrite } from './evaluation';
+import { QUICK_CHARACTERS, scoredText } from './evaluation-state';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';
 import { initialState, type StudioState } from './studio-state';
@@ -47,4 +49,35 @@ test('without models, texts or sensible numbers it says what is missing', () => 
   expect(protocolProblem({ window: 256, stride: 257 })).toMatch(/no longer than the window/);
   expect(protocolProblem({ window: 256, stride: 256 })).toBeNull();
   expect(protocolProblem({ window: 2, stride: 1 })).toBeNull();
+});
+
+test('quick scores the beginning up to a whole word; short and whole texts are scored as they stand', () => {
+  const text = 'a lamp by the hinge '.repeat(500);
+  const quick = scoredText(text, 'quick');
+  expect(text.startsWith(quick)).toBe(true);
+  expect(quick.length).toBeLessThanOrEqual(QUICK_CHARACTERS);
+  expect(quick.length).toBeGreaterThan(QUICK_CHARACTERS - 6);
+  expect(text[quick.length]).toBe(' ');
+  expect(scoredText(text, 'full')).toBe(text);
+  expect(scoredText('short', 'quick')).toBe('short');
+});
+
+test('a word that ends exactly at the limit is kept', () => {
+  const word = `${'x'.repeat(QUICK_CHARACTERS - 3)} yz`;
+  expect(scoredText(`${word} and more`, 'quick')).toBe(word);
+});
+
+test('a text without spaces is cut between characters', () => {
+  const quick = scoredText('𝄞'.repeat(2000), 'quick');
+  expect(quick.length).toBe(QUICK_CHARACTERS);
+  expect(quick.isWellFormed()).toBe(true);
+  expect(scoredText(`x${'𝄞'.repeat(2000)}`, 'quick').isWellFormed()).toBe(true);
+});
+
+test('of conversations whole ones are scored', () => {
+  const line = conversationLine([{ role: 'user', content: 'word '.repeat(100) }]);
+  const quick = scoredText(Array(20).fill(line).join('\n'), 'quick');
+  expect(quick).toBe(`${line}\n${line}`);
+  const long = conversationLine([{ role: 'user', content: 'word '.repeat(1000) }]);
+  expect(scoredText(`${long}\n${line}`, 'quick')).toBe(long);
 });
