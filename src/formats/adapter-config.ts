@@ -12,7 +12,7 @@ import {
   stringListField,
 } from './json-fields';
 import { displayName } from './names';
-import { isJsonNumber, type JsonObject, type JsonValue, strictInteger } from './strict-json';
+import { isJsonNumber, type JsonObject, type JsonValue, limit, strictInteger } from './strict-json';
 
 /** Most patterns of one adapter: one for every module of the largest mixtures of experts. */
 const MAX_PATTERNS = 100_000;
@@ -316,11 +316,7 @@ function patterns(
 ): ModulePattern[] {
   const object: JsonObject = objectField(fields, key)?.object ?? new Map();
   if (object.size > MAX_PATTERNS) {
-    throw new AmalgamError(
-      'LimitExceeded',
-      `${displayName(fields.fileName)}: “${key}” has more than ${MAX_PATTERNS} entries.`,
-      'No real adapter comes near this limit: the file is damaged or malicious.',
-    );
+    throw limit(fields.fileName, `has more than ${MAX_PATTERNS} entries in “${key}”`);
   }
   return [...object].map(([pattern, value]) => {
     const number = isJsonNumber(value) ? read(value.text) : undefined;

@@ -9,6 +9,7 @@ import {
   endJson,
   type JsonCursor,
   type JsonRules,
+  limit,
   openJson,
   peekKind,
   readArray,
@@ -146,11 +147,7 @@ export function parseSafetensorsHeader(
   readObject(cursor, (key) => {
     if (key === '__metadata__') readMetadata(cursor, metadata);
     else if (found.length === MAX_TENSORS) {
-      throw new AmalgamError(
-        'LimitExceeded',
-        `${displayName(fileName)} names more than ${MAX_TENSORS} tensors.`,
-        'No real model comes near this limit: the file is damaged or malicious.',
-      );
+      throw limit(fileName, `names more than ${MAX_TENSORS} tensors`);
     } else found.push(readTensor(cursor, key));
   });
   endJson(cursor);
@@ -298,10 +295,9 @@ function layOut(
       );
     }
     if (bytes === 0 && tensor.shape.some((extent) => extent > MAX_EMPTY_EXTENT)) {
-      throw new AmalgamError(
-        'LimitExceeded',
-        `${file}: tensor “${name}” holds nothing and claims the shape [${tensor.shape}].`,
-        'No real model has such a tensor: the file is damaged or malicious.',
+      throw limit(
+        fileName,
+        `has the tensor “${name}”, which holds nothing and claims the shape [${tensor.shape}]`,
       );
     }
     at = tensor.end;

@@ -1,4 +1,4 @@
-import { AmalgamError } from '../errors';
+import { fault } from '../errors';
 import { giveBack, spareArray } from '../sources/spare-arrays';
 import { beginLeaves, type LeafHasher, treeHash } from '../sources/tree-hash';
 import type { Destination, FileSink, WrittenShard } from './destination';
@@ -170,12 +170,4 @@ export class ShardWriter {
       this.#filled = 0;
     }
   }
-}
-
-function fault(message: string): AmalgamError {
-  return new AmalgamError(
-    'Internal',
-    message,
-    'This is a fault in Amalgam; nothing was saved. Please report it.',
-  );
 }
