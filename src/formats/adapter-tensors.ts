@@ -122,28 +122,26 @@ export function readAdapterTensors(
         `holds “${displayName(tensor.name)}” as ${tensor.dtype}; F32, F16 and BF16 can be merged`,
       );
     }
+    const once = (isTaken: boolean) => {
+      if (isTaken) throw twice(config, tensor.name);
+    };
     if (key.role === 'own') {
       const parts = own.get(key.module) ?? {};
-      if (parts[key.part]) throw twice(config, tensor.name);
+      once(parts[key.part] !== undefined);
       own.set(key.module, { ...parts, [key.part]: tensor });
-      continue;
-    }
-    if (key.role === 'rows') {
-      if (tokenRows.has(key.module)) throw twice(config, tensor.name);
+    } else if (key.role === 'rows') {
+      once(tokenRows.has(key.module));
       tokenRows.set(key.module, tensor);
-      continue;
-    }
-    if (key.role !== 'part') {
-      if (origins.has(key.name) || replaces.has(key.name)) throw twice(config, tensor.name);
+    } else if (key.role !== 'part') {
+      once(origins.has(key.name) || replaces.has(key.name));
       (key.role === 'saved' ? replaces : origins).set(key.name, tensor);
-      continue;
+    } else {
+      if (key.module.length > MAX_MODULE_PATH)
+        throw invalid(config, `the key “${displayName(tensor.name)}” is over-long`);
+      const parts = modules.get(key.module) ?? {};
+      once(parts[key.part] !== undefined);
+      modules.set(key.module, { ...parts, [key.part]: tensor });
     }
-    if (key.module.length > MAX_MODULE_PATH)
-      throw invalid(config, `the key “${displayName(tensor.name)}” is over-long`);
-    const parts = modules.get(key.module) ?? {};
-    if (parts[key.part]) throw twice(config, tensor.name);
-    parts[key.part] = tensor;
-    modules.set(key.module, parts);
   }
 
   const lowRank = new Map<string, AdapterPair>();
@@ -276,8 +274,8 @@ function checkSaved({ fileName, modulesToSave }: AdapterConfig, tensors: Readonl
   let characters = 0;
   for (const name of tensors.keys()) characters += name.length;
   if (characters * modulesToSave.length <= MAX_COMPARED) return;
-  const entries = `${modulesToSave.length} entries in “modules_to_save”`;
-  throw limit(fileName, `has ${entries}, too many for the adapter’s ${tensors.size} tensors`);
+  const entries = `“modules_to_save” has ${modulesToSave.length} entries`;
+  throw limit(fileName, `is too large: ${entries} for the adapter’s ${tensors.size} tensors`);
 }
 
 /** Does the tensor belong to a module of `modules_to_save`? PEFT matches the ends of module paths. */
