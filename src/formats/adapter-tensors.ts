@@ -1,6 +1,6 @@
 /** Roles of the tensors in an adapter file: PEFT's key names (its `save_and_load.py`), with or without adapter name. */
-import { AmalgamError } from '../errors';
-import type { AdapterConfig } from './adapter-config';
+import type { AmalgamError } from '../errors';
+import { type AdapterConfig, invalid, unsupported } from './adapter-config';
 import { isWeightDtype } from './dtype';
 import { displayName, withoutWrappers } from './names';
 import type { StoredTensor } from './safetensors-header';
@@ -119,7 +119,7 @@ export function readAdapterTensors(
     if (!isWeightDtype(tensor.dtype) && !integers) {
       throw unsupported(
         config,
-        `holds “${displayName(tensor.name)}” as ${tensor.dtype}; F32, F16 and BF16 can be merged`,
+        `belongs to an adapter that holds “${displayName(tensor.name)}” as ${tensor.dtype}; F32, F16 and BF16 can be merged`,
       );
     }
     const once = (isTaken: boolean) => {
@@ -300,7 +300,10 @@ function makePair(
   if (!a || !b) throw invalid(config, `${about} has no ${a ? bName : aName}, only ${partNames(parts)}`);
   // of a convolution A has the kernel, and B is 1 × 1 (PEFT tuners/lora/layer.py, _ConvNd)
   if (a.shape.length < 2 || b.shape.length < 2 || b.shape.slice(2).some((extent) => extent !== 1)) {
-    throw unsupported(config, `has factors of [${a.shape}] and [${b.shape}] at ${about}`);
+    throw unsupported(
+      config,
+      `belongs to an adapter with factors of [${a.shape}] and [${b.shape}] at ${about}`,
+    );
   }
   const path = parameter ? `${module}.${parameter}` : module;
   const rank = ranks.get(path) ?? config.rank;
@@ -362,9 +365,9 @@ function partNames(parts: Partial<Record<Part, StoredTensor>>): string {
 }
 
 function unknownKey(config: AdapterConfig, key: string): AmalgamError {
-  return new AmalgamError(
-    'AdapterUnsupported',
-    `${displayName(config.fileName)}: the weights hold “${displayName(key)}”, which is not a key of a PEFT adapter of its kind.`,
+  return unsupported(
+    config,
+    `belongs to weights that hold “${displayName(key)}”, which is not a key of a PEFT adapter of its kind`,
     'Adapters of image tools cannot be merged here. Look for a version in PEFT format.',
   );
 }
@@ -373,21 +376,5 @@ function twice(config: AdapterConfig, key: string): AmalgamError {
   return invalid(
     config,
     `the file holds more than one adapter: “${displayName(key)}” is there under another adapter name too`,
-  );
-}
-
-function invalid(config: AdapterConfig, what: string): AmalgamError {
-  return new AmalgamError(
-    'AdapterInvalid',
-    `${displayName(config.fileName)}: ${what}.`,
-    'The adapter’s files do not belong together or are incomplete. Get it again from its author.',
-  );
-}
-
-function unsupported(config: AdapterConfig, what: string): AmalgamError {
-  return new AmalgamError(
-    'AdapterUnsupported',
-    `The adapter of ${displayName(config.fileName)} ${what}.`,
-    'Merge this adapter into its base with PEFT (merge_and_unload) and use the result as a full model.',
   );
 }
