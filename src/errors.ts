@@ -100,6 +100,13 @@ export type ErrorCode =
   | 'Usage'
   | 'Internal';
 
+export const REPORT_IT = 'This is a fault in Amalgam. Copy the details into a bug report.';
+
+/** The error for what cannot be unless Amalgam itself is wrong. */
+export function fault(message: string): AmalgamError {
+  return new AmalgamError('Internal', message, REPORT_IT);
+}
+
 /** The error as plain data, as it crosses the worker boundary and as the studio and the command print it. */
 export interface ErrorReport {
   code: ErrorCode;
@@ -121,11 +128,7 @@ export function errorReport(thrown: unknown): ErrorReport {
     return { code: 'Canceled', message: 'Canceled.', hint: 'Start again when you like.' };
   }
   const text = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
-  return {
-    code: 'Internal',
-    message: `Something unexpected happened: ${text}`,
-    hint: 'This is a fault in Amalgam. Copy the details into a bug report.',
-  };
+  return { code: 'Internal', message: `Something unexpected happened: ${text}`, hint: REPORT_IT };
 }
 
 /** Whether `thrown` is a DOMException of that name. */

@@ -115,6 +115,25 @@ export function fileIn(
   return repeated(folder, () => folder.getFileHandle(name, { create }));
 }
 
+/** A file by the parts of its path below a folder; `create` makes it, and the folders on the way. */
+export async function fileBelow(
+  folder: FileSystemDirectoryHandle,
+  parts: readonly string[],
+  create = false,
+): Promise<FileSystemFileHandle> {
+  let inside = folder;
+  for (const part of parts.slice(0, -1)) inside = await folderIn(inside, part, create);
+  return fileIn(inside, parts.at(-1)!, create);
+}
+
+/** What was looked for, or undefined where it is not there. */
+export function ifThere<T>(found: Promise<T>): Promise<T | undefined> {
+  return found.catch((thrown: unknown) => {
+    if (isDomException(thrown, 'NotFoundError')) return undefined;
+    throw thrown;
+  });
+}
+
 export function contentOf(file: FileSystemFileHandle): Promise<File> {
   return repeated(file, () => file.getFile());
 }

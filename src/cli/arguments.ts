@@ -58,20 +58,23 @@ interface Arguments<S extends Options> {
 
 /** The one thing a verb is about, and its options. @throws Usage */
 export function parseOne<const S extends Options>(verb: string, what: string, args: string[], spec: S) {
-  const { subjects, ...rest } = parseArguments(verb, args, spec);
-  const [subject, ...more] = subjects;
-  if (subject === undefined) throw usage(`${verb} needs a ${what}.`);
-  if (more.length > 0) throw usage(`${verb} takes one ${what}; ${more.join(' ')} is too much.`);
-  return { subject, ...rest };
+  const { subjects, ...rest } = parseCounted(verb, 1, [`a ${what}`, `one ${what}`], args, spec);
+  return { subject: subjects[0]!, ...rest };
 }
 
-/** The two things a verb is about, and its options. @throws Usage */
-export function parseTwo<const S extends Options>(verb: string, what: string, args: string[], spec: S) {
-  const { subjects, ...rest } = parseArguments(verb, args, spec);
-  const [first, second, ...more] = subjects;
-  if (first === undefined || second === undefined) throw usage(`${verb} needs ${what}.`);
-  if (more.length > 0) throw usage(`${verb} takes ${what}; ${more.join(' ')} is too much.`);
-  return { subjects: [first, second] as const, ...rest };
+/** So many things a verb is about, and its options; `what` it needs and takes, in words. @throws Usage */
+export function parseCounted<const S extends Options>(
+  verb: string,
+  count: number,
+  [needed, taken = needed]: readonly [string, string?],
+  args: string[],
+  spec: S,
+): Arguments<S> {
+  const parsed = parseArguments(verb, args, spec);
+  const more = parsed.subjects.slice(count);
+  if (parsed.subjects.length < count) throw usage(`${verb} needs ${needed}.`);
+  if (more.length > 0) throw usage(`${verb} takes ${taken}; ${more.join(' ')} is too much.`);
+  return parsed;
 }
 
 /** The things a verb is about, one or more, and its options. @throws Usage */
@@ -82,7 +85,7 @@ export function parseSome<const S extends Options>(verb: string, what: string, a
 }
 
 /** All that stands on the command line. @throws Usage */
-export function parseArguments<S extends Options>(verb: string, args: string[], spec: S): Arguments<S> {
+function parseArguments<S extends Options>(verb: string, args: string[], spec: S): Arguments<S> {
   const flags = Object.entries(spec).map(([name, option]) => [flagOf(name, option), option] as const);
   const options = Object.fromEntries(
     flags.map(([flag, { kind }]) => [

@@ -11,10 +11,12 @@ import { parseRecipe } from '../formats/recipe-yaml';
 import { defaultCache } from '../host/node/platform';
 import type { BackendChoice } from '../reports/backend';
 import type { RunTarget } from '../reports/evaluate';
+import type { PlanReport } from '../reports/plan';
 import type { WorkerCalls } from '../worker/calls';
 import { isHubAddress, type Place, usage } from './arguments';
 import { hubCacheFolder, lookUpModels, publishedNames, requireModelNames } from './model-lookup';
 import type { CommandWorker } from './node-worker';
+import { problemLines } from './print';
 import { publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
 
 /** A recipe with its models opened in a session of the worker: everything `plan` and `merge` have in common. */
@@ -147,6 +149,17 @@ export async function openJob(
   } catch (thrown) {
     throw withPlaces(thrown, models, places, address.url);
   }
+}
+
+/** The plan of a job, its problems told. @param more further lines about it */
+export async function plannedJob(
+  { calls, recipe }: Job,
+  { say }: Place,
+  more: (plan: PlanReport) => readonly string[] = () => [],
+): Promise<PlanReport> {
+  const plan = await calls.plan(recipe);
+  for (const line of [...problemLines(plan.problems), ...more(plan)]) say(line);
+  return plan;
 }
 
 /** Opens models by themselves, looked up and pinned like those of a merge. @returns also their references, in that order */

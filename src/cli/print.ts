@@ -65,20 +65,11 @@ export function problemLines(problems: readonly PlanProblem[]): string[] {
       .filter((problem) => problem.severity === severity)
       .flatMap(({ message, remedy, tensors = [] }) => [
         `${severity}: ${message}`,
-        ...(tensors.length > 0 ? [`  tensors: ${namesText(tensors)}`] : []),
+        ...(tensors.length > 0 ? [`  tensors: ${someNames(tensors)}`] : []),
         `  ${remedy}`,
       ]),
   );
   return lines.length > 0 ? ['', ...lines] : [];
-}
-
-/** So many tensors of a problem are named; `plan --json` has them all. */
-const NAMED_TENSORS = 8;
-
-function namesText(tensors: readonly string[]): string {
-  const named = tensors.slice(0, NAMED_TENSORS).map((name) => displayName(name));
-  const more = tensors.length - named.length;
-  return more > 0 ? `${named.join(', ')} and ${formatCount(more)} more` : named.join(', ');
 }
 
 function countedText({ done, total, unit }: { done: number; total: number; unit: string }): string {
@@ -131,7 +122,7 @@ function namedAfterFolder(file: string): string {
   return file.endsWith('.gguf') ? file.replace(/^.*?(?=-[A-Z0-9_]+\.gguf$)/, 'DIR') : file;
 }
 
-/** Names that are printed of many. */
+/** Names that are printed of many; `plan --json` has them all. */
 const MOST_NAMES = 8;
 
 function someNames(names: readonly string[]): string {
@@ -140,7 +131,7 @@ function someNames(names: readonly string[]): string {
     .slice(0, MOST_NAMES)
     .map((name) => displayName(name))
     .join(', ');
-  return more > 0 ? `${some} and ${more} more` : some;
+  return more > 0 ? `${some} and ${formatCount(more)} more` : some;
 }
 
 /** Result of hashing the written files: one line, or one for each kind of difference. */

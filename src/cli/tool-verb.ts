@@ -9,7 +9,7 @@ import {
   flagUsage,
   outOf,
   outOption,
-  parseArguments,
+  parseCounted,
   runOf,
   runOptions,
   usage,
@@ -82,10 +82,10 @@ ${wrapped(about.split(' '), '      ', '      ')}
     options: spec,
 
     parse(args) {
-      const { subjects: models, options: values, given } = parseArguments(name, args, spec);
-      if (models.length < subjects.length) throw usage(`${name} needs ${wordsOf(subjects)}.`);
-      const more = models.slice(subjects.length);
-      if (more.length > 0) throw usage(`${name} takes ${wordsOf(subjects)}; ${more.join(' ')} is too much.`);
+      // `<base> and <finetuned>`
+      const words = subjects.map((what) => `<${what}>`).join(' and ');
+      const parsed = parseCounted(name, subjects.length, [words], args, spec);
+      const { subjects: models, options: values, given } = parsed;
       const options = values as unknown as OptionValues<S>;
       const { out, ...run } = values as OptionValues<typeof outOption & typeof runOptions>;
       checkGroups(name, own, values as Readonly<Record<string, unknown>>);
@@ -110,11 +110,6 @@ ${wrapped(about.split(' '), '      ', '      ')}
       return 0;
     },
   };
-}
-
-/** `<base> and <finetuned>` */
-function wordsOf(subjects: readonly string[]): string {
-  return subjects.map((what) => `<${what}>`).join(' and ');
 }
 
 /** @throws Usage for options that exclude each other, and for one that is needed */

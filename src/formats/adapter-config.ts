@@ -12,7 +12,7 @@ import {
   stringListField,
 } from './json-fields';
 import { displayName } from './names';
-import { isJsonNumber, type JsonObject, type JsonValue, strictInteger } from './strict-json';
+import { isJsonNumber, type JsonObject, type JsonValue, limit, strictInteger } from './strict-json';
 
 /** Most patterns of one adapter: one for every module of the largest mixtures of experts. */
 const MAX_PATTERNS = 100_000;
@@ -77,7 +77,7 @@ export function parseAdapterConfig(text: string, fileName: string): AdapterConfi
   }
   const bias = stringField(fields, 'bias') ?? 'none';
   if (lora && bias !== 'none' && bias !== 'all' && bias !== 'lora_only') {
-    throw invalid(fileName, `“bias” is “${displayName(bias)}”, not none, all or lora_only`);
+    throw invalid({ fileName }, `“bias” is “${displayName(bias)}”, not none, all or lora_only`);
   }
   const baseModel = stringField(fields, 'base_model_name_or_path');
   const revision = stringField(fields, 'revision');
@@ -147,7 +147,7 @@ function mlxConfig(fields: ConfigFields): AdapterConfig {
   const type = stringField(fields, 'fine_tune_type') ?? 'lora';
   if (type !== 'lora') {
     throw unsupported(
-      fileName,
+      { fileName },
       `describes an MLX adapter of the type ${displayName(type, 40)}; lora can be merged`,
       'Fuse it into its model with mlx_lm (mlx_lm.fuse --model … --adapter-path …) and use the result as a full model.',
     );
@@ -190,10 +190,10 @@ function unknownFields({ object }: ConfigFields): string[] {
 /** `[3, 5]`, or `{embed_tokens: [3, 5]}`. */
 function tokenIndices(value: JsonValue, fileName: string): NonNullable<AdapterConfig['trainedTokens']> {
   const list = (items: JsonValue): number[] => {
-    if (!Array.isArray(items)) throw invalid(fileName, 'the indices of trained tokens are not a list');
+    if (!Array.isArray(items)) throw invalid({ fileName }, 'the indices of trained tokens are not a list');
     return items.map((item) => {
       const index = isJsonNumber(item) ? strictInteger(item.text) : undefined;
-      if (index === undefined || index < 0) throw invalid(fileName, 'a trained token has no index');
+      if (index === undefined || index < 0) throw invalid({ fileName }, 'a trained token has no index');
       return index;
     });
   };
@@ -224,12 +224,12 @@ const UNFOLDABLE: ReadonlyMap<string, string> = new Map([
 function methodOf(fields: ConfigFields): string {
   const { object, fileName } = fields;
   const type = stringField(fields, 'peft_type')?.toUpperCase();
-  if (type === undefined) throw invalid(fileName, 'it has no “peft_type”: it is not a PEFT adapter');
+  if (type === undefined) throw invalid({ fileName }, 'it has no “peft_type”: it is not a PEFT adapter');
   const why = UNFOLDABLE.get(type);
-  if (why) throw unsupported(fileName, `describes a ${type} adapter, which ${why}`, BESIDE);
+  if (why) throw unsupported({ fileName }, `describes a ${type} adapter, which ${why}`, BESIDE);
   if (isSet(object.get('enable_lora'))) {
     throw unsupported(
-      fileName,
+      { fileName },
       'uses “enable_lora”, the merged-linear form of early PEFT, in which one pair serves parts of a fused projection',
       'Merge it with the version of PEFT that trained it (before 0.3: later ones do not load it) and use the result as a full model, or train it again.',
     );
@@ -280,12 +280,12 @@ function refuseVariants({ object, fileName }: ConfigFields): void {
     const variant = VARIANTS.get(key);
     if (variant !== undefined) {
       const isDynamic = key === 'alora_invocation_tokens' || key === 'arrow_config';
-      throw unsupported(fileName, `uses ${variant}`, isDynamic ? BESIDE : undefined);
+      throw unsupported({ fileName }, `uses ${variant}`, isDynamic ? BESIDE : undefined);
     }
     // A variant that is newer than this list must not be merged as if it were plain LoRA.
     if (/^use_|_config$/.test(key) && !KNOWN.has(key)) {
       throw unsupported(
-        fileName,
+        { fileName },
         `sets “${displayName(key, 40)}”, a LoRA variant that Amalgam does not know`,
       );
     }
@@ -299,7 +299,7 @@ function refuseInitializations({ object, fileName }: ConfigFields): void {
   const init = object.get('init_lora_weights') ?? true;
   if (typeof init === 'boolean') return;
   if (typeof init !== 'string')
-    throw invalid(fileName, '“init_lora_weights” is neither a string nor a boolean');
+    throw invalid({ fileName }, '“init_lora_weights” is neither a string nor a boolean');
   if (PLAIN_INITS.includes(init.toLowerCase())) return;
   throw new AmalgamError(
     'AdapterUnsupported',
@@ -316,16 +316,12 @@ function patterns(
 ): ModulePattern[] {
   const object: JsonObject = objectField(fields, key)?.object ?? new Map();
   if (object.size > MAX_PATTERNS) {
-    throw new AmalgamError(
-      'LimitExceeded',
-      `${displayName(fields.fileName)}: “${key}” has more than ${MAX_PATTERNS} entries.`,
-      'No real adapter comes near this limit: the file is damaged or malicious.',
-    );
+    throw limit(fields.fileName, `has more than ${MAX_PATTERNS} entries in “${key}”`);
   }
   return [...object].map(([pattern, value]) => {
     const number = isJsonNumber(value) ? read(value.text) : undefined;
     if (number === undefined) {
-      throw invalid(fields.fileName, `“${key}” has no valid number for “${displayName(pattern)}”`);
+      throw invalid(fields, `“${key}” has no valid number for “${displayName(pattern)}”`);
     }
     return { pattern, value: number };
   });
@@ -333,20 +329,22 @@ function patterns(
 
 /** A field that LoRA demands; 0 where another kind has none. */
 function needed(demanded: boolean, value: number | undefined, fileName: string, key: string): number {
-  if (value === undefined && demanded) throw invalid(fileName, `“${key}” is missing`);
+  if (value === undefined && demanded) throw invalid({ fileName }, `“${key}” is missing`);
   return value ?? 0;
 }
 
-function invalid(fileName: string, what: string): AmalgamError {
+/** The error for files of an adapter that contradict each other, or themselves. */
+export function invalid({ fileName }: Pick<AdapterConfig, 'fileName'>, what: string): AmalgamError {
   return new AmalgamError(
     'AdapterInvalid',
     `${displayName(fileName)}: ${what}.`,
-    'Get the adapter again from its author, with its own adapter_config.json.',
+    'The adapter’s files do not belong together, or are incomplete. Get it again from its author.',
   );
 }
 
-function unsupported(
-  fileName: string,
+/** The error for an adapter that cannot be merged here. */
+export function unsupported(
+  { fileName }: Pick<AdapterConfig, 'fileName'>,
   what: string,
   remedy = 'Merge this adapter into its base with PEFT (merge_and_unload) and use the result as a full model.',
 ): AmalgamError {

@@ -1,11 +1,11 @@
 /** Roles of the tensors in an adapter file: PEFT's key names (its `save_and_load.py`), with or without adapter name. */
-
-import { AmalgamError } from '../errors';
-import type { AdapterConfig } from './adapter-config';
+import type { AmalgamError } from '../errors';
+import { type AdapterConfig, invalid, unsupported } from './adapter-config';
 import { isWeightDtype } from './dtype';
 import { displayName, withoutWrappers } from './names';
 import { counted } from './quantity';
 import type { StoredTensor } from './safetensors-header';
+import { limit } from './strict-json';
 
 /** Low-rank update of one module. */
 export interface AdapterPair {
@@ -120,31 +120,29 @@ export function readAdapterTensors(
     if (!isWeightDtype(tensor.dtype) && !integers) {
       throw unsupported(
         config,
-        `holds “${displayName(tensor.name)}” as ${tensor.dtype}; F32, F16 and BF16 can be merged`,
+        `belongs to an adapter that holds “${displayName(tensor.name)}” as ${tensor.dtype}; F32, F16 and BF16 can be merged`,
       );
     }
+    const once = (isTaken: boolean) => {
+      if (isTaken) throw twice(config, tensor.name);
+    };
     if (key.role === 'own') {
       const parts = own.get(key.module) ?? {};
-      if (parts[key.part]) throw twice(config, tensor.name);
+      once(parts[key.part] !== undefined);
       own.set(key.module, { ...parts, [key.part]: tensor });
-      continue;
-    }
-    if (key.role === 'rows') {
-      if (tokenRows.has(key.module)) throw twice(config, tensor.name);
+    } else if (key.role === 'rows') {
+      once(tokenRows.has(key.module));
       tokenRows.set(key.module, tensor);
-      continue;
-    }
-    if (key.role !== 'part') {
-      if (origins.has(key.name) || replaces.has(key.name)) throw twice(config, tensor.name);
+    } else if (key.role !== 'part') {
+      once(origins.has(key.name) || replaces.has(key.name));
       (key.role === 'saved' ? replaces : origins).set(key.name, tensor);
-      continue;
+    } else {
+      if (key.module.length > MAX_MODULE_PATH)
+        throw invalid(config, `the key “${displayName(tensor.name)}” is over-long`);
+      const parts = modules.get(key.module) ?? {};
+      once(parts[key.part] !== undefined);
+      modules.set(key.module, { ...parts, [key.part]: tensor });
     }
-    if (key.module.length > MAX_MODULE_PATH)
-      throw invalid(config, `the key “${displayName(tensor.name)}” is over-long`);
-    const parts = modules.get(key.module) ?? {};
-    if (parts[key.part]) throw twice(config, tensor.name);
-    parts[key.part] = tensor;
-    modules.set(key.module, parts);
   }
 
   const lowRank = new Map<string, AdapterPair>();
@@ -277,11 +275,8 @@ function checkSaved({ fileName, modulesToSave }: AdapterConfig, tensors: Readonl
   let characters = 0;
   for (const name of tensors.keys()) characters += name.length;
   if (characters * modulesToSave.length <= MAX_COMPARED) return;
-  throw new AmalgamError(
-    'LimitExceeded',
-    `${displayName(fileName)}: “modules_to_save” has ${counted(modulesToSave.length, 'entry', 'entries')}, too many for the adapter’s ${counted(tensors.size, 'tensor')}.`,
-    'No real adapter comes near this limit: the file is damaged or malicious.',
-  );
+  const entries = `“modules_to_save” has ${counted(modulesToSave.length, 'entry', 'entries')}`;
+  throw limit(fileName, `is too large: ${entries} for the adapter’s ${counted(tensors.size, 'tensor')}`);
 }
 
 /** Does the tensor belong to a module of `modules_to_save`? PEFT matches the ends of module paths. */
@@ -306,7 +301,10 @@ function makePair(
   if (!a || !b) throw invalid(config, `${about} has no ${a ? bName : aName}, only ${partNames(parts)}`);
   // of a convolution A has the kernel, and B is 1 × 1 (PEFT tuners/lora/layer.py, _ConvNd)
   if (a.shape.length < 2 || b.shape.length < 2 || b.shape.slice(2).some((extent) => extent !== 1)) {
-    throw unsupported(config, `has factors of [${a.shape}] and [${b.shape}] at ${about}`);
+    throw unsupported(
+      config,
+      `belongs to an adapter with factors of [${a.shape}] and [${b.shape}] at ${about}`,
+    );
   }
   const path = parameter ? `${module}.${parameter}` : module;
   const rank = ranks.get(path) ?? config.rank;
@@ -368,9 +366,9 @@ function partNames(parts: Partial<Record<Part, StoredTensor>>): string {
 }
 
 function unknownKey(config: AdapterConfig, key: string): AmalgamError {
-  return new AmalgamError(
-    'AdapterUnsupported',
-    `${displayName(config.fileName)}: the weights hold “${displayName(key)}”, which is not a key of a PEFT adapter of its kind.`,
+  return unsupported(
+    config,
+    `belongs to weights that hold “${displayName(key)}”, which is not a key of a PEFT adapter of its kind`,
     'Adapters of image tools cannot be merged here. Look for a version in PEFT format.',
   );
 }
@@ -379,21 +377,5 @@ function twice(config: AdapterConfig, key: string): AmalgamError {
   return invalid(
     config,
     `the file holds more than one adapter: “${displayName(key)}” is there under another adapter name too`,
-  );
-}
-
-function invalid(config: AdapterConfig, what: string): AmalgamError {
-  return new AmalgamError(
-    'AdapterInvalid',
-    `${displayName(config.fileName)}: ${what}.`,
-    'The adapter’s files do not belong together or are incomplete. Get it again from its author.',
-  );
-}
-
-function unsupported(config: AdapterConfig, what: string): AmalgamError {
-  return new AmalgamError(
-    'AdapterUnsupported',
-    `The adapter of ${displayName(config.fileName)} ${what}.`,
-    'Merge this adapter into its base with PEFT (merge_and_unload) and use the result as a full model.',
   );
 }

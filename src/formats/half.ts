@@ -4,8 +4,7 @@
  * binary16 (5-bit exponent, bias 15) and bfloat16 (the upper half of binary32). Bytes are little-endian, as in
  * safetensors and on every machine that runs a browser with WebGPU.
  */
-
-import { AmalgamError } from '../errors';
+import { fault } from '../errors';
 import { type WeightDtype, weightBytes } from './dtype';
 import { counted } from './quantity';
 
@@ -97,11 +96,7 @@ export function encodeFromF32(values: Float32Array, dtype: WeightDtype, out: Uin
 
 function checkLength(bytes: Uint8Array, dtype: WeightDtype, values: Float32Array): void {
   if (bytes.byteLength === values.length * weightBytes(dtype)) return;
-  throw new AmalgamError(
-    'Internal',
-    `${values.length} ${dtype} values do not fill ${counted(bytes.byteLength, 'byte')}.`,
-    'This is a fault in Amalgam. Copy the details into a bug report.',
-  );
+  throw fault(`${values.length} ${dtype} values do not fill ${counted(bytes.byteLength, 'byte')}.`);
 }
 
 let widened: Uint32Array | undefined;

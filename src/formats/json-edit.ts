@@ -2,6 +2,7 @@
  * Editing a JSON object as text. Parsing and printing a config again would turn `1.0` into `1`, and transformers
  * checks the types of its config fields strictly; so members that are not edited keep every character.
  */
+import { type JsonRules, openJson, peekKind, readObject, skipValue } from './strict-json';
 
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
 
@@ -61,51 +62,24 @@ interface Member {
   valueEnd: number;
 }
 
-/** Spans of the members of the outermost object. */
+const RULES: JsonRules = {
+  code: 'JsonInvalid',
+  maxLength: Number.POSITIVE_INFINITY,
+  maxString: Number.POSITIVE_INFINITY,
+  pythonNumbers: true,
+};
+
+/** Spans of the members of the outermost object, and of its closing brace. */
 function topLevelMembers(text: string): { members: Member[]; close: number } {
   const members: Member[] = [];
-  let at = skipSpace(text, text.indexOf('{') + 1);
-  while (text[at] !== '}') {
-    const begin = at;
-    const nameEnd = skipString(text, at);
-    const valueBegin = skipSpace(text, skipSpace(text, nameEnd) + 1);
-    const valueEnd = skipValue(text, valueBegin);
-    members.push({ name: JSON.parse(text.slice(begin, nameEnd)) as string, begin, valueBegin, valueEnd });
-    at = skipSpace(text, valueEnd);
-    if (text[at] === ',') at = skipSpace(text, at + 1);
-  }
-  return { members, close: at };
-}
-
-function skipSpace(text: string, from: number): number {
-  let at = from;
-  while (' \t\r\n'.includes(text[at] ?? 'x')) at++;
-  return at;
-}
-
-function skipString(text: string, from: number): number {
-  let at = from + 1;
-  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
-  return at + 1;
-}
-
-function skipValue(text: string, from: number): number {
-  let depth = 0;
-  let at = from;
-  for (;;) {
-    const c = text[at]!;
-    if (c === '"') at = skipString(text, at);
-    else if (c === '{' || c === '[') {
-      depth++;
-      at++;
-    } else if (c === '}' || c === ']') {
-      if (depth === 0) return at;
-      depth--;
-      at++;
-    } else if (depth === 0 && ', \t\r\n'.includes(c)) return at;
-    else at++;
-    if (depth === 0 && '"}]'.includes(text[at - 1]!)) return at;
-  }
+  const cursor = openJson(text, 'The config', RULES);
+  readObject(cursor, (name, begin) => {
+    peekKind(cursor);
+    const valueBegin = cursor.at;
+    skipValue(cursor);
+    members.push({ name, begin, valueBegin, valueEnd: cursor.at });
+  });
+  return { members, close: cursor.at - 1 };
 }
 
 /** White space between the start of the line and `at`; empty when something else stands there. */

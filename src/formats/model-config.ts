@@ -31,6 +31,10 @@ const SPELLINGS = {
   tieWordEmbeddings: ['tie_word_embeddings'],
 } as const;
 
+const SIZES = [
+  ...(['hiddenSize', 'intermediateSize', 'attentionHeads', 'keyValueHeads', 'headDim', 'vocabSize'] as const),
+];
+
 /** Most layers a config is believed to mean: twenty times the deepest published model. Lists and charts have one each. */
 export const MAX_LAYERS = 4096;
 
@@ -73,9 +77,6 @@ export function parseModelConfig(text: string, fileName: string): ModelConfig {
   const top = parseConfigFile(text, fileName, 'ConfigInvalid');
   const inner = objectField(top, TEXT_CONFIG);
   const levels = inner ? [top, inner] : [top];
-  const integer = (field: keyof typeof SPELLINGS & keyof ModelConfig) =>
-    first(levels, SPELLINGS[field], oneInteger);
-
   const quantization = objectField(top, 'quantization_config');
   const config: ModelConfig = {
     fileName,
@@ -86,12 +87,7 @@ export function parseModelConfig(text: string, fileName: string): ModelConfig {
   };
   set(config, 'modelType', stringField(top, 'model_type'));
   set(config, 'layers', first(levels, SPELLINGS.layers, layersField));
-  set(config, 'hiddenSize', integer('hiddenSize'));
-  set(config, 'intermediateSize', integer('intermediateSize'));
-  set(config, 'attentionHeads', integer('attentionHeads'));
-  set(config, 'keyValueHeads', integer('keyValueHeads'));
-  set(config, 'headDim', integer('headDim'));
-  set(config, 'vocabSize', integer('vocabSize'));
+  for (const field of SIZES) set(config, field, first(levels, SPELLINGS[field], oneInteger));
   set(config, 'dtype', first(levels, SPELLINGS.dtype, stringField)?.replace(/^torch\./, ''));
   set(config, 'ropeTheta', first(levels, ['rope_theta', 'rope_parameters', 'rotary_emb_base'], ropeTheta));
   if (quantization) config.quantization = stringField(quantization, 'quant_method') ?? 'an unnamed method';

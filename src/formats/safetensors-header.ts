@@ -11,6 +11,7 @@ import {
   endJson,
   type JsonCursor,
   type JsonRules,
+  limit,
   openJson,
   peekKind,
   readArray,
@@ -104,29 +105,33 @@ function otherFormat(first8: Uint8Array, name: string): AmalgamError | undefined
       'The repository was cloned without git-lfs. Run “git lfs pull” there, or open the model from the Hub.',
     );
   }
-  const is = (
-    what: string,
-    remedy = 'Amalgam reads safetensors only. Convert the weights with transformers (save_pretrained) or find a copy in safetensors.',
-  ) => new AmalgamError('NotSafetensors', `${name} is ${what}, not a safetensors file.`, remedy);
-  if (text.startsWith('# xet ')) {
-    return is('a pointer to it (Xet)', 'Get the file itself: with git-xet in a clone, or with hf download.');
-  }
-  if (text.startsWith('PK'))
-    return is('a zip archive (a PyTorch .bin or .pt checkpoint, which holds a pickle)');
-  if (first8[0] === 0x80 && first8[1]! >= 2 && first8[1]! <= 5) return is('a Python pickle');
-  if (text.startsWith('GGUF')) return is('a GGUF file');
-  if (text.startsWith('\x89HDF')) return is('an HDF5 file');
-  if (text.startsWith('\x1f\x8b')) return is('a gzip file');
-  if (/^\s*<[!a-z?]/i.test(text)) {
-    return is(
-      'a web page, perhaps an error page saved in place of the file',
-      'Get the file again; for a gated or private model sign in first.',
-    );
-  }
-  if (/^\s*[{[]/.test(text)) return is('a JSON document');
-  if (/^[\x20-\x7e\r\n\t]{8}$/.test(text)) return is('a text file');
-  return undefined;
+  const found = OTHER_FORMATS.find(([begin]) => begin.test(text));
+  if (!found) return undefined;
+  const [, what, remedy = CONVERT] = found;
+  return new AmalgamError('NotSafetensors', `${name} is ${what}, not a safetensors file.`, remedy);
 }
+
+const CONVERT =
+  'Amalgam reads safetensors only. Convert the weights with transformers (save_pretrained) or find a copy in safetensors.';
+
+/** What files of other kinds begin with. */
+const OTHER_FORMATS: readonly (readonly [begin: RegExp, what: string, remedy?: string])[] = [
+  [/^# xet /, 'a pointer to it (Xet)', 'Get the file itself: with git-xet in a clone, or with hf download.'],
+  [/^PK/, 'a zip archive (a PyTorch .bin or .pt checkpoint, which holds a pickle)'],
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: bytes, not text
+  [/^\x80[\x02-\x05]/, 'a Python pickle'],
+  [/^GGUF/, 'a GGUF file'],
+  [/^\x89HDF/, 'an HDF5 file'],
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: bytes, not text
+  [/^\x1f\x8b/, 'a gzip file'],
+  [
+    /^\s*<[!a-z?]/i,
+    'a web page, perhaps an error page saved in place of the file',
+    'Get the file again; for a gated or private model sign in first.',
+  ],
+  [/^\s*[{[]/, 'a JSON document'],
+  [/^[\x20-\x7e\r\n\t]{8}$/, 'a text file'],
+];
 
 /**
  * Parses and checks the JSON header.
@@ -148,11 +153,7 @@ export function parseSafetensorsHeader(
   readObject(cursor, (key) => {
     if (key === '__metadata__') readMetadata(cursor, metadata);
     else if (found.length === MAX_TENSORS) {
-      throw new AmalgamError(
-        'LimitExceeded',
-        `${displayName(fileName)} names more than ${MAX_TENSORS} tensors.`,
-        'No real model comes near this limit: the file is damaged or malicious.',
-      );
+      throw limit(fileName, `names more than ${MAX_TENSORS} tensors`);
     } else found.push(readTensor(cursor, key));
   });
   endJson(cursor);
@@ -302,10 +303,9 @@ function layOut(
       );
     }
     if (bytes === 0 && tensor.shape.some((extent) => extent > MAX_EMPTY_EXTENT)) {
-      throw new AmalgamError(
-        'LimitExceeded',
-        `${file}: tensor “${name}” holds nothing and claims the shape [${tensor.shape}].`,
-        'No real model has such a tensor: the file is damaged or malicious.',
+      throw limit(
+        fileName,
+        `has the tensor “${name}”, which holds nothing and claims the shape [${tensor.shape}]`,
       );
     }
     at = tensor.end;

@@ -1,4 +1,4 @@
-import { AmalgamError } from '../errors';
+import { AmalgamError, REPORT_IT } from '../errors';
 import { DTYPE_BITS, type Dtype } from './dtype';
 import { checkTensorName, compareCodePoints, displayName } from './names';
 import { counted } from './quantity';
@@ -73,7 +73,7 @@ function check(tensor: PlannedTensor, names: Set<string>): void {
     throw new AmalgamError(
       'ShapeMismatch',
       `The output tensor “${displayName(tensor.name)}” of ${tensor.dtype} [${tensor.shape}] cannot be ${counted(tensor.byteLength, 'byte')} long.`,
-      'This is a fault in Amalgam. Copy the details into a bug report.',
+      REPORT_IT,
     );
   }
 }

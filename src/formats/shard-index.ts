@@ -7,6 +7,7 @@ import {
   type JsonCursor,
   type JsonRules,
   type JsonValue,
+  limit,
   openJson,
   peekKind,
   readObject,
@@ -75,11 +76,7 @@ function readWeightMap(cursor: JsonCursor): Map<string, string> {
   const files = new Map<string, string>();
   readObject(cursor, (tensor) => {
     if (weightMap.size === MAX_TENSORS) {
-      throw new AmalgamError(
-        'LimitExceeded',
-        `${displayName(fileName)} names more than ${MAX_TENSORS} tensors.`,
-        'No real model comes near this limit: the file is damaged or malicious.',
-      );
+      throw limit(fileName, `names more than ${MAX_TENSORS} tensors`);
     }
     checkTensorName(tensor, fileName);
     if (peekKind(cursor) !== 'string') throw invalid(fileName, `gives “${displayName(tensor)}” no file name`);
@@ -87,11 +84,7 @@ function readWeightMap(cursor: JsonCursor): Map<string, string> {
     if (!files.has(file)) {
       checkShard(file, fileName);
       if (files.size === MAX_SHARDS) {
-        throw new AmalgamError(
-          'LimitExceeded',
-          `${displayName(fileName)} names more than ${MAX_SHARDS} files.`,
-          'No real model file comes near this limit: the file is damaged or malicious.',
-        );
+        throw limit(fileName, `names more than ${MAX_SHARDS} files`);
       }
       files.set(file, file);
     }

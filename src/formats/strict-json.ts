@@ -126,15 +126,16 @@ export function skipValue(cursor: JsonCursor): void {
 }
 
 /**
- * Reads an object; `onKey` must read the value.
+ * Reads an object; `onKey` gets a key and where it begins, and must read the value.
  * @throws AmalgamError `DuplicateKey` naming the key, `LimitExceeded`, `rules.code`
  */
-export function readObject(cursor: JsonCursor, onKey: (key: string) => void): void {
+export function readObject(cursor: JsonCursor, onKey: (key: string, begin: number) => void): void {
   open(cursor, '{');
   const seen = new Set<string>();
   if (!close(cursor, '}')) {
     do {
       skipSpace(cursor);
+      const begin = cursor.at;
       const key = readString(cursor);
       if (seen.has(key)) throw duplicate(cursor, key);
       if (seen.size === MAX_JSON_KEYS)
@@ -142,7 +143,7 @@ export function readObject(cursor: JsonCursor, onKey: (key: string) => void): vo
       seen.add(key);
       skipSpace(cursor);
       take(cursor, ':');
-      onKey(key);
+      onKey(key, begin);
     } while (another(cursor, '}'));
   }
   cursor.depth--;
@@ -273,11 +274,12 @@ function duplicate(cursor: JsonCursor, key: string): AmalgamError {
   );
 }
 
-function limit(fileName: string, what: string): AmalgamError {
+/** The error for a file that is larger in some way than any real one. */
+export function limit(fileName: string, what: string): AmalgamError {
   return new AmalgamError(
     'LimitExceeded',
     `${displayName(fileName)} ${what}.`,
-    'No real model file comes near this limit: the file is damaged or malicious.',
+    'No real file of its kind comes near this limit: it is damaged or malicious.',
   );
 }
 

@@ -18,7 +18,7 @@ export interface OpenModels {
   open(path: string): Promise<OpenModel>;
   file(folder: string, file: string): { folder: ModelFolder; file: ModelFile };
   /** Texts that models can be calibrated on. */
-  readonly texts: CalibrationTexts;
+  readonly texts: ReturnType<typeof calibrationTexts>;
 }
 
 export function openModels(hub: () => Hub): OpenModels {
@@ -86,22 +86,16 @@ export const sampleCalibrationNames: readonly string[] = SAMPLE_TEXTS.flatMap(([
   file.endsWith('.calibration.txt') ? [file] : [],
 );
 
-interface CalibrationTexts {
-  /** Makes a text known, in place of one of the same name. */
-  add(name: string, text: CalibrationText): void;
-  has(name: string): boolean;
-  /** The text of a known name. @throws AmalgamError what fetching the sample's throws */
-  read(name: string): Promise<CalibrationText>;
-}
-
-function calibrationTexts(): CalibrationTexts {
+function calibrationTexts() {
   const given = new Map<string, CalibrationText>();
   const isSample = (name: string) => SAMPLE_TEXTS.some(([file]) => file === name);
   return {
-    add(name, text) {
+    /** Makes a text known, in place of one of the same name. */
+    add(name: string, text: CalibrationText): void {
       given.set(name, text);
     },
-    has: (name) => given.has(name) || isSample(name),
-    read: async (name) => given.get(name) ?? sampleCalibrationText(name),
+    has: (name: string) => given.has(name) || isSample(name),
+    /** The text of a known name. @throws AmalgamError what fetching the sample's throws */
+    read: async (name: string) => given.get(name) ?? sampleCalibrationText(name),
   };
 }

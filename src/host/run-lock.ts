@@ -114,20 +114,14 @@ function busy(): AmalgamError {
 
 // One job at a time: jobs share the device and the storage.
 
-interface OneJob {
-  /**
-   * Runs `work` unless another job is running. A job that `yields` is stopped as soon as another wants to run.
-   * @throws AmalgamError `Busy`, `Canceled`, and what `work` throws
-   */
-  run<T>(work: (signal: AbortSignal) => Promise<T>, options?: { yields?: boolean }): Promise<T>;
-  /** Stops the running job, if there is one, and its threads at once. */
-  cancel(): void;
-}
-
-export function oneJob(): OneJob {
+export function oneJob() {
   let current: { controller: AbortController; yields: boolean; ended: Promise<void> } | undefined;
   return {
-    async run(work, { yields = false } = {}) {
+    /**
+     * Runs `work` unless another job is running. A job that `yields` is stopped as soon as another wants to run.
+     * @throws AmalgamError `Busy`, `Canceled`, and what `work` throws
+     */
+    async run<T>(work: (signal: AbortSignal) => Promise<T>, { yields = false } = {}): Promise<T> {
       while (current?.yields && !yields) {
         current.controller.abort();
         await current.ended;
@@ -154,7 +148,8 @@ export function oneJob(): OneJob {
         end();
       }
     },
-    cancel() {
+    /** Stops the running job, if there is one, and its threads at once. */
+    cancel(): void {
       current?.controller.abort();
     },
   };

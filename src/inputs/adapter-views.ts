@@ -7,7 +7,7 @@ import { tensorKey } from '../models/families';
 import { splitLayer } from '../models/tensor-role';
 import type { PlanProblem } from '../reports/plan';
 import type { Adapter, AdapterUpdate, OwnModule } from './adapter';
-import { changedByKind, changedRows, madeTensor, scaledColumns } from './kind-updates';
+import { type Applying, changedByKind, changedRows, madeTensor, scaledColumns } from './kind-updates';
 import type { Model, ModelTensor } from './model';
 import { nameSome, type Problems } from './problems';
 import { mappedTensor } from './row-map';
@@ -31,12 +31,11 @@ const PROJECTIONS: Readonly<Record<string, readonly string[]>> = {
  * @returns names the base does not have
  */
 function updateExperts(
-  model: Model,
-  adapter: Adapter,
+  on: Applying,
   path: string,
   { a, b, rank, scale, experts = 1 }: AdapterUpdate,
-  problems: Problems,
 ): string[] {
+  const { model, adapter, problems } = on;
   const [outputs, inputs] = [b.shape[0]!, a.shape[1]!];
   /** B of an expert, [outputs, rank]. */
   const column = (values: Float32Array, e: number, o: number, k: number) =>
@@ -65,7 +64,7 @@ function updateExperts(
     model.tensors.set(path, { ...fused, view: { ...fused.view, origin } });
     return [];
   }
-  return updateSeparate(model, adapter, path, { a, b, rank, scale, experts, column }, problems);
+  return updateSeparate(on, path, { a, b, rank, scale, experts, column });
 }
 
 interface Pairs extends Pick<AdapterUpdate, 'a' | 'b' | 'rank' | 'scale'> {
@@ -75,11 +74,9 @@ interface Pairs extends Pick<AdapterUpdate, 'a' | 'b' | 'rank' | 'scale'> {
 
 /** Experts that are stored apart: an ordinary low-rank update each, gate and up with half of the outputs. */
 function updateSeparate(
-  model: Model,
-  adapter: Adapter,
+  { model, adapter, problems }: Applying,
   path: string,
   { a, b, rank, scale, experts, column }: Pairs,
-  problems: Problems,
 ): string[] {
   const at = path.lastIndexOf('.');
   const projections = PROJECTIONS[path.slice(at + 1)] ?? [];
@@ -122,6 +119,7 @@ function updateSeparate(
  * fit go to `problems`, one problem for all tensors with the same fault.
  */
 export function applyAdapter(model: Model, adapter: Adapter, problems: Problems): void {
+  const on: Applying = { model, adapter, problems };
   const key = (name: string) => tensorKey(name, model.checkpoint.family);
   const named = <T>(map: ReadonlyMap<string, T>, end = '') =>
     new Map([...map].map(([name, value]) => [key(name + end), value]));
@@ -138,7 +136,7 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
     (sum, map: ReadonlyMap<string, unknown>) => sum + map.size,
     fused.length,
   );
-  separateEnds(model, adapter, changes, problems);
+  separateEnds(on, changes);
   const missing: string[] = [];
   let biases = 0;
   const change = (name: string, to: (tensor: ModelTensor) => ModelTensor) => {
@@ -150,10 +148,10 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
     change(name, (tensor) => ({ ...tensor, view: { origin }, shape: origin.shape }));
   }
   for (const [name, { rows, tokens }] of changes.tokenRows) {
-    change(name, (tensor) => withRows(tensor, rows, tokens, adapter, problems));
+    change(name, (tensor) => withRows(on, tensor, rows, tokens));
   }
   for (const [name, update] of changes.updates) {
-    change(name, (tensor) => updated(model, adapter, name, tensor, update, problems));
+    change(name, (tensor) => updated(on, name, tensor, update));
     const { bias, scale } = update;
     if (!bias) continue;
     biases++;
@@ -162,12 +160,11 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
       view: { ...tensor.view, addend: { tensor: bias, scale } },
     }));
   }
-  for (const [path, update] of fused)
-    missing.push(...updateExperts(model, adapter, key(path), update, problems));
+  for (const [path, update] of fused) missing.push(...updateExperts(on, key(path), update));
   for (const [name, own] of changes.modules) {
-    change(name, (tensor) => changedByKind(model, adapter, name, tensor, own, problems));
+    change(name, (tensor) => changedByKind(on, name, tensor, own));
   }
-  if (missing.length > 0) reportMissing(model, adapter, [...new Set(missing)], all + biases, problems);
+  if (missing.length > 0) reportMissing(on, [...new Set(missing)], all + biases);
   noteIgnored(adapter, problems);
 }
 
@@ -182,11 +179,10 @@ interface Changes {
 
 /** A weight with some rows replaced. */
 function withRows(
+  { adapter, problems }: Applying,
   tensor: ModelTensor,
   rows: TensorRef,
   tokens: readonly number[],
-  adapter: Adapter,
-  problems: Problems,
 ): ModelTensor {
   const { origin } = tensor.view;
   const count = tensor.shape[0]!;
@@ -216,7 +212,7 @@ function withRows(
  * says `ensure_weight_tying`; what is loaded over the one stored tensor is at both ends. (merge_and_unload then adds
  * the factors of either end to the tensor both share, which is another model than the one trained.)
  */
-function separateEnds(model: Model, adapter: Adapter, changes: Changes, problems: Problems): void {
+function separateEnds({ model, adapter, problems }: Applying, changes: Changes): void {
   const { embedding, head, tied, ref } = model;
   const { origins, replaces, updates, tokenRows, modules } = changes;
   const stored = embedding === undefined ? undefined : model.tensors.get(embedding);
@@ -280,15 +276,9 @@ export function noteIgnored({ path, ignored, config }: Adapter, problems: Proble
   });
 }
 
-function updated(
-  model: Model,
-  adapter: Adapter,
-  name: string,
-  tensor: ModelTensor,
-  update: AdapterUpdate,
-  problems: Problems,
-): ModelTensor {
-  const layout = layoutOf(model, adapter, name, tensor.shape, update);
+function updated(on: Applying, name: string, tensor: ModelTensor, update: AdapterUpdate): ModelTensor {
+  const { model, adapter, problems } = on;
+  const layout = layoutOf(on, name, tensor.shape, update);
   const { a, b, rank, scale, magnitude } = update;
   if (layout === undefined) {
     problems.add(
@@ -324,8 +314,7 @@ function updated(
  * stores [in, out]), or for an unknown family by the adapter's own word.
  */
 function layoutOf(
-  model: Model,
-  adapter: Adapter,
+  { model, adapter }: Applying,
   name: string,
   [rows, columns, ...more]: readonly number[],
   { kind, a, b }: AdapterUpdate,
@@ -348,13 +337,7 @@ function layoutOf(
   return conv1d ? 'transposed' : 'linear';
 }
 
-function reportMissing(
-  model: Model,
-  adapter: Adapter,
-  missing: string[],
-  all: number,
-  problems: Problems,
-): void {
+function reportMissing({ model, adapter, problems }: Applying, missing: string[], all: number): void {
   const task = adapter.config.taskType;
   problems.add({
     severity: 'error',

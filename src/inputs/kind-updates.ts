@@ -14,14 +14,19 @@ import type { LowRank, TensorRef } from './tensor-view';
 /** Most elements of a factor that is made of an adapter's tensors: a gigabyte of floats. A few of them can stand for many. */
 const MAX_FACTOR = 2 ** 28;
 
+/** An adapter that is applied to a model, and what takes the problems. */
+export interface Applying {
+  model: Model;
+  adapter: Adapter;
+  problems: Problems;
+}
+
 /** A weight, and the bias beside it, as the adapter's kind has them. What does not fit goes to `problems`. */
 export function changedByKind(
-  model: Model,
-  adapter: Adapter,
+  { model, adapter, problems }: Applying,
   name: string,
   tensor: ModelTensor,
   own: OwnModule,
-  problems: Problems,
 ): ModelTensor {
   const { parts } = own;
   const stored = isStoredTransposed(model, adapter, name) ? 'transposed' : 'linear';
@@ -225,15 +230,8 @@ async function readRows(
 
 function derivedFrom(origin: TensorRef, shape: readonly number[]): TensorRef {
   const { folder, file, key } = origin;
-  return {
-    folder,
-    file,
-    key,
-    dtype: 'F32',
-    shape,
-    begin: 0,
-    end: 4 * shape.reduce((n, extent) => n * extent, 1),
-  };
+  const end = 4 * shape.reduce((n, extent) => n * extent, 1);
+  return { folder, file, key, dtype: 'F32', shape, begin: 0, end };
 }
 
 async function partValues(parts: Parts, read: ReadTensor): Promise<PartValues> {

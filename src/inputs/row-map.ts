@@ -1,6 +1,6 @@
 /**
  * A tensor with one row per token, seen in another vocabulary. Which stored row each output row comes from is known in
- * the plan; the rows themselves are read when a tile needs them (`row-reader.ts`).
+ * the plan; the rows themselves are read when a tile needs them.
  */
 
 import { exact, exactFloats } from '../backend/exact';

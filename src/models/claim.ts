@@ -68,26 +68,16 @@ export type LinearSite = `${string}_in` | `${string}_out`;
 export function linearSites(
   block: Block,
 ): { site: LinearSite; kind: Part['kind']; inputs: number; linears: readonly Linear[] }[] {
+  const site = (name: LinearSite, kind: Part['kind'], linears: readonly Linear[]) => {
+    return { site: name, kind, inputs: linears[0]!.inputs, linears };
+  };
   return block.steps
     .flatMap((step) => step.branches)
-    .flatMap(({ name, part }) =>
-      'projections' in part
-        ? [
-            {
-              site: `${name}_in` as const,
-              kind: part.kind,
-              inputs: part.projections[0]!.inputs,
-              linears: part.projections,
-            },
-            {
-              site: `${name}_out` as const,
-              kind: part.kind,
-              inputs: part.output.inputs,
-              linears: [part.output],
-            },
-          ]
-        : [],
-    );
+    .flatMap(({ name, part }) => {
+      if (!('projections' in part)) return [];
+      const { kind, projections, output } = part;
+      return [site(`${name}_in`, kind, projections), site(`${name}_out`, kind, [output])];
+    });
 }
 
 function tensorsIn(value: unknown): ExpectedTensor[] {

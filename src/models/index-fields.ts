@@ -155,37 +155,16 @@ function newValue(
       : undefined;
   }
   if (number === undefined) return undefined;
-  if (kind === 'first')
-    return prefix(
-      order,
-      (layer) => layer < number,
-      (count) => count,
-    );
-  if (kind === 'upto')
-    return number < 0
-      ? undefined
-      : prefix(
-          order,
-          (layer) => layer <= number,
-          (count) => count - 1,
-        );
-  if (kind !== 'last') return undefined;
-  return prefix(
-    order.toReversed(),
-    (layer) => layer >= layers - number,
-    (count) => count,
-  );
+  if (kind === 'first') return leading(order, (layer) => layer < number);
+  if (kind === 'upto' && number >= 0) return leading(order, (layer) => layer <= number, -1);
+  return kind === 'last' ? leading(order.toReversed(), (layer) => layer >= layers - number) : undefined;
 }
 
-/** How many lead the order, where no other is among them. */
-function prefix(
-  order: readonly number[],
-  isOne: (layer: number) => boolean,
-  value: (count: number) => number,
-): NewValue {
-  const count = order.findIndex((layer) => !isOne(layer));
-  const leading = count < 0 ? order.length : count;
-  return order.slice(leading).some(isOne) ? 'unsaid' : { is: value(leading) };
+/** How many lead the order, where no other is among them, and `more`. */
+function leading(order: readonly number[], isOne: (layer: number) => boolean, more = 0): NewValue {
+  const found = order.findIndex((layer) => !isOne(layer));
+  const count = found < 0 ? order.length : found;
+  return order.slice(count).some(isOne) ? 'unsaid' : { is: count + more };
 }
 
 function everyValue(

@@ -5,6 +5,8 @@ import { type BlockContext, linear, makeNorm, refuseScaledBias, vector } from '.
 import type { FlagField, MixerMaker, NumberField } from './wiring';
 
 const MOST = 3.4e38;
+/** What most rules have. */
+const PLAIN = { decays: 1, low: 0, high: MOST, betaScale: 1, scale: 1 };
 
 /** The entry of a list of the config for a layer; `orElse` without a list. */
 export const listed =
@@ -92,6 +94,7 @@ export function mamba2(
     const hasOwnWeights = normWidth !== inner;
     const widths = [inner, inner, groups * states, groups * states, heads];
     const part: Recurrence = {
+      ...PLAIN,
       kind: 'recurrence',
       rule: 'space',
       projections: [
@@ -122,10 +125,7 @@ export function mamba2(
       c: inner + groups * states,
       times: [columns(inner + channels, heads)],
       constants: constants(`${name}A_log`, [heads], heads, `${name}dt_bias`, `${name}D`),
-      decays: 1,
       ...(options.least ? { low: needNumber(config, options.least), high: MOST } : limits(config)),
-      betaScale: 1,
-      scale: 1,
       gate: {
         columns: columns(0, inner),
         by: 'silu',
@@ -176,6 +176,7 @@ export function mamba(
     const widths = [rank, states, states];
     const norms = options.norms?.map((norm, i) => makeNorm(block, name + norm, widths[i]!)) ?? [];
     const part: Recurrence = {
+      ...PLAIN,
       kind: 'recurrence',
       rule: 'space',
       projections: [linear(block, `${name}in_proj`, hidden, 2 * inner, options.bias)],
@@ -202,10 +203,6 @@ export function mamba(
       },
       constants: constants(`${name}A_log`, [inner, states], inner, undefined, `${name}D`),
       decays: states,
-      low: 0,
-      high: MOST,
-      betaScale: 1,
-      scale: 1,
       gate: { columns: columns(inner, inner), by: 'silu', first: true },
       output: linear(block, `${name}out_proj`, inner, hidden, options.bias),
     };
@@ -268,6 +265,7 @@ export function delta(options: {
     }[options.modules]();
     const width = states ** -0.5;
     const part: Recurrence = {
+      ...PLAIN,
       kind: 'recurrence',
       rule: 'delta',
       projections,
@@ -297,9 +295,6 @@ export function delta(options: {
       times: byHead ? [timesInGroups(share), timesInGroups(0)] : [columns(after, 2 * heads)],
       unit: { kind: 'rms', weight: width, epsilon: 1e-6 / states, width: states },
       constants: constants(`${name}A_log`, [heads], heads, `${name}dt_bias`, undefined),
-      decays: 1,
-      low: 0,
-      high: MOST,
       betaScale: options.negative && readFlag(config, options.negative) ? 2 : 1,
       scale: width,
       gate: {
@@ -330,6 +325,7 @@ export const lightning: MixerMaker = (block) => {
   const slopes = Array.from({ length: heads }, (_, h) => 2 ** ((-8 / heads) * (h + 1)) * share);
   const of = (begin: number): Columns => ({ begin, heads, stride: 3 * headDim, dims: headDim });
   const part: Recurrence = {
+    ...PLAIN,
     kind: 'recurrence',
     rule: 'decay',
     projections: [
@@ -359,11 +355,6 @@ export const lightning: MixerMaker = (block) => {
         { fill: 0, count: heads },
       ],
     },
-    decays: 1,
-    low: 0,
-    high: MOST,
-    betaScale: 1,
-    scale: 1,
     gate: { columns: columns(3 * width, width), by: 'sigmoid', first: false },
     norm: { norm: { ...makeNorm(block, `${name}norm`, width), epsilon: 1e-6 } },
     output: linear(block, `${name}out_proj`, width, hidden, false),

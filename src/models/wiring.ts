@@ -347,6 +347,14 @@ export const sizesOf = (
   inner: Wiring['sizes']['inner'],
 ): Wiring['sizes'] => ({ layers, hidden, heads, inner });
 
+/** Attention with or without biases everywhere, scores over the root of a head's width. */
+export const attentionOf = (
+  projections: Wiring['attention']['projections'],
+  output: string,
+  bias: FlagField,
+  position: Wiring['attention']['position'],
+): Wiring['attention'] => ({ projections, bias, output, outputBias: bias, scale: 'head_dim', position });
+
 type MlpMaker<M> = (modules: M, bias: FlagField, activation: ActivationField) => Wiring['mlp'];
 /** MLPs by their modules: up and down · gate and up in one, and down · gate, up, down. */
 export const plainMlp: MlpMaker<readonly [string, string]> = ([up, down], bias, activation) => ({

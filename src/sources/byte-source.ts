@@ -1,4 +1,4 @@
-import { AmalgamError } from '../errors';
+import { fault } from '../errors';
 
 /**
  * Where bytes come from. The one seam between a file and everything above it: a sample asset, a local `File`, a Hub
@@ -36,9 +36,5 @@ export interface ByteSink {
 export function checkByteRange(begin: number, end: number, byteLength: number, name: string): void {
   const inside = Number.isSafeInteger(begin) && Number.isSafeInteger(end) && 0 <= begin && begin <= end;
   if (inside && end <= byteLength) return;
-  throw new AmalgamError(
-    'Internal',
-    `Bytes ${begin} to ${end} of ${name} were asked for, which has ${byteLength} bytes.`,
-    'This is a fault in Amalgam. Copy the details into a bug report.',
-  );
+  throw fault(`Bytes ${begin} to ${end} of ${name} were asked for, which has ${byteLength} bytes.`);
 }

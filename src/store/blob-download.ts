@@ -221,21 +221,7 @@ async function allOrNothing(
 
 // A blob that is being downloaded: its data and its journal, side by side on the disk.
 
-interface FillingBlob {
-  /** Pieces that are there have their checksum; changes as they are put in. */
-  readonly record: BlobRecord;
-  /** Bytes of the pieces that are there. */
-  present(): number;
-  /** Writes a piece and notes it in the journal, so that it outlives this process. @throws StorageFull, StorageFailed */
-  put(index: number, bytes: Uint8Array<ArrayBuffer>): void;
-  /** Bytes of a piece that is there, in `buffer`, which may be longer. */
-  read(index: number, buffer: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer>;
-  /** Bytes that were put in since the last {@link FillingBlob.flush}: a power cut may take them. */
-  unflushed(): number;
-  /** Asks for everything put in to be on the disk before it returns. */
-  flush(): void;
-  close(): void;
-}
+type FillingBlob = ReturnType<typeof fillingBlob>;
 
 /**
  * Opens the blob in `folder` at what an earlier download left there: pieces in the journal whose data still has its
@@ -282,13 +268,16 @@ function fillingBlob(
   journalBytes: number,
   record: BlobRecord,
   checksum: Checksum,
-): FillingBlob {
+) {
   let present = bytesPresent(record);
   let unflushed = 0;
   return {
+    /** Pieces that are there have their checksum; changes as they are put in. */
     record,
+    /** Bytes of the pieces that are there. */
     present: () => present,
-    put(index, bytes) {
+    /** Writes a piece and notes it in the journal, so that it outlives this process. @throws StorageFull, StorageFailed */
+    put(index: number, bytes: Uint8Array<ArrayBuffer>): void {
       const digest = checksum([bytes]);
       data.writeAll(bytes, pieceRange(record, index).begin);
       journal.writeAll(new TextEncoder().encode(digest), digestOffset(record, index, journalBytes));
@@ -296,17 +285,20 @@ function fillingBlob(
       present += bytes.length;
       unflushed += bytes.length;
     },
-    read(index, buffer) {
+    /** Bytes of a piece that is there, in `buffer`, which may be longer. */
+    read(index: number, buffer: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
       const { begin, end } = pieceRange(record, index);
       return data.read(begin, end, buffer.subarray(0, end - begin));
     },
+    /** Bytes that were put in since the last `flush`: a power cut may take them. */
     unflushed: () => unflushed,
-    flush() {
+    /** Asks for everything put in to be on the disk before it returns. */
+    flush(): void {
       data.flush();
       journal.flush();
       unflushed = 0;
     },
-    close() {
+    close(): void {
       journal.close();
       data.close();
     },

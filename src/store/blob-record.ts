@@ -1,9 +1,8 @@
 import * as v from 'valibot';
-import { AmalgamError, isDomException } from '../errors';
-import { hex } from '../formats/hashes';
-import { contentOf, fileIn, folderIn } from '../platform';
+import { fault } from '../errors';
+import { contentOf, fileIn, folderIn, ifThere } from '../platform';
 import { canceled } from '../sources/cancellation';
-import { readWhole, storageError, storageFolder } from './opfs-file';
+import { failing, readWhole, storageFolder } from './opfs-file';
 
 /**
  * Record of a blob: the journal of its download (`journal.json`, some pieces missing) or the commit record of the
@@ -130,11 +129,6 @@ export async function openChecksum(): Promise<Checksum> {
   };
 }
 
-/** sha256 of bytes in memory, lower-case hex, off this thread. */
-export async function digestOf(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
-}
-
 /** Files of one blob, in `blobs/<sha256>/`. */
 export const DATA = 'data';
 export const JOURNAL = 'journal.json';
@@ -151,13 +145,7 @@ export function isSha256(text: string): boolean {
 
 /** The folder of one blob; undefined when there is none. */
 export async function findBlobFolder(sha256: string): Promise<FileSystemDirectoryHandle | undefined> {
-  const blobs = await blobsFolder();
-  try {
-    return await folderIn(blobs, sha256);
-  } catch (thrown) {
-    if (isDomException(thrown, 'NotFoundError')) return undefined;
-    throw storageError(thrown, `the blob ${sha256}`);
-  }
+  return ifThere(folderIn(await blobsFolder(), sha256)).catch(failing(`the blob ${sha256}`));
 }
 
 /** The record in `done.json` or `journal.json`; undefined when there is none or it cannot be read as one. */
@@ -173,13 +161,8 @@ export async function readRecord(
 export async function readDone(folder: FileSystemDirectoryHandle): Promise<BlobRecord | undefined> {
   const record = await readRecord(folder, DONE);
   if (!record) return undefined;
-  try {
-    const { size } = await contentOf(await fileIn(folder, DATA));
-    return size === record.byteLength ? record : undefined;
-  } catch (thrown) {
-    if (isDomException(thrown, 'NotFoundError')) return undefined;
-    throw storageError(thrown, record.name);
-  }
+  const data = await ifThere(fileIn(folder, DATA).then(contentOf)).catch(failing(record.name));
+  return data?.size === record.byteLength ? record : undefined;
 }
 
 /**
@@ -221,9 +204,5 @@ function lockName(sha256: string): string {
 /** @throws Internal: names of blobs come from checked listings. */
 export function checkSha256(sha256: string): void {
   if (isSha256(sha256)) return;
-  throw new AmalgamError(
-    'Internal',
-    `${JSON.stringify(sha256)} is not a sha256.`,
-    'This is a fault in Amalgam. Copy the details into a bug report.',
-  );
+  throw fault(`${JSON.stringify(sha256)} is not a sha256.`);
 }

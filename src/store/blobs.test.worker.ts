@@ -1,9 +1,10 @@
 /** The store in a dedicated worker of a real browser, for its tests: plain calls, and sources that can go wrong. */
+
 import * as Comlink from 'comlink';
 import { errorReport } from '../errors';
+import { hex } from '../formats/hashes';
 import { bufferSource } from '../sources/buffer-source';
 import type { ByteSource } from '../sources/byte-source';
-import { digestOf } from './blob-record';
 import { cleanBlobs, deleteBlob, ensureBlob, listBlobs, type OpenSource, openBlob } from './blobs';
 
 /** Bytes that are a function of their number, so that two workers agree on them. */
@@ -26,7 +27,7 @@ const alive = new Promise<void>((granted) => {
 });
 
 const rig = {
-  sha256: (byteLength: number, seed: number) => digestOf(content(byteLength, seed)),
+  sha256: (byteLength: number, seed: number) => sha256Hex(content(byteLength, seed)),
 
   /**
    * Downloads content(byteLength, seed); only the first `most` pieces arrive, the others are waited for until it is
@@ -51,7 +52,7 @@ const rig = {
     };
     controller = new AbortController();
     const sizes = { piece: pieceBytes, request: 4 * pieceBytes };
-    const wanted = { sha256: await digestOf(bytes), byteLength, name: `seed ${seed}`, source };
+    const wanted = { sha256: await sha256Hex(bytes), byteLength, name: `seed ${seed}`, source };
     return attempt(() => ensureBlob(wanted, { signal: controller.signal }, sizes));
   },
   cancel: () => controller.abort(),
@@ -98,3 +99,7 @@ async function attempt(action: () => Promise<void>): Promise<string> {
 }
 
 Comlink.expose(rig);
+
+async function sha256Hex(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
+}

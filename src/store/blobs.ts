@@ -24,7 +24,7 @@ import {
   readRecord,
   withBlobLock,
 } from './blob-record';
-import { isFolder, type OpfsFile, openOpfsFile, removeStored, storageError, writeWhole } from './opfs-file';
+import { failing, isFolder, type OpfsFile, openOpfsFile, removeStored, writeWhole } from './opfs-file';
 
 /** A blob in the cache. */
 interface StoredBlob {
@@ -51,9 +51,7 @@ export async function ensureBlob(
   await withBlobLock(wanted.sha256, options.signal, async () => {
     const blobs = await blobsFolder();
     for (let tried = 1; ; tried++) {
-      const folder = await folderIn(blobs, wanted.sha256, true).catch((thrown: unknown) => {
-        throw storageError(thrown, wanted.name);
-      });
+      const folder = await folderIn(blobs, wanted.sha256, true).catch(failing(wanted.name));
       if (await readDone(folder)) return options.onBytes?.(wanted.byteLength);
       const { record, sha256 } = await downloadBlob(folder, wanted, sizes, options);
       if (sha256 === wanted.sha256) {

@@ -6,18 +6,17 @@
  * A file is `AMALGAM1`, the length of its header (u32, then 0), the header as JSON padded with spaces to a multiple of
  * 8, the sections it names, and the sha256 of all that. A torn file has another sha256 or none, and counts as missing.
  */
-import { AmalgamError, isDomException } from '../errors';
-import { hex } from '../formats/hashes';
-import { contentOf, entriesOf, fileIn, folderIn } from '../platform';
+import { fault } from '../errors';
+import { hex, textSha256 } from '../formats/hashes';
+import { contentOf, entriesOf, fileIn, folderIn, ifThere } from '../platform';
 import { beginSha256 } from '../sources/sha256';
-import { digestOf } from './blob-record';
 import {
+  failing,
   isFolder,
   type OpfsFile,
   openOpfsFile,
   readWhole,
   removeStored,
-  storageError,
   storageFolder,
   writeWhole,
 } from './opfs-file';
@@ -75,11 +74,9 @@ export interface RecordFolder {
  * @throws AmalgamError `StorageUnavailable`
  */
 export async function openRecords(key: string, title: string): Promise<RecordFolder> {
-  const id = await digestOf(new TextEncoder().encode(key));
+  const id = await textSha256(key);
   const top = await storageFolder('importance');
-  const folder = await folderIn(top, id, true).catch((thrown: unknown) => {
-    throw storageError(thrown, title);
-  });
+  const folder = await folderIn(top, id, true).catch(failing(title));
   if (!(await readWhole(folder, ABOUT, title))) {
     await writeWhole(folder, ABOUT, new TextEncoder().encode(JSON.stringify({ title })), title);
   }
@@ -176,8 +173,8 @@ async function checkedHeader<H extends RecordHeader>(
   name: string,
 ): Promise<H | undefined> {
   await stopReading(`${folder.name}/${fileName}`);
-  const file = await openIfThere(folder, fileName, name);
-  if (!file) return undefined;
+  if (!(await ifThere(fileIn(folder, fileName)).catch(failing(name)))) return undefined;
+  const file = await openOpfsFile(folder, fileName, name, 'read-only');
   try {
     const size = file.size();
     if (size < HEAD_BYTES + DIGEST_BYTES) return undefined;
@@ -195,20 +192,6 @@ async function checkedHeader<H extends RecordHeader>(
   }
 }
 
-async function openIfThere(
-  folder: FileSystemDirectoryHandle,
-  name: string,
-  what: string,
-): Promise<OpfsFile | undefined> {
-  try {
-    await fileIn(folder, name);
-  } catch (thrown) {
-    if (isDomException(thrown, 'NotFoundError')) return undefined;
-    throw storageError(thrown, what);
-  }
-  return openOpfsFile(folder, name, what, 'read-only');
-}
-
 function recordOf<H extends RecordHeader>(
   folder: FileSystemDirectoryHandle,
   fileName: string,
@@ -221,11 +204,7 @@ function recordOf<H extends RecordHeader>(
     async read(section, begin, end) {
       const before = header.sections.slice(0, section).reduce((a, b) => a + b, 0);
       if (begin < 0 || end > header.sections[section]!) {
-        throw new AmalgamError(
-          'Internal',
-          `${header.name}: bytes ${begin} to ${end} of section ${section} do not exist.`,
-          'This is a fault in Amalgam. Copy the details into a bug report.',
-        );
+        throw fault(`${header.name}: bytes ${begin} to ${end} of section ${section} do not exist.`);
       }
       return readPart(folder, fileName, header.name, data + before + begin, data + before + end);
     },
@@ -278,7 +257,7 @@ async function titleOf(folder: FileSystemDirectoryHandle): Promise<string> {
 }
 
 async function fileName(name: string): Promise<string> {
-  return (await digestOf(new TextEncoder().encode(name))).slice(0, 32);
+  return (await textSha256(name)).slice(0, 32);
 }
 
 function bytesOfHex(text: string): Uint8Array<ArrayBuffer> {

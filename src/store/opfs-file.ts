@@ -1,6 +1,15 @@
 import { AmalgamError, isDomException } from '../errors';
 import { counted } from '../formats/quantity';
-import { bytesOf, contentOf, fileIn, folderIn, removeFrom, storageRoot, syncAccess } from '../platform';
+import {
+  bytesOf,
+  contentOf,
+  fileIn,
+  folderIn,
+  ifThere,
+  removeFrom,
+  storageRoot,
+  syncAccess,
+} from '../platform';
 
 /** Times that a small file is read while its writer changes it. */
 const TRIES = 20;
@@ -106,12 +115,10 @@ export async function openOpfsFile(
   what: string,
   mode: 'create' | 'read-only',
 ): Promise<OpfsFile> {
-  try {
-    const file = await fileIn(folder, name, mode === 'create');
-    return new OpfsFile(await syncAccess(file, mode === 'create' ? 'readwrite' : mode), what);
-  } catch (thrown) {
-    throw storageError(thrown, what);
-  }
+  return fileIn(folder, name, mode === 'create')
+    .then((file) => syncAccess(file, mode === 'create' ? 'readwrite' : mode))
+    .then((handle) => new OpfsFile(handle, what))
+    .catch(failing(what));
 }
 
 /** Replaces the content of a small file and has it on the disk when it returns. */
@@ -142,9 +149,8 @@ export async function readWhole(
 ): Promise<Uint8Array<ArrayBuffer> | undefined> {
   for (let tried = 1; ; tried++) {
     try {
-      return await bytesOf(await contentOf(await fileIn(folder, name)));
+      return await ifThere(fileIn(folder, name).then(contentOf).then(bytesOf));
     } catch (thrown) {
-      if (isDomException(thrown, 'NotFoundError')) return undefined;
       if (!isDomException(thrown, 'NotReadableError') || tried === TRIES) throw storageError(thrown, what);
       await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
     }
@@ -157,11 +163,7 @@ export async function removeStored(
   name: string,
   what: string,
 ): Promise<void> {
-  try {
-    await removeFrom(folder, name, { recursive: true });
-  } catch (thrown) {
-    if (!isDomException(thrown, 'NotFoundError')) throw storageError(thrown, what);
-  }
+  await ifThere(removeFrom(folder, name, { recursive: true })).catch(failing(what));
 }
 
 export function isFolder(handle: FileSystemHandle): handle is FileSystemDirectoryHandle {
@@ -201,6 +203,13 @@ export function storageError(thrown: unknown, what: string): AmalgamError {
       );
   }
 }
+
+/** For `catch`: throws {@link storageError} of what was thrown. */
+export const failing =
+  (what: string) =>
+  (thrown: unknown): never => {
+    throw storageError(thrown, what);
+  };
 
 /** There is no room for `what`. */
 function storageFull(what: string, cause?: unknown): AmalgamError {

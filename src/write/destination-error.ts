@@ -43,6 +43,13 @@ export function destinationError(thrown: unknown, what: string): AmalgamError {
   }
 }
 
+/** For `catch`: throws {@link destinationError} of what was thrown. */
+export const failing =
+  (what: string) =>
+  (thrown: unknown): never => {
+    throw destinationError(thrown, what);
+  };
+
 /** There is no room left for `what`. */
 export function storageFull(what: string, options?: { cause: unknown }): AmalgamError {
   return new AmalgamError(

@@ -3,15 +3,17 @@ import {
   bytesOf,
   contentOf,
   entriesOf,
+  fileBelow,
   fileIn,
   folderIn,
+  ifThere,
   openBroadcast,
   removeFrom,
   storageRoot,
 } from '../platform';
 import type { PushSource } from '../reports/push';
 import { isFolder } from '../store/opfs-file';
-import { destinationError, outputName, outputPathParts, storageFull } from './destination-error';
+import { failing, outputName, outputPathParts, storageFull } from './destination-error';
 import { readStored } from './opfs-sink';
 import { readJournal } from './run-journal';
 
@@ -90,11 +92,7 @@ export async function openOutputFile(name: string, path: string): Promise<File> 
       'It may have been deleted, or the merge did not finish. Merge again.',
     );
   }
-  const parts = outputPathParts(path);
-  const fileName = parts.pop()!;
-  let inside = await folderIn(folder!, FILES_FOLDER);
-  for (const part of parts) inside = await folderIn(inside, part);
-  return contentOf(await fileIn(inside, fileName));
+  return contentOf(await fileBelow(folder!, [FILES_FOLDER, ...outputPathParts(path)]));
 }
 
 /** Removes an output. One that is not there is fine. @throws Busy while a merge writes it. */
@@ -145,11 +143,8 @@ export function outputBusy(name: string): AmalgamError {
 export async function removeOutput(name: string): Promise<void> {
   known.delete(name);
   changes?.say(name);
-  try {
-    await removeFrom(await outputsRoot(), name, { recursive: true, isAwaited: true });
-  } catch (thrown) {
-    if (!isDomException(thrown, 'NotFoundError')) throw destinationError(thrown, name);
-  }
+  const removing = removeFrom(await outputsRoot(), name, { recursive: true, isAwaited: true });
+  await ifThere(removing).catch(failing(name));
 }
 
 /** The folder of an output, or undefined. @throws UnsafePath */
@@ -223,15 +218,9 @@ export async function finishedFiles(source: PushSource): Promise<FinishedFile[]>
     return files;
   }
   for (const path of source.files) {
-    const parts = outputPathParts(path);
-    const name = parts.pop()!;
-    try {
-      let inside = await folderIn(source.handle, source.name);
-      for (const part of parts) inside = await folderIn(inside, part);
-      files.push({ path, content: await contentOf(await fileIn(inside, name)) });
-    } catch (thrown) {
-      throw destinationError(thrown, `${source.name}/${path}`);
-    }
+    const file = fileBelow(source.handle, [source.name, ...outputPathParts(path)]);
+    const content = await file.then(contentOf).catch(failing(`${source.name}/${path}`));
+    files.push({ path, content });
   }
   return files;
 }

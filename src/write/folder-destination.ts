@@ -1,5 +1,15 @@
 import { isDomException } from '../errors';
-import { contentOf, entriesOf, fileIn, folderIn, removeFrom, rooted, writableOf } from '../platform';
+import {
+  contentOf,
+  entriesOf,
+  fileBelow,
+  fileIn,
+  folderIn,
+  ifThere,
+  removeFrom,
+  rooted,
+  writableOf,
+} from '../platform';
 import { fileSource } from '../sources/file-source';
 import type { Destination, FileSink, Remains } from './destination';
 import { destinationError, notEmpty, outputName, outputPathParts, shortFile } from './destination-error';
@@ -40,7 +50,7 @@ export async function openFolderDestination(
     try {
       let inside = folder;
       for (const part of parts) {
-        const known = await childFolder(inside, part);
+        const known = await ifThere(folderIn(inside, part));
         if (!known) folders.push({ parent: inside, name: part });
         inside = known ?? (await folderIn(inside, part, true));
       }
@@ -114,10 +124,8 @@ export async function openFolderDestination(
       readJournal: () => kept.read(),
       appendJournal: (at, line) => kept.append(at, line),
       async adopt(path, bytes) {
-        const parts = outputPathParts(path);
-        let inside = folder;
-        for (const part of parts.slice(0, -1)) inside = await folderIn(inside, part);
-        files.set(path, { handle: await fileIn(inside, parts.at(-1)!), bytes, isWhole: true });
+        const handle = await fileBelow(folder, outputPathParts(path));
+        files.set(path, { handle, bytes, isWhole: true });
       },
       async keep() {
         if (isCommitted) return;
@@ -144,7 +152,7 @@ async function cleanSwapFiles(folder: FileSystemDirectoryHandle): Promise<void> 
 /** The empty folder `name`, made unless it is there already; when resuming it has something in it. */
 async function claimFolder(parent: FileSystemDirectoryHandle, name: string, resume: boolean) {
   try {
-    const existing = await childFolder(parent, name);
+    const existing = await ifThere(folderIn(parent, name));
     if (!existing && resume) throw new DOMException(name, 'NotFoundError');
     if (!existing) return { folder: await folderIn(parent, name, true), isNew: true };
     if (resume) return { folder: existing, isNew: false };
@@ -158,18 +166,6 @@ async function claimFolder(parent: FileSystemDirectoryHandle, name: string, resu
   }
 }
 
-async function childFolder(
-  parent: FileSystemDirectoryHandle,
-  name: string,
-): Promise<FileSystemDirectoryHandle | undefined> {
-  try {
-    return await folderIn(parent, name);
-  } catch (thrown) {
-    if (isDomException(thrown, 'NotFoundError')) return undefined;
-    throw thrown;
-  }
-}
-
 /** Opens the closed file again and compares its size with what was written. */
 async function verify(path: string, handle: FileSystemFileHandle, bytes: number): Promise<void> {
   const { size } = await contentOf(handle);
@@ -180,7 +176,7 @@ async function removeFile(folder: FileSystemDirectoryHandle, path: string): Prom
   const parts = path.split('/');
   const fileName = parts.pop()!;
   let inside: FileSystemDirectoryHandle | undefined = folder;
-  for (const part of parts) inside = inside && (await childFolder(inside, part));
+  for (const part of parts) inside = inside && (await ifThere(folderIn(inside, part)));
   if (inside) await removeEntry(inside, fileName);
 }
 

@@ -9,12 +9,13 @@ import {
   entriesOf,
   fileIn,
   folderIn,
+  ifThere,
   removeFrom,
   rooted,
   storageRoot,
   writableOf,
 } from '../platform';
-import { destinationError, outputName } from './destination-error';
+import { destinationError, failing, outputName } from './destination-error';
 import { deleteOutput, findOutput, JOURNAL_FILE, listOutputs } from './finished-outputs';
 import { findFile, openJournal, readStored } from './opfs-sink';
 import { type RunJournal, readJournal } from './run-journal';
@@ -120,9 +121,7 @@ function folderJournal(
     close: () => journal.close(),
     async remove() {
       await journal.remove();
-      await removeFrom(folder, MARKER).catch((thrown: unknown) => {
-        if (!isDomException(thrown, 'NotFoundError')) throw destinationError(thrown, name);
-      });
+      await ifThere(removeFrom(folder, MARKER)).catch(failing(name));
       marked = false;
     },
   };

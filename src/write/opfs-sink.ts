@@ -1,18 +1,15 @@
 /** Files of the browser's own storage, written front to back. For a dedicated worker: no other has such handles. */
-import { isDomException } from '../errors';
-import { contentOf, fileIn, folderIn, removeFrom, syncAccess } from '../platform';
+import { contentOf, fileBelow, ifThere, removeFrom, syncAccess } from '../platform';
 import { readWhole } from '../store/opfs-file';
 import type { FileSink } from './destination';
-import { destinationError, shortFile, storageFull } from './destination-error';
+import { destinationError, failing, shortFile, storageFull } from './destination-error';
 
 /** Opens the file below `folder`, making folders and file; waits a moment for a lock that is about to go. */
 export async function openHandle(
   folder: FileSystemDirectoryHandle,
   parts: readonly string[],
 ): Promise<FileSystemSyncAccessHandle> {
-  let inside = folder;
-  for (const part of parts.slice(0, -1)) inside = await folderIn(inside, part, true);
-  return syncAccess(await fileIn(inside, parts.at(-1)!, true));
+  return syncAccess(await fileBelow(folder, parts, true));
 }
 
 /**
@@ -73,18 +70,11 @@ export async function readStored(
 }
 
 /** A file below `folder`; undefined when it, or a folder on the way, is not there. */
-export async function findFile(
+export function findFile(
   folder: FileSystemDirectoryHandle,
   parts: readonly string[],
 ): Promise<File | undefined> {
-  try {
-    let inside = folder;
-    for (const part of parts.slice(0, -1)) inside = await folderIn(inside, part);
-    return await contentOf(await fileIn(inside, parts.at(-1)!));
-  } catch (thrown) {
-    if (isDomException(thrown, 'NotFoundError')) return undefined;
-    throw thrown;
-  }
+  return ifThere(fileBelow(folder, parts).then(contentOf));
 }
 
 /**
@@ -97,11 +87,7 @@ export function openJournal(folder: FileSystemDirectoryHandle, name: string, out
     read: () => readStored(folder, name),
     /** Appends to the first `at` bytes. @throws StorageFull, DestinationFailed */
     async append(at: number, line: Uint8Array<ArrayBuffer>): Promise<void> {
-      try {
-        handle ??= await openHandle(folder, [name]);
-      } catch (thrown) {
-        throw destinationError(thrown, output);
-      }
+      handle ??= await openHandle(folder, [name]).catch(failing(output));
       const sink = opfsSink(output, handle, at, () => {});
       await sink.write(line);
       await sink.flush!();
@@ -112,11 +98,7 @@ export function openJournal(folder: FileSystemDirectoryHandle, name: string, out
     },
     async remove(): Promise<void> {
       this.close();
-      try {
-        await removeFrom(folder, name);
-      } catch (thrown) {
-        if (!isDomException(thrown, 'NotFoundError')) throw destinationError(thrown, name);
-      }
+      await ifThere(removeFrom(folder, name)).catch(failing(name));
     },
   };
 }

@@ -1,4 +1,4 @@
-import { AmalgamError } from '../errors';
+import { fault } from '../errors';
 import { counted } from '../formats/quantity';
 import { giveBack, spareArray } from '../sources/spare-arrays';
 import { beginLeaves, type LeafHasher, treeHash } from '../sources/tree-hash';
@@ -173,12 +173,4 @@ export class ShardWriter {
       this.#filled = 0;
     }
   }
-}
-
-function fault(message: string): AmalgamError {
-  return new AmalgamError(
-    'Internal',
-    message,
-    'This is a fault in Amalgam; nothing was saved. Please report it.',
-  );
 }

@@ -1,4 +1,4 @@
-/** Writes one file of the browser's own storage in a thread of its own (threaded-sink.ts). */
+/** Writes one file of the browser's own storage in a thread of its own (download-destination.ts). */
 import * as Comlink from 'comlink';
 import { AmalgamError, type ErrorReport, errorReport } from '../errors';
 import { exposeHere } from '../platform';

@@ -7,9 +7,9 @@ import type { ImportanceReport } from '../../reports/importance';
 import type { Options } from '../../reports/option';
 import { engineOptions, outOf, outOption, parseOne, runOf, usage, usageOf, type Verb } from '../arguments';
 import { inputOf, parseTokens, readTextFile } from '../input-files';
-import { openJob, type Where } from '../job';
+import { openJob, plannedJob, type Where } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
-import { problemLines, withProgress } from '../print';
+import { withProgress } from '../print';
 import { isTokensFile } from '../recipe-texts';
 
 interface ImportanceCommand extends Where {
@@ -115,13 +115,11 @@ export const importanceVerb: Verb<ImportanceCommand> = {
   },
 
   async run(command, place) {
-    const { workingFolder, say, write } = place;
+    const { workingFolder, write } = place;
     const { folder, output } = await openOutput(command.out, place);
     const recipe = await sizedRecipe(command, workingFolder);
     const job = await openJob(recipe, resolve(workingFolder, 'model'), place, command);
-    const plan = await job.calls.plan(job.recipe);
-    for (const line of problemLines(plan.problems)) say(line);
-    if (!plan.clean) return 1;
+    if (!(await plannedJob(job, place)).clean) return 1;
     const destination = job.worker.writeTo(output);
     const request = { recipe: job.recipe, engine: command.engine, destination };
     const report = await withProgress((print) => job.calls.importance(request, print));

@@ -19,9 +19,9 @@ import {
   usageOf,
   type Verb,
 } from '../arguments';
-import { openJob, readSubject, type Where } from '../job';
+import { openJob, plannedJob, readSubject, type Where } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
-import { columns, elsewhereLines, mergeText, problemLines, withProgress } from '../print';
+import { columns, elsewhereLines, mergeText, withProgress } from '../print';
 import { reportWriter } from '../report-file';
 import { openPusher, type PushOptions, pushFolder, pushText, repoOf } from './push';
 
@@ -101,8 +101,7 @@ export const mergeVerb: Verb<MergeCommand> = {
       });
     }
     const job = await openJob(recipe, file, place, command, repositoriesRead);
-    const plan = await job.calls.plan(job.recipe);
-    for (const line of [...problemLines(plan.problems), ...(isRecipe ? elsewhereLines(plan) : [])]) say(line);
+    const plan = await plannedJob(job, place, isRecipe ? elsewhereLines : undefined);
     if (!plan.clean) {
       say('\nNothing was merged: the recipe does not fit the models.');
       return 1;

@@ -6,7 +6,7 @@ import { defaultCache } from '../../host/node/platform';
 import { diskDirectory } from '../../host/node/storage';
 import type { PushReport } from '../../reports/push';
 import type { WorkerCalls } from '../../worker/calls';
-import { parseTwo, placeOf, placeOptions, type Undo, usage, usageOf, type Verb } from '../arguments';
+import { parseCounted, placeOf, placeOptions, type Undo, usage, usageOf, type Verb } from '../arguments';
 import { listFolder } from '../folder-listing';
 import { hubAddress, openNode } from '../job';
 import type { CommandWorker } from '../node-worker';
@@ -33,8 +33,8 @@ export const pushVerb: Verb<PushCommand> = {
   options: pushOptions,
 
   parse(args) {
-    const { subjects, options } = parseTwo('push', 'a folder and a repository', args, pushOptions);
-    const [folder, repo] = subjects;
+    const { subjects, options } = parseCounted('push', 2, ['a folder and a repository'], args, pushOptions);
+    const [folder, repo] = subjects as [string, string];
     const { private: isPrivate, replace, message } = options;
     return {
       ...{ folder, repo: repoOf(repo), private: isPrivate, replace },

@@ -11,8 +11,7 @@ import type { TaskSource } from '../../reports/tasks';
 import { itemOptions } from '../../tasks/options';
 import { outOf, outOption, parseOne, runOf, runOptions, usage, usageOf, type Verb } from '../arguments';
 import { type InputFile, itemsOf, readInput, taskSource } from '../input-files';
-import { openJob, readRecipe, type Where } from '../job';
-import { problemLines } from '../print';
+import { openJob, plannedJob, readRecipe, type Where } from '../job';
 import { publishedTexts, renameTexts } from '../recipe-texts';
 import { checkReportPlace, reportWriter, writeWhole } from '../report-file';
 
@@ -78,7 +77,7 @@ export const searchVerb: Verb<SearchCommand> = {
   },
 
   async run(command, place) {
-    const { workingFolder, say, write } = place;
+    const { workingFolder, write } = place;
     const { window, stride, evaluations, seed, engine } = command;
     const file = resolve(workingFolder, command.recipe);
     const out = resolve(workingFolder, command.out);
@@ -92,9 +91,7 @@ export const searchVerb: Verb<SearchCommand> = {
     for (const name of names) sources.push(await taskSource(name, workingFolder));
     const tasks = command.tasks && { ...asked, tasks: sources };
     const job = await openJob(recipe, file, place, command);
-    const plan = await job.calls.plan(job.recipe);
-    for (const line of problemLines(plan.problems)) say(line);
-    if (!plan.clean) return 1;
+    if (!(await plannedJob(job, place)).clean) return 1;
     const report = await job.calls.search(
       { recipe: job.recipe, inputs, ...(tasks && { tasks }), window, stride, evaluations, seed, engine },
       ({ done, total, points, secondsLeft }) => {

@@ -31,12 +31,7 @@ interface Waiting {
   reject(thrown: Error): void;
 }
 
-interface HashThread {
-  /** The sha256 of a copy of the bytes, made beside this thread; undefined where no slot is free. */
-  digest(piece: Uint8Array): Promise<Uint8Array<ArrayBuffer>> | undefined;
-}
-
-function startHashThread(): HashThread {
+function startHashThread() {
   const shared = new SharedArrayBuffer(SLOTS * SLOT_BYTES);
   const worker = new Worker(new URL('./hash-thread.mjs', import.meta.url), { workerData: shared });
   const free = Array.from({ length: SLOTS }, (_, slot) => slot);
@@ -55,7 +50,8 @@ function startHashThread(): HashThread {
   });
   worker.unref();
   return {
-    digest(piece) {
+    /** The sha256 of a copy of the bytes, made beside this thread; undefined where no slot is free. */
+    digest(piece: Uint8Array): Promise<Uint8Array<ArrayBuffer>> | undefined {
       const slot = free.pop();
       if (slot === undefined) return undefined;
       const begin = slot * SLOT_BYTES;
@@ -68,7 +64,7 @@ function startHashThread(): HashThread {
   };
 }
 
-let threads: HashThread[] | undefined;
+let threads: ReturnType<typeof startHashThread>[] | undefined;
 let next = 0;
 
 export async function pieceDigest(piece: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {

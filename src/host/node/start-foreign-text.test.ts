@@ -15,7 +15,7 @@ beforeAll(async () => {
   const { bundleForNode } = await import(pathToFileURL(join(ROOT, 'src/cli/build-command.mjs')).href);
   await bundleForNode(ROOT, folder, {
     guarded: 'src/foreign/foreign-text.ts',
-    starter: 'src/host/node/start-foreign-text.ts',
+    starter: 'src/host/node/start-thread.ts',
     'foreign-text': 'src/worker/node-foreign-text.ts',
   });
   guarded = await import(pathToFileURL(join(folder, 'guarded.mjs')).href);

@@ -63,6 +63,17 @@ export interface AdapterKind {
   update(module: AdaptedModule): Product | Rows;
 }
 
+/** [rows, columns], row after row, by a function of both. */
+export function matrix(
+  rows: number,
+  columns: number,
+  at: (row: number, column: number) => number,
+): Float32Array {
+  const out = new Float32Array(rows * columns);
+  for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) out[r * columns + c] = at(r, c);
+  return out;
+}
+
 /** a·b for [n, k] · [k, m], row after row, summed in f64. */
 export function multiply(a: ArrayLike<number>, b: ArrayLike<number>, k: number): Float64Array<ArrayBuffer> {
   const n = a.length / k;

@@ -1,4 +1,5 @@
-import type { AdaptedModule, AdapterKind, Product } from './kind';
+/** Changes that are a product of two factors, made of what the adapter stores. */
+import { type AdaptedModule, type AdapterKind, matrix, type Product } from './kind';
 
 /** AdaLoRA (arXiv:2303.10512; PEFT tuners/adalora/layer.py): the divisor is the rank that is left, plus 10⁻⁵. */
 export const adalora: AdapterKind = {
@@ -82,31 +83,18 @@ export const gralora: AdapterKind = {
       form: 'product',
       rank,
       scale: alpha / (r + hybrid),
-      left({ gralora_B, gralora_B_general }) {
-        const out = new Float32Array(outputs * rank);
-        for (let i = 0; i < outputs; i++) {
-          const [j, o] = [Math.floor(i / height), i % height];
-          for (let k = 0; k < blocks * sub; k++) {
-            out[i * rank + j * blocks * sub + k] = gralora_B![(j * r + k) * height + o]!;
-          }
-          for (let k = 0; k < hybrid; k++) out[i * rank + inBlocks + k] = gralora_B_general![i * hybrid + k]!;
-        }
-        return out;
-      },
-      right({ gralora_A, gralora_A_general }) {
-        const out = new Float32Array(rank * inputs);
-        for (let j = 0; j < blocks; j++) {
-          for (let c = 0; c < inputs; c++) {
-            const [n, i] = [Math.floor(c / width), c % width];
-            for (let s = 0; s < sub; s++) {
-              const k = (j * blocks + n) * sub + s;
-              out[k * inputs + c] = gralora_A![(n * width + i) * r + j * sub + s]!;
-            }
-          }
-        }
-        if (gralora_A_general) out.set(gralora_A_general, inBlocks * inputs);
-        return out;
-      },
+      left: ({ gralora_B, gralora_B_general }) =>
+        matrix(outputs, rank, (i, q) => {
+          if (q >= inBlocks) return gralora_B_general![i * hybrid + q - inBlocks]!;
+          const [j, k] = [Math.floor(i / height), q % (blocks * sub)];
+          return Math.floor(q / (blocks * sub)) === j ? gralora_B![(j * r + k) * height + (i % height)]! : 0;
+        }),
+      right: ({ gralora_A, gralora_A_general }) =>
+        matrix(rank, inputs, (q, c) => {
+          if (q >= inBlocks) return gralora_A_general![(q - inBlocks) * inputs + c]!;
+          const [j, n, s] = [Math.floor(q / sub / blocks), Math.floor(q / sub) % blocks, q % sub];
+          return Math.floor(c / width) === n ? gralora_A![c * r + j * sub + s]! : 0;
+        }),
     };
   },
 };
@@ -127,26 +115,15 @@ export const loha: AdapterKind = {
       form: 'product',
       rank,
       scale: alpha / first,
-      left({ hada_w1_a, hada_w2_a }) {
-        const out = new Float32Array(outputs * rank);
-        for (let o = 0; o < outputs; o++) {
-          for (let k = 0; k < rank; k++) {
-            const i = Math.floor(k / second);
-            out[o * rank + k] = hada_w1_a![o * first + i]! * hada_w2_a![o * second + (k % second)]!;
-          }
-        }
-        return out;
-      },
-      right({ hada_w1_b, hada_w2_b }) {
-        const out = new Float32Array(rank * inputs);
-        for (let k = 0; k < rank; k++) {
+      left: ({ hada_w1_a, hada_w2_a }) =>
+        matrix(outputs, rank, (o, k) => {
+          return hada_w1_a![o * first + Math.floor(k / second)]! * hada_w2_a![o * second + (k % second)]!;
+        }),
+      right: ({ hada_w1_b, hada_w2_b }) =>
+        matrix(rank, inputs, (k, c) => {
           const i = Math.floor(k / second);
-          for (let c = 0; c < inputs; c++) {
-            out[k * inputs + c] = hada_w1_b![i * inputs + c]! * hada_w2_b![(k % second) * inputs + c]!;
-          }
-        }
-        return out;
-      },
+          return hada_w1_b![i * inputs + c]! * hada_w2_b![(k % second) * inputs + c]!;
+        }),
     };
   },
 };
@@ -189,16 +166,8 @@ export const randlora: AdapterKind = {
       form: 'product',
       rank: total,
       scale: number('randlora_alpha', 0) / rank,
-      left: (values) =>
-        Float32Array.from({ length: outputs * total }, (_, i) => {
-          const [o, q] = [Math.floor(i / total), i % total];
-          return wide ? large(values, o, q) : small(values, q, o);
-        }),
-      right: (values) =>
-        Float32Array.from({ length: total * inputs }, (_, i) => {
-          const [q, c] = [Math.floor(i / inputs), i % inputs];
-          return wide ? small(values, q, c) : large(values, c, q);
-        }),
+      left: (values) => matrix(outputs, total, (o, q) => (wide ? large(values, o, q) : small(values, q, o))),
+      right: (values) => matrix(total, inputs, (q, c) => (wide ? small(values, q, c) : large(values, c, q))),
     };
   },
 };
@@ -283,10 +252,7 @@ function scaled({ parts, inputs, outputs, refuse }: AdaptedModule, prefix: strin
     },
     right(values) {
       const [A, scale] = [values[`${prefix}_A`]!, values[`${prefix}_lambda_d`]!];
-      return Float32Array.from({ length: rank * inputs }, (_, i) => {
-        const k = Math.floor(i / inputs);
-        return scale[k]! * A[k * columns + (i % inputs)]!;
-      });
+      return matrix(rank, inputs, (k, c) => scale[k]! * A[k * columns + c]!);
     },
   };
 }

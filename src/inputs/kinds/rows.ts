@@ -1,3 +1,4 @@
+/** Changes to each row of a weight for itself. */
 import { type AdapterKind, multiply, type PartValues } from './kind';
 
 /** C³A (arXiv:2407.19342; PEFT tuners/c3a): blocks of circulant matrices, divided by the number of inputs. */

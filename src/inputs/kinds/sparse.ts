@@ -1,7 +1,7 @@
 /** Single weights of a matrix that are changed: SHiRA's, and what an inverse Haar transform makes of WaveFT's. */
 
 import { mersenneTwister } from '../../linalg/mersenne-twister';
-import type { AdapterKind, PartValues, RowChange } from './kind';
+import { type AdapterKind, matrix, type RowChange } from './kind';
 
 /** Adds values to single places of the rows. */
 function addAt(changes: Iterable<readonly [row: number, column: number, value: number]>): RowChange {
@@ -157,26 +157,18 @@ export const fourierft: AdapterKind = {
       rank,
       scale: number('scaling', 150) / divisor!,
       left() {
-        const out = new Float32Array(outputs * rank);
-        for (const [k, place] of places().entries()) {
-          const u = Math.floor(place / inputs);
-          for (let m = 0; m < outputs; m++) {
-            out[m * rank + 2 * k] = Math.cos(wave(u, m, outputs));
-            out[m * rank + 2 * k + 1] = -Math.sin(wave(u, m, outputs));
-          }
-        }
-        return out;
+        const at = places();
+        return matrix(outputs, rank, (m, q) => {
+          const angle = wave(Math.floor(at[q >> 1]! / inputs), m, outputs);
+          return q % 2 === 0 ? Math.cos(angle) : -Math.sin(angle);
+        });
       },
-      right({ fourierft_spectrum }: PartValues) {
-        const out = new Float32Array(rank * inputs);
-        for (const [k, place] of places().entries()) {
-          const [v, c] = [place % inputs, fourierft_spectrum![k]!];
-          for (let n = 0; n < inputs; n++) {
-            out[2 * k * inputs + n] = c * Math.cos(wave(v, n, inputs));
-            out[(2 * k + 1) * inputs + n] = c * Math.sin(wave(v, n, inputs));
-          }
-        }
-        return out;
+      right({ fourierft_spectrum }) {
+        const at = places();
+        return matrix(rank, inputs, (q, n) => {
+          const angle = wave(at[q >> 1]! % inputs, n, inputs);
+          return fourierft_spectrum![q >> 1]! * (q % 2 === 0 ? Math.cos(angle) : Math.sin(angle));
+        });
       },
     };
   },

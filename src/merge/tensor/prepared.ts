@@ -3,7 +3,7 @@
  * vectors. They are read tile by tile, wherever they are stored.
  */
 
-import { AmalgamError } from '../../errors';
+import { fault } from '../../errors';
 import type { ContributorReport } from '../../reports/job';
 
 export interface Prepared {
@@ -40,9 +40,5 @@ export interface PreparedSolution {
 /** @throws AmalgamError `Internal`: a plan that needs it must be calibrated first */
 export function requirePrepared(prepared: Prepared | undefined, tensor: string): Prepared {
   if (prepared) return prepared;
-  throw new AmalgamError(
-    'Internal',
-    `${tensor} needs what was not worked out before the run.`,
-    'This is a fault in Amalgam. Copy the details into a bug report.',
-  );
+  throw fault(`${tensor} needs what was not worked out before the run.`);
 }

@@ -3,7 +3,7 @@
  * modeling_modernbert.py). Defaults are those of the configuration classes.
  */
 import { at, flag, or } from '../config-reader';
-import { fusedMlp, plainMlp, sizesOf, type Wiring } from '../wiring';
+import { attentionOf, fusedMlp, plainMlp, sizesOf, type Wiring } from '../wiring';
 
 const activation = or('gelu', 'hidden_act');
 
@@ -30,18 +30,16 @@ export const bert: Wiring = {
     },
   },
   norms: { before: false, attentionIn: 'attention.output.LayerNorm', mlpIn: 'output.LayerNorm' },
-  attention: {
-    projections: {
+  attention: attentionOf(
+    {
       query: 'attention.self.query',
       key: 'attention.self.key',
       value: 'attention.self.value',
     },
-    bias: true,
-    output: 'attention.output.dense',
-    outputBias: true,
-    scale: 'head_dim',
-    position: 'none',
-  },
+    'attention.output.dense',
+    true,
+    'none',
+  ),
   mlp: plainMlp(['intermediate.dense', 'output.dense'], true, activation),
   head: {
     transform: {
@@ -113,14 +111,12 @@ export const distilbert: Wiring = {
     },
   },
   norms: { before: false, attentionIn: 'sa_layer_norm', mlpIn: 'output_layer_norm' },
-  attention: {
-    projections: { query: 'attention.q_lin', key: 'attention.k_lin', value: 'attention.v_lin' },
-    bias: true,
-    output: 'attention.out_lin',
-    outputBias: true,
-    scale: 'head_dim',
-    position: 'none',
-  },
+  attention: attentionOf(
+    { query: 'attention.q_lin', key: 'attention.k_lin', value: 'attention.v_lin' },
+    'attention.out_lin',
+    true,
+    'none',
+  ),
   mlp: plainMlp(['ffn.lin1', 'ffn.lin2'], true, distilActivation),
   head: {
     transform: {
@@ -151,12 +147,10 @@ export const modernbert: Wiring = {
     norms: { first: { attentionIn: undefined } },
   },
   attention: {
-    projections: { fused: 'attn.Wqkv', order: 'blocks' },
-    bias: flag('attention_bias', false),
-    output: 'attn.Wo',
-    outputBias: flag('attention_bias', false),
-    scale: 'head_dim',
-    position: { theta: 160_000, local: or(10_000, 'local_rope_theta') },
+    ...attentionOf({ fused: 'attn.Wqkv', order: 'blocks' }, 'attn.Wo', flag('attention_bias', false), {
+      theta: 160_000,
+      local: or(10_000, 'local_rope_theta'),
+    }),
     window: {
       size: or(128, 'local_attention'),
       layers: { orElse: { notMultiplesOf: or(3, 'global_attn_every_n_layers') } },

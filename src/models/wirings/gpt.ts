@@ -3,7 +3,7 @@
  * modeling_opt.py). Defaults are those of the configuration classes.
  */
 import { at, flag, or } from '../config-reader';
-import { plainMlp, sizesOf, vary, type Wiring } from '../wiring';
+import { attentionOf, plainMlp, sizesOf, vary, type Wiring } from '../wiring';
 
 export const gpt2: Wiring = {
   sizes: sizesOf(
@@ -22,14 +22,9 @@ export const gpt2: Wiring = {
   },
   norms: { attentionIn: 'ln_1', mlpIn: 'ln_2', final: 'transformer.ln_f' },
   attention: {
-    projections: { fused: 'attn.c_attn', order: 'blocks' },
-    bias: true,
-    output: 'attn.c_proj',
-    outputBias: true,
-    scale: 'head_dim',
+    ...attentionOf({ fused: 'attn.c_attn', order: 'blocks' }, 'attn.c_proj', true, 'none'),
     scaleSwitch: flag('scale_attn_weights', true),
     inverseLayerScale: flag('scale_attn_by_inverse_layer_idx', false),
-    position: 'none',
   },
   mlp: plainMlp(['mlp.c_fc', 'mlp.c_proj'], true, or('gelu_new', 'activation_function')),
   head: {},
@@ -51,17 +46,15 @@ export const gptNeox: Wiring = {
     final: 'gpt_neox.final_layer_norm',
   },
   parallel: flag('use_parallel_residual', true),
-  attention: {
-    projections: { fused: 'attention.query_key_value', order: 'per_head' },
-    bias: flag('attention_bias', true),
-    output: 'attention.dense',
-    outputBias: flag('attention_bias', true),
-    scale: 'head_dim',
-    position: {
+  attention: attentionOf(
+    { fused: 'attention.query_key_value', order: 'per_head' },
+    'attention.dense',
+    flag('attention_bias', true),
+    {
       theta: 10_000,
       fraction: or(0.25, 'rope_parameters.partial_rotary_factor', 'rotary_pct'),
     },
-  },
+  ),
   mlp: plainMlp(['mlp.dense_h_to_4h', 'mlp.dense_4h_to_h'], true, or('gelu', 'hidden_act')),
   head: {},
 };
@@ -76,14 +69,12 @@ export const bloom: Wiring = {
   norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'layer_norm_epsilon') },
   embedding: { norm: 'transformer.word_embeddings_layernorm' },
   norms: { attentionIn: 'input_layernorm', mlpIn: 'post_attention_layernorm', final: 'transformer.ln_f' },
-  attention: {
-    projections: { fused: 'self_attention.query_key_value', order: 'per_head' },
-    bias: true,
-    output: 'self_attention.dense',
-    outputBias: true,
-    scale: 'head_dim',
-    position: 'alibi',
-  },
+  attention: attentionOf(
+    { fused: 'self_attention.query_key_value', order: 'per_head' },
+    'self_attention.dense',
+    true,
+    'alibi',
+  ),
   mlp: plainMlp(['mlp.dense_h_to_4h', 'mlp.dense_4h_to_h'], true, or('gelu_bloom')),
   head: {},
   fixed: [
@@ -117,14 +108,12 @@ export const opt: Wiring = {
     before: flag('do_layer_norm_before', true),
     finalRemoved: flag('_remove_final_layer_norm', false),
   },
-  attention: {
-    projections: { query: 'self_attn.q_proj', key: 'self_attn.k_proj', value: 'self_attn.v_proj' },
-    bias: flag('enable_bias', true),
-    output: 'self_attn.out_proj',
-    outputBias: flag('enable_bias', true),
-    scale: 'head_dim',
-    position: 'none',
-  },
+  attention: attentionOf(
+    { query: 'self_attn.q_proj', key: 'self_attn.k_proj', value: 'self_attn.v_proj' },
+    'self_attn.out_proj',
+    flag('enable_bias', true),
+    'none',
+  ),
   mlp: plainMlp(['fc1', 'fc2'], flag('enable_bias', true), or('relu', 'activation_function')),
   head: {},
   fixed: [{ field: 'layer_norm_elementwise_affine', value: true, otherwise: 'norms without weights' }],
@@ -136,14 +125,12 @@ export const gptj: Wiring = {
   embedding: {},
   norms: { attentionIn: 'ln_1', mlpIn: 'ln_1', final: 'transformer.ln_f' },
   parallel: true,
-  attention: {
-    projections: { query: 'attn.q_proj', key: 'attn.k_proj', value: 'attn.v_proj' },
-    bias: false,
-    output: 'attn.out_proj',
-    outputBias: false,
-    scale: 'head_dim',
-    position: { theta: 10_000, pairs: 'adjacent', dims: or(64, 'rotary_dim') },
-  },
+  attention: attentionOf(
+    { query: 'attn.q_proj', key: 'attn.k_proj', value: 'attn.v_proj' },
+    'attn.out_proj',
+    false,
+    { theta: 10_000, pairs: 'adjacent', dims: or(64, 'rotary_dim') },
+  ),
   mlp: plainMlp(['mlp.fc_in', 'mlp.fc_out'], true, or('gelu_new', 'activation_function')),
   head: { bias: 'lm_head.bias' },
 };
@@ -220,14 +207,12 @@ const falconSizes = sizesOf(
   at('ffn_hidden_size'),
 );
 const bias = flag('bias', false);
-const falconAttention: Wiring['attention'] = {
-  projections: { fused: 'self_attention.query_key_value', order: 'per_head' },
+const falconAttention: Wiring['attention'] = attentionOf(
+  { fused: 'self_attention.query_key_value', order: 'per_head' },
+  'self_attention.dense',
   bias,
-  output: 'self_attention.dense',
-  outputBias: bias,
-  scale: 'head_dim',
-  position: { theta: 10_000 },
-};
+  { theta: 10_000 },
+);
 
 /** One LayerNorm for both branches and one key for all heads; the later layout has two norms and a key for each group of heads. */
 export const falcon: Wiring = {
@@ -275,14 +260,7 @@ export const mpt: Wiring = {
   norm: { kind: 'layer', bias: false, epsilon: or(1e-5, 'layer_norm_epsilon') },
   embedding: {},
   norms: { attentionIn: 'norm_1', mlpIn: 'norm_2', final: 'transformer.norm_f' },
-  attention: {
-    projections: { fused: 'attn.Wqkv', order: 'blocks' },
-    bias: false,
-    output: 'attn.out_proj',
-    outputBias: false,
-    scale: 'head_dim',
-    position: 'alibi',
-  },
+  attention: attentionOf({ fused: 'attn.Wqkv', order: 'blocks' }, 'attn.out_proj', false, 'alibi'),
   mlp: plainMlp(['ffn.up_proj', 'ffn.down_proj'], false, or('gelu')),
   head: {},
   fixed: [
