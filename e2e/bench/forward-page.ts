@@ -2,7 +2,7 @@
 import type { Backend } from '../../src/backend/backend';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { createGpuBackend } from '../../src/backend/gpu/gpu-backend';
-import { type MatmulForm, matmul, matmulForm, matmulWork } from '../../src/backend/kernels/matmul';
+import { type MatmulForm, matmul, matmulForm } from '../../src/backend/kernels/matmul';
 import { generate, WRITING_RESIDENT_BYTES } from '../../src/evaluate/generation';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { GREEDY } from '../../src/evaluate/sampler';
@@ -79,7 +79,6 @@ async function matmulSpeed(
           scale: 1,
         },
         buffers: { weights, x: x!, bias: bias!, y: y! },
-        ...matmulWork(form, rows, size),
       });
     }
     await engine.read([]);

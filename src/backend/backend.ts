@@ -65,8 +65,8 @@ export interface BackendBuffer {
 export interface Dispatch<P extends string, B extends string> {
   params: Record<P, number>;
   buffers: Record<B, BackendBuffer>;
-  /** Workgroups to start. */
-  groups: number;
-  /** Elements the dispatch must report as done: the sum of what its workgroups stamp. */
-  elements: number;
+  /** Workgroups to start. Default: as many as cover the elements (`workOf`). */
+  groups?: number;
+  /** Elements the dispatch must report as done: the sum of what its workgroups stamp. Default: the kernel's `work`. */
+  elements?: number;
 }

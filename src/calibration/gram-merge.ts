@@ -228,8 +228,6 @@ async function mixSpan(
       queue.run(mixColumns, {
         params: { elements: count * width, cols: width },
         buffers: { x: other, reference: first, factor, y: mixed },
-        groups: Math.ceil((count * width) / 1024),
-        elements: count * width,
       });
     }
     enqueueCopy(queue, own(mixed), place(out), count, width);

@@ -60,9 +60,8 @@ export function openGram(engine: Backend, width: number, form: GramForm): Gram {
   const diagonal = async () => {
     const out = squares ?? engine.allocate(width * 4, 'gram diagonal');
     for (const { begin, width: w, buffer } of blocks) {
-      const groups = Math.ceil(w / 64);
       const params = { width: w, out: begin };
-      engine.run(matrixDiagonal, { params, buffers: { m: buffer, diagonal: out }, groups, elements: w });
+      engine.run(matrixDiagonal, { params, buffers: { m: buffer, diagonal: out } });
     }
     const [bytes] = await engine.read([{ buffer: out, byteLength: width * 4 }]);
     if (out !== squares) engine.free(out);
@@ -117,8 +116,6 @@ function addSquares(
   queue.run(inputSquares, {
     params: { rows, first, stride4: stride / 4, width4 },
     buffers: { x: buffer, squares },
-    groups: Math.ceil(width4 / 64),
-    elements: width4,
   });
 }
 

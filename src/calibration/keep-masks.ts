@@ -6,7 +6,7 @@ import { HISTOGRAM_WORDS } from '../backend/kernels/search';
 import { columnScore, maskRowWords, packMask, selectThreshold, trimRows } from '../backend/kernels/select';
 import type { KeySearch } from '../merge/tensor/key-search';
 import { searchDigits } from '../merge/tensor/radix-search';
-import { beginSearch, KEEP_NONE, keptCount } from '../merge/tensor/radix-select';
+import { beginSearch, keptCount, thresholdWords } from '../merge/tensor/radix-select';
 
 /** Entries that compete for a share ρ: the whole tensor, each row, or each block of 128 columns (all rows). */
 export type ScoreScope = 'tensor' | 'row' | 'block';
@@ -37,25 +37,15 @@ export async function keepMask(
   const elements = rows * cols;
   const block = scope === 'block' ? Math.min(BLOCK_COLUMNS, cols) : cols;
   const keys = engine.allocate(elements * 4, 'score keys');
-  engine.run(columnScore, {
-    params: { rows, cols, block },
-    buffers: { values: tau, scale, keys },
-    groups: Math.ceil(elements / 1024),
-    elements,
-  });
+  engine.run(columnScore, { params: { rows, cols, block }, buffers: { values: tau, scale, keys } });
   if (scope === 'row') {
-    const { form, groups } = rowForm(engine, rows);
+    const form = rowForm(engine);
     const params = { rows, cols, keep: keptCount(density, cols) };
-    engine.run(trimRows[form], { params, buffers: { keys }, groups, elements: rows });
+    engine.run(trimRows[form], { params, buffers: { keys } });
   } else {
     await trim(engine, stretches(keys, rows, cols, block, density));
   }
-  engine.run(packMask, {
-    params: { rows, cols, block },
-    buffers: { keys, mask },
-    groups: Math.ceil(words / 64),
-    elements: words,
-  });
+  engine.run(packMask, { params: { rows, cols, block }, buffers: { keys, mask } });
   engine.free(keys);
   return mask;
 }
@@ -84,23 +74,15 @@ async function trim(engine: Backend, all: ReturnType<typeof stretches>): Promise
   await searchDigits({ work: { engine, bins, sums }, blocks, pass: (visit) => visit(0, longest) }, all);
   const kept = engine.allocate(4, 'kept');
   for (const { buffer, offset, elements, threshold } of all) {
-    const { key, cutBlock, cutQuota } = threshold!;
     engine.run(selectThreshold, {
       params: {
         elements,
         slot: offset,
         first_block: 0,
-        key,
-        cut_block: cutBlock,
-        cut_quota: cutQuota,
-        inner_key: KEEP_NONE.key,
-        inner_cut_block: KEEP_NONE.cutBlock,
-        inner_cut_quota: KEEP_NONE.cutQuota,
+        ...thresholdWords(threshold!),
         out: 0,
       },
       buffers: { values: buffer, kept },
-      groups: blockCount(elements),
-      elements,
     });
   }
   for (const buffer of [bins, sums, kept]) engine.free(buffer);

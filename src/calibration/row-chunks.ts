@@ -1,6 +1,6 @@
 /** Rows of weights that are worked on together: parts of tensors cut out, multiplied with square matrices, put back. */
 import type { BackendBuffer } from '../backend/backend';
-import { matmul, matmulForm, matmulWork } from '../backend/kernels/matmul';
+import { matmul, matmulForm } from '../backend/kernels/matmul';
 import { copyColumns } from '../backend/kernels/rows';
 import { addScaled } from '../backend/kernels/sums';
 import type { Queue } from '../forward/queue';
@@ -46,7 +46,6 @@ export function enqueueCopy(
   cols: number,
   { add = false, scale = 1 } = {},
 ): void {
-  const elements = rows * cols;
   queue.run(copyColumns, {
     params: {
       rows,
@@ -61,8 +60,6 @@ export function enqueueCopy(
       scale,
     },
     buffers: { x: from.buffer, y: to.buffer },
-    groups: Math.ceil(elements / 1024),
-    elements,
   });
 }
 
@@ -74,12 +71,7 @@ export function enqueueAdd(
   scale: number,
   elements: number,
 ): void {
-  queue.run(addScaled, {
-    params: { elements, scale },
-    buffers: { x, y },
-    groups: Math.ceil(elements / 256),
-    elements,
-  });
+  queue.run(addScaled, { params: { elements, scale }, buffers: { x, y } });
 }
 
 /** Enqueues y = (add ? y : 0) + scale · x · Wᵀ; y [rows, width], x [rows, inputs], W [width, inputs]; square by default. */
@@ -114,7 +106,6 @@ export function enqueueProduct(
         },
         // no bias: whatever is bound there is not read
         buffers: { weights: w, x, bias: x, y },
-        ...matmulWork(form, rows, outputs),
       },
       rows * inputs * outputs,
     );

@@ -153,19 +153,8 @@ function masked(
   const values = engine.allocate(elements * 4, 'trimmed change');
   const mask = engine.allocate(flat.byteLength, 'mask');
   engine.write(mask, 0, new Uint8Array(flat.buffer));
-  const groups = blockCount(elements);
-  engine.run(moveValues, {
-    params: { elements, from_word: 0, to_word: 0 },
-    buffers: { x: tau, y: values },
-    groups,
-    elements,
-  });
-  engine.run(selectMask, {
-    params: { elements, slot: 0, first: 0 },
-    buffers: { mask, values },
-    groups,
-    elements,
-  });
+  engine.run(moveValues, { params: { elements, from_word: 0, to_word: 0 }, buffers: { x: tau, y: values } });
+  engine.run(selectMask, { params: { elements, slot: 0, first: 0 }, buffers: { mask, values } });
   engine.free(mask);
   return values;
 }
@@ -177,8 +166,6 @@ async function normOf(engine: Backend, values: BackendBuffer, elements: number):
   engine.run(innerProducts, {
     params: { elements, slot: 0, stride: elements, count: 1, run: BLOCK },
     buffers: { values, sums },
-    groups: blocks,
-    elements,
   });
   const [bytes] = await engine.read([{ buffer: sums, byteLength: blocks * 4 }]);
   engine.free(sums);

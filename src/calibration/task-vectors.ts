@@ -1,6 +1,5 @@
 /** Task vectors of a linear layer, whole on the device, transposed where needed so that rows are outputs. */
 import type { BackendBuffer } from '../backend/backend';
-import { blockCount } from '../backend/kernel';
 import { moveValues } from '../backend/kernels/sums';
 import { AmalgamError } from '../errors';
 import type { ReadTensor } from '../inputs/stored-tensor';
@@ -53,8 +52,6 @@ export async function loadTaskVectors(
         engine.run(moveValues, {
           params: { elements, from_word: (i + slot) * stride, to_word: begin },
           buffers: { x: work.values, y },
-          groups: blockCount(elements),
-          elements,
         });
       }
       const { products, nonFinite } = await readProducts(task, elements);

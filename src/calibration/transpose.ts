@@ -11,11 +11,6 @@ export function transpose(
 ): BackendBuffer {
   const elements = rows * cols;
   const y = engine.allocate(elements * 4, 'transposed');
-  engine.run(rearrange, {
-    params: { rows, cols },
-    buffers: { x, y },
-    groups: Math.ceil(elements / 1024),
-    elements,
-  });
+  engine.run(rearrange, { params: { rows, cols }, buffers: { x, y } });
   return y;
 }

@@ -154,12 +154,7 @@ async function pivots(
   width: number,
 ): Promise<Float32Array<ArrayBuffer>> {
   const diagonal = queue.allocate(width * 4, 'pivots');
-  queue.run(matrixDiagonal, {
-    params: { width, out: 0 },
-    buffers: { m: factor, diagonal },
-    groups: Math.ceil(width / 64),
-    elements: width,
-  });
+  queue.run(matrixDiagonal, { params: { width, out: 0 }, buffers: { m: factor, diagonal } });
   const [bytes] = await queue.read([{ buffer: diagonal, byteLength: width * 4 }]);
   queue.free(diagonal);
   return new Float32Array(bytes!.buffer);
@@ -176,8 +171,6 @@ async function inverseRoots(
   queue.run(innerProducts, {
     params: { elements: width ** 2, slot: 0, stride: 0, count: 1, run: width },
     buffers: { values: inverse, sums: squares },
-    groups: width,
-    elements: width ** 2,
   });
   const [bytes] = await queue.read([{ buffer: squares, byteLength: width * 4 }]);
   queue.free(squares);

@@ -38,8 +38,6 @@ function scaleStream(passage: BlockPassage, factor: number): void {
   passage.operations.queue.run(capLogits, {
     params: { elements, factor, cap: 0 },
     buffers: { x: room(passage, passage.stream).buffer },
-    groups: Math.ceil(elements / 256),
-    elements,
   });
 }
 

@@ -104,8 +104,6 @@ export async function embedChunks(
             scale,
           },
           buffers: { table: buffer, ids: indices[k]!, y: to[k]!.buffer },
-          groups: rows,
-          elements: rows,
         });
       }
       await queue.breathe();
@@ -150,8 +148,6 @@ export async function embedChunks(
           scale: 1,
         },
         buffers: { table: outer.positions, ids: indices[k]!, y: streams[k]!.buffer },
-        groups: rows,
-        elements: rows,
       });
     }
     if (outer.embeddingNorm) {

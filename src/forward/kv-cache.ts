@@ -114,8 +114,7 @@ export function copyRows(
   queue: Queue,
   { buffer, width, rows, picks, places, between, nothing }: RowCopies,
 ): void {
-  const work = { groups: rows, elements: rows };
-  queue.run(gatherRows, { params: { rows, width }, buffers: { x: buffer, picks, y: between }, ...work });
+  queue.run(gatherRows, { params: { rows, width }, buffers: { x: buffer, picks, y: between } });
   queue.run(placeHeads, {
     params: {
       rows,
@@ -135,7 +134,6 @@ export function copyRows(
     },
     // without rotation no angle is read
     buffers: { x: between, places, angles: nothing, y: buffer },
-    ...work,
   });
 }
 

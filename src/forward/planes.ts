@@ -87,19 +87,12 @@ export function joinPlanes(model: Model, index: number, place: Place): void {
   op.queue.run(capLogits, {
     params: { elements, factor: 1 / (outer.planes!.end.length + 1), cap: 0 },
     buffers: { x: sum.buffer },
-    groups: Math.ceil(elements / 256),
-    elements,
   });
   workspace.swap(streamName(index), 'spare');
 }
 
 function sized(op: Operations, x: RowBuffer, y: RowBuffer, rows: number): void {
-  op.queue.run(matchSize, {
-    params: { rows, width: x.stride },
-    buffers: { x: x.buffer, y: y.buffer },
-    groups: Math.ceil(rows / 64),
-    elements: rows,
-  });
+  op.queue.run(matchSize, { params: { rows, width: x.stride }, buffers: { x: x.buffer, y: y.buffer } });
 }
 
 /** The streams as the block finds them; the first takes the place of the chunk's stream. */
@@ -148,8 +141,6 @@ export async function correct(
       y_stride: all.stride,
     },
     buffers: { x: normed.buffer, y: all.buffer },
-    groups: Math.ceil(elements / 64),
-    elements,
   });
 }
 
@@ -184,8 +175,6 @@ function mix(
       y: rows.to.buffer,
       first,
     },
-    groups: Math.ceil(elements / 64),
-    elements,
   });
   workspace.swap(stream, 'spare');
 }

@@ -89,14 +89,13 @@ export function createThreadBackend(
     clear(buffer, byteOffset = 0, byteLength = buffer.byteLength - byteOffset) {
       commands.push({ do: 'clear', buffer: numberOf(buffer), byteOffset, byteLength });
     },
-    run(kernel, { params, buffers, groups, elements }) {
+    run(kernel, { params, buffers, elements }) {
       commands.push({
         do: 'run',
         kernel: kernel.id,
         params: namesOf(kernel.params).map((name) => params[name]),
         buffers: namesOf(kernel.buffers).map((name) => numberOf(buffers[name])),
-        groups,
-        elements,
+        ...(elements === undefined ? {} : { elements }),
       });
     },
     read(ranges) {

@@ -12,14 +12,7 @@ export type Command =
   | { do: 'free'; buffer: number }
   | { do: 'write'; buffer: number; byteOffset: number; data: Uint8Array<ArrayBuffer> }
   | { do: 'clear'; buffer: number; byteOffset: number; byteLength: number }
-  | {
-      do: 'run';
-      kernel: string;
-      params: number[];
-      buffers: number[];
-      groups: number;
-      elements: number;
-    };
+  | { do: 'run'; kernel: string; params: number[]; buffers: number[]; elements?: number };
 
 /** Commands, and the reads after them. */
 export interface Batch {

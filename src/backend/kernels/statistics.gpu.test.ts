@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
-import { blockCount, type Kernel } from '../kernel';
+import type { Kernel } from '../kernel';
 import { floats, packedWords, sameOnBoth } from './kernels.test.support';
 import { mergeCounts, mergeCountWords } from './statistics';
 
@@ -44,8 +44,6 @@ describe.each([1, 63, 4097, 33_001])('%i elements', (n) => {
         counts: new Uint32Array(mergeCountWords(models)),
       },
       { elements: n, stride, models, election, zero_negative: election % 2, dtype: election % 3 },
-      blockCount(n),
-      n,
     );
     if (n > 100) expect(counts![0]).toBeGreaterThan(0);
   });

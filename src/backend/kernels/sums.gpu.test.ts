@@ -5,7 +5,7 @@ import type { Backend, BackendBuffer } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { createGpuBackend } from '../gpu/gpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
-import { DTYPE_CODE, decode, inputWords, packGroups } from './encoding';
+import { DTYPE_CODE, decode, inputWords } from './encoding';
 import { bytesAfter, firstDifference, floats, packedWords } from './kernels.test.support';
 import { innerProducts, pairCount } from './products';
 import { mergeCounts } from './statistics';
@@ -65,7 +65,7 @@ async function inOnePass({ n, models, hasBase, anchor, dtype, ...tables }: Case)
     status: new Uint32Array(models + 2),
   };
   const params = { elements: n, anchor, dtype, status: models + 1 };
-  const after = await bytesAfter(gpu, kernel as Kernel, contents, params, packGroups(n), n);
+  const after = await bytesAfter(gpu, kernel as Kernel, contents, params);
   return after as unknown as Outcome;
 }
 
@@ -100,8 +100,6 @@ async function oneByOne(c: Case): Promise<Outcome> {
   cpu.run(weightedSum, {
     params: { elements: n, ...sum, dtype, status: models + 1 },
     buffers: { values, coefficients, packed, sums: change, status },
-    groups: packGroups(n),
-    elements: n,
   });
   const same: number[] = [];
   const counts = make(1);

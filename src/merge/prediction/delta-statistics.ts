@@ -4,7 +4,7 @@
  */
 
 import type { Backend, BackendBuffer } from '../../backend/backend';
-import { PICKS_PER_GROUP, pickValues } from '../../backend/kernels/search';
+import { pickValues } from '../../backend/kernels/search';
 import { philox } from '../../backend/philox';
 import { shareOut } from '../../backend/shared-work';
 import { columns, type ReadTensor } from '../../inputs/stored-tensor';
@@ -169,8 +169,6 @@ function pick(
       out: slot * count,
     },
     buffers: { values: work.values, ...buffers },
-    groups: Math.ceil(count / PICKS_PER_GROUP),
-    elements: count,
   });
 }
 

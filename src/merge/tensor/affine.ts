@@ -2,7 +2,6 @@
 
 import type { BackendBuffer } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
-import { packGroups } from '../../backend/kernels/encoding';
 import { weightedSum } from '../../backend/kernels/sums';
 import type { TensorTask } from './tensor-task';
 import { packing } from './tile-encoding';
@@ -65,7 +64,5 @@ export function runWeightedSum(
   work.engine.run(weightedSum, {
     params: { elements, slot: slot * stride, stride, count, anchor, per, groups, ...packing(task) },
     buffers: { values, coefficients, packed, sums, status },
-    groups: packGroups(elements),
-    elements,
   });
 }

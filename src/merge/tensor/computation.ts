@@ -2,7 +2,6 @@
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
-import { packGroups } from '../../backend/kernels/encoding';
 import { pairCount } from '../../backend/kernels/products';
 import { MOST_STORED, storedSums, storedSumWords } from '../../backend/kernels/sums';
 import type { ReadTensor } from '../../inputs/stored-tensor';
@@ -64,8 +63,6 @@ class StoredSums {
     work.engine.run(storedSums[plan.base ? 'base' : 'alone'][models - 1]!, {
       params: { elements, anchor, ...packing(this.task) },
       buffers: { raw, inputs, coefficients, packed, sums, status },
-      groups: packGroups(elements),
-      elements,
     });
     const words = storedSumWords(models);
     const [encoded, found, sumBytes] = await readTile(this.task, elements, [
@@ -341,8 +338,6 @@ async function mergeElementwise(
         out: work.merged,
         ...(method.counters ? { counters } : {}),
       },
-      groups: blockCount(elements),
-      elements,
     });
   /** Counters of a tile, so that they never overflow: a tile has fewer than 2^32 elements, a tensor may have more. */
   const take = async (totals: number[]) => {

@@ -16,8 +16,6 @@ export function runProducts(task: TensorTask, elements: number, sums = task.work
   work.engine.run(innerProducts, {
     params: { elements, slot: 0, stride: work.stride, count, run: BLOCK },
     buffers: { values: work.values, sums },
-    groups: blockCount(elements),
-    elements,
   });
   return blockCount(elements) * pairCount(count) * 4;
 }

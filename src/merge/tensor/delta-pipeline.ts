@@ -5,7 +5,6 @@
 import { exact } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
 import { COMBINE_STATS, combine, ELECTION } from '../../backend/kernels/combine';
-import { packGroups } from '../../backend/kernels/encoding';
 import type { DeltaPreset } from '../method';
 import { energyWeights, rescaleFactors, writeCoefficients } from './delta-measure';
 import { type Score, scoreOf } from './delta-score';
@@ -266,8 +265,6 @@ function runCombine(task: TensorTask, settings: DeltaSettings, elements: number)
       ...packing(task),
     },
     buffers: { values, coefficients, packed, stats, status },
-    groups: packGroups(elements),
-    elements,
   });
 }
 

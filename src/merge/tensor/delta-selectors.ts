@@ -15,7 +15,15 @@ import type { DeltaPreset } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
 import type { KeySearch } from './key-search';
 import { type Prepared, type PreparedSelection, requirePrepared } from './prepared';
-import { beginSearch, KEEP_NONE, keptCount, keyToMagnitude, NO_CUT, type Threshold } from './radix-select';
+import {
+  beginSearch,
+  KEEP_NONE,
+  keptCount,
+  keyToMagnitude,
+  NO_CUT,
+  type Threshold,
+  thresholdWords,
+} from './radix-select';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
 import { rowLength } from './vector-groups';
@@ -151,38 +159,22 @@ export async function applySelectors(
   elements: number,
 ): Promise<void> {
   const { work } = task;
-  const groups = blockCount(elements);
   for (const [i, s] of selectors.entries()) {
     const common = { elements, slot: (i + 1) * work.stride, out: i };
     const buffers = { values: work.values, kept: work.kept };
     if (s.kind === 'threshold') {
-      const outer = thresholdOf(s.outer);
-      const inner = thresholdOf(s.inner);
-      const params = {
-        ...common,
-        first_block: blockCount(tile.begin),
-        key: outer.key,
-        cut_block: outer.cutBlock,
-        cut_quota: outer.cutQuota,
-        inner_key: inner.key,
-        inner_cut_block: inner.cutBlock,
-        inner_cut_quota: inner.cutQuota,
-      };
-      work.engine.run(selectThreshold, { params, buffers, groups, elements });
+      const cuts = thresholdWords(thresholdOf(s.outer), thresholdOf(s.inner));
+      const params = { ...common, first_block: blockCount(tile.begin), ...cuts };
+      work.engine.run(selectThreshold, { params, buffers });
     } else if (s.kind === 'random') {
       const params = { ...common, first: tile.begin, below: s.below, key0: s.key[0], key1: s.key[1] };
-      work.engine.run(selectRandom, { params, buffers, groups, elements });
+      work.engine.run(selectRandom, { params, buffers });
     } else if (s.kind === 'rank') {
       const cols = rowLength(task.plan.shape);
       const ranked = s.scaled || cols > MOST_UNRANKED ? 1 : 0;
       const ranks = rankRows(task, i + 1, cols, elements, ranked);
       const params = { ...common, first: tile.begin, cols, key0: s.key[0], key1: s.key[1], ranked };
-      work.engine.run(selectRank, {
-        params,
-        buffers: { ...buffers, ranks, table: s.table },
-        groups,
-        elements,
-      });
+      work.engine.run(selectRank, { params, buffers: { ...buffers, ranks, table: s.table } });
     } else if (s.kind === 'prepared') await applyPrepared(task, s.selection, i + 1, tile, elements);
   }
 }
@@ -203,12 +195,7 @@ async function applyPrepared(
   const words = await selection.mask(begin, end);
   const mask = engine.allocate(words.byteLength, 'mask');
   engine.write(mask, 0, new Uint8Array(words.buffer, words.byteOffset, words.byteLength));
-  engine.run(selectMask, {
-    params: { elements, slot: slot * stride, first: 0 },
-    buffers: { mask, values },
-    groups: blockCount(elements),
-    elements,
-  });
+  engine.run(selectMask, { params: { elements, slot: slot * stride, first: 0 }, buffers: { mask, values } });
   engine.free(mask);
 }
 
@@ -242,8 +229,6 @@ function rankRows(
         ranked,
       },
       buffers: { values: work.values, order_in: from, order_out: to },
-      groups: elements / cols,
-      elements,
     });
     [from, to] = [to, from];
   }

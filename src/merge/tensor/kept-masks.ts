@@ -1,6 +1,5 @@
 /** Masks of the elements that a selection left in every tile, so that a later pass need not repeat it. */
 import type { BackendBuffer } from '../../backend/backend';
-import { blockCount } from '../../backend/kernel';
 import { packKept } from '../../backend/kernels/combine';
 import { selectMask } from '../../backend/kernels/select';
 import type { TensorTask } from './tensor-task';
@@ -68,8 +67,6 @@ export class KeptMasks {
         slot: slot * work.stride,
         first: i * Math.ceil(plan.elements / 32) + begin / 32,
       },
-      groups: blockCount(elements),
-      elements,
     }));
   }
 }

@@ -1,6 +1,5 @@
 /** Merge counts, tile by tile (shaders/statistics/merge-counts.wgsl). */
 import type { BufferRange } from '../../backend/backend';
-import { blockCount } from '../../backend/kernel';
 import { ELECTION } from '../../backend/kernels/combine';
 import { mergeCounts, mergeCountWords } from '../../backend/kernels/statistics';
 import type { MergeCounts } from '../../reports/job';
@@ -40,8 +39,6 @@ export class CountSums {
         dtype: packing(this.#task).dtype,
       },
       buffers: { values, coefficients, packed, counts },
-      groups: blockCount(elements),
-      elements,
     });
     return { buffer: counts, byteLength: this.#totals.length * 4 };
   }

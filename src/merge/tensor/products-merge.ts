@@ -155,8 +155,6 @@ async function mergeRows(
     engine.run(innerProducts, {
       params: { elements, slot: 0, stride, count: vectors, run: cols },
       buffers: { values: work.values, sums: buffer },
-      groups: rows,
-      elements,
     });
     const [bytes] = await engine.read([{ buffer, byteLength: rows * pairs * 4 }]);
     engine.free(buffer);

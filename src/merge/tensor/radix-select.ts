@@ -62,6 +62,18 @@ export const NO_CUT = 0xffffffff;
 /** Keeps nothing: no finite |τ| lies above this key, and no quota is given. */
 export const KEEP_NONE: Threshold = { key: 0x7fffffff, cutBlock: 0, cutQuota: 0 };
 
+/** Parameters of the select-threshold kernel: what lies inside the first threshold and not inside the second stays. */
+export function thresholdWords(outer: Threshold, inner = KEEP_NONE) {
+  return {
+    key: outer.key,
+    cut_block: outer.cutBlock,
+    cut_quota: outer.cutQuota,
+    inner_key: inner.key,
+    inner_cut_block: inner.cutBlock,
+    inner_cut_quota: inner.cutQuota,
+  };
+}
+
 /** The block in which the quota of equal elements runs out. */
 export function findCut(key: number, wanted: number, equalPerBlock: ArrayLike<number>): Threshold {
   let left = wanted;

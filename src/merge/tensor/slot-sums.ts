@@ -38,8 +38,6 @@ export class SlotSums {
       work.engine.run(absoluteSum, {
         params: { elements, slot: (i + 1) * work.stride, out: i * blocks },
         buffers: { values: work.values, sums: this.#norms },
-        groups: blocks,
-        elements,
       });
     }
     return [...ranges, { buffer: this.#norms, byteLength: this.l1.length * blocks * 4 }];

@@ -6,7 +6,7 @@
 import type { BackendBuffer } from '../../backend/backend';
 import { dispatchWork } from '../../backend/dispatch-work';
 import { exactFloats } from '../../backend/exact';
-import { BLOCK, blockCount } from '../../backend/kernel';
+import { BLOCK } from '../../backend/kernel';
 import { decode, inputWords, type SLOT_FORM } from '../../backend/kernels/encoding';
 import { innerProducts } from '../../backend/kernels/products';
 import { rowScale } from '../../backend/kernels/rows';
@@ -196,8 +196,6 @@ async function stage(
   engine.run(decode, {
     params: { elements, stride, slots: views.length },
     buffers: { raw, inputs: work.inputs, values, status },
-    groups: blockCount(elements),
-    elements,
   });
   for (const [slot, { update, decoded, subtracts }] of forms.entries()) {
     if (update) {
@@ -205,12 +203,7 @@ async function stage(
       if (update.magnitude) await scaleRows(work, tile, slot, update.cols, update.magnitude);
     }
     if (subtracts) {
-      engine.run(subtract, {
-        params: { elements, slot: slot * stride },
-        buffers: { values },
-        groups: blockCount(elements),
-        elements,
-      });
+      engine.run(subtract, { params: { elements, slot: slot * stride }, buffers: { values } });
     }
   }
 }
@@ -225,8 +218,6 @@ function runLowRank(work: Workspace, tile: Tile, slot: number, update: Factors, 
     engine.run(lowRank, {
       params: { elements, first: begin, cols, rank, slot: slot * stride + begin - tile.begin, add, scale },
       buffers: { left, right, values },
-      groups: blockCount(elements),
-      elements,
     });
   }
 }
@@ -266,8 +257,6 @@ async function scaleRows(
   engine.run(innerProducts, {
     params: { elements, slot: slot * stride, stride: 0, count: 1, run: cols },
     buffers: { values, sums: squares },
-    groups: rows,
-    elements,
   });
   const [bytes] = await engine.read([{ buffer: squares, byteLength: rows * 4 }]);
   const sums = new Float32Array(bytes!.buffer);
@@ -277,8 +266,6 @@ async function scaleRows(
   engine.run(rowScale, {
     params: { elements, cols, slot: slot * stride },
     buffers: { factor: squares, values },
-    groups: blockCount(elements),
-    elements,
   });
   engine.free(squares);
 }

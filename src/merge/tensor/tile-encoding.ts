@@ -1,5 +1,5 @@
 import type { BufferRange } from '../../backend/backend';
-import { DTYPE_CODE, encode, packGroups } from '../../backend/kernels/encoding';
+import { DTYPE_CODE, encode } from '../../backend/kernels/encoding';
 import { AmalgamError } from '../../errors';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
 import { nonFinitePart } from '../../inputs/factor-values';
@@ -18,8 +18,6 @@ export function runEncode(task: TensorTask, elements: number): void {
   engine.run(encode, {
     params: { elements, ...packing(task) },
     buffers: { values, merged, packed, sums, status },
-    groups: packGroups(elements),
-    elements,
   });
 }
 

@@ -153,8 +153,6 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
           room: window.room,
         },
         buffers: { values: search.buffer, counts, list: list! },
-        groups: blockCount(elements),
-        elements,
       });
     }
   };
@@ -165,8 +163,6 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
         engine.run(sampleKeys, {
           params: { elements, slot: offset, first: tile.begin, step, out: i * sampled },
           buffers: { values: buffer, keys: samples },
-          groups: blockCount(elements),
-          elements,
         });
       }
       if (tile.begin > 0) count(tile, elements);

@@ -169,7 +169,6 @@ function runDifference(open: OpenPair, tile: Tile, threshold: number): void {
     },
     buffers: { values: work.values, delta, sums },
     groups: rows * rowSegments(cols),
-    elements: rows * cols,
   });
 }
 
