@@ -1,18 +1,17 @@
 /** Work ahead of a merge on the typed-array engine in Node: calibration, importance, Gram merge, λ, perplexity. */
 import { createHash } from 'node:crypto';
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
-import type { CalibrationSource } from '../src/calibration/calibration';
+import type { CalibrationSource, Contributor } from '../src/calibration/calibration';
 import { prepareImportance } from '../src/calibration/job';
 import { findLambda } from '../src/calibration/lambda-choice';
 import { calibrationChoice } from '../src/calibration/plan-problems';
-import type { Contributor } from '../src/calibration/readings';
 import { DEFAULT_PROTOCOL, type EvaluateProtocol, evaluate } from '../src/evaluate/perplexity';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { createTokenizer } from '../src/foreign/tokenizer';
 import { parseModelConfig } from '../src/formats/model-config';
-import { copyOf, type Recipe } from '../src/formats/recipe';
+import { type Recipe, copyOf } from '../src/formats/recipe';
 import { parseRecipe } from '../src/formats/recipe-yaml';
-import { openRunner, type RunnerOptions } from '../src/forward/runner';
+import { type RunnerOptions, openRunner } from '../src/forward/runner';
 import { openModel } from '../src/inputs/opened-model';
 import type { TensorRef } from '../src/inputs/tensor-view';
 import { methodById } from '../src/merge/methods';

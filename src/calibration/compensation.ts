@@ -4,8 +4,7 @@ import { cgBegin, cgStep, splitByMask } from '../backend/kernels/compensation';
 import { rowForm } from '../backend/kernels/rows';
 import { maskRowWords } from '../backend/kernels/select';
 import { createQueue, type Queue } from '../forward/queue';
-import type { Gram, GramBlock } from './gram';
-import { type Hessian, hessianOf } from './hessian';
+import { type Gram, type GramBlock, type Hessian, hessianOf } from './gram';
 import { chunkRows, enqueueCopy, enqueueProduct, type RowChunk, rowChunks } from './row-chunks';
 
 /** Steps that every row takes; then those go on whose error still falls (shaders/compensation/cg-step.wgsl), up to the most. */

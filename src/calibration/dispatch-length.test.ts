@@ -5,9 +5,8 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Backend, BackendBuffer } from '../backend/backend';
+import { type Backend, type BackendBuffer, DISPATCH_WORK } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { DISPATCH_WORK } from '../backend/dispatch-work';
 import { workOf } from '../backend/kernel';
 import { createQueue } from '../forward/queue';
 import type { TensorRef } from '../inputs/tensor-view';

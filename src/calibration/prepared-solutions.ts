@@ -4,6 +4,7 @@ import { openWorkspaceFor } from '../merge/tensor/computation';
 import type { Prepared, PreparedSolution } from '../merge/tensor/prepared';
 import { throwIfCanceled } from '../sources/cancellation';
 import { openRecords, type RecordFolder, type RecordHeader, type StoredRecord } from '../store/masks';
+import { tokenCounts } from './calibration';
 import {
   computeMissing,
   findRecords,
@@ -16,10 +17,9 @@ import {
   type Workspace,
   withReaders,
 } from './calibration-work';
+import { eachMatchedSite } from './layer-grams';
 import { embeddingTensor, type LinearTensor } from './linear-tensors';
-import { eachMatchedSite } from './matched-sites';
 import { matchOf } from './plan-problems';
-import { tokenCounts } from './readings';
 import {
   type SolutionHeader,
   type SolveFrom,

@@ -1,7 +1,8 @@
 /** Rows of weights that are worked on together: parts of tensors cut out, multiplied with square matrices, put back. */
-import type { BackendBuffer } from '../backend/backend';
+
+import type { Backend, BackendBuffer } from '../backend/backend';
 import { matmul, matmulForm } from '../backend/kernels/matmul';
-import { copyColumns } from '../backend/kernels/rows';
+import { copyColumns, rearrange } from '../backend/kernels/rows';
 import { addScaled } from '../backend/kernels/sums';
 import type { Queue } from '../forward/queue';
 
@@ -110,4 +111,19 @@ export function enqueueProduct(
       rows * inputs * outputs,
     );
   }
+}
+
+// Transpose of weights stored [in, out] (Conv1D) to [out, in] and back.
+
+/** y[c, r] = x[r, c]. @param x f32 [rows, cols] @returns f32 [cols, rows]; the caller frees it */
+export function transpose(
+  engine: Pick<Backend, 'allocate' | 'run'>,
+  x: BackendBuffer,
+  rows: number,
+  cols: number,
+): BackendBuffer {
+  const elements = rows * cols;
+  const y = engine.allocate(elements * 4, 'transposed');
+  engine.run(rearrange, { params: { rows, cols }, buffers: { x, y } });
+  return y;
 }

@@ -10,13 +10,11 @@ import type { PreparedSolution } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { ContributorReport } from '../reports/job';
 import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
-import type { CrossGram } from './cross-gram';
 import type { FactorResult } from './factor';
-import { formFor, type Gram, openGram } from './gram';
+import { type CrossGram, formFor, type Gram, openGram } from './gram';
 import { gramSolve, type SolveTerms } from './gram-merge';
 import type { LinearTensor } from './linear-tensors';
-import { countBits, flatBits } from './mask-bits';
-import { transposeValues } from './selection-records';
+import { countBits, flatBits, transposeValues } from './selection-records';
 import { loadTaskVectors, type TaskVectors } from './task-vectors';
 import { factorNotes, trim, trimSettings } from './trimmed-change';
 

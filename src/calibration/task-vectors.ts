@@ -9,7 +9,7 @@ import { openTask } from '../merge/tensor/tensor-task';
 import { requireFinite } from '../merge/tensor/tile-encoding';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { LinearTensor } from './linear-tensors';
-import { transpose } from './transpose';
+import { transpose } from './row-chunks';
 
 export interface TaskVectors {
   /** τ of each contributor, f32 [outputs, inputs]. */

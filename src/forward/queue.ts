@@ -4,8 +4,13 @@
  * reach only so many dispatches back.
  */
 
-import type { Backend, BackendBuffer, BufferRange, Dispatch } from '../backend/backend';
-import { dispatchWork } from '../backend/dispatch-work';
+import {
+  type Backend,
+  type BackendBuffer,
+  type BufferRange,
+  type Dispatch,
+  dispatchWork,
+} from '../backend/backend';
 import type { Kernel } from '../backend/kernel';
 
 /** Multiply-adds under way before the queue waits: a second or so of a slow device of either kind. */

@@ -2,7 +2,7 @@ import { errorReport } from '../../errors';
 import type { Backend, BackendBuffer } from '../backend';
 import type { Kernel } from '../kernel';
 import { createCpuBackend } from './cpu-backend';
-import type { Answer, Batch, Command } from './thread-protocol';
+import type { Answer, Batch, Command } from './thread-backend';
 
 /**
  * Answers batches with a CPU engine of this thread, one after the other.

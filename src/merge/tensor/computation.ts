@@ -8,16 +8,22 @@ import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { MergeCounts } from '../../reports/job';
 import type { ElementwiseCompute, MergeMethod, SolvedCompute } from '../method';
 import type { TensorPlan } from '../plan/plan';
-import { layOut, runWeightedSum, type WeightedSum, WHOLE } from './affine';
+import { TileSums } from './delta-measure';
 import { mergeDelta, type WholeModel } from './delta-pipeline';
-import { TileSums } from './finished-tile';
 import { type Prepared, type PreparedSolution, requirePrepared } from './prepared';
-import { mergeByProducts, productsForm, productsGroups } from './products-merge';
+import {
+  layOut,
+  mergeByProducts,
+  productsForm,
+  productsGroups,
+  runWeightedSum,
+  type WeightedSum,
+  WHOLE,
+} from './products-merge';
 import { type Emit, ProductSums, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite, runEncode } from './tile-encoding';
-import { leastTile, type Tile } from './tiles';
-import { groupElements, rowLength } from './vector-groups';
+import { groupElements, leastTile, rowLength, type Tile } from './tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
 
 // Weighted sums of whole weights on a graphics device straight from their stored words, in one kernel a tile.

@@ -9,10 +9,10 @@ import { countEqual } from '../../backend/kernels/search';
 import { maskByScore, rowScore, selectThreshold } from '../../backend/kernels/select';
 import { variance } from '../../backend/kernels/statistics';
 import type { DeltaPreset } from '../method';
-import type { KeySearch } from './key-search';
 import {
   beginSearch,
   KEEP_NONE,
+  type KeySearch,
   keyToMagnitude,
   magnitudeToKey,
   NO_CUT,
@@ -20,8 +20,7 @@ import {
   thresholdWords,
 } from './radix-select';
 import type { TensorTask } from './tensor-task';
-import type { Tile } from './tiles';
-import { rowLength } from './vector-groups';
+import { rowLength, type Tile } from './tiles';
 
 /**
  * KL(softmax(b) ‖ softmax(a)) row by row, in f64 on the host, for both engines alike: a divergence of nearly equal,

@@ -5,8 +5,7 @@
 
 import { blockCount } from '../../backend/kernel';
 import { countEqual, HISTOGRAM_WORDS, histogram, sumCopies } from '../../backend/kernels/search';
-import type { FillKeys, KeySearch } from './key-search';
-import { DIGITS, findCut, NO_CUT, narrow } from './radix-select';
+import { DIGITS, type FillKeys, findCut, type KeySearch, NO_CUT, narrow } from './radix-select';
 import type { TensorTask } from './tensor-task';
 import { openWindows, type WindowSearches } from './window-search';
 import type { Workspace } from './workspace';

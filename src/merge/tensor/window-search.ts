@@ -2,8 +2,7 @@
 import type { BackendBuffer } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
 import { countWindow, sampleKeys, WINDOW_COUNTS } from '../../backend/kernels/search';
-import type { KeySearch } from './key-search';
-import { findCut, NO_CUT, type Search, takeBin } from './radix-select';
+import { findCut, type KeySearch, NO_CUT, type Search, takeBin } from './radix-select';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
 
