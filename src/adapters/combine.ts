@@ -6,8 +6,7 @@
 import { maskKey, normals, philox } from '../backend/philox';
 import type { Combination } from '../formats/adapter-combination';
 import { type Columns, column, product, transposed, zeroColumns } from '../linalg/columns';
-import { thinQr } from '../linalg/householder';
-import { POWER_ITERATIONS, rangeBasis, sketchWidth } from '../linalg/range-basis';
+import { POWER_ITERATIONS, rangeBasis, sketchWidth, thinQr } from '../linalg/householder';
 import { type Svd, smallSvd } from '../linalg/small-svd';
 import { gramFactors } from './gram';
 import {

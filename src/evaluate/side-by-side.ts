@@ -4,7 +4,7 @@
  */
 import { type CountedBackend, countedBackend } from '../backend/backend';
 import type { ModelConfig } from '../formats/model-config';
-import { allEnded } from '../forward/all-ended';
+import { allEnded } from '../forward/queue';
 import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { type ReadingClock, readingClock } from '../host/reading-clock';

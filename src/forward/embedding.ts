@@ -5,7 +5,7 @@ import { embed } from '../backend/kernels/rows';
 import { weightBytes } from '../formats/dtype';
 import type { PerLayerInputs } from '../models/architecture';
 import type { Chunk } from './chunk';
-import { type EmbeddingTable, TABLE_BYTES } from './embedding-table';
+import { type EmbeddingTable, TABLE_BYTES } from './device-weights';
 import type { Model } from './model';
 import type { RowBuffer } from './operations';
 

@@ -5,13 +5,12 @@
 import { capLogits, GATE_CODE } from '../backend/kernels/activation';
 import { matchSize, mixPlanes, spreadRows } from '../backend/kernels/planes';
 import type { BlockPlanes, Vector } from '../models/architecture';
-import type { BlockPassage, BlockWeights } from './block-passage';
 import { streamName } from './embedding';
 import type { Model } from './model';
 import type { Operations, RowBuffer } from './operations';
 import { placeRows } from './parts/attention';
 import { kindOf } from './parts/kinds';
-import { type Passage, project } from './parts/part';
+import { type BlockPassage, type BlockWeights, type Passage, project } from './parts/part';
 
 /** All streams of a chunk; nothing for models with one. */
 export function planeRows(
