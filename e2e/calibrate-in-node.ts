@@ -9,9 +9,9 @@ import { DEFAULT_PROTOCOL, type EvaluateProtocol, evaluate } from '../src/evalua
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { createTokenizer } from '../src/foreign/tokenizer';
 import { parseModelConfig } from '../src/formats/model-config';
-import { type Recipe, copyOf } from '../src/formats/recipe';
+import { copyOf, type Recipe } from '../src/formats/recipe';
 import { parseRecipe } from '../src/formats/recipe-yaml';
-import { type RunnerOptions, openRunner } from '../src/forward/runner';
+import { openRunner, type RunnerOptions } from '../src/forward/runner';
 import { openModel } from '../src/inputs/opened-model';
 import type { TensorRef } from '../src/inputs/tensor-view';
 import { methodById } from '../src/merge/methods';

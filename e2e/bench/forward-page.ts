@@ -3,7 +3,7 @@ import type { Backend } from '../../src/backend/backend';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { createGpuBackend } from '../../src/backend/gpu/gpu-backend';
 import { type MatmulForm, matmul, matmulForm } from '../../src/backend/kernels/matmul';
-import { GREEDY, WRITING_RESIDENT_BYTES, generate } from '../../src/evaluate/generation';
+import { GREEDY, generate, WRITING_RESIDENT_BYTES } from '../../src/evaluate/generation';
 import { DEFAULT_PROTOCOL, evaluate } from '../../src/evaluate/perplexity';
 import { createTokenizer } from '../../src/foreign/tokenizer';
 import type { WeightDtype } from '../../src/formats/dtype';
