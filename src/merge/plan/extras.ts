@@ -12,7 +12,7 @@ import type { Problems } from '../../inputs/problems';
 import { findFile, hubCommit } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
 import { AMALGAM_VERSION } from '../version';
-import { type TokenIds, withTokenIds } from '../vocabulary/vocabulary-files';
+import { type TokenIds, withTokenIds } from '../vocabulary/token-ids';
 import { takeOthers } from './other-files';
 import type { Plan, TensorPlan } from './plan';
 import { restackedText } from './stacked-layers';

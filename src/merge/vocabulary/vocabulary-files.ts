@@ -1,10 +1,9 @@
 /** The small files that depend on the output's vocabulary: the tokenizer, and configs that name ids of tokens. */
-
 import { chatTemplateOf } from '../../formats/chat-template';
-import { editJsonObject, type JsonEdit } from '../../formats/json-edit';
+import { editJsonObject } from '../../formats/json-edit';
 import { parseModelConfig } from '../../formats/model-config';
 import { displayName } from '../../formats/names';
-import { isJsonNumber, type JsonObject, type JsonValue, parseJson } from '../../formats/strict-json';
+import { parseJson } from '../../formats/strict-json';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { readSmallText } from '../../inputs/header';
 import type { Model } from '../../inputs/model';
@@ -12,10 +11,10 @@ import { nameSome, type Problems } from '../../inputs/problems';
 import { findFile, type ModelFolder } from '../../sources/model-folder';
 import type { VocabularyFiles } from '../plan/extras';
 import type { ChosenTemplate } from './chat-template';
-import type { OutputVocabulary } from './output-vocabulary';
 import type { ResolvedVocabulary } from './resolved-vocabulary';
+import { tokenIds, withTokenIds } from './token-ids';
 import { tokenizerFiles } from './tokenizer-files';
-import { isNear, type KnownVocabulary, knownVocabulary, type Vocabulary, vocabularyOf } from './vocabulary';
+import { isNear, knownVocabulary, type Vocabulary, vocabularyOf } from './vocabulary';
 
 /** Tokens that end a turn in the chat templates of the larger families. */
 const ENDS_OF_TURN = [
@@ -173,82 +172,4 @@ export async function vocabularyFiles(
   const text = await readSmallText(file, donor.path, MAX_BYTES);
   const { raw } = parseModelConfig(text, `${donor.path}/${GENERATION}`);
   return { tokenizer, path: from.path, ids, generation: withTokenIds(text, raw, ids, GENERATION, problems) };
-}
-
-// Ids of special tokens in config.json and generation_config.json, brought to the output's vocabulary.
-
-/** Map from the ids in a config to those of the output. */
-export interface TokenIds {
-  /** Id in the output of the token that has this id in the config; undefined where the output lacks the token. */
-  map(id: number): number | undefined;
-  ref: string;
-}
-
-/** Undefined where every token keeps its id, so that nothing has to be written anew. */
-function tokenIds(config: KnownVocabulary, output: OutputVocabulary): TokenIds | undefined {
-  const moved = [...config.ids].some(([token, id]) => output.ids.get(token) !== id);
-  if (!moved) return undefined;
-  const tokens = new Map([...config.tokens.ids].map(([token, id]) => [id, token]));
-  return {
-    ref: config.ref,
-    map: (id) => {
-      const token = tokens.get(id);
-      // an id beyond the tokenizer means nothing; it stays
-      return token === undefined ? id : output.ids.get(token);
-    },
-  };
-}
-
-/** `eos_token_id`, `forced_bos_token_id`, `suppress_tokens`, …: a number, or a list of numbers. */
-const KEY = /_token_ids?$|^(?:begin_)?suppress_tokens$/;
-
-/** The text with every id of a token changed, at the top and in `text_config`. Ids of missing tokens are removed and reported. */
-export function withTokenIds(
-  text: string,
-  raw: JsonObject,
-  ids: TokenIds,
-  fileName: string,
-  problems: Problems,
-): string {
-  const gone: string[] = [];
-  const editsOf = (object: JsonObject): Map<string, JsonEdit> => {
-    const edits = new Map<string, JsonEdit>();
-    for (const [key, value] of object) {
-      if (!KEY.test(key)) continue;
-      const change = changed(value, ids);
-      if (change === undefined) continue;
-      if (change.lost) gone.push(key);
-      edits.set(key, change.value);
-    }
-    return edits;
-  };
-  const edits = editsOf(raw);
-  const inner = raw.get('text_config');
-  if (inner instanceof Map) {
-    const nested = editsOf(inner);
-    if (nested.size > 0) edits.set('text_config', (part) => editJsonObject(part, nested));
-  }
-  if (gone.length > 0) {
-    problems.add({
-      severity: 'warning',
-      code: 'SpecialTokenMissing',
-      message: `${fileName} of ${ids.ref} names tokens that the output does not have: ${nameSome(gone)}.`,
-      remedy: `Set ${nameSome(gone)} in ${fileName} of the output, or choose tokenizer_source: union.`,
-    });
-  }
-  return editJsonObject(text, edits);
-}
-
-function changed(
-  value: JsonValue,
-  ids: TokenIds,
-): { value: number | number[] | null; lost: boolean } | undefined {
-  const list = Array.isArray(value) ? value : [value];
-  if (list.length === 0 || !list.every(isJsonNumber)) return undefined;
-  const before = list.map((item) => Number(item.text));
-  const after = before.map((id) => ids.map(id));
-  if (after.every((id, i) => id === before[i])) return undefined;
-  const found = after.filter((id) => id !== undefined);
-  const lost = found.length < after.length;
-  return { value: Array.isArray(value) ? found : (found[0] ?? null), lost };
 }
