@@ -1,11 +1,10 @@
 /** Work ahead of a merge on the typed-array engine in Node: calibration, importance, Gram merge, λ, perplexity. */
 import { createHash } from 'node:crypto';
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
-import type { CalibrationSource } from '../src/calibration/calibration';
+import type { CalibrationSource, Contributor } from '../src/calibration/calibration';
 import { prepareImportance } from '../src/calibration/job';
 import { findLambda } from '../src/calibration/lambda-choice';
 import { calibrationChoice } from '../src/calibration/plan-problems';
-import type { Contributor } from '../src/calibration/readings';
 import { DEFAULT_PROTOCOL, type EvaluateProtocol, evaluate } from '../src/evaluate/perplexity';
 import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { createTokenizer } from '../src/foreign/tokenizer';

@@ -1,6 +1,4 @@
-import { BLOCK, hasSmall, lanesSum, MAGNITUDE, rounded } from './lib/lanes';
-import { bits16 } from './lib/masks';
-import { dotBlock, total } from './lib/sums';
+import { bits16, BLOCK, dotBlock, hasSmall, lanesSum, MAGNITUDE, rounded } from './lib/lanes';
 
 // The elected sum of task vectors: shaders/combine/combine.wgsl.
 

@@ -1,9 +1,8 @@
-import { canonical, EXPONENT, narrowBf16x4, narrowF16x4, notFinite, widenF16 } from './lib/half';
 import { encodeQ4K, encodeQ5K, encodeQ6K } from './lib/k-blocks';
-import { flush, lanesSum } from './lib/lanes';
+import { canonical, EXPONENT, flush, lanesSum, narrowBf16x4, narrowF16x4, notFinite, widenF16 } from './lib/lanes';
 import { encodeQ4_0, encodeQ4_1, encodeQ5_0, encodeQ5_1, encodeQ8_0, encodeWeighted } from './lib/simple-blocks';
 
-export { changeSquares } from './lib/sums';
+export { changeSquares } from './lib/lanes';
 
 // Stored halves and words to f32: shaders/encoding/decode.wgsl.
 

@@ -1,5 +1,4 @@
-import { flush, hasSmall, rounded } from './lib/lanes';
-import { dotBlock } from './lib/sums';
+import { dotBlock, flush, hasSmall, rounded } from './lib/lanes';
 
 // Products of all pairs of vectors: shaders/products/inner-products.wgsl.
 

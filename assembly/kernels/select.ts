@@ -1,5 +1,4 @@
-import { BLOCK, flushOne, lanesSum, MAGNITUDE } from './lib/lanes';
-import { applyBits, bits16 } from './lib/masks';
+import { applyBits, bits16, BLOCK, flushOne, lanesSum, MAGNITUDE } from './lib/lanes';
 import { draws, spreadKeys } from './lib/philox';
 import { rankRow } from './lib/ranks';
 

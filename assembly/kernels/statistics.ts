@@ -1,7 +1,4 @@
-import { canonical, narrowBf16x4, narrowF16x4 } from './lib/half';
-import { BLOCK, flush, flushOne, hasSmall, lanesSum, rounded } from './lib/lanes';
-import { bits16 } from './lib/masks';
-import { dotBlock, total } from './lib/sums';
+import { bits16, BLOCK, canonical, dotBlock, flush, flushOne, hasSmall, lanesSum, narrowBf16x4, narrowF16x4, rounded, total } from './lib/lanes';
 
 // Block sums of |v|: shaders/statistics/absolute-sum.wgsl.
 

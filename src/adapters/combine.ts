@@ -6,8 +6,7 @@
 import { maskKey, normals, philox } from '../backend/philox';
 import type { Combination } from '../formats/adapter-combination';
 import { addTo, type Columns, column, dot, product, transposed, zeroColumns } from '../linalg/columns';
-import { thinQr } from '../linalg/householder';
-import { POWER_ITERATIONS, rangeBasis, sketchWidth } from '../linalg/range-basis';
+import { POWER_ITERATIONS, rangeBasis, sketchWidth, thinQr } from '../linalg/householder';
 import { type Svd, smallSvd } from '../linalg/small-svd';
 import { dividePositive } from '../linalg/solve-positive';
 

@@ -13,9 +13,9 @@ export interface Backend {
   readonly software: boolean;
   /** Largest single buffer (and binding) in bytes. */
   readonly maxBufferBytes: number;
-  /** Bytes that a run should take here for its tiles. Default: src/merge/tensor/device-budget.ts. */
+  /** Bytes that a run should take here for its tiles. Default: src/merge/tensor/workspace.ts. */
   readonly tileBytes?: number;
-  /** Stored bytes of a tensor that may stay here between its passes. Default: src/merge/tensor/device-budget.ts. */
+  /** Stored bytes of a tensor that may stay here between its passes. Default: src/merge/tensor/workspace.ts. */
   readonly keptBytes?: number;
   /** Seconds spent so far, for the stage times of a report. */
   readonly seconds: Readonly<BackendSeconds>;
@@ -65,8 +65,65 @@ export interface BackendBuffer {
 export interface Dispatch<P extends string, B extends string> {
   params: Record<P, number>;
   buffers: Record<B, BackendBuffer>;
-  /** Workgroups to start. */
-  groups: number;
-  /** Elements the dispatch must report as done: the sum of what its workgroups stamp. */
-  elements: number;
+  /** Workgroups to start. Default: as many as cover the elements (`workOf`). */
+  groups?: number;
+  /** Elements the dispatch must report as done: the sum of what its workgroups stamp. Default: the kernel's `work`. */
+  elements?: number;
+}
+
+/**
+ * Multiply-adds of one dispatch: a driver that sees no answer for about two seconds resets the device. The first is for
+ * adapters that compute on the processor; there more than 20 contributors of a row-wise method can take twice as much.
+ */
+export const DISPATCH_WORK = { software: 5e8, gpu: 1e10 } as const;
+
+/** Most multiply-adds that one dispatch should have on this engine. */
+export function dispatchWork({ software }: Pick<Backend, 'software'>): number {
+  return software ? DISPATCH_WORK.software : DISPATCH_WORK.gpu;
+}
+
+// An engine that counts the bytes it allocates, so that the peak printed is the peak allocated.
+
+export interface CountedBackend extends Backend {
+  /** Bytes of buffers held now, and the most there ever were. */
+  readonly bytes: number;
+  readonly peakBytes: number;
+}
+
+/** The same engine, counted. */
+export function countedBackend(engine: Backend): CountedBackend {
+  let bytes = 0;
+  let peakBytes = 0;
+  return {
+    kind: engine.kind,
+    adapter: engine.adapter,
+    software: engine.software,
+    maxBufferBytes: engine.maxBufferBytes,
+    ...(engine.tileBytes === undefined ? {} : { tileBytes: engine.tileBytes }),
+    ...(engine.keptBytes === undefined ? {} : { keptBytes: engine.keptBytes }),
+    get seconds() {
+      return engine.seconds;
+    },
+    get bytes() {
+      return bytes;
+    },
+    get peakBytes() {
+      return peakBytes;
+    },
+    allocate(byteLength, label) {
+      const buffer = engine.allocate(byteLength, label);
+      bytes += buffer.byteLength;
+      peakBytes = Math.max(peakBytes, bytes);
+      return buffer;
+    },
+    free(buffer) {
+      bytes -= buffer.byteLength;
+      engine.free(buffer);
+    },
+    write: (buffer, byteOffset, data, handOver) => engine.write(buffer, byteOffset, data, handOver),
+    clear: (buffer, byteOffset, byteLength) => engine.clear(buffer, byteOffset, byteLength),
+    run: (kernel, dispatch) => engine.run(kernel, dispatch),
+    read: (ranges) => engine.read(ranges),
+    close: () => engine.close(),
+  };
 }

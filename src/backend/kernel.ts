@@ -39,12 +39,25 @@ interface Forms<P extends string, B extends string> {
   unit?(params: Readonly<Record<P, number>>): number;
   /** Runs the whole dispatch on typed arrays. */
   cpu?(run: CpuRun<P, B>): void;
+  /** Work items of a dispatch. Default: its parameter `elements`. */
+  work?(params: Readonly<Record<P, number>>): number;
+  /** Work items of a workgroup. Default: `unit`, or a block. */
+  span?(params: Readonly<Record<P, number>>): number;
 }
 
-/** Arguments of a kernel's form on typed arrays: parameters by name, buffers as views, and the number of workgroups to cover. */
+/** Workgroups to start and work items they stamp, as the kernel declares them where the dispatch does not say. */
+export function workOf<P extends string, B extends string>(
+  kernel: Kernel<P, B>,
+  { params, groups, elements }: { params: Record<P, number>; groups?: number; elements?: number },
+): { groups: number; elements: number } {
+  const items = elements ?? kernel.work?.(params) ?? (params as Record<string, number>).elements!;
+  const span = kernel.span?.(params) ?? kernel.unit?.(params) ?? BLOCK;
+  return { groups: groups ?? Math.ceil(items / span), elements: items };
+}
+
+/** Arguments of a kernel's form on typed arrays: parameters by name, buffers as views. */
 export interface CpuRun<P extends string = string, B extends string = string> {
   readonly params: Readonly<Record<P, number>>;
-  readonly groups: number;
   u32(name: B): Uint32Array;
   f32(name: B): Float32Array;
 }

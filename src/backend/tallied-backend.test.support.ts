@@ -42,10 +42,10 @@ function tallied(kernel: Kernel): Kernel {
     }),
   );
   return {
+    ...kernel,
     id: `${kernel.id}, tallied`,
     wgsl: withTallies(wgsl.replace(/\/\/.*/g, ''), sizes) + TALLY,
     libraries: [],
-    params: kernel.params,
     buffers: { ...kernel.buffers, tally: 'rw atomic<u32>' },
   };
 }

@@ -1,7 +1,6 @@
 /** Context shared by the parts of a calibration: an engine, open files, the contributors as models that write and read. */
 
-import type { Backend } from '../backend/backend';
-import { type CountedBackend, countedBackend } from '../backend/counted-backend';
+import { type Backend, type CountedBackend, countedBackend } from '../backend/backend';
 import { AmalgamError } from '../errors';
 import { WRITING_RESIDENT_BYTES } from '../evaluate/generation';
 import { renderedText } from '../evaluate/job';
@@ -24,10 +23,15 @@ import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
 import type { CalibrationPhaseName, PhaseSeconds, Progress } from '../reports/job';
 import { beginSha256 } from '../sources/sha256';
-import { type CalibrationSource, SELF } from './calibration';
+import {
+  type CalibrationSource,
+  type Contributor,
+  type OpenReader,
+  SELF,
+  tokensToWrite,
+} from './calibration';
 import { USUAL_TRIES } from './lambda-choice';
 import { calibrationChoice } from './plan-problems';
-import { type Contributor, type OpenReader, tokensToWrite } from './readings';
 
 export interface CalibrationOptions {
   models: OpenModels;

@@ -10,11 +10,15 @@ import type { Prepared } from '../merge/tensor/prepared';
 import type { Architecture } from '../models/architecture';
 import type { ImportanceReport } from '../reports/importance';
 import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
-import type { CalibrationSize } from './calibration';
+import {
+  type CalibrationSize,
+  type Contributor,
+  type OpenReader,
+  readingFor,
+  tokensToWrite,
+} from './calibration';
 import { eachLayerGrams, type LayerGrams, type Passage } from './layer-grams';
 import type { LinearTensor } from './linear-tensors';
-import type { Contributor } from './readings';
-import { type OpenReader, readingFor, tokensToWrite } from './readings';
 
 export interface PrepareOptions {
   plan: Plan;

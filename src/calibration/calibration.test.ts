@@ -4,9 +4,8 @@ import { conversationLine } from '../formats/conversations';
 import type { Runner } from '../forward/runner';
 import { openModels } from '../host/models';
 import { tinyModel } from '../inputs/memory-models.test.support';
-import { calibrationHash, cutWindows, heldOutSize, readingOf } from './calibration';
+import { calibrationHash, cutWindows, heldOutSize, readingOf, tokenCounts } from './calibration';
 import { calibrationSource, singlePlan } from './calibration-context';
-import { tokenCounts } from './readings';
 
 const ids = Array.from({ length: 1000 }, (_, i) => i);
 

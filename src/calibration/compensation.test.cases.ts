@@ -4,10 +4,9 @@ import type { Backend } from '../backend/backend';
 import { maskRowWords } from '../backend/kernels/select';
 import { compensate } from './compensation';
 import type { GramForm } from './gram';
-import { keepMask } from './keep-masks';
 import { download, gramOf, layerInputs, normals, upload } from './mathematics.test.support';
 import { dampedOracle, gramOracle, leastSquaresOracle, lossOracle } from './oracle.test.support';
-import { columnScores } from './trimmed-change';
+import { columnScores, keepMask } from './trimmed-change';
 
 export function describeCompensation(title: string, engineOf: () => Promise<Backend>): void {
   describe(title, () => {

@@ -4,8 +4,7 @@ import { cgBegin, cgStep, splitByMask } from '../backend/kernels/compensation';
 import { rowForm } from '../backend/kernels/rows';
 import { maskRowWords } from '../backend/kernels/select';
 import { createQueue, type Queue } from '../forward/queue';
-import type { Gram, GramBlock } from './gram';
-import { type Hessian, hessianOf } from './hessian';
+import { type Gram, type GramBlock, type Hessian, hessianOf } from './gram';
 import { chunkRows, enqueueCopy, enqueueProduct, type RowChunk, rowChunks } from './row-chunks';
 
 /** Steps that every row takes; then those go on whose error still falls (shaders/compensation/cg-step.wgsl), up to the most. */
@@ -69,12 +68,9 @@ function enqueueSplit(
   x: BackendBuffer,
   dropped: BackendBuffer,
 ): void {
-  const elements = (chunk.rows * span.width) / 4;
   work.queue.run(splitByMask, {
     params: maskedParams(work, span, chunk),
     buffers: { mask: work.mask, x, dropped },
-    groups: Math.ceil(elements / 1024),
-    elements,
   });
 }
 
@@ -129,19 +125,17 @@ async function conjugateGradients(work: Work, block: GramBlock, hessian: Hessian
   const rho = queue.allocate(rows * 8, 'squared residuals');
   await eachChunk(work, block, ['direction', 'product', 'residual'], async (chunk, x, [p, q, r]) => {
     const params = { ...maskedParams(work, block, chunk), shift };
-    const { form, groups } = rowForm(queue.engine, chunk.rows);
-    const size = { groups, elements: chunk.rows };
+    const form = rowForm(queue.engine);
     enqueueSplit(work, block, chunk, x, p!);
     // the damping adds nothing here: trimmed elements have no entry that is kept
     enqueueProduct(queue, p!, h, q!, chunk.rows, width, { scale });
-    queue.run(cgBegin[form], { params, buffers: { mask, inverse, q: q!, p: p!, r: r!, rho }, ...size });
+    queue.run(cgBegin[form], { params, buffers: { mask, inverse, q: q!, p: p!, r: r!, rho } });
     for (let step = 1; step <= CG_STEPS.most; step++) {
       const mayRest = +(step >= CG_STEPS.least);
       enqueueProduct(queue, p!, h, q!, chunk.rows, width, { scale });
       queue.run(cgStep[form], {
         params: { ...params, may_rest: mayRest },
         buffers: { mask, inverse, q: q!, p: p!, r: r!, x, rho },
-        ...size,
       });
       if (mayRest === 1 && (await allRest(queue, rho, chunk.rows))) break;
       await queue.breathe();

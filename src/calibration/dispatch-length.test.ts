@@ -5,9 +5,9 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Backend, BackendBuffer } from '../backend/backend';
+import { type Backend, type BackendBuffer, DISPATCH_WORK } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { DISPATCH_WORK } from '../backend/dispatch-work';
+import { workOf } from '../backend/kernel';
 import { createQueue } from '../forward/queue';
 import type { TensorRef } from '../inputs/tensor-view';
 import { methods } from '../merge/methods';
@@ -89,7 +89,7 @@ function idleEngine(count: Count, device: { software: boolean; maxBufferBytes: n
     free() {},
     write() {},
     clear() {},
-    run: (kernel, { params, elements }) => count.add(kernel.id, params, elements),
+    run: (kernel, dispatch) => count.add(kernel.id, dispatch.params, workOf(kernel, dispatch).elements),
     read: async (ranges) => ranges.map(({ byteLength }) => new Uint8Array(byteLength)),
     close() {},
   };
@@ -101,7 +101,7 @@ function countingEngine(count: Count, engine: Backend): Backend {
     get(target, key: keyof Backend) {
       if (key !== 'run') return target[key];
       const run: Backend['run'] = (kernel, dispatch) => {
-        count.add(kernel.id, dispatch.params, dispatch.elements);
+        count.add(kernel.id, dispatch.params, workOf(kernel, dispatch).elements);
         target.run(kernel, dispatch);
       };
       return run;

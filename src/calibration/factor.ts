@@ -36,9 +36,6 @@ export function joinResults(results: readonly FactorResult[]): FactorResult {
   };
 }
 
-/** Elements of one workgroup of the element-wise kernels here. */
-const ELEMENTS = 1024;
-
 /** Enqueues y = (add ? y : 0) + scale · S (maybe reversed) + shift · I; see shaders/factor/add-damped.wgsl. */
 export function enqueueDamped(
   queue: Queue,
@@ -50,8 +47,6 @@ export function enqueueDamped(
   queue.run(addDamped, {
     params: { width, reversed: +reversed, add: +add, fill_dead: +fillDead, scale, shift },
     buffers: { s, y },
-    groups: Math.ceil(width ** 2 / ELEMENTS),
-    elements: width ** 2,
   });
 }
 
@@ -97,27 +92,15 @@ async function cholesky(queue: Queue, factor: BackendBuffer, width: number, floo
     const params = { width4, column4: column / 4, unit: 0 };
     if (column > 0) {
       for (const part of panelRows(queue, column, width, column)) {
-        const blocks = panelBlocks(part.rows, width, column);
-        queue.run(
-          triangularPanel.own,
-          {
-            params: { ...params, ...part },
-            buffers: { factor },
-            groups: Math.ceil(blocks / 64),
-            elements: blocks,
-          },
-          16 * blocks * column,
-        );
+        const own = { ...params, ...part };
+        queue.run(triangularPanel.own, { params: own, buffers: { factor } }, 16 * panelBlocks(own) * column);
       }
     }
-    const tile = { params: { width, column, floor }, buffers: { factor, failed }, groups: 1, elements: 1 };
-    queue.run(choleskyTile, tile);
+    queue.run(choleskyTile, { params: { width, column, floor }, buffers: { factor, failed } });
     if (below > 0) {
       queue.run(triangularTile.own, {
         params: { ...params, rows: below, first_row: column + TRIANGULAR_TILE },
         buffers: { factor },
-        groups: Math.ceil(below / 64),
-        elements: below,
       });
     }
     await queue.breathe();
@@ -145,8 +128,6 @@ export async function inverseTransposed(
     queue.run(triangularTile.other, {
       params: { rows, first_row: 0, width4: width / 4, column4: column / 4, unit: 1 },
       buffers: { factor, x: inverse },
-      groups: Math.ceil(rows / 64),
-      elements: rows,
     });
     await queue.breathe();
   }
@@ -162,17 +143,8 @@ function enqueuePanel(
 ): void {
   if (column === 0) return;
   for (const part of panelRows(queue, 0, rows, column)) {
-    const blocks = panelBlocks(part.rows, width, column);
-    queue.run(
-      triangularPanel.other,
-      {
-        params: { ...part, width4: width / 4, column4: column / 4, unit: +unit },
-        buffers: { factor, x },
-        groups: Math.ceil(blocks / 64),
-        elements: blocks,
-      },
-      16 * blocks * column,
-    );
+    const params = { ...part, width4: width / 4, column4: column / 4, unit: +unit };
+    queue.run(triangularPanel.other, { params, buffers: { factor, x } }, 16 * panelBlocks(params) * column);
   }
 }
 

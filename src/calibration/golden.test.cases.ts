@@ -18,9 +18,8 @@ import { openRunner } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
 import { resolveArchitecture } from '../models/resolution';
 import { type Gram, openGram } from './gram';
-import { keepMask } from './keep-masks';
 import { download, farthest, upload, worstRatio } from './mathematics.test.support';
-import { columnScores, type ScoreKind } from './trimmed-change';
+import { columnScores, keepMask, type ScoreKind } from './trimmed-change';
 
 interface GoldenLayer {
   shape: [number, number];

@@ -1,12 +1,11 @@
 /** The Gram merge against the f64 oracle, and what must hold of it, on either engine. */
 import { describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
-import { type CrossGram, holdRows, openCrossGram } from './cross-gram';
-import { type Gram, type GramForm, openGram } from './gram';
+import { type CrossGram, type Gram, type GramForm, holdRows, openCrossGram, openGram } from './gram';
 import { gramSolve } from './gram-merge';
 import { download, farthest, gramOf, layerInputs, normals, tapped, upload } from './mathematics.test.support';
 import { gramMergeOracle, gramOracle, matchedOutputsOracle, solveOracle } from './oracle.test.support';
-import { transpose } from './transpose';
+import { transpose } from './row-chunks';
 
 export function describeSolve(title: string, engineOf: () => Promise<Backend>): void {
   describe(title, () => {

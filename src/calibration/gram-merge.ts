@@ -2,7 +2,6 @@
 import type { Backend, BackendBuffer } from '../backend/backend';
 import { mixColumns } from '../backend/kernels/sums';
 import { createQueue, type Queue } from '../forward/queue';
-import type { CrossGram } from './cross-gram';
 import {
   DAMPING,
   enqueueDamped,
@@ -11,10 +10,8 @@ import {
   inverseTransposed,
   joinResults,
 } from './factor';
-import type { Gram } from './gram';
-import { type Hessian, hessianOf } from './hessian';
-import { chunkRows, enqueueAdd, enqueueCopy, enqueueProduct, rowChunks } from './row-chunks';
-import { transpose } from './transpose';
+import { type CrossGram, type Gram, type Hessian, hessianOf } from './gram';
+import { chunkRows, enqueueAdd, enqueueCopy, enqueueProduct, rowChunks, transpose } from './row-chunks';
 
 interface Solved {
   /** f32 [rows, cols]. The caller frees it. */
@@ -228,8 +225,6 @@ async function mixSpan(
       queue.run(mixColumns, {
         params: { elements: count * width, cols: width },
         buffers: { x: other, reference: first, factor, y: mixed },
-        groups: Math.ceil((count * width) / 1024),
-        elements: count * width,
       });
     }
     enqueueCopy(queue, own(mixed), place(out), count, width);

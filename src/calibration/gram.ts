@@ -2,6 +2,7 @@
  * The Gram matrix of a linear layer's input, S = Σ x xᵀ over the tokens that passed, on the device. All of `importance`
  * is computed from it.
  */
+
 import type { Backend, BackendBuffer } from '../backend/backend';
 import {
   GRAM_ROWS,
@@ -11,6 +12,8 @@ import {
   matrixDiagonal,
 } from '../backend/kernels/products';
 import type { TappedRows } from '../forward/pass';
+import { DAMPING } from './factor';
+import { enqueueCopy, enqueueProduct, transpose } from './row-chunks';
 
 /** Layout of a Gram matrix: full, square blocks along its diagonal (the last may be narrower), or the diagonal. */
 export type GramForm = { kind: 'full' } | { kind: 'blocks'; width: number } | { kind: 'diagonal' };
@@ -60,9 +63,8 @@ export function openGram(engine: Backend, width: number, form: GramForm): Gram {
   const diagonal = async () => {
     const out = squares ?? engine.allocate(width * 4, 'gram diagonal');
     for (const { begin, width: w, buffer } of blocks) {
-      const groups = Math.ceil(w / 64);
       const params = { width: w, out: begin };
-      engine.run(matrixDiagonal, { params, buffers: { m: buffer, diagonal: out }, groups, elements: w });
+      engine.run(matrixDiagonal, { params, buffers: { m: buffer, diagonal: out } });
     }
     const [bytes] = await engine.read([{ buffer: out, byteLength: width * 4 }]);
     if (out !== squares) engine.free(out);
@@ -117,8 +119,6 @@ function addSquares(
   queue.run(inputSquares, {
     params: { rows, first, stride4: stride / 4, width4 },
     buffers: { x: buffer, squares },
-    groups: Math.ceil(width4 / 64),
-    elements: width4,
   });
 }
 
@@ -177,3 +177,94 @@ function blockWidths(width: number, form: Exclude<GramForm, { kind: 'diagonal' }
   const each = form.kind === 'full' ? width : form.width;
   return Array.from({ length: Math.ceil(width / each) }, (_, b) => Math.min(each, width - b * each));
 }
+
+// H = 2/n · S of a Gram matrix: its properties by the diagonal.
+
+export interface Hessian {
+  /** Factor of S, usually 2/n. */
+  scale: number;
+  /** H_jj as measured: 0 for dead inputs. */
+  diagonal: Float64Array;
+  /** Inputs with H_jj = 0. */
+  dead: number;
+  damping: number;
+  /** λ · mean(diag H), the mean taken with H_jj = 1 for dead inputs (Frantar and Alistarh 2023, `sparsegpt.py`). */
+  shift(damping?: number): number;
+}
+
+/** @throws RangeError when no token was added; what `Backend.read` throws */
+export async function hessianOf(gram: Gram, scale = 2 / gram.tokens): Promise<Hessian> {
+  if (gram.tokens === 0) throw new RangeError('a Gram matrix without tokens');
+  const diagonal = Float64Array.from(await gram.diagonal(), (s) => s * scale);
+  const dead = diagonal.reduce((count, h) => count + +(h === 0), 0);
+  const mean = (diagonal.reduce((sum, h) => sum + h, 0) + dead) / gram.width;
+  return { scale, diagonal, dead, damping: DAMPING, shift: (damping = DAMPING) => damping * mean };
+}
+
+// How the inputs of a layer in the model merged so far differ from those in a contributor, as products with the former:
+// E = Σ xᵐ·(x − xᵐ)ᵀ over the tokens, [width, width] f32, not symmetric.
+
+export interface CrossGram {
+  readonly tokens: number;
+  /** As of the Gram matrix of the same form. */
+  readonly blocks: readonly GramBlock[];
+  /** Adds xᵐ(x − xᵐ)ᵀ of every row. @param own x, f32 [rows, width] from {@link holdRows}; it is used up */
+  add(merged: TappedRows, own: BackendBuffer): void;
+  close(): void;
+}
+
+/** Zeroed, with the blocks of a Gram matrix of the same width and form. @throws AmalgamError `GpuOutOfMemory` */
+export function openCrossGram(engine: Backend, spans: readonly Omit<GramBlock, 'buffer'>[]): CrossGram {
+  const blocks = spans.map(({ begin, width }) => ({
+    begin,
+    width,
+    buffer: engine.allocate(width * width * 4, 'cross gram'),
+  }));
+  let tokens = 0;
+  return {
+    blocks,
+    get tokens() {
+      return tokens;
+    },
+    add(merged, own) {
+      const { queue, rows, width, stride } = merged;
+      enqueueCopy(queue, { buffer: merged.buffer, stride }, { buffer: own, stride: width }, rows, width, {
+        add: true,
+        scale: -1,
+      });
+      const padded = four(rows);
+      for (const block of blocks) {
+        const transposed = (buffer: BackendBuffer, rowStride: number) => {
+          if (padded === rows && block.width === rowStride) return transpose(engine, buffer, rows, rowStride);
+          const part = queue.allocate(padded * block.width * 4, 'columns');
+          const from = { buffer, stride: rowStride, column: block.begin };
+          enqueueCopy(queue, from, { buffer: part, stride: block.width }, rows, block.width);
+          const columns = transpose(engine, part, padded, block.width);
+          queue.free(part);
+          return columns;
+        };
+        const [x, difference] = [transposed(merged.buffer, stride), transposed(own, width)];
+        enqueueProduct(queue, x, difference, block.buffer, block.width, block.width, {
+          add: true,
+          inputs: padded,
+        });
+        engine.free(x);
+        engine.free(difference);
+      }
+      tokens += rows;
+    },
+    close() {
+      for (const { buffer } of blocks) engine.free(buffer);
+    },
+  };
+}
+
+/** A copy of rows that a tap sees, [rows, width] without gaps. The caller frees it. */
+export function holdRows({ buffer, rows, width, stride, queue }: TappedRows): BackendBuffer {
+  const held = queue.allocate(rows * width * 4, 'held rows');
+  enqueueCopy(queue, { buffer, stride }, { buffer: held, stride: width }, rows, width);
+  return held;
+}
+
+/** Products go by fours of tokens; the rows that fill up are zero. */
+const four = (rows: number) => Math.ceil(rows / 4) * 4;

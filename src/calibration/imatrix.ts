@@ -8,9 +8,14 @@ import type { Plan } from '../merge/plan/plan';
 import { claimTensors, linearSites } from '../models/claim';
 import type { ImatrixReport } from '../reports/importance';
 import { openRecords, type RecordHeader } from '../store/masks';
-import { type CalibrationSize, type CalibrationSource, calibrationHash, readingOf } from './calibration';
+import {
+  type CalibrationSize,
+  type CalibrationSource,
+  calibrationHash,
+  type OpenReader,
+  readingOf,
+} from './calibration';
 import { eachLayerGrams } from './layer-grams';
-import type { OpenReader } from './readings';
 
 export interface Imatrix {
   /** A weight for every column, by the merge's name of the tensor. */

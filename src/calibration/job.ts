@@ -1,6 +1,6 @@
 /** Job that computes what a merge needs first: importance or a Gram merge, λ where the recipe leaves it open, an importance matrix. */
 
-import { countedBackend } from '../backend/counted-backend';
+import { countedBackend } from '../backend/backend';
 import { formatRecipe } from '../formats/recipe-format';
 import type { InputHashes } from '../host/weight-inputs';
 import { methodById } from '../merge/methods';
@@ -10,7 +10,13 @@ import { wantsLambda, withLambda } from '../merge/plan/plan-lambda';
 import type { Prepared, PreparedSelection } from '../merge/tensor/prepared';
 import type { CalibrationReport, ImportanceReport } from '../reports/importance';
 import { openRecords, type StoredRecord } from '../store/masks';
-import { type CalibrationSize, calibrationHash, calibrationTitle } from './calibration';
+import {
+  type CalibrationSize,
+  type Contributor,
+  calibrationHash,
+  calibrationTitle,
+  readingFor,
+} from './calibration';
 import {
   type CalibrationOptions,
   calibrationSource,
@@ -26,7 +32,6 @@ import { type Imatrix, measureImatrix } from './imatrix';
 import { findLambda } from './lambda-choice';
 import { linearTensors } from './linear-tensors';
 import { prepareSolutions } from './prepared-solutions';
-import { type Contributor, readingFor } from './readings';
 import { chooseTensor, type SelectionHeader, selectionName, selectionOf, toTrim } from './selection-records';
 
 interface Calibrated {

@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Backend } from '../backend/backend';
 import { maskRowWords } from '../backend/kernels/select';
-import { keepMask, type ScoreScope } from './keep-masks';
 import { normals, upload } from './mathematics.test.support';
 import { keepOracle } from './oracle.test.support';
+import { keepMask, type ScoreScope } from './trimmed-change';
 
 export function describeMasks(title: string, engineOf: () => Promise<Backend>): void {
   describe(title, () => {

@@ -7,8 +7,15 @@ import type { Plan } from '../merge/plan/plan';
 import { withLambda } from '../merge/plan/plan-lambda';
 import type { LambdaReport } from '../reports/importance';
 import { openRecords, type RecordHeader } from '../store/masks';
-import { type CalibrationSize, calibrationHash, calibrationTitle, heldOutSize } from './calibration';
-import { type Contributor, readingFor, tokensToWrite } from './readings';
+import {
+  type CalibrationSize,
+  type Contributor,
+  calibrationHash,
+  calibrationTitle,
+  heldOutSize,
+  readingFor,
+  tokensToWrite,
+} from './calibration';
 
 // The best λ by perplexity, on a coarse grid.
 

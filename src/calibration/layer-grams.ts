@@ -2,10 +2,14 @@
  * One pass of every contributor over its own text, layer by layer and side by side, with the Gram matrices of one layer
  * at a time.
  */
-import type { Backend } from '../backend/backend';
+
+import type { Backend, BackendBuffer } from '../backend/backend';
 import type { Runner } from '../forward/runner';
-import type { LinearSite } from '../models/claim';
-import { formFor, type Gram, openGram } from './gram';
+import type { Walk } from '../forward/walk';
+import type { Linear } from '../models/architecture';
+import { type LinearSite, linearSites } from '../models/claim';
+import { throwIfCanceled } from '../sources/cancellation';
+import { type CrossGram, formFor, type Gram, holdRows, openCrossGram, openGram } from './gram';
 
 export interface Passage {
   runner: Runner;
@@ -75,5 +79,143 @@ export async function eachLayerGrams(
   } finally {
     close();
     for (const pass of passes) pass.close();
+  }
+}
+
+// The contributors and the model merged so far, side by side through the contributors' texts, layer by layer: for every
+// group of linear layers the products of their inputs in the merged model, and of what those inputs have become otherwise
+// than in the contributor. Whoever visits solves for the merged layers, which then stand in the merged model
+// before anything behind them is run.
+
+/** Gram and cross-Gram matrix of one site and one contributor. */
+interface MatchedGrams {
+  /** Of the inputs in the merged model, over the contributor's text. */
+  gram: Gram;
+  cross: CrossGram;
+}
+
+interface MatchOptions {
+  engine: Backend;
+  /** Contributors with their texts. */
+  passages: readonly Passage[];
+  /** The merge: it reads what was solved by the time a linear layer is wanted. */
+  merged: Runner;
+  /** Inputs of a block whose layers are to be solved. */
+  wanted(layer: number): ReadonlySet<LinearSite>;
+  signal?: AbortSignal;
+  /** Called when all are through a block, or the embedding (−1). */
+  onStep?(layer: number): void;
+}
+
+/**
+ * Calls `visit` for every site that is wanted, in the order data flows.
+ * @throws AmalgamError `NonFinite` naming the layer, `Canceled`, `GpuOutOfMemory` and what running throws
+ */
+export async function eachMatchedSite(
+  options: MatchOptions,
+  visit: (layer: number, site: LinearSite, grams: readonly MatchedGrams[]) => Promise<void>,
+): Promise<void> {
+  const { passages, merged, wanted, signal, onStep } = options;
+  const { blocks } = merged.architecture;
+  const last = blocks.findLastIndex((_, i) => wanted(i).size > 0);
+  if (last < 0) return;
+  const texts = passages.map(({ sequences }) => sequences);
+  const own = passages.map(({ runner }, i) => runner.openWalk([texts[i]!], signal));
+  const merge = merged.openWalk(texts, signal);
+  const walks = [...own, merge];
+  try {
+    for (const walk of walks) await walk.begin();
+    onStep?.(-1);
+    for (let layer = 0; layer <= last; layer++) {
+      const block = blocks[layer]!;
+      const sites = linearSites(block).filter(({ site }) => wanted(layer).has(site));
+      for (const walk of own) await walk.open(layer);
+      await merge.open(layer, new Set(sites.flatMap(({ linears }) => linears)));
+      for (const [step, { branches }] of block.steps.entries()) {
+        const names = branches.map(({ name }) => name);
+        const mine = sites.filter(({ site }) => names.some((name) => isOf(site, name)));
+        for (const walk of walks) walk.enter(step);
+        for (const [at, site] of mine.entries()) {
+          const grams = await gramsOf(options, { own, merge, step, site, through: at === mine.length - 1 });
+          try {
+            await visit(layer, site.site, grams);
+          } finally {
+            closeAll(grams);
+          }
+          for (const linear of site.linears) await merge.renew(linear);
+        }
+        if (mine.length === 0) for (const walk of own) await runAll(walk, step);
+        await runAll(merge, step);
+      }
+      for (const walk of walks) await walk.leave();
+      onStep?.(layer);
+    }
+  } finally {
+    for (const walk of walks) walk.close();
+  }
+
+  function isOf(site: LinearSite, branch: string): boolean {
+    return site === `${branch}_in` || site === `${branch}_out`;
+  }
+  async function runAll(walk: Walk, step: number): Promise<void> {
+    for (const [text, chunks] of walk.chunks.entries()) {
+      for (let chunk = 0; chunk < chunks; chunk++) await walk.run(step, text, chunk);
+    }
+  }
+}
+
+interface SiteAt {
+  own: readonly Walk[];
+  merge: Walk;
+  step: number;
+  site: { site: LinearSite; inputs: number; linears: readonly Linear[] };
+  /** The contributors go through the step: no site of it comes after this one. */
+  through: boolean;
+}
+
+/** Both products of a site over every text. The caller closes them. */
+async function gramsOf(
+  { engine, signal }: MatchOptions,
+  { own, merge, step, site: { site, inputs }, through }: SiteAt,
+): Promise<MatchedGrams[]> {
+  const all: MatchedGrams[] = [];
+  let held: BackendBuffer | undefined;
+  try {
+    for (const [text, walk] of own.entries()) {
+      const gram = openGram(engine, inputs, formFor(engine, inputs, 'full'));
+      const cross = openCrossGram(engine, gram.blocks);
+      all.push({ gram, cross });
+      for (let chunk = 0; chunk < walk.chunks[0]!; chunk++) {
+        throwIfCanceled(signal);
+        const look = {
+          site,
+          see(rows: Parameters<typeof holdRows>[0]) {
+            held = holdRows(rows);
+          },
+        };
+        await (through ? walk.run(step, 0, chunk, look) : walk.runTo(step, 0, chunk, look));
+        await merge.runTo(step, text, chunk, {
+          site,
+          see(rows) {
+            gram.add(rows);
+            cross.add(rows, held!);
+          },
+        });
+        engine.free(held!);
+        held = undefined;
+      }
+    }
+    return all;
+  } catch (thrown) {
+    closeAll(all);
+    if (held) engine.free(held);
+    throw thrown;
+  }
+}
+
+function closeAll(grams: readonly MatchedGrams[]): void {
+  for (const { gram, cross } of grams) {
+    gram.close();
+    cross.close();
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { maskRowWords } from '../backend/kernels/select';
-import { countBits, flatBits, pack, transposeBits, unpack } from './mask-bits';
+import { countBits, flatBits, pack, transposeBits, unpack } from './selection-records';
 
 /** A mask [rows, cols] of booleans, as words. */
 function words(bits: readonly boolean[], rows: number, cols: number): Uint32Array<ArrayBuffer> {

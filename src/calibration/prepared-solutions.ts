@@ -5,6 +5,7 @@ import { openWorkspaceFor } from '../merge/tensor/computation';
 import type { Prepared, PreparedSolution } from '../merge/tensor/prepared';
 import { throwIfCanceled } from '../sources/cancellation';
 import { openRecords, type RecordFolder, type RecordHeader, type StoredRecord } from '../store/masks';
+import { tokenCounts } from './calibration';
 import {
   computeMissing,
   findRecords,
@@ -17,10 +18,9 @@ import {
   type Workspace,
   withReaders,
 } from './calibration-work';
+import { eachMatchedSite } from './layer-grams';
 import { embeddingTensor, type LinearTensor } from './linear-tensors';
-import { eachMatchedSite } from './matched-sites';
 import { matchOf } from './plan-problems';
-import { tokenCounts } from './readings';
 import {
   type SolutionHeader,
   type SolveFrom,

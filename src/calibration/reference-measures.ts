@@ -1,9 +1,10 @@
 /** Base and contributors compared on the text that a merge's λ is chosen on, and on their continuations of a prompt. */
+
 import { generate, WRITING_RESIDENT_BYTES } from '../evaluate/generation';
 import type { RunningModel } from '../evaluate/running-model';
 import type { Plan } from '../merge/plan/plan';
 import type { Prepared } from '../merge/tensor/prepared';
-import { calibrationTitle, heldOutSize } from './calibration';
+import { calibrationTitle, heldOutSize, readingFor, tokensToWrite } from './calibration';
 import { type CalibrationOptions, openAhead, openPlan, singlePlan } from './calibration-context';
 import { heldOutTexts, meanLosses } from './lambda-choice';
 
@@ -117,5 +118,38 @@ async function continued(
     return answer + (await decoder.end());
   } finally {
     decoder.close();
+  }
+}
+
+// Calibration texts of all contributors, generated before anything reads them so that several can generate at once.
+
+/**
+ * Has some of a plan's contributors generate their text, or stores the tokens of the one they are given.
+ * @param which indices of the contributors
+ * @throws AmalgamError as `calibrate`
+ */
+export async function writeTexts(
+  plan: Plan,
+  which: readonly number[],
+  options: CalibrationOptions,
+): Promise<void> {
+  const context = await openAhead(plan, options);
+  try {
+    const { contributors, size, engine, signal, progress } = context.shared;
+    const mine = which.map((i) => contributors[i]!);
+    const self = mine.filter(({ source }) => source.kind === 'self').length;
+    progress.begin('writing', self * tokensToWrite(size, 'both'));
+    for (const contributor of mine) {
+      await readingFor(contributor, {
+        size,
+        use: 'calibration',
+        both: true,
+        engine: engine.kind,
+        signal,
+        onProgress: (tokens) => progress.advance(tokens, contributor.id),
+      });
+    }
+  } finally {
+    context.close();
   }
 }

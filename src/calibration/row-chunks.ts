@@ -1,7 +1,8 @@
 /** Rows of weights that are worked on together: parts of tensors cut out, multiplied with square matrices, put back. */
-import type { BackendBuffer } from '../backend/backend';
-import { matmul, matmulForm, matmulWork } from '../backend/kernels/matmul';
-import { copyColumns } from '../backend/kernels/rows';
+
+import type { Backend, BackendBuffer } from '../backend/backend';
+import { matmul, matmulForm } from '../backend/kernels/matmul';
+import { copyColumns, rearrange } from '../backend/kernels/rows';
 import { addScaled } from '../backend/kernels/sums';
 import type { Queue } from '../forward/queue';
 
@@ -46,7 +47,6 @@ export function enqueueCopy(
   cols: number,
   { add = false, scale = 1 } = {},
 ): void {
-  const elements = rows * cols;
   queue.run(copyColumns, {
     params: {
       rows,
@@ -61,8 +61,6 @@ export function enqueueCopy(
       scale,
     },
     buffers: { x: from.buffer, y: to.buffer },
-    groups: Math.ceil(elements / 1024),
-    elements,
   });
 }
 
@@ -74,12 +72,7 @@ export function enqueueAdd(
   scale: number,
   elements: number,
 ): void {
-  queue.run(addScaled, {
-    params: { elements, scale },
-    buffers: { x, y },
-    groups: Math.ceil(elements / 256),
-    elements,
-  });
+  queue.run(addScaled, { params: { elements, scale }, buffers: { x, y } });
 }
 
 /** Enqueues y = (add ? y : 0) + scale · x · Wᵀ; y [rows, width], x [rows, inputs], W [width, inputs]; square by default. */
@@ -114,9 +107,23 @@ export function enqueueProduct(
         },
         // no bias: whatever is bound there is not read
         buffers: { weights: w, x, bias: x, y },
-        ...matmulWork(form, rows, outputs),
       },
       rows * inputs * outputs,
     );
   }
+}
+
+// Transpose of weights stored [in, out] (Conv1D) to [out, in] and back.
+
+/** y[c, r] = x[r, c]. @param x f32 [rows, cols] @returns f32 [cols, rows]; the caller frees it */
+export function transpose(
+  engine: Pick<Backend, 'allocate' | 'run'>,
+  x: BackendBuffer,
+  rows: number,
+  cols: number,
+): BackendBuffer {
+  const elements = rows * cols;
+  const y = engine.allocate(elements * 4, 'transposed');
+  engine.run(rearrange, { params: { rows, cols }, buffers: { x, y } });
+  return y;
 }

@@ -7,10 +7,9 @@ import { encodeText, openSample, readText } from '../evaluate/sample.test.fixtur
 import { readTensors, values } from '../forward/golden.test.fixture';
 import { compensate } from './compensation';
 import { type Gram, openGram } from './gram';
-import { keepMask } from './keep-masks';
 import { download, upload } from './mathematics.test.support';
 import { dampedOracle, leastSquaresOracle, lossOracle } from './oracle.test.support';
-import { columnScores } from './trimmed-change';
+import { columnScores, keepMask } from './trimmed-change';
 
 const LAYER = 2;
 const [WINDOW, WINDOWS] = [128, 16];

@@ -10,13 +10,11 @@ import type { PreparedSolution } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { ContributorReport } from '../reports/job';
 import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
-import type { CrossGram } from './cross-gram';
 import type { FactorResult } from './factor';
-import { formFor, type Gram, openGram } from './gram';
+import { type CrossGram, formFor, type Gram, openGram } from './gram';
 import { gramSolve, type SolveTerms } from './gram-merge';
 import type { LinearTensor } from './linear-tensors';
-import { countBits, flatBits } from './mask-bits';
-import { transposeValues } from './selection-records';
+import { countBits, flatBits, transposeValues } from './selection-records';
 import { loadTaskVectors, type TaskVectors } from './task-vectors';
 import { factorNotes, trim, trimSettings } from './trimmed-change';
 
@@ -153,19 +151,8 @@ function masked(
   const values = engine.allocate(elements * 4, 'trimmed change');
   const mask = engine.allocate(flat.byteLength, 'mask');
   engine.write(mask, 0, new Uint8Array(flat.buffer));
-  const groups = blockCount(elements);
-  engine.run(moveValues, {
-    params: { elements, from_word: 0, to_word: 0 },
-    buffers: { x: tau, y: values },
-    groups,
-    elements,
-  });
-  engine.run(selectMask, {
-    params: { elements, slot: 0, first: 0 },
-    buffers: { mask, values },
-    groups,
-    elements,
-  });
+  engine.run(moveValues, { params: { elements, from_word: 0, to_word: 0 }, buffers: { x: tau, y: values } });
+  engine.run(selectMask, { params: { elements, slot: 0, first: 0 }, buffers: { mask, values } });
   engine.free(mask);
   return values;
 }
@@ -177,8 +164,6 @@ async function normOf(engine: Backend, values: BackendBuffer, elements: number):
   engine.run(innerProducts, {
     params: { elements, slot: 0, stride: elements, count: 1, run: BLOCK },
     buffers: { values, sums },
-    groups: blocks,
-    elements,
   });
   const [bytes] = await engine.read([{ buffer: sums, byteLength: blocks * 4 }]);
   engine.free(sums);

@@ -1,6 +1,5 @@
 /** Task vectors of a linear layer, whole on the device, transposed where needed so that rows are outputs. */
 import type { BackendBuffer } from '../backend/backend';
-import { blockCount } from '../backend/kernel';
 import { moveValues } from '../backend/kernels/sums';
 import { AmalgamError } from '../errors';
 import type { ReadTensor } from '../inputs/stored-tensor';
@@ -10,7 +9,7 @@ import { openTask } from '../merge/tensor/tensor-task';
 import { requireFinite } from '../merge/tensor/tile-encoding';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { LinearTensor } from './linear-tensors';
-import { transpose } from './transpose';
+import { transpose } from './row-chunks';
 
 export interface TaskVectors {
   /** τ of each contributor, f32 [outputs, inputs]. */
@@ -53,8 +52,6 @@ export async function loadTaskVectors(
         engine.run(moveValues, {
           params: { elements, from_word: (i + slot) * stride, to_word: begin },
           buffers: { x: work.values, y },
-          groups: blockCount(elements),
-          elements,
         });
       }
       const { products, nonFinite } = await readProducts(task, elements);

@@ -4,7 +4,7 @@ import { openModels } from '../host/models';
 import { tinyModel } from '../inputs/memory-models.test.support';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
-import { chatPreview } from './chat-preview';
+import { chatPreview } from './running-model';
 
 const template = "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }}\n{% endfor %}";
 const TIES =

@@ -11,7 +11,7 @@ import { type FileTensor, readTensors } from '../forward/golden.test.fixture';
 import { openRunner } from '../forward/runner';
 import { sourceOf } from '../forward/runner.test.cases';
 import { resolveArchitecture } from '../models/resolution';
-import { generate } from './generation';
+import { GREEDY, generate } from './generation';
 import {
   checkLogLikelihoods,
   LM_EVAL_FIXTURE,
@@ -21,7 +21,6 @@ import {
 import { checkEncoder } from './masked.test.cases';
 import { evaluate } from './perplexity';
 import { generateMany } from './sampled-texts';
-import { GREEDY } from './sampler';
 
 const file = (path: string) => new Uint8Array(readFileSync(`public/samples/${path}`));
 const text = (path: string) => readFileSync(`public/samples/${path}`, 'utf8');

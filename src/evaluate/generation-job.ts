@@ -3,8 +3,7 @@ import { type GuardedStream, renderGuarded } from '../foreign/foreign-text';
 import type { GenerateReport, GenerateRequest } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import { generate, WRITING_RESIDENT_BYTES } from './generation';
-import { peakOf } from './model-engines';
-import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
+import { openRunningModel, peakOf, type RunningModel, type RunningOptions } from './running-model';
 
 /**
  * Continues a prompt; the text goes out with the progress as it comes.

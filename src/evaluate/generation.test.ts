@@ -7,9 +7,8 @@ import { openRunner, type Runner } from '../forward/runner';
 import { sourceOf, TIGHT } from '../forward/runner.test.cases';
 import { argmax } from '../linalg/numbers';
 import { resolveArchitecture } from '../models/resolution';
-import { endTokens, type GeneratedToken, generate } from './generation';
+import { endTokens, type GeneratedToken, GREEDY, generate } from './generation';
 import { openSample, readText, sampleTokenizer } from './sample.test.fixture';
-import { GREEDY } from './sampler';
 
 const openGolden = async (name: string, options = {}) => {
   const golden = await loadGolden(name, async (path) => new Uint8Array(readFileSync(path)));

@@ -4,10 +4,9 @@ import type { ChatTemplate } from '../formats/chat-template';
 import { isConversations, parseConversations } from '../formats/conversations';
 import type { EvaluateReport, EvaluateRequest, RunningProgress } from '../reports/evaluate';
 import { defaultsOf } from '../reports/option';
-import { peakOf } from './model-engines';
 import { evaluateOptions } from './options';
 import { type EvaluateInput, evaluate } from './perplexity';
-import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
+import { openRunningModel, peakOf, type RunningModel, type RunningOptions } from './running-model';
 
 /**
  * Perplexity of a planned model.

@@ -1,9 +1,12 @@
 /** A model made ready to run: its plan, its weights as they are read, its tokenizer. */
-import { type CountedBackend, countedBackend } from '../backend/counted-backend';
+
+import { type CountedBackend, countedBackend } from '../backend/backend';
 import { AmalgamError } from '../errors';
-import { type GuardedTokenizer, guardedTokenizer } from '../foreign/foreign-text';
+import { type GuardedTokenizer, guardedTokenizer, renderGuarded } from '../foreign/foreign-text';
 import { checkVocabulary, tokenizerConfig } from '../foreign/tokenizer';
 import { type ChatTemplate, chatTemplateOf } from '../formats/chat-template';
+import type { Message } from '../formats/conversations';
+import { DTYPE_BITS } from '../formats/dtype';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { counted } from '../formats/quantity';
 import { MAX_JSON_LENGTH } from '../formats/strict-json';
@@ -21,7 +24,6 @@ import type { BackendChoice } from '../reports/backend';
 import type { RunningProgress } from '../reports/evaluate';
 import { openCached } from '../store/cached-source';
 import { endTokens } from './generation';
-import { enginesFor, multiplyAdds, roomAhead } from './model-engines';
 import { openPlannedWeights } from './planned-weights';
 
 export interface RunningModel {
@@ -246,4 +248,62 @@ export function downloadMeter(
     done += bytes;
     onProgress({ phase: 'downloading', done, total, rate: 0, secondsLeft: null });
   };
+}
+
+// A conversation rendered with the chat template that an output will have, before there is an output.
+
+/** A message of each role, and one to be answered; without a system message, which not every template takes. */
+const CONVERSATION: Message[] = [
+  { role: 'user', content: 'What is a merge?' },
+  { role: 'assistant', content: 'One model out of the weights of several.' },
+  { role: 'user', content: 'Why?' },
+];
+
+/**
+ * The conversation as the planned output will read it, up to where it answers; null where it has no chat template.
+ * @param plan a clean one
+ * @throws AmalgamError `TokenizerInvalid` for a template that does not render, and what reading the files throws
+ */
+export async function chatPreview(
+  plan: Plan,
+  models: OpenModels,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const chat = await plannedChatTemplate(plan, models, signal);
+  return chat ? (await renderGuarded(chat, [CONVERSATION], true, signal))[0]! : null;
+}
+
+// How many engines on the processor one model is worth: each holds the weights of the layer at work.
+
+/** Bytes of layers that the engines of one model hold together; two layers in any case. */
+const LAYER_BYTES = 1 << 30;
+
+/** Most engines for a plan's model. */
+export function enginesFor(plan: Plan): number {
+  return Math.max(2, Math.floor(LAYER_BYTES / Math.max(1, largestLayer(plan))));
+}
+
+/** Whether each of so many engines may also hold the next layer. */
+function roomAhead(plan: Plan, engines: number): boolean {
+  return engines === 1 || 2 * engines * largestLayer(plan) <= LAYER_BYTES;
+}
+
+/** Multiply-adds of running so many tokens, attention left out. */
+export function multiplyAdds({ tensors }: Plan, tokens: number): number {
+  return tokens * tensors.reduce((sum, { elements }) => sum + elements, 0);
+}
+
+/** Most bytes that engines held, all together. */
+export function peakOf(engines: readonly CountedBackend[]): number {
+  return engines.reduce((sum, { peakBytes }) => sum + peakBytes, 0);
+}
+
+/** Stored bytes of the largest layer. */
+function largestLayer({ tensors }: Plan): number {
+  const layers = new Map<number, number>();
+  for (const { role, elements, dtype } of tensors) {
+    if (role.layer === null) continue;
+    layers.set(role.layer, (layers.get(role.layer) ?? 0) + (elements * DTYPE_BITS[dtype]) / 8);
+  }
+  return Math.max(0, ...layers.values());
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { GREEDY, sample } from './sampler';
+import { GREEDY, sample } from './generation';
 
 const logits = Float32Array.from([1, 3, 3, -1, 0.5, Number.NEGATIVE_INFINITY]);
 /** The sums of segments of three columns, one, and two. */

@@ -2,9 +2,9 @@
  * Several models and merges run side by side. All go through the same layer before any goes on to the next, so what is read
  * of a file for one is there for the others; nothing is written. On the processor each core has models of its own.
  */
-import { type CountedBackend, countedBackend } from '../backend/counted-backend';
+import { type CountedBackend, countedBackend } from '../backend/backend';
 import type { ModelConfig } from '../formats/model-config';
-import { allEnded } from '../forward/all-ended';
+import { allEnded } from '../forward/queue';
 import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { type ReadingClock, readingClock, type SharedSources, shareSources } from '../host/shared-source';
@@ -18,8 +18,14 @@ import type { BackendChoice } from '../reports/backend';
 import type { RunningProgress, RunTarget } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import type { EvaluateProgress } from './grouped-passes';
-import { enginesFor, multiplyAdds } from './model-engines';
-import { downloadMeter, openModelOn, plannedConfig, type RunningModel } from './running-model';
+import {
+  downloadMeter,
+  enginesFor,
+  multiplyAdds,
+  openModelOn,
+  plannedConfig,
+  type RunningModel,
+} from './running-model';
 
 /** Bytes of one layer's inputs, of all models together, that are cached for the models that come later. */
 const KEEP_BYTES = 1 << 30;

@@ -1,10 +1,9 @@
 /** One block over one chunk of rows: its steps, one after the other, each joining its branches to the residual stream. */
 import { capLogits } from '../backend/kernels/activation';
 import type { Block, Norm, Part } from '../models/architecture';
-import type { BlockPassage, BlockWeights } from './block-passage';
 import type { RowBuffer } from './operations';
 import { kindOf } from './parts/kinds';
-import type { Passage } from './parts/part';
+import type { BlockPassage, BlockWeights, Passage } from './parts/part';
 import { correct, predict } from './planes';
 
 type Step = Block['steps'][number];
@@ -38,8 +37,6 @@ function scaleStream(passage: BlockPassage, factor: number): void {
   passage.operations.queue.run(capLogits, {
     params: { elements, factor, cap: 0 },
     buffers: { x: room(passage, passage.stream).buffer },
-    groups: Math.ceil(elements / 256),
-    elements,
   });
 }
 

@@ -5,7 +5,7 @@ import { embed } from '../backend/kernels/rows';
 import { weightBytes } from '../formats/dtype';
 import type { PerLayerInputs } from '../models/architecture';
 import type { Chunk } from './chunk';
-import { type EmbeddingTable, TABLE_BYTES } from './embedding-table';
+import { type EmbeddingTable, TABLE_BYTES } from './device-weights';
 import type { Model } from './model';
 import type { RowBuffer } from './operations';
 
@@ -104,8 +104,6 @@ export async function embedChunks(
             scale,
           },
           buffers: { table: buffer, ids: indices[k]!, y: to[k]!.buffer },
-          groups: rows,
-          elements: rows,
         });
       }
       await queue.breathe();
@@ -150,8 +148,6 @@ export async function embedChunks(
           scale: 1,
         },
         buffers: { table: outer.positions, ids: indices[k]!, y: streams[k]!.buffer },
-        groups: rows,
-        elements: rows,
       });
     }
     if (outer.embeddingNorm) {

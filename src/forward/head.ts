@@ -127,16 +127,12 @@ export function openHeadPass(
       queue.run(capLogits, {
         params: { elements, factor: 1 / final.divisor, cap: final.softcap ?? 0 },
         buffers: { x: y.buffer },
-        groups: Math.ceil(elements / 256),
-        elements,
       });
     }
     const segments = segmentsOf(columns);
     queue.run(logSum, {
       params: { rows: n, columns, stride: columns, first_column: column, sums_begin: sumsUsed },
       buffers: { logits: y.buffer, targets: targets(), sums: sums(), picked: picked() },
-      groups: Math.ceil((n * segments) / 64),
-      elements: n * segments,
     });
     parts.push({ begin: sumsUsed, segments, column });
     sumsUsed += n * segments * 2;
@@ -173,8 +169,6 @@ export function openHeadPass(
       queue.run(gatherRows, {
         params: { rows: n, width: hidden },
         buffers: { x: stream, picks, y: rows.buffer },
-        groups: n,
-        elements: n,
       });
       if (finalNorm) {
         const y = room(last('final normed', !transform && !projectOut), hidden);

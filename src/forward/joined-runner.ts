@@ -5,9 +5,9 @@
 import type { Backend } from '../backend/backend';
 import type { Architecture } from '../models/architecture';
 import { spareArray } from '../sources/spare-arrays';
-import { allEnded } from './all-ended';
 import type { Sequence } from './chunk';
 import type { Pass, PassResult } from './pass';
+import { allEnded } from './queue';
 import { openRunner, type Runner, type RunnerOptions, wholePass } from './runner';
 import type { WeightSource } from './weight-source';
 

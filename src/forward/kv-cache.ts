@@ -1,10 +1,14 @@
 /** Keys, values and states of earlier tokens, kept on the device between passes. */
+
 import type { BackendBuffer } from '../backend/backend';
 import { placeHeads } from '../backend/kernels/attention';
 import { gatherRows } from '../backend/kernels/rows';
 import { AmalgamError } from '../errors';
 import type { Architecture } from '../models/architecture';
+import type { SlotCopy } from './chunk';
+import type { Model } from './model';
 import { blockStates } from './parts/kinds';
+import type { StateShape } from './parts/part';
 import type { Queue } from './queue';
 
 /** State of earlier tokens: keys and values of every position, and the states of parts that run along a sequence. */
@@ -114,8 +118,7 @@ export function copyRows(
   queue: Queue,
   { buffer, width, rows, picks, places, between, nothing }: RowCopies,
 ): void {
-  const work = { groups: rows, elements: rows };
-  queue.run(gatherRows, { params: { rows, width }, buffers: { x: buffer, picks, y: between }, ...work });
+  queue.run(gatherRows, { params: { rows, width }, buffers: { x: buffer, picks, y: between } });
   queue.run(placeHeads, {
     params: {
       rows,
@@ -135,7 +138,6 @@ export function copyRows(
     },
     // without rotation no angle is read
     buffers: { x: between, places, angles: nothing, y: buffer },
-    ...work,
   });
 }
 
@@ -172,4 +174,43 @@ async function copySlot(
   } finally {
     for (const one of made) queue.free(one);
   }
+}
+
+// Sequences that continue others: the state of those is copied to the slots of these.
+
+/** Rows of the states per position and per sequence: their source, and (row, 0) of their destination. */
+export function copiedRows(copies: readonly SlotCopy[]) {
+  const rows = (each: (copy: SlotCopy) => [from: number, to: number][]) => {
+    const pairs = copies.flatMap(each);
+    return {
+      from: Uint32Array.from(pairs, ([from]) => from),
+      to: Uint32Array.from(pairs.flatMap(([, to]) => [to, 0])),
+    };
+  };
+  return {
+    position: rows(({ from, to, positions, slotRows }) =>
+      Array.from({ length: positions }, (_, p) => [from * slotRows + p, to * slotRows + p]),
+    ),
+    sequence: rows(({ from, to }) => [[from, to]]),
+  };
+}
+
+/** Copies the states of continued sequences to the slots of those that continue them. */
+export function copyState(
+  { operations: { queue, nothing }, workspace }: Model,
+  k: number,
+  copies: readonly SlotCopy[],
+  { per, width }: StateShape,
+  buffer: BackendBuffer,
+): void {
+  const rows = per === 'position' ? copies.reduce((sum, { positions }) => sum + positions, 0) : copies.length;
+  copyRows(queue, {
+    buffer,
+    width,
+    rows,
+    picks: workspace.take(`${per} copied ${k}`, rows * 4),
+    places: workspace.take(`${per} copies ${k}`, rows * 8),
+    between: workspace.take('rows to copy', rows * width * 4),
+    nothing,
+  });
 }

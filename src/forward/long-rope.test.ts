@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { generate } from '../evaluate/generation';
-import { GREEDY } from '../evaluate/sampler';
+import { GREEDY, generate } from '../evaluate/generation';
 import { parseModelConfig } from '../formats/model-config';
 import { argmax } from '../linalg/numbers';
 import { type Architecture, partOf } from '../models/architecture';

@@ -12,18 +12,19 @@ import {
 } from '../models/architecture';
 import { claimTensors, expectedTensors, leavesOf } from '../models/claim';
 import { unsupported } from '../models/config-reader';
-import { allEnded } from './all-ended';
-import type { BlockWeights } from './block-passage';
 import {
+  createEmbeddingTable,
   createWeightReader,
   cutRows,
   type DeviceLinear,
   type DeviceTile,
+  type EmbeddingTable,
   type WeightReader,
 } from './device-weights';
-import { createEmbeddingTable, type EmbeddingTable } from './embedding-table';
 import type { DeviceNorm, Operations } from './operations';
 import { sharedReads } from './parts/kinds';
+import type { BlockWeights } from './parts/part';
+import { allEnded } from './queue';
 import type { WeightSource } from './weight-source';
 import type { Workspace } from './workspace';
 

@@ -10,7 +10,7 @@ import {
   normLine,
   RARE_CODE,
 } from '../backend/kernels/activation';
-import { matmul, matmulForm, matmulWork } from '../backend/kernels/matmul';
+import { matmul, matmulForm } from '../backend/kernels/matmul';
 import { countNonFinite } from '../backend/kernels/statistics';
 import { addScaled } from '../backend/kernels/sums';
 import type { WeightDtype } from '../formats/dtype';
@@ -132,7 +132,6 @@ export function createOperations(queue: Queue): Operations {
           scale,
         },
         buffers: { weights: weights.buffer, x: x.buffer, bias: weights.bias ?? nothing, y: y.buffer },
-        ...matmulWork(form, rows, weights.outputs),
       },
       rows * weights.inputs * weights.outputs,
     );
@@ -167,7 +166,6 @@ export function createOperations(queue: Queue): Operations {
     },
     product: (weights, x, y, rows) => multiply(weights, x, y, rows),
     norm(n, x, y, rows, heads = { begin: 0, groups: 1, stride: 0 }) {
-      const all = rows * heads.groups;
       const { software } = queue.engine;
       queue.run(software ? normLine : norm, {
         params: {
@@ -183,22 +181,18 @@ export function createOperations(queue: Queue): Operations {
           epsilon: n.norm.epsilon,
         },
         buffers: { x: x.buffer, weight: n.weight, bias: n.bias ?? nothing, y: y.buffer },
-        groups: software ? Math.ceil(all / 64) : all,
-        elements: all,
       });
     },
     activate({ inner, gated, activation }, x, y, rows, [xp = 0, xn = 0, beta = 0, floor = 0] = []) {
-      const elements = rows * inner;
-      const work = { buffers: { x: x.buffer, y: y.buffer }, groups: Math.ceil(elements / 256), elements };
+      const buffers = { x: x.buffer, y: y.buffer };
       const shape = { rows, inner, x_stride: x.stride, y_stride: y.stride, gated: gated ? 1 : 0 };
       if (isRare(activation)) {
         const params = { ...shape, kind: RARE_CODE[activation], xp, xn, beta, floor };
-        queue.run(activateRare, { params, ...work });
-      } else queue.run(activate, { params: { ...shape, kind: ACTIVATION_CODE[activation] }, ...work });
+        queue.run(activateRare, { params, buffers });
+      } else queue.run(activate, { params: { ...shape, kind: ACTIVATION_CODE[activation] }, buffers });
     },
     gate(x, y, rows, width, kind, at = {}) {
       const { begin = 0, group = width, groupStride = 0, broadcast, oneRow } = at;
-      const elements = rows * width;
       queue.run(gateRows, {
         params: {
           rows,
@@ -212,25 +206,13 @@ export function createOperations(queue: Queue): Operations {
           y_stride: y.stride,
         },
         buffers: { x: x.buffer, y: y.buffer },
-        groups: Math.ceil(elements / 256),
-        elements,
       });
     },
     add(x, y, scale, elements) {
-      queue.run(addScaled, {
-        params: { elements, scale },
-        buffers: { x, y },
-        groups: Math.ceil(elements / 256),
-        elements,
-      });
+      queue.run(addScaled, { params: { elements, scale }, buffers: { x, y } });
     },
     countNonFinite(x, elements, counts, slot) {
-      queue.run(countNonFinite, {
-        params: { elements, slot },
-        buffers: { x, counts },
-        groups: Math.ceil(elements / 1024),
-        elements,
-      });
+      queue.run(countNonFinite, { params: { elements, slot }, buffers: { x, counts } });
     },
   };
 }

@@ -14,13 +14,12 @@ import { runBlock } from './block';
 import { type Chunk, checkSequences, cutChunks, type Sequence } from './chunk';
 import { embedChunks, embeddedRows, keepEmbedded, perLayerRows, streamName } from './embedding';
 import { type LogitSums, type Output, openHeadPass, type Wanted, wantedRows } from './head';
-import { type KvCache, widestState } from './kv-cache';
+import { copiedRows, copyState, type KvCache, widestState } from './kv-cache';
 import type { Model, ModelLayer } from './model';
 import { blockStates, requireOneStream } from './parts/kinds';
 import type { StateShape } from './parts/part';
 import { beginPlanes, joinPlanes, planeRows } from './planes';
 import type { Queue } from './queue';
-import { copiedRows, copyState } from './slot-copies';
 
 /** Rows on the device while a tap looks at them: f32, row r from r · stride on, `width` wide. */
 export interface TappedRows {

@@ -5,13 +5,12 @@
 import { capLogits, GATE_CODE } from '../backend/kernels/activation';
 import { matchSize, mixPlanes, spreadRows } from '../backend/kernels/planes';
 import type { BlockPlanes, Vector } from '../models/architecture';
-import type { BlockPassage, BlockWeights } from './block-passage';
 import { streamName } from './embedding';
 import type { Model } from './model';
 import type { Operations, RowBuffer } from './operations';
 import { placeRows } from './parts/attention';
 import { kindOf } from './parts/kinds';
-import { type Passage, project } from './parts/part';
+import { type BlockPassage, type BlockWeights, type Passage, project } from './parts/part';
 
 /** All streams of a chunk; nothing for models with one. */
 export function planeRows(
@@ -87,19 +86,12 @@ export function joinPlanes(model: Model, index: number, place: Place): void {
   op.queue.run(capLogits, {
     params: { elements, factor: 1 / (outer.planes!.end.length + 1), cap: 0 },
     buffers: { x: sum.buffer },
-    groups: Math.ceil(elements / 256),
-    elements,
   });
   workspace.swap(streamName(index), 'spare');
 }
 
 function sized(op: Operations, x: RowBuffer, y: RowBuffer, rows: number): void {
-  op.queue.run(matchSize, {
-    params: { rows, width: x.stride },
-    buffers: { x: x.buffer, y: y.buffer },
-    groups: Math.ceil(rows / 64),
-    elements: rows,
-  });
+  op.queue.run(matchSize, { params: { rows, width: x.stride }, buffers: { x: x.buffer, y: y.buffer } });
 }
 
 /** The streams as the block finds them; the first takes the place of the chunk's stream. */
@@ -148,8 +140,6 @@ export async function correct(
       y_stride: all.stride,
     },
     buffers: { x: normed.buffer, y: all.buffer },
-    groups: Math.ceil(elements / 64),
-    elements,
   });
 }
 
@@ -184,8 +174,6 @@ function mix(
       y: rows.to.buffer,
       first,
     },
-    groups: Math.ceil(elements / 64),
-    elements,
   });
   workspace.swap(stream, 'spare');
 }

@@ -4,8 +4,13 @@
  * reach only so many dispatches back.
  */
 
-import type { Backend, BackendBuffer, BufferRange, Dispatch } from '../backend/backend';
-import { dispatchWork } from '../backend/dispatch-work';
+import {
+  type Backend,
+  type BackendBuffer,
+  type BufferRange,
+  type Dispatch,
+  dispatchWork,
+} from '../backend/backend';
 import type { Kernel } from '../backend/kernel';
 
 /** Multiply-adds under way before the queue waits: a second or so of a slow device of either kind. */
@@ -96,4 +101,10 @@ export function createQueue(engine: Backend): Queue {
     },
     read,
   };
+}
+
+/** Values of all promises, once all have ended. @throws the first failure, when none is under way any more */
+export async function allEnded<T>(underWay: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(underWay);
+  return Promise.all(underWay);
 }

@@ -7,11 +7,11 @@ import type { Linear } from '../models/architecture';
 import type { LinearSite } from '../models/claim';
 import { throwIfCanceled } from '../sources/cancellation';
 import { enterStep, leaveBlock, runStep } from './block';
-import type { BlockPassage, BlockWeights } from './block-passage';
 import { type Chunk, checkSequences, cutChunks } from './chunk';
 import { embedChunks, perLayerRows, streamName } from './embedding';
 import type { Model } from './model';
 import { requireOneStream } from './parts/kinds';
+import type { BlockPassage, BlockWeights } from './parts/part';
 import { checkKeys, longSequences, refuseNonFinite, type TappedRows } from './pass';
 
 /** Token ids of the sequences of one text. */

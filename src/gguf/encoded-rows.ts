@@ -65,8 +65,6 @@ async function blocksOn(
   engine.run(encodeBlocks, {
     params: { ...params, block_elements: elements, block_bytes: blockBytes, weighted: importance ? 1 : 0 },
     buffers,
-    groups: 1,
-    elements: rows * columns,
   });
   const answer = engine.read([
     { buffer: buffers.blocks, byteLength: Math.ceil(byteLength / 4) * 4 },

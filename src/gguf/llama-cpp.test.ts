@@ -125,8 +125,7 @@ function greedy(logits: ArrayLike<number>, vocabulary: number): number[] {
 const HAS_WINDOWS = /^gemma[23]/;
 // runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
 describe.runIf(hasLlama)('architectures', () => {
-  const load = (name: string) =>
-    loadGolden(name, async (path) => Uint8Array.from(readFileSync(path)));
+  const load = (name: string) => loadGolden(name, async (path) => Uint8Array.from(readFileSync(path)));
   const request = async (name: string) => {
     const golden = await load(name);
     const config = parseModelConfig(expressibleConfig(name, golden.config.text), 'config.json');

@@ -2,7 +2,7 @@ import type { Kernel } from '../backend/kernel';
 import type { ResolvedParameters } from './plan/plan';
 import type { Products } from './tensor/products';
 import type { SlotForm } from './tensor/tensor-task';
-import type { VectorGroups } from './tensor/vector-groups';
+import type { VectorGroups } from './tensor/tiles';
 
 export type { ResolvedParameters };
 

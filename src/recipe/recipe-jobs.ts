@@ -17,7 +17,7 @@ import type { ShardWatch } from './verification-job';
 export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Plan> {
   const plan = await makePlan(recipe, (ref) => models.open(ref), methodById, await cachedBytes());
   if (!asksForCalibration(plan, methodById)) return plan;
-  const { withCalibrationProblems } = await import('../calibration/plan-with-calibration');
+  const { withCalibrationProblems } = await import('../calibration/plan-problems');
   return withCalibrationProblems(plan, models);
 }
 

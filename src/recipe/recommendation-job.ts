@@ -11,8 +11,8 @@ import {
   continuePrompt,
   type MeasuredAround,
   measureAround,
+  writeTexts,
 } from '../calibration/reference-measures';
-import { writeTexts } from '../calibration/written-texts';
 import { AmalgamError, type ErrorCode, errorReport } from '../errors';
 import type { Recipe, RecipeParameters } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';

@@ -241,7 +241,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     shippedTasks: async () => (await import('../tasks/shipped')).shippedTasks(),
     /** A conversation as the output's chat template writes it; null where it has none. */
     chatPreview: async (recipe: Recipe) => {
-      const { chatPreview } = await import('../evaluate/chat-preview');
+      const { chatPreview } = await import('../evaluate/running-model');
       return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
     },
     generate: targetJobOf(async () => (await import('../evaluate/generation-job')).runGeneration),

@@ -1,7 +1,7 @@
 /** A thread of the CPU backend in Node: runs the kernels of its messages. */
 import { parentPort } from 'node:worker_threads';
 import { serveThread } from '../backend/cpu/serve-thread';
-import type { Batch } from '../backend/cpu/thread-protocol';
+import type { Batch } from '../backend/cpu/thread-backend';
 import { allKernels } from './all-kernels';
 
 const serve = serveThread(allKernels, (answer, transfer) =>

@@ -1,5 +1,5 @@
 /** A thread of the CPU engine: runs the kernels of its messages (src/backend/cpu/thread-backend.ts). */
-import type { Batch } from '../backend/cpu/thread-protocol';
+import type { Batch } from '../backend/cpu/thread-backend';
 import { takeMessages } from '../platform';
 
 // the kernels' WebAssembly is a file, and batches come before it has

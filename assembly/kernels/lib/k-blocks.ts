@@ -1,7 +1,6 @@
 // K-quants: 256 elements with scales of their own for every 32 or 16, bit for bit as ggml's reference makes them
 // (ggml/src/ggml-quants.c: quantize_row_q4_K_ref, …_q5_K_ref, …_q6_K_ref, and their `_impl` with an importance matrix).
-import { levelBytes, putHalf, sideBySide, squares } from './block-parts';
-import { searchPositive, searchScale, searchScaleAndMin } from './level-search';
+import { levelBytes, putHalf, searchPositive, searchScale, searchScaleAndMin, sideBySide, squares } from './block-parts';
 
 // Places in the scratch: 256 elements side by side and their levels, weights of four groups, levels as bytes, small arrays.
 const LEVELS: usize = 1024;

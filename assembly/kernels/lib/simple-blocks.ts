@@ -1,7 +1,6 @@
 // Blocks of 32 elements with one scale, bit for bit as ggml's reference makes them (ggml/src/ggml-quants.c:
 // quantize_row_q8_0_ref, …_q4_0_ref, …_q4_1_ref, …_q5_0_ref, …_q5_1_ref, and their `_impl` with an importance matrix).
-import { interleaved, levelBytes, putFiveBits, putFourBits, putHalf, squares } from './block-parts';
-import { searchScale, searchScaleAndMin } from './level-search';
+import { interleaved, levelBytes, putFiveBits, putFourBits, putHalf, searchScale, searchScaleAndMin, squares } from './block-parts';
 
 /** Rounded half away from zero. */
 @inline

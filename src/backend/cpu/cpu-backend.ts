@@ -3,7 +3,7 @@ import { AmalgamError } from '../../errors';
 import { counted } from '../../formats/quantity';
 import { CPU_ADAPTER } from '../../reports/backend';
 import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
-import { type Kernel, type KernelExports, STRIP } from '../kernel';
+import { type Kernel, type KernelExports, STRIP, workOf } from '../kernel';
 
 /** The CPU engine's buffers: ranges of one WebAssembly memory, so that kernels in WebAssembly reach them without a copy. */
 
@@ -191,13 +191,14 @@ export function createCpuBackend(): Backend {
       bytesOf(buffer).fill(0, byteOffset, byteOffset + byteLength);
     },
     run<P extends string, B extends string>(kernel: Kernel<P, B>, dispatch: Dispatch<P, B>) {
-      const { params, buffers, groups } = dispatch;
+      const { params, buffers } = dispatch;
+      const { elements } = workOf(kernel, dispatch);
       const strip = stripOf(kernel, dispatch);
       queue.push({
         buffers: Object.values(buffers),
-        elements: dispatch.elements,
+        elements,
         ...(strip ? { strip } : {}),
-        step: stepOf(kernel, dispatch),
+        step: stepOf(kernel, params, elements),
         whole: () => {
           const words = (name: B) => {
             const bytes = bytesOf(buffers[name]);
@@ -206,7 +207,6 @@ export function createCpuBackend(): Backend {
           if (!kernel.cpu) throw new Error(`${kernel.id} has no CPU version`);
           kernel.cpu({
             params,
-            groups,
             u32: words,
             f32: (name) => {
               const { buffer, byteOffset, length } = words(name);
@@ -235,7 +235,8 @@ export function createCpuBackend(): Backend {
 /** Elements of a strip of a dispatch. */
 function stepOf<P extends string, B extends string>(
   { unit }: Kernel<P, B>,
-  { params, elements }: Dispatch<P, B>,
+  params: Record<P, number>,
+  elements: number,
 ): number {
   if (!unit) return elements;
   const whole = unit(params);

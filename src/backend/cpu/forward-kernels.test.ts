@@ -5,7 +5,7 @@ import { f16ToF32 } from '../../formats/half';
 import type { Kernel } from '../kernel';
 import { attentionMix, attentionScores, NO_WINDOW, placeHeads } from '../kernels/attention';
 import { after as contentsAfter, floats, packed } from '../kernels/forward-kernels.test.fixture';
-import { matmul, matmulWork } from '../kernels/matmul';
+import { matmul } from '../kernels/matmul';
 import { inputGram } from '../kernels/products';
 import { addScaled } from '../kernels/sums';
 import { createCpuBackend } from './cpu-backend';
@@ -58,7 +58,7 @@ describe('the linear layer', () => {
         biased,
         scale: 0.75,
       };
-      const y = await close(matmul[form][dtype], contents, params, matmulWork(form, rows, outputs));
+      const y = await close(matmul[form][dtype], contents, params);
       // what does not belong to it keeps its bits
       const before = contents().y;
       for (const at of [0, 1, outputs + 2, y.length - 3, y.length - 1]) {
@@ -91,7 +91,7 @@ describe('the linear layer', () => {
         scale: 1.5,
       };
       const kernel = matmul[form][dtype] as unknown as Kernel;
-      return contentsAfter(engine, kernel, contents, params, matmulWork(form, count, outputs), 'y');
+      return contentsAfter(engine, kernel, contents, params, 'y');
     };
     const all = await run('block', 0, rows);
     for (const form of ['block', 'line'] as const) {
@@ -128,7 +128,6 @@ describe('the linear layer', () => {
           biased: 0,
           scale: 1,
         },
-        matmulWork(form, 1, halves.length),
         'y',
       );
       // −0 becomes 0 in a sum
@@ -164,7 +163,6 @@ describe('the linear layer', () => {
             biased: 0,
             scale: 1,
           },
-          matmulWork(form, 1, 8),
           'y',
         );
         const values = new Float32Array(y.buffer);
@@ -195,8 +193,8 @@ describe('Gram matrices', () => {
       inputGram.block,
       () => ({ x: floats((rows + 2) * (width + 12), 8), s: symmetric.slice() }),
       { rows, first: 2, stride4: width / 4 + 3, begin4: 2, width4: width / 4, first_tile },
-      { groups: Math.ceil(tiles / 64), elements: tiles },
       's',
+      tiles,
     );
     for (let i = 0; i < width; i++) {
       for (let j = 0; j < i; j++) expect(s[i * width + j]).toBe(s[j * width + i]);
@@ -236,7 +234,6 @@ describe('attention', () => {
           scores: new Float32Array(4 * heads * 4 * line_width),
         }),
         { ...shared, sloped, scale: 0.3, cap },
-        { groups: 1, elements: 4 * heads * (line_width / 4) },
         'scores',
       );
       // as the softmax leaves them: nothing beyond a group's last key
@@ -254,7 +251,6 @@ describe('attention', () => {
           y: floats(14 * heads * dim, 13),
         }),
         shared,
-        { groups: 1, elements: 4 * heads * (dim / 4) },
       );
     },
   );
@@ -295,13 +291,12 @@ describe('what goes through rows', () => {
           y_stride: heads * (head_dim + 1) + 2,
           keep_rows,
         },
-        { groups: 1, elements: rows },
       );
     }
   });
 
   it.each([1, 4, 1111])('%i elements are added', async (elements) => {
     const contents = () => ({ x: floats(elements, 12), y: floats(elements, 13) });
-    await close(addScaled, contents, { elements, scale: 0.22 }, { groups: 1, elements });
+    await close(addScaled, contents, { elements, scale: 0.22 });
   });
 });

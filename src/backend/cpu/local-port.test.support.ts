@@ -1,7 +1,6 @@
 import type { Kernel } from '../kernel';
 import { serveThread } from './serve-thread';
-import type { ThreadPort } from './thread-backend';
-import type { Answer, Batch } from './thread-protocol';
+import type { Answer, Batch, ThreadPort } from './thread-backend';
 
 /** A port whose messages are cloned and moved as between threads. */
 export function localPort(kernels: ReadonlyMap<string, Kernel>): ThreadPort {

@@ -16,16 +16,18 @@ export function closeToReference(engine: Backend) {
     declared: unknown,
     contents: () => Contents,
     params: Record<string, number>,
-    work: { groups: number; elements: number },
     output = 'y',
+    tiles?: number,
   ): Promise<Float32Array> => {
     const kernel = declared as Kernel;
     expect(kernel.wasm).toBeDefined();
-    const found = new Float32Array((await after(engine, kernel, contents(), params, work, output)).buffer);
+    const found = new Float32Array(
+      (await after(engine, kernel, contents(), params, output, tiles ? { groups: 1, elements: tiles } : {}))
+        .buffer,
+    );
     const own = contents();
     REFERENCES[subject(kernel.id)]!({
-      params: { ...params, tiles: work.elements },
-      groups: work.groups,
+      params: { ...params, ...(tiles && { tiles }) },
       u32: (name) => new Uint32Array(own[name]!.buffer),
       f32: (name) => new Float32Array(own[name]!.buffer),
     });

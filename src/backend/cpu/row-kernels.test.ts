@@ -176,7 +176,6 @@ describe('against their formulas', () => {
       attentionSoftmaxLine,
       () => ({ groups: Uint32Array.from(groups.flat()), scores: scores.slice() }),
       { groups: 4, group_begin: 0, heads, line_width: span, window },
-      { groups: 1, elements: 4 * heads * GROUP_ROWS },
       'scores',
     );
     // a row alone in its group has the bits it has beside others
@@ -193,7 +192,6 @@ describe('against their formulas', () => {
       attentionSoftmaxLine as never,
       { groups: Uint32Array.from([0, 1, 0, first]), scores: alone },
       { groups: 1, group_begin: 0, heads, line_width: span, window },
-      { groups: 1, elements: heads * GROUP_ROWS },
       'scores',
     );
     const shares = new Float32Array(bytes.buffer);
@@ -215,9 +213,8 @@ describe('against their formulas', () => {
       picked: new Float32Array(rows),
     });
     const params = { rows, columns, stride: columns + 1, first_column: 7, sums_begin: 2 };
-    const work = { groups: 1, elements: rows * segments };
-    await close(logSum, contents, params, work, 'sums');
-    const picked = await close(logSum, contents, params, work, 'picked');
+    await close(logSum, contents, params, 'sums');
+    const picked = await close(logSum, contents, params, 'picked');
     const { logits } = contents();
     expect([...picked]).toEqual([logits[0], logits[columns + 1 + columns - 1], 0]);
   });
@@ -231,18 +228,11 @@ describe('against their formulas', () => {
           activate,
           () => ({ x: floats(rows * x_stride, 6, 8), y: floats(rows * (inner + 3), 7) }),
           { rows, inner, x_stride, y_stride: inner + 3, gated, kind },
-          { groups: 1, elements: rows * inner },
         );
       }
     }
     for (const cap of [0, 30]) {
-      await close(
-        capLogits,
-        () => ({ x: floats(inner, 8, 50) }),
-        { elements: inner, factor: 0.5, cap },
-        { groups: 1, elements: inner },
-        'x',
-      );
+      await close(capLogits, () => ({ x: floats(inner, 8, 50) }), { elements: inner, factor: 0.5, cap }, 'x');
     }
   });
 
@@ -270,7 +260,6 @@ describe('against their formulas', () => {
           biased: kind === NORM_CODE.layer ? 1 : 0,
           epsilon: 1e-5,
         },
-        { groups: 1, elements: rows * groups },
       );
     }
   });

@@ -2,7 +2,7 @@ import { errorReport } from '../../errors';
 import type { Backend, BackendBuffer } from '../backend';
 import type { Kernel } from '../kernel';
 import { createCpuBackend } from './cpu-backend';
-import type { Answer, Batch, Command } from './thread-protocol';
+import type { Answer, Batch, Command } from './thread-backend';
 
 /**
  * Answers batches with a CPU engine of this thread, one after the other.
@@ -60,14 +60,14 @@ function obey(
     case 'run': {
       const kernel = kernels.get(command.kernel);
       if (!kernel) throw new Error(`the CPU engine's thread has no kernel ${command.kernel}`);
-      const { groups, elements } = command;
+      const { elements } = command;
       const params = Object.fromEntries(
         Object.keys(kernel.params).map((name, i) => [name, command.params[i]!]),
       );
       const bound = Object.fromEntries(
         Object.keys(kernel.buffers).map((name, i) => [name, buffers.get(command.buffers[i]!)!]),
       );
-      engine.run(kernel, { params, buffers: bound, groups, elements });
+      engine.run(kernel, { params, buffers: bound, ...(elements === undefined ? {} : { elements }) });
     }
   }
 }

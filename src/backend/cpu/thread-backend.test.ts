@@ -17,8 +17,8 @@ describe('an engine in a thread of its own', () => {
   it('gives the bytes of the engine itself', async () => {
     const contents = () => ({ x: new Float32Array([1, 2, 3]), y: new Float32Array([4, 5, 6, 7]) });
     const params = { elements: 3, scale: 0.5 };
-    const far = await bytesAfter(open(addScaled), addScaled as Kernel, contents(), params, 1, 3);
-    const near = await bytesAfter(createCpuBackend(), addScaled as Kernel, contents(), params, 1, 3);
+    const far = await bytesAfter(open(addScaled), addScaled as Kernel, contents(), params);
+    const near = await bytesAfter(createCpuBackend(), addScaled as Kernel, contents(), params);
     expect([...new Float32Array(far.y!.buffer)]).toEqual([4.5, 6, 7.5, 7]);
     expect(far).toEqual(near);
   });

@@ -1,7 +1,7 @@
 import { AmalgamError } from '../../errors';
 import { counted } from '../../formats/quantity';
 import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
-import type { Kernel } from '../kernel';
+import { type Kernel, workOf } from '../kernel';
 import { requestDevice } from './adapter';
 import { Pipelines } from './pipelines';
 import { measuredRing, openStagingRing, type StagingRing } from './staging-ring';
@@ -223,16 +223,17 @@ class GpuEngine implements Backend {
   }
 
   run<P extends string, B extends string>(kernel: Kernel<P, B>, dispatch: Dispatch<P, B>): void {
-    if (dispatch.groups === 0) return;
+    const { groups, elements } = workOf(kernel, dispatch);
+    if (groups === 0) return;
     if (this.reading) throw new Error('a dispatch while a read is pending would escape its proof');
-    const { slot, nonce } = this.stamps.issue(kernel.id, dispatch.elements);
-    const width = Math.min(dispatch.groups, GRID_WIDTH);
+    const { slot, nonce } = this.stamps.issue(kernel.id, elements);
+    const width = Math.min(groups, GRID_WIDTH);
     this.packParams(kernel, dispatch.params, slot, nonce, width);
     const { pipeline, layout } = this.pipelines.get(kernel);
     const pass = this.commands().beginComputePass();
     pass.setPipeline(pipeline);
     pass.setBindGroup(0, this.bindGroup(kernel, layout, dispatch.buffers), [slot * PARAMS_BYTES]);
-    pass.dispatchWorkgroups(width, Math.ceil(dispatch.groups / width));
+    pass.dispatchWorkgroups(width, Math.ceil(groups / width));
     pass.end();
   }
 

@@ -11,7 +11,7 @@ import { sigmoid } from '../special';
 /** Codes of shaders/lib/norm.wgsl. */
 export const NORM_CODE = { rms: 0, rms_plus_one: 1, layer: 2, layer_plus_one: 3 } as const;
 
-const define = (id: string, wgsl: string) =>
+const define = (id: string, wgsl: string, rows: number) =>
   defineKernel({
     id,
     wgsl,
@@ -29,6 +29,8 @@ const define = (id: string, wgsl: string) =>
       epsilon: 'f32',
     },
     buffers: { x: 'vec4f', weight: 'vec4f', bias: 'vec4f', y: 'rw vec4f' },
+    work: (p) => p.rows * p.groups,
+    span: () => rows,
     wasm(k, { params: p, at }) {
       const bias = p.biased === 1 ? at('bias') : 0;
       const width = p.width4 * 4;
@@ -45,9 +47,9 @@ const define = (id: string, wgsl: string) =>
   });
 
 /** RMS norm, Gemma's with 1 + w, or LayerNorm of every group of every row: a workgroup each. See shaders/activation/norm.wgsl. */
-export const norm = define('norm', normWgsl);
+export const norm = define('norm', normWgsl, 1);
 /** The same, an invocation each. See shaders/activation/norm-line.wgsl. */
-export const normLine = define('norm-line', normLineWgsl);
+export const normLine = define('norm-line', normLineWgsl, 64);
 
 /** Codes of shaders/activation/activate.wgsl; in f32 BLOOM's GELU is the tanh GELU. */
 export const ACTIVATION_CODE = { silu: 0, gelu_erf: 1, gelu_tanh: 2, gelu_bloom: 2, relu: 3 } as const;
@@ -59,6 +61,8 @@ export const activate = defineKernel({
   libraries: ['special'],
   params: { rows: 'u32', inner: 'u32', x_stride: 'u32', y_stride: 'u32', gated: 'u32', kind: 'u32' },
   buffers: { x: 'f32', y: 'rw f32' },
+  work: ({ rows, inner }) => rows * inner,
+  span: () => 256,
   wasm(k, { params, at }) {
     const { rows, inner, x_stride, y_stride, gated, kind } = params;
     for (let r = 0; r < rows; r++) {
@@ -92,6 +96,8 @@ export const activateRare = defineKernel({
     floor: 'f32',
   },
   buffers: { x: 'f32', y: 'rw f32' },
+  work: ({ rows, inner }) => rows * inner,
+  span: () => 256,
   cpu({ params, f32 }) {
     const { rows, inner, x_stride, y_stride, gated, kind, xp, xn, beta, floor } = params;
     const x = f32('x');
@@ -142,6 +148,8 @@ export const gateRows = defineKernel({
     y_stride: 'u32',
   },
   buffers: { x: 'f32', y: 'rw f32' },
+  work: ({ rows, width }) => rows * width,
+  span: () => 256,
   cpu({ params, f32 }) {
     const { rows, width, group, group_stride, unit } = params;
     const f = FUNCTIONS[params.kind]!;
@@ -165,6 +173,7 @@ export const capLogits = defineKernel({
   libraries: ['special'],
   params: { elements: 'u32', factor: 'f32', cap: 'f32' },
   buffers: { x: 'rw f32' },
+  span: () => 256,
   wasm(k, { params, at }) {
     k.capLogits(at('x'), params.elements, params.factor, params.cap);
   },
@@ -179,6 +188,8 @@ export const logSum = defineKernel({
   wgsl: logSumWgsl,
   params: { rows: 'u32', columns: 'u32', stride: 'u32', first_column: 'u32', sums_begin: 'u32' },
   buffers: { logits: 'f32', targets: 'u32', sums: 'rw f32', picked: 'rw f32' },
+  work: ({ rows, columns }) => rows * Math.ceil(columns / LOG_SUM_SEGMENT),
+  span: () => 64,
   wasm(k, { params, at, words, floats }) {
     const { rows, columns, stride, first_column, sums_begin } = params;
     const segments = Math.ceil(columns / LOG_SUM_SEGMENT);

@@ -92,6 +92,8 @@ export const placeHeads = defineKernel({
     keep_rows: 'u32',
   },
   buffers: { x: 'f32', places: 'u32', angles: 'f32', y: 'rw f32' },
+  work: ({ rows }) => rows,
+  span: () => 1,
   wasm(k, { params, at, words }) {
     const { rows, heads, head_dim, half, group, adjacent, keep_rows } = params;
     const places = at('places') / 4;
@@ -134,6 +136,8 @@ export const attentionScores = defineKernel({
     cap: 'f32',
   },
   buffers: { q: 'vec4f', k: 'vec4f', groups: 'u32', slopes: 'f32', scores: 'rw vec4f' },
+  work: ({ groups, heads, line_width }) => groups * heads * (line_width / 4),
+  span: () => 64,
   wasm(k, s) {
     const { heads_per_key, dim4, sloped, scale, cap } = s.params;
     const pitch = attentionPitches(s.params);
@@ -157,13 +161,19 @@ export const attentionScores = defineKernel({
   },
 });
 
-const define = (id: string, wgsl: string) =>
+/** Rows of scores. */
+const linesOf = ({ groups, heads }: Readonly<Record<'groups' | 'heads', number>>) =>
+  groups * heads * GROUP_ROWS;
+
+const define = (id: string, wgsl: string, lines: number) =>
   defineKernel({
     id,
     wgsl,
     libraries: ['attention', 'softmax'],
     params: { groups: 'u32', group_begin: 'u32', heads: 'u32', line_width: 'u32', window: 'u32' },
     buffers: { groups: 'u32', scores: 'rw vec4f' },
+    work: linesOf,
+    span: () => lines,
     wasm(k, s) {
       const { line_width, window } = s.params;
       eachHead(s, (index, _, group, base) => {
@@ -178,9 +188,9 @@ const define = (id: string, wgsl: string) =>
   });
 
 /** Softmax over the columns each row may see, in place: a workgroup a line. See shaders/attention/attention-softmax.wgsl. */
-export const attentionSoftmax = define('attention-softmax', attentionSoftmaxWgsl);
+export const attentionSoftmax = define('attention-softmax', attentionSoftmaxWgsl, 1);
 /** The same, an invocation a line. See shaders/attention/attention-softmax-line.wgsl. */
-export const attentionSoftmaxLine = define('attention-softmax-line', attentionSoftmaxLineWgsl);
+export const attentionSoftmaxLine = define('attention-softmax-line', attentionSoftmaxLineWgsl, 64);
 
 /** Softmax in which a score of each head takes its share and brings no value. See shaders/attention/attention-sinks.wgsl. */
 export const attentionSinks = defineKernel({
@@ -189,6 +199,8 @@ export const attentionSinks = defineKernel({
   libraries: ['attention', 'softmax'],
   params: { groups: 'u32', group_begin: 'u32', heads: 'u32', line_width: 'u32', window: 'u32' },
   buffers: { groups: 'u32', scores: 'rw vec4f', sinks: 'f32' },
+  work: linesOf,
+  span: () => 64,
   cpu({ params, f32, u32 }) {
     const { heads, line_width, window } = params;
     const groups = u32('groups');
@@ -229,6 +241,8 @@ export const attentionMix = defineKernel({
     window: 'u32',
   },
   buffers: { shares: 'vec4f', v: 'vec4f', groups: 'u32', y: 'rw vec4f' },
+  work: ({ groups, heads, dim4 }) => groups * heads * dim4,
+  span: () => 64,
   wasm(k, s) {
     const { heads_per_key, dim4 } = s.params;
     const pitch = attentionPitches(s.params);

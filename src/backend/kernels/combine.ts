@@ -1,7 +1,7 @@
 import combineWgsl from '../../../shaders/combine/combine.wgsl?raw';
 import packKeptWgsl from '../../../shaders/combine/pack-kept.wgsl?raw';
 import { BLOCK, defineKernel, SCRATCH } from '../kernel';
-import { packBlocks } from './encoding';
+import { PACKED, packBlocks } from './encoding';
 
 /** Ballots of the sign election, by number; as in shaders/combine/combine.wgsl. */
 export const ELECTION = { none: 0, weighted: 1, values: 2, signs: 3 } as const;
@@ -47,7 +47,7 @@ export const combine = defineKernel({
     stats: 'rw u32',
     status: 'rw atomic<u32>',
   },
-  unit: () => BLOCK,
+  unit: () => PACKED,
   wasm(k, s) {
     const { stride, models, election, zero_negative, lambda } = s.params;
     const table = s.at('coefficients') / 4;

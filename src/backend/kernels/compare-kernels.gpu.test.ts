@@ -4,11 +4,12 @@ import { createCpuBackend } from '../cpu/cpu-backend';
 import { exact } from '../exact';
 import type { Kernel } from '../kernel';
 import { bytesAfter, type Contents, floats, sameOnBoth, sharedGpu } from './kernels.test.support';
-import { PANEL_CHUNK, panelProduct, panelProductTransposed, panelWork } from './products';
-import { PICKS_PER_GROUP, pickValues } from './search';
+import { PANEL_CHUNK, panelProduct, panelProductTransposed } from './products';
+import { pickValues } from './search';
 import { DIFFERENCE_WORDS, difference, rowSegments } from './statistics';
 
 const SIZES = [1, 3, 63, 255, 4095, 4097, 33_001];
+
 const gpu = await sharedGpu();
 const cpu = createCpuBackend();
 const expectSame = sameOnBoth(() => [cpu, gpu]);
@@ -29,7 +30,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
         },
         { rows, cols, a: 1, b: n + 1, out: 2, threshold: 0.01 },
         segments,
-        rows * cols,
       );
       const count = (word: number) =>
         after.sums!.reduce((sum, v, i) => sum + (i % DIFFERENCE_WORDS === word ? v : 0), 0);
@@ -49,23 +49,17 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     const k4 = 2;
     const panel = floats(rows * cols + 3, 23);
     const zero = { first: 3, rows, cols, k4, y_row: 0 };
-    const { groups, elements } = panelWork(rows, k4);
     const x = floats(cols * 4 * k4, 25);
     await expectSame(
       panelProduct as Kernel,
       { panel, x, y: new Float32Array((rows + 1) * 4 * k4) },
       { ...zero, y_row: 1 },
-      groups,
-      elements,
     );
     const y = floats(rows * 4 * k4, 27);
-    const across = panelWork(cols, k4);
     const whole = await expectSame(
       panelProductTransposed as Kernel,
       { panel, y, z: new Float32Array(cols * 4 * k4) },
       zero,
-      across.groups,
-      across.elements,
     );
     const cut = Math.min(rows, PANEL_CHUNK);
     const top = await bytesAfter(
@@ -73,16 +67,12 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       panelProductTransposed as Kernel,
       { panel, y, z: new Float32Array(cols * 4 * k4) },
       { ...zero, rows: cut },
-      across.groups,
-      across.elements,
     );
     if (rows === cut) return;
     const rest = await expectSame(
       panelProductTransposed as Kernel,
       { panel, y, z: top.z! as Uint32Array<ArrayBuffer> },
       { ...zero, first: 3 + cut * cols, rows: rows - cut, y_row: cut },
-      across.groups,
-      across.elements,
     );
     expect(rest.z).toEqual(whole.z);
   });
@@ -94,8 +84,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       pickValues as Kernel,
       { values, picks, picked: new Float32Array(80).fill(7) },
       { count: 77, first: 5, elements: n, slot: 2, out: 3 },
-      Math.ceil(77 / PICKS_PER_GROUP),
-      77,
     );
     const bits = new Uint32Array(values.buffer);
     const seven = new Uint32Array(new Float32Array([7]).buffer)[0];
@@ -108,13 +96,8 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
   });
 });
 
-const same = (
-  kernel: object,
-  contents: () => Contents,
-  params: Record<string, number>,
-  elements: number,
-  groups: number,
-) => expectSame(kernel as Kernel, contents(), params, groups, elements);
+const same = (kernel: object, contents: () => Contents, params: Record<string, number>, groups?: number) =>
+  expectSame(kernel as Kernel, contents(), params, groups);
 
 /** Rows and columns: single ones, parts of fours, of chunks of 64 and of segments of 4096. */
 const SHAPES = [
@@ -146,7 +129,6 @@ describe.each(SHAPES)('%i rows of %i columns', (rows, cols) => {
         sums: new Uint32Array(segments * DIFFERENCE_WORDS),
       }),
       { rows, cols, a: 1, b: n + 1, out: 2, threshold: 0.01 },
-      n,
       segments,
     );
   });
@@ -162,21 +144,12 @@ describe.each(SHAPES)('%i rows of %i columns', (rows, cols) => {
     const scaled = (count: number, seed: number) => floats(count, seed).map((x) => exact(x * factor));
     const params = { first: 3, rows, cols, k4, y_row: 2 };
     const panel = () => scaled(n + 3, 5);
-    const of = (outputs: number) => panelWork(outputs, k4);
     const y = new Float32Array((rows + 2) * 4 * k4).fill(7);
-    await same(
-      panelProduct,
-      () => ({ panel: panel(), x: scaled(cols * 4 * k4, 6), y: y.slice() }),
-      params,
-      of(rows).elements,
-      of(rows).groups,
-    );
+    await same(panelProduct, () => ({ panel: panel(), x: scaled(cols * 4 * k4, 6), y: y.slice() }), params);
     await same(
       panelProductTransposed,
       () => ({ panel: panel(), y: scaled((rows + 2) * 4 * k4, 7), z: scaled(cols * 4 * k4, 8) }),
       params,
-      of(cols).elements,
-      of(cols).groups,
     );
   });
 });

@@ -2,7 +2,7 @@ import cgBeginWgsl from '../../../shaders/compensation/cg-begin.wgsl?raw';
 import cgStepWgsl from '../../../shaders/compensation/cg-step.wgsl?raw';
 import splitByMaskWgsl from '../../../shaders/compensation/split-by-mask.wgsl?raw';
 import { type CpuRun, defineKernel } from '../kernel';
-import { ROW_LIBRARY, type RowForm } from './rows';
+import { ROW_LIBRARY, type RowForm, rowWork } from './rows';
 
 const PARAMS = {
   rows: 'u32',
@@ -25,6 +25,8 @@ export const splitByMask = defineKernel({
   libraries: ['maskedRows'],
   params: PARAMS,
   buffers: { mask: 'u32', x: 'rw vec4f', dropped: 'rw vec4f' },
+  work: ({ rows, width4 }) => rows * width4,
+  span: () => 1024,
   cpu(run) {
     const width = 4 * run.params.width4;
     const x = run.f32('x');
@@ -65,6 +67,7 @@ const defineBegin = (form: RowForm) =>
     libraries: ['maskedRows', ROW_LIBRARY[form]],
     params: PARAMS,
     buffers: BEGIN,
+    ...rowWork(form),
     cpu: begin,
   });
 
@@ -75,6 +78,7 @@ const defineStep = (form: RowForm) =>
     libraries: ['maskedRows', ROW_LIBRARY[form]],
     params: PARAMS,
     buffers: STEP,
+    ...rowWork(form),
     cpu: step,
   });
 

@@ -1,15 +1,6 @@
 import decodeWgsl from '../../../shaders/encoding/decode.wgsl?raw';
 import encodeWgsl from '../../../shaders/encoding/encode.wgsl?raw';
-import {
-  addTo,
-  BLOCK,
-  blockCount,
-  blockOf,
-  defineKernel,
-  type KernelExports,
-  SCRATCH,
-  type Strip,
-} from '../kernel';
+import { addTo, BLOCK, blockOf, defineKernel, type KernelExports, SCRATCH, type Strip } from '../kernel';
 
 /** Codes of shaders/lib/half.wgsl. */
 export const DTYPE_CODE = { F32: 0, F16: 1, BF16: 2 } as const;
@@ -61,13 +52,8 @@ export const decode = defineKernel({
   },
 });
 
-/** Blocks that a workgroup packs; as in shaders/lib/pack.wgsl. */
-const PACK_BLOCKS = 4;
-
-/** Workgroups of a kernel that packs `elements` (shaders/lib/pack.wgsl). */
-export function packGroups(elements: number): number {
-  return Math.ceil(blockCount(elements) / PACK_BLOCKS);
-}
+/** Elements that a workgroup packs: four blocks, as in shaders/lib/pack.wgsl. */
+export const PACKED = 4 * BLOCK;
 
 /**
  * Merged f32 → output dtype, rounded once; block sums of the squared change to the base; adds the number of non-finite
@@ -79,7 +65,7 @@ export const encode = defineKernel({
   libraries: ['half', 'exact4', 'pack'],
   params: { elements: 'u32', dtype: 'u32', status: 'u32' },
   buffers: { values: 'vec4f', merged: 'vec4u', packed: 'rw u32', sums: 'rw f32', status: 'rw atomic<u32>' },
-  unit: () => BLOCK,
+  unit: () => PACKED,
   wasm(k, s) {
     const { dtype, status } = s.params;
     const merged = s.at('merged') + s.begin * 4;
@@ -134,6 +120,7 @@ export const encodeBlocks = defineKernel({
     blocks: 'rw u32',
     status: 'rw u32',
   },
+  work: ({ rows, columns }) => rows * columns,
   wasm(k, { params, at, words }) {
     const { rows, columns, dtype, type, block_elements, block_bytes, weighted } = params;
     const importance = weighted === 0 ? 0 : at('importance');

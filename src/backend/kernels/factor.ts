@@ -20,6 +20,8 @@ export const triangularPanel = {
     libraries: ['triangular', 'factorOwn'],
     params: PARAMS,
     buffers: OWN,
+    work: panelBlocks,
+    span: () => 64,
     cpu: (run) => panel(run, run.f32('factor')),
   }),
   other: defineKernel({
@@ -28,6 +30,8 @@ export const triangularPanel = {
     libraries: ['triangular', 'factorOther'],
     params: PARAMS,
     buffers: OTHER,
+    work: panelBlocks,
+    span: () => 64,
     cpu: (run) => panel(run, run.f32('x')),
   }),
 };
@@ -40,6 +44,8 @@ export const triangularTile = {
     libraries: ['triangular', 'factorOwn'],
     params: PARAMS,
     buffers: OWN,
+    work: ({ rows }) => rows,
+    span: () => 64,
     cpu: (run) => tile(run, run.f32('factor')),
   }),
   other: defineKernel({
@@ -48,13 +54,19 @@ export const triangularTile = {
     libraries: ['triangular', 'factorOther'],
     params: PARAMS,
     buffers: OTHER,
+    work: ({ rows }) => rows,
+    span: () => 64,
     cpu: (run) => tile(run, run.f32('x')),
   }),
 };
 
-/** Invocations of a panel step over `rows` rows. */
-export function panelBlocks(rows: number, width: number, column: number): number {
-  return Math.ceil(rows / 4) * Math.min(8, (width - column) / 4);
+/** Invocations of a panel step. */
+export function panelBlocks({
+  rows,
+  width4,
+  column4,
+}: Pick<Readonly<Record<Params, number>>, 'rows' | 'width4' | 'column4'>): number {
+  return Math.ceil(rows / 4) * Math.min(8, width4 - column4);
 }
 
 /** The factor of the tile on the diagonal. See shaders/factor/cholesky-tile.wgsl. */
@@ -63,6 +75,7 @@ export const choleskyTile = defineKernel({
   wgsl: choleskyTileWgsl,
   params: { width: 'u32', column: 'u32', floor: 'f32' },
   buffers: { factor: 'rw f32', failed: 'rw u32' },
+  work: () => 1,
   cpu({ params, f32, u32 }) {
     const { width, column, floor } = params;
     const l = f32('factor');
@@ -141,6 +154,8 @@ export const addDamped = defineKernel({
   wgsl: addDampedWgsl,
   params: { width: 'u32', reversed: 'u32', add: 'u32', fill_dead: 'u32', scale: 'f32', shift: 'f32' },
   buffers: { s: 'f32', y: 'rw f32' },
+  work: ({ width }) => width ** 2,
+  span: () => 1024,
   cpu({ params, f32 }) {
     const { width, reversed, add, fill_dead, scale, shift } = params;
     const s = f32('s');

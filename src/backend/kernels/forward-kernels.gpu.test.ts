@@ -25,9 +25,9 @@ import {
   placeHeads,
 } from './attention';
 import { DTYPE_CODE } from './encoding';
-import { after, comparison, each, floats, inGroups, packed, tolerance } from './forward-kernels.test.fixture';
+import { after, comparison, floats, packed, tolerance } from './forward-kernels.test.fixture';
 import { sharedGpu } from './kernels.test.support';
-import { type MatmulForm, matmul, matmulWork } from './matmul';
+import { type MatmulForm, matmul } from './matmul';
 import { embed, gatherRows } from './rows';
 import { countNonFinite } from './statistics';
 import { addScaled } from './sums';
@@ -93,12 +93,7 @@ describe('the linear layer', () => {
       biased: outputs % 2,
       scale: 0.5,
     };
-    const got = await expectClose(
-      matmul[form][dtype],
-      { weights: packed(w, dtype), x, bias, y },
-      params,
-      matmulWork(form, rows, outputs),
-    );
+    const got = await expectClose(matmul[form][dtype], { weights: packed(w, dtype), x, bias, y }, params);
     // against the definition, at the corners
     const stored = new Float32Array(w.length);
     decodeToF32(packed(w, dtype), dtype, stored);
@@ -125,10 +120,10 @@ describe('rows', () => {
     const table = packed(floats(8 * width, 5), dtype);
     const params = { rows, width, stride: width + 3, dtype: DTYPE_CODE[dtype], first: 5, count: 8 };
     const y = floats(rows * (width + 3), 6);
-    const once = await expectClose(embed, { table, ids, y }, { ...params, add: 0, scale: 6.5 }, each(rows));
+    const once = await expectClose(embed, { table, ids, y }, { ...params, add: 0, scale: 6.5 });
     // ids outside the tile leave their rows alone
     expect(once.slice(0, width + 3)).toEqual(y.slice(0, width + 3));
-    await expectClose(embed, { table, ids, y }, { ...params, add: 1, scale: 1 }, each(rows));
+    await expectClose(embed, { table, ids, y }, { ...params, add: 1, scale: 1 });
   });
 
   it.each(Object.entries(NORM_CODE))('norm %s', async (_, kind) => {
@@ -137,11 +132,7 @@ describe('rows', () => {
       [33, 4, 16],
     ] as const) {
       const stride = groups * width + 8;
-      const all = rows * groups;
-      for (const [kernel, work] of [
-        [norm, each(all)],
-        [normLine, inGroups(all, 64)],
-      ] as const) {
+      for (const kernel of [norm, normLine]) {
         await expectClose(
           kernel,
           {
@@ -162,7 +153,6 @@ describe('rows', () => {
             biased: kind >= NORM_CODE.layer ? 1 : 0,
             epsilon: 1e-3,
           },
-          work,
         );
       }
     }
@@ -203,7 +193,6 @@ describe('rows', () => {
           y_stride: heads * (dim + 1) + 2,
           keep_rows,
         },
-        each(rows),
       );
     }
   });
@@ -214,23 +203,11 @@ describe('rows', () => {
       gatherRows,
       { x: floats(4 * 70, 12), picks, y: new Float32Array(3 * 70) },
       { rows: 3, width: 70 },
-      each(3),
     );
     const n = 1111;
-    await expectClose(
-      addScaled,
-      { x: floats(n, 13), y: floats(n, 14) },
-      { elements: n, scale: 0.22 },
-      inGroupsOf(n),
-    );
+    await expectClose(addScaled, { x: floats(n, 13), y: floats(n, 14) }, { elements: n, scale: 0.22 });
     for (const cap of [0, 3]) {
-      await expectClose(
-        capLogits,
-        { x: floats(n, 15, 40) },
-        { elements: n, factor: 0.7, cap },
-        inGroupsOf(n),
-        'x',
-      );
+      await expectClose(capLogits, { x: floats(n, 15, 40) }, { elements: n, factor: 0.7, cap }, 'x');
     }
     const x = new Uint32Array(floats(n, 16).buffer);
     x.set([0x7fc00000, 0xff800000, 0x7f800001], 500);
@@ -241,14 +218,11 @@ describe('rows', () => {
         countNonFinite as unknown as Kernel,
         { x, counts },
         { elements: n, slot: 1 },
-        { groups: Math.ceil(n / 1024), elements: n },
         'counts',
       );
       expect([...new Uint32Array(bytes.buffer)]).toEqual([1, 5]);
     }
   });
-
-  const inGroupsOf = (n: number) => ({ groups: Math.ceil(n / 256), elements: n });
 
   it.each(Object.entries(ACTIVATION_CODE))('activate %s', async (_, kind) => {
     const [rows, inner] = [5, 67];
@@ -260,7 +234,6 @@ describe('rows', () => {
         activate,
         { x, y: new Float32Array(rows * 68) },
         { rows, inner, x_stride: 2 * inner, y_stride: 68, gated, kind },
-        inGroupsOf(rows * inner),
       );
     }
   });
@@ -275,9 +248,8 @@ describe('rows', () => {
       picked: Float32Array.from([-1, -1, -1]),
     };
     const params = { rows, columns, stride, first_column: 100, sums_begin: 2 };
-    const work = inGroups(rows * segments, 64);
-    await expectClose(logSum, contents, params, work, 'sums');
-    const picked = await expectClose(logSum, contents, params, work, 'picked');
+    await expectClose(logSum, contents, params, 'sums');
+    const picked = await expectClose(logSum, contents, params, 'picked');
     expect([...picked]).toEqual([contents.logits[0], contents.logits[stride + columns - 1], -1]);
   });
 });

@@ -31,8 +31,8 @@ export async function after(
   kernel: Kernel,
   contents: Contents,
   params: Record<string, number>,
-  work: { groups: number; elements: number },
   output: string,
+  work: { groups?: number; elements?: number } = {},
 ): Promise<Uint8Array<ArrayBuffer>> {
   const buffers = Object.fromEntries(
     Object.entries(contents).map(([name, data]) => {
@@ -55,16 +55,16 @@ export type ExpectClose = (
   kernel: object,
   contents: Contents,
   params: Record<string, number>,
-  work: { groups: number; elements: number },
   output?: string,
+  work?: { groups: number; elements: number },
 ) => Promise<Float32Array>;
 
 /** Compares with the given GPU engine, within the kernel's own tolerance. */
 export function comparison(cpu: Backend, gpu: () => Backend): ExpectClose {
-  return async (kernel, contents, params, work, output = 'y') => {
+  return async (kernel, contents, params, output = 'y', work = undefined) => {
     const k = kernel as Kernel;
-    const a = new Float32Array((await after(cpu, k, contents, params, work, output)).buffer);
-    const b = new Float32Array((await after(gpu(), k, contents, params, work, output)).buffer);
+    const a = new Float32Array((await after(cpu, k, contents, params, output, work)).buffer);
+    const b = new Float32Array((await after(gpu(), k, contents, params, output, work)).buffer);
     const largest = a.reduce((m, v) => Math.max(m, Math.abs(v)), 0);
     const worst = a.reduce((m, v, i) => Math.max(m, Math.abs(v - b[i]!)), 0);
     expect(largest).toBeGreaterThan(0);
@@ -77,6 +77,3 @@ export function comparison(cpu: Backend, gpu: () => Backend): ExpectClose {
 export function tolerance(kernel: Kernel): number {
   return Number(/Tolerance: ([\d.e-]+)/.exec(kernel.wgsl)![1]!.replace(/\.$/, ''));
 }
-
-export const each = (n: number) => ({ groups: n, elements: n });
-export const inGroups = (n: number, size: number) => ({ groups: Math.ceil(n / size), elements: n });

@@ -6,9 +6,9 @@ import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import type { Kernel } from '../kernel';
 import { cgBegin, cgStep, splitByMask } from './compensation';
-import { addDamped, choleskyTile, panelBlocks, triangularPanel, triangularTile } from './factor';
-import { after, comparison, each, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
-import { sameOnBoth, words, sharedGpu } from './kernels.test.support';
+import { addDamped, choleskyTile, triangularPanel, triangularTile } from './factor';
+import { after, comparison, floats, tolerance } from './forward-kernels.test.fixture';
+import { sameOnBoth, sharedGpu, words } from './kernels.test.support';
 import { GRAM_ROWS, inputGram, inputSquares, matrixDiagonal } from './products';
 import { REFERENCES } from './references.test.support';
 import { copyColumns, rearrange } from './rows';
@@ -37,11 +37,10 @@ describe('Gram matrices', () => {
     const params = { rows, first: 2, stride4, begin4, width4, first_tile };
     const kernel = inputGram[form] as unknown as Kernel;
     const work = { groups: Math.ceil(tiles / perGroup), elements: tiles };
-    const found = new Float32Array((await after(gpu, kernel, { x, s }, params, work, 's')).buffer);
+    const found = new Float32Array((await after(gpu, kernel, { x, s }, params, 's', work)).buffer);
     const expected = s.slice();
     REFERENCES['input-gram']!({
       params: { ...params, tiles, side: 4 * side4 },
-      groups: work.groups,
       u32: () => new Uint32Array(0),
       f32: (name) => (name === 'x' ? x : expected),
     });
@@ -52,20 +51,12 @@ describe('Gram matrices', () => {
 
   it('squares and diagonals', async () => {
     const params = { rows, first: 1, stride4, width4 };
-    await expectClose(
-      inputSquares,
-      { x, squares: floats(4 * width4, 3) },
-      params,
-      inGroups(width4, 64),
-      'squares',
-    );
+    await expectClose(inputSquares, { x, squares: floats(4 * width4, 3) }, params, 'squares');
     const m = floats(70 * 70, 4);
     await expectSame(
       matrixDiagonal as unknown as Kernel,
       { m, diagonal: new Float32Array(76) },
       { width: 70, out: 3 },
-      2,
-      70,
     );
   });
 });
@@ -79,12 +70,12 @@ describe('matrices', () => {
     const s = floats(width ** 2, 5);
     s[4 * (width + 1)] = 0;
     const params = { width, ...flags, scale: 0.25, shift: 0.125 };
-    await expectClose(addDamped, { s, y: floats(width ** 2, 6) }, params, inGroups(width ** 2, 1024));
+    await expectClose(addDamped, { s, y: floats(width ** 2, 6) }, params);
   });
 
   it('transposed', async () => {
     const contents = { x: floats(45 * 31, 7), y: new Float32Array(45 * 31) };
-    await expectSame(rearrange as unknown as Kernel, contents, { rows: 45, cols: 31 }, 2, 45 * 31);
+    await expectSame(rearrange as unknown as Kernel, contents, { rows: 45, cols: 31 });
   });
 
   it('parts copied and mixed', async () => {
@@ -100,13 +91,12 @@ describe('matrices', () => {
     };
     const contents = { x: floats(42 * 50, 8), y: floats(41 * 33, 9) };
     for (const add of [0, 1]) {
-      await expectClose(copyColumns, contents, { ...shape, add, scale: -0.3 }, inGroups(1200, 1024));
+      await expectClose(copyColumns, contents, { ...shape, add, scale: -0.3 });
     }
     await expectClose(
       mixColumns,
       { x: floats(1200, 10), reference: floats(1200, 11), factor: floats(30, 12), y: floats(1200, 13) },
       { elements: 1200, cols: 30 },
-      inGroups(1200, 1024),
     );
   });
 });
@@ -121,18 +111,17 @@ describe('triangular', () => {
   it('a panel and a tile of rows of their own', async () => {
     const contents = { factor, x };
     const rows = { ...params, rows: 9, first_row: 0, unit: 0 };
-    await expectClose(triangularPanel.other, contents, rows, inGroups(panelBlocks(9, width, 64), 64), 'x');
-    await expectClose(triangularTile.other, contents, rows, inGroups(9, 64), 'x');
+    await expectClose(triangularPanel.other, contents, rows, 'x');
+    await expectClose(triangularTile.other, contents, rows, 'x');
   });
 
   it('a step of a factoring', async () => {
     const rows = { width4: width / 4, column4: 8, rows: 44, first_row: 32, unit: 0 };
-    const blocks = inGroups(panelBlocks(44, width, 32), 64);
-    await expectClose(triangularPanel.own, { factor }, rows, blocks, 'factor');
+    await expectClose(triangularPanel.own, { factor }, rows, 'factor');
     const below = { ...rows, rows: 12, first_row: 64 };
-    await expectClose(triangularTile.own, { factor }, below, inGroups(12, 64), 'factor');
+    await expectClose(triangularTile.own, { factor }, below, 'factor');
     const contents = { factor, failed: new Uint32Array(1) };
-    await expectClose(choleskyTile, contents, { width, column: 32, floor: 0.1 }, each(1), 'factor');
+    await expectClose(choleskyTile, contents, { width, column: 32, floor: 0.1 }, 'factor');
   });
 
   it('the pivot that fails is the first one, by its bits', async () => {
@@ -145,7 +134,7 @@ describe('triangular', () => {
           failed: engine.allocate(4, 'failed'),
         };
         engine.write(buffers.factor, 0, new Uint8Array(damaged.buffer));
-        engine.run(choleskyTile, { params: { width, column: 32, floor: 0.1 }, buffers, ...each(1) });
+        engine.run(choleskyTile, { params: { width, column: 32, floor: 0.1 }, buffers });
         const [bytes] = await engine.read([{ buffer: buffers.failed, byteLength: 4 }]);
         expect(new Uint32Array(bytes!.buffer)[0], `${engine.kind} ${bad}`).toBe(41);
       }
@@ -159,25 +148,21 @@ describe('masks', () => {
     const keys = new Uint32Array(rows * cols);
     const contents = { values: floats(rows * cols, 16), scale: floats(cols, 17).map(Math.abs), keys };
     const shape = { rows, cols, block };
-    const scored = await expectSame(columnScore as unknown as Kernel, contents, shape, 3, rows * cols);
+    const scored = await expectSame(columnScore as unknown as Kernel, contents, shape);
     const mask = new Uint32Array(rows * maskRowWords(cols));
     const left = Uint32Array.from(scored.keys!, (key) => (key > 0x3e000000 ? key : 0));
     const packed = { keys: left, mask };
-    await expectSame(packMask as unknown as Kernel, packed, shape, Math.ceil(mask.length / 64), mask.length);
+    await expectSame(packMask as unknown as Kernel, packed, shape);
   });
 
-  it.each([
-    ['group', 1],
-    ['line', 64],
-  ] as const)('rows trimmed, a row per %s', async (form, perGroup) => {
+  it.each(['group', 'line'] as const)('rows trimmed, a row per %s', async (form) => {
     const [rows, cols] = [70, 129];
     // many ties: three keys a row in turn
     const keys = words(rows * cols, 30).map((w, e) =>
       Math.floor(e / cols) % 2 ? 1 + (w % 3) : 1 + (w >>> 1),
     );
     for (const keep of [1, 40, 129]) {
-      const groups = Math.ceil(rows / perGroup);
-      await expectSame(trimRows[form] as unknown as Kernel, { keys }, { rows, cols, keep }, groups, rows);
+      await expectSame(trimRows[form] as unknown as Kernel, { keys }, { rows, cols, keep });
     }
   });
 
@@ -195,33 +180,22 @@ describe('masks', () => {
   };
 
   it('split', async () => {
-    const elements = (rows * width) / 4;
     const contents = { mask, x: entries(19), dropped: new Float32Array(rows * width) };
-    await expectSame(
-      splitByMask as unknown as Kernel,
-      contents,
-      params,
-      Math.ceil(elements / 1024),
-      elements,
-    );
+    await expectSame(splitByMask as unknown as Kernel, contents, params);
   });
 
-  it.each([
-    ['group', 1],
-    ['line', 64],
-  ] as const)('conjugate gradients, a row per %s', async (form, perGroup) => {
+  it.each(['group', 'line'] as const)('conjugate gradients, a row per %s', async (form) => {
     const inverse = floats(width, 20).map((v) => 1 + v / 2);
-    const size = { groups: Math.ceil(rows / perGroup), elements: rows };
     const rho = floats(2 * rows, 21).map((v) => 2 + v);
     const start = { mask, inverse, q: entries(22), p: entries(23), r: entries(24), rho };
-    for (const output of ['p', 'r', 'rho']) await expectClose(cgBegin[form], start, params, size, output);
+    for (const output of ['p', 'r', 'rho']) await expectClose(cgBegin[form], start, params, output);
     // q = H p with H near the identity: the energy is positive
     const p = entries(25);
     const q = p.map((v, e) => v + 0.1 * start.q[e]!);
     const state = { mask, inverse, q, p, r: entries(26), x: entries(27), rho };
     for (const may_rest of [0, 1]) {
       for (const output of ['p', 'r', 'x', 'rho']) {
-        await expectClose(cgStep[form], state, { ...params, may_rest }, size, output);
+        await expectClose(cgStep[form], state, { ...params, may_rest }, output);
       }
     }
   });

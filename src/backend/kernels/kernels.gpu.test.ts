@@ -7,25 +7,18 @@ import type { Backend } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
 import { COMBINE_STATS, coefficientWords, combine, packKept } from './combine';
-import { DTYPE_CODE, decode, encode, inputWords, packGroups } from './encoding';
-import { bytesAfter, floats, sameOnBoth, words, sharedGpu } from './kernels.test.support';
+import { DTYPE_CODE, decode, encode, inputWords } from './encoding';
+import { bytesAfter, floats, sameOnBoth, sharedGpu, words } from './kernels.test.support';
 import { COLUMN_ROWS, columnGroups, columnProducts, innerProducts, pairCount } from './products';
 import { rowScale } from './rows';
-import {
-  countEqual,
-  HISTOGRAM_ELEMENTS,
-  HISTOGRAM_WORDS,
-  histogram,
-  RANK_SHIFTS,
-  rankDigit,
-  sumCopies,
-} from './search';
+import { countEqual, HISTOGRAM_WORDS, histogram, RANK_SHIFTS, rankDigit, sumCopies } from './search';
 import { maskByScore, rowScore, selectMask, selectRandom, selectRank, selectThreshold } from './select';
 import { absoluteSum, variance } from './statistics';
 import { lowRank, moveValues, subtract, weightedSum } from './sums';
 
 const DTYPES = Object.keys(DTYPE_CODE) as (keyof typeof DTYPE_CODE)[];
 const SIZES = [1, 3, 63, 255, 4095, 4096, 4097, 33_001];
+
 const gpu = await sharedGpu();
 const cpu = createCpuBackend();
 
@@ -61,8 +54,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
         status: new Uint32Array(4),
       },
       { elements: n, stride, slots: 4 },
-      blocks,
-      n,
     );
     expect(decoded!.slice(2 * stride, 2 * stride + n)).toEqual(values.slice(2 * stride, 2 * stride + n));
   });
@@ -72,14 +63,12 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       encode as Kernel,
       { values: floats(stride, 21), merged: words(stride, 2), ...output(n) },
       { elements: n, dtype: DTYPE_CODE[name], status: 1 },
-      packGroups(n),
-      n,
     );
   });
 
   it('subtract', async () => {
     const values = floats(2 * n, 3);
-    await expectSame(subtract as Kernel, { values }, { elements: n, slot: n }, blocks, n);
+    await expectSame(subtract as Kernel, { values }, { elements: n, slot: n });
   });
 
   it.each([0, 1])('low-rank, add %i', async (add) => {
@@ -90,8 +79,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       lowRank as Kernel,
       { left: floats(rows * rank, 4), right: floats(rank * cols, 5), values: floats(n + 2, 6) },
       { elements: n, first: cols + 1, cols, rank, slot: 2, add, scale: 1.7 },
-      blocks,
-      n,
     );
   });
 
@@ -103,20 +90,15 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       rowScale as Kernel,
       { factor: floats(rows, 8), values },
       { elements: rows * cols, cols, slot: 0 },
-      blockCount(rows * cols),
-      rows * cols,
     );
   });
 
   it('histogram counts every matching key', async () => {
     const values = floats(n, 9);
-    const groups = Math.ceil(n / HISTOGRAM_ELEMENTS);
     const first = await expectSame(
       histogram as Kernel,
       { values, bins: new Uint32Array(HISTOGRAM_WORDS) },
       { elements: n, slot: 0, shift: 20, bins: 2048, prefix_shift: 31, prefix: 0, out: 0 },
-      groups,
-      n,
     );
     expect(first.bins!.reduce((a, b) => a + b, 0)).toBe(n);
     const counts = sumCopies(first.bins!);
@@ -125,8 +107,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       histogram as Kernel,
       { values, bins: new Uint32Array(2 + HISTOGRAM_WORDS) },
       { elements: n, slot: 0, shift: 10, bins: 1024, prefix_shift: 20, prefix, out: 2 },
-      groups,
-      n,
     );
     expect(second.bins!.reduce((a, b) => a + b, 0)).toBe(counts[prefix]);
   });
@@ -140,8 +120,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       countEqual as Kernel,
       { values, counts: new Uint32Array(blocks + 1) },
       { elements: n, slot: 0, key, out: 1 },
-      blocks,
-      n,
     );
     expect(counted.counts!.reduce((a, b) => a + b, 0)).toBe(equal);
     const cutBlock = Math.floor(blocks / 2);
@@ -160,8 +138,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
         inner_cut_quota: 2,
         out: 0,
       },
-      blocks,
-      n,
     );
   });
 
@@ -169,11 +145,11 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
     const values = floats(n + 7, 21);
     const mask = words(Math.ceil(n / 32), 22);
     const params = { elements: n, slot: 7, first: 0 };
-    const { mask: packed } = await expectSame(packKept as Kernel, { values, mask }, params, blocks, n);
+    const { mask: packed } = await expectSame(packKept as Kernel, { values, mask }, params);
     for (let e = 0; e < n; e += 1 + (n >> 6)) {
       expect((packed![e >>> 5]! >>> (e & 31)) & 1).toBe(values[7 + e] === 0 ? 0 : 1);
     }
-    const { values: kept } = await expectSame(selectMask as Kernel, { mask, values }, params, blocks, n);
+    const { values: kept } = await expectSame(selectMask as Kernel, { mask, values }, params);
     const bits = new Uint32Array(values.buffer);
     for (let e = 0; e < n; e += 1 + (n >> 6)) {
       expect(kept![7 + e]).toBe((mask[e >>> 5]! >>> (e & 31)) & 1 ? bits[7 + e] : 0);
@@ -182,8 +158,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       moveValues as Kernel,
       { x: values, y: new Float32Array(n + 3) },
       { elements: n, from_word: 5, to_word: 3 },
-      blocks,
-      n,
     );
     expect(y![3]).toBe(bits[5]);
     expect(y![n + 2]).toBe(bits[n + 4]);
@@ -194,8 +168,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       selectRandom as Kernel,
       { values: floats(n, 11), kept: new Uint32Array(2) },
       { elements: n, slot: 0, first: 4096 * 12, below: 0x51eb851e, key0: 0xdeadbeef, key1: 77, out: 1 },
-      blocks,
-      n,
     );
   });
 
@@ -207,8 +179,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
         innerProducts as Kernel,
         { values, sums: new Float32Array(blocks * pairCount(count)) },
         { elements: n, slot: 0, stride: n, count, run: BLOCK },
-        blocks,
-        n,
       );
     }
     const cols = Math.min(n, 91);
@@ -217,22 +187,17 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       innerProducts as Kernel,
       { values, sums: new Float32Array(rows * pairCount(count)) },
       { elements: rows * cols, slot: 0, stride: n, count, run: cols },
-      rows,
-      rows * cols,
     );
     await expectSame(
       columnProducts as Kernel,
       { values, sums: new Float32Array(Math.ceil(rows / COLUMN_ROWS) * pairCount(count) * cols) },
       { elements: rows * cols, slot: 0, stride: n, count, cols },
       columnGroups(rows, cols),
-      rows * cols,
     );
     await expectSame(
       absoluteSum as Kernel,
       { values, sums: new Float32Array(blocks + 1) },
       { elements: n, slot: n, out: 1 },
-      blocks,
-      n,
     );
   });
 
@@ -263,8 +228,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
         dtype: election % 3,
         status: 1,
       },
-      packGroups(n),
-      n,
     );
   });
 
@@ -283,8 +246,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
           weightedSum as Kernel,
           { values: floats(3 * stride + 4, 15), coefficients, ...output(n) },
           { elements: n, ...sum, dtype: anchor + groups > 2 ? 2 : 0, status: 1 },
-          packGroups(n),
-          n,
         );
       }
     }
@@ -299,7 +260,7 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       const orderAfter = async (engine: Backend, shift: number, last: 0 | 1) => {
         const contents = { values, order_in: order, order_out: new Uint32Array(elements) };
         const params = { elements, slot: 1, cols, shift, first: shift === 0 ? 1 : 0, last, ranked: 1 };
-        const bytes = await bytesAfter(engine, rankDigit as Kernel, contents, params, rows, elements);
+        const bytes = await bytesAfter(engine, rankDigit as Kernel, contents, params);
         return new Uint32Array(bytes.order_out!);
       };
       // the processor's form does everything at the last digit, whatever the order before it
@@ -316,8 +277,6 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
         selectRank as Kernel,
         { values, ranks: order, table, kept: new Uint32Array(2) },
         { elements, slot: 1, first: 4096, cols, key0: 3, key1: 9, out: 1, ranked: 1 },
-        blockCount(elements),
-        elements,
       );
     }
   });
@@ -330,22 +289,16 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
       variance as Kernel,
       { values, score: new Float32Array(n) },
       { elements: n, stride: n, models: 3 },
-      blocks,
-      n,
     );
     await expectSame(
       rowScore as Kernel,
       { values, factor: floats(rows, 20), score: new Float32Array(n) },
       { elements: rows * cols, slot: 0, cols },
-      blockCount(rows * cols),
-      rows * cols,
     );
     await expectSame(
       maskByScore as Kernel,
       { score: scored.score!.map((w, i) => (i % 3 ? w : 0)), values },
       { elements: n, stride: n, models: 3 },
-      blocks,
-      n,
     );
   });
 });

@@ -74,8 +74,7 @@ export async function bytesAfter(
   kernel: Kernel,
   contents: Contents,
   params: Record<string, number>,
-  groups: number,
-  elements: number,
+  groups?: number,
 ) {
   const buffers = Object.fromEntries(
     Object.entries(contents).map(([name, data]) => {
@@ -84,7 +83,7 @@ export async function bytesAfter(
       return [name, buffer];
     }),
   );
-  engine.run(kernel, { params, buffers, groups, elements });
+  engine.run(kernel, { params, buffers, ...(groups === undefined ? {} : { groups }) });
   const all = await engine.read(Object.values(buffers).map((b) => ({ buffer: b, byteLength: b.byteLength })));
   for (const b of Object.values(buffers)) engine.free(b);
   return Object.fromEntries(Object.keys(buffers).map((name, i) => [name, new Uint32Array(all[i]!.buffer)]));
@@ -92,16 +91,10 @@ export async function bytesAfter(
 
 /** Runs a kernel on both engines and expects the same bits in every buffer; resolves to them. */
 export function sameOnBoth(engines: () => [Backend, Backend]) {
-  return async (
-    kernel: Kernel,
-    contents: Contents,
-    params: Record<string, number>,
-    groups: number,
-    elements: number,
-  ) => {
+  return async (kernel: Kernel, contents: Contents, params: Record<string, number>, groups?: number) => {
     const [cpu, gpu] = engines();
-    const a = await bytesAfter(cpu, kernel, contents, params, groups, elements);
-    const b = await bytesAfter(gpu, kernel, contents, params, groups, elements);
+    const a = await bytesAfter(cpu, kernel, contents, params, groups);
+    const b = await bytesAfter(gpu, kernel, contents, params, groups);
     for (const name of Object.keys(a)) {
       const x = a[name]!;
       const y = b[name]!;

@@ -9,7 +9,12 @@ import { DTYPE_CODE, dtypeBytes } from './encoding';
 
 const LIBRARY = { F32: 'weightF32', F16: 'weightF16', BF16: 'weightBf16' } as const;
 
-const define = (form: string, wgsl: string, dtype: WeightDtype) =>
+/** Rows and outputs of one block, and the blocks of one workgroup, by form. */
+const BLOCKS = { block: [8, 8, 64], line: [1, 8, 64], tile: [64, 64, 1], vector: [1, 4, 1] } as const;
+
+export type MatmulForm = keyof typeof BLOCKS;
+
+const define = (form: MatmulForm, wgsl: string, dtype: WeightDtype) =>
   defineKernel({
     id: `matmul-${form}-${dtype.toLowerCase()}`,
     wgsl,
@@ -27,6 +32,8 @@ const define = (form: string, wgsl: string, dtype: WeightDtype) =>
       scale: 'f32',
     },
     buffers: { weights: dtype === 'F32' ? 'vec4f' : 'vec2u', x: 'vec4f', bias: 'f32', y: 'rw f32' },
+    work: ({ rows, outputs }) => Math.ceil(rows / BLOCKS[form][0]) * Math.ceil(outputs / BLOCKS[form][1]),
+    span: () => BLOCKS[form][2],
     wasm(k, { params: p, at }) {
       const inputs = p.inputs4 * 4;
       const multiply = form === 'line' ? k.matmulLine : k.matmulBlock;
@@ -48,7 +55,7 @@ const define = (form: string, wgsl: string, dtype: WeightDtype) =>
     },
   });
 
-const forms = (form: string, wgsl: string) => ({
+const forms = (form: MatmulForm, wgsl: string) => ({
   F32: define(form, wgsl, 'F32'),
   F16: define(form, wgsl, 'F16'),
   BF16: define(form, wgsl, 'BF16'),
@@ -62,8 +69,6 @@ export const matmul = {
   vector: forms('vector', matmulVector),
 };
 
-export type MatmulForm = keyof typeof matmul;
-
 /** Rows up to which one row at a time is faster than blocks of eight, or tiles of 64, that are mostly empty. */
 const FEW_ROWS = { software: 2, gpu: 4 };
 
@@ -71,17 +76,4 @@ const FEW_ROWS = { software: 2, gpu: 4 };
 export function matmulForm(engine: Pick<Backend, 'software'>, rows: number): MatmulForm {
   if (engine.software) return rows <= FEW_ROWS.software ? 'line' : 'block';
   return rows <= FEW_ROWS.gpu ? 'vector' : 'tile';
-}
-
-/** Workgroups of a form, and the work items it stamps. */
-export function matmulWork(
-  form: MatmulForm,
-  rows: number,
-  outputs: number,
-): { groups: number; elements: number } {
-  const blocks = (height: number, width: number) => Math.ceil(rows / height) * Math.ceil(outputs / width);
-  if (form === 'block') return { groups: Math.ceil(blocks(8, 8) / 64), elements: blocks(8, 8) };
-  if (form === 'line') return { groups: Math.ceil(blocks(1, 8) / 64), elements: blocks(1, 8) };
-  const tiles = form === 'tile' ? blocks(64, 64) : blocks(1, 4);
-  return { groups: tiles, elements: tiles };
 }

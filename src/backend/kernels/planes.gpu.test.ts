@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import type { Kernel } from '../kernel';
-import { comparison, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
+import { comparison, floats, tolerance } from './forward-kernels.test.fixture';
 import { sharedGpu } from './kernels.test.support';
 import { matchSize, mixPlanes, spreadRows } from './planes';
 import { sparseRows } from './rows';
@@ -30,8 +30,8 @@ it.each([2, 4])('%i streams, predicted and corrected', async (planes) => {
       first: new Float32Array(ROWS * WIDTH),
     };
     const params = { rows: ROWS, width: WIDTH, planes, s_stride: 4, correct };
-    const y = await expectClose(mixPlanes, contents, params, inGroups(ROWS * WIDTH, 64));
-    const first = await expectClose(mixPlanes, contents, params, inGroups(ROWS * WIDTH, 64), 'first');
+    const y = await expectClose(mixPlanes, contents, params);
+    const first = await expectClose(mixPlanes, contents, params, 'first');
     expect(first[WIDTH]).toBe(y[planes * WIDTH]);
   }
 });
@@ -40,7 +40,7 @@ it('rows at the size of others, tiny ones too', async () => {
   const y = floats(ROWS * WIDTH, 54, 0.5);
   y.fill(1e-6, 0, WIDTH);
   const x = floats(ROWS * WIDTH, 55, 9);
-  const made = await expectClose(matchSize, { x, y }, { rows: ROWS, width: WIDTH }, inGroups(ROWS, 64));
+  const made = await expectClose(matchSize, { x, y }, { rows: ROWS, width: WIDTH });
   const size = (row: Float32Array) => Math.hypot(...row);
   const at = (all: Float32Array, r: number) => all.subarray(r * WIDTH, (r + 1) * WIDTH);
   expect(size(at(made, 5)) / size(at(x, 5))).toBeCloseTo(1, 5);
@@ -53,7 +53,6 @@ it('rows added to several runs of columns', async () => {
     spreadRows,
     { x: floats(ROWS * WIDTH, 57), y },
     { rows: ROWS, width: WIDTH, copies: 2, y_begin: WIDTH, y_stride: 4 * WIDTH },
-    inGroups(ROWS * WIDTH, 64),
   );
   expect(made.subarray(0, WIDTH)).toEqual(y.subarray(0, WIDTH));
   expect(made.subarray(3 * WIDTH, 4 * WIDTH)).toEqual(y.subarray(3 * WIDTH, 4 * WIDTH));
@@ -66,7 +65,6 @@ it('what rises above a row’s mean by some deviations', async () => {
     sparseRows,
     { x },
     { rows: ROWS, width: WIDTH, stride, deviations: 0.5 },
-    inGroups(ROWS, 64),
     'x',
   );
   const row = Array.from(x.subarray(0, WIDTH));

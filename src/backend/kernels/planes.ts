@@ -13,6 +13,8 @@ export const mixPlanes = defineKernel({
   libraries: ['special'],
   params: { rows: 'u32', width: 'u32', planes: 'u32', s_stride: 'u32', correct: 'u32' },
   buffers: { x: 'f32', s: 'f32', w: 'f32', a: 'f32', y: 'rw f32', first: 'rw f32' },
+  work: ({ rows, width }) => rows * width,
+  span: () => 64,
   cpu({ params, f32 }) {
     const { rows, width, planes, s_stride, correct } = params;
     const [x, s, w, a, y, first] = [f32('x'), f32('s'), f32('w'), f32('a'), f32('y'), f32('first')];
@@ -43,6 +45,8 @@ export const matchSize = defineKernel({
   wgsl: matchSizeWgsl,
   params: { rows: 'u32', width: 'u32' },
   buffers: { x: 'f32', y: 'rw f32' },
+  work: ({ rows }) => rows,
+  span: () => 64,
   cpu({ params: { rows, width }, f32 }) {
     const [x, y] = [f32('x'), f32('y')];
     for (let r = 0; r < rows; r++) {
@@ -62,6 +66,8 @@ export const spreadRows = defineKernel({
   wgsl: spreadRowsWgsl,
   params: { rows: 'u32', width: 'u32', copies: 'u32', y_begin: 'u32', y_stride: 'u32' },
   buffers: { x: 'f32', y: 'rw f32' },
+  work: ({ rows, width }) => rows * width,
+  span: () => 64,
   cpu({ params: { rows, width, copies, y_begin, y_stride }, f32 }) {
     const [x, y] = [f32('x'), f32('y')];
     for (let r = 0; r < rows; r++) {

@@ -72,12 +72,6 @@ export const columnProducts = defineKernel({
 /** Terms of one chunk of a sum; panels are cut at multiples of it. As in shaders/panel-product*.wgsl. */
 export const PANEL_CHUNK = 64;
 
-/** Workgroups of both products, and the work items they stamp: four rows (or columns) of one quad each. */
-export function panelWork(outputs: number, k4: number): { groups: number; elements: number } {
-  const elements = Math.ceil(outputs / 4) * k4;
-  return { groups: Math.ceil(elements / 64), elements };
-}
-
 const PARAMS = { first: 'u32', rows: 'u32', cols: 'u32', k4: 'u32', y_row: 'u32' } as const;
 
 /** Y = P·X for a panel of whole rows and a narrow X. See shaders/products/panel-product.wgsl. */
@@ -87,6 +81,8 @@ export const panelProduct = defineKernel({
   libraries: ['exact4'],
   params: PARAMS,
   buffers: { panel: 'f32', x: 'vec4f', y: 'rw vec4f' },
+  work: ({ rows, k4 }) => Math.ceil(rows / 4) * k4,
+  span: () => 64,
   wasm(k, { params, at }) {
     const { first, rows, cols, k4, y_row } = params;
     const [panel, x] = [at('panel') + first * 4, at('x')];
@@ -102,6 +98,8 @@ export const panelProductTransposed = defineKernel({
   libraries: ['exact4'],
   params: PARAMS,
   buffers: { panel: 'f32', y: 'vec4f', z: 'rw vec4f' },
+  work: ({ cols, k4 }) => Math.ceil(cols / 4) * k4,
+  span: () => 64,
   wasm(k, { params, at }) {
     const { first, rows, cols, k4, y_row } = params;
     const panel = at('panel') + first * 4;
@@ -161,6 +159,8 @@ export const inputSquares = defineKernel({
   wgsl: inputSquaresWgsl,
   params: { rows: 'u32', first: 'u32', stride4: 'u32', width4: 'u32' },
   buffers: { x: 'vec4f', squares: 'rw vec4f' },
+  work: ({ width4 }) => width4,
+  span: () => 64,
   cpu({ params, f32 }) {
     const { rows, first, stride4, width4 } = params;
     const x = f32('x');
@@ -179,6 +179,8 @@ export const matrixDiagonal = defineKernel({
   wgsl: matrixDiagonalWgsl,
   params: { width: 'u32', out: 'u32' },
   buffers: { m: 'f32', diagonal: 'rw f32' },
+  work: ({ width }) => width,
+  span: () => 64,
   cpu({ params, f32 }) {
     const { width, out } = params;
     const m = f32('m');

@@ -15,9 +15,15 @@ import { DTYPE_CODE } from './encoding';
 export const ROW_LIBRARY = { group: 'rowGroup', line: 'rowLine' } as const;
 export type RowForm = keyof typeof ROW_LIBRARY;
 
-/** The form for this engine, and the workgroups of it that cover `rows`. */
-export function rowForm(engine: Pick<Backend, 'software'>, rows: number): { form: RowForm; groups: number } {
-  return engine.software ? { form: 'line', groups: Math.ceil(rows / 64) } : { form: 'group', groups: rows };
+/** The form for this engine. */
+export function rowForm({ software }: Pick<Backend, 'software'>): RowForm {
+  return software ? 'line' : 'group';
+}
+
+/** Work of a kernel in this form. */
+export function rowWork(form: RowForm) {
+  const rows = form === 'line' ? 64 : 1;
+  return { work: (params: Readonly<Record<'rows', number>>) => params.rows, span: () => rows };
 }
 
 /** V[row, :] ← factor[row] · V[row, :] in place. See shaders/rows/row-scale.wgsl. */
@@ -55,6 +61,8 @@ export const embed = defineKernel({
     scale: 'f32',
   },
   buffers: { table: 'u32', ids: 'u32', y: 'rw f32' },
+  work: ({ rows }) => rows,
+  span: () => 1,
   cpu({ params, f32, u32 }) {
     const { rows, width, stride, dtype, first, count, add, scale } = params;
     const words = u32('table');
@@ -84,6 +92,8 @@ export const gatherRows = defineKernel({
   wgsl: gatherRowsWgsl,
   params: { rows: 'u32', width: 'u32' },
   buffers: { x: 'f32', picks: 'u32', y: 'rw f32' },
+  work: ({ rows }) => rows,
+  span: () => 1,
   cpu({ params, f32, u32 }) {
     const { rows, width } = params;
     const x = f32('x');
@@ -99,6 +109,8 @@ export const scatterRows = defineKernel({
   wgsl: scatterRowsWgsl,
   params: { rows: 'u32', width: 'u32', x_stride: 'u32', y_stride: 'u32' },
   buffers: { x: 'f32', picks: 'u32', factors: 'f32', y: 'rw f32' },
+  work: ({ rows }) => rows,
+  span: () => 1,
   cpu({ params, f32, u32 }) {
     const { rows, width, x_stride, y_stride } = params;
     const [x, factors, y] = [f32('x'), f32('factors'), f32('y')];
@@ -116,6 +128,8 @@ export const sparseRows = defineKernel({
   wgsl: sparseRowsWgsl,
   params: { rows: 'u32', width: 'u32', stride: 'u32', deviations: 'f32' },
   buffers: { x: 'rw f32' },
+  work: ({ rows }) => rows,
+  span: () => 64,
   cpu({ params: { rows, width, stride, deviations }, f32 }) {
     const x = f32('x');
     for (let r = 0; r < rows; r++) {
@@ -145,6 +159,8 @@ export const copyColumns = defineKernel({
     scale: 'f32',
   },
   buffers: { x: 'f32', y: 'rw f32' },
+  work: ({ rows, cols }) => rows * cols,
+  span: () => 1024,
   cpu({ params, f32 }) {
     const { rows, cols, x_first, x_stride, x_begin, y_first, y_stride, y_begin, add, scale } = params;
     const x = f32('x');
@@ -168,6 +184,8 @@ export const rearrange = defineKernel({
   wgsl: rearrangeWgsl,
   params: { rows: 'u32', cols: 'u32' },
   buffers: { x: 'u32', y: 'rw u32' },
+  work: ({ rows, cols }) => rows * cols,
+  span: () => 1024,
   cpu({ params, u32 }) {
     const { rows, cols } = params;
     const x = u32('x');

@@ -16,8 +16,6 @@ it.each(SIZES)('%i elements: the same sample', async (n) => {
     sampleKeys as Kernel,
     { values: floats(n + 1, 45), keys: new Uint32Array(Math.ceil((BLOCK + n) / 13)) },
     { elements: n, slot: 1, first: BLOCK, step: 13, out: 0 },
-    blockCount(n),
-    n,
   );
 });
 
@@ -30,7 +28,7 @@ async function counted(engine: Backend, n: number, lo: number, hi: number, room:
     list: new Uint32Array(n + 2),
   };
   const params = { elements: n, slot: 1, lo, hi, out: 0, base: 1, room };
-  const { counts, list } = await bytesAfter(engine, countWindow as Kernel, contents, params, blocks, n);
+  const { counts, list } = await bytesAfter(engine, countWindow as Kernel, contents, params);
   const perBlock = Array.from({ length: blocks }, (_, b) => {
     const [above, highest, lowest, place, between] = counts!.slice(b * WINDOW_COUNTS);
     return { above, highest, lowest, keys: list!.slice(2 + place!, 2 + place! + between!).sort() };

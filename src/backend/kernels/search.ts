@@ -116,15 +116,14 @@ export const rankDigit = defineKernel({
   },
 });
 
-/** Picks that one workgroup copies; as in shaders/search/pick-values.wgsl. */
-export const PICKS_PER_GROUP = 64;
-
 /** Chosen elements of a tensor, as far as they lie in the tile. See shaders/search/pick-values.wgsl. */
 export const pickValues = defineKernel({
   id: 'pick-values',
   wgsl: pickValuesWgsl,
   params: { count: 'u32', first: 'u32', elements: 'u32', slot: 'u32', out: 'u32' },
   buffers: { values: 'u32', picks: 'u32', picked: 'rw u32' },
+  work: ({ count }) => count,
+  span: () => 64,
   cpu({ params, u32 }) {
     const { count, first, elements, slot, out } = params;
     const values = u32('values');

@@ -9,7 +9,7 @@ import selectThresholdWgsl from '../../../shaders/select/select-threshold.wgsl?r
 import trimRowsWgsl from '../../../shaders/select/trim-rows.wgsl?raw';
 import { exact } from '../exact';
 import { addTo, BLOCK, blockOf, defineKernel, SCRATCH } from '../kernel';
-import { ROW_LIBRARY, type RowForm } from './rows';
+import { ROW_LIBRARY, type RowForm, rowWork } from './rows';
 
 /** Trim in place by a mask of one bit per element. See shaders/select/select-mask.wgsl. */
 export const selectMask = defineKernel({
@@ -60,6 +60,7 @@ export const selectRank = defineKernel({
     ranked: 'u32',
   },
   buffers: { values: 'rw f32', ranks: 'u32', table: 'u32', kept: 'rw atomic<u32>' },
+  span: () => BLOCK,
   unit: ({ cols, ranked }) => (ranked ? BLOCK : cols),
   wasm(k, s) {
     const { slot, first, cols, key0, key1, out, ranked } = s.params;
@@ -116,6 +117,7 @@ const define = (form: RowForm) =>
     libraries: [ROW_LIBRARY[form]],
     params: { rows: 'u32', cols: 'u32', keep: 'u32' },
     buffers: { keys: 'rw u32' },
+    ...rowWork(form),
     cpu({ params, u32 }) {
       const { rows, cols, keep } = params;
       const keys = u32('keys');
@@ -162,6 +164,8 @@ export const columnScore = defineKernel({
   wgsl: columnScoreWgsl,
   params: { rows: 'u32', cols: 'u32', block: 'u32' },
   buffers: { values: 'f32', scale: 'f32', keys: 'rw u32' },
+  work: ({ rows, cols }) => rows * cols,
+  span: () => 1024,
   cpu({ params, f32, u32 }) {
     const { rows, cols, block } = params;
     const values = f32('values');
@@ -228,6 +232,8 @@ export const packMask = defineKernel({
   wgsl: packMaskWgsl,
   params: { rows: 'u32', cols: 'u32', block: 'u32' },
   buffers: { keys: 'u32', mask: 'rw u32' },
+  work: ({ rows, cols }) => rows * maskRowWords(cols),
+  span: () => 64,
   cpu({ params, u32 }) {
     const { rows, cols, block } = params;
     const keys = u32('keys');

@@ -4,7 +4,7 @@ import { createCpuBackend } from '../cpu/cpu-backend';
 import type { Kernel } from '../kernel';
 import { activateRare, GATE_CODE, gateRows, RARE_CODE } from './activation';
 import { attentionSinks, NO_WINDOW } from './attention';
-import { comparison, each, floats, inGroups, tolerance } from './forward-kernels.test.fixture';
+import { comparison, floats, tolerance } from './forward-kernels.test.fixture';
 import { sharedGpu } from './kernels.test.support';
 import { scatterRows } from './rows';
 import { causalConv, keepRows, lruScan, SCAN_CODE, stateScan } from './sequence';
@@ -53,7 +53,6 @@ it.each(Object.entries(RARE_CODE))('activation %s', async (_, kind) => {
         beta: 0.5,
         floor: -1e-6,
       },
-      inGroups2(rows * inner),
     );
   }
 });
@@ -69,12 +68,9 @@ it.each(Object.entries(GATE_CODE))('rows gated by %s', async (_, kind) => {
       gateRows,
       { x: floats(rows * 60, 30, 6), y: floats(rows * 28, 31) },
       { rows, width, kind, x_begin: 2, x_stride, group, group_stride, unit, y_stride: 28 },
-      inGroups2(rows * width),
     );
   }
 });
-
-const inGroups2 = (elements: number) => ({ groups: Math.ceil(elements / 256), elements });
 
 it.each([
   [4, 1, 1],
@@ -83,7 +79,6 @@ it.each([
   'convolution of %i taps, bias %i, SiLU %i, and what is kept for the next rows',
   async (taps, biased, silu) => {
     const channels = 70;
-    const strips = each(2 * Math.ceil(channels / 64));
     const [x_stride, x_begin] = [80, 3];
     const x = floats(ROWS * x_stride, 32);
     const before = floats(2 * (taps - 1) * channels, 33);
@@ -98,13 +93,11 @@ it.each([
         y: new Float32Array(ROWS * 72),
       },
       { pieces: 2, channels, taps, biased, silu, x_stride, x_begin, y_stride: 72 },
-      strips,
     );
     const kept = await expectClose(
       keepRows,
       { x, pieces_at: PIECES, before },
       { pieces: 2, channels, kept: taps - 1, x_stride, x_begin },
-      strips,
       'before',
     );
     // the last row of slot 0 is the last row of the piece that went on in it
@@ -150,9 +143,8 @@ it.each([
     beta_scale: 2,
     y_scale: 0.7,
   };
-  const work = inGroups(2 * heads * dim, 64);
-  await expectClose(stateScan, contents, params, work);
-  await expectClose(stateScan, contents, params, work, 'state');
+  await expectClose(stateScan, contents, params);
+  await expectClose(stateScan, contents, params, 'state');
 });
 
 it('recurrent unit with gates', async () => {
@@ -167,8 +159,8 @@ it('recurrent unit with gates', async () => {
     y: new Float32Array(ROWS * width),
   };
   const params = { pieces: 2, width, block, x_stride: 28, y_stride: width };
-  await expectClose(lruScan, contents, params, inGroups(2 * width, 64));
-  await expectClose(lruScan, contents, params, inGroups(2 * width, 64), 'state');
+  await expectClose(lruScan, contents, params);
+  await expectClose(lruScan, contents, params, 'state');
 });
 
 it('sinks take their share', async () => {
@@ -178,7 +170,6 @@ it('sinks take their share', async () => {
     attentionSinks,
     { groups, scores: floats(2 * heads * 4 * 8, 60, 4), sinks: floats(heads, 61, 4) },
     { groups: 2, group_begin: 0, heads, line_width: 8, window: NO_WINDOW },
-    inGroups(2 * heads * 4, 64),
     'scores',
   );
   expect(shares.subarray(0, 8).reduce((a, b) => a + b, 0)).toBeLessThan(0.999);
@@ -191,12 +182,7 @@ it('weighted rows are added where they belong', async () => {
     factors: floats(3, 71),
     y: floats(5 * 70, 72),
   };
-  const got = await expectClose(
-    scatterRows,
-    contents,
-    { rows: 3, width: 70, x_stride: 72, y_stride: 70 },
-    each(3),
-  );
+  const got = await expectClose(scatterRows, contents, { rows: 3, width: 70, x_stride: 72, y_stride: 70 });
   expect(got[70]).toBe(contents.y[70]);
   expect(got[0]).toBeCloseTo(contents.y[0]! + contents.factors[1]! * contents.x[72]!, 6);
 });

@@ -8,6 +8,10 @@ import { sigmoid } from '../special';
 /** Words of a piece: first row, rows, slot, 1 where its sequence begins (shaders/sequence/causal-conv.wgsl). */
 const PIECE_WORDS = 4;
 
+/** Strips of 64 channels of every piece. */
+const stripsOf = ({ pieces, channels }: Readonly<Record<'pieces' | 'channels', number>>) =>
+  pieces * Math.ceil(channels / 64);
+
 /** A convolution of each channel along its sequence. See shaders/sequence/causal-conv.wgsl. */
 export const causalConv = defineKernel({
   id: 'causal-conv',
@@ -31,6 +35,8 @@ export const causalConv = defineKernel({
     bias: 'f32',
     y: 'rw f32',
   },
+  work: stripsOf,
+  span: () => 1,
   cpu({ params, f32, u32 }) {
     const { pieces, channels, taps, biased, silu, x_stride, x_begin, y_stride } = params;
     const [x, before, weight, bias, y] = [f32('x'), f32('before'), f32('weight'), f32('bias'), f32('y')];
@@ -68,6 +74,8 @@ export const keepRows = defineKernel({
   wgsl: keepRowsWgsl,
   params: { pieces: 'u32', channels: 'u32', kept: 'u32', x_stride: 'u32', x_begin: 'u32' },
   buffers: { x: 'f32', pieces_at: 'u32', before: 'rw f32' },
+  work: stripsOf,
+  span: () => 1,
   cpu({ params, f32, u32 }) {
     const { pieces, channels, kept, x_stride, x_begin } = params;
     const [x, before] = [f32('x'), f32('before')];
@@ -136,6 +144,8 @@ export const stateScan = defineKernel({
     state: 'rw f32',
     y: 'rw f32',
   },
+  work: ({ pieces, heads, dim }) => pieces * heads * dim,
+  span: () => 64,
   cpu({ params, f32, u32 }) {
     const { pieces, heads, dim, states, heads_per_group, decays, kind } = params;
     const [x, bc, t, y] = [f32('x'), f32('bc'), f32('t'), f32('y')];
@@ -199,6 +209,8 @@ export const lruScan = defineKernel({
     state: 'rw f32',
     y: 'rw f32',
   },
+  work: ({ pieces, width }) => pieces * width,
+  span: () => 64,
   cpu({ params, f32, u32 }) {
     const { pieces, width, block, x_stride, y_stride } = params;
     const [x, gates, biases, rates] = [f32('x'), f32('gates'), f32('biases'), f32('rates')];

@@ -28,6 +28,7 @@ export const countNonFinite = defineKernel({
   wgsl: countNonFiniteWgsl,
   params: { elements: 'u32', slot: 'u32' },
   buffers: { x: 'u32', counts: 'rw atomic<u32>' },
+  span: () => 1024,
   cpu({ params, u32 }) {
     const x = u32('x');
     let bad = 0;
@@ -73,6 +74,7 @@ export const difference = defineKernel({
   wgsl: differenceWgsl,
   params: { rows: 'u32', cols: 'u32', a: 'u32', b: 'u32', out: 'u32', threshold: 'f32' },
   buffers: { values: 'u32', delta: 'rw f32', sums: 'rw u32' },
+  work: ({ rows, cols }) => rows * cols,
   wasm(k, { params, at }) {
     const { rows, cols, a, b, out, threshold } = params;
     const values = at('values');

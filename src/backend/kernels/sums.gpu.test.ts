@@ -4,7 +4,7 @@ import type { WeightDtype } from '../../formats/dtype';
 import type { BackendBuffer } from '../backend';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import { BLOCK, blockCount, type Kernel } from '../kernel';
-import { DTYPE_CODE, decode, inputWords, packGroups } from './encoding';
+import { DTYPE_CODE, decode, inputWords } from './encoding';
 import { bytesAfter, firstDifference, floats, packedWords, sharedGpu } from './kernels.test.support';
 import { innerProducts, pairCount } from './products';
 import { mergeCounts } from './statistics';
@@ -60,7 +60,7 @@ async function inOnePass({ n, models, hasBase, anchor, dtype, ...tables }: Case)
     status: new Uint32Array(models + 2),
   };
   const params = { elements: n, anchor, dtype, status: models + 1 };
-  const after = await bytesAfter(gpu, kernel as Kernel, contents, params, packGroups(n), n);
+  const after = await bytesAfter(gpu, kernel as Kernel, contents, params);
   return after as unknown as Outcome;
 }
 
@@ -95,8 +95,6 @@ async function oneByOne(c: Case): Promise<Outcome> {
   cpu.run(weightedSum, {
     params: { elements: n, ...sum, dtype, status: models + 1 },
     buffers: { values, coefficients, packed, sums: change, status },
-    groups: packGroups(n),
-    elements: n,
   });
   const same: number[] = [];
   const counts = make(1);

@@ -7,7 +7,7 @@ import subtractWgsl from '../../../shaders/sums/subtract.wgsl?raw';
 import weightedSumWgsl from '../../../shaders/sums/weighted-sum.wgsl?raw';
 import { BLOCK, defineKernel, SCRATCH } from '../kernel';
 import { isTiny } from './combine';
-import { packBlocks } from './encoding';
+import { PACKED, packBlocks } from './encoding';
 import { pairCount } from './products';
 
 /**
@@ -36,7 +36,7 @@ export const weightedSum = defineKernel({
     sums: 'rw f32',
     status: 'rw atomic<u32>',
   },
-  unit: () => BLOCK,
+  unit: () => PACKED,
   wasm(k, s) {
     const { slot, stride, count, anchor, per, groups } = s.params;
     const begin = s.at('coefficients') / 4;
@@ -77,6 +77,7 @@ const define = (models: number, hasBase: boolean) =>
       sums: 'rw u32',
       status: 'rw atomic<u32>',
     },
+    unit: () => PACKED,
   });
 
 const upTo = (models: number, hasBase: boolean) =>
@@ -122,6 +123,7 @@ export const addScaled = defineKernel({
   wgsl: addScaledWgsl,
   params: { elements: 'u32', scale: 'f32' },
   buffers: { x: 'f32', y: 'rw f32' },
+  span: () => 256,
   wasm(k, { params, at }) {
     k.addScaled(at('x'), at('y'), params.elements, params.scale);
   },
@@ -145,6 +147,7 @@ export const mixColumns = defineKernel({
   wgsl: mixColumnsWgsl,
   params: { elements: 'u32', cols: 'u32' },
   buffers: { x: 'f32', reference: 'f32', factor: 'f32', y: 'rw f32' },
+  span: () => 1024,
   cpu({ params, f32 }) {
     const { elements, cols } = params;
     const x = f32('x');

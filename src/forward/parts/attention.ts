@@ -101,7 +101,6 @@ async function mix(
     const lines = count * attention.heads * GROUP_ROWS;
     const scores = workspace.take('scores', lines * lineWidth * 4);
     const part = { groups: count, group_begin: begin, line_width: lineWidth };
-    const items = count * attention.heads * (lineWidth / 4);
     const work = lines * lineWidth * attention.headDim;
     queue.run(
       attentionScores,
@@ -121,26 +120,19 @@ async function mix(
           slopes: attention.alibi ? workspace.slopes(attention.alibi) : op.nothing,
           scores,
         },
-        groups: Math.ceil(items / 64),
-        elements: items,
       },
       work,
     );
     const line = { ...part, heads: attention.heads, window };
-    const byLine = attention.sinks !== undefined || queue.engine.software;
-    const softmaxWork = { groups: byLine ? Math.ceil(lines / 64) : lines, elements: lines };
     if (attention.sinks) {
       const sinks = weights.vector(attention.sinks);
-      queue.run(attentionSinks, { params: line, buffers: { groups, scores, sinks }, ...softmaxWork });
-    } else queue.run(softmax, { params: line, buffers: { groups, scores }, ...softmaxWork });
-    const mixes = count * attention.heads * (attention.valueDim / 4);
+      queue.run(attentionSinks, { params: line, buffers: { groups, scores, sinks } });
+    } else queue.run(softmax, { params: line, buffers: { groups, scores } });
     queue.run(
       attentionMix,
       {
         params: { ...part, ...shape, dim4: attention.valueDim / 4 },
         buffers: { shares: scores, v: kept.values, groups, y: mixed.buffer },
-        groups: Math.ceil(mixes / 64),
-        elements: mixes,
       },
       work,
     );
@@ -199,8 +191,6 @@ export function placeRows(
       angles: rope ? workspace.angles(rope, 1 + Math.max(...chunk.positions), chunk.long) : op.nothing,
       y: to,
     },
-    groups: chunk.rows,
-    elements: chunk.rows,
   });
 }
 

@@ -15,8 +15,6 @@ export function convolve(conv: Convolution, passage: Passage, x: RowBuffer, begi
   const { channels, taps } = conv;
   const y = room(passage, 'convolved', channels);
   const count = chunk.pieces.length;
-  const strips = count * Math.ceil(channels / 64);
-  const work = { groups: strips, elements: strips };
   const [state] = convolutionStates(conv);
   const before = state ? passage.state(state) : op.nothing;
   const from = { x_stride: x.stride, x_begin: begin };
@@ -38,13 +36,11 @@ export function convolve(conv: Convolution, passage: Passage, x: RowBuffer, begi
       bias: conv.bias ? weights.vector(conv.bias) : op.nothing,
       y: y.buffer,
     },
-    ...work,
   });
   if (state) {
     op.queue.run(keepRows, {
       params: { pieces: count, channels, kept: taps - 1, ...from },
       buffers: { x: x.buffer, pieces_at: pieces, before },
-      ...work,
     });
   }
   return y;

@@ -56,8 +56,6 @@ const experts: PartKind<Experts> = {
       queue.run(gatherRows, {
         params: { rows: count, width: hidden },
         buffers: { x: x.buffer, picks, y: inputs.buffer },
-        groups: count,
-        elements: count,
       });
       if (router.onInput) {
         op.gate({ buffer: factors, stride: 1 }, inputs, count, hidden, GATE_CODE.product, {
@@ -70,8 +68,6 @@ const experts: PartKind<Experts> = {
       queue.run(scatterRows, {
         params: { rows: count, width: hidden, x_stride: made.stride, y_stride: branch.stride },
         buffers: { x: made.buffer, picks, factors, y: branch.buffer },
-        groups: count,
-        elements: count,
       });
       await queue.breathe();
     }
@@ -93,7 +89,6 @@ const lru: PartKind<Lru> = {
     const projected = project(passage, part.projections, x, 'projected');
     const convolved = convolve(part.conv, passage, projected, width);
     const y = room(passage, 'scanned', width);
-    const elements = chunk.pieces.length * width;
     op.queue.run(
       lruScan,
       {
@@ -113,8 +108,6 @@ const lru: PartKind<Lru> = {
           state: passage.state(scanState(part)),
           y: y.buffer,
         },
-        groups: Math.ceil(elements / 64),
-        elements,
       },
       chunk.rows * width * block * 2,
     );

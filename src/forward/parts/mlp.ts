@@ -34,8 +34,6 @@ export async function activatedRows(
     op.queue.run(sparseRows, {
       params: { rows, width: part.inner, stride: inner.stride, deviations: normalQuantile(part.sparse) },
       buffers: { x: inner.buffer },
-      groups: Math.ceil(rows / 64),
-      elements: rows,
     });
   }
   const stride = Math.ceil(part.inner / 4) * 4;

@@ -1,6 +1,8 @@
 /** Types shared by the kinds of parts: their weights on the device, their context in a chunk, and their state of a sequence. */
+
 import type { BackendBuffer } from '../../backend/backend';
-import type { Linear, Norm, Part, Vector } from '../../models/architecture';
+import type { Block, Linear, Norm, Part, Vector } from '../../models/architecture';
+import type { LinearSite } from '../../models/claim';
 import type { Chunk } from '../chunk';
 import type { DeviceLinear } from '../device-weights';
 import type { DeviceNorm, Operations, RowBuffer } from '../operations';
@@ -88,4 +90,24 @@ export function project(
     begin += layer.outputs;
   }
   return y;
+}
+
+// Context in which a block runs: its weights, and the chunk's rows and caches.
+
+/** A block's weights on the device. */
+export interface BlockWeights extends Loaded {
+  block: Block;
+  byteLength: number;
+  /** Reads a linear map anew, or one that was left out. */
+  renew(linear: Linear, signal?: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+/** Context of a chunk in a block, besides the weights. */
+export interface BlockPassage extends Omit<Passage, 'weights' | 'name' | 'tap' | 'entered'> {
+  /** Name of the chunk's stream in the workspace. */
+  stream: string;
+  /** All streams of the chunk, [rows, planes · hidden], where the model has several. */
+  planes?: RowBuffer;
+  onSite?(site: LinearSite, linears: readonly Linear[], rows: RowBuffer): void | Promise<void>;
 }

@@ -88,7 +88,6 @@ function scan(
         c: part.c,
         times: side(passage, projected, part.times, 'times'),
       };
-  const elements = chunk.pieces.length * heads * dim;
   op.queue.run(
     stateScan,
     {
@@ -123,8 +122,6 @@ function scan(
         state: passage.state(scanState(part)),
         y: y.buffer,
       },
-      groups: Math.ceil(elements / 64),
-      elements,
     },
     2 * chunk.rows * heads * dim * states,
   );

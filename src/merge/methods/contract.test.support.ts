@@ -158,7 +158,11 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
     }
   });
 
-  const INFINITIES = { F32: [0x7f800000, 0xff800000], F16: [0x7c00, 0xfc00], BF16: [0x7f80, 0xff80] } as const;
+  const INFINITIES = {
+    F32: [0x7f800000, 0xff800000],
+    F16: [0x7c00, 0xfc00],
+    BF16: [0x7f80, 0xff80],
+  } as const;
   // weights of both signs have no sum of infinities
   const summed = variants.filter(({ parameters }) => parameters.normalize !== false);
   it.each(Object.entries(INFINITIES))(

@@ -18,16 +18,18 @@ import {
 } from './magnitude-curve';
 import type { ContributorError } from './predicted-report';
 import { type ReplayedSample, replaySample } from './replayed-sample';
-import { elementsBetween, type SampleBins, sampleBins } from './sample-bins';
 import {
+  elementsBetween,
   emptySample,
   type KeptSample,
   keepBySize,
   keepDrawn,
   patternOf,
   patternsOf,
+  type SampleBins,
   type SampleContribution,
   type SampleSelection,
+  sampleBins,
   stepBySize,
   thresholdInBin,
   tiesOf,

@@ -4,7 +4,7 @@
  */
 
 import type { Backend, BackendBuffer } from '../../backend/backend';
-import { PICKS_PER_GROUP, pickValues } from '../../backend/kernels/search';
+import { pickValues } from '../../backend/kernels/search';
 import { philox } from '../../backend/philox';
 import { shareOut } from '../../backend/shared-work';
 import { columns, type ReadTensor } from '../../inputs/stored-tensor';
@@ -12,9 +12,8 @@ import type { DeltaStatistics, TensorSample } from '../../reports/delta-statisti
 import { throwIfCanceled } from '../../sources/cancellation';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
 import { readProducts } from '../tensor/delta-measure';
-import type { KeySearch } from '../tensor/key-search';
 import { countDigit, readDigit } from '../tensor/radix-search';
-import { beginSearch } from '../tensor/radix-select';
+import { beginSearch, type KeySearch } from '../tensor/radix-select';
 import { ProductSums } from '../tensor/tensor-outcome';
 import { doraUnit, openTask, type TensorTask } from '../tensor/tensor-task';
 import { leastTile, type Tile } from '../tensor/tiles';
@@ -169,8 +168,6 @@ function pick(
       out: slot * count,
     },
     buffers: { values: work.values, ...buffers },
-    groups: Math.ceil(count / PICKS_PER_GROUP),
-    elements: count,
   });
 }
 

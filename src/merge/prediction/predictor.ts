@@ -10,7 +10,7 @@ import type { ContributorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
 import { type DeltaPreset, drawsRandomly, type MergeMethod, type ProductsCompute } from '../method';
 import { densityOf } from '../tensor/delta-selectors';
-import { groupsOf } from '../tensor/vector-groups';
+import { groupsOf } from '../tensor/tiles';
 import { EXACT, type ModelThreshold, PreparedStatistics } from './contributor-selection';
 import { binAt, insideBin, largest, type MagnitudeCurve, mergeCurves } from './magnitude-curve';
 import { LazyReport, type PredictedReport } from './predicted-report';

@@ -3,7 +3,7 @@
 import { f32ToBf16, f32ToF16 } from '../../formats/half';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { DeltaPreset } from '../method';
-import { reciprocalOf } from '../tensor/divisor';
+import { reciprocalOf } from '../tensor/delta-measure';
 import { onesOf, type SampleContribution, sharedOnes } from './sample-selection';
 
 /**

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { sampleBins } from './sample-bins';
-import { emptySample, keepBySize, patternsOf, type SizeSelection, stepBySize } from './sample-selection';
+import {
+  emptySample,
+  keepBySize,
+  patternsOf,
+  type SizeSelection,
+  sampleBins,
+  stepBySize,
+} from './sample-selection';
 
 const value = fc.oneof(
   fc.float({ noDefaultInfinity: false, noNaN: false }),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Backend } from '../../backend/backend';
 import { AmalgamError, type ErrorCode } from '../../errors';
-import { deviceRecovery } from './device-recovery';
+import { deviceRecovery } from './run-workspace';
 
 const MINUTE = 60_000;
 const TILE = 2 ** 22;

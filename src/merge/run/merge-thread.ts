@@ -8,7 +8,6 @@ import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
 import type { Emit, TensorStatistics } from '../tensor/tensor-outcome';
 import type { TensorTask } from '../tensor/tensor-task';
-import { replayable } from './replayable-emit';
 import { openRunWorkspace, type RunWorkspace, type RunWorkspaceOptions } from './run-workspace';
 
 interface MergeThreadOptions extends RunWorkspaceOptions {
@@ -102,4 +101,25 @@ async function copy(tensor: TensorPlan, read: ReadTensor, emit: Emit): Promise<u
     await emit(await read(ref, begin, Math.min(begin + COPY_BYTES, length)));
   }
   return undefined;
+}
+
+/**
+ * An emit that may be fed anew from the start: bytes that went out already are left out. A tensor's bytes do not
+ * depend on how often, or in which tiles, it is computed.
+ */
+function replayable(emit: Emit): { emit: Emit; restart(): void } {
+  let sent = 0;
+  let at = 0;
+  return {
+    async emit(bytes) {
+      const fresh = bytes.subarray(Math.min(bytes.byteLength, Math.max(0, sent - at)));
+      at += bytes.byteLength;
+      if (fresh.byteLength === 0) return;
+      sent = at;
+      await emit(fresh);
+    },
+    restart() {
+      at = 0;
+    },
+  };
 }

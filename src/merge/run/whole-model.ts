@@ -13,9 +13,16 @@ import { storedInputs } from '../plan/plan-bytes';
 import { openComputed } from '../tensor/computation';
 import { countVotes, type WholeModel } from '../tensor/delta-pipeline';
 import { densityOf, inclusiveThreshold } from '../tensor/delta-selectors';
-import type { KeySearch } from '../tensor/key-search';
 import { countDigit, readDigit } from '../tensor/radix-search';
-import { beginSearch, DIGITS, KEEP_NONE, narrow, type Search, type Threshold } from '../tensor/radix-select';
+import {
+  beginSearch,
+  DIGITS,
+  KEEP_NONE,
+  type KeySearch,
+  narrow,
+  type Search,
+  type Threshold,
+} from '../tensor/radix-select';
 import { requireFinite } from '../tensor/tile-encoding';
 import type { Workspace } from '../tensor/workspace';
 

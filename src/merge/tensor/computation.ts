@@ -2,23 +2,28 @@
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
-import { packGroups } from '../../backend/kernels/encoding';
 import { pairCount } from '../../backend/kernels/products';
 import { MOST_STORED, storedSums, storedSumWords } from '../../backend/kernels/sums';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { MergeCounts } from '../../reports/job';
 import type { ElementwiseCompute, MergeMethod, SolvedCompute } from '../method';
 import type { TensorPlan } from '../plan/plan';
-import { layOut, runWeightedSum, type WeightedSum, WHOLE } from './affine';
+import { TileSums } from './delta-measure';
 import { mergeDelta, type WholeModel } from './delta-pipeline';
-import { TileSums } from './finished-tile';
 import { type Prepared, type PreparedSolution, requirePrepared } from './prepared';
-import { mergeByProducts, productsForm, productsGroups } from './products-merge';
+import {
+  layOut,
+  mergeByProducts,
+  productsForm,
+  productsGroups,
+  runWeightedSum,
+  type WeightedSum,
+  WHOLE,
+} from './products-merge';
 import { type Emit, ProductSums, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite, runEncode } from './tile-encoding';
-import { leastTile, type Tile } from './tiles';
-import { groupElements, rowLength } from './vector-groups';
+import { groupElements, leastTile, rowLength, type Tile } from './tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
 
 // Weighted sums of whole weights on a graphics device straight from their stored words, in one kernel a tile.
@@ -64,8 +69,6 @@ class StoredSums {
     work.engine.run(storedSums[plan.base ? 'base' : 'alone'][models - 1]!, {
       params: { elements, anchor, ...packing(this.task) },
       buffers: { raw, inputs, coefficients, packed, sums, status },
-      groups: packGroups(elements),
-      elements,
     });
     const words = storedSumWords(models);
     const [encoded, found, sumBytes] = await readTile(this.task, elements, [
@@ -341,8 +344,6 @@ async function mergeElementwise(
         out: work.merged,
         ...(method.counters ? { counters } : {}),
       },
-      groups: blockCount(elements),
-      elements,
     });
   /** Counters of a tile, so that they never overflow: a tile has fewer than 2^32 elements, a tensor may have more. */
   const take = async (totals: number[]) => {

@@ -1,13 +1,17 @@
 /** Measurements of the delta pipeline, tile by tile, and the coefficients it combines with. */
+
+import type { BackendBuffer, BufferRange } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
 import { BLOCK, blockCount } from '../../backend/kernel';
-import { coefficientWords, MOST_IN_TABLE } from '../../backend/kernels/combine';
+import { coefficientWords, ELECTION, MOST_IN_TABLE } from '../../backend/kernels/combine';
 import { innerProducts, pairCount } from '../../backend/kernels/products';
+import { absoluteSum, mergeCounts, mergeCountWords } from '../../backend/kernels/statistics';
+import type { MergeCounts } from '../../reports/job';
 import type { DeltaPreset } from '../method';
 import { densityOf, type Selector, trims } from './delta-selectors';
-import { reciprocal } from './divisor';
-import type { ProductSums } from './tensor-outcome';
+import { type Emit, ProductSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
+import { packing, readTile, requireFinite } from './tile-encoding';
 
 /** Enqueues the products of all slots of the tile, block by block into `sums`; returns the bytes to read back. */
 export function runProducts(task: TensorTask, elements: number, sums = task.work.sums): number {
@@ -16,8 +20,6 @@ export function runProducts(task: TensorTask, elements: number, sums = task.work
   work.engine.run(innerProducts, {
     params: { elements, slot: 0, stride: work.stride, count, run: BLOCK },
     buffers: { values: work.values, sums },
-    groups: blockCount(elements),
-    elements,
   });
   return blockCount(elements) * pairCount(count) * 4;
 }
@@ -93,4 +95,188 @@ export function writeCoefficients(
     }
   }
   work.engine.write(work.coefficients, 0, new Uint8Array(exactFloats(table).buffer));
+}
+
+/** 1 / divisor of a set of agreeing models, from their weights. */
+function reciprocal(preset: DeltaPreset, agreeing: readonly number[]): number {
+  return reciprocalOf(
+    preset,
+    agreeing.length,
+    agreeing.reduce((a, b) => a + b, 0),
+  );
+}
+
+/** The same from how many agree and the sum of their weights. */
+export function reciprocalOf(preset: DeltaPreset, count: number, sum: number): number {
+  if (preset.divisor === 'count') return 1 / Math.max(1, count);
+  if (preset.floor !== undefined) return 1 / (sum === 0 ? 1 : Math.max(sum, preset.floor));
+  // mergekit: an exact 0 (consensus) or |Σw| < 1e-8 (plain sum) counts as 1
+  const vanishes = preset.consensus === 'none' ? Math.abs(sum) < 1e-8 : sum === 0;
+  return vanishes ? 1 : 1 / sum;
+}
+
+// Merge counts, tile by tile (shaders/statistics/merge-counts.wgsl).
+
+/** How signs were elected. */
+export interface Election {
+  election: number;
+  zeroNegative: boolean;
+}
+
+/** The counts of a tensor, added up over its tiles; `models` 0 counts only elements that stay at the base. */
+export class CountSums {
+  readonly #task: TensorTask;
+  readonly #models: number;
+  readonly #totals: Float64Array;
+
+  constructor(task: TensorTask, models: number) {
+    this.#task = task;
+    this.#models = models;
+    this.#totals = new Float64Array(mergeCountWords(models));
+  }
+
+  /** Enqueues the counting of the tile that lies in `work.packed`; returns what to read back. */
+  run(elements: number, { election, zeroNegative }: Election): BufferRange {
+    const { work } = this.#task;
+    const { values, coefficients, packed, counts, engine } = work;
+    engine.clear(counts);
+    engine.run(mergeCounts, {
+      params: {
+        elements,
+        stride: work.stride,
+        models: this.#models,
+        election,
+        zero_negative: zeroNegative ? 1 : 0,
+        dtype: packing(this.#task).dtype,
+      },
+      buffers: { values, coefficients, packed, counts },
+    });
+    return { buffer: counts, byteLength: this.#totals.length * 4 };
+  }
+
+  /** Adds the counts read back. */
+  add(bytes: Uint8Array<ArrayBuffer>): void {
+    for (const [i, n] of new Uint32Array(bytes.buffer).entries()) this.#totals[i]! += n;
+  }
+
+  /** The counts of the whole tensor. */
+  counts(election: number): MergeCounts {
+    const n = this.#models;
+    const pair = (i: number, j: number) => 1 + n + i * n - (i * (i + 1)) / 2 + j;
+    return {
+      atBase: this.#task.plan.base ? this.#totals[0]! : null,
+      shared: Array.from({ length: n }, (_, i) =>
+        Array.from({ length: n }, (__, j) => this.#totals[pair(Math.min(i, j), Math.max(i, j))]!),
+      ),
+      lost: election === ELECTION.none ? [] : [...this.#totals.slice(1, 1 + n)],
+    };
+  }
+}
+
+// Measurements of the slots in their current state.
+
+/** Products of all slots and, where asked, ‖·‖₁ of every contributor, added up over tiles. */
+export class SlotSums {
+  readonly products: ProductSums;
+  /** ‖·‖₁ of every contributor; zeros where it was not asked for. */
+  readonly l1: number[];
+  readonly #task: TensorTask;
+  readonly #sums: BackendBuffer;
+  readonly #norms: BackendBuffer | undefined;
+
+  /** @throws AmalgamError `GpuOutOfMemory` */
+  constructor(task: TensorTask, wantsL1: boolean) {
+    const { engine, stride } = task.work;
+    const models = task.plan.models.length;
+    const words = blockCount(stride) * 4;
+    this.#task = task;
+    this.products = new ProductSums(models + 1);
+    this.l1 = new Array<number>(models).fill(0);
+    this.#sums = engine.allocate(words * pairCount(models + 1), 'products');
+    this.#norms = wantsL1 ? engine.allocate(words * models, 'l1 sums') : undefined;
+  }
+
+  /** Enqueues the measuring of a tile as it stands; returns what to read back. */
+  run(elements: number): BufferRange[] {
+    const { work } = this.#task;
+    const ranges = [{ buffer: this.#sums, byteLength: runProducts(this.#task, elements, this.#sums) }];
+    if (!this.#norms) return ranges;
+    const blocks = blockCount(elements);
+    for (let i = 0; i < this.l1.length; i++) {
+      work.engine.run(absoluteSum, {
+        params: { elements, slot: (i + 1) * work.stride, out: i * blocks },
+        buffers: { values: work.values, sums: this.#norms },
+      });
+    }
+    return [...ranges, { buffer: this.#norms, byteLength: this.l1.length * blocks * 4 }];
+  }
+
+  /** Takes the sums of a tile, read back, from the front of `data`. */
+  add(data: Uint8Array<ArrayBuffer>[]): void {
+    this.products.add(new Float32Array(data.shift()!.buffer));
+    if (!this.#norms) return;
+    const sums = new Float32Array(data.shift()!.buffer);
+    const blocks = sums.length / this.l1.length;
+    for (let i = 0; i < this.l1.length; i++) {
+      this.l1[i]! += sums.subarray(i * blocks, (i + 1) * blocks).reduce((a, b) => a + b, 0);
+    }
+  }
+
+  close(): void {
+    const { engine } = this.#task.work;
+    engine.free(this.#sums);
+    if (this.#norms) engine.free(this.#norms);
+  }
+}
+
+// The end of a tile for merges outside the delta pipeline: statistics, encoding, the check for NaN and infinities.
+
+/** Sums over the tiles of a tensor. */
+export class TileSums {
+  readonly products: ProductSums;
+  /** Σ (out − W₀)², against zero where there is no base. */
+  change = 0;
+  nonFinite = 0;
+  readonly #counted: CountSums;
+
+  constructor(
+    private readonly task: TensorTask,
+    private readonly policy: 'stop' | 'carry',
+  ) {
+    this.#counted = new CountSums(task, 0);
+    this.products = new ProductSums(task.plan.models.length + 1);
+  }
+
+  /** Adds the products of all slots of the tile as it stands. @throws AmalgamError `NonFinite` */
+  async measure(elements: number): Promise<void> {
+    const { products, nonFinite } = await readProducts(this.task, elements);
+    requireFinite(this.task, nonFinite, this.policy);
+    this.products.add(products);
+  }
+
+  /**
+   * Emits the packed tile, whose change lies in `work.stats`.
+   * @param measured whether the products have been taken in an earlier pass
+   */
+  async finish(elements: number, measured: boolean, emit: Emit): Promise<void> {
+    const { work } = this.task;
+    const blocks = blockCount(elements);
+    const bytes = measured ? 0 : runProducts(this.task, elements);
+    const countRange = this.#counted.run(elements, { election: ELECTION.none, zeroNegative: false });
+    const [encoded, status, squares, countData, products] = await readTile(this.task, elements, [
+      { buffer: work.stats, byteLength: blocks * 4 },
+      countRange,
+      { buffer: work.sums, byteLength: bytes },
+    ]);
+    this.#counted.add(countData!);
+    this.nonFinite += requireFinite(this.task, status, this.policy);
+    for (const square of new Float32Array(squares!.buffer)) this.change += square;
+    if (!measured) this.products.add(new Float32Array(products!.buffer));
+    await emit(encoded);
+  }
+
+  /** Counts over all tiles. */
+  counts(): MergeCounts {
+    return this.#counted.counts(ELECTION.none);
+  }
 }

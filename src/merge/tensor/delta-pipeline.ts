@@ -5,14 +5,21 @@
 import { exact } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
 import { COMBINE_STATS, combine, ELECTION } from '../../backend/kernels/combine';
-import { packGroups } from '../../backend/kernels/encoding';
 import type { DeltaPreset } from '../method';
-import { energyWeights, rescaleFactors, writeCoefficients } from './delta-measure';
+import {
+  CountSums,
+  type Election,
+  energyWeights,
+  rescaleFactors,
+  SlotSums,
+  writeCoefficients,
+} from './delta-measure';
 import { type Score, scoreOf } from './delta-score';
 import {
   applySelectors,
   closeSelectors,
   drawn,
+  KeptMasks,
   type ModelThresholds,
   openSearches,
   openSelectors,
@@ -20,12 +27,9 @@ import {
   type Selector,
   trims,
 } from './delta-selectors';
-import { KeptMasks } from './kept-masks';
-import type { KeySearch } from './key-search';
-import { CountSums, type Election } from './merge-counts';
 import type { Prepared } from './prepared';
 import { finishSearches, searchKeys } from './radix-search';
-import { SlotSums } from './slot-sums';
+import type { KeySearch } from './radix-select';
 import { type Emit, type ProductSums, ratio, type TensorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite } from './tile-encoding';
@@ -266,8 +270,6 @@ function runCombine(task: TensorTask, settings: DeltaSettings, elements: number)
       ...packing(task),
     },
     buffers: { values, coefficients, packed, stats, status },
-    groups: packGroups(elements),
-    elements,
   });
 }
 

@@ -9,18 +9,18 @@ import { countEqual } from '../../backend/kernels/search';
 import { maskByScore, rowScore, selectThreshold } from '../../backend/kernels/select';
 import { variance } from '../../backend/kernels/statistics';
 import type { DeltaPreset } from '../method';
-import type { KeySearch } from './key-search';
 import {
   beginSearch,
   KEEP_NONE,
+  type KeySearch,
   keyToMagnitude,
   magnitudeToKey,
   NO_CUT,
   type Threshold,
+  thresholdWords,
 } from './radix-select';
 import type { TensorTask } from './tensor-task';
-import type { Tile } from './tiles';
-import { rowLength } from './vector-groups';
+import { rowLength, type Tile } from './tiles';
 
 /**
  * KL(softmax(b) ‖ softmax(a)) row by row, in f64 on the host, for both engines alike: a divergence of nearly equal,
@@ -115,8 +115,6 @@ function varianceScore(task: TensorTask, share: number): Score {
       work.engine.run(countEqual, {
         params: { elements, slot: 0, key: 0, out: 0 },
         buffers: { values: work.packed, counts: work.stats },
-        groups: blocks,
-        elements,
       });
       const [bytes] = await work.engine.read([{ buffer: work.stats, byteLength: blocks * 4 }]);
       for (const n of new Uint32Array(bytes!.buffer)) zeros += n;
@@ -130,8 +128,6 @@ function varianceScore(task: TensorTask, share: number): Score {
       work.engine.run(variance, {
         params: { elements, stride: work.stride, models },
         buffers: { values: work.values, score: work.packed },
-        groups: blockCount(elements),
-        elements,
       });
     },
     decide() {
@@ -186,8 +182,6 @@ function fusionScore(task: TensorTask): Score {
       work.engine.run(rowScore, {
         params: { elements, slot: work.stride, cols },
         buffers: { values: work.values, factor, score: work.packed },
-        groups: blockCount(elements),
-        elements,
       });
       work.engine.free(factor);
     },
@@ -205,29 +199,19 @@ function fusionScore(task: TensorTask): Score {
 /** Trims the score, then every task vector where nothing of the score is left. */
 function maskTile(task: TensorTask, tile: Tile, elements: number, threshold: Threshold): void {
   const { work, plan } = task;
-  const groups = blockCount(elements);
   work.engine.run(selectThreshold, {
     params: {
       elements,
       slot: 0,
       first_block: blockCount(tile.begin),
-      key: threshold.key,
-      cut_block: threshold.cutBlock,
-      cut_quota: threshold.cutQuota,
-      inner_key: KEEP_NONE.key,
-      inner_cut_block: KEEP_NONE.cutBlock,
-      inner_cut_quota: KEEP_NONE.cutQuota,
+      ...thresholdWords(threshold),
       out: 0,
     },
     buffers: { values: work.packed, kept: work.kept },
-    groups,
-    elements,
   });
   if (threshold.key === 0) return; // even a score of 0 reaches the threshold: everything stays
   work.engine.run(maskByScore, {
     params: { elements, stride: work.stride, models: plan.models.length },
     buffers: { score: work.packed, values: work.values },
-    groups,
-    elements,
   });
 }

@@ -1,7 +1,9 @@
 /** Selection of the elements of each task vector: thresholds, random draws, ranks, or a score that all share. */
+
 import type { BackendBuffer } from '../../backend/backend';
 import { exact } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
+import { packKept } from '../../backend/kernels/combine';
 import { RANK_SHIFTS, rankDigit } from '../../backend/kernels/search';
 import {
   MOST_UNRANKED,
@@ -13,12 +15,19 @@ import {
 import { maskKey } from '../../backend/philox';
 import type { DeltaPreset } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
-import type { KeySearch } from './key-search';
 import { type Prepared, type PreparedSelection, requirePrepared } from './prepared';
-import { beginSearch, KEEP_NONE, keptCount, keyToMagnitude, NO_CUT, type Threshold } from './radix-select';
+import {
+  beginSearch,
+  KEEP_NONE,
+  type KeySearch,
+  keptCount,
+  keyToMagnitude,
+  NO_CUT,
+  type Threshold,
+  thresholdWords,
+} from './radix-select';
 import type { TensorTask } from './tensor-task';
-import type { Tile } from './tiles';
-import { rowLength } from './vector-groups';
+import { rowLength, type Tile } from './tiles';
 
 /** How one contributor's task vector is selected in this tensor. */
 export type Selector =
@@ -151,38 +160,22 @@ export async function applySelectors(
   elements: number,
 ): Promise<void> {
   const { work } = task;
-  const groups = blockCount(elements);
   for (const [i, s] of selectors.entries()) {
     const common = { elements, slot: (i + 1) * work.stride, out: i };
     const buffers = { values: work.values, kept: work.kept };
     if (s.kind === 'threshold') {
-      const outer = thresholdOf(s.outer);
-      const inner = thresholdOf(s.inner);
-      const params = {
-        ...common,
-        first_block: blockCount(tile.begin),
-        key: outer.key,
-        cut_block: outer.cutBlock,
-        cut_quota: outer.cutQuota,
-        inner_key: inner.key,
-        inner_cut_block: inner.cutBlock,
-        inner_cut_quota: inner.cutQuota,
-      };
-      work.engine.run(selectThreshold, { params, buffers, groups, elements });
+      const cuts = thresholdWords(thresholdOf(s.outer), thresholdOf(s.inner));
+      const params = { ...common, first_block: blockCount(tile.begin), ...cuts };
+      work.engine.run(selectThreshold, { params, buffers });
     } else if (s.kind === 'random') {
       const params = { ...common, first: tile.begin, below: s.below, key0: s.key[0], key1: s.key[1] };
-      work.engine.run(selectRandom, { params, buffers, groups, elements });
+      work.engine.run(selectRandom, { params, buffers });
     } else if (s.kind === 'rank') {
       const cols = rowLength(task.plan.shape);
       const ranked = s.scaled || cols > MOST_UNRANKED ? 1 : 0;
       const ranks = rankRows(task, i + 1, cols, elements, ranked);
       const params = { ...common, first: tile.begin, cols, key0: s.key[0], key1: s.key[1], ranked };
-      work.engine.run(selectRank, {
-        params,
-        buffers: { ...buffers, ranks, table: s.table },
-        groups,
-        elements,
-      });
+      work.engine.run(selectRank, { params, buffers: { ...buffers, ranks, table: s.table } });
     } else if (s.kind === 'prepared') await applyPrepared(task, s.selection, i + 1, tile, elements);
   }
 }
@@ -203,12 +196,7 @@ async function applyPrepared(
   const words = await selection.mask(begin, end);
   const mask = engine.allocate(words.byteLength, 'mask');
   engine.write(mask, 0, new Uint8Array(words.buffer, words.byteOffset, words.byteLength));
-  engine.run(selectMask, {
-    params: { elements, slot: slot * stride, first: 0 },
-    buffers: { mask, values },
-    groups: blockCount(elements),
-    elements,
-  });
+  engine.run(selectMask, { params: { elements, slot: slot * stride, first: 0 }, buffers: { mask, values } });
   engine.free(mask);
 }
 
@@ -242,8 +230,6 @@ function rankRows(
         ranked,
       },
       buffers: { values: work.values, order_in: from, order_out: to },
-      groups: elements / cols,
-      elements,
     });
     [from, to] = [to, from];
   }
@@ -266,4 +252,72 @@ export function reportedThreshold(s: Selector): number {
 /** A threshold that keeps every |τ| of at least the key's. */
 export function inclusiveThreshold(key: number): Threshold {
   return { key, cutBlock: NO_CUT, cutQuota: 0 };
+}
+
+// Masks of the elements that a selection left in every tile, so that a later pass need not repeat it.
+
+/** Masks of some slots of a tensor, one bit per element, on the device until they are closed. */
+export class KeptMasks {
+  readonly #task: TensorTask;
+  /** Slots that are trimmed. */
+  readonly #slots: readonly number[];
+  readonly #mask: BackendBuffer;
+  /** Contents of `work.kept` after each tile. */
+  readonly #counts = new Map<Tile, Uint8Array<ArrayBuffer>>();
+
+  private constructor(task: TensorTask, slots: readonly number[], byteLength: number) {
+    this.#task = task;
+    this.#slots = slots;
+    this.#mask = task.work.engine.allocate(byteLength, 'kept masks');
+  }
+
+  /**
+   * Masks of these slots, or undefined where a tensor of one tile stays in its slots anyway, or where the device has no room.
+   * @throws AmalgamError `GpuOutOfMemory`
+   */
+  static open(task: TensorTask, slots: readonly number[]): KeptMasks | undefined {
+    const bytes = slots.length * Math.ceil(task.plan.elements / 32) * 4;
+    const fits = bytes <= task.spareBytes && bytes <= task.work.engine.maxBufferBytes;
+    return bytes > 0 && task.tiles.length > 1 && fits ? new KeptMasks(task, slots, bytes) : undefined;
+  }
+
+  /** Enqueues packing the contents of the tile's slots. */
+  pack(tile: Tile, elements: number): void {
+    const { engine, values } = this.#task.work;
+    for (const place of this.#places(tile, elements)) {
+      engine.run(packKept, { ...place, buffers: { values, mask: this.#mask } });
+    }
+  }
+
+  /** Stores the counts kept of a tile that was packed. */
+  remember(tile: Tile, counts: Uint8Array<ArrayBuffer>): void {
+    this.#counts.set(tile, counts);
+  }
+
+  /** Enqueues trimming the tile as it was when it was packed; false where it was not. */
+  apply(tile: Tile, elements: number): boolean {
+    const counts = this.#counts.get(tile);
+    if (!counts) return false;
+    const { engine, values, kept } = this.#task.work;
+    engine.write(kept, 0, counts);
+    for (const place of this.#places(tile, elements)) {
+      engine.run(selectMask, { ...place, buffers: { mask: this.#mask, values } });
+    }
+    return true;
+  }
+
+  close(): void {
+    this.#task.work.engine.free(this.#mask);
+  }
+
+  #places({ begin }: Tile, elements: number) {
+    const { work, plan } = this.#task;
+    return this.#slots.map((slot, i) => ({
+      params: {
+        elements,
+        slot: slot * work.stride,
+        first: i * Math.ceil(plan.elements / 32) + begin / 32,
+      },
+    }));
+  }
 }

@@ -4,15 +4,8 @@
  */
 
 import { blockCount } from '../../backend/kernel';
-import {
-  countEqual,
-  HISTOGRAM_ELEMENTS,
-  HISTOGRAM_WORDS,
-  histogram,
-  sumCopies,
-} from '../../backend/kernels/search';
-import type { FillKeys, KeySearch } from './key-search';
-import { DIGITS, findCut, NO_CUT, narrow } from './radix-select';
+import { countEqual, HISTOGRAM_WORDS, histogram, sumCopies } from '../../backend/kernels/search';
+import { DIGITS, type FillKeys, findCut, type KeySearch, NO_CUT, narrow } from './radix-select';
 import type { TensorTask } from './tensor-task';
 import { openWindows, type WindowSearches } from './window-search';
 import type { Workspace } from './workspace';
@@ -37,8 +30,6 @@ export function countDigit(
         out: i * HISTOGRAM_WORDS,
       },
       buffers: { values: buffer, bins: work.bins },
-      groups: Math.ceil(own / HISTOGRAM_ELEMENTS),
-      elements: own,
     });
   }
 }
@@ -145,8 +136,6 @@ async function countTies(
       work.engine.run(countEqual, {
         params: { elements: own, slot: offset, key: search.prefix, out: t * blocks },
         buffers: { values: buffer, counts: work.sums },
-        groups: blockCount(own),
-        elements: own,
       });
     }
     const [bytes] = await work.engine.read([{ buffer: work.sums, byteLength: tied.length * blocks * 4 }]);

@@ -1,3 +1,6 @@
+import type { BackendBuffer } from '../../backend/backend';
+import type { Tile } from './tiles';
+
 /**
  * Exact top-k by three histogram digits over the bit pattern of |τ| (31 bits = 11 + 10 + 10), never a sort. The counts
  * are integers, so tiles and order do not matter; ties at the threshold go to the lowest flat index.
@@ -62,6 +65,18 @@ export const NO_CUT = 0xffffffff;
 /** Keeps nothing: no finite |τ| lies above this key, and no quota is given. */
 export const KEEP_NONE: Threshold = { key: 0x7fffffff, cutBlock: 0, cutQuota: 0 };
 
+/** Parameters of the select-threshold kernel: what lies inside the first threshold and not inside the second stays. */
+export function thresholdWords(outer: Threshold, inner = KEEP_NONE) {
+  return {
+    key: outer.key,
+    cut_block: outer.cutBlock,
+    cut_quota: outer.cutQuota,
+    inner_key: inner.key,
+    inner_cut_block: inner.cutBlock,
+    inner_cut_quota: inner.cutQuota,
+  };
+}
+
 /** The block in which the quota of equal elements runs out. */
 export function findCut(key: number, wanted: number, equalPerBlock: ArrayLike<number>): Threshold {
   let left = wanted;
@@ -82,3 +97,18 @@ export function keyToMagnitude(key: number): number {
 export function magnitudeToKey(magnitude: number): number {
   return new Uint32Array(new Float32Array([magnitude]).buffer)[0]! & 0x7fffffff;
 }
+
+// Input of a search for a threshold.
+
+/** One search over the magnitudes that a tile has at word `offset` of `buffer`. */
+export interface KeySearch {
+  buffer: BackendBuffer;
+  offset: number;
+  /** How many, where they are not those of a tile. */
+  elements?: number;
+  search: Search;
+  threshold?: Threshold;
+}
+
+/** Puts the keys of a tile where the searches look for them. */
+export type FillKeys = (tile: Tile, elements: number) => void;

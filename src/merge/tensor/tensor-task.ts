@@ -3,22 +3,19 @@
  * method computes with: slot 0 = W₀, slot i = τᵢ (delta methods) or Wᵢ (weights methods), f32.
  */
 
-import type { BackendBuffer } from '../../backend/backend';
-import { dispatchWork } from '../../backend/dispatch-work';
-import { exactFloats } from '../../backend/exact';
-import { BLOCK, blockCount } from '../../backend/kernel';
+import { type Backend, type BackendBuffer, dispatchWork } from '../../backend/backend';
+import { exact, exactFloats } from '../../backend/exact';
+import { BLOCK } from '../../backend/kernel';
 import { decode, inputWords, type SLOT_FORM } from '../../backend/kernels/encoding';
 import { innerProducts } from '../../backend/kernels/products';
 import { rowScale } from '../../backend/kernels/rows';
 import { lowRank, subtract } from '../../backend/kernels/sums';
 import { weightBytes } from '../../formats/dtype';
-import { columns, type ReadTensor, weightDtype } from '../../inputs/stored-tensor';
+import { columns, loadFactorValues, type ReadTensor, readF32, weightDtype } from '../../inputs/stored-tensor';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorPlan } from '../plan/plan';
-import { DEFAULT_KEPT_BYTES } from './device-budget';
-import { type Factors, loadFactors } from './factors';
 import { cutTiles, type Tile } from './tiles';
-import type { Workspace } from './workspace';
+import { DEFAULT_KEPT_BYTES, type Workspace } from './workspace';
 
 /**
  * Contents of slots 1…: task vectors, whole weights, or nothing, where the kernel reads only the tile's stored words in
@@ -196,8 +193,6 @@ async function stage(
   engine.run(decode, {
     params: { elements, stride, slots: views.length },
     buffers: { raw, inputs: work.inputs, values, status },
-    groups: blockCount(elements),
-    elements,
   });
   for (const [slot, { update, decoded, subtracts }] of forms.entries()) {
     if (update) {
@@ -205,12 +200,7 @@ async function stage(
       if (update.magnitude) await scaleRows(work, tile, slot, update.cols, update.magnitude);
     }
     if (subtracts) {
-      engine.run(subtract, {
-        params: { elements, slot: slot * stride },
-        buffers: { values },
-        groups: blockCount(elements),
-        elements,
-      });
+      engine.run(subtract, { params: { elements, slot: slot * stride }, buffers: { values } });
     }
   }
 }
@@ -225,8 +215,6 @@ function runLowRank(work: Workspace, tile: Tile, slot: number, update: Factors, 
     engine.run(lowRank, {
       params: { elements, first: begin, cols, rank, slot: slot * stride + begin - tile.begin, add, scale },
       buffers: { left, right, values },
-      groups: blockCount(elements),
-      elements,
     });
   }
 }
@@ -266,8 +254,6 @@ async function scaleRows(
   engine.run(innerProducts, {
     params: { elements, slot: slot * stride, stride: 0, count: 1, run: cols },
     buffers: { values, sums: squares },
-    groups: rows,
-    elements,
   });
   const [bytes] = await engine.read([{ buffer: squares, byteLength: rows * 4 }]);
   const sums = new Float32Array(bytes!.buffer);
@@ -277,8 +263,6 @@ async function scaleRows(
   engine.run(rowScale, {
     params: { elements, cols, slot: slot * stride },
     buffers: { factor: squares, values },
-    groups: blockCount(elements),
-    elements,
   });
   engine.free(squares);
 }
@@ -293,4 +277,66 @@ function padToWord(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   const padded = new Uint8Array(Math.ceil(bytes.byteLength / 4) * 4);
   padded.set(bytes);
   return padded;
+}
+
+// The small factors of a contributor's update, on the device: L [rows, rank] and R [rank, cols] in f32.
+
+interface Factors {
+  left: BackendBuffer;
+  right: BackendBuffer;
+  rank: number;
+  cols: number;
+  scale: number;
+  /** DoRA magnitude, one per row. */
+  magnitude?: Float32Array;
+  close(): void;
+}
+
+/**
+ * Loads the factors of a view, or undefined where it has none. A `lora_bias` addend b with scale s is the rank-1
+ * update s · [1] · b. `transposed` layouts (Conv1D, embeddings) swap: L = Aᵀ, R = Bᵀ.
+ */
+async function loadFactors(
+  view: TensorView,
+  engine: Backend,
+  read: ReadTensor,
+): Promise<Factors | undefined> {
+  if (view.addend) {
+    const right = await readF32(view.addend.tensor, read);
+    return uploadFactors(engine, new Float32Array([1]), right, 1, right.length, view.addend.scale);
+  }
+  if (!view.lowRank) return undefined;
+  const { rank, scale, magnitude } = view.lowRank;
+  const [{ left, right }, m] = await Promise.all([
+    loadFactorValues(view.lowRank, read),
+    magnitude ? readF32(magnitude, read) : undefined,
+  ]);
+  // of a convolution all but the outputs are columns
+  const factors = uploadFactors(engine, left, right, rank, right.length / rank, scale);
+  return m ? { ...factors, magnitude: m } : factors;
+}
+
+function uploadFactors(
+  engine: Backend,
+  left: Float32Array<ArrayBuffer>,
+  right: Float32Array<ArrayBuffer>,
+  rank: number,
+  cols: number,
+  scale: number,
+): Factors {
+  const l = engine.allocate(left.byteLength, 'left factor');
+  const r = engine.allocate(right.byteLength, 'right factor');
+  engine.write(l, 0, new Uint8Array(exactFloats(left).buffer));
+  engine.write(r, 0, new Uint8Array(exactFloats(right).buffer));
+  return {
+    left: l,
+    right: r,
+    rank,
+    cols,
+    scale: exact(scale),
+    close() {
+      engine.free(l);
+      engine.free(r);
+    },
+  };
 }

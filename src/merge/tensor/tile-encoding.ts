@@ -1,9 +1,9 @@
 import type { BufferRange } from '../../backend/backend';
-import { DTYPE_CODE, encode, packGroups } from '../../backend/kernels/encoding';
+import { DTYPE_CODE, encode } from '../../backend/kernels/encoding';
 import { AmalgamError } from '../../errors';
 import { isWeightDtype, weightBytes } from '../../formats/dtype';
-import { nonFinitePart } from '../../inputs/stored-tensor';
 import { counted } from '../../formats/quantity';
+import { nonFinitePart } from '../../inputs/stored-tensor';
 import { spareArray } from '../../sources/spare-arrays';
 import type { TensorTask } from './tensor-task';
 
@@ -19,8 +19,6 @@ export function runEncode(task: TensorTask, elements: number): void {
   engine.run(encode, {
     params: { elements, ...packing(task) },
     buffers: { values, merged, packed, sums, status },
-    groups: packGroups(elements),
-    elements,
   });
 }
 

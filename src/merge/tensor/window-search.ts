@@ -2,8 +2,7 @@
 import type { BackendBuffer } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
 import { countWindow, sampleKeys, WINDOW_COUNTS } from '../../backend/kernels/search';
-import type { KeySearch } from './key-search';
-import { findCut, NO_CUT, type Search, takeBin } from './radix-select';
+import { findCut, type KeySearch, NO_CUT, type Search, takeBin } from './radix-select';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
 
@@ -153,8 +152,6 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
           room: window.room,
         },
         buffers: { values: search.buffer, counts, list: list! },
-        groups: blockCount(elements),
-        elements,
       });
     }
   };
@@ -165,8 +162,6 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
         engine.run(sampleKeys, {
           params: { elements, slot: offset, first: tile.begin, step, out: i * sampled },
           buffers: { values: buffer, keys: samples },
-          groups: blockCount(elements),
-          elements,
         });
       }
       if (tile.begin > 0) count(tile, elements);

@@ -1,8 +1,8 @@
 import '../../ui/styles/tools.css';
 import { memo, useEffect, useMemo, useRef, useState } from 'react';
-import { formatCount, formatPercent, formatReal, formatSeconds, formatCounted } from '../../formats/quantity';
+import { formatCount, formatCounted, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { copyOf } from '../../formats/recipe';
-import { type PlanTensor } from '../../reports/plan';
+import type { PlanTensor } from '../../reports/plan';
 import { colorScale, domain } from '../../ui/charts/color-scale';
 import { HeatmapFigure } from '../../ui/charts/HeatmapFigure';
 import { extremeValues, type Heatmap } from '../../ui/charts/heatmap-data';

@@ -5,8 +5,8 @@
  */
 import { maskKey, normals } from '../../backend/philox';
 import { type Columns, firstColumns, product } from '../../linalg/columns';
+import { POWER_ITERATIONS, rangeBasis, sketchWidth } from '../../linalg/householder';
 import { largestSingularValue } from '../../linalg/largest-singular-value';
-import { POWER_ITERATIONS, rangeBasis, sketchWidth } from '../../linalg/range-basis';
 import { type Svd, singularValues, smallSvd } from '../../linalg/small-svd';
 import type { DeltaMatrix } from './pair-task';
 import { readDelta, times, transposedTimes } from './panel-products';

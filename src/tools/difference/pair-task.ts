@@ -8,10 +8,16 @@ import { AmalgamError } from '../../errors';
 import { counted } from '../../formats/quantity';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorPlan } from '../../merge/plan/plan';
-import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../../merge/tensor/device-budget';
 import { openTask, type TensorTask } from '../../merge/tensor/tensor-task';
 import type { Tile } from '../../merge/tensor/tiles';
-import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../../merge/tensor/workspace';
+import {
+  bytesPerElement,
+  DEFAULT_DEVICE_BYTES,
+  openWorkspace,
+  tileElementsFor,
+  type Workspace,
+  wholeArrays,
+} from '../../merge/tensor/workspace';
 import { tensorRole } from '../../models/tensor-role';
 import { pairElements, type TensorPair } from './tensor-pairs';
 
@@ -171,7 +177,6 @@ function runDifference(open: OpenPair, tile: Tile, threshold: number): void {
     },
     buffers: { values: work.values, delta, sums },
     groups: rows * rowSegments(cols),
-    elements: rows * cols,
   });
 }
 

@@ -1,7 +1,7 @@
 /** Products of Δ with narrow matrices, on the engine. Operands are rounded to f32, results come back in f64. */
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exact } from '../../backend/exact';
-import { PANEL_CHUNK, panelProduct, panelProductTransposed, panelWork } from '../../backend/kernels/products';
+import { PANEL_CHUNK, panelProduct, panelProductTransposed } from '../../backend/kernels/products';
 import { type Columns, zeroColumns } from '../../linalg/columns';
 import type { DeltaMatrix, DeltaPanel } from './pair-task';
 
@@ -18,7 +18,6 @@ export async function times(delta: DeltaMatrix, x: Columns): Promise<Columns> {
         engine.run(panelProduct, {
           params: { first, rows: count, cols, k4, y_row: row },
           buffers: { panel: buffer, x: input, y: output },
-          ...panelWork(count, k4),
         }),
       ),
     );
@@ -36,7 +35,6 @@ export async function transposedTimes(delta: DeltaMatrix, y: Columns): Promise<C
         engine.run(panelProductTransposed, {
           params: { first, rows, cols, k4, y_row: row },
           buffers: { panel: buffer, y: input, z: output },
-          ...panelWork(cols, k4),
         }),
       ),
     );

@@ -1,5 +1,12 @@
 import type { CSSProperties } from 'react';
-import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds, formatCounted } from '../../formats/quantity';
+import {
+  formatBytes,
+  formatCount,
+  formatCounted,
+  formatPercent,
+  formatReal,
+  formatSeconds,
+} from '../../formats/quantity';
 import { LinkButton } from '../parts/LinkButton';
 import { Swatch } from '../parts/Swatch';
 import { Tip } from '../parts/Tip';
@@ -270,7 +277,10 @@ function Cell({ cell, base }: { cell: TableCell; base: TableCell | undefined }) 
             </small>
           )}
           {leftOut ? (
-            <small className="faint" title="The chat template of this model refuses them: they are not measured.">
+            <small
+              className="faint"
+              title="The chat template of this model refuses them: they are not measured."
+            >
               without {formatCounted(leftOut, 'conversation')}
             </small>
           ) : null}

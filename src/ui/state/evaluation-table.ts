@@ -317,9 +317,7 @@ function tableRow(
     row,
     cells,
     // Every text counts the same: e to the mean of the texts' mean losses.
-    mean: whole
-      ? { perplexity: overTexts(reports).perplexity, best: false }
-      : null,
+    mean: whole ? { perplexity: overTexts(reports).perplexity, best: false } : null,
     bitsPerByte: whole ? meanOf(reports.map((r) => r.bitsPerByte)) : null,
     seconds: reports.length > 0 ? reports.reduce((s, r) => s + r.seconds, 0) : null,
     bytes: cells.find((c) => c.state === 'done')?.bytes ?? null,
