@@ -46,7 +46,7 @@ test('a comparison fills the chart tensor by tensor, and says in words what it f
   // all cells are there before they are measured
   await waitFor(() => {
     const states = cells().map((c) => c.dataset.state);
-    expect(states).toHaveLength(56);
+    expect(states).toHaveLength(42);
     expect(new Set(states)).toEqual(new Set(['pending', 'measured']));
   });
   const merge = page.getByRole('button', { name: 'Merge', exact: true });

@@ -16,26 +16,22 @@ import { pairProblem } from '../../ui/state/pair';
 import { whyNotSaved } from '../../ui/state/saved-output';
 import { beginTool, editTool } from '../../ui/state/tool-jobs';
 import type { ToolJob } from '../../ui/state/tool-state';
-import { useNarrow, useShownTheme, useStudio, useStudioState } from '../../ui/studio-context';
+import { useNarrow, useStudio, useStudioState } from '../../ui/studio-context';
 import '../../ui/styles/tools.css';
 import { memo, useEffect, useMemo, useRef, useState } from 'react';
 import { copyOf } from '../../formats/recipe';
 import type { PlanTensor } from '../../reports/plan';
-import { colorScale, domain } from '../../ui/charts/color-scale';
-import { HeatmapFigure } from '../../ui/charts/HeatmapFigure';
-import { extremeValues, type Heatmap } from '../../ui/charts/heatmap-data';
+import { type CellOf, type Heatmap, heatmapOf } from '../../ui/charts/heatmap-data';
+import { arrange, useScale } from '../../ui/layers/columns';
+import { ScaleChoice } from '../../ui/layers/LayersBar';
+import { LayersCanvas } from '../../ui/layers/LayersCanvas';
+import { LooseStrip } from '../../ui/layers/LayersTable';
 import { Segmented } from '../../ui/parts/Segmented';
 import { TensorName } from '../../ui/parts/TensorName';
 import { type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { toggleSelected } from '../../ui/state/studio';
 import { Findings } from './Findings';
-import {
-  type DifferenceMetricId,
-  differenceGrid,
-  differenceMap,
-  differenceMetric,
-  differenceMetrics,
-} from './Metrics';
+import { type DifferenceMetricId, differenceMetric, differenceMetrics } from './Metrics';
 import { compareOptions } from './options';
 import type { CompareReport, EngineTiming, TensorDifference } from './report';
 
@@ -134,30 +130,11 @@ function ranked(tensors: readonly TensorDifference[], most: number | null): Tens
   return most === null ? sorted : sorted.slice(0, most);
 }
 
-const NO_CONTRIBUTORS: never[] = [];
-
 /** The layer × module chart of a comparison, filling in as tensors finish. */
 const DifferenceChart = memo(function DifferenceChart({ found }: { found: ToolJob<'compare'> }) {
   const studio = useStudio();
-  const theme = useShownTheme();
-  const metric = differenceMetric(useStudioState((s) => s.tools.values.difference.metric));
-  const extent = useStudioState((s) => s.tools.values.difference.scale);
-  const { status } = found;
-  const tensors = found.report?.tensors ?? found.finished;
-  const planned = usePlanned(found.request.base);
-  // without a plan the rows are those measured so far
-  const measured = planned.length > 0 ? NO_TENSORS : tensors;
-  const grid = useMemo(() => differenceGrid(planned, measured), [planned, measured]);
-  const byName = useMemo(() => new Map(tensors.map((t) => [t.name, t])), [tensors]);
-  const before = useRef<{ id: DifferenceMetricId; data: Heatmap } | null>(null);
-  const data = useMemo(() => {
-    const old = before.current?.id === metric.id ? before.current.data : undefined;
-    const map = differenceMap(grid, byName, metric.id, status === 'done', old);
-    before.current = { id: metric.id, data: map };
-    return map;
-  }, [grid, byName, metric.id, status]);
-  const { min, max } = domain(metric, extremeValues([data]), extent);
-  const scale = useMemo(() => colorScale(metric, min, max, theme), [metric, min, max, theme]);
+  const view = useDifferenceView(found);
+  const { metric } = view;
   return (
     <section className="stack difference-chart" aria-label="Where the weights moved">
       <div className="row wrap apart layers-bar">
@@ -169,29 +146,48 @@ const DifferenceChart = memo(function DifferenceChart({ found }: { found: ToolJo
             onChange={(next) => editTool(studio, 'difference', { metric: next })}
           />
         </div>
-        <Segmented
-          label="Color scale"
-          value={extent}
-          options={[
-            { value: 'full', label: 'Full scale' },
-            { value: 'fit', label: 'Fit' },
-          ]}
-          onChange={(next) => editTool(studio, 'difference', { scale: next })}
-        />
+        <ScaleChoice />
         <p className="small quiet">{metric.meaning}</p>
       </div>
-      <HeatmapFigure
-        contributors={NO_CONTRIBUTORS}
-        title={choiceName(found.request.finetuned)}
-        metric={metric}
-        grid={grid}
-        data={data}
-        scale={scale}
-        annotated
-      />
+      <LayersCanvas view={view} />
+      <LooseStrip view={view} />
     </section>
   );
 });
+
+function useDifferenceView({ request, report, finished, status }: ToolJob<'compare'>) {
+  const metric = differenceMetric(useStudioState((s) => s.tools.values.difference.metric));
+  const expanded = useStudioState((s) => s.view.expanded);
+  const tensors = report?.tensors ?? finished;
+  const planned = usePlanned(request.base);
+  // without a plan the rows are those measured so far
+  const places = planned.length > 0 ? planned : tensors;
+  const arranged = useMemo(
+    () =>
+      arrange(
+        places.map((t) => ({ ...t, copied: false })),
+        expanded,
+      ),
+    [places, expanded],
+  );
+  const { grid } = arranged;
+  const before = useRef<Heatmap>(undefined);
+  const columns = useMemo(() => {
+    const byName = new Map(tensors.map((t) => [t.name, t]));
+    const measuredOf = (name: string) => {
+      const t = byName.get(name);
+      return t ? { value: t[metric.id], weight: t.elements, error: 0 } : null;
+    };
+    const look: CellOf = ({ name }) => {
+      const measured = measuredOf(name);
+      return { measured, state: measured ? 'measured' : status === 'done' ? 'unchanged' : 'pending' };
+    };
+    before.current = heatmapOf(grid, look, before.current);
+    const place = { id: 'difference', letter: 'Δ', title: choiceName(request.finetuned), note: null };
+    return [{ ...place, data: before.current, measuredOf }];
+  }, [grid, tensors, metric, status, request]);
+  return { ...arranged, metric, columns, scale: useScale(metric, columns), difference: null };
+}
 
 const NO_TENSORS: never[] = [];
 

@@ -36,11 +36,4 @@ export const compareOptions = {
     values: ['relative', 'meanAbs', 'maxAbs', 'changedRatio', 'cosine', 'signFlipRatio', 'bitDifferentRatio'],
     default: 'relative',
   },
-  scale: {
-    kind: 'choice',
-    only: 'studio',
-    help: 'What the colors of the chart span.',
-    values: ['full', 'fit'],
-    default: 'full',
-  },
 } as const satisfies Options;

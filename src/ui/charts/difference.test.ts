@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { NBSP } from '../../formats/quantity';
 import type { TensorReport } from '../../reports/job';
-import { differenceMetric, differenceOf, differenceText } from './difference';
-import { heatmap, layerGrid } from './heatmap-data';
+import { differenceOf, heatmap, layerGrid } from './heatmap-data';
+import { differenceMetric, differenceText } from './metric-choice';
 import { metricById } from './metrics';
 
 const sparsity = metricById('trimmed');

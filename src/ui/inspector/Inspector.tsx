@@ -1,11 +1,11 @@
 import { type ReactNode, Suspense } from 'react';
 import type { PlanTensor } from '../../reports/plan';
-import { differenceText } from '../charts/difference';
+import { differenceText } from '../charts/metric-choice';
 import type { Measured } from '../charts/measured';
 import { isAwaited, type Metric, measure, metrics, valueText } from '../charts/metrics';
 import { LETTERS } from '../layers/columns';
 import { type LayersRun, reportsFor, shownRuns, useNow, useRuns, writesFactors } from '../layers/runs';
-import { subjectsOf } from '../layers/subject';
+import { subjectsOf } from '../charts/metric-choice';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { Section } from '../parts/Section';

@@ -2,8 +2,8 @@
 import { type ReactNode, useEffect, useMemo } from 'react';
 import type { Recipe } from '../../formats/recipe';
 import type { MaskOverlap, OverlapRequest } from '../../reports/overlap';
-import { absenceOf } from '../charts/default-view';
 import type { RunsReport } from '../charts/measured';
+import { absenceOf } from '../charts/metric-choice';
 import type { Metric, Subject } from '../charts/metrics';
 import { REST_MS, useDebounced } from '../parts/use-debounced';
 import { goesUnasked } from '../state/delta-statistics';
