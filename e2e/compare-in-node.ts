@@ -4,9 +4,8 @@ import { openModel } from '../src/inputs/opened-model';
 import type { ReadTensor } from '../src/inputs/stored-tensor';
 import type { TensorRef } from '../src/inputs/tensor-view';
 import type { ModelFolder } from '../src/sources/model-folder';
-import { type Comparison, compareModels } from '../src/tools/difference/compare-models';
+import { compareModels, type Comparison, openSides, type Sides } from '../src/tools/difference/compare-models';
 import type { CompareOptions } from '../src/tools/difference/compare-tensors';
-import { openSides, type Sides } from '../src/tools/difference/sides';
 import { diskFolder } from './disk-folder';
 
 /** Two models on this machine's disk, and how to read them: what the studio's worker does, in Node. */

@@ -2,9 +2,7 @@ import { formatCount, formatCounted, formatPercent, formatReal, formatShape } fr
 import { SpectrumPlot } from '../../ui/charts/SpectrumPlot';
 import { Panel } from '../../ui/inspector/Inspector';
 import { largest } from '../../ui/inspector/model-overview';
-import { Fact } from '../../ui/parts/Fact';
-import { Section } from '../../ui/parts/Section';
-import { Shortlist } from '../../ui/parts/Shortlist';
+import { Fact, Section, Shortlist } from '../../ui/parts/Section';
 import { choiceName } from '../../ui/state/model-choices';
 import type { ToolJob } from '../../ui/state/tool-state';
 import { useStudioState } from '../../ui/studio-context';

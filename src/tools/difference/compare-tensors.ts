@@ -7,8 +7,7 @@ import type { Model } from '../../inputs/model';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { Workspace } from '../../merge/tensor/workspace';
 import { throwIfCanceled } from '../../sources/cancellation';
-import { decomposesExactly, spectrumOf } from './decomposition';
-import { likenessOf, SPECTRUM_VALUES } from './likeness';
+import { decomposesExactly, likenessOf, SPECTRUM_VALUES, spectrumOf } from './decomposition';
 import {
   deltaMatrix,
   measurePair,

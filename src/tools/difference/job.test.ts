@@ -9,7 +9,7 @@ import {
   type Weights,
 } from './compare.test.support';
 import { type Comparison, compareModels } from './compare-models';
-import { reportFiles } from './job';
+import { reportFiles } from './report-files';
 
 const EVIL = 'model.layers.0.<script>alert("1")</script>.weight';
 const base: Record<string, Weights> = {

@@ -1,4 +1,4 @@
-import { memo } from 'react';
+import { memo, useEffect } from 'react';
 import {
   formatBytes,
   formatCount,
@@ -9,18 +9,14 @@ import {
 } from '../../formats/quantity';
 import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
-import { EvaluationTextField } from '../../ui/parts/EvaluationTextField';
-import { OpenModels } from '../../ui/parts/ModelSelect';
+import { ToolEnd } from '../../ui/parts/ErrorCard';
+import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
-import { PairPicker, usePair } from '../../ui/parts/PairPicker';
 import { Problem } from '../../ui/parts/Problem';
-import { SavedFiles } from '../../ui/parts/SavedFiles';
-import { SaveTo } from '../../ui/parts/SaveTo';
+import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { Section } from '../../ui/parts/Section';
-import { TensorName } from '../../ui/parts/TensorName';
 import { ToolBar } from '../../ui/parts/ToolBar';
-import { ToolEnd } from '../../ui/parts/ToolEnd';
-import { type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
+import { type TableColumn, TensorName, VirtualTable } from '../../ui/parts/VirtualTable';
 import { scoredText } from '../../ui/state/evaluation-texts';
 import { whyNoTool } from '../../ui/state/job';
 import { choiceName, fileNameOf } from '../../ui/state/model-choices';
@@ -31,6 +27,8 @@ import type { ToolJob } from '../../ui/state/tool-state';
 import { extractOptions, rankOf } from './options';
 import type { ExtractedModule, ExtractLoraReport } from './report';
 import '../../ui/styles/tools.css';
+import { Select } from '../../ui/parts/Select';
+import { openSampleTexts } from '../../ui/state/evaluation';
 import { toggleSelected } from '../../ui/state/studio';
 import { useStudio, useStudioState } from '../../ui/studio-context';
 
@@ -280,3 +278,28 @@ const columns: TableColumn<ExtractedModule>[] = [
     sortBy: (m) => m.error ?? Number.POSITIVE_INFINITY,
   },
 ];
+
+interface EvaluationTextFieldProps {
+  label: string;
+  value: string | null;
+  /** The choice of no text. */
+  none: string;
+  onChange(id: string | null): void;
+}
+
+/** One of the texts of the Evaluate tab, or none. Texts of one's own are added there. */
+function EvaluationTextField({ label, value, none, onChange }: EvaluationTextFieldProps) {
+  const studio = useStudio();
+  const texts = useStudioState((s) => s.evaluation.texts);
+  useEffect(() => {
+    void openSampleTexts(studio);
+  }, [studio]);
+  return (
+    <Select
+      aria-label={label}
+      value={texts.some((t) => t.id === value) ? (value ?? '') : ''}
+      options={[{ value: '', label: none }, ...texts.map((t) => ({ value: t.id, label: t.name }))]}
+      onChange={(id) => onChange(id === '' ? null : id)}
+    />
+  );
+}

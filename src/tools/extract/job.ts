@@ -19,12 +19,11 @@ import type { Destination, WrittenShard } from '../../write/destination';
 import { commitOutput } from '../../write/output-commit';
 import { ShardWriter } from '../../write/shard-writer';
 import { writeWhole } from '../../write/whole-file';
+import { openSides, weightFiles } from '../difference/compare-models';
 import type { CompareProgress } from '../difference/report';
-import { openSides, weightFiles } from '../difference/sides';
 import { type AdapterFile, readEntry } from './adapter-file';
+import { ADAPTER, adapterFolder, checkExtraction } from './checks';
 import { extractLora } from './extract-lora';
-import { checkExtraction } from './extract-refusals';
-import { ADAPTER, adapterFolder } from './merge-check';
 import { extractOptions } from './options';
 import type { ExtractLoraReport, ExtractLoraRequest } from './report';
 

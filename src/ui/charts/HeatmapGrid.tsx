@@ -13,8 +13,7 @@ import {
   useState,
   useSyncExternalStore,
 } from 'react';
-import { REST_MS, useDebounced } from '../parts/use-debounced';
-import { useSameList } from '../parts/use-same-list';
+import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';
 import { setView } from '../state/studio';
 import { useMedia, useShownTheme, useStudio, useStudioState } from '../studio-context';
 import type { ColorScale } from './color-scale';

@@ -247,7 +247,7 @@ export function cellText(cell: Cell, metric: ShownMetric): string {
 }
 
 /** The value part of a cell's words. */
-export function cellValueText(cell: Cell, metric: ShownMetric): string {
+function cellValueText(cell: Cell, metric: ShownMetric): string {
   switch (cell.state) {
     case 'measured': {
       const { value, error } = cell.measured ?? { value: Number.NaN, error: 0 };

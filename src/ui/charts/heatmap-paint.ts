@@ -25,7 +25,7 @@ export interface Arrangement {
   cell: number;
 }
 
-export interface HeatmapLayout {
+interface HeatmapLayout {
   width: number;
   height: number;
   /** Values can be written into the cells. */

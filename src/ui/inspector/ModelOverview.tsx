@@ -7,9 +7,7 @@ import {
   formatReal,
 } from '../../formats/quantity';
 import { type LayersRun, writesFactors } from '../layers/runs';
-import { Fact } from '../parts/Fact';
-import { Section } from '../parts/Section';
-import { Shortlist } from '../parts/Shortlist';
+import { Fact, Section, Shortlist } from '../parts/Section';
 import { modelColor, Swatch } from '../parts/Swatch';
 import { contributorTotals, largest } from './model-overview';
 

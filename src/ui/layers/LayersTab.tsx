@@ -28,8 +28,7 @@ import {
 } from '../charts/metrics';
 import { methodName } from '../format/method-name';
 import { Message } from '../parts/Message';
-import { REST_MS, useDebounced } from '../parts/use-debounced';
-import { useSameList } from '../parts/use-same-list';
+import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';
 import { measureDeltas } from '../state/delta-statistics';
 import { whyNotOpen } from '../state/named-models';
 import { setView, showTab } from '../state/studio';

@@ -4,9 +4,14 @@ import type { PlanTensor } from '../../reports/plan';
 import { type GridTensor, meanMeasured } from '../charts/heatmap-data';
 import { differenceIn, type Measured } from '../charts/measured';
 import { valueText } from '../charts/metrics';
-import { noTensorWords, passesFilter, TableFilter } from '../parts/TableFilter';
-import { TensorName } from '../parts/TensorName';
-import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
+import {
+  noTensorWords,
+  passesFilter,
+  type TableColumn,
+  TableFilter,
+  TensorName,
+  VirtualTable,
+} from '../parts/VirtualTable';
 import { setView, toggleSelected } from '../state/studio';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 import { type CanvasView, type LayersView, statisticsOf } from './columns';

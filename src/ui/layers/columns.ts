@@ -21,8 +21,8 @@ import {
 import { type Measured, mean, rangeOf } from '../charts/measured';
 import { differenceMetric } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, type ShownMetric, type Subject } from '../charts/metrics';
-import { passesFilter } from '../parts/TableFilter';
-import { useSameList } from '../parts/use-same-list';
+import { useSameList } from '../parts/use-settled';
+import { passesFilter } from '../parts/VirtualTable';
 import { useShownTheme, useStudioState } from '../studio-context';
 import { type LayersRun, PAIR, reportsFor, shortNames } from './runs';
 
