@@ -21,7 +21,6 @@ import { notify, notifyError, setView, showTab } from './state/studio';
 import { JOB_WORDS, TABS, type Tab } from './state/tabs';
 import { useMedia, useNarrow, useRecipeAs, useStudio, useStudioState } from './studio-context';
 import { detailOf } from './tool-details';
-import './styles/start-doors.css';
 import { formatCount } from '../formats/quantity';
 import { runShare } from './state/run-log';
 

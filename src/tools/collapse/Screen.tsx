@@ -30,7 +30,6 @@ import { beginTool, chooseToolModels, editTool } from '../../ui/state/tool-jobs'
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import '../../ui/styles/evaluate.css';
 import '../../ui/styles/tools.css';
-import './style.css';
 import type { ToolValues } from '..';
 import { layerWords, settingsProblem } from './choose-layers';
 import { LayerMap, SimilarityCurve } from './LayerCharts';
@@ -129,14 +128,7 @@ function Choosing() {
       <Problem>{problem}</Problem>
       <LayerMap settings={settings} measured={measured} layers={measured?.layers ?? layers} />
       {measured?.curve && measured.curve.length > 0 ? (
-        <figure className="chart similarity-chart panel">
-          <figcaption>
-            <strong>Remaining similarity</strong>
-            <span className="spacer" />
-            <span className="small quiet">one block collapsed</span>
-          </figcaption>
-          <SimilarityCurve curve={measured.curve} block={measured.layers - measured.curve.length + 1} />
-        </figure>
+        <SimilarityCurve curve={measured.curve} block={measured.layers - measured.curve.length + 1} />
       ) : null}
     </>
   );
@@ -223,7 +215,7 @@ function CollapseCosts({ report }: { report: CollapseReport }) {
   ];
   return (
     <>
-      <h3 className="collapse-title" role="status">
+      <h3 className="title" role="status">
         {choiceName(model)} without {removed.length === 1 ? 'layer' : 'layers'} {layerWords(removed)}
       </h3>
       <Costs items={items} />
@@ -243,7 +235,7 @@ function Steps({ steps }: { steps: readonly CollapseStep[] }) {
   if (steps.length === 0) return null;
   return (
     <details className="tool-more" open={steps.length <= 12}>
-      <summary>What was tried: {steps.length}</summary>
+      <summary className="small quiet">What was tried: {steps.length}</summary>
       <table className="plain-table collapse-steps">
         <thead>
           <tr>

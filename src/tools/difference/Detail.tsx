@@ -62,7 +62,7 @@ function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }
   const dtype = t.dtype.base === t.dtype.finetuned ? t.dtype.base : `${t.dtype.base} → ${t.dtype.finetuned}`;
   return (
     <div className="difference-detail">
-      <div className="difference-part">
+      <div className="stack loose">
         <Section title="Tensor">
           <h3 className="tensor-title">{t.name}</h3>
           <p className="small quiet">

@@ -105,7 +105,7 @@ function Architecture({ architecture: { base, finetuned } }: Pick<CompareReport,
   );
   return rows.every(([, a, b]) => a === b) ? (
     <details>
-      <summary className="small">Its figures</summary>
+      <summary className="small quiet">Its figures</summary>
       {table}
     </details>
   ) : (
@@ -130,7 +130,7 @@ function TokenSamples({ tokenizer }: Pick<CompareReport, 'tokenizer'>) {
       <p key={label} className="small">
         {label}: {formatCounted(count, 'token')}, such as{' '}
         {examples.map((token) => (
-          <code key={token} className="token">
+          <code key={token} className="tag">
             {token}
           </code>
         ))}

@@ -6,7 +6,7 @@ import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
 import { Problem } from '../../ui/parts/Problem';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
-import { Section } from '../../ui/parts/Section';
+import { Fact, Section } from '../../ui/parts/Section';
 import { ToolBar } from '../../ui/parts/ToolBar';
 import { whyNoTool } from '../../ui/state/job';
 import { choiceName, fileNameOf } from '../../ui/state/model-choices';
@@ -298,8 +298,8 @@ function Result({ found }: { found: ToolJob<'compare'> }) {
 function Heading({ found }: { found: ToolJob<'compare'> }) {
   const { report } = found;
   return (
-    <header className="tool-head">
-      <h2>
+    <header className="tool-head stack tight">
+      <h2 className="title">
         {choiceName(found.request.base)} → {choiceName(found.request.finetuned)}
       </h2>
       {report ? (
@@ -324,28 +324,15 @@ function Totals({ report: { total } }: { report: CompareReport }) {
   return <Costs items={items} />;
 }
 
-/** Both engines over the same tensors: seconds as bars, the speed-up, and by how much they disagree. */
+/** Both engines over the same tensors: seconds, the speed-up, and by how much they disagree. */
 function EngineTimes({ timing }: { timing: EngineTiming }) {
   const { webgpu, cpu, speedUp, maxDisagreement } = timing;
-  const longest = Math.max(webgpu, cpu, 1e-9);
   const faster = speedUp >= 1;
   return (
-    <Section title="Tensor by tensor" className="engine-times">
-      <dl>
-        {(
-          [
-            ['WebGPU', webgpu],
-            ['CPU, WebAssembly', cpu],
-          ] as const
-        ).map(([name, seconds]) => (
-          <div key={name} className="engine-time">
-            <dt>{name}</dt>
-            <dd className="bar" aria-hidden="true">
-              <span className="bar-fill" style={{ width: `${(100 * seconds) / longest}%` }} />
-            </dd>
-            <dd className="numeric">{formatSeconds(seconds)}</dd>
-          </div>
-        ))}
+    <Section title="Tensor by tensor">
+      <dl className="stack facts tool-facts">
+        <Fact label="WebGPU" value={formatSeconds(webgpu)} />
+        <Fact label="CPU, WebAssembly" value={formatSeconds(cpu)} />
       </dl>
       <p>
         {faster ? 'WebGPU' : 'The CPU'} is {formatReal(faster ? speedUp : 1 / speedUp)} times as fast here.{' '}

@@ -14,7 +14,7 @@ import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
 import { Problem } from '../../ui/parts/Problem';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
-import { Section } from '../../ui/parts/Section';
+import { Fact, Section } from '../../ui/parts/Section';
 import { ToolBar } from '../../ui/parts/ToolBar';
 import { type TableColumn, TensorName, VirtualTable } from '../../ui/parts/VirtualTable';
 import { scoredText } from '../../ui/state/evaluation-texts';
@@ -88,9 +88,9 @@ function Form() {
       <OptionsForm options={extractOptions} names={RANKS} values={values} onChange={edit} />
       <Problem>{problem}</Problem>
       <details className="tool-more">
-        <summary>Modules, embeddings, dtype, perplexity</summary>
+        <summary className="small quiet">Modules, embeddings, dtype, perplexity</summary>
         <OptionsForm options={extractOptions} names={MORE} values={values} onChange={edit} />
-        <div className="row tool-field">
+        <div className="row small quiet tool-field">
           <span aria-hidden="true">perplexity on</span>
           <EvaluationTextField
             label="Text on which base, adapter and fine-tune are run"
@@ -118,8 +118,8 @@ function Result({ job }: { job: ToolJob<'extractLora'> }) {
   const { request, report, saved } = job;
   return (
     <>
-      <header className="tool-head">
-        <h2>
+      <header className="tool-head stack tight">
+        <h2 className="title">
           LoRA of {choiceName(request.base)} → {choiceName(request.finetuned)}
         </h2>
         {report ? (
@@ -168,10 +168,7 @@ function Perplexities({ perplexity }: { perplexity: NonNullable<ExtractLoraRepor
     <Section title="Perplexity">
       <dl className="stack facts tool-facts">
         {rows.map(([name, report]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{report.perplexity.toFixed(3)}</dd>
-          </div>
+          <Fact key={name} label={name} value={report.perplexity.toFixed(3)} />
         ))}
       </dl>
       <p className="small quiet">
@@ -200,7 +197,7 @@ function Notes({ report: { saved, left, notes, merged } }: { report: ExtractLora
       <div className="stack tight problems">
         {saved.length > 0 ? (
           <details open={saved.length <= 3}>
-            <summary>{formatCounted(saved.length, 'tensor')} carried whole</summary>
+            <summary className="small quiet">{formatCounted(saved.length, 'tensor')} carried whole</summary>
             <ul className="problem-tensors mono small">
               {saved.map((s) => (
                 <li key={s.name}>
@@ -212,7 +209,7 @@ function Notes({ report: { saved, left, notes, merged } }: { report: ExtractLora
         ) : null}
         {left.length > 0 ? (
           <details open={left.length <= 3}>
-            <summary>{formatCounted(left.length, 'change')} not carried</summary>
+            <summary className="small quiet">{formatCounted(left.length, 'change')} not carried</summary>
             <ul className="problem-tensors mono small">
               {left.map((l) => (
                 <li key={l.name}>

@@ -76,13 +76,13 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
             <TabLabel text="Sample" />
           </Tabs.Trigger>
         </TabList>
-        <Tabs.Content className="dialog-body" value="sample">
+        <Tabs.Content className="dialog-body stack loose" value="sample">
           <SampleSource target={target} onDone={close} />
         </Tabs.Content>
-        <Tabs.Content className="dialog-body" value="local">
+        <Tabs.Content className="dialog-body stack loose" value="local">
           <LocalSource target={target} onDone={close} />
         </Tabs.Content>
-        <Tabs.Content className="dialog-body" value="hub">
+        <Tabs.Content className="dialog-body stack loose" value="hub">
           <HubSource key={target} target={target} onDone={close} />
         </Tabs.Content>
       </Tabs.Root>
@@ -197,11 +197,11 @@ function KeptFolders({ onOpen }: { onOpen(model: string): void }) {
   if (closed.length === 0) return null;
   return (
     <section className="stack loose hits">
-      <h3>Opened before</h3>
+      <h3 className="small quiet">Opened before</h3>
       <ul className="models panel" aria-label="Folders opened before">
         {closed.map(({ path, models: inside }) => (
-          <li key={path} className="model">
-            <div className="model-text">
+          <li key={path} className="model row">
+            <div className="grow">
               <strong className="truncate">{path}</strong>
               {inside.length > 1 || inside[0] !== path ? (
                 <span className="model-meta">{inside.map(shortName).join(', ')}</span>

@@ -26,8 +26,8 @@ export function HitList({ search, pasted, text, target, busy, onOpen }: HitListP
     <div className="stack loose hits" aria-busy={search.status === 'searching'}>
       {pasted && !known ? (
         <ul className="models panel" aria-label="Pasted">
-          <li className="model">
-            <div className="model-text">
+          <li className="model row">
+            <div className="grow">
               <strong className="truncate">{pasted.id}</strong>
               <span className="model-meta">
                 {pasted.revision ? `revision ${pasted.revision}` : 'as pasted'}
@@ -46,11 +46,11 @@ export function HitList({ search, pasted, text, target, busy, onOpen }: HitListP
         {statusText(search, text, pasted !== null)}
       </p>
       {search.groups.map(({ title, hits }) => (
-        <section key={title}>
-          <h3>{title}</h3>
+        <section key={title} className="stack tight">
+          <h3 className="small quiet">{title}</h3>
           <ul className="models panel" aria-label={title}>
             {hits.map((hit) => (
-              <li key={hit.id} className="model">
+              <li key={hit.id} className="model row">
                 <Hit hit={hit} />
                 <Take id={hit.id} target={target} busy={busy} onTake={() => onOpen(hit.id)} />
               </li>
@@ -65,7 +65,7 @@ export function HitList({ search, pasted, text, target, busy, onOpen }: HitListP
 function Hit({ hit }: { hit: HubHit }) {
   const [owner, ...name] = hit.id.split('/');
   return (
-    <div className="model-text">
+    <div className="grow">
       <span className="row wrap">
         <span className="truncate" title={hit.id}>
           {name.length > 0 ? <span className="quiet">{owner}/</span> : null}

@@ -52,8 +52,8 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
       {clientId ? (
         <SignIn clientId={clientId} toPush={toPush} onSignOut={() => void apply({ token: null })} />
       ) : null}
-      <form className="hub-setting" onSubmit={onToken}>
-        <label className="labeled">
+      <form className="row" onSubmit={onToken}>
+        <label className="labeled grow">
           <span>Token</span>
           <input
             className="field mono"
@@ -75,13 +75,13 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
         For private and gated models. Kept in memory until this tab closes, and sent to the hub below only.
       </p>
       <form
-        className="hub-setting"
+        className="row"
         onSubmit={(event) => {
           event.preventDefault();
           if (address !== null) void apply({ url: address });
         }}
       >
-        <label className="labeled">
+        <label className="labeled grow">
           <span>Hub</span>
           <input
             className="field mono"
@@ -118,7 +118,7 @@ function SignIn(props: { clientId: string; toPush: boolean; onSignOut(): void })
   const { url, signedInAs, signingIn, online } = useStudioState((s) => s.hub);
   const host = new URL(url).host;
   return (
-    <div className="hub-setting">
+    <div className="row">
       {signedInAs !== null ? (
         <Button onClick={onSignOut}>Sign out</Button>
       ) : signingIn ? (

@@ -114,7 +114,7 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
       {search.error && !error ? <ErrorCard error={search.error} /> : null}
       {opened.length > 0 && text === '' ? (
         <section className="stack loose hits">
-          <h3>Open now</h3>
+          <h3 className="small quiet">Open now</h3>
           <ModelList label="Opened Hub models" models={opened} target={target} onDone={onDone} />
         </section>
       ) : null}
@@ -168,11 +168,11 @@ function Suggestions({ target, busy, onOpen }: SuggestionsProps) {
     .filter(({ items }) => items.length > 0)
     .map(({ title, items }) => (
       <section key={title} className="stack loose hits">
-        <h3>{title}</h3>
+        <h3 className="small quiet">{title}</h3>
         <ul className="models panel" aria-label={title}>
           {items.map(({ id, says }) => (
-            <li key={id} className="model">
-              <div className="model-text">
+            <li key={id} className="model row">
+              <div className="grow">
                 <strong className="truncate">{id}</strong>
                 {says ? <span className="model-meta">{says}</span> : null}
               </div>

@@ -35,8 +35,8 @@ export function ModelList({ label, models, target, onDone }: ModelListProps) {
                   : 'Add';
         const badge = target === 'contributor' && model.ref !== base?.ref ? lineage(model, base) : null;
         return (
-          <li key={model.ref} className="model">
-            <div className="model-text">
+          <li key={model.ref} className="model row">
+            <div className="grow">
               <span className="row wrap">
                 <strong className="truncate" title={model.ref}>
                   {model.ref}

@@ -45,7 +45,7 @@ export function heatmapLayout(
   { numbers, cell }: Arrangement,
 ): HeatmapLayout {
   const numberTrack = numbers ? NUMBER_WIDTH : 0;
-  const fixed = numberTrack + GAP * (columns + 1);
+  const fixed = numberTrack + GAP * columns;
   const cellWidth = Math.max(LEAST_CELL_WIDTH, (available - fixed) / Math.max(1, columns));
   const top = (row: number) => row * (cell + GAP);
   return {

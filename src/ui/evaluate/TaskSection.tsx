@@ -26,7 +26,7 @@ import {
   whyNotScore,
 } from '../state/tasks';
 import { useStudio, useStudioState } from '../studio-context';
-import '../styles/tasks.css';
+import '../styles/evaluate.css';
 
 /** Accuracy on tasks, as lm-evaluation-harness scores them: item by item, with a running mean and its error. */
 export function TaskSection({ rows }: { rows: readonly EvaluationRow[] }) {

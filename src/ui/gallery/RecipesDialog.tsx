@@ -6,7 +6,7 @@ import { openRecipe } from '../state/opened-recipe';
 import { notify, notifyError, setView } from '../state/studio';
 import type { ViewSlice } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
-import '../styles/gallery.css';
+import '../styles/dialogs.css';
 import { type FormEvent, useEffect, useState } from 'react';
 import { deleteNamed, type NamedRecipe, namedRecipes, saveNamed } from '../local/saved-recipes';
 import { Button } from '../parts/Button';
@@ -65,10 +65,10 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
             <TabLabel text="Saved" />
           </Tabs.Trigger>
         </TabList>
-        <Tabs.Content className="dialog-body" value="examples">
+        <Tabs.Content className="dialog-body stack loose" value="examples">
           <Examples />
         </Tabs.Content>
-        <Tabs.Content className="dialog-body" value="saved">
+        <Tabs.Content className="dialog-body stack loose" value="saved">
           <SavedRecipes />
         </Tabs.Content>
       </Tabs.Root>

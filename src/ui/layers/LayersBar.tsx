@@ -58,7 +58,7 @@ const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, sh
   const subjects = subjectsOf(metric, contributors);
   return (
     <div className="row wrap apart layers-bar">
-      <label className="row small">
+      <label className="row tight small">
         Metric
         <select
           className="field"
@@ -81,7 +81,7 @@ const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, sh
         </select>
       </label>
       {subjects.length > 1 ? (
-        <label className="row small">
+        <label className="row tight small">
           of
           <Select
             className="field"

@@ -69,8 +69,8 @@ function DepthPlot({ view, cell, heads }: DepthPlotProps) {
     rows: rows.filter((r) => r.layer >= layers[0] && r.layer <= layers[1]).length,
   };
   return (
-    <figure className="layers-block layers-depth">
-      <figcaption className="small quiet">
+    <figure className="layers-block layers-depth stack tight">
+      <figcaption className="row tight small quiet">
         <span className="truncate">Mean by layer</span>
       </figcaption>
       <div
@@ -209,8 +209,8 @@ const Block = memo(function Block(props: BlockProps) {
   const { data, metric } = grid;
   const titleId = useId();
   return (
-    <figure className="layers-block">
-      <figcaption id={titleId} title={title}>
+    <figure className="layers-block stack tight">
+      <figcaption id={titleId} className="row tight small" title={title}>
         <span className="run-letter" data-place={place}>
           {letter}
         </span>

@@ -208,7 +208,7 @@ export function RangeLine({ view }: { view: CanvasView }) {
   ];
   return (
     <div className="row wrap apart range-line small">
-      <span className="row">
+      <span className="row tight">
         Statistics of layers
         <input
           className="field"

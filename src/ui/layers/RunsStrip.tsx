@@ -36,7 +36,7 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
   const near = runs.filter((run) => run.place >= 0 || run.contributors.map((c) => c.id).join('\n') === own);
   const others = runs.filter((run) => !near.includes(run));
   return (
-    <section className="runs-strip" aria-label="Runs">
+    <section className="runs-strip row wrap" aria-label="Runs">
       <ul>
         {near.map((run) => (
           <RunChip key={run.id} run={run} />
@@ -49,7 +49,7 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
           <summary className="small">
             {own === '' ? 'Earlier merges' : 'Merges of other models'} ({others.length})
           </summary>
-          <ul>
+          <ul className="row wrap">
             {others.map((run) => (
               <RunChip key={run.id} run={run} />
             ))}
@@ -133,10 +133,10 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
     else if (run.kept && given) void renameRun(studio, run.kept, given);
   };
   return (
-    <li className="run-chip panel" data-shown={shown || undefined}>
+    <li className="run-chip row tight panel" data-shown={shown || undefined}>
       <button
         type="button"
-        className="run-toggle"
+        className="run-toggle row tight"
         aria-pressed={shown}
         title={shown ? 'Hide this run' : 'Show this run beside the others'}
         onClick={() => toggleRun(studio, run.id)}

@@ -78,7 +78,7 @@ interface OneModelProps {
 export function OneModel({ label, value, onChange, children }: OneModelProps) {
   return (
     <div className="stack tool-model">
-      <span className="pair-label" aria-hidden="true">
+      <span className="label" aria-hidden="true">
         {label}
       </span>
       <div className="row wrap apart">
@@ -114,8 +114,8 @@ export function PairPicker() {
   const { base, finetuned } = usePair();
   return (
     <div className="pair">
-      <div className="pair-side">
-        <span className="pair-label" aria-hidden="true">
+      <div className="stack tight">
+        <span className="label" aria-hidden="true">
           Base
         </span>
         <ModelSelect label="Base" value={base} onChange={(ref) => chooseToolModels(studio, { base: ref })} />
@@ -130,8 +130,8 @@ export function PairPicker() {
       >
         <SwapIcon />
       </Button>
-      <div className="pair-side">
-        <span className="pair-label" aria-hidden="true">
+      <div className="stack tight">
+        <span className="label" aria-hidden="true">
           Fine-tuned model
         </span>
         <ModelSelect

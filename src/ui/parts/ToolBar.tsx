@@ -44,7 +44,7 @@ function Bar({ job }: { job: Job }) {
         <div className="progress-fill" style={{ width: `${share * 100}%` }} />
       </div>
       <p className="small tool-line">
-        <span className="truncate tool-item">
+        <span className="truncate mono">
           {job.canceling ? 'Canceling…' : p ? p.item || stageWord(p) : 'Starting…'}
         </span>
         {p && !job.canceling ? (

@@ -2,7 +2,7 @@ import { useEffect, useId, useState } from 'react';
 import type { PushReport, PushSource } from '../../reports/push';
 import { HubSettings } from '../add-model/HubSettings';
 import { currentRun, finishedRuns, type RunState } from '../state/runs';
-import '../styles/add-model.css';
+import '../styles/dialogs.css';
 import '../styles/tools.css';
 import { errorReport } from '../../errors';
 import { formatBytes, formatCounted, formatSeconds } from '../../formats/quantity';
@@ -126,7 +126,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
           hint="Replacing them keeps the earlier versions in the history of the repository. Other files there stay."
           live
         >
-          <ul className="mono small push-taken" aria-label="Files that would be replaced">
+          <ul className="mono small problem-tensors" aria-label="Files that would be replaced">
             {state.target.taken.map((path) => (
               <li key={path}>{path}</li>
             ))}

@@ -12,7 +12,7 @@ import {
   withoutPoint,
 } from '../state/curve';
 import { useStudioState } from '../studio-context';
-import '../styles/curve.css';
+import '../styles/recipe-edit.css';
 
 interface CurveEditorProps {
   points: readonly number[];

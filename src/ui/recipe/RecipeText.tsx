@@ -4,7 +4,7 @@ import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { CopyButton } from '../parts/CopyButton';
 import { Message } from '../parts/Message';
-import '../styles/recipe-text.css';
+import '../styles/recipe-edit.css';
 import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';

@@ -3,7 +3,6 @@ import { OVERLAPS, type RecommendedReport } from '../../reports/merge';
 import { Section } from '../parts/Section';
 import { PHASE_TITLES } from '../state/run-log';
 import type { Contributor } from '../state/runs';
-import '../styles/recommended.css';
 
 /** The result of the recommended merge: share kept of each contributor, comparison of all, settings tried. */
 export function Recommended({
