@@ -4,7 +4,12 @@ import { openModel } from '../src/inputs/opened-model';
 import type { ReadTensor } from '../src/inputs/stored-tensor';
 import type { TensorRef } from '../src/inputs/tensor-view';
 import type { ModelFolder } from '../src/sources/model-folder';
-import { compareModels, type Comparison, openSides, type Sides } from '../src/tools/difference/compare-models';
+import {
+  type Comparison,
+  compareModels,
+  openSides,
+  type Sides,
+} from '../src/tools/difference/compare-models';
 import type { CompareOptions } from '../src/tools/difference/compare-tensors';
 import { diskFolder } from './disk-folder';
 
@@ -48,6 +53,5 @@ export async function compareInNode(
       ...options,
     },
     notes,
-    20,
   );
 }

@@ -2,7 +2,14 @@
 import { useMemo } from 'react';
 import { errorReport } from '../../errors';
 import { formatReal } from '../../formats/quantity';
-import { acrossScale, PlotAxes, PlotPoint, PlotRing, type PlotRoom, upwardScale } from '../../ui/charts/PlotFrame';
+import {
+  acrossScale,
+  PlotAxes,
+  PlotPoint,
+  PlotRing,
+  type PlotRoom,
+  upwardScale,
+} from '../../ui/charts/PlotFrame';
 import { chooseLayers, layerWords, settingsProblem } from './choose-layers';
 import type { CollapseSettings } from './options';
 import type { MeasureLayersReport } from './report';

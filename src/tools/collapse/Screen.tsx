@@ -1,12 +1,5 @@
 import { useEffect, useMemo, useState } from 'react';
-import {
-  formatCount,
-  formatParameters,
-  formatPercent,
-  formatReal,
-  formatSeconds,
-} from '../../formats/quantity';
-import { meantValues } from '../../reports/option';
+import { formatCount, formatParameters, formatPercent, formatReal } from '../../formats/quantity';
 import { TextChoice } from '../../ui/evaluate/TextChoice';
 import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
@@ -15,8 +8,8 @@ import { OneModel } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
 import { Problem } from '../../ui/parts/Problem';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
-import { Section } from '../../ui/parts/Section';
-import { ToolBar } from '../../ui/parts/ToolBar';
+import { Section, Sentences } from '../../ui/parts/Section';
+import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { openSampleTexts } from '../../ui/state/evaluation';
 import { QUICK_CHARACTERS, scoredText } from '../../ui/state/evaluation-texts';
 import { whyNoTool } from '../../ui/state/job';
@@ -30,10 +23,9 @@ import { beginTool, chooseToolModels, editTool } from '../../ui/state/tool-jobs'
 import { useStudio, useStudioState } from '../../ui/studio-context';
 import '../../ui/styles/evaluate.css';
 import '../../ui/styles/tools.css';
-import type { ToolValues } from '..';
 import { layerWords, settingsProblem } from './choose-layers';
 import { LayerMap, SimilarityCurve } from './LayerCharts';
-import { type CollapseSettings, collapseOptions, variantOf } from './options';
+import { collapseOptions, settingsOf, variantOf } from './options';
 import type { Calibration, CollapseReport, CollapseStep } from './report';
 
 /** One model made shallower: look at its layers, choose which go, write what is left. */
@@ -195,7 +187,7 @@ function Outcome() {
 }
 
 function CollapseCosts({ report }: { report: CollapseReport }) {
-  const { model, layers, parameters, removed, similarity, perplexity, notes, seconds } = report;
+  const { model, layers, parameters, removed, similarity, perplexity, notes } = report;
   const items: Cost[] = [
     ['Layers', `${layers.before} → ${layers.after}`, `without ${layerWords(removed)}`],
     [
@@ -211,21 +203,15 @@ function CollapseCosts({ report }: { report: CollapseReport }) {
           'on the chosen texts',
         ]
       : ['Perplexity', '–', 'not measured'],
-    ['Time', formatSeconds(seconds), report.engine === 'webgpu' ? 'WebGPU' : 'CPU'],
   ];
   return (
     <>
-      <h3 className="title" role="status">
-        {choiceName(model)} without {removed.length === 1 ? 'layer' : 'layers'} {layerWords(removed)}
-      </h3>
+      <ToolHead
+        title={`${choiceName(model)} without ${removed.length === 1 ? 'layer' : 'layers'} ${layerWords(removed)}`}
+        report={report}
+      />
       <Costs items={items} />
-      {notes.length > 0 ? (
-        <ul className="findings">
-          {notes.map((note) => (
-            <li key={note}>{note}</li>
-          ))}
-        </ul>
-      ) : null}
+      <Sentences words={notes} />
     </>
   );
 }
@@ -303,12 +289,6 @@ function modelOf(state: StudioState): string | null {
 function layersOf(state: StudioState): number | null {
   const model = modelOf(state);
   return model === null ? null : (checkpointOf(state.models, model)?.layers ?? null);
-}
-
-/** Planner, variant and their settings as the form has them. */
-function settingsOf(values: ToolValues['collapse']): CollapseSettings {
-  const { perLine: _, window: __, perplexity: ___, ...settings } = meantValues(collapseOptions, values);
-  return settings;
 }
 
 /** The chosen texts, each run separately. */

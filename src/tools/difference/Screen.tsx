@@ -7,7 +7,7 @@ import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
 import { Problem } from '../../ui/parts/Problem';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { Fact, Section } from '../../ui/parts/Section';
-import { ToolBar } from '../../ui/parts/ToolBar';
+import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { whyNoTool } from '../../ui/state/job';
 import { choiceName, fileNameOf } from '../../ui/state/model-choices';
 import { pairProblem } from '../../ui/state/pair';
@@ -25,49 +25,33 @@ import { ScaleChoice } from '../../ui/layers/LayersBar';
 import { LayersCanvas } from '../../ui/layers/LayersCanvas';
 import { LooseStrip } from '../../ui/layers/LayersTable';
 import { Segmented } from '../../ui/parts/Segmented';
-import { type TableColumn, TensorName, VirtualTable } from '../../ui/parts/VirtualTable';
+import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { toggleSelected } from '../../ui/state/studio';
 import { Findings } from './Findings';
 import { type DifferenceMetricId, differenceMetric, differenceMetrics } from './Metrics';
 import { compareOptions } from './options';
 import type { CompareReport, EngineTiming, TensorDifference } from './report';
 
-/** The numbers behind the chart: the most changed tensors first, or all; sortable. */
+/** The numbers behind the chart, the most changed tensors first; sortable. */
 const DifferenceTable = memo(function DifferenceTable({ found }: { found: ToolJob<'compare'> }) {
   const studio = useStudio();
   const narrow = useNarrow();
   const selected = useStudioState((s) => s.view.selected);
-  const top = useStudioState((s) => s.tools.values.difference.top);
-  const [all, setAll] = useState(false);
   const tensors = found.report?.tensors ?? found.finished;
-  const rows = useMemo(() => ranked(tensors, all ? null : top), [tensors, all, top]);
+  const rows = useMemo(() => [...tensors].sort((a, b) => b.relative - a.relative), [tensors]);
   return (
-    <section className="stack" aria-label="Most changed tensors">
-      <div className="row wrap apart">
-        <Segmented
-          label="Rows"
-          value={all ? 'all' : 'top'}
-          options={[
-            { value: 'top', label: `Top ${formatCount(top)}` },
-            { value: 'all', label: `All ${formatCount(tensors.length)}` },
-          ]}
-          onChange={(next) => setAll(next === 'all')}
-        />
-        <span className="small quiet">by relative difference; a row opens the tensor</span>
-      </div>
-      <div className="tool-table">
-        <VirtualTable
-          label="Differences of every tensor"
-          rows={rows}
-          rowKey={(t) => t.name}
-          columns={narrow ? columns.filter((c) => NARROW.has(c.id)) : columns}
-          selected={selected}
-          onSelect={(name) => toggleSelected(studio, name)}
-          empty={
-            found.status === 'running' ? 'The first tensors are being measured.' : 'No tensor was compared.'
-          }
-        />
-      </div>
+    <section className="tool-table" aria-label="Differences">
+      <VirtualTable
+        label="Differences of every tensor"
+        rows={rows}
+        rowKey={(t) => t.name}
+        columns={narrow ? columns.filter((c) => NARROW.has(c.id)) : columns}
+        selected={selected}
+        onSelect={(name) => toggleSelected(studio, name)}
+        empty={
+          found.status === 'running' ? 'The first tensors are being measured.' : 'No tensor was compared.'
+        }
+      />
     </section>
   );
 });
@@ -75,39 +59,19 @@ const DifferenceTable = memo(function DifferenceTable({ found }: { found: ToolJo
 /** Columns there is room for on a phone. */
 const NARROW = new Set(['name', 'relative', 'changedRatio']);
 
-const number = (
-  id: 'relative' | 'meanAbs' | 'maxAbs' | 'changedRatio' | 'cosine' | 'signFlipRatio',
-  head: string,
-  track: string,
-): TableColumn<TensorDifference> => ({
-  id,
-  head,
-  track,
-  align: 'end',
-  cell: (t) => differenceMetric(id).format(t[id]),
-  sortBy: (t) => t[id],
-});
+const column = (id: DifferenceMetricId, head: string, track: string) =>
+  numberColumn<TensorDifference>(id, head, track, (t) => t[id], differenceMetric(id).format);
 
 const columns: TableColumn<TensorDifference>[] = [
+  nameColumn('Tensor', (t) => t.name),
+  column('relative', 'Relative', '68px'),
+  column('meanAbs', 'Mean |Δ|', '76px'),
+  column('maxAbs', 'Max |Δ|', '76px'),
+  column('changedRatio', 'Changed', '66px'),
+  column('cosine', 'Cosine', '62px'),
   {
-    id: 'name',
-    head: 'Tensor',
-    track: 'minmax(120px, 1fr)',
-    cell: (t) => <TensorName name={t.name} />,
-    sortBy: (t) => t.name,
-  },
-  number('relative', 'Relative', '68px'),
-  number('meanAbs', 'Mean |Δ|', '76px'),
-  number('maxAbs', 'Max |Δ|', '76px'),
-  number('changedRatio', 'Changed', '66px'),
-  number('cosine', 'Cosine', '62px'),
-  {
-    id: 'rank',
-    head: 'Rank 95',
-    track: '62px',
-    align: 'end',
+    ...numberColumn<TensorDifference>('rank', 'Rank 95', '62px', (t) => t.lora?.rank95 ?? null, formatCount),
     cell: rankText,
-    sortBy: (t) => t.lora?.rank95 ?? -1,
   },
 ];
 
@@ -120,11 +84,6 @@ function rankText({ lora, stableRank }: TensorDifference) {
       <span className="visually-hidden">{stableRank === null ? 'no matrix' : 'not decomposed'}</span>
     </span>
   );
-}
-
-function ranked(tensors: readonly TensorDifference[], most: number | null): TensorDifference[] {
-  const sorted = [...tensors].sort((a, b) => b.relative - a.relative);
-  return most === null ? sorted : sorted.slice(0, most);
 }
 
 /** The layer × module chart of a comparison, filling in as tensors finish. */
@@ -241,8 +200,8 @@ function Form() {
   const problem = optionsProblem(compareOptions, values);
   const compare = () => {
     if (base === null || finetuned === null) return;
-    const { threshold, top, loraAnalysis, timeEngines } = values;
-    const asked = { base, finetuned, threshold, top, loraAnalysis, timeEngines };
+    const { threshold, loraAnalysis, timeEngines } = values;
+    const asked = { base, finetuned, threshold, loraAnalysis, timeEngines };
     const name = fileNameOf('compare', base, finetuned);
     const files = ({ files }: CompareReport) => files.map((file) => ({ name: file }));
     // without storage there is still a comparison, only no files
@@ -272,7 +231,12 @@ function Result({ found }: { found: ToolJob<'compare'> }) {
   const { report } = found;
   return (
     <>
-      <Heading found={found} />
+      <ToolHead
+        title={`${choiceName(found.request.base)} → ${choiceName(found.request.finetuned)}`}
+        report={report}
+      >
+        {report ? <Totals report={report} /> : null}
+      </ToolHead>
       <ToolEnd
         run={found}
         stopped={`Stopped after ${formatCount(found.finished.length)} tensors.`}
@@ -292,24 +256,6 @@ function Result({ found }: { found: ToolJob<'compare'> }) {
         </Section>
       ) : null}
     </>
-  );
-}
-
-function Heading({ found }: { found: ToolJob<'compare'> }) {
-  const { report } = found;
-  return (
-    <header className="tool-head stack tight">
-      <h2 className="title">
-        {choiceName(found.request.base)} → {choiceName(found.request.finetuned)}
-      </h2>
-      {report ? (
-        <p className="small quiet">
-          {formatSeconds(report.seconds)} on {report.engine === 'webgpu' ? 'WebGPU' : 'CPU'} ({report.adapter}
-          )
-        </p>
-      ) : null}
-      {report ? <Totals report={report} /> : null}
-    </header>
   );
 }
 

@@ -95,14 +95,9 @@ export interface Comparison {
  * Compares two models.
  *
  * @param notes sentences about how the models were put together
- * @param top rows of the tables of most changed tensors
  * @throws AmalgamError see {@link compareTensors}
  */
-export async function compareModels(
-  options: CompareOptions,
-  notes: readonly string[],
-  top: number,
-): Promise<Comparison> {
+export async function compareModels(options: CompareOptions, notes: readonly string[]): Promise<Comparison> {
   const begin = performance.now();
   const { base, tuned, engine, signal } = options;
   const { rowNorms, ...tensors } = await compareTensors(options);
@@ -113,7 +108,6 @@ export async function compareModels(
     adapter: engine.adapter,
     version: AMALGAM_VERSION,
     threshold: options.threshold,
-    top,
     ...tensors,
     config: compareConfigs(base.checkpoint.config, tuned.checkpoint.config),
     architecture: compareArchitectures(base, tuned),

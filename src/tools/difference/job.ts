@@ -27,8 +27,10 @@ async function runCompare(
   signal: AbortSignal,
   onProgress: (progress: CompareProgress) => void,
 ): Promise<CompareReport> {
-  const { threshold, top, loraAnalysis, seed = 0 } = { ...defaultsOf(compareOptions), ...request };
-  checkNumbers(threshold, top);
+  const { threshold, loraAnalysis, seed = 0 } = { ...defaultsOf(compareOptions), ...request };
+  if (!isInRange(compareOptions.threshold, threshold)) {
+    throw new AmalgamError('Usage', `A threshold of ${threshold} is not valid.`, 'Give one from 0.');
+  }
   const sides = await openSides(request.base, request.finetuned, models.open);
   const pairs = pairTensors(sides.base, sides.tuned);
   requireShared(sides.base, sides.tuned, pairs);
@@ -62,7 +64,6 @@ async function runCompare(
         onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
       },
       sides.notes,
-      top,
     );
     const files: string[] = [];
     if (destination) {
@@ -79,15 +80,6 @@ async function runCompare(
 
 function elementsOf(pairs: readonly TensorPair[]): number {
   return pairs.reduce((sum, pair) => sum + pairElements(pair), 0);
-}
-
-function checkNumbers(threshold: number, top: number): void {
-  if (isInRange(compareOptions.threshold, threshold) && isInRange(compareOptions.top, top)) return;
-  throw new AmalgamError(
-    'Usage',
-    `A threshold of ${threshold} and a table of ${top} rows are not valid.`,
-    'Give a threshold from 0 and a whole number of rows.',
-  );
 }
 
 /** The calls of the tool. */

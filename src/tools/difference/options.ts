@@ -9,13 +9,6 @@ export const compareOptions = {
     default: 1e-6,
     min: 0,
   },
-  top: {
-    kind: 'integer',
-    help: 'Rows of the tables of most changed tensors.',
-    label: 'most changed',
-    default: 20,
-    min: 0,
-  },
   loraAnalysis: {
     kind: 'boolean',
     flag: 'no-lora-analysis',

@@ -249,10 +249,6 @@ function comparisonReportHtml(report: Report): string {
 <dt>engine</dt><dd>${escapeMarkup(report.engine)} (${escapeMarkup(displayName(report.adapter))}), ${real(report.seconds)} s, Amalgam ${escapeMarkup(report.version)}</dd></dl>`,
     section('Findings', list(report.words)),
     section('Relative difference by layer and module', heatmap(report.tensors)),
-    section(
-      `The ${Math.min(report.top, order.length)} most changed tensors`,
-      htmlTable(TENSOR_COLUMNS, order.slice(0, report.top).map(tensorRow)),
-    ),
     analysed.length > 0
       ? section(
           'Similarity to a LoRA',

@@ -5,7 +5,6 @@ import {
   formatCounted,
   formatParameters,
   formatReal,
-  formatSeconds,
 } from '../../formats/quantity';
 import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
@@ -14,9 +13,9 @@ import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
 import { Problem } from '../../ui/parts/Problem';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
-import { Fact, Section } from '../../ui/parts/Section';
-import { ToolBar } from '../../ui/parts/ToolBar';
-import { type TableColumn, TensorName, VirtualTable } from '../../ui/parts/VirtualTable';
+import { Fact, FoldedList, Section, Sentences } from '../../ui/parts/Section';
+import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
+import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { scoredText } from '../../ui/state/evaluation-texts';
 import { whyNoTool } from '../../ui/state/job';
 import { choiceName, fileNameOf } from '../../ui/state/model-choices';
@@ -118,17 +117,10 @@ function Result({ job }: { job: ToolJob<'extractLora'> }) {
   const { request, report, saved } = job;
   return (
     <>
-      <header className="tool-head stack tight">
-        <h2 className="title">
-          LoRA of {choiceName(request.base)} → {choiceName(request.finetuned)}
-        </h2>
-        {report ? (
-          <p className="small quiet">
-            {formatSeconds(report.seconds)} on {report.engine === 'webgpu' ? 'WebGPU' : 'CPU'} (
-            {report.adapter})
-          </p>
-        ) : null}
-      </header>
+      <ToolHead
+        title={`LoRA of ${choiceName(request.base)} → ${choiceName(request.finetuned)}`}
+        report={report}
+      />
       <ToolEnd run={job} stopped="Stopped. Nothing was saved." nothing="NothingToExtract" />
       {report ? <Totals report={report} /> : null}
       {report?.perplexity ? <Perplexities perplexity={report.perplexity} /> : null}
@@ -184,41 +176,17 @@ function Notes({ report: { saved, left, notes, merged } }: { report: ExtractLora
   if (saved.length + left.length + notes.length + merged.failed.length === 0) return null;
   return (
     <Section title="Worth knowing">
-      <ul className="findings">
-        {merged.failed.map((f) => (
-          <li key={f.name} className="tone-bad">
-            {f.name}: {f.message}
-          </li>
-        ))}
-        {notes.map((note) => (
-          <li key={note}>{note}</li>
-        ))}
-      </ul>
-      <div className="stack tight problems">
-        {saved.length > 0 ? (
-          <details open={saved.length <= 3}>
-            <summary className="small quiet">{formatCounted(saved.length, 'tensor')} carried whole</summary>
-            <ul className="problem-tensors mono small">
-              {saved.map((s) => (
-                <li key={s.name}>
-                  {s.name}, {formatBytes(s.bytes)}
-                </li>
-              ))}
-            </ul>
-          </details>
-        ) : null}
-        {left.length > 0 ? (
-          <details open={left.length <= 3}>
-            <summary className="small quiet">{formatCounted(left.length, 'change')} not carried</summary>
-            <ul className="problem-tensors mono small">
-              {left.map((l) => (
-                <li key={l.name}>
-                  {l.name}: {l.why}
-                </li>
-              ))}
-            </ul>
-          </details>
-        ) : null}
+      <Sentences words={merged.failed.map(({ name, message }) => `${name}: ${message}`)} bad />
+      <Sentences words={notes} />
+      <div className="stack tight">
+        <FoldedList
+          title={`${formatCounted(saved.length, 'tensor')} carried whole`}
+          items={saved.map(({ name, bytes }) => `${name}, ${formatBytes(bytes)}`)}
+        />
+        <FoldedList
+          title={`${formatCounted(left.length, 'change')} not carried`}
+          items={left.map(({ name, why }) => `${name}: ${why}`)}
+        />
       </div>
     </Section>
   );
@@ -243,37 +211,10 @@ const Modules = memo(function Modules({ modules }: { modules: readonly Extracted
 });
 
 const columns: TableColumn<ExtractedModule>[] = [
-  {
-    id: 'module',
-    head: 'Module',
-    track: 'minmax(120px, 1fr)',
-    cell: (m) => <TensorName name={m.module} />,
-    sortBy: (m) => m.module,
-  },
-  {
-    id: 'rank',
-    head: 'Rank',
-    track: '44px',
-    align: 'end',
-    cell: (m) => formatCount(m.rank),
-    sortBy: (m) => m.rank,
-  },
-  {
-    id: 'norm',
-    head: '‖Δ‖',
-    track: '62px',
-    align: 'end',
-    cell: (m) => formatReal(m.normDelta),
-    sortBy: (m) => m.normDelta,
-  },
-  {
-    id: 'error',
-    head: 'Error left',
-    track: '76px',
-    align: 'end',
-    cell: (m) => (m.error === null ? 'not finite' : formatReal(m.error)),
-    sortBy: (m) => m.error ?? Number.POSITIVE_INFINITY,
-  },
+  nameColumn('Module', (m) => m.module),
+  numberColumn('rank', 'Rank', '44px', (m) => m.rank, formatCount),
+  numberColumn('norm', '‖Δ‖', '62px', (m) => m.normDelta, formatReal),
+  numberColumn('error', 'Error left', '76px', (m) => m.error, formatReal, 'not finite'),
 ];
 
 interface EvaluationTextFieldProps {

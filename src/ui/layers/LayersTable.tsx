@@ -5,11 +5,12 @@ import { type GridTensor, meanMeasured } from '../charts/heatmap-data';
 import { differenceIn, type Measured } from '../charts/measured';
 import { valueText } from '../charts/metrics';
 import {
+  nameColumn,
   noTensorWords,
+  numberColumn,
   passesFilter,
   type TableColumn,
   TableFilter,
-  TensorName,
   VirtualTable,
 } from '../parts/VirtualTable';
 import { setView, toggleSelected } from '../state/studio';
@@ -41,24 +42,10 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
     const by = (of: (row: Row) => number | null) =>
       exact ? { sortBy: (row: Row) => of(row) ?? -Infinity } : {};
     return [
-      {
-        id: 'name',
-        head: 'Tensor',
-        track: 'minmax(120px, 1fr)',
-        cell: (r) => <TensorName name={r.tensor.name} />,
-      },
+      nameColumn('Tensor', nameOf),
       ...(narrow
         ? []
-        : [
-            {
-              id: 'elements',
-              head: 'Elements',
-              track: '74px',
-              align: 'end' as const,
-              cell: (r: Row) => formatCount(r.tensor.elements),
-              sortBy: (r: Row) => r.tensor.elements,
-            },
-          ]),
+        : [numberColumn<Row>('elements', 'Elements', '74px', (r) => r.tensor.elements, formatCount)]),
       ...columns.map(({ letter, run }, i) => ({
         id: run.id,
         head: (

@@ -64,3 +64,36 @@ export function Shortlist<T extends { name: string; layer: number | null; module
     </Section>
   );
 }
+
+/** A list that is folded away while it is long, and what it is of. */
+export function FoldedList({
+  title,
+  items,
+  bad,
+}: {
+  title: string;
+  items: readonly string[];
+  bad?: boolean;
+}) {
+  return items.length === 0 ? null : (
+    <details open={bad === true || items.length <= 3}>
+      <summary className={bad ? 'small tone-bad' : 'small quiet'}>{title}</summary>
+      <ul className="problem-tensors mono small">
+        {items.map((item) => (
+          <li key={item}>{item}</li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** What was found, in sentences. */
+export function Sentences({ words, bad }: { words: readonly string[]; bad?: boolean }) {
+  return words.length === 0 ? null : (
+    <ul className={bad ? 'findings tone-bad' : 'findings'}>
+      {words.map((sentence) => (
+        <li key={sentence}>{sentence}</li>
+      ))}
+    </ul>
+  );
+}

@@ -1,4 +1,6 @@
-import { formatAbout, formatCount, formatRate } from '../../formats/quantity';
+import type { ReactNode } from 'react';
+import { formatAbout, formatCount, formatRate, formatSeconds } from '../../formats/quantity';
+import type { BackendKind } from '../../reports/backend';
 import { cancelJob } from '../state/job';
 import type { Job, JobProgress } from '../state/job-state';
 import { JOB_WORDS, type JobKind, PHASE_WORDS } from '../state/tabs';
@@ -67,5 +69,27 @@ function Bar({ job }: { job: Job }) {
         Stop
       </Button>
     </div>
+  );
+}
+
+interface ToolHeadProps {
+  title: string;
+  report: { seconds: number; engine: BackendKind; adapter: string } | null;
+  children?: ReactNode;
+}
+
+/** Heading of what a tool found: of what, and how long it took on what. */
+export function ToolHead({ title, report, children }: ToolHeadProps) {
+  return (
+    <header className="tool-head stack tight">
+      <h2 className="title">{title}</h2>
+      {report ? (
+        <p className="small quiet">
+          {formatSeconds(report.seconds)} on {report.engine === 'webgpu' ? 'WebGPU' : 'CPU'} ({report.adapter}
+          )
+        </p>
+      ) : null}
+      {children}
+    </header>
   );
 }

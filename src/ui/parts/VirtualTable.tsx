@@ -18,6 +18,28 @@ export interface TableColumn<T> {
   sortBy?(row: T): number | string;
 }
 
+/** A column of tensors' names, or of modules'. */
+export function nameColumn<T>(head: string, nameOf: (row: T) => string): TableColumn<T> {
+  const cell = (row: T) => <TensorName name={nameOf(row)} />;
+  return { id: 'name', head, track: 'minmax(120px, 1fr)', cell, sortBy: nameOf };
+}
+
+/** A column of numbers. @param of null is none, which stands at the end */
+export function numberColumn<T>(
+  id: string,
+  head: ReactNode,
+  track: string,
+  of: (row: T) => number | null,
+  format: (value: number) => string,
+  none: ReactNode = '–',
+): TableColumn<T> {
+  const cell = (row: T) => {
+    const value = of(row);
+    return value === null ? none : format(value);
+  };
+  return { id, head, track, align: 'end', cell, sortBy: (row) => of(row) ?? Number.NEGATIVE_INFINITY };
+}
+
 interface VirtualTableProps<T> {
   label: string;
   rows: readonly T[];
