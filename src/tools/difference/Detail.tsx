@@ -1,5 +1,5 @@
 import { formatCount, formatCounted, formatPercent, formatReal, formatShape } from '../../formats/quantity';
-import { SpectrumPlot } from '../../ui/charts/SpectrumPlot';
+import { BarStrip, SpectrumPlot } from '../../ui/charts/SpectrumPlot';
 import { Panel } from '../../ui/inspector/Inspector';
 import { largest } from '../../ui/inspector/model-overview';
 import { Fact, Section, Shortlist } from '../../ui/parts/Section';
@@ -97,31 +97,12 @@ function Rows({ rows }: Pick<TensorDifference, 'rows'>) {
   const { count, min, mean, max, strip } = rows;
   return (
     <Section title="‖Δ‖ of the rows">
-      <figure className="row-strip">
-        <svg
-          viewBox={`0 0 ${strip.length} 40`}
-          preserveAspectRatio="none"
-          role="img"
-          aria-label={`Norms of ${count} rows: from ${formatReal(min)} to ${formatReal(max)}, on average ${formatReal(mean)}`}
-        >
-          {strip.map((value, i) => (
-            <rect
-              // biome-ignore lint/suspicious/noArrayIndexKey: the place among the rows is what a bar is.
-              key={i}
-              className="spectrum-kept"
-              x={i + 0.05}
-              width={0.9}
-              y={40 - (max > 0 ? (40 * value) / max : 0)}
-              height={max > 0 ? (40 * value) / max : 0}
-            />
-          ))}
-        </svg>
-        <div className="axis" aria-hidden="true">
-          <span>row 0</span>
-          <span>max {formatReal(max)}</span>
-          <span>{formatCount(count - 1)}</span>
-        </div>
-      </figure>
+      <BarStrip
+        className="row-strip"
+        heights={strip.map((value) => (max > 0 ? value / max : 0))}
+        label={`Norms of ${count} rows: from ${formatReal(min)} to ${formatReal(max)}, on average ${formatReal(mean)}`}
+        axis={['row 0', `max ${formatReal(max)}`, formatCount(count - 1)]}
+      />
     </Section>
   );
 }
