@@ -16,7 +16,9 @@ export function SpectrumPlot({ singularValues, mark, markWords }: SpectrumPlotPr
   const shown = singularValues.filter((v) => v > first * 1e-7);
   const last = shown.at(-1) ?? 0;
   if (shown.length === 0) return <p className="small quiet">The change is zero: it has no directions.</p>;
-  const y = scaleLog().domain([Math.min(last, first / 10), first]).range([1 / 24, 1]);
+  const y = scaleLog()
+    .domain([Math.min(last, first / 10), first])
+    .range([1 / 24, 1]);
   return (
     <BarStrip
       className="spectrum"
