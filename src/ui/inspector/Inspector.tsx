@@ -47,7 +47,7 @@ export function TensorRuns({ name, runs }: { name: string; runs: readonly Layers
             </th>
             {runs.map((run, i) => (
               <th key={run.id} scope="col" title={run.name}>
-                <span className="run-letter" data-place={i}>
+                <span className="tag run-letter" data-place={i}>
                   {LETTERS[i]}
                 </span>
               </th>

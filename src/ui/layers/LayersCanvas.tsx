@@ -211,7 +211,7 @@ const Block = memo(function Block(props: BlockProps) {
   return (
     <figure className="layers-block stack tight">
       <figcaption id={titleId} className="row tight small" title={title}>
-        <span className="run-letter" data-place={place}>
+        <span className="tag run-letter" data-place={place}>
           {letter}
         </span>
         <span className="truncate">{title}</span>

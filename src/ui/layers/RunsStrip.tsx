@@ -153,7 +153,7 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
         title={shown ? 'Hide this run' : 'Show this run beside the others'}
         onClick={() => toggleRun(studio, run.id)}
       >
-        <span className="run-letter" data-place={run.place}>
+        <span className="tag run-letter" data-place={run.place}>
           {shown ? LETTERS[run.place] : '+'}
         </span>
         <span className="truncate">{run.name}</span>
