@@ -84,7 +84,7 @@ export function ToolHead({ title, report, children }: ToolHeadProps) {
     <header className="tool-head stack tight">
       <h2 className="title">{title}</h2>
       {report ? (
-        <p className="small quiet">
+        <p className="small quiet" role="status">
           {formatSeconds(report.seconds)} on {report.engine === 'webgpu' ? 'WebGPU' : 'CPU'} ({report.adapter}
           )
         </p>
