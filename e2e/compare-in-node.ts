@@ -4,9 +4,13 @@ import { openModel } from '../src/inputs/opened-model';
 import type { ReadTensor } from '../src/inputs/stored-tensor';
 import type { TensorRef } from '../src/inputs/tensor-view';
 import type { ModelFolder } from '../src/sources/model-folder';
-import { type Comparison, compareModels } from '../src/tools/difference/compare-models';
+import {
+  type Comparison,
+  compareModels,
+  openSides,
+  type Sides,
+} from '../src/tools/difference/compare-models';
 import type { CompareOptions } from '../src/tools/difference/compare-tensors';
-import { openSides, type Sides } from '../src/tools/difference/sides';
 import { type ExtractedLora, extractLora } from '../src/tools/extract/extract-lora';
 import type { ExtractOptions } from '../src/tools/extract/lora-modules';
 import { diskFolder } from './disk-folder';
@@ -51,7 +55,6 @@ export async function compareInNode(
       ...options,
     },
     notes,
-    20,
   );
 }
 

@@ -1,4 +1,4 @@
-import './styles/start-doors.css';
+import './styles/screens.css';
 import { Tabs } from 'radix-ui';
 import { type ComponentType, lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { formatCount } from '../formats/quantity';

@@ -190,7 +190,7 @@ function likeness(norm: number, rank95: number): LoraLikeness {
 }
 
 function compareReport(
-  { base, finetuned, threshold = 1e-6, top = 20, timeEngines }: Parameters<WorkerCalls['compare']>[0],
+  { base, finetuned, threshold = 1e-6, timeEngines }: Parameters<WorkerCalls['compare']>[0],
   tensors: TensorDifference[],
   files: string[],
 ): CompareReport {
@@ -203,7 +203,7 @@ function compareReport(
   };
   const none = { count: 0, examples: [] };
   return {
-    ...{ base, finetuned, ...FACTS, stages: STAGES, threshold, top, tensors, files },
+    ...{ base, finetuned, ...FACTS, stages: STAGES, threshold, tensors, files },
     total: {
       ...{ elements: 1_238_656, normBase: 44.5, normDelta: 2.9, relative: 0.065 },
       ...{ changedRatio: 0.82, bitDifferentRatio: 0.84 },

@@ -16,7 +16,7 @@ import {
   tinyShapes,
 } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
-import { openSides } from '../../tools/difference/sides';
+import { openSides } from '../../tools/difference/compare-models';
 import { methodById } from '../methods';
 import { requireClean } from './clean-plan';
 import { makePlan } from './recipe-plan';

@@ -1,8 +1,15 @@
 /** The layers of a model in pictures: what each does, which go, and what is left without a block. */
-import { scaleLinear } from 'd3-scale';
 import { useMemo } from 'react';
 import { errorReport } from '../../errors';
 import { counted, formatReal } from '../../formats/quantity';
+import {
+  acrossScale,
+  PlotAxes,
+  PlotPoint,
+  PlotRing,
+  type PlotRoom,
+  upwardScale,
+} from '../../ui/charts/PlotFrame';
 import { chooseLayers, layerWords, settingsProblem } from './choose-layers';
 import type { CollapseSettings } from './options';
 import type { MeasureLayersReport } from './report';
@@ -95,11 +102,7 @@ function goingLayers(
   }
 }
 
-const WIDTH = 320;
-const HEIGHT = 140;
-const PAD = 8;
-/** Room for the numbers of the axis. */
-const AXIS = 30;
+const ROOM: PlotRoom = { width: 320, height: 160, left: 38, right: 8, top: 8, bottom: 30, foot: 4 };
 
 interface SimilarityCurveProps {
   /** Similarity with the block that begins at `layer` collapsed; null where the result is not finite. */
@@ -115,64 +118,39 @@ export function SimilarityCurve({ curve, block }: SimilarityCurveProps) {
   if (found.length === 0) return <p className="small quiet">No block leaves a model with finite numbers.</p>;
   const values = found.map((f) => f.similarity);
   const best = found.reduce((a, b) => (b.similarity > a.similarity ? b : a));
-  const [low = 0, high = 1] = scaleLinear()
-    .domain([Math.min(...values), Math.max(1, ...values)])
-    .nice(4)
-    .domain();
-  const x = scaleLinear()
-    .domain([0, Math.max(1, curve.length - 1)])
-    .range([AXIS + PAD, WIDTH - PAD]);
-  const y = scaleLinear()
-    .domain([low, high])
-    .range([HEIGHT - PAD, PAD]);
-  const words = curve
-    .map(
-      ({ layer, similarity }) =>
-        `layers ${layer} to ${layer + block - 1} ${similarity === null ? 'not finite' : formatReal(similarity)}`,
-    )
-    .join(', ');
+  const x = acrossScale(ROOM, [0, Math.max(1, curve.length - 1)]);
+  const y = upwardScale(ROOM, [Math.min(...values), Math.max(1, ...values)], false, 4);
+  const words = (layer: number, similarity: number | null) =>
+    `layers ${layer} to ${layer + block - 1} ${similarity === null ? 'not finite' : formatReal(similarity)}`;
+  const all = curve.map(({ layer, similarity }) => words(layer, similarity)).join(', ');
   return (
-    <>
+    <figure className="similarity-chart">
       <svg
-        className="similarity"
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        className="plot-drawing"
+        viewBox={`0 0 ${ROOM.width} ${ROOM.height}`}
         role="img"
-        aria-label={`Similarity to the original with ${counted(block, 'layer')} as one: ${words}`}
+        aria-label={`Similarity to the original with ${counted(block, 'layer')} as one: ${all}`}
       >
-        {y.ticks(4).map((tick) => (
-          <g key={tick}>
-            <line className="plot-grid" x1={AXIS} x2={WIDTH} y1={y(tick)} y2={y(tick)} />
-            <text className="plot-tick similarity-tick" x={AXIS - 5} y={y(tick) + 3}>
-              {tick}
-            </text>
-          </g>
-        ))}
+        <PlotAxes room={ROOM} x={x} y={y} along={4} up={y.ticks(4)} title="first layer of the block" />
         <polyline
-          className="chart-line"
+          className="plot-line"
           stroke="var(--accent)"
           points={found.map((f) => `${x(f.layer)},${y(f.similarity)}`).join(' ')}
         />
         {found.map((f) => (
-          <circle
+          <PlotPoint
             key={f.layer}
-            className="similarity-point"
-            data-best={f.layer === best.layer || undefined}
-            cx={x(f.layer)}
-            cy={y(f.similarity)}
-            r={f.layer === best.layer ? 4 : 2.5}
+            x={x(f.layer)}
+            y={y(f.similarity)}
+            words={words(f.layer, f.similarity)}
+            fill="var(--accent)"
           />
         ))}
+        <PlotRing x={x(best.layer)} y={y(best.similarity)} around="best" />
       </svg>
-      <div className="axis" aria-hidden="true">
-        <span>block at layer 0</span>
-        <span>{curve.length - 1}</span>
-      </div>
-      <p className="readout">
-        <span>
-          best: layers {best.layer} to {best.layer + block - 1} as one
-        </span>
-        <span>{formatReal(best.similarity)}</span>
-      </p>
-    </>
+      <figcaption className="small quiet">
+        Similarity left with one block collapsed; best: {words(best.layer, best.similarity)}
+      </figcaption>
+    </figure>
   );
 }

@@ -2,25 +2,17 @@ import '../../ui/styles/evaluate.css';
 import '../../ui/styles/tools.css';
 import './style.css';
 import { useEffect, useMemo, useState } from 'react';
-import {
-  formatCounted,
-  formatParameters,
-  formatPercent,
-  formatReal,
-  formatSeconds,
-} from '../../formats/quantity';
-import { meantValues } from '../../reports/option';
+import { formatCounted, formatParameters, formatPercent, formatReal } from '../../formats/quantity';
 import { TextChoice } from '../../ui/evaluate/TextChoice';
 import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
+import { ToolEnd } from '../../ui/parts/ErrorCard';
 import { OneModel } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
 import { Problem } from '../../ui/parts/Problem';
-import { SavedFiles } from '../../ui/parts/SavedFiles';
-import { SaveTo } from '../../ui/parts/SaveTo';
-import { Section } from '../../ui/parts/Section';
-import { ToolBar } from '../../ui/parts/ToolBar';
-import { ToolEnd } from '../../ui/parts/ToolEnd';
+import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
+import { Section, Sentences } from '../../ui/parts/Section';
+import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { openSampleTexts } from '../../ui/state/evaluation';
 import { QUICK_CHARACTERS, scoredText } from '../../ui/state/evaluation-state';
 import { whyNoTool } from '../../ui/state/job';
@@ -31,10 +23,9 @@ import { notify } from '../../ui/state/studio';
 import type { StudioState } from '../../ui/state/studio-state';
 import { beginTool, chooseToolModels, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
 import { useStudio, useStudioState } from '../../ui/studio-context';
-import type { ToolValues } from '..';
 import { layerWords, settingsProblem } from './choose-layers';
 import { LayerMap, SimilarityCurve } from './LayerCharts';
-import { type CollapseSettings, collapseOptions, variantOf } from './options';
+import { collapseOptions, settingsOf, variantOf } from './options';
 import type { Calibration, CollapseReport, CollapseStep } from './report';
 
 /** One model made shallower: look at its layers, choose which go, write what is left. */
@@ -129,14 +120,7 @@ function Choosing() {
       <Problem>{problem}</Problem>
       <LayerMap settings={settings} measured={measured} layers={measured?.layers ?? layers} />
       {measured?.curve && measured.curve.length > 0 ? (
-        <figure className="chart similarity-chart panel">
-          <figcaption>
-            <strong>Remaining similarity</strong>
-            <span className="spacer" />
-            <span className="small quiet">one block collapsed</span>
-          </figcaption>
-          <SimilarityCurve curve={measured.curve} block={measured.layers - measured.curve.length + 1} />
-        </figure>
+        <SimilarityCurve curve={measured.curve} block={measured.layers - measured.curve.length + 1} />
       ) : null}
     </>
   );
@@ -203,7 +187,7 @@ function Outcome() {
 }
 
 function CollapseCosts({ report }: { report: CollapseReport }) {
-  const { model, layers, parameters, removed, similarity, perplexity, notes, seconds } = report;
+  const { model, layers, parameters, removed, similarity, perplexity, notes } = report;
   const items: Cost[] = [
     ['Layers', `${layers.before} → ${layers.after}`, `without ${layerWords(removed)}`],
     [
@@ -219,21 +203,15 @@ function CollapseCosts({ report }: { report: CollapseReport }) {
           'on the chosen texts',
         ]
       : ['Perplexity', '–', 'not measured'],
-    ['Time', formatSeconds(seconds), report.engine === 'webgpu' ? 'WebGPU' : 'CPU'],
   ];
   return (
     <>
-      <h3 className="collapse-title" role="status">
-        {choiceName(model)} without {removed.length === 1 ? 'layer' : 'layers'} {layerWords(removed)}
-      </h3>
+      <ToolHead
+        title={`${choiceName(model)} without ${removed.length === 1 ? 'layer' : 'layers'} ${layerWords(removed)}`}
+        report={report}
+      />
       <Costs items={items} />
-      {notes.length > 0 ? (
-        <ul className="findings">
-          {notes.map((note) => (
-            <li key={note}>{note}</li>
-          ))}
-        </ul>
-      ) : null}
+      <Sentences words={notes} />
     </>
   );
 }
@@ -243,7 +221,7 @@ function Steps({ steps }: { steps: readonly CollapseStep[] }) {
   if (steps.length === 0) return null;
   return (
     <details className="tool-more" open={steps.length <= 12}>
-      <summary>What was tried: {steps.length}</summary>
+      <summary className="small quiet">What was tried: {steps.length}</summary>
       <table className="plain-table collapse-steps">
         <thead>
           <tr>
@@ -311,12 +289,6 @@ function modelOf(state: StudioState): string | null {
 function layersOf(state: StudioState): number | null {
   const model = modelOf(state);
   return model === null ? null : (checkpointOf(state.models, model)?.layers ?? null);
-}
-
-/** Planner, variant and their settings as the form has them. */
-function settingsOf(values: ToolValues['collapse']): CollapseSettings {
-  const { perLine: _, window: __, perplexity: ___, ...settings } = meantValues(collapseOptions, values);
-  return settings;
 }
 
 /** The chosen texts, each run separately. */

@@ -1,5 +1,5 @@
 /** Options of measuring and collapsing layers. */
-import type { Options, OptionValues } from '../../reports/option';
+import { meantValues, type Options, type OptionValues } from '../../reports/option';
 
 export const collapseOptions = {
   planner: {
@@ -113,4 +113,10 @@ export function variantOf({
   planner,
 }: Pick<CollapseSettings, 'variant' | 'planner'>): CollapseVariant {
   return variant ?? (planner === 'laco' ? 'rdsc' : 'drop');
+}
+
+/** The settings among the values of the form, or of the command. */
+export function settingsOf(values: Values): CollapseSettings {
+  const { perLine: _, window: __, perplexity: ___, ...settings } = meantValues(collapseOptions, values);
+  return settings;
 }

@@ -3,7 +3,7 @@ import { evaluationOptions, inputOf, readInput, readText } from '../../cli/input
 import { toolVerb } from '../../cli/tool-verb';
 import type { Options, OptionValues } from '../../reports/option';
 import { checkTarget } from './choose-layers';
-import { collapseOptions, variantOf } from './options';
+import { collapseOptions, settingsOf, variantOf } from './options';
 import type { CollapseReport, MeasureLayersReport } from './report';
 import { collapseText, measureText } from './words';
 
@@ -49,23 +49,13 @@ export const verb = toolVerb({
   async run(calls, { models, engine, options: typed, given, read, destination }, onProgress) {
     const [model] = models as [string];
     const { calibration, evaluation } = read;
-    const { planner, similarity, block, interval, lowest, highest, variant, remove, ratio, threshold } =
-      typed;
     if (!destination) {
-      const curve = given.has('block') && { curve: { block, variant: variantOf(typed) } };
+      const curve = given.has('block') && { curve: { block: typed.block, variant: variantOf(typed) } };
       return calls.measureLayers({ model, engine, calibration, ...curve }, onProgress);
     }
-    const settings = {
-      ...{ planner, similarity, block, interval, lowest },
-      ...(highest === undefined ? {} : { highest }),
-      ...(variant === undefined ? {} : { variant }),
-      ...(remove === undefined ? {} : { remove }),
-      ...(ratio === undefined ? {} : { ratio }),
-      ...(threshold === undefined ? {} : { threshold }),
-    };
     return calls.collapse(
       {
-        ...{ model, engine, destination, settings, calibration },
+        ...{ model, engine, destination, settings: settingsOf(typed), calibration },
         ...(typed.perplexity ? evaluation && { evaluation } : { evaluation: null }),
       },
       onProgress,

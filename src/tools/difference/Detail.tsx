@@ -6,12 +6,10 @@ import {
   formatReal,
   formatShape,
 } from '../../formats/quantity';
-import { SpectrumPlot } from '../../ui/charts/SpectrumPlot';
+import { BarStrip, SpectrumPlot } from '../../ui/charts/SpectrumPlot';
 import { Panel } from '../../ui/inspector/Inspector';
 import { largest } from '../../ui/inspector/ModelOverview';
-import { Fact } from '../../ui/parts/Fact';
-import { Section } from '../../ui/parts/Section';
-import { Shortlist } from '../../ui/parts/Shortlist';
+import { Fact, Section, Shortlist } from '../../ui/parts/Section';
 import type { ToolJob } from '../../ui/state/job-state';
 import { choiceName } from '../../ui/state/model-choices';
 import { useStudioState } from '../../ui/studio-context';
@@ -71,7 +69,7 @@ function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }
   const dtype = t.dtype.base === t.dtype.finetuned ? t.dtype.base : `${t.dtype.base} → ${t.dtype.finetuned}`;
   return (
     <div className="difference-detail">
-      <div className="difference-part">
+      <div className="stack loose">
         <Section title="Tensor">
           <h3 className="tensor-title">{t.name}</h3>
           <p className="small quiet">
@@ -106,31 +104,12 @@ function Rows({ rows }: Pick<TensorDifference, 'rows'>) {
   const { count, min, mean, max, strip } = rows;
   return (
     <Section title="‖Δ‖ of the rows">
-      <figure className="row-strip">
-        <svg
-          viewBox={`0 0 ${strip.length} 40`}
-          preserveAspectRatio="none"
-          role="img"
-          aria-label={`Norms of ${counted(count, 'row')}: from ${formatReal(min)} to ${formatReal(max)}, on average ${formatReal(mean)}`}
-        >
-          {strip.map((value, i) => (
-            <rect
-              // biome-ignore lint/suspicious/noArrayIndexKey: the place among the rows is what a bar is.
-              key={i}
-              className="spectrum-kept"
-              x={i + 0.05}
-              width={0.9}
-              y={40 - (max > 0 ? (40 * value) / max : 0)}
-              height={max > 0 ? (40 * value) / max : 0}
-            />
-          ))}
-        </svg>
-        <div className="axis" aria-hidden="true">
-          <span>row 0</span>
-          <span>max {formatReal(max)}</span>
-          <span>{formatCount(count - 1)}</span>
-        </div>
-      </figure>
+      <BarStrip
+        className="row-strip"
+        heights={strip.map((value) => (max > 0 ? value / max : 0))}
+        label={`Norms of ${counted(count, 'row')}: from ${formatReal(min)} to ${formatReal(max)}, on average ${formatReal(mean)}`}
+        axis={['row 0', `max ${formatReal(max)}`, formatCount(count - 1)]}
+      />
     </Section>
   );
 }

@@ -1,6 +1,6 @@
 import { formatCount, formatCounted, formatParameters, formatShape } from '../../formats/quantity';
 import { Message } from '../../ui/parts/Message';
-import { Section } from '../../ui/parts/Section';
+import { FoldedList, Section, Sentences } from '../../ui/parts/Section';
 import type { CompareReport } from './report';
 
 /** The findings as sentences: weights, config, architecture, tokenizer, and what could not be compared. */
@@ -17,11 +17,7 @@ export function Findings({ report }: { report: CompareReport }) {
         />
       ) : null}
       <Section title="In words">
-        <ul className="findings">
-          {report.words.map((sentence) => (
-            <li key={sentence}>{sentence}</li>
-          ))}
-        </ul>
+        <Sentences words={report.words} />
       </Section>
       <div className="findings-grid">
         <Section title="Config">
@@ -105,7 +101,7 @@ function Architecture({ architecture: { base, finetuned } }: Pick<CompareReport,
   );
   return rows.every(([, a, b]) => a === b) ? (
     <details>
-      <summary className="small">Its figures</summary>
+      <summary className="small quiet">Its figures</summary>
       {table}
     </details>
   ) : (
@@ -130,7 +126,7 @@ function TokenSamples({ tokenizer }: Pick<CompareReport, 'tokenizer'>) {
       <p key={label} className="small">
         {label}: {formatCounted(count, 'token')}, such as{' '}
         {examples.map((token) => (
-          <code key={token} className="token">
+          <code key={token} className="tag">
             {token}
           </code>
         ))}
@@ -159,18 +155,14 @@ function Uncompared({ report }: { report: CompareReport }) {
   if (shown.length === 0) return null;
   return (
     <Section title="Not measured like the others">
-      <div className="stack tight problems">
-        {shown.map(({ title, items, bad }) => (
-          <details key={title} open={bad === true || items.length <= 3}>
-            <summary className={bad ? 'tone-bad' : undefined}>
-              {formatCounted(items.length, 'tensor')} {title}
-            </summary>
-            <ul className="problem-tensors mono small">
-              {items.map((item) => (
-                <li key={item}>{item}</li>
-              ))}
-            </ul>
-          </details>
+      <div className="stack tight">
+        {shown.map(({ title, items, bad = false }) => (
+          <FoldedList
+            key={title}
+            title={`${formatCounted(items.length, 'tensor')} ${title}`}
+            items={items}
+            bad={bad}
+          />
         ))}
       </div>
     </Section>

@@ -3,76 +3,53 @@ import { memo, useEffect, useMemo, useRef, useState } from 'react';
 import { formatCount, formatCounted, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { copyOf } from '../../formats/recipe';
 import type { PlanTensor } from '../../reports/plan';
-import { colorScale, domain } from '../../ui/charts/color-scale';
-import { HeatmapFigure } from '../../ui/charts/HeatmapFigure';
-import { extremeValues, type Heatmap } from '../../ui/charts/heatmap-data';
+import { type CellOf, type Heatmap, heatmapOf } from '../../ui/charts/heatmap-data';
+import { arrange, useScale } from '../../ui/layers/columns';
+import { ScaleChoice } from '../../ui/layers/LayersBar';
+import { LayersCanvas } from '../../ui/layers/LayersCanvas';
+import { LooseStrip } from '../../ui/layers/LayersTable';
 import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
-import { OpenModels } from '../../ui/parts/ModelSelect';
+import { ToolEnd } from '../../ui/parts/ErrorCard';
+import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
-import { PairPicker, usePair } from '../../ui/parts/PairPicker';
 import { Problem } from '../../ui/parts/Problem';
-import { SavedFiles } from '../../ui/parts/SavedFiles';
-import { SaveTo } from '../../ui/parts/SaveTo';
-import { Section } from '../../ui/parts/Section';
+import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
+import { Fact, Section } from '../../ui/parts/Section';
 import { Segmented } from '../../ui/parts/Segmented';
-import { TensorName } from '../../ui/parts/TensorName';
-import { ToolBar } from '../../ui/parts/ToolBar';
-import { ToolEnd } from '../../ui/parts/ToolEnd';
-import { type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
+import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
+import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { whyNoTool } from '../../ui/state/job';
 import type { ToolJob } from '../../ui/state/job-state';
 import { choiceName, fileNameOf, pairProblem } from '../../ui/state/model-choices';
 import { toggleSelected } from '../../ui/state/studio';
 import { beginTool, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
-import { useNarrow, useShownTheme, useStudio, useStudioState } from '../../ui/studio-context';
+import { useNarrow, useStudio, useStudioState } from '../../ui/studio-context';
 import { Findings } from './Findings';
-import {
-  type DifferenceMetricId,
-  differenceGrid,
-  differenceMap,
-  differenceMetric,
-  differenceMetrics,
-} from './Metrics';
+import { type DifferenceMetricId, differenceMetric, differenceMetrics } from './Metrics';
 import { compareOptions } from './options';
 import type { CompareReport, EngineTiming, TensorDifference } from './report';
 
-/** The numbers behind the chart: the most changed tensors first, or all; sortable. */
+/** The numbers behind the chart, the most changed tensors first; sortable. */
 const DifferenceTable = memo(function DifferenceTable({ found }: { found: ToolJob<'compare'> }) {
   const studio = useStudio();
   const narrow = useNarrow();
   const selected = useStudioState((s) => s.view.selected);
-  const top = useStudioState((s) => s.tools.values.difference.top);
-  const [all, setAll] = useState(false);
   const tensors = found.report?.tensors ?? found.finished;
-  const rows = useMemo(() => ranked(tensors, all ? null : top), [tensors, all, top]);
+  const rows = useMemo(() => [...tensors].sort((a, b) => b.relative - a.relative), [tensors]);
   return (
-    <section className="stack" aria-label="Most changed tensors">
-      <div className="row wrap apart">
-        <Segmented
-          label="Rows"
-          value={all ? 'all' : 'top'}
-          options={[
-            { value: 'top', label: `Top ${formatCount(top)}` },
-            { value: 'all', label: `All ${formatCount(tensors.length)}` },
-          ]}
-          onChange={(next) => setAll(next === 'all')}
-        />
-        <span className="small quiet">by relative difference; a row opens the tensor</span>
-      </div>
-      <div className="tool-table">
-        <VirtualTable
-          label="Differences of every tensor"
-          rows={rows}
-          rowKey={(t) => t.name}
-          columns={narrow ? columns.filter((c) => NARROW.has(c.id)) : columns}
-          selected={selected}
-          onSelect={(name) => toggleSelected(studio, name)}
-          empty={
-            found.status === 'running' ? 'The first tensors are being measured.' : 'No tensor was compared.'
-          }
-        />
-      </div>
+    <section className="tool-table" aria-label="Differences">
+      <VirtualTable
+        label="Differences of every tensor"
+        rows={rows}
+        rowKey={(t) => t.name}
+        columns={narrow ? columns.filter((c) => NARROW.has(c.id)) : columns}
+        selected={selected}
+        onSelect={(name) => toggleSelected(studio, name)}
+        empty={
+          found.status === 'running' ? 'The first tensors are being measured.' : 'No tensor was compared.'
+        }
+      />
     </section>
   );
 });
@@ -80,39 +57,19 @@ const DifferenceTable = memo(function DifferenceTable({ found }: { found: ToolJo
 /** Columns there is room for on a phone. */
 const NARROW = new Set(['name', 'relative', 'changedRatio']);
 
-const number = (
-  id: 'relative' | 'meanAbs' | 'maxAbs' | 'changedRatio' | 'cosine' | 'signFlipRatio',
-  head: string,
-  track: string,
-): TableColumn<TensorDifference> => ({
-  id,
-  head,
-  track,
-  align: 'end',
-  cell: (t) => differenceMetric(id).format(t[id]),
-  sortBy: (t) => t[id],
-});
+const column = (id: DifferenceMetricId, head: string, track: string) =>
+  numberColumn<TensorDifference>(id, head, track, (t) => t[id], differenceMetric(id).format);
 
 const columns: TableColumn<TensorDifference>[] = [
+  nameColumn('Tensor', (t) => t.name),
+  column('relative', 'Relative', '68px'),
+  column('meanAbs', 'Mean |Δ|', '76px'),
+  column('maxAbs', 'Max |Δ|', '76px'),
+  column('changedRatio', 'Changed', '66px'),
+  column('cosine', 'Cosine', '62px'),
   {
-    id: 'name',
-    head: 'Tensor',
-    track: 'minmax(120px, 1fr)',
-    cell: (t) => <TensorName name={t.name} />,
-    sortBy: (t) => t.name,
-  },
-  number('relative', 'Relative', '68px'),
-  number('meanAbs', 'Mean |Δ|', '76px'),
-  number('maxAbs', 'Max |Δ|', '76px'),
-  number('changedRatio', 'Changed', '66px'),
-  number('cosine', 'Cosine', '62px'),
-  {
-    id: 'rank',
-    head: 'Rank 95',
-    track: '62px',
-    align: 'end',
+    ...numberColumn<TensorDifference>('rank', 'Rank 95', '62px', (t) => t.lora?.rank95 ?? null, formatCount),
     cell: rankText,
-    sortBy: (t) => t.lora?.rank95 ?? -1,
   },
 ];
 
@@ -127,35 +84,11 @@ function rankText({ lora, stableRank }: TensorDifference) {
   );
 }
 
-function ranked(tensors: readonly TensorDifference[], most: number | null): TensorDifference[] {
-  const sorted = [...tensors].sort((a, b) => b.relative - a.relative);
-  return most === null ? sorted : sorted.slice(0, most);
-}
-
-const NO_CONTRIBUTORS: never[] = [];
-
 /** The layer × module chart of a comparison, filling in as tensors finish. */
 const DifferenceChart = memo(function DifferenceChart({ found }: { found: ToolJob<'compare'> }) {
   const studio = useStudio();
-  const theme = useShownTheme();
-  const metric = differenceMetric(useStudioState((s) => s.tools.values.difference.metric));
-  const extent = useStudioState((s) => s.tools.values.difference.scale);
-  const { status } = found;
-  const tensors = found.report?.tensors ?? found.finished;
-  const planned = usePlanned(found.request.base);
-  // without a plan the rows are those measured so far
-  const measured = planned.length > 0 ? NO_TENSORS : tensors;
-  const grid = useMemo(() => differenceGrid(planned, measured), [planned, measured]);
-  const byName = useMemo(() => new Map(tensors.map((t) => [t.name, t])), [tensors]);
-  const before = useRef<{ id: DifferenceMetricId; data: Heatmap } | null>(null);
-  const data = useMemo(() => {
-    const old = before.current?.id === metric.id ? before.current.data : undefined;
-    const map = differenceMap(grid, byName, metric.id, status === 'done', old);
-    before.current = { id: metric.id, data: map };
-    return map;
-  }, [grid, byName, metric.id, status]);
-  const { min, max } = domain(metric, extremeValues([data]), extent);
-  const scale = useMemo(() => colorScale(metric, min, max, theme), [metric, min, max, theme]);
+  const view = useDifferenceView(found);
+  const { metric } = view;
   return (
     <section className="stack difference-chart" aria-label="Where the weights moved">
       <div className="row wrap apart layers-bar">
@@ -167,29 +100,48 @@ const DifferenceChart = memo(function DifferenceChart({ found }: { found: ToolJo
             onChange={(next) => editTool(studio, 'difference', { metric: next })}
           />
         </div>
-        <Segmented
-          label="Color scale"
-          value={extent}
-          options={[
-            { value: 'full', label: 'Full scale' },
-            { value: 'fit', label: 'Fit' },
-          ]}
-          onChange={(next) => editTool(studio, 'difference', { scale: next })}
-        />
+        <ScaleChoice />
         <p className="small quiet">{metric.meaning}</p>
       </div>
-      <HeatmapFigure
-        contributors={NO_CONTRIBUTORS}
-        title={choiceName(found.request.finetuned)}
-        metric={metric}
-        grid={grid}
-        data={data}
-        scale={scale}
-        annotated
-      />
+      <LayersCanvas view={view} />
+      <LooseStrip view={view} />
     </section>
   );
 });
+
+function useDifferenceView({ request, report, finished, status }: ToolJob<'compare'>) {
+  const metric = differenceMetric(useStudioState((s) => s.tools.values.difference.metric));
+  const expanded = useStudioState((s) => s.view.expanded);
+  const tensors = report?.tensors ?? finished;
+  const planned = usePlanned(request.base);
+  // without a plan the rows are those measured so far
+  const places = planned.length > 0 ? planned : tensors;
+  const arranged = useMemo(
+    () =>
+      arrange(
+        places.map((t) => ({ ...t, copied: false })),
+        expanded,
+      ),
+    [places, expanded],
+  );
+  const { grid } = arranged;
+  const before = useRef<Heatmap>(undefined);
+  const columns = useMemo(() => {
+    const byName = new Map(tensors.map((t) => [t.name, t]));
+    const measuredOf = (name: string) => {
+      const t = byName.get(name);
+      return t ? { value: t[metric.id], weight: t.elements, error: 0 } : null;
+    };
+    const look: CellOf = ({ name }) => {
+      const measured = measuredOf(name);
+      return { measured, state: measured ? 'measured' : status === 'done' ? 'unchanged' : 'pending' };
+    };
+    before.current = heatmapOf(grid, look, before.current);
+    const place = { id: 'difference', letter: 'Δ', title: choiceName(request.finetuned), note: null };
+    return [{ ...place, data: before.current, measuredOf }];
+  }, [grid, tensors, metric, status, request]);
+  return { ...arranged, metric, columns, scale: useScale(metric, columns), difference: null };
+}
 
 const NO_TENSORS: never[] = [];
 
@@ -246,8 +198,8 @@ function Form() {
   const problem = optionsProblem(compareOptions, values);
   const compare = () => {
     if (base === null || finetuned === null) return;
-    const { threshold, top, loraAnalysis, timeEngines } = values;
-    const asked = { base, finetuned, threshold, top, loraAnalysis, timeEngines };
+    const { threshold, loraAnalysis, timeEngines } = values;
+    const asked = { base, finetuned, threshold, loraAnalysis, timeEngines };
     const name = fileNameOf('compare', base, finetuned);
     const files = ({ files }: CompareReport) => files.map((file) => ({ name: file }));
     // without storage there is still a comparison, only no files
@@ -277,7 +229,12 @@ function Result({ found }: { found: ToolJob<'compare'> }) {
   const { report } = found;
   return (
     <>
-      <Heading found={found} />
+      <ToolHead
+        title={`${choiceName(found.request.base)} → ${choiceName(found.request.finetuned)}`}
+        report={report}
+      >
+        {report ? <Totals report={report} /> : null}
+      </ToolHead>
       <ToolEnd
         run={found}
         stopped={`Stopped after ${formatCounted(found.finished.length, 'tensor')}.`}
@@ -300,24 +257,6 @@ function Result({ found }: { found: ToolJob<'compare'> }) {
   );
 }
 
-function Heading({ found }: { found: ToolJob<'compare'> }) {
-  const { report } = found;
-  return (
-    <header className="tool-head">
-      <h2>
-        {choiceName(found.request.base)} → {choiceName(found.request.finetuned)}
-      </h2>
-      {report ? (
-        <p className="small quiet">
-          {formatSeconds(report.seconds)} on {report.engine === 'webgpu' ? 'WebGPU' : 'CPU'} ({report.adapter}
-          )
-        </p>
-      ) : null}
-      {report ? <Totals report={report} /> : null}
-    </header>
-  );
-}
-
 function Totals({ report: { total } }: { report: CompareReport }) {
   const items: Cost[] = [
     ['Tensors', formatCount(total.compared), `${formatCount(total.identical)} identical`],
@@ -329,28 +268,15 @@ function Totals({ report: { total } }: { report: CompareReport }) {
   return <Costs items={items} />;
 }
 
-/** Both engines over the same tensors: seconds as bars, the speed-up, and by how much they disagree. */
+/** Both engines over the same tensors: seconds, the speed-up, and by how much they disagree. */
 function EngineTimes({ timing }: { timing: EngineTiming }) {
   const { webgpu, cpu, speedUp, maxDisagreement } = timing;
-  const longest = Math.max(webgpu, cpu, 1e-9);
   const faster = speedUp >= 1;
   return (
-    <Section title="Tensor by tensor" className="engine-times">
-      <dl>
-        {(
-          [
-            ['WebGPU', webgpu],
-            ['CPU, WebAssembly', cpu],
-          ] as const
-        ).map(([name, seconds]) => (
-          <div key={name} className="engine-time">
-            <dt>{name}</dt>
-            <dd className="bar" aria-hidden="true">
-              <span className="bar-fill" style={{ width: `${(100 * seconds) / longest}%` }} />
-            </dd>
-            <dd className="numeric">{formatSeconds(seconds)}</dd>
-          </div>
-        ))}
+    <Section title="Tensor by tensor">
+      <dl className="stack facts tool-facts">
+        <Fact label="WebGPU" value={formatSeconds(webgpu)} />
+        <Fact label="CPU, WebAssembly" value={formatSeconds(cpu)} />
       </dl>
       <p>
         {faster ? 'WebGPU' : 'The CPU'} is {formatReal(faster ? speedUp : 1 / speedUp)} times as fast here.{' '}

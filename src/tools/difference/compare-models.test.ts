@@ -159,7 +159,6 @@ describe('what does not fit', () => {
     const { report } = await compareModels(
       optionsOf(await sidesOf([modelFolder('base', base), modelFolder('tuned', rest)])),
       [],
-      20,
     );
     expect(report.onlyInBase).toEqual([NORM]);
     expect(report.onlyInFinetuned).toEqual(['lm_head.weight']);
@@ -220,7 +219,6 @@ describe('what does not fit', () => {
     const { report } = await compareModels(
       optionsOf(await sidesOf([modelFolder('base', base), modelFolder('tuned', base)])),
       [],
-      20,
     );
     expect(report.words[0]).toBe('base and tuned are identical: 4 tensors, not one bit differs.');
     expect(report.total).toMatchObject({ relative: 0, identical: 4, modified: 0 });

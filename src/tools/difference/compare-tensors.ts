@@ -7,8 +7,7 @@ import type { Model } from '../../inputs/model';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { Workspace } from '../../merge/tensor/workspace';
 import { throwIfCanceled } from '../../sources/cancellation';
-import { decomposesExactly, spectrumOf } from './decomposition';
-import { likenessOf, SPECTRUM_VALUES } from './likeness';
+import { decomposesExactly, likenessOf, SPECTRUM_VALUES, spectrumOf } from './decomposition';
 import {
   deltaMatrix,
   measurePair,
@@ -84,77 +83,93 @@ export async function compareTensors(options: CompareOptions): Promise<ComparedT
   const { base, tuned, engine, threads = [], other, tileElements } = options;
   const pairs = pairTensors(base, tuned);
   requireShared(base, tuned, pairs);
-  const tables = emptyTables(other !== undefined);
+  const timing: EngineTiming = { webgpu: 0, cpu: 0, speedUp: 0, maxDisagreement: 0, tensors: [] };
   const works: Workspace[] = [];
   const open = (on: Backend) => {
     const work = openPairWorkspace(on, pairs.shared, tileElements, threads.length + 1);
     works.push(work);
     return work;
   };
+  let compared: Compared[];
   try {
     const own = [engine, ...threads].map(open);
-    const otherWork = other && open(other);
-    await compareShared(pairs.shared, own, { ...options, ...(otherWork ? { otherWork } : {}) }, tables);
+    const timed = other && { other, work: open(other), timing };
+    compared = await compareShared(pairs.shared, own, { ...options, ...(timed && { timed }) });
   } finally {
     for (const work of works) work.close();
   }
+  const found = compared.flatMap((one) => ('failure' in one ? [] : [one]));
+  const failed = compared.flatMap((one) => ('failure' in one ? [one.failure] : []));
+  const raw: CompareReport['raw'] = [];
   for (const pair of pairs.raw) {
-    const compared = await orFailure(pair, false, () => compareBytes(pair, options));
-    if ('failure' in compared) tables.failed.push(compared.failure);
-    else tables.raw.push(compared);
+    const bytes = await orFailure(pair, false, () => compareBytes(pair, options));
+    if ('failure' in bytes) failed.push(bytes.failure);
+    else raw.push(bytes);
   }
-  const { tensors, failed } = tables;
-  if (tensors.length + tables.raw.length === 0 && failed[0]) {
+  if (found.length + raw.length === 0 && failed[0]) {
     throw new AmalgamError(failed[0].code, failed[0].message, failed[0].hint);
   }
-  return finish(tables, pairs);
-}
-
-interface Tables {
-  tensors: TensorDifference[];
-  /** Sums over all tensors. */
-  sums: Pick<PairSums, 'elements' | 'squares' | 'baseSquares' | 'changed' | 'different'>;
-  rowNorms: Map<string, Float32Array>;
-  raw: CompareReport['raw'];
-  failed: CompareReport['failed'];
-  timing?: EngineTiming;
-}
-
-function emptyTables(timed: boolean): Tables {
-  const timing = { webgpu: 0, cpu: 0, speedUp: 1, maxDisagreement: 0, tensors: [] };
+  const { onlyInBase, onlyInFinetuned, shapeMismatches } = pairs;
+  const tensors = found.map(({ difference }) => difference);
+  if (timing.webgpu > 0) timing.speedUp = timing.cpu / timing.webgpu;
   return {
-    tensors: [],
-    sums: { elements: 0, squares: 0, baseSquares: 0, changed: 0, different: 0 },
-    rowNorms: new Map(),
-    raw: [],
-    failed: [],
-    ...(timed ? { timing } : {}),
+    tensors,
+    ranking: [...tensors].sort((a, b) => b.relative - a.relative).map(({ name }) => name),
+    ...{ raw, failed, onlyInBase, onlyInFinetuned, shapeMismatches },
+    ...(other ? { timing } : {}),
+    rowNorms: new Map(
+      found.map(({ pair, sums }) => [pair.name, Float32Array.from(sums.rowSquares, Math.sqrt)]),
+    ),
+    total: totalOf(found, raw),
   };
 }
 
-type Options = CompareOptions & { otherWork?: Workspace };
+interface ComparedPair {
+  pair: TensorPair;
+  difference: TensorDifference;
+  sums: PairSums;
+}
 
 /** Difference of a pair, or the failure to compute it. */
-type Compared =
-  | { pair: TensorPair; difference: TensorDifference; sums: PairSums }
-  | { failure: CompareReport['failed'][number] };
+type Compared = ComparedPair | { failure: CompareReport['failed'][number] };
 
-/** Compares the pairs, as many at once as there are workspaces; sums are added in the order of the pairs. */
-async function compareShared(
+/** Figures over all tensors; sums are added in the order of the pairs. */
+function totalOf(found: readonly ComparedPair[], raw: CompareReport['raw']): CompareReport['total'] {
+  const sumOf = (key: 'elements' | 'squares' | 'baseSquares' | 'changed' | 'different') =>
+    found.reduce((sum, { sums }) => sum + sums[key], 0);
+  const elements = sumOf('elements');
+  const [normBase, normDelta] = [Math.sqrt(sumOf('baseSquares')), Math.sqrt(sumOf('squares'))];
+  const share = (count: number) => (elements > 0 ? count / elements : 0);
+  const tensors = found.map(({ difference }) => difference);
+  return {
+    elements,
+    normBase,
+    normDelta,
+    relative: relativeDifference(normDelta, normBase),
+    changedRatio: share(sumOf('changed')),
+    bitDifferentRatio: share(sumOf('different')),
+    compared: found.length + raw.length,
+    modified: tensors.filter((t) => t.modified).length,
+    identical:
+      tensors.filter((t) => t.bitDifferentRatio === 0).length + raw.filter((t) => t.identical).length,
+  };
+}
+
+type Options = CompareOptions & { timed?: { other: Backend; work: Workspace; timing: EngineTiming } };
+
+/** Compares the pairs, as many at once as there are workspaces. */
+function compareShared(
   shared: readonly TensorPair[],
   works: readonly Workspace[],
   options: Options,
-  tables: Tables,
-): Promise<void> {
+): Promise<Compared[]> {
   const workers = works.map((work) => (pair: TensorPair) => {
     const open = pairElements(pair) > 0 ? openPair(pair, work, options.read, works.length) : undefined;
     open?.task.prefetch();
     return {
       async run(): Promise<Compared> {
         throwIfCanceled(options.signal);
-        const compared = await orFailure(pair, works.length > 1, () =>
-          comparePair(pair, open, options, tables.timing),
-        );
+        const compared = await orFailure(pair, works.length > 1, () => comparePair(pair, open, options));
         if ('difference' in compared) options.onTensor?.(compared.difference);
         options.onBytes?.(pairBytes(pair), pair.name);
         return compared;
@@ -162,24 +177,14 @@ async function compareShared(
       close: () => open?.close(),
     };
   });
-  for (const compared of await shareOut(shared, workers)) {
-    if ('failure' in compared) {
-      tables.failed.push(compared.failure);
-      continue;
-    }
-    const { pair, difference, sums } = compared;
-    tables.tensors.push(difference);
-    for (const key of Object.keys(tables.sums) as (keyof Tables['sums'])[]) tables.sums[key] += sums[key];
-    tables.rowNorms.set(pair.name, Float32Array.from(sums.rowSquares, Math.sqrt));
-  }
+  return shareOut(shared, workers);
 }
 
 async function comparePair(
   pair: TensorPair,
   open: OpenPair | undefined,
   options: Options,
-  timing: EngineTiming | undefined,
-): Promise<Compared> {
+): Promise<ComparedPair> {
   const begin = performance.now();
   const threshold = floorF32(options.threshold);
   const before = spent(options.engine);
@@ -191,7 +196,7 @@ async function comparePair(
     ...spectrum,
     seconds: (performance.now() - begin) / 1000,
   };
-  if (open && timing) await timeOther(pair, sums, seconds, options, timing);
+  if (open) await timeOther(pair, sums, seconds, options);
   return { pair, difference, sums };
 }
 
@@ -224,11 +229,11 @@ async function timeOther(
   pair: TensorPair,
   sums: PairSums,
   seconds: number,
-  { engine, other, otherWork, read, threshold }: Options,
-  timing: EngineTiming,
+  { engine, timed, read, threshold }: Options,
 ): Promise<void> {
-  if (!other || !otherWork) return;
-  const open = openPair(pair, otherWork, read);
+  if (!timed) return;
+  const { other, work, timing } = timed;
+  const open = openPair(pair, work, read);
   try {
     const before = spent(other);
     const again = await measurePair(open, floorF32(threshold));
@@ -300,38 +305,6 @@ async function orFailure<T>(
     if (FATAL.has(code) || (onThreads && code === 'GpuOutOfMemory')) throw thrown;
     return { failure: { name, code, message, hint } };
   }
-}
-
-function finish(tables: Tables, pairs: TensorPairs): ComparedTensors {
-  const { tensors, sums, rowNorms, raw, failed, timing } = tables;
-  const { elements } = sums;
-  const normBase = Math.sqrt(sums.baseSquares);
-  const normDelta = Math.sqrt(sums.squares);
-  const ranking = [...tensors].sort((a, b) => b.relative - a.relative).map(({ name }) => name);
-  const share = (count: number) => (elements > 0 ? count / elements : 0);
-  return {
-    tensors,
-    ranking,
-    raw,
-    failed,
-    rowNorms,
-    ...(timing ? { timing: { ...timing, speedUp: timing.webgpu > 0 ? timing.cpu / timing.webgpu : 0 } } : {}),
-    onlyInBase: pairs.onlyInBase,
-    onlyInFinetuned: pairs.onlyInFinetuned,
-    shapeMismatches: pairs.shapeMismatches,
-    total: {
-      elements,
-      normBase,
-      normDelta,
-      relative: relativeDifference(normDelta, normBase),
-      changedRatio: share(sums.changed),
-      bitDifferentRatio: share(sums.different),
-      compared: tensors.length + raw.length,
-      modified: tensors.filter((t) => t.modified).length,
-      identical:
-        tensors.filter((t) => t.bitDifferentRatio === 0).length + raw.filter((t) => t.identical).length,
-    },
-  };
 }
 
 function noSums(): PairSums {

@@ -6,9 +6,9 @@ import { openModel } from '../../inputs/opened-model';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorRef } from '../../inputs/tensor-view';
 import type { ModelFolder } from '../../sources/model-folder';
+import { openSides, type Sides } from './compare-models';
 import type { CompareOptions } from './compare-tensors';
 import { gaussian } from './decomposition';
-import { openSides, type Sides } from './sides';
 
 export interface Weights {
   shape: number[];

@@ -9,7 +9,7 @@ import {
   type Weights,
 } from './compare.test.support';
 import { type Comparison, compareModels } from './compare-models';
-import { reportFiles } from './job';
+import { reportFiles } from './report-files';
 
 const EVIL = 'model.layers.0.<script>alert("1")</script>.weight';
 const base: Record<string, Weights> = {
@@ -21,7 +21,7 @@ const base: Record<string, Weights> = {
 async function compared(): Promise<Comparison> {
   const tuned = { ...base, [EVIL]: plus(base[EVIL]!, lowRankDelta([24, 30], 2, 0.02, 4)) };
   const folders = [modelFolder('base', base), modelFolder('<b>tuned & co</b>', tuned)];
-  return compareModels(optionsOf(await sidesOf(folders, 'base', '<b>tuned & co</b>')), [], 20);
+  return compareModels(optionsOf(await sidesOf(folders, 'base', '<b>tuned & co</b>')), []);
 }
 
 test('all files, with the names of the issue; JSON with every figure of every tensor', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { energy, likenessOf } from './likeness';
+import { energy, likenessOf } from './decomposition';
 import { cutRows, matrixShape } from './pair-task';
 import { floorF32 } from './tensor-difference';
 

@@ -25,7 +25,7 @@ interface Ready {
   prepared?: Prepared;
 }
 
-export interface OverlapJob {
+interface OverlapJob {
   plan(recipe: OverlapRequest['recipes'][number]): Promise<Ready>;
   models: OpenModels;
   signal: AbortSignal;

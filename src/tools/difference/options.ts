@@ -9,13 +9,6 @@ export const compareOptions = {
     default: 1e-6,
     min: 0,
   },
-  top: {
-    kind: 'integer',
-    help: 'Rows of the tables of most changed tensors.',
-    label: 'most changed',
-    default: 20,
-    min: 0,
-  },
   loraAnalysis: {
     kind: 'boolean',
     flag: 'no-lora-analysis',
@@ -35,12 +28,5 @@ export const compareOptions = {
     help: 'The number that the chart shows.',
     values: ['relative', 'meanAbs', 'maxAbs', 'changedRatio', 'cosine', 'signFlipRatio', 'bitDifferentRatio'],
     default: 'relative',
-  },
-  scale: {
-    kind: 'choice',
-    only: 'studio',
-    help: 'What the colors of the chart span.',
-    values: ['full', 'fit'],
-    default: 'full',
   },
 } as const satisfies Options;

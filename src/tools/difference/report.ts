@@ -27,8 +27,6 @@ export interface CompareRequest {
   loraAnalysis?: boolean;
   /** Measures every tensor on the other engine too. Default false. */
   timeEngines?: boolean;
-  /** Rows of the tables of most changed tensors. Default 20. */
-  top?: number;
   /** Seed of the randomized decompositions. Default 0. */
   seed?: number;
   /** Elements of one tile; tests vary it. */
@@ -120,7 +118,6 @@ export interface CompareReport {
   tensors: TensorDifference[];
   /** Names by descending relative difference. */
   ranking: string[];
-  top: number;
   onlyInBase: string[];
   onlyInFinetuned: string[];
   shapeMismatches: { name: string; base: number[]; finetuned: number[] }[];

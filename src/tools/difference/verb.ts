@@ -13,8 +13,8 @@ export const verb = toolVerb({
   read: async () => undefined,
   async run(calls, { models, engine, options, destination }, onProgress) {
     const [base, finetuned] = models as [string, string];
-    const { threshold, top, loraAnalysis, timeEngines } = options;
-    const request = { base, finetuned, engine, threshold, top, loraAnalysis, timeEngines };
+    const { threshold, loraAnalysis, timeEngines } = options;
+    const request = { base, finetuned, engine, threshold, loraAnalysis, timeEngines };
     return calls.compare({ ...request, ...(destination && { destination }) }, onProgress);
   },
   print: compareText,

@@ -1,8 +1,7 @@
 import { formatCount, formatReal, formatShape } from '../../formats/quantity';
 import { SpectrumPlot } from '../../ui/charts/SpectrumPlot';
 import { Panel } from '../../ui/inspector/Inspector';
-import { Fact } from '../../ui/parts/Fact';
-import { Section } from '../../ui/parts/Section';
+import { Fact, Section } from '../../ui/parts/Section';
 import { useStudioState } from '../../ui/studio-context';
 import type { ExtractedModule } from './report';
 

@@ -1,27 +1,24 @@
 import '../../ui/styles/tools.css';
-import { memo } from 'react';
+import { memo, useEffect } from 'react';
 import {
   formatBytes,
   formatCount,
   formatCounted,
   formatParameters,
   formatReal,
-  formatSeconds,
 } from '../../formats/quantity';
 import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
-import { EvaluationTextField } from '../../ui/parts/EvaluationTextField';
-import { OpenModels } from '../../ui/parts/ModelSelect';
+import { ToolEnd } from '../../ui/parts/ErrorCard';
+import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
-import { PairPicker, usePair } from '../../ui/parts/PairPicker';
 import { Problem } from '../../ui/parts/Problem';
-import { SavedFiles } from '../../ui/parts/SavedFiles';
-import { SaveTo } from '../../ui/parts/SaveTo';
-import { Section } from '../../ui/parts/Section';
-import { TensorName } from '../../ui/parts/TensorName';
-import { ToolBar } from '../../ui/parts/ToolBar';
-import { ToolEnd } from '../../ui/parts/ToolEnd';
-import { type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
+import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
+import { Fact, FoldedList, Section, Sentences } from '../../ui/parts/Section';
+import { Select } from '../../ui/parts/Select';
+import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
+import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
+import { openSampleTexts } from '../../ui/state/evaluation';
 import { scoredText } from '../../ui/state/evaluation-state';
 import { whyNoTool } from '../../ui/state/job';
 import type { ToolJob } from '../../ui/state/job-state';
@@ -88,9 +85,9 @@ function Form() {
       <OptionsForm options={extractOptions} names={RANKS} values={values} onChange={edit} />
       <Problem>{problem}</Problem>
       <details className="tool-more">
-        <summary>Modules, embeddings, dtype, perplexity</summary>
+        <summary className="small quiet">Modules, embeddings, dtype, perplexity</summary>
         <OptionsForm options={extractOptions} names={MORE} values={values} onChange={edit} />
-        <div className="row tool-field">
+        <div className="row small quiet tool-field">
           <span aria-hidden="true">perplexity on</span>
           <EvaluationTextField
             label="Text on which base, adapter and fine-tune are run"
@@ -118,17 +115,10 @@ function Result({ job }: { job: ToolJob<'extractLora'> }) {
   const { request, report, saved } = job;
   return (
     <>
-      <header className="tool-head">
-        <h2>
-          LoRA of {choiceName(request.base)} → {choiceName(request.finetuned)}
-        </h2>
-        {report ? (
-          <p className="small quiet">
-            {formatSeconds(report.seconds)} on {report.engine === 'webgpu' ? 'WebGPU' : 'CPU'} (
-            {report.adapter})
-          </p>
-        ) : null}
-      </header>
+      <ToolHead
+        title={`LoRA of ${choiceName(request.base)} → ${choiceName(request.finetuned)}`}
+        report={report}
+      />
       <ToolEnd run={job} stopped="Stopped. Nothing was saved." nothing="NothingToExtract" />
       {report ? <Totals report={report} /> : null}
       {report?.perplexity ? <Perplexities perplexity={report.perplexity} /> : null}
@@ -168,10 +158,7 @@ function Perplexities({ perplexity }: { perplexity: NonNullable<ExtractLoraRepor
     <Section title="Perplexity">
       <dl className="stack facts tool-facts">
         {rows.map(([name, report]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{report.perplexity.toFixed(3)}</dd>
-          </div>
+          <Fact key={name} label={name} value={report.perplexity.toFixed(3)} />
         ))}
       </dl>
       <p className="small quiet">
@@ -187,41 +174,17 @@ function Notes({ report: { saved, left, notes, merged } }: { report: ExtractLora
   if (saved.length + left.length + notes.length + merged.failed.length === 0) return null;
   return (
     <Section title="Worth knowing">
-      <ul className="findings">
-        {merged.failed.map((f) => (
-          <li key={f.name} className="tone-bad">
-            {f.name}: {f.message}
-          </li>
-        ))}
-        {notes.map((note) => (
-          <li key={note}>{note}</li>
-        ))}
-      </ul>
-      <div className="stack tight problems">
-        {saved.length > 0 ? (
-          <details open={saved.length <= 3}>
-            <summary>{formatCounted(saved.length, 'tensor')} carried whole</summary>
-            <ul className="problem-tensors mono small">
-              {saved.map((s) => (
-                <li key={s.name}>
-                  {s.name}, {formatBytes(s.bytes)}
-                </li>
-              ))}
-            </ul>
-          </details>
-        ) : null}
-        {left.length > 0 ? (
-          <details open={left.length <= 3}>
-            <summary>{formatCounted(left.length, 'change')} not carried</summary>
-            <ul className="problem-tensors mono small">
-              {left.map((l) => (
-                <li key={l.name}>
-                  {l.name}: {l.why}
-                </li>
-              ))}
-            </ul>
-          </details>
-        ) : null}
+      <Sentences words={merged.failed.map(({ name, message }) => `${name}: ${message}`)} bad />
+      <Sentences words={notes} />
+      <div className="stack tight">
+        <FoldedList
+          title={`${formatCounted(saved.length, 'tensor')} carried whole`}
+          items={saved.map(({ name, bytes }) => `${name}, ${formatBytes(bytes)}`)}
+        />
+        <FoldedList
+          title={`${formatCounted(left.length, 'change')} not carried`}
+          items={left.map(({ name, why }) => `${name}: ${why}`)}
+        />
       </div>
     </Section>
   );
@@ -246,35 +209,33 @@ const Modules = memo(function Modules({ modules }: { modules: readonly Extracted
 });
 
 const columns: TableColumn<ExtractedModule>[] = [
-  {
-    id: 'module',
-    head: 'Module',
-    track: 'minmax(120px, 1fr)',
-    cell: (m) => <TensorName name={m.module} />,
-    sortBy: (m) => m.module,
-  },
-  {
-    id: 'rank',
-    head: 'Rank',
-    track: '44px',
-    align: 'end',
-    cell: (m) => formatCount(m.rank),
-    sortBy: (m) => m.rank,
-  },
-  {
-    id: 'norm',
-    head: '‖Δ‖',
-    track: '62px',
-    align: 'end',
-    cell: (m) => formatReal(m.normDelta),
-    sortBy: (m) => m.normDelta,
-  },
-  {
-    id: 'error',
-    head: 'Error left',
-    track: '76px',
-    align: 'end',
-    cell: (m) => (m.error === null ? 'not finite' : formatReal(m.error)),
-    sortBy: (m) => m.error ?? Number.POSITIVE_INFINITY,
-  },
+  nameColumn('Module', (m) => m.module),
+  numberColumn('rank', 'Rank', '44px', (m) => m.rank, formatCount),
+  numberColumn('norm', '‖Δ‖', '62px', (m) => m.normDelta, formatReal),
+  numberColumn('error', 'Error left', '76px', (m) => m.error, formatReal, 'not finite'),
 ];
+
+interface EvaluationTextFieldProps {
+  label: string;
+  value: string | null;
+  /** The choice of no text. */
+  none: string;
+  onChange(id: string | null): void;
+}
+
+/** One of the texts of the Evaluate tab, or none. Texts of one's own are added there. */
+function EvaluationTextField({ label, value, none, onChange }: EvaluationTextFieldProps) {
+  const studio = useStudio();
+  const texts = useStudioState((s) => s.evaluation.texts);
+  useEffect(() => {
+    void openSampleTexts(studio);
+  }, [studio]);
+  return (
+    <Select
+      aria-label={label}
+      value={texts.some((t) => t.id === value) ? (value ?? '') : ''}
+      options={[{ value: '', label: none }, ...texts.map((t) => ({ value: t.id, label: t.name }))]}
+      onChange={(id) => onChange(id === '' ? null : id)}
+    />
+  );
+}

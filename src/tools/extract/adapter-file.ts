@@ -1,10 +1,14 @@
 /** `adapter_model.safetensors` before it is written: factors in memory, whole tensors where they are stored. */
 import { type Dtype, type WeightDtype, weightBytes } from '../../formats/dtype';
+import { markdownText, nameCode } from '../../formats/model-card';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
+import { yamlText } from '../../formats/yaml-text';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorRef } from '../../inputs/tensor-view';
 import type { ByteSource } from '../../sources/byte-source';
 import type { ShardPlan } from '../../write/shard-plan';
+import { count, real } from '../difference/findings';
+import type { ExtractLoraReport } from './report';
 
 export const ADAPTER_WEIGHTS = 'adapter_model.safetensors';
 
@@ -88,4 +92,51 @@ export async function readEntry(
   read: ReadTensor,
 ): Promise<Uint8Array<ArrayBuffer>> {
   return typeof content === 'function' ? content().slice(begin, end) : read(content, begin, end);
+}
+
+// ---------------------------------------------------------------- its README.md
+
+/**
+ * The README.md of an extracted adapter: what it is, how near it comes, and what it does not carry.
+ *
+ * @param hubBase id of the base where it is on the Hub
+ */
+export function adapterCard(
+  report: Pick<
+    ExtractLoraReport,
+    'base' | 'finetuned' | 'modules' | 'saved' | 'left' | 'merged' | 'notes' | 'parameters' | 'version'
+  >,
+  rankWords: string,
+  hubBase: string | undefined,
+): string {
+  const { base, finetuned, modules, saved, left, merged, notes } = report;
+  const front = yamlText({
+    ...(hubBase === undefined ? {} : { base_model: hubBase }),
+    library_name: 'peft',
+    tags: ['lora', 'amalgam'],
+  });
+  const ranks = modules.map((m) => m.rank);
+  const lines = [
+    `A LoRA adapter extracted from ${nameCode(finetuned)} on the base ${nameCode(base)}, made with Amalgam ${markdownText(report.version)}.`,
+    '',
+    `* ${count(modules.length, 'module')} with factors, ${rankWords}: smallest ${Math.min(...ranks)}, largest ${Math.max(...ranks)}, ${report.parameters} parameters`,
+    `* merged into the base it leaves ${real(merged.error)} of the difference (Frobenius norm; largest single error ${real(merged.maxError)})`,
+    ...(saved.length > 0 ? [`* ${count(saved.length, 'tensor')} carried whole (modules\\_to\\_save)`] : []),
+    ...(left.length > 0 ? [`* ${count(left.length, 'change')} not carried, see below`] : []),
+    ...notes.map((note) => `* ${markdownText(note)}`),
+  ];
+  const missing = left.map(
+    ({ name, normDelta, why }) =>
+      `* ${nameCode(name)}: ${markdownText(why)}${normDelta === null ? '' : ` (norm of the change ${real(normDelta)})`}`,
+  );
+  return `---
+${front}---
+
+# LoRA adapter
+
+${lines.join('\n')}
+
+    from peft import PeftModel
+    model = PeftModel.from_pretrained(base_model, "this folder")
+${missing.length > 0 ? `\n## What it does not carry\n\n${missing.join('\n')}\n` : ''}`;
 }

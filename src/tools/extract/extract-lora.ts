@@ -10,18 +10,32 @@ import { isPlain } from '../../merge/plan/untouched-tensors';
 import { AMALGAM_VERSION } from '../../merge/version';
 import { hubCommit } from '../../sources/model-folder';
 import { bytesToCompare } from '../difference/compare-tensors';
-import { count } from '../difference/findings';
-import { SPECTRUM_VALUES } from '../difference/likeness';
-import { percent, real } from '../difference/number-text';
+import { SPECTRUM_VALUES } from '../difference/decomposition';
+import { count, percent, real } from '../difference/findings';
 import { openPair, openPairWorkspace } from '../difference/pair-task';
 import { pairElements, type TensorPair, type TensorPairs } from '../difference/tensor-pairs';
-import { adapterCard } from './adapter-card';
-import { type AdapterEntry, type AdapterFile, adapterFile, copied, inMemory } from './adapter-file';
-import { checkExtraction, requireChange } from './extract-refusals';
-import { encoded, firstRanks, firstRanksByOutput } from './lora-factors';
-import { type ChangedTensors, changedTensors, type ExtractOptions, type FactorModule } from './lora-modules';
-import { hasBias, matrixModules, peftName, targetOf } from './lora-targets';
-import { checkMerged, type MergeCheck } from './merge-check';
+import {
+  type AdapterEntry,
+  type AdapterFile,
+  adapterCard,
+  adapterFile,
+  copied,
+  inMemory,
+} from './adapter-file';
+import { checkExtraction, checkMerged, type MergeCheck, requireChange } from './checks';
+import {
+  type ChangedTensors,
+  changedTensors,
+  type ExtractOptions,
+  encoded,
+  type FactorModule,
+  firstRanks,
+  firstRanksByOutput,
+  hasBias,
+  matrixModules,
+  peftName,
+  targetOf,
+} from './lora-modules';
 import { ranksWithin } from './rank-choice';
 import type { ExtractLoraReport, RankChoice } from './report';
 

@@ -18,12 +18,11 @@ import { findFile } from '../../sources/model-folder';
 import type { Destination, WrittenShard } from '../../write/destination';
 import { commitOutput, writeWhole } from '../../write/output-commit';
 import { ShardWriter } from '../../write/shard-writer';
+import { openSides, weightFiles } from '../difference/compare-models';
 import type { CompareProgress } from '../difference/report';
-import { openSides, weightFiles } from '../difference/sides';
 import { type AdapterFile, readEntry } from './adapter-file';
+import { ADAPTER, adapterFolder, checkExtraction } from './checks';
 import { extractLora } from './extract-lora';
-import { checkExtraction } from './extract-refusals';
-import { ADAPTER, adapterFolder } from './merge-check';
 import { extractOptions } from './options';
 import type { ExtractLoraReport, ExtractLoraRequest } from './report';
 

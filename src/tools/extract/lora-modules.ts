@@ -1,10 +1,17 @@
 /** The first pass of an extraction: what changed, and the factors of what can have factors. */
 import type { Backend } from '../../backend/backend';
+import { exact } from '../../backend/exact';
+import { type WeightDtype, weightBytes } from '../../formats/dtype';
+import { encodeFromF32 } from '../../formats/half';
 import type { Model } from '../../inputs/model';
 import type { ReadTensor } from '../../inputs/stored-tensor';
+import { column } from '../../linalg/columns';
+import type { Svd } from '../../linalg/small-svd';
+import { memoryName } from '../../models/aliases';
+import { tensorKey } from '../../models/families';
+import { isBuffer, splitLayer, tensorRole } from '../../models/tensor-role';
 import { throwIfCanceled } from '../../sources/cancellation';
-import { decompose, decomposesExactly } from '../difference/decomposition';
-import { SPECTRUM_VALUES } from '../difference/likeness';
+import { decompose, decomposesExactly, SPECTRUM_VALUES } from '../difference/decomposition';
 import {
   deltaMatrix,
   measurePair,
@@ -15,10 +22,8 @@ import {
 } from '../difference/pair-task';
 import { readDelta } from '../difference/panel-products';
 import { pairBytes, pairElements, type TensorPair } from '../difference/tensor-pairs';
-import { factorsOf, type LoraFactors } from './lora-factors';
-import { type LoraSettings, type Target, targetOf } from './lora-targets';
 import { rankOf, wantedValues } from './rank-choice';
-import type { RankChoice } from './report';
+import type { ExtractLoraRequest, RankChoice } from './report';
 
 export interface ExtractOptions {
   base: Model;
@@ -167,4 +172,159 @@ async function factorise(
     squares: sums.squares,
     exact: decomposesExactly(delta),
   };
+}
+
+// ---------------------------------------------------------------- PEFT's carrier of each changed tensor: factors, a whole module, a bias of lora_B, or none
+
+type LoraSettings = Required<Pick<ExtractLoraRequest, 'include' | 'exclude' | 'embeddings' | 'vectors'>>;
+
+export type Target =
+  | { carrier: 'factors'; module: string; kind: 'linear' | 'embedding'; transposed: boolean }
+  /** The whole module, in `modules_to_save`. */
+  | { carrier: 'saved'; module: string }
+  | { carrier: 'bias'; module: string }
+  | { carrier: 'none'; why: string };
+
+/** Routers of mixtures of experts, which are no linear layers in transformers 5: PEFT only takes them whole. */
+const ROUTER = /\.(?:mlp|block_sparse_moe|feed_forward)\.(?:gate|router)\.(?:weight|bias)$/;
+
+/**
+ * Carrier of a tensor of the base in the adapter.
+ *
+ * @param key name without the family's prefix, as in `Model.tensors`
+ */
+export function targetOf(
+  { name, shape }: { name: string; shape: readonly number[] },
+  key: string,
+  base: Model,
+  settings: LoraSettings,
+): Target {
+  const { kind } = tensorRole(name, shape);
+  if (isBuffer(name)) return { carrier: 'none', why: 'it is a buffer, which follows from the config' };
+  const [, path, part] = /^(.+)\.(weight|bias)$/.exec(peftName(name, key, base)) ?? [];
+  if (path === undefined) return { carrier: 'none', why: 'it is no weight or bias of a module' };
+  if (!isWanted(path, settings)) return { carrier: 'none', why: 'its module is left out on request' };
+  const isEnd = key === base.embedding || key === base.head || kind === 'embedding' || kind === 'head';
+  if (isEnd) {
+    if (settings.embeddings === 'skip')
+      return { carrier: 'none', why: 'embeddings and heads are left out on request' };
+    const isToken = key === base.embedding;
+    if (
+      settings.embeddings === 'lora' &&
+      part === 'weight' &&
+      shape.length === 2 &&
+      (isToken || key === base.head)
+    ) {
+      return {
+        carrier: 'factors',
+        module: path,
+        kind: isToken ? 'embedding' : 'linear',
+        transposed: isToken,
+      };
+    }
+    return { carrier: 'saved', module: path };
+  }
+  if (part === 'bias' && isMatrix(base, key.replace(/bias$/, 'weight')))
+    return { carrier: 'bias', module: path };
+  if (/\.experts\.\d+\./.test(name))
+    return {
+      carrier: 'none',
+      why: 'transformers fuses the experts when it loads them, so PEFT has no such module',
+    };
+  if (part === 'weight' && shape.length === 2 && !ROUTER.test(name)) {
+    const { family } = base.checkpoint;
+    const transposed = family?.linearStorage === 'in_out' && splitLayer(name) !== null;
+    return { carrier: 'factors', module: path, kind: 'linear', transposed };
+  }
+  if (ROUTER.test(name)) return { carrier: 'saved', module: path };
+  if (shape.length > 2)
+    return { carrier: 'none', why: `it has ${shape.length} dimensions, and factors make matrices` };
+  if (settings.vectors === 'skip') return { carrier: 'none', why: 'vectors are left out on request' };
+  return { carrier: 'saved', module: path };
+}
+
+/**
+ * The name a tensor has in the model that transformers loads: a checkpoint of the bare model lacks the family's prefix,
+ * which everything but the head then gets.
+ */
+export function peftName(name: string, key: string, { checkpoint, tensors, head }: Model): string {
+  const { family, config } = checkpoint;
+  const inMemory = memoryName(name, config?.modelType);
+  if (!family || inMemory.startsWith(family.prefix) || key === head) return inMemory;
+  const isBare = ![...tensors.values()].some((tensor) => tensor.name.startsWith(family.prefix));
+  return isBare ? family.prefix + inMemory : inMemory;
+}
+
+/** Paths of all modules of a model with a matrix for a weight. */
+export function matrixModules(model: Model): string[] {
+  return [...model.tensors]
+    .filter(([key, { shape }]) => shape.length === 2 && key.endsWith('.weight'))
+    .map(([key, { name }]) => peftName(name, key, model).replace(/\.weight$/, ''));
+}
+
+/** True for a module of the base that has a bias. */
+export function hasBias(base: Model, module: string): boolean {
+  return base.tensors.has(tensorKey(`${module}.bias`, base.checkpoint.family));
+}
+
+function isMatrix(base: Model, key: string): boolean {
+  return base.tensors.get(key)?.shape.length === 2;
+}
+
+function isWanted(module: string, { include, exclude }: LoraSettings): boolean {
+  const has = (parts: readonly string[]) => parts.some((part) => module.includes(part));
+  return (include.length === 0 || has(include)) && !has(exclude);
+}
+
+// ---------------------------------------------------------------- factors
+
+/** The factors of a module with all singular values that may be wanted, each rank a row of its own. */
+export interface LoraFactors {
+  /** √sᵢ · (side of the inputs), row after row. */
+  a: Float32Array<ArrayBuffer>;
+  /** √sᵢ · (side of the outputs), row after row: Bᵀ. */
+  b: Float32Array<ArrayBuffer>;
+  inputs: number;
+  outputs: number;
+}
+
+/**
+ * A = √S·Vᵀ and B = U·√S for Δ = U·S·Vᵀ stored as [outputs, inputs]; for Δ stored as [inputs, outputs] (Conv1D and
+ * embeddings) the sides change places. The scale goes evenly to both, as in mergekit (extract_lora.py).
+ */
+export function factorsOf({ s, u, v }: Svd, count: number, transposed: boolean): LoraFactors {
+  const [left, right] = transposed ? [v, u] : [u, v];
+  const a = new Float32Array(count * right.rows);
+  const b = new Float32Array(count * left.rows);
+  for (let i = 0; i < count; i++) {
+    const root = Math.sqrt(s[i]!);
+    a.set(
+      column(right, i).map((x) => exact(x * root)),
+      i * right.rows,
+    );
+    b.set(
+      column(left, i).map((x) => exact(x * root)),
+      i * left.rows,
+    );
+  }
+  return { a, b, inputs: right.rows, outputs: left.rows };
+}
+
+/** lora_A [rank, inputs]. */
+export function firstRanks({ a, inputs }: LoraFactors, rank: number): Float32Array {
+  return a.subarray(0, rank * inputs);
+}
+
+/** lora_B [outputs, rank]. */
+export function firstRanksByOutput({ b, outputs }: LoraFactors, rank: number): Float32Array {
+  const out = new Float32Array(outputs * rank);
+  for (let i = 0; i < rank; i++) for (let o = 0; o < outputs; o++) out[o * rank + i] = b[i * outputs + o]!;
+  return out;
+}
+
+/** Values as they are stored. */
+export function encoded(values: Float32Array, dtype: WeightDtype): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(values.length * weightBytes(dtype));
+  encodeFromF32(values, dtype, bytes);
+  return bytes;
 }

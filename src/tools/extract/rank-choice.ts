@@ -2,7 +2,7 @@
 
 import { AmalgamError } from '../../errors';
 import { isInRange } from '../../reports/option';
-import { smallestRank } from '../difference/likeness';
+import { smallestRank } from '../difference/decomposition';
 import { extractOptions } from './options';
 import type { RankChoice } from './report';
 

@@ -78,13 +78,13 @@ export function AddModelDialog({ target }: { target: AddTarget }) {
             </Tabs.Trigger>
           ))}
         </TabList>
-        <Tabs.Content className="dialog-body" value="sample">
+        <Tabs.Content className="dialog-body stack loose" value="sample">
           <SampleSource target={target} onDone={close} />
         </Tabs.Content>
-        <Tabs.Content className="dialog-body" value="local">
+        <Tabs.Content className="dialog-body stack loose" value="local">
           <LocalSource target={target} onDone={close} />
         </Tabs.Content>
-        <Tabs.Content className="dialog-body" value="hub">
+        <Tabs.Content className="dialog-body stack loose" value="hub">
           <HubSource key={target} target={target} onDone={close} />
         </Tabs.Content>
       </Tabs.Root>

@@ -99,8 +99,8 @@ function Setting({ label, why, onEdit, onUse, children, ...field }: SettingProps
     if (why === null) onUse();
   };
   return (
-    <form className="hub-setting" onSubmit={use}>
-      <label className="labeled">
+    <form className="row" onSubmit={use}>
+      <label className="labeled grow">
         <span>{label}</span>
         <input
           className="field mono"
@@ -124,7 +124,7 @@ function SignIn(props: { clientId: string; toPush: boolean; onSignOut(): void })
   const { url, signedInAs, signingIn, online } = useStudioState((s) => s.hub);
   const host = new URL(url).host;
   return (
-    <div className="hub-setting">
+    <div className="row">
       {signedInAs !== null ? (
         <Button onClick={onSignOut}>Sign out</Button>
       ) : signingIn ? (

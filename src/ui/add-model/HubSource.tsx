@@ -111,7 +111,7 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
       {search.error && !error ? <ErrorCard error={search.error} /> : null}
       {opened.length > 0 && text === '' ? (
         <section className="stack loose hits">
-          <h3>Open now</h3>
+          <h3 className="small quiet">Open now</h3>
           <ModelList label="Opened Hub models" models={opened} target={target} onDone={onDone} />
         </section>
       ) : null}

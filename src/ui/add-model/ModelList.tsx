@@ -35,8 +35,8 @@ export function ModelRow({
   children: ReactNode;
 }) {
   return (
-    <li className="model">
-      <div className="model-text">
+    <li className="model row">
+      <div className="grow">
         {typeof name === 'string' ? (
           <strong className="truncate" title={name}>
             {name}
@@ -55,7 +55,7 @@ export function ModelRow({
 export function ModelGroup({ title, children }: { title: string; children: ReactNode }) {
   return (
     <section className="stack loose hits">
-      <h3>{title}</h3>
+      <h3 className="small quiet">{title}</h3>
       <ul className="models panel" aria-label={title}>
         {children}
       </ul>

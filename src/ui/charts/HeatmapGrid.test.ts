@@ -3,19 +3,18 @@ import { firstName, nextName } from './HeatmapGrid';
 import { heatmap, layerGrid } from './heatmap-data';
 import { metricById } from './metrics';
 
-const tensor = (layer: number | null, module: string) => ({
-  name: `${layer ?? ''}${module}`,
+const tensor = (layer: number, module: string) => ({
+  name: `${layer}${module}`,
   layer,
   module,
   copied: false,
 });
 
-/** Layer 0 has q, k, v; layer 1 lacks k; the embedding is of no layer. */
+/** Layer 0 has q, k, v; layer 1 lacks k. */
 const data = heatmap(
   layerGrid([
     ...['q_proj', 'k_proj', 'v_proj'].map((m) => tensor(0, m)),
     ...['q_proj', 'v_proj'].map((m) => tensor(1, m)),
-    tensor(null, 'embed'),
   ]),
   new Map(),
   metricById('trimmed'),
@@ -29,10 +28,9 @@ test.each([
   // A hole is stepped over sideways, and met with the row's first cell from above.
   ['1q_proj', 'ArrowRight', false, '1v_proj'],
   ['0k_proj', 'ArrowDown', false, '1q_proj'],
-  ['1v_proj', 'ArrowDown', false, 'embed'],
-  ['embed', 'ArrowUp', false, '1q_proj'],
-  ['0v_proj', 'ArrowDown', true, 'embed'],
-  ['embed', 'ArrowUp', true, '0q_proj'],
+  ['1v_proj', 'ArrowDown', false, null],
+  ['0v_proj', 'ArrowDown', true, '1v_proj'],
+  ['1q_proj', 'ArrowUp', true, '0q_proj'],
   ['0q_proj', 'ArrowUp', false, null],
   ['0q_proj', 'ArrowLeft', false, null],
   ['0q_proj', 'x', false, null],

@@ -7,16 +7,16 @@ import {
   type PointerEvent,
   useCallback,
   useDeferredValue,
+  useLayoutEffect,
   useMemo,
   useRef,
   useState,
+  useSyncExternalStore,
 } from 'react';
-import { sameItems } from '../../merge/prediction/same-items';
-import { REST_MS, useDebounced } from '../parts/use-debounced';
-import { setView, toggleSelected } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';
+import { setView } from '../state/studio';
+import { useMedia, useShownTheme, useStudio, useStudioState } from '../studio-context';
 import type { ColorScale } from './color-scale';
-import { HeatmapCanvas } from './HeatmapCanvas';
 import {
   type Cell,
   type CellRow,
@@ -27,7 +27,13 @@ import {
   rowWords,
   sameStates,
 } from './heatmap-data';
-import { ALONE, type Arrangement, cellHeight, headHeight } from './heatmap-layout';
+import {
+  type Arrangement,
+  type HeatmapPicture,
+  heatmapLayout,
+  type Pixels,
+  paintHeatmap,
+} from './heatmap-paint';
 import type { ShownMetric } from './metrics';
 
 interface HeatmapGridProps {
@@ -36,14 +42,13 @@ interface HeatmapGridProps {
   data: Heatmap;
   metric: ShownMetric;
   scale: ColorScale;
-  annotated: boolean;
-  arrangement?: Arrangement;
+  arrangement: Arrangement;
   /** Names over neighboring columns: attention, MLP. */
-  bands?: readonly Band[];
-  /** Height of the heads; by default that of the longest, upright. */
-  heads?: number;
-  /** Action of Enter or a click on a cell; by default it selects the cell's tensor. */
-  onOpen?(name: string): void;
+  bands: readonly Band[];
+  /** Height of the heads. */
+  heads: number;
+  /** Action of Enter or a click on a cell. */
+  onOpen(name: string): void;
 }
 
 export interface Band {
@@ -52,26 +57,24 @@ export interface Band {
 }
 
 /**
- * Layers down, modules across, the mean of each layer as a bar at the end of its row; tensors of no layer have rows of
- * their own below. One tab stop, arrow keys move, Enter opens the tensor.
+ * Layers down, modules across. One tab stop, arrow keys move, Enter opens the tensor.
  */
 export function HeatmapGrid(props: HeatmapGridProps) {
-  const { labelledBy, grid, data, metric, scale, annotated, arrangement = ALONE, bands, onOpen } = props;
+  const { labelledBy, grid, data, metric, scale, arrangement, bands, heads, onOpen } = props;
   const studio = useStudio();
   const root = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState<string | null>(null);
   const focused = active ?? firstName(data);
-  const spoken = useSpoken(data, metric);
+  const rows = useSpoken(data, metric);
   // one subscription per grid: a step of a slider changes the state several times, and every row of every chart would look
   const selected = useStudioState((s) => s.view.selected);
   const hovered = useStudioState((s) => s.view.hovered);
-  const open = onOpen ?? ((name: string) => toggleSelected(studio, name));
   const onKeyDown = (event: KeyboardEvent) => {
     const name = cellName(event.target);
     if (name === null) return;
     if (event.key === 'Enter' || event.key === ' ') {
       event.preventDefault();
-      open(name);
+      onOpen(name);
       return;
     }
     const next = nextName(data, name, event.key, event.ctrlKey || event.metaKey);
@@ -84,11 +87,10 @@ export function HeatmapGrid(props: HeatmapGridProps) {
     (event: PointerEvent) => setView(studio, { hovered: cellName(event.target) }),
     [studio],
   );
-  const height = arrangement.cell ?? cellHeight(data.rows.length);
   const style = {
     '--columns': grid.modules.length,
-    '--cell': `${height}px`,
-    '--heads': `${props.heads ?? headHeight(grid)}px`,
+    '--cell': `${arrangement.cell}px`,
+    '--heads': `${heads}px`,
   };
   return (
     <div
@@ -97,8 +99,7 @@ export function HeatmapGrid(props: HeatmapGridProps) {
       role="grid"
       aria-labelledby={labelledBy}
       aria-readonly="true"
-      data-annotated={annotated || undefined}
-      data-block={arrangement.means ? undefined : arrangement.numbers ? 'numbered' : 'bare'}
+      data-block={arrangement.numbers ? 'numbered' : 'bare'}
       style={style as CSSProperties}
       onKeyDown={onKeyDown}
       onPointerOver={hover}
@@ -109,38 +110,116 @@ export function HeatmapGrid(props: HeatmapGridProps) {
         const name = cellName(event.target);
         if (name === null) return;
         setActive(name);
-        open(name);
+        onOpen(name);
       }}
     >
-      {bands ? <Bands bands={bands} /> : null}
-      <Heads grid={grid} means={arrangement.means} />
+      <Bands bands={bands} />
+      <Heads grid={grid} />
       <div role="rowgroup" className="heat-body">
         <HeatmapCanvas
           columns={grid.modules.length}
           data={data}
           metric={metric}
           scale={scale}
-          annotated={annotated}
           arrangement={arrangement}
         />
         <Rows
-          numbers={arrangement.numbers}
-          means={arrangement.means}
-          {...spoken}
+          arrangement={arrangement}
+          rows={rows}
           metric={metric}
           focused={focused}
           selected={selected}
           hovered={hovered}
-          height={height}
         />
       </div>
     </div>
   );
 }
 
+interface HeatmapCanvasProps extends HeatmapPicture {
+  columns: number;
+  arrangement: Arrangement;
+}
+
+/** The colors under the cells of a grid. The cells' labels have their meaning. */
+const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasProps) {
+  const element = useRef<HTMLCanvasElement>(null);
+  const width = useRef(0);
+  const font = useRef<string | null>(null);
+  const painted = useRef<Pixels | null>(null);
+  const paint = useRef(() => {});
+  const look = [
+    useShownTheme(),
+    useMedia('(forced-colors: active)'),
+    useMedia('(prefers-contrast: more)'),
+  ].join();
+  const ratio = usePixelRatio();
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the style sheet answers to `look`.
+  useLayoutEffect(() => {
+    font.current = null;
+  }, [look]);
+
+  useLayoutEffect(() => {
+    paint.current = () => {
+      const canvas = element.current;
+      const context = canvas?.getContext('2d');
+      if (!canvas || !context || width.current === 0) return;
+      const layout = heatmapLayout(props.data.rows.length, props.columns, width.current, props.arrangement);
+      const [across, down] = [Math.round(layout.width * ratio), Math.round(layout.height * ratio)];
+      if (canvas.width !== across || canvas.height !== down) {
+        canvas.width = across;
+        canvas.height = down;
+        canvas.style.width = `${across / ratio}px`;
+        canvas.style.height = `${down / ratio}px`;
+      }
+      font.current ??= fontOf(canvas);
+      painted.current = paintHeatmap(context, props, layout, font.current, ratio, painted.current);
+    };
+    paint.current();
+  });
+
+  useLayoutEffect(() => {
+    const around = element.current?.parentElement;
+    if (!around) return;
+    // called once at the start, and before the page is painted: no frame is without its colors
+    const observer = new ResizeObserver(([entry]) => {
+      width.current = entry?.contentRect.width ?? 0;
+      paint.current();
+    });
+    observer.observe(around);
+    return () => observer.disconnect();
+  }, []);
+
+  // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a canvas takes no focus.
+  return <canvas ref={element} className="heat-canvas" aria-hidden="true" />;
+});
+
+function fontOf(canvas: HTMLCanvasElement): string {
+  const { fontSize, fontFamily } = getComputedStyle(canvas);
+  return `${fontSize} ${fontFamily}`;
+}
+
+/** Device pixels a CSS pixel has, now and after the page is zoomed or moved to another screen. */
+function usePixelRatio(): number {
+  return useSyncExternalStore(watchPixelRatio, () => devicePixelRatio);
+}
+
+function watchPixelRatio(changed: () => void): () => void {
+  let list = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
+  const onChange = () => {
+    list = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
+    list.addEventListener('change', onChange, { once: true });
+    changed();
+  };
+  list.addEventListener('change', onChange, { once: true });
+  return () => list.removeEventListener('change', onChange);
+}
+
 /** Over the heads; the modules' names have the same content. */
 const Bands = memo(function Bands({ bands }: { bands: readonly Band[] }) {
   let column = 2;
+  if (bands.length === 0) return null;
   return (
     <div className="heat-row heat-bands" aria-hidden="true">
       {bands.map(({ label, columns }) => {
@@ -156,7 +235,7 @@ const Bands = memo(function Bands({ bands }: { bands: readonly Band[] }) {
   );
 });
 
-const Heads = memo(function Heads({ grid, means }: { grid: LayerGrid; means: boolean }) {
+const Heads = memo(function Heads({ grid }: { grid: LayerGrid }) {
   return (
     <div role="row" className="heat-row heat-heads">
       <span role="columnheader" className="visually-hidden">
@@ -174,89 +253,51 @@ const Heads = memo(function Heads({ grid, means }: { grid: LayerGrid; means: boo
           <span>{label}</span>
         </span>
       ))}
-      {means ? (
-        <span role="columnheader" className="heat-head heat-mean-head">
-          <span>mean</span>
-        </span>
-      ) : null}
     </div>
   );
 });
 
 interface RowsProps {
   rows: readonly CellRow[];
-  loose: readonly Cell[];
   metric: ShownMetric;
   /** Names of cells. */
   focused: string | null;
   selected: string | null;
   hovered: string | null;
-  /** Of a row, in pixels. */
-  height: number;
-  numbers: boolean;
-  means: boolean;
+  arrangement: Arrangement;
 }
 
-const Rows = memo(function Rows(props: RowsProps) {
-  const { rows, loose, metric, focused, selected, hovered, height, numbers, means } = props;
-  return (
-    <>
-      {rows.map((row) => (
-        <Row
-          key={row.layer}
-          row={row}
-          metric={metric}
-          focused={nameWithin(row, focused)}
-          selected={nameWithin(row, selected)}
-          hovered={nameWithin(row, hovered)}
-          numbered={numbers && (height >= LABEL_HEIGHT || (row.other?.number ?? row.layer) % 5 === 0)}
-          means={means}
-        />
-      ))}
-      {loose.map((cell) => (
-        <LooseRow
-          key={cell.name}
-          cell={cell}
-          metric={metric}
-          focused={cell.name === focused}
-          mark={markOf(cell, selected, hovered)}
-        />
-      ))}
-    </>
-  );
+const Rows = memo(function Rows({ rows, metric, focused, selected, hovered, arrangement }: RowsProps) {
+  const { numbers, cell } = arrangement;
+  return rows.map((row) => (
+    <Row
+      key={row.layer}
+      row={row}
+      metric={metric}
+      focused={nameWithin(row, focused)}
+      selected={nameWithin(row, selected)}
+      hovered={nameWithin(row, hovered)}
+      numbered={numbers && (cell >= LABEL_HEIGHT || (row.other?.number ?? row.layer) % 5 === 0)}
+    />
+  ));
 });
-
-type Spoken = Pick<Heatmap, 'rows' | 'loose'>;
 
 /**
  * The words of the cells. They follow a slider once it rests, so that a step only paints; where a cell got or lost its
  * value they follow at once.
  */
-function useSpoken(data: Heatmap, metric: ShownMetric): Spoken {
+function useSpoken(data: Heatmap, metric: ShownMetric): readonly CellRow[] {
   const now = useMemo(() => ({ data, metric }), [data, metric]);
   const settled = useDeferredValue(useDebounced(now, REST_MS));
-  const before = useRef<Spoken>(data);
-  return useMemo(() => {
-    const said = settled.metric === metric ? wordsOf(settled.data, data) : data;
-    // the very lists, where nothing has news: a step of a slider does not go through the rows
-    const { rows, loose } = before.current;
-    before.current = {
-      rows: sameItems(rows, said.rows) ? rows : said.rows,
-      loose: sameItems(loose, said.loose) ? loose : said.loose,
-    };
-    return before.current;
-  }, [settled, data, metric]);
+  return useSameList(settled.metric === metric ? wordsOf(settled.data, data) : data.rows);
 }
 
 /** The rows of the settled values; of the new ones where cells got or lost theirs. */
-function wordsOf(settled: Heatmap, data: Heatmap): Spoken {
-  return {
-    rows: data.rows.map((row, i) => {
-      const old = settled.rows[i];
-      return old?.layer === row.layer && sameStates(old.cells, row.cells) ? old : row;
-    }),
-    loose: sameStates(settled.loose, data.loose) ? settled.loose : data.loose,
-  };
+function wordsOf(settled: Heatmap, data: Heatmap): CellRow[] {
+  return data.rows.map((row, i) => {
+    const old = settled.rows[i];
+    return old?.layer === row.layer && sameStates(old.cells, row.cells) ? old : row;
+  });
 }
 
 interface RowProps {
@@ -268,14 +309,12 @@ interface RowProps {
   hovered: string | null;
   /** Writes the layer's number. */
   numbered: boolean;
-  means: boolean;
 }
 
 /** Rows lower than this, in pixels, are too close for a number each. */
 const LABEL_HEIGHT = 11;
 
-const Row = memo(function Row({ row, metric, focused, selected, hovered, numbered, means }: RowProps) {
-  const mean = row.mean === null ? null : metric.format(row.mean);
+const Row = memo(function Row({ row, metric, focused, selected, hovered, numbered }: RowProps) {
   return (
     <div role="row" className="heat-row">
       <span role="rowheader" className="heat-layer" aria-label={rowWords(row)}>
@@ -283,69 +322,22 @@ const Row = memo(function Row({ row, metric, focused, selected, hovered, numbere
       </span>
       {row.cells.map((cell, i) =>
         cell ? (
-          <HeatCell
+          <span
             key={cell.name}
-            cell={cell}
-            metric={metric}
-            focused={cell.name === focused}
-            mark={markOf(cell, selected, hovered)}
+            role="gridcell"
+            className="heat-cell"
+            data-name={cell.name}
+            data-state={cell.state}
+            data-hovered={(cell.name === hovered && cell.name !== selected) || undefined}
+            aria-selected={cell.name === selected}
+            aria-label={cellText(cell, metric)}
+            tabIndex={cell.name === focused ? 0 : -1}
           />
         ) : (
           // biome-ignore lint/suspicious/noArrayIndexKey: a hole has no name, and columns do not move.
           <span key={i} role="gridcell" className="heat-hole" aria-label="none" />
         ),
       )}
-      {means ? (
-        <span
-          role="gridcell"
-          aria-label={`${rowWords(row)}, mean ${mean ?? 'not measured yet'}`}
-          title={mean ?? undefined}
-        />
-      ) : null}
-    </div>
-  );
-});
-
-type Mark = 'selected' | 'hovered' | null;
-
-function markOf({ name }: Cell, selected: string | null, hovered: string | null): Mark {
-  return name === selected ? 'selected' : name === hovered ? 'hovered' : null;
-}
-
-interface HeatCellProps {
-  cell: Cell;
-  metric: ShownMetric;
-  focused: boolean;
-  mark: Mark;
-}
-
-function HeatCell({ cell, metric, focused, mark }: HeatCellProps) {
-  return (
-    <span
-      role="gridcell"
-      className="heat-cell"
-      data-name={cell.name}
-      data-state={cell.state}
-      data-hovered={mark === 'hovered' || undefined}
-      aria-selected={mark === 'selected'}
-      aria-label={cellText(cell, metric)}
-      tabIndex={focused ? 0 : -1}
-    />
-  );
-}
-
-const LooseRow = memo(function LooseRow({ cell, metric, focused, mark }: HeatCellProps) {
-  return (
-    <div role="row" className="heat-row heat-loose">
-      <HeatCell cell={cell} metric={metric} focused={focused} mark={mark} />
-      <span role="rowheader" className="heat-loose-name truncate">
-        {cell.module}
-      </span>
-      <span
-        role="gridcell"
-        className="heat-loose-value"
-        aria-label={cell.measured ? metric.format(cell.measured.value) : 'no value'}
-      />
     </div>
   );
 });
@@ -360,7 +352,7 @@ function cellName(target: EventTarget): string | null {
 
 /** The cell that Tab reaches first. */
 export function firstName(data: Heatmap): string | null {
-  return data.rows[0]?.cells.find((c) => c)?.name ?? data.loose[0]?.name ?? null;
+  return data.rows[0]?.cells.find((c) => c)?.name ?? null;
 }
 
 /** `name` if it is of this row, else null. */
@@ -370,7 +362,7 @@ function nameWithin(row: CellRow, name: string | null): string | null {
 
 /** Where a key leads from a cell: the nearest cell that exists, or null at the edge and for other keys. */
 export function nextName(data: Heatmap, from: string, key: string, far: boolean): string | null {
-  const lines = [...data.rows.map((r) => r.cells), ...data.loose.map((c) => [c])];
+  const lines = data.rows.map((r) => r.cells);
   const y = lines.findIndex((line) => line.some((c) => c?.name === from));
   const x = lines[y]?.findIndex((c) => c?.name === from) ?? -1;
   const line = lines[y];

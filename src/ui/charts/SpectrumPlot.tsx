@@ -1,8 +1,5 @@
-import { scaleLinear, scaleLog } from 'd3-scale';
+import { scaleLog } from 'd3-scale';
 import { formatReal } from '../../formats/quantity';
-
-const WIDTH = 256;
-const HEIGHT = 96;
 
 interface SpectrumPlotProps {
   /** Descending. */
@@ -21,38 +18,51 @@ export function SpectrumPlot({ singularValues, mark, markWords }: SpectrumPlotPr
   if (shown.length === 0) return <p className="small quiet">The change is zero: it has no directions.</p>;
   const y = scaleLog()
     .domain([Math.min(last, first / 10), first])
-    .range([4, HEIGHT]);
-  const x = scaleLinear().domain([0, shown.length]).range([0, WIDTH]);
-  const width = Math.max(1, WIDTH / shown.length - 1);
+    .range([1 / 24, 1]);
   return (
-    <figure className="spectrum">
-      <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={`Spectrum: ${shown.length} singular values from ${formatReal(first)} down to ${formatReal(last)}, on a logarithmic scale; ${markWords} at ${mark}`}
-      >
-        {shown.map((value, i) => (
+    <BarStrip
+      className="spectrum"
+      heights={shown.map(y)}
+      mark={mark}
+      label={`Spectrum: ${shown.length} singular values from ${formatReal(first)} down to ${formatReal(last)}, on a logarithmic scale; ${markWords} at ${mark}`}
+      axis={[`σ₁ ${formatReal(first)}`, markWords, `σ${subscript(shown.length)} ${formatReal(last)}`]}
+    />
+  );
+}
+
+interface BarStripProps {
+  className: string;
+  /** Shares of the height of the strip. */
+  heights: readonly number[];
+  /** So many are drawn solid; absent: all. */
+  mark?: number;
+  label: string;
+  /** Words below, from end to end. */
+  axis: readonly string[];
+}
+
+/** Bars side by side over all of the width. */
+export function BarStrip({ className, heights, mark = heights.length, label, axis }: BarStripProps) {
+  return (
+    <figure className={className}>
+      <svg viewBox={`0 0 ${heights.length} 1`} preserveAspectRatio="none" role="img" aria-label={label}>
+        {heights.map((height, i) => (
           <rect
-            // biome-ignore lint/suspicious/noArrayIndexKey: the place in the spectrum is what a bar is.
+            // biome-ignore lint/suspicious/noArrayIndexKey: a bar is its place.
             key={i}
             className={i < mark ? 'spectrum-kept' : 'spectrum-rest'}
-            x={x(i)}
-            y={HEIGHT - y(value)}
-            width={width}
-            height={y(value)}
+            x={i + 0.05}
+            width={0.9}
+            y={1 - height}
+            height={height}
           />
         ))}
-        {mark < shown.length ? (
-          <line className="chart-cut" x1={x(mark)} x2={x(mark)} y1={0} y2={HEIGHT} />
-        ) : null}
+        {mark < heights.length ? <line className="chart-cut" x1={mark} x2={mark} y1={0} y2={1} /> : null}
       </svg>
       <div className="axis" aria-hidden="true">
-        <span>σ₁ {formatReal(first)}</span>
-        <span>{markWords}</span>
-        <span>
-          σ{subscript(shown.length)} {formatReal(last)}
-        </span>
+        {axis.map((words) => (
+          <span key={words}>{words}</span>
+        ))}
       </div>
     </figure>
   );

@@ -1,6 +1,7 @@
 /** Colors for numbers: viridis for sizes, purple–orange around 0 for signed values. Both read without red and green. */
 import { scaleLinear } from 'd3-scale';
 import { interpolateViridis } from 'd3-scale-chromatic';
+import { extremeValues, type Heatmap, linearValues } from './heatmap-data';
 import type { ShownMetric } from './metrics';
 
 export interface ColorScale {
@@ -36,35 +37,39 @@ export function colorScale(
 }
 
 /**
- * Where the scale of a metric begins and ends, never empty: `full` covers what the metric can be (or 0 to the largest
- * value), `fit` what it is here, ends rounded outward. A diverging scale is always symmetric about 0.
+ * The scale over several charts: `full` covers what the metric can be (or 0 to the largest value), `percentile` what all but
+ * 2 % of the cells at either end have.
  */
-export function domain(
+export function scaleOver(
   metric: ShownMetric,
-  values: readonly number[],
-  extent: 'full' | 'fit',
-): { min: number; max: number } {
-  const least = values.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
-  const most = values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
-  const empty = values.length === 0;
-  if (metric.diverging) {
-    const reach = extent === 'fit' && !empty ? Math.max(Math.abs(least), Math.abs(most)) : 1;
-    const [, max] = nice(0, reach);
-    return { min: -max, max };
-  }
-  if (extent === 'full' || empty) {
-    const max = metric.full.max ?? (empty ? 1 : nice(0, most)[1]);
-    return { min: metric.full.min, max };
-  }
-  const [min, max] = nice(least, most);
-  return { min: Math.max(min, metric.full.min), max: Math.min(max, metric.full.max ?? max) };
+  maps: readonly Heatmap[],
+  extent: 'full' | 'percentile',
+  theme: 'light' | 'dark',
+): ColorScale {
+  const ends = extremeValues(maps);
+  // least width of a scale, so that values which hardly differ look alike
+  const least = metric.full.max === null ? Math.abs(ends[1] ?? 0) * 0.05 || 1 : 0.02;
+  const { min, max } =
+    extent === 'full' ? domain(metric, ends) : percentileDomain(metric, maps.flatMap(linearValues), least);
+  return colorScale(metric, min, max, theme);
+}
+
+/** Where the full scale of a metric begins and ends, never empty; a diverging one is symmetric about 0. */
+export function domain(metric: ShownMetric, values: readonly number[]): { min: number; max: number } {
+  if (metric.diverging) return { min: -1, max: 1 };
+  const most = values.reduce((a, b) => Math.max(a, b), 0);
+  const [, round = 1] = scaleLinear()
+    .domain([0, most || 1])
+    .nice(4)
+    .domain();
+  return { min: metric.full.min, max: metric.full.max ?? round };
 }
 
 /**
  * Where a scale begins and ends that leaves out the 2 % of values at either end; wide enough that values which hardly differ
  * look alike. A diverging scale is symmetric about 0.
  */
-export function percentileDomain(
+function percentileDomain(
   metric: ShownMetric,
   values: readonly number[],
   least: number,
@@ -81,16 +86,6 @@ export function percentileDomain(
   return { min, max: Math.max(min + least, high + margin) };
 }
 
-/** Round ends around [min, max]; a single value gets a tenth of itself to both sides. */
-function nice(min: number, max: number): [number, number] {
-  const margin = max > min ? 0 : Math.abs(max) / 10 || 1;
-  const [a = 0, b = 1] = scaleLinear()
-    .domain([min - (min === 0 ? 0 : margin), max + margin])
-    .nice(4)
-    .domain();
-  return [a, b];
-}
-
 const known = new Map<string, boolean>();
 const MOST_KNOWN = 4096;
 
@@ -98,14 +93,18 @@ const MOST_KNOWN = 4096;
 export function wantsLightText(color: string): boolean {
   const found = known.get(color);
   if (found !== undefined) return found;
-  const channels = color.startsWith('#')
-    ? [1, 3, 5].map((i) => Number.parseInt(color.slice(i, i + 2), 16))
-    : (color.match(/\d+(\.\d+)?/g) ?? []).map(Number);
-  const [r = 0, g = 0, b = 0] = channels.map((c) =>
+  const [r = 0, g = 0, b = 0] = channelsOf(color).map((c) =>
     c / 255 <= 0.04045 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4,
   );
   const light = 0.2126 * r + 0.7152 * g + 0.0722 * b < 0.179;
   if (known.size >= MOST_KNOWN) known.clear();
   known.set(color, light);
   return light;
+}
+
+/** Red, green and blue of `#440154`, or of `rgb(…)` and `rgba(…)` as style sheets and scales write them. */
+export function channelsOf(color: string): number[] {
+  return color.startsWith('#')
+    ? [1, 3, 5].map((i) => Number.parseInt(color.slice(i, i + 2), 16))
+    : (color.match(/\d+(\.\d+)?/g) ?? []).map(Number);
 }

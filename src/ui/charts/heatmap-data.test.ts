@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { NBSP } from '../../formats/quantity';
 import type { TensorReport } from '../../reports/job';
 import {
   cellText,
+  differenceOf,
   extremeValues,
   heatmap,
   layerGrid,
@@ -10,6 +12,7 @@ import {
   rowWords,
 } from './heatmap-data';
 import { keptEnergy, mean } from './measured';
+import { differenceMetric, differenceText } from './metric-choice';
 import { metricById } from './metrics';
 
 const tensor = (layer: number | null, module: string, name = `l${layer}.${module}.weight`) => ({
@@ -181,5 +184,48 @@ describe('the values', () => {
     expect(second.rows[0]).toBe(first.rows[0]);
     expect(second.rows[1]).not.toBe(first.rows[1]);
     expect(second.rows[1]?.cells[0]?.state).toBe('measured');
+  });
+});
+
+describe('one heatmap less another', () => {
+  const places = [tensor(0, 'mlp.up_proj'), tensor(1, 'mlp.up_proj'), tensor(null, 'norm')] as const;
+  /** Of 100 changes so many are kept of each tensor; null: it is not measured. */
+  const mapOf = (kept: readonly (number | null)[]) => {
+    const reports = places.flatMap((t, i) =>
+      kept[i] == null ? [] : [[t.name, report(t, kept[i], 100)] as const],
+    );
+    return heatmap(layerGrid(places), new Map(reports), sparsity, ['a']);
+  };
+
+  test('cells are B less A, and so is the mean', () => {
+    const difference = differenceOf(mapOf([20, 40, 60]), mapOf([30, 40, 10]));
+    const values = [...difference.rows.map((r) => r.cells[0]), ...difference.loose].map(
+      (c) => c?.measured?.value,
+    );
+    expect(values.map((v) => Number(v?.toFixed(6)))).toEqual([-0.1, 0, 0.5]);
+    expect(difference.mean).toBeCloseTo(0.4 / 3, 12);
+  });
+
+  test('what one side lacks has no difference', () => {
+    const difference = differenceOf(mapOf([20, null, 60]), mapOf([30, 40, null]));
+    const cells = [...difference.rows.map((r) => r.cells[0]), ...difference.loose];
+    expect(cells.map((c) => c?.measured?.value.toFixed(2))).toEqual(['-0.10', undefined, undefined]);
+  });
+
+  test('a difference of predicted values has the errors of both', () => {
+    const predicted = (value: number, error: number) => ({ value, weight: 1, error });
+    const text = differenceText(sparsity, predicted(0.2, 0.01), predicted(0.5, 0.03)).replaceAll(NBSP, ' ');
+    expect(text).toBe('≈ +30.0 pp ± 4.0 pp');
+    expect(differenceText(sparsity, predicted(0.2, 0), predicted(0.5, 0)).replaceAll(NBSP, ' ')).toBe(
+      '+30.0 pp',
+    );
+  });
+
+  test('differences are signed in words', () => {
+    const metric = differenceMetric(sparsity);
+    expect(metric.format(0.125).replace(/\s/, ' ')).toBe('+12.5 pp');
+    expect(metric.phrase(-0.125).replace(/\s/, ' ')).toMatch(/12.5.pp against A$/);
+    expect(metric.phrase(0)).toBe('no difference');
+    expect(metric.diverging).toBe(true);
   });
 });

@@ -1,7 +1,7 @@
 /** The layer × module grid of a checkpoint, and its values. Pure: from plans and reports of tensors to rows of cells. */
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
-import { type Measured, mean, rangeOf } from './measured';
+import { differenceIn, type Measured, mean, rangeOf } from './measured';
 import { isAwaited, type Metric, measure, type ShownMetric, type Subject } from './metrics';
 
 /** Fields of a tensor that the grid needs; plans and reports both have them. */
@@ -130,10 +130,10 @@ export interface Heatmap {
   mean: number | null;
 }
 
-/**
- * The values of one chart. `reports` holds what has been measured so far, by tensor name. Cells and rows that say the
- * same as in `before` are the very ones of `before`, and so is the whole: only what has news is drawn again.
- */
+/** The state of a tensor's cell, and its value. */
+export type CellOf = (tensor: GridTensor) => Pick<Cell, 'state' | 'measured'>;
+
+/** The values of one chart. `reports` holds what has been measured so far, by tensor name; for `before` see {@link heatmapOf}. */
 export function heatmap(
   grid: LayerGrid,
   reports: ReadonlyMap<string, TensorReport>,
@@ -141,35 +141,40 @@ export function heatmap(
   subject: Subject,
   before?: Heatmap,
 ): Heatmap {
-  const folded = (tensor: GridTensor, members: readonly GridTensor[], old: Cell | null | undefined): Cell => {
-    const cells = members.map((member) => cell(member, undefined));
-    const values = cells.flatMap((c) => c.measured ?? []);
-    const state = values.length > 0 ? 'measured' : (cells[0]?.state ?? 'pending');
-    const measured = meanMeasured(values);
-    if (old?.name === tensor.name && old.state === state && old.measured?.value === measured?.value)
-      return old;
-    const range = { ...rangeOf(values.map((v) => v.value)), count: members.length };
-    return { name: tensor.name, layer: tensor.layer, module: tensor.module, state, measured, range };
-  };
-  const cell = (tensor: GridTensor, old: Cell | null | undefined): Cell => {
-    if (tensor.members) return folded(tensor, tensor.members, old);
-    const { name, layer, module } = tensor;
-    const report = reports.get(name);
+  const look = (tensor: GridTensor): ReturnType<CellOf> => {
+    const report = reports.get(tensor.name);
     const awaited = !report || isAwaited(metric, report);
     const measured = awaited ? null : measure(metric, report, subject);
-    const state = measured
-      ? 'measured'
-      : (awaited ? tensor : report).copied
-        ? 'copied'
-        : awaited
-          ? 'pending'
-          : 'unchanged';
+    if (measured) return { state: 'measured', measured };
+    const state = (awaited ? tensor : report).copied ? 'copied' : awaited ? 'pending' : 'unchanged';
+    return { state, measured };
+  };
+  return heatmapOf(grid, look, before);
+}
+
+/**
+ * A chart of any values. Cells and rows that say the same as in `before` are the very ones of `before`, and so is the whole:
+ * only what has news is drawn again.
+ */
+export function heatmapOf(grid: LayerGrid, look: CellOf, before?: Heatmap): Heatmap {
+  const cell = (tensor: GridTensor, old: Cell | null | undefined): Cell => {
+    const { name, layer, module, members } = tensor;
+    const looks = members?.map(look);
+    const values = looks?.flatMap((one) => one.measured ?? []) ?? [];
+    const { state, measured }: ReturnType<CellOf> = looks
+      ? {
+          state: values.length > 0 ? 'measured' : (looks[0]?.state ?? 'pending'),
+          measured: meanMeasured(values),
+        }
+      : look(tensor);
     const same =
       old?.name === name &&
       old.state === state &&
       old.measured?.value === measured?.value &&
       old.measured?.error === measured?.error;
-    return same ? old : { name, layer, module, state, measured };
+    if (same) return old;
+    const range = looks && { ...rangeOf(values.map((v) => v.value)), count: looks.length };
+    return { name, layer, module, state, measured, ...(range ? { range } : {}) };
   };
   const rows = grid.layers.map(({ tensors, ...place }, i): CellRow => {
     const old = before?.rows[i];
@@ -184,8 +189,11 @@ export function heatmap(
   });
   const loose = grid.loose.map((t, i) => cell(t, before?.loose[i]));
   if (before && sameItems(before.loose, loose) && sameItems(before.rows, rows)) return before;
-  const all = [...rows.flatMap((r) => r.cells), ...loose];
-  return { rows, loose, mean: mean(all.map((c) => c?.measured)) };
+  return { rows, loose, mean: meanOf(rows, loose) };
+}
+
+function meanOf(rows: readonly CellRow[], loose: readonly Cell[]): number | null {
+  return mean([...rows.flatMap((r) => r.cells), ...loose].map((c) => c?.measured));
 }
 
 /** The weighted mean of independent values, with its error. */
@@ -195,6 +203,28 @@ export function meanMeasured(values: readonly Measured[]): Measured | null {
   const weight = values.reduce((sum, v) => sum + v.weight, 0);
   const error = Math.sqrt(values.reduce((sum, v) => sum + (v.error * v.weight) ** 2, 0)) / weight;
   return { value, weight, error };
+}
+
+// ---------------------------------------------------------------- one heatmap less another
+
+/** `b` − `a`, laid out as `b`; a cell that lacks a value on either side has none. */
+export function differenceOf(a: Heatmap, b: Heatmap): Heatmap {
+  const cells = [...a.rows.flatMap((row) => row.cells.flatMap((cell) => cell ?? [])), ...a.loose];
+  const before = new Map(cells.map((cell) => [cell.name, cell]));
+  const minus = (cell: Cell): Cell => {
+    const old = before.get(cell.name)?.measured;
+    if (!cell.measured || !old)
+      return { ...cell, state: cell.measured ? 'pending' : cell.state, measured: null };
+    // the range of what a cell stands for is that of B alone
+    const { range: _, ...place } = cell;
+    return { ...place, measured: differenceIn(old, cell.measured) };
+  };
+  const rows = b.rows.map(({ cells, ...row }) => {
+    const changed = cells.map((cell) => cell && minus(cell));
+    return { ...row, cells: changed, mean: mean(changed.map((cell) => cell?.measured)) };
+  });
+  const loose = b.loose.map(minus);
+  return { rows, loose, mean: meanOf(rows, loose) };
 }
 
 /** Whether two lists are of the same cells, and the same of them have values. */
@@ -217,7 +247,7 @@ export function cellText(cell: Cell, metric: ShownMetric): string {
 }
 
 /** The value part of a cell's words. */
-export function cellValueText(cell: Cell, metric: ShownMetric): string {
+function cellValueText(cell: Cell, metric: ShownMetric): string {
   switch (cell.state) {
     case 'measured': {
       const { value, error } = cell.measured ?? { value: Number.NaN, error: 0 };
@@ -235,6 +265,11 @@ export function cellValueText(cell: Cell, metric: ShownMetric): string {
     case 'pending':
       return 'not measured yet';
   }
+}
+
+/** Values of the cells of layers that have one. */
+export function linearValues({ rows }: Heatmap): number[] {
+  return rows.flatMap((row) => row.cells.flatMap((cell) => cell?.measured?.value ?? []));
 }
 
 /** The least and the largest value of several charts together, for a scale they share; nothing where none is measured. */

@@ -1,38 +1,87 @@
-/** Paints the values of a heatmap: one canvas a chart, so that a step of a slider changes no element of the page. */
-import { type ColorScale, wantsLightText } from './color-scale';
-import type { Cell, Heatmap } from './heatmap-data';
-import type { HeatmapLayout } from './heatmap-layout';
-import { type Corner, corner, type Edges, emptyPixels, fillRow, type Pixels, wordOf } from './heatmap-pixels';
+/**
+ * Paints the values of a heatmap: one canvas a chart, so that a step of a slider changes no element of the page. Boxes are set
+ * pixel by pixel: hundreds of paths a chart cost a step more than all else that it does; rows of equal boxes are runs of equal
+ * words.
+ */
+import { type ColorScale, channelsOf, wantsLightText } from './color-scale';
+import type { Cell, Heatmap, LayerGrid } from './heatmap-data';
 import type { Measured } from './measured';
 import type { ShownMetric } from './metrics';
 
-/** Inks of the canvas, from the style sheet. */
-export interface HeatmapInks {
-  /** `11px Inter` */
-  font: string;
-  text: string;
-  bar: string;
-  track: string;
+// ---------------------------------------------------------------- layout
+
+/** Between cells, both ways. In pixels, as everything here; the same tracks as in `charts.css`. */
+export const GAP = 2;
+const NUMBER_WIDTH = 18;
+const LEAST_CELL_WIDTH = 3;
+/** A chart of at least this width has room for the values in its cells. */
+const WIDE = 600;
+
+/** Parts that a grid shows, and its row height: blocks of one canvas share numbers. */
+export interface Arrangement {
+  /** The numbers of the layers on the left. */
+  numbers: boolean;
+  /** Height of a row. */
+  cell: number;
 }
+
+interface HeatmapLayout {
+  width: number;
+  height: number;
+  /** Values can be written into the cells. */
+  wide: boolean;
+  cellWidth: number;
+  cellHeight: number;
+  /** Left edge of a column, top edge of a row. */
+  left(column: number): number;
+  top(row: number): number;
+}
+
+/** The layout of a chart so many pixels wide. */
+export function heatmapLayout(
+  rows: number,
+  columns: number,
+  available: number,
+  { numbers, cell }: Arrangement,
+): HeatmapLayout {
+  const numberTrack = numbers ? NUMBER_WIDTH : 0;
+  const fixed = numberTrack + GAP * columns;
+  const cellWidth = Math.max(LEAST_CELL_WIDTH, (available - fixed) / Math.max(1, columns));
+  const top = (row: number) => row * (cell + GAP);
+  return {
+    width: fixed + cellWidth * columns,
+    height: top(rows) - GAP,
+    wide: available >= WIDE,
+    cellWidth,
+    cellHeight: cell,
+    left: (column) => numberTrack + GAP + column * (cellWidth + GAP),
+    top,
+  };
+}
+
+/** Room for the longest column head, written upright. */
+export function headHeight(grid: LayerGrid): number {
+  const longest = Math.max(4, ...grid.modules.map((m) => m.label.length));
+  return Math.min(110, Math.round(longest * 6) + 8);
+}
+
+// ---------------------------------------------------------------- painting
 
 export interface HeatmapPicture {
   data: Heatmap;
   metric: ShownMetric;
   scale: ColorScale;
-  /** Writes the value into each cell where there is room. */
-  annotated: boolean;
 }
 
 const RADIUS = 2;
-const SQUARE: Corner = [];
-/** Inks last set on a canvas, which forgets its font when its size changes. */
-const lastInks = new WeakMap<CanvasRenderingContext2D, HeatmapInks>();
+/** Font last set on a canvas, which forgets it when its size changes. */
+const lastFont = new WeakMap<CanvasRenderingContext2D, string>();
 /** Ink of values in cells, on dark colors and on light ones. */
 const VALUE_INKS = ['#fff', '#16140f'] as const;
 
 /**
- * Paints measured cells, the bars of the means and the values of the tensors of no layer. Cells without a value are
- * left to the style sheet.
+ * Paints measured cells. Cells without a value are left to the style sheet.
+ * @param font `11px Inter`, from the style sheet
  * @param ratio device pixels a CSS pixel has: edges lie on whole ones, as those of elements do
  * @param old the picture that this canvas showed before
  * @returns the picture it shows now
@@ -41,64 +90,43 @@ export function paintHeatmap(
   context: CanvasRenderingContext2D,
   picture: HeatmapPicture,
   layout: HeatmapLayout,
-  inks: HeatmapInks,
+  font: string,
   ratio: number,
   old: Pixels | null,
 ): Pixels {
   const { width, height } = context.canvas;
   const pixels = emptyPixels(width, height, old);
-  paintBoxes(pixels, picture, layout, inks, ratio);
+  paintBoxes(pixels, picture, layout, ratio);
   context.putImageData(pixels.image, 0, 0);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.textBaseline = 'middle';
   // to set it is to ask for the page's styles, which a step has just changed
-  if (pixels !== old || inks !== lastInks.get(context)) context.font = inks.font;
-  lastInks.set(context, inks);
+  if (pixels !== old || font !== lastFont.get(context)) context.font = font;
+  lastFont.set(context, font);
   paintHatches(context, picture, layout);
-  if (picture.annotated) paintValues(context, picture, layout);
-  const { data, metric } = picture;
-  context.textAlign = 'right';
-  context.fillStyle = inks.text;
-  for (const [i, { measured }] of data.loose.entries()) {
-    if (measured) context.fillText(metric.format(measured.value), layout.width, layout.looseTop(i) + 8);
-  }
+  paintValues(context, picture, layout);
   return pixels;
 }
 
 function paintBoxes(
   pixels: Pixels,
-  { data, metric, scale }: HeatmapPicture,
+  { data: { rows }, scale }: HeatmapPicture,
   layout: HeatmapLayout,
-  inks: HeatmapInks,
   ratio: number,
 ): void {
   const snap = (at: number) => Math.round(at * ratio);
-  const between = (top: number, height: number): Edges => ({ top: snap(top), bottom: snap(top + height) });
   const rounded = roundedAt(RADIUS * ratio);
-  const lefts = (data.rows[0]?.cells ?? [0]).map((_, j) => snap(layout.left(j)));
+  const lefts = (rows[0]?.cells ?? []).map((_, j) => snap(layout.left(j)));
   const rights = lefts.map((_, j) => snap(layout.left(j) + layout.cellWidth));
-  const cells = (row: readonly (Cell | null)[], edges: Edges) => {
+  for (const [i, { cells }] of rows.entries()) {
+    const top = layout.top(i);
     const boxes: number[] = [];
-    for (let j = 0; j < row.length; j++) {
-      const measured = row[j]?.measured;
+    for (let j = 0; j < cells.length; j++) {
+      const measured = cells[j]?.measured;
       if (measured) boxes.push(lefts[j]!, rights[j]!, wordOf(scale.color(measured.value)));
     }
-    fillRow(pixels, edges, boxes, rounded);
-  };
-  const [track, bar] = [wordOf(inks.track), wordOf(inks.bar)];
-  const [meanLeft, meanRight] = [snap(layout.meanLeft), snap(layout.meanLeft + layout.meanWidth)];
-  for (const [i, { cells: row, mean }] of data.rows.entries()) {
-    const top = layout.top(i);
-    cells(row, between(top, layout.cellHeight));
-    if (layout.meanWidth === 0) continue;
-    const edges = between(top + (layout.cellHeight - layout.meanHeight) / 2, layout.meanHeight);
-    fillRow(pixels, edges, [meanLeft, meanRight, track], rounded);
-    const [from, to] = barEnds(mean, metric, scale).map((end) =>
-      snap(layout.meanLeft + end * layout.meanWidth),
-    );
-    if (to! > from!) fillRow(pixels, edges, [from!, to!, bar], SQUARE);
+    fillRow(pixels, snap(top), snap(top + layout.cellHeight), boxes, rounded);
   }
-  for (const [i, at] of data.loose.entries()) cells([at], between(layout.looseTop(i), layout.looseHeight));
 }
 
 let corners: { radius: number; of: Corner } | undefined;
@@ -179,10 +207,86 @@ function paintValues(
   }
 }
 
-/** Where the bar of a mean begins and ends, as shares of the scale; a signed one begins at 0. */
-function barEnds(mean: number | null, metric: ShownMetric, { min, max }: ColorScale): [number, number] {
-  const at = (value: number) => (Math.min(max, Math.max(min, value)) - min) / (max - min);
-  const from = metric.diverging ? at(0) : 0;
-  const to = mean === null ? from : at(mean);
-  return [Math.min(from, to), Math.max(from, to)];
+// ---------------------------------------------------------------- pixels
+
+/** A picture to put on a canvas: a word a pixel, red in the lowest byte (every machine that runs this is little-endian). */
+export interface Pixels {
+  image: ImageData;
+  words: Uint32Array;
+  width: number;
+}
+
+/** An empty picture; `old` where its size fits. */
+function emptyPixels(width: number, height: number, old: Pixels | null): Pixels {
+  if (old?.width === width && old.image.height === height) {
+    old.words.fill(0);
+    return old;
+  }
+  const image = new ImageData(width, height);
+  return { image, words: new Uint32Array(image.data.buffer), width };
+}
+
+/** How much of the pixels at a rounded corner is covered, for the upper left one; whole pixels are left out. */
+type Corner = readonly { x: number; y: number; covered: number }[];
+
+/** @param radius device pixels */
+function corner(radius: number): Corner {
+  const FINE = 8;
+  const side = Math.ceil(radius);
+  const pixels: { x: number; y: number; covered: number }[] = [];
+  for (let i = 0; i < side * side; i++) {
+    const [x, y] = [i % side, Math.floor(i / side)];
+    let inside = 0;
+    for (let j = 0; j < FINE * FINE; j++) {
+      const across = radius - x - ((j % FINE) + 0.5) / FINE;
+      const down = radius - y - (Math.floor(j / FINE) + 0.5) / FINE;
+      if (across <= 0 || down <= 0 || Math.hypot(across, down) <= radius) inside++;
+    }
+    const covered = inside / FINE ** 2;
+    if (covered < 1) pixels.push({ x, y, covered });
+  }
+  return pixels;
+}
+
+/** Fills boxes of one row: `boxes` holds left, right and word of each, in device pixels; right and bottom are outside. */
+function fillRow(
+  { words, width }: Pixels,
+  top: number,
+  bottom: number,
+  boxes: readonly number[],
+  rounded: Corner,
+): void {
+  const start = top * width;
+  for (let b = 0; b < boxes.length; b += 3)
+    words.fill(boxes[b + 2]!, start + boxes[b]!, start + boxes[b + 1]!);
+  if (boxes.length === 0) return;
+  const [from, to] = [start + boxes[0]!, start + boxes.at(-2)!];
+  for (let y = 1; y < bottom - top; y++) words.copyWithin(from + y * width, from, to);
+  for (const { x, y, covered } of rounded) {
+    const upper = start + y * width;
+    const lower = (bottom - 1 - y) * width;
+    for (let b = 0; b < boxes.length; b += 3) {
+      const word = boxes[b + 2]!;
+      const edge = (word & 0xffffff) | (Math.round((word >>> 24) * covered) << 24);
+      const [left, right] = [boxes[b]! + x, boxes[b + 1]! - 1 - x];
+      words[upper + left] = edge;
+      words[upper + right] = edge;
+      words[lower + left] = edge;
+      words[lower + right] = edge;
+    }
+  }
+}
+
+const known = new Map<string, number>();
+const MOST_KNOWN = 4096;
+
+/** The word of a color: `#440154`, or `rgb(…)` and `rgba(…)` as style sheets and scales write them. */
+function wordOf(color: string): number {
+  const found = known.get(color);
+  if (found !== undefined) return found;
+  const [r = 0, g = 0, b = 0, alpha = 1] = channelsOf(color);
+  const word = (r | (g << 8) | (b << 16) | (Math.round(alpha * 255) << 24)) >>> 0;
+  if (known.size >= MOST_KNOWN) known.clear();
+  known.set(color, word);
+  return word;
 }

@@ -117,6 +117,11 @@ export function changing(report: TensorReport): ContributorReport[] {
   return report.contributors.filter((c) => c.norm > 0);
 }
 
+/** `b` − `a`, with the error of both and the weight of `b`. */
+export function differenceIn(a: Measured, b: Measured): Measured {
+  return { value: b.value - a.value, weight: b.weight, error: a.error + b.error };
+}
+
 /** The weighted mean, or null when nothing was measured. */
 export function mean(
   values: readonly (Pick<Measured, 'value' | 'weight'> | null | undefined)[],

@@ -31,6 +31,8 @@ export interface ShownMetric {
   full: { min: number; max: number | null };
   /** 0 is the middle, and the sign matters. */
   diverging: boolean;
+  /** The value is a share: differences are in percentage points. */
+  isShare: boolean;
   /** The number with its unit. */
   format(value: number): string;
   /** The same for the ends of a scale, which are round. */
@@ -50,8 +52,6 @@ interface MetricRow extends ShownMetric {
   per: 'contributor' | 'pair' | 'tensor';
   /** Follows from the method: not known from the changes alone. */
   ofMerge: boolean;
-  /** The value is a share: differences are in percentage points. */
-  isShare: boolean;
   /** Rank among the metrics that Layers opens on, the most telling for most merges first; absent: never opened on. */
   interest?: number;
   /** There is one without a base, too. */
@@ -75,7 +75,7 @@ const UNCHANGED = 'not changed by this model';
 const TOO_FEW = 'changed by fewer than two models';
 
 /** Properties shared by metrics that are a share. */
-const SHARE = {
+export const SHARE = {
   full: { min: 0, max: 1 },
   diverging: false,
   isShare: true,
@@ -85,7 +85,7 @@ const SHARE = {
 } as const;
 
 /** Sizes, from 0 up. */
-const SIZE = {
+export const SIZE = {
   full: { min: 0, max: null },
   diverging: false,
   isShare: false,
@@ -365,7 +365,7 @@ function cosineText(value: number): string {
   return value.toFixed(2).replace('-', '\u2212');
 }
 
-export function percentTick(share: number): string {
+function percentTick(share: number): string {
   return `${realTick(share * 100)}${NBSP}%`;
 }
 
@@ -388,12 +388,12 @@ export function realTick(value: number): string {
 }
 
 /** How far off a value may be, in the metric's unit. */
-function errorText({ isShare }: Pick<Metric, 'isShare'>, error: number): string {
+function errorText({ isShare }: ShownMetric, error: number): string {
   return isShare ? `${(error * 100).toFixed(1)}${NBSP}pp` : formatReal(error);
 }
 
 /** A value with its error, where it has one: `≈ 51.2 % ± 1.5 pp`. */
-export function valueText(metric: Metric, { value, error }: Measured): string {
+export function valueText(metric: ShownMetric, { value, error }: Measured): string {
   return error > 0
     ? `≈${NBSP}${metric.format(value)} ±${NBSP}${errorText(metric, error)}`
     : metric.format(value);

@@ -1,4 +1,4 @@
-import '../styles/tasks.css';
+import '../styles/evaluate.css';
 import { useEffect } from 'react';
 import { formatAbout, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import { pairedValues } from '../../tasks/harness-report';

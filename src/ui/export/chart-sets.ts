@@ -2,11 +2,10 @@
 
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
-import { type ColorScale, colorScale, domain, percentileDomain } from '../charts/color-scale';
-import { differenceMetric, differenceOf } from '../charts/difference';
-import { extremeValues, type Heatmap, heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
+import { type ColorScale, scaleOver } from '../charts/color-scale';
+import { differenceOf, type Heatmap, heatmap, type LayerGrid, layerGrid } from '../charts/heatmap-data';
+import { differenceMetric, subjectsOf } from '../charts/metric-choice';
 import type { Metric, Subject } from '../charts/metrics';
-import { subjectsOf } from '../layers/subject';
 import type { Contributor } from '../state/runs';
 
 export interface ChartSet {
@@ -33,8 +32,8 @@ export function chartSet(metric: Metric, { title, contributors, tensors, reports
     title: label,
     data: heatmap(grid, reports, metric, ids),
   }));
-  const { min, max } = domain(metric, extremeValues(charts.map((c) => c.data)), 'full');
-  return { title, metric, grid, charts, scale: colorScale(metric, min, max, 'light') };
+  const maps = charts.map((c) => c.data);
+  return { title, metric, grid, charts, scale: scaleOver(metric, maps, 'full', 'light') };
 }
 
 /** Several runs on one scale; of two also B − A around 0. */
@@ -49,11 +48,9 @@ export function comparedSets(
     title,
     data: heatmap(grid, reports, metric, subject),
   }));
-  const values = (maps: readonly Heatmap[]) =>
-    maps.flatMap(({ rows }) => rows.flatMap((row) => row.cells.flatMap((c) => c?.measured?.value ?? [])));
   const set = (of: Metric, title: string, shown: ChartSet['charts']): ChartSet => {
-    const { min, max } = percentileDomain(of, values(shown.map((c) => c.data)), of.isShare ? 0.02 : 1e-12);
-    return { title, metric: of, grid, charts: shown, scale: colorScale(of, min, max, 'light') };
+    const maps = shown.map((c) => c.data);
+    return { title, metric: of, grid, charts: shown, scale: scaleOver(of, maps, 'percentile', 'light') };
   };
   const both = set(metric, charts.map((c) => c.title).join(' | '), charts);
   const [a, b] = charts;

@@ -1,4 +1,4 @@
-import '../styles/gallery.css';
+import '../styles/dialogs.css';
 import { Tabs } from 'radix-ui';
 import { type FormEvent, useEffect, useState } from 'react';
 import { parseRecipe } from '../../formats/recipe-yaml';
@@ -65,10 +65,10 @@ export function RecipesDialog({ tab }: { tab: NonNullable<ViewSlice['recipes']> 
             <TabLabel text="Saved" />
           </Tabs.Trigger>
         </TabList>
-        <Tabs.Content className="dialog-body" value="examples">
+        <Tabs.Content className="dialog-body stack loose" value="examples">
           <Examples />
         </Tabs.Content>
-        <Tabs.Content className="dialog-body" value="saved">
+        <Tabs.Content className="dialog-body stack loose" value="saved">
           <SavedRecipes />
         </Tabs.Content>
       </Tabs.Root>

@@ -1,15 +1,14 @@
 import { type ReactNode, Suspense } from 'react';
 import type { PlanTensor } from '../../reports/plan';
-import { differenceText } from '../charts/difference';
 import type { Measured } from '../charts/measured';
+import { differenceText, subjectsOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, metrics, valueText } from '../charts/metrics';
 import { LETTERS } from '../layers/columns';
 import { type LayersRun, reportsFor, shownRuns, useNow, useRuns, writesFactors } from '../layers/runs';
-import { subjectsOf } from '../layers/subject';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
-import { REST_MS, useDebounced } from '../parts/use-debounced';
+import { REST_MS, useDebounced } from '../parts/use-settled';
 import { NOW } from '../state/runs';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -48,7 +47,7 @@ function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }
             </th>
             {runs.map((run, i) => (
               <th key={run.id} scope="col" title={run.name}>
-                <span className="run-letter" data-place={i}>
+                <span className="tag run-letter" data-place={i}>
                   {LETTERS[i]}
                 </span>
               </th>

@@ -10,9 +10,7 @@ import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import { changing } from '../charts/measured';
 import { type LayersRun, writesFactors } from '../layers/runs';
-import { Fact } from '../parts/Fact';
-import { Section } from '../parts/Section';
-import { Shortlist } from '../parts/Shortlist';
+import { Fact, Section, Shortlist } from '../parts/Section';
 import { modelColor, Swatch } from '../parts/Swatch';
 import type { Contributor } from '../state/runs';
 

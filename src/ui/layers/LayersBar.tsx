@@ -1,6 +1,6 @@
 import { memo, useCallback, useRef } from 'react';
-import { absenceOf } from '../charts/default-view';
 import type { RecipeTraits } from '../charts/measured';
+import { absenceOf, subjectsOf } from '../charts/metric-choice';
 import { type Metric, type MetricId, metrics, type Subject } from '../charts/metrics';
 import { ExportMenu } from '../parts/ExportMenu';
 import { Segmented } from '../parts/Segmented';
@@ -10,7 +10,6 @@ import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import type { LayersView, ShownLayers } from './columns';
 import type { LayersRun } from './runs';
-import { subjectsOf } from './subject';
 
 const GROUPS = [
   { per: 'tensor', label: 'Merged result' },
@@ -59,7 +58,7 @@ const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, sh
   const subjects = subjectsOf(metric, contributors);
   return (
     <div className="row wrap apart layers-bar">
-      <label className="row small">
+      <label className="row tight small">
         Metric
         <select
           className="field"
@@ -82,7 +81,7 @@ const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, sh
         </select>
       </label>
       {subjects.length > 1 ? (
-        <label className="row small">
+        <label className="row tight small">
           of
           <Select
             className="field"
@@ -101,7 +100,7 @@ const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, sh
   );
 });
 
-const ScaleChoice = memo(function ScaleChoice() {
+export const ScaleChoice = memo(function ScaleChoice() {
   const studio = useStudio();
   const scale = useStudioState((s) => s.view.scale);
   return (

@@ -10,49 +10,44 @@ import {
 } from 'react';
 import type { ColorScale } from '../charts/color-scale';
 import { HeatmapGrid } from '../charts/HeatmapGrid';
-import type { Heatmap } from '../charts/heatmap-data';
-import { headHeight } from '../charts/heatmap-layout';
-import { isUncertain } from '../charts/heatmap-paint';
-import { Legend } from '../charts/Legend';
+import { cellPlace, type Heatmap } from '../charts/heatmap-data';
+import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
 import { rangeOf } from '../charts/measured';
-import { type Metric, type ShownMetric, valueText } from '../charts/metrics';
+import { type ShownMetric, valueText } from '../charts/metrics';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import { chanceOf, type LayersView } from './columns';
-import { shortNames } from './run-names';
+import type { CanvasColumn, CanvasView } from './columns';
 
 /** Units of the drawing across; it is stretched to the room there is. */
 const WIDTH = 200;
 
 interface DepthPlotProps {
-  view: LayersView;
-  /** Heights of rows, of what lies between them, and of the heads of the other columns. */
+  view: CanvasView;
+  /** Heights of rows, and of the heads of the other columns. */
   cell: number;
-  gap: number;
   heads: number;
 }
 
 /** The mean of every layer, a line a run, beside the rows of the canvas; dragging over it picks a range of layers. */
-function DepthPlot({ view, cell, gap, heads }: DepthPlotProps) {
+function DepthPlot({ view, cell, heads }: DepthPlotProps) {
   const studio = useStudio();
   const layers = useStudioState((s) => s.view.layers);
   const begun = useRef<number | null>(null);
   const { columns, metric, grid } = view;
   const rows = grid.layers;
-  const pitch = cell + gap;
-  const height = Math.max(1, rows.length * pitch - gap);
-  const lines = columns.map(({ run, letter, data }, i) => ({
-    id: run.id,
+  const pitch = cell + GAP;
+  const height = Math.max(1, rows.length * pitch - GAP);
+  const lines = columns.map(({ id, letter, data }, i) => ({
+    id,
     letter,
     place: i,
     points: data.rows.flatMap((row, r) => (row.mean === null ? [] : [{ value: row.mean, row: r }])),
   }));
-  const chance = columns[0]
-    ? rows.flatMap(({ layer }, r) => {
-        const value = chanceOf(view, columns[0]!, layer);
-        return value === null ? [] : [{ value, row: r }];
-      })
-    : [];
+  const chanceOf = columns[0]?.chanceOf;
+  const chance = rows.flatMap(({ layer }, r) => {
+    const value = chanceOf?.(layer) ?? null;
+    return value === null ? [] : [{ value, row: r }];
+  });
   const all = [...lines.flatMap((line) => line.points), ...chance].map((p) => p.value);
   const { least, most } = rangeOf(all);
   const margin = Math.max((most - least) * 0.08, metric.isShare ? 0.01 : Math.abs(most) * 0.02 || 0.01);
@@ -74,8 +69,8 @@ function DepthPlot({ view, cell, gap, heads }: DepthPlotProps) {
     rows: rows.filter((r) => r.layer >= layers[0] && r.layer <= layers[1]).length,
   };
   return (
-    <figure className="layers-block layers-depth">
-      <figcaption className="small quiet">
+    <figure className="layers-block layers-depth stack tight">
+      <figcaption className="row tight small quiet">
         <span className="truncate">Mean by layer</span>
       </figcaption>
       <div
@@ -116,7 +111,7 @@ function DepthPlot({ view, cell, gap, heads }: DepthPlotProps) {
         }}
       >
         {band && band.rows > 0 ? (
-          <rect className="depth-band" x={0} y={band.top} width={WIDTH} height={band.rows * pitch - gap} />
+          <rect className="depth-band" x={0} y={band.top} width={WIDTH} height={band.rows * pitch - GAP} />
         ) : null}
         {chance.length > 0 ? <polyline className="depth-chance" points={path(chance)} /> : null}
         {lines.map((line) => (
@@ -131,11 +126,9 @@ function DepthPlot({ view, cell, gap, heads }: DepthPlotProps) {
 const ROW = { most: 24, least: 7 };
 /** Height of heads that lie. */
 const HEAD = 14;
-/** Between rows, as in `heatmap-layout.ts`. */
-const GAP = 2;
 
-/** The runs side by side on one scale, their difference, and the means of their layers; rows are shared by all. */
-export function LayersCanvas({ view }: { view: LayersView }) {
+/** The columns side by side on one scale, their difference, and the means of their layers; rows are shared by all. */
+export function LayersCanvas({ view }: { view: CanvasView }) {
   const studio = useStudio();
   const root = useRef<HTMLDivElement>(null);
   const expanded = useStudioState((s) => s.view.expanded);
@@ -152,20 +145,10 @@ export function LayersCanvas({ view }: { view: LayersView }) {
     },
     [studio],
   );
-  const titles = shortNames(columns.map(({ run }) => run.name));
   const blocks = [
-    ...columns.map(({ run, letter, data }, i) => ({
-      key: run.id,
-      letter,
-      place: i,
-      title: titles[i]!,
-      note: run.state === 'exact' ? '' : run.state === 'running' ? 'merging' : 'predicted',
-      data,
-      metric,
-      scale,
-    })),
+    ...columns.map((column, i) => ({ ...column, place: i, metric, scale })),
     ...(difference
-      ? [{ key: 'difference', letter: 'B − A', place: -1, title: '', note: '', ...difference }]
+      ? [{ id: 'difference', letter: 'B − A', place: -1, title: '', note: null, ...difference }]
       : []),
   ];
   return (
@@ -184,23 +167,24 @@ export function LayersCanvas({ view }: { view: LayersView }) {
         data-single={isFlat || undefined}
         style={{ '--blocks': blocks.length } as CSSProperties}
       >
-        {blocks.map(({ key, ...block }, i) => (
+        {blocks.map(({ id, letter, place, title, note, data, metric: of, scale: colors }, i) => (
           <Block
-            key={key}
-            {...block}
-            view={view}
-            cell={cell}
-            heads={heads}
+            key={id}
+            {...{ letter, place, title, note, data, cell, heads }}
+            metric={of}
+            scale={colors}
+            grid={grid}
+            bands={view.bands}
             numbered={i === 0 || expanded !== null}
             onOpen={open}
           />
         ))}
-        {expanded === null ? <DepthPlot view={view} cell={cell} gap={GAP} heads={heads} /> : null}
+        {expanded === null ? <DepthPlot view={view} cell={cell} heads={heads} /> : null}
       </div>
       <div className="row wrap apart">
         <LegendOf metric={metric} scale={scale} label={columns.length > 1 ? 'both' : metric.label} />
         {difference ? <LegendOf metric={difference.metric} scale={difference.scale} label="B − A" /> : null}
-        {metric.chance ? (
+        {columns[0]?.chanceOf ? (
           <span className="depth-chance-key small quiet">random masks of the same size</span>
         ) : null}
         <Readout view={view} />
@@ -209,15 +193,10 @@ export function LayersCanvas({ view }: { view: LayersView }) {
   );
 }
 
-interface BlockProps {
-  letter: string;
+interface BlockProps
+  extends Pick<CanvasColumn, 'letter' | 'title' | 'note' | 'data'>,
+    Pick<CanvasView, 'metric' | 'scale' | 'grid' | 'bands'> {
   place: number;
-  title: string;
-  note: string;
-  data: Heatmap;
-  metric: Metric;
-  scale: ColorScale;
-  view: LayersView;
   cell: number;
   /** Height of the heads. */
   heads: number;
@@ -226,12 +205,13 @@ interface BlockProps {
 }
 
 const Block = memo(function Block(props: BlockProps) {
-  const { letter, place, title, note, data, metric, scale, view, cell, heads, numbered, onOpen } = props;
+  const { letter, place, title, note, cell, numbered, ...grid } = props;
+  const { data, metric } = grid;
   const titleId = useId();
   return (
-    <figure className="layers-block">
-      <figcaption id={titleId} title={title}>
-        <span className="run-letter" data-place={place}>
+    <figure className="layers-block stack tight">
+      <figcaption id={titleId} className="row tight small" title={title}>
+        <span className="tag run-letter" data-place={place}>
           {letter}
         </span>
         <span className="truncate">{title}</span>
@@ -240,38 +220,33 @@ const Block = memo(function Block(props: BlockProps) {
           {data.mean === null ? '' : `${note === 'predicted' ? '≈\u00a0' : ''}${metric.format(data.mean)}`}
         </span>
       </figcaption>
-      <HeatmapGrid
-        labelledBy={titleId}
-        grid={view.grid}
-        data={data}
-        metric={metric}
-        scale={scale}
-        annotated
-        arrangement={numbered ? NUMBERED[cell]! : BARE[cell]!}
-        bands={view.bands}
-        heads={heads}
-        onOpen={onOpen}
-      />
+      <HeatmapGrid labelledBy={titleId} {...grid} arrangement={numbered ? NUMBERED[cell]! : BARE[cell]!} />
     </figure>
   );
 });
 
 // the same objects for the same heights: a block that has no news is not drawn again
 const heights = Array.from({ length: ROW.most + 1 }, (_, cell) => cell);
-const NUMBERED = heights.map((cell) => ({ numbers: true, means: false, cell }));
-const BARE = heights.map((cell) => ({ numbers: false, means: false, cell }));
+const NUMBERED = heights.map((cell) => ({ numbers: true, cell }));
+const BARE = heights.map((cell) => ({ numbers: false, cell }));
 
-function LegendOf({ metric, scale, label }: { metric: Metric; scale: ColorScale; label: string }) {
+/** The color ramp with its ends, and the number it stands for. */
+function LegendOf({ metric, scale, label }: { metric: ShownMetric; scale: ColorScale; label: string }) {
   return (
-    <div className="layers-legend">
+    <div className="legend">
       <span className="small quiet">{label}</span>
-      <Legend scale={scale} tick={metric.tick} value={null} />
+      <span>{metric.tick(scale.min)}</span>
+      <span
+        className="ramp"
+        style={{ backgroundImage: `linear-gradient(90deg, ${scale.ramp.join(', ')})` }}
+      />
+      <span>{metric.tick(scale.max)}</span>
     </div>
   );
 }
 
 /** Values in every run of the cell under the pointer or focus. */
-function Readout({ view: { columns, difference, metric, scale } }: { view: LayersView }) {
+function Readout({ view: { columns, difference, metric, scale } }: { view: CanvasView }) {
   const name = useStudioState((s) => s.view.hovered ?? s.view.selected);
   const cells = columns.map(({ letter, data }) => ({
     letter,
@@ -283,9 +258,7 @@ function Readout({ view: { columns, difference, metric, scale } }: { view: Layer
     <p className="readout layers-readout" aria-hidden="true">
       {first ? (
         <>
-          <span>
-            layer {first.layer} · {first.module}
-          </span>
+          <span>{cellPlace(first)}</span>
           {cells.map(({ letter, cell }) =>
             cell?.measured ? (
               <span key={letter}>

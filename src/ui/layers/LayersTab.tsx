@@ -1,8 +1,22 @@
 import { useDeferredValue, useMemo, useRef } from 'react';
 import { formatBytes, formatCounted } from '../../formats/quantity';
-import { absenceOf, constantReason, defaultMetric, isFlat, nextMetric } from '../charts/default-view';
-import { cellPlace, type GridRow, type Heatmap, meanMeasured, rowWords } from '../charts/heatmap-data';
+import {
+  cellPlace,
+  type GridRow,
+  type Heatmap,
+  linearValues,
+  meanMeasured,
+  rowWords,
+} from '../charts/heatmap-data';
 import type { Measured } from '../charts/measured';
+import {
+  absenceOf,
+  constantReason,
+  defaultMetric,
+  isFlat,
+  nextMetric,
+  subjectOf,
+} from '../charts/metric-choice';
 import {
   isAwaited,
   type Metric,
@@ -14,22 +28,18 @@ import {
 } from '../charts/metrics';
 import { methodName } from '../format/method-name';
 import { Message } from '../parts/Message';
-import { REST_MS, useDebounced } from '../parts/use-debounced';
-import { useSameList } from '../parts/use-same-list';
+import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';
 import { measureDeltas } from '../state/delta-statistics';
 import { whyNotOpen } from '../state/named-models';
 import { setView, showTab } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import { isLinear, type LayersView, linearValues, useLayersView } from './columns';
+import { isLinear, type LayersView, useLayersView } from './columns';
 import { LayersBar } from './LayersBar';
 import { LayersCanvas } from './LayersCanvas';
-import { LayersTable } from './LayersTable';
-import { LooseStrip } from './LooseStrip';
-import { RangeLine } from './RangeLine';
+import { LayersTable, LooseStrip, RangeLine } from './LayersTable';
 import { RunsStrip } from './RunsStrip';
 import { useRunOverlap } from './run-overlap';
 import { type LayersRun, reportsFor, shownRuns, useRuns, writesFactors } from './runs';
-import { subjectOf } from './subject';
 
 /** Effects of the shown runs on each layer, and the differences between runs. */
 export function LayersTab() {

@@ -36,7 +36,7 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
   const near = runs.filter((run) => run.place >= 0 || run.contributors.map((c) => c.id).join('\n') === own);
   const others = runs.filter((run) => !near.includes(run));
   return (
-    <section className="runs-strip" aria-label="Runs">
+    <section className="runs-strip row wrap" aria-label="Runs">
       <ul>
         {near.map((run) => (
           <RunChip key={run.id} run={run} />
@@ -49,7 +49,7 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
           <summary className="small">
             {own === '' ? 'Earlier merges' : 'Merges of other models'} ({others.length})
           </summary>
-          <ul>
+          <ul className="row wrap">
             {others.map((run) => (
               <RunChip key={run.id} run={run} />
             ))}
@@ -132,16 +132,28 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
     if (run.settings) renamePredictedRun(studio, run.id, given ?? run.settings.name);
     else if (run.kept && given) void renameRun(studio, run.kept, given);
   };
+  const open = () => {
+    if (run.kept) reopenRun(studio, run.kept);
+    else if (run.settings) applyRun(studio, run.settings);
+  };
+  const merge = () => void mergeRuns(studio, [run.id]);
+  const actions: { word: string; label: string; why?: string | null; act(): void }[] = [
+    { word: 'rename', label: 'Rename', act: () => setRenaming(true) },
+    ...(run.settings && run.state !== 'running'
+      ? [{ word: 'merge', label: 'Merge', why: whyNot, act: merge }]
+      : []),
+    ...(isOpen ? [] : [{ word: 'open', label: 'Open the recipe of', why: whyNotOpen, act: open }]),
+  ];
   return (
-    <li className="run-chip panel" data-shown={shown || undefined}>
+    <li className="run-chip row tight panel" data-shown={shown || undefined}>
       <button
         type="button"
-        className="run-toggle"
+        className="run-toggle row tight"
         aria-pressed={shown}
         title={shown ? 'Hide this run' : 'Show this run beside the others'}
         onClick={() => toggleRun(studio, run.id)}
       >
-        <span className="run-letter" data-place={run.place}>
+        <span className="tag run-letter" data-place={run.place}>
           {shown ? LETTERS[run.place] : '+'}
         </span>
         <span className="truncate">{run.name}</span>
@@ -166,41 +178,19 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
       ) : null}
       {run.id === NOW && run.kept === null ? null : (
         <>
-          <button
-            type="button"
-            className="link small"
-            aria-label={`Rename ${run.name}`}
-            onClick={() => setRenaming(true)}
-          >
-            rename
-          </button>
-          {run.settings && run.state !== 'running' ? (
+          {actions.map(({ word, label, why = null, act }) => (
             <button
+              key={word}
               type="button"
               className="link small"
-              aria-label={`Merge ${run.name}`}
-              disabled={whyNot !== null}
-              title={whyNot ?? undefined}
-              onClick={() => void mergeRuns(studio, [run.id])}
+              aria-label={`${label} ${run.name}`}
+              disabled={why !== null}
+              title={why ?? undefined}
+              onClick={act}
             >
-              merge
+              {word}
             </button>
-          ) : null}
-          {isOpen ? null : (
-            <button
-              type="button"
-              className="link small"
-              aria-label={`Open the recipe of ${run.name}`}
-              disabled={whyNotOpen !== null}
-              title={whyNotOpen ?? undefined}
-              onClick={() => {
-                if (run.kept) reopenRun(studio, run.kept);
-                else if (run.settings) applyRun(studio, run.settings);
-              }}
-            >
-              open
-            </button>
-          )}
+          ))}
           <Button
             variant="quiet"
             iconOnly

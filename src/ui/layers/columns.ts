@@ -6,12 +6,11 @@ import { useMemo, useRef } from 'react';
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
-import { type ColorScale, colorScale, domain, percentileDomain } from '../charts/color-scale';
-import { differenceMetric, differenceOf } from '../charts/difference';
+import { type ColorScale, scaleOver } from '../charts/color-scale';
 import type { Band } from '../charts/HeatmapGrid';
 import {
   type Cell,
-  extremeValues,
+  differenceOf,
   type GridTensor,
   type Heatmap,
   heatmap,
@@ -19,32 +18,50 @@ import {
   layerGrid,
   meanMeasured,
 } from '../charts/heatmap-data';
-import { type Measured, rangeOf } from '../charts/measured';
-import type { Metric, Subject } from '../charts/metrics';
-import { passesFilter } from '../parts/TableFilter';
-import { useSameList } from '../parts/use-same-list';
+import { type Measured, mean, rangeOf } from '../charts/measured';
+import { differenceMetric } from '../charts/metric-choice';
+import { isAwaited, type Metric, measure, type ShownMetric, type Subject } from '../charts/metrics';
+import { useSameList } from '../parts/use-settled';
+import { passesFilter } from '../parts/VirtualTable';
 import { useShownTheme, useStudioState } from '../studio-context';
-import { type LayersRun, PAIR, reportsFor } from './runs';
+import { type LayersRun, PAIR, reportsFor, shortNames } from './runs';
 
-interface RunColumn {
-  run: LayersRun;
+/** A column of the canvas. */
+export interface CanvasColumn {
+  id: string;
   /** `A`, `B`, … */
   letter: string;
+  title: string;
+  /** Not counted: what it is instead. */
+  note: 'merging' | 'predicted' | null;
   data: Heatmap;
-  reports: ReadonlyMap<string, TensorReport>;
+  /** Value of any tensor, also of one outside the grid; null where it has none. */
+  measuredOf(name: string): Measured | null;
+  /** Expected value in a layer for random masks of the same sizes, where the metric has such a reference. */
+  chanceOf?(layer: number): number | null;
 }
 
-export interface LayersView {
-  metric: Metric;
-  subject: Subject;
+/** What the canvas draws. */
+export interface CanvasView<M extends ShownMetric = ShownMetric> {
+  metric: M;
   /** Linear layers; experts of a projection as one column, or all of one projection. */
   grid: LayerGrid;
   bands: Band[];
   /** Norms, biases, embedding, head. */
-  loose: readonly PlanTensor[];
-  columns: RunColumn[];
+  loose: readonly GridTensor[];
+  columns: CanvasColumn[];
   scale: ColorScale;
-  difference: { metric: Metric; data: Heatmap; scale: ColorScale } | null;
+  difference: { metric: M; data: Heatmap; scale: ColorScale } | null;
+}
+
+interface RunColumn extends CanvasColumn {
+  run: LayersRun;
+  reports: ReadonlyMap<string, TensorReport>;
+}
+
+export interface LayersView extends CanvasView<Metric> {
+  subject: Subject;
+  columns: RunColumn[];
 }
 
 /** Content of the screen: the canvas, and its runs; a metric of two runs shows them as one. */
@@ -70,69 +87,80 @@ export function useLayersView(
   filter: string,
 ): LayersView {
   const expanded = useStudioState((s) => s.view.expanded);
-  const extent = useStudioState((s) => s.view.scale);
   const theme = useShownTheme();
   const lists = runs.map((run) => run.tensors);
   const same = useSameList(lists);
   const tensors = useMemo(() => unionOf(same), [same]);
-  const { grid, loose, bands } = useMemo(() => {
-    const linear: PlanTensor[] = [];
-    const others: PlanTensor[] = [];
-    for (const t of tensors) {
-      if (passesFilter(filter, t.name)) (isLinear(t) ? linear : others).push(t);
-    }
-    const arranged = expanded === null ? foldExperts(linear) : expertsOf(linear, expanded);
-    const made = layerGrid(arranged);
-    return { grid: made, bands: bandsOf(made), loose: others };
-  }, [tensors, filter, expanded]);
+  const arranged = useMemo(
+    () => arrange(filter === '' ? tensors : tensors.filter((t) => passesFilter(filter, t.name)), expanded),
+    [tensors, filter, expanded],
+  );
+  const { grid } = arranged;
   const before = useRef<Drawn>({ of: [], columns: new Map() });
   const columns = useMemo(() => {
     const of = [grid, metric, subject];
     const isSame = sameItems(before.current.of, of);
+    const titles = shortNames(runs.map(({ name }) => name));
     const made = runs.map((run, i): RunColumn => {
       const old = isSame ? before.current.columns.get(run.id) : undefined;
       const letter = run.id === PAIR ? 'A | B' : LETTERS[i]!;
-      if (old?.run === run && old.letter === letter) return old;
+      const title = titles[i]!;
+      if (old?.run === run && old.letter === letter && old.title === title) return old;
       const reports = reportsFor(run, metric);
-      const data = heatmap(grid, reports, metric, subject, old?.data);
-      return { run, letter, reports, data };
+      const note = run.state === 'exact' ? null : run.state === 'running' ? 'merging' : 'predicted';
+      return {
+        ...{ id: run.id, letter, title, note, run, reports },
+        data: heatmap(grid, reports, metric, subject, old?.data),
+        measuredOf(name) {
+          const report = reports.get(name);
+          return report && !isAwaited(metric, report) ? measure(metric, report, subject) : null;
+        },
+        ...(metric.chance ? { chanceOf: (layer) => chanceOf(metric, subject, grid, reports, layer) } : {}),
+      };
     });
     before.current = { of, columns: new Map(made.map((column) => [column.run.id, column])) };
     return made;
   }, [runs, grid, metric, subject]);
-  const maps = columns.map((c) => c.data);
-  const ends =
-    extent === 'full'
-      ? domain(metric, extremeValues(maps), 'full')
-      : percentileDomain(metric, maps.flatMap(linearValues), leastRange(metric, maps));
-  const scale = useMemo(
-    () => colorScale(metric, ends.min, ends.max, theme),
-    [metric, ends.min, ends.max, theme],
-  );
+  const scale = useScale(metric, columns);
   const difference = useMemo(() => {
     const [a, b] = columns;
     if (!a || !b || columns.length !== 2) return null;
     const data = differenceOf(a.data, b.data);
     const signed = differenceMetric(metric);
-    const { min, max } = percentileDomain(signed, linearValues(data), leastRange(metric, [data]));
-    return { metric: signed, data, scale: colorScale(signed, min, max, theme) };
+    return { metric: signed, data, scale: scaleOver(signed, [data], 'percentile', theme) };
   }, [columns, metric, theme]);
   return useMemo(
-    () => ({ metric, subject, grid, bands, loose, columns, scale, difference }),
-    [metric, subject, grid, bands, loose, columns, scale, difference],
+    () => ({ metric, subject, ...arranged, columns, scale, difference }),
+    [metric, subject, arranged, columns, scale, difference],
   );
 }
 
-/** Least width of a scale, so that values which hardly differ look alike. */
-function leastRange({ full }: Metric, maps: readonly Heatmap[]): number {
-  if (full.max !== null) return 0.02;
-  const [, most = 0] = extremeValues(maps);
-  return Math.abs(most) * 0.05 || 1;
+/** The scale of the columns, as chosen; the same object while its ends are the same. */
+export function useScale(metric: ShownMetric, columns: readonly CanvasColumn[]): ColorScale {
+  const extent = useStudioState((s) => s.view.scale);
+  const theme = useShownTheme();
+  const made = useMemo(
+    () =>
+      scaleOver(
+        metric,
+        columns.map((c) => c.data),
+        extent,
+        theme,
+      ),
+    [metric, columns, extent, theme],
+  );
+  // biome-ignore lint/correctness/useExhaustiveDependencies: its ends and colors say all of it.
+  return useMemo(() => made, [metric, made.min, made.max, theme]);
 }
 
-/** Values of the cells that have one. */
-export function linearValues({ rows }: Heatmap): number[] {
-  return rows.flatMap((row) => row.cells.flatMap((cell) => cell?.measured?.value ?? []));
+/** Linear layers as a grid, experts folded or those of one projection apart; norms, embedding and head beside it. */
+export function arrange(
+  tensors: readonly (GridTensor & { shape: readonly number[] })[],
+  expanded: string | null,
+): Pick<CanvasView, 'grid' | 'bands' | 'loose'> {
+  const linear = tensors.filter(isLinear);
+  const grid = layerGrid(expanded === null ? foldExperts(linear) : expertsOf(linear, expanded));
+  return { grid, bands: bandsOf(grid), loose: tensors.filter((t) => !isLinear(t)) };
 }
 
 /** The tensors of several runs, each once. */
@@ -143,7 +171,11 @@ function unionOf(lists: readonly (readonly PlanTensor[])[]): readonly PlanTensor
 }
 
 /** A weight matrix of a layer; the color scale covers these. */
-export function isLinear({ layer, shape, module }: PlanTensor): boolean {
+export function isLinear({
+  layer,
+  shape,
+  module,
+}: Pick<PlanTensor, 'layer' | 'module'> & { shape: readonly number[] }): boolean {
   return layer !== null && shape.length > 1 && !/(^|[._])(layer)?norm|conv/.test(module);
 }
 
@@ -206,30 +238,30 @@ function bandsOf({ modules }: LayerGrid): Band[] {
   return bands.every((band) => band.label !== '') ? bands : [];
 }
 
-/** Expected value of a metric in a layer for random masks of the same sizes, where it has such a reference. */
-export function chanceOf(view: LayersView, { reports }: RunColumn, layer: number): number | null {
-  const { metric, subject, grid } = view;
-  if (!metric.chance) return null;
-  let [sum, weight] = [0, 0];
-  for (const tensor of grid.layers.find((row) => row.layer === layer)?.tensors ?? []) {
-    for (const { name } of tensor?.members ?? (tensor ? [tensor] : [])) {
+/** Expected value of a metric in a layer for random masks of the same sizes. */
+function chanceOf(
+  metric: Metric,
+  subject: Subject,
+  grid: LayerGrid,
+  reports: RunColumn['reports'],
+  layer: number,
+): number | null {
+  const row = grid.layers.find((one) => one.layer === layer)?.tensors ?? [];
+  const values = row
+    .flatMap((tensor) => tensor?.members ?? tensor ?? [])
+    .map(({ name }) => {
       const report = reports.get(name);
-      if (!report) continue;
-      const value = metric.chance(report, subject);
-      if (value === null) continue;
-      sum += value * report.elements;
-      weight += report.elements;
-    }
-  }
-  return weight > 0 ? sum / weight : null;
+      const value = report && metric.chance?.(report, subject);
+      return typeof value === 'number' ? { value, weight: report!.elements } : null;
+    });
+  return mean(values);
 }
 
-export interface Statistics {
+interface Statistics {
   mean: Measured;
   deviation: number;
   least: number;
   most: number;
-  cells: number;
 }
 
 /** Mean, standard deviation and ends of the cells of some layers. */
@@ -241,5 +273,5 @@ export function statisticsOf({ rows }: Heatmap, layers: readonly [number, number
   const mean = meanMeasured(cells);
   if (!mean) return null;
   const variance = cells.reduce((sum, c) => sum + c.weight * (c.value - mean.value) ** 2, 0) / mean.weight;
-  return { mean, deviation: Math.sqrt(variance), ...rangeOf(cells.map((c) => c.value)), cells: cells.length };
+  return { mean, deviation: Math.sqrt(variance), ...rangeOf(cells.map((c) => c.value)) };
 }

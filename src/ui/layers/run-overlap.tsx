@@ -2,10 +2,10 @@
 import { type ReactNode, useEffect, useMemo } from 'react';
 import type { Recipe } from '../../formats/recipe';
 import type { MaskOverlap, OverlapRequest } from '../../reports/delta-statistics';
-import { absenceOf } from '../charts/default-view';
 import type { RunsReport } from '../charts/measured';
+import { absenceOf } from '../charts/metric-choice';
 import type { Metric, Subject } from '../charts/metrics';
-import { REST_MS, useDebounced } from '../parts/use-debounced';
+import { REST_MS, useDebounced } from '../parts/use-settled';
 import { goesUnasked } from '../state/delta-statistics';
 import { runTool, whyNoTool } from '../state/job';
 import { tensorProgress } from '../state/job-state';

@@ -12,13 +12,13 @@ export function Costs({ items, wraps = false }: CostsProps) {
     <dl className="costs panel">
       {items.map(([label, value, more]) => (
         <div key={label}>
-          <dt>{label}</dt>
+          <dt className="label">{label}</dt>
           <dd>
             <strong>{value}</strong>
             {wraps ? (
-              <span className="costs-more">{more}</span>
+              <span className="small quiet">{more}</span>
             ) : (
-              <span className="costs-more truncate" title={more}>
+              <span className="small quiet truncate" title={more}>
                 {more}
               </span>
             )}

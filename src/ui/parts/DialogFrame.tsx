@@ -1,6 +1,6 @@
 import { Dialog } from 'radix-ui';
 import { type ReactNode, useState } from 'react';
-import '../styles/add-model.css';
+import '../styles/dialogs.css';
 import { Button } from './Button';
 import { CloseIcon } from './icons';
 
@@ -33,7 +33,7 @@ export function DialogFrame({ title, about, foot, onClose, children }: DialogFra
         >
           <div className="dialog-head">
             <div>
-              <Dialog.Title className="dialog-title">{title}</Dialog.Title>
+              <Dialog.Title className="title">{title}</Dialog.Title>
               <Dialog.Description className="small quiet">{about}</Dialog.Description>
             </div>
             <Dialog.Close asChild>

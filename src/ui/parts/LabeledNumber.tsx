@@ -15,7 +15,7 @@ interface LabeledNumberProps {
 /** A number of a tool's form, its label before it. */
 export function LabeledNumber({ label, name = label, ...field }: LabeledNumberProps) {
   return (
-    <label className="row tool-field">
+    <label className="row small quiet tool-field">
       <span aria-hidden="true">{label}</span>
       <NumberField className="field mono" label={name} {...field} />
     </label>

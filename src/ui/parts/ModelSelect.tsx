@@ -1,9 +1,12 @@
 import { type ReactNode, useMemo } from 'react';
-import { modelChoices } from '../state/model-choices';
+import { modelChoices, pairOf } from '../state/model-choices';
 import { openOutput } from '../state/models';
 import { currentRun } from '../state/runs';
 import { notify, setView } from '../state/studio';
+import { chooseToolModels } from '../state/tool-jobs';
 import { useStudio, useStudioState } from '../studio-context';
+import { Button } from './Button';
+import { SwapIcon } from './icons';
 
 interface ModelSelectProps {
   label: string;
@@ -74,7 +77,7 @@ interface OneModelProps {
 export function OneModel({ label, value, onChange, children }: OneModelProps) {
   return (
     <div className="stack tool-model">
-      <span className="pair-label" aria-hidden="true">
+      <span className="label" aria-hidden="true">
         {label}
       </span>
       <div className="row wrap apart">
@@ -93,5 +96,49 @@ export function OpenModels() {
     <button type="button" className="link small" onClick={() => setView(studio, { adding: 'library' })}>
       Open another model…
     </button>
+  );
+}
+
+/** The pair as chosen, or as the recipe suggests it. */
+export function usePair() {
+  const models = useStudioState((s) => s.models);
+  const recipe = useStudioState((s) => s.recipe);
+  const tools = useStudioState((s) => s.tools);
+  return useMemo(() => pairOf({ models, recipe, tools }), [models, recipe, tools]);
+}
+
+/** Base and fine-tune, side by side, and a button that swaps them. */
+export function PairPicker() {
+  const studio = useStudio();
+  const { base, finetuned } = usePair();
+  return (
+    <div className="pair">
+      <div className="stack tight">
+        <span className="label" aria-hidden="true">
+          Base
+        </span>
+        <ModelSelect label="Base" value={base} onChange={(ref) => chooseToolModels(studio, { base: ref })} />
+      </div>
+      <Button
+        variant="quiet"
+        iconOnly
+        aria-label="Swap the two models"
+        tip="Swap"
+        why={base === null || finetuned === null ? 'Choose two models first.' : null}
+        onClick={() => chooseToolModels(studio, { base: finetuned, finetuned: base })}
+      >
+        <SwapIcon />
+      </Button>
+      <div className="stack tight">
+        <span className="label" aria-hidden="true">
+          Fine-tuned model
+        </span>
+        <ModelSelect
+          label="Fine-tuned model"
+          value={finetuned}
+          onChange={(ref) => chooseToolModels(studio, { finetuned: ref })}
+        />
+      </div>
+    </div>
   );
 }

@@ -110,7 +110,7 @@ function Field({ name, option, value, edit }: FieldProps) {
       const shown = typeof value === 'string' ? value : (values[0] ?? '');
       const onChange = (next: string) => edit({ [name]: next });
       return (
-        <div className="row tool-field" title={option.help}>
+        <div className="row small quiet tool-field" title={option.help}>
           <span aria-hidden="true">{label}</span>
           <Select aria-label={capital(label)} value={shown} options={choices} onChange={onChange} />
         </div>
@@ -118,7 +118,7 @@ function Field({ name, option, value, edit }: FieldProps) {
     }
     default:
       return (
-        <label className="row tool-field" title={option.help}>
+        <label className="row small quiet tool-field" title={option.help}>
           <span aria-hidden="true">{label}</span>
           <input
             className="field mono tool-text"
@@ -182,21 +182,20 @@ interface ToggleProps {
   label: string;
   title: string;
   checked: boolean;
-  why?: string | null;
   onChange(checked: boolean): void;
 }
 
 /** A switch with its name beside it. */
-function Toggle({ label, title, checked, why, onChange }: ToggleProps) {
+function Toggle({ label, title, checked, onChange }: ToggleProps) {
   const id = useId();
   return (
-    <label className="row tool-toggle" htmlFor={id} title={why ?? title} data-off={why ? '' : undefined}>
+    <label className="row small quiet" htmlFor={id} title={title}>
       <Switch.Root
         id={id}
         className="switch"
-        checked={checked && !why}
-        onCheckedChange={(next) => !why && onChange(next)}
-        {...(why ? { 'aria-disabled': true, 'aria-description': why } : { 'aria-description': title })}
+        checked={checked}
+        onCheckedChange={onChange}
+        aria-description={title}
       >
         <Switch.Thumb className="switch-thumb" />
       </Switch.Root>

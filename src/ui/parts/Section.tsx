@@ -1,4 +1,6 @@
 import { type ReactNode, useId } from 'react';
+import { toggleSelected } from '../state/studio';
+import { useStudio } from '../studio-context';
 
 interface SectionProps {
   title: ReactNode;
@@ -19,5 +21,79 @@ export function Section({ title, aside, className, children }: SectionProps) {
       </div>
       {children}
     </section>
+  );
+}
+
+/** One line of a list of numbers. */
+export function Fact({ label, value, bad }: { label: string; value: string; bad?: boolean }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd className={bad ? 'tone-bad' : undefined}>{value}</dd>
+    </div>
+  );
+}
+
+interface ShortlistProps<T> {
+  title: string;
+  tensors: readonly T[];
+  value(tensor: T): string;
+}
+
+/** The few tensors that stand out in something; one of them is selected by a press. */
+export function Shortlist<T extends { name: string; layer: number | null; module: string }>(
+  props: ShortlistProps<T>,
+) {
+  const { title, tensors, value } = props;
+  const studio = useStudio();
+  if (tensors.length === 0) return null;
+  return (
+    <Section title={title}>
+      <ul className="shortlist">
+        {tensors.map((t) => (
+          <li key={t.name}>
+            <button type="button" onClick={() => toggleSelected(studio, t.name)} title={t.name}>
+              <span className="truncate">
+                {t.layer === null ? t.module : `layer ${t.layer} · ${t.module}`}
+              </span>
+              <span className="numeric">{value(t)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+/** A list that is folded away while it is long, and what it is of. */
+export function FoldedList({
+  title,
+  items,
+  bad,
+}: {
+  title: string;
+  items: readonly string[];
+  bad?: boolean;
+}) {
+  return items.length === 0 ? null : (
+    <details open={bad === true || items.length <= 3}>
+      <summary className={bad ? 'small tone-bad' : 'small quiet'}>{title}</summary>
+      <ul className="problem-tensors mono small">
+        {items.map((item) => (
+          <li key={item}>{item}</li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** What was found, in sentences. */
+export function Sentences({ words, bad }: { words: readonly string[]; bad?: boolean }) {
+  return words.length === 0 ? null : (
+    <ul className={bad ? 'findings tone-bad' : 'findings'}>
+      {words.map((sentence) => (
+        <li key={sentence}>{sentence}</li>
+      ))}
+    </ul>
   );
 }

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
-import { formatAbout, formatCount, formatRate } from '../../formats/quantity';
+import { formatAbout, formatCount, formatRate, formatSeconds } from '../../formats/quantity';
+import type { BackendKind } from '../../reports/backend';
 import { cancelJob } from '../state/job';
 import type { Job, JobProgress } from '../state/job-state';
 import { JOB_WORDS, type JobKind, PHASE_WORDS } from '../state/tabs';
@@ -57,7 +58,7 @@ function Bar({ job, stop, children }: { job: Job; stop: string; children: ReactN
         <div className="progress-fill" style={{ width: `${share * 100}%` }} />
       </div>
       <p className="small tool-line">
-        <span className="truncate tool-item">
+        <span className="truncate mono">
           {job.canceling ? 'Canceling…' : p ? p.item || stageWord(p) : 'Starting…'}
         </span>
         {p && !job.canceling ? (
@@ -87,5 +88,27 @@ function Bar({ job, stop, children }: { job: Job; stop: string; children: ReactN
         {stop}
       </Button>
     </div>
+  );
+}
+
+interface ToolHeadProps {
+  title: string;
+  report: { seconds: number; engine: BackendKind; adapter: string } | null;
+  children?: ReactNode;
+}
+
+/** Heading of what a tool found: of what, and how long it took on what. */
+export function ToolHead({ title, report, children }: ToolHeadProps) {
+  return (
+    <header className="tool-head stack tight">
+      <h2 className="title">{title}</h2>
+      {report ? (
+        <p className="small quiet" role="status">
+          {formatSeconds(report.seconds)} on {report.engine === 'webgpu' ? 'WebGPU' : 'CPU'} ({report.adapter}
+          )
+        </p>
+      ) : null}
+      {children}
+    </header>
   );
 }

@@ -3,6 +3,9 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: one tab stop; the grid moves within by arrow keys.
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { displayName } from '../../formats/names';
+import { formatCount, formatCounted } from '../../formats/quantity';
+import { SearchIcon } from './icons';
 
 export interface TableColumn<T> {
   id: string;
@@ -13,6 +16,28 @@ export interface TableColumn<T> {
   cell(row: T): ReactNode;
   /** Sorts by this number or text when its head is pressed. */
   sortBy?(row: T): number | string;
+}
+
+/** A column of tensors' names, or of modules'. */
+export function nameColumn<T>(head: string, nameOf: (row: T) => string): TableColumn<T> {
+  const cell = (row: T) => <TensorName name={nameOf(row)} />;
+  return { id: 'name', head, track: 'minmax(120px, 1fr)', cell, sortBy: nameOf };
+}
+
+/** A column of numbers. @param of null is none, which stands at the end */
+export function numberColumn<T>(
+  id: string,
+  head: ReactNode,
+  track: string,
+  of: (row: T) => number | null,
+  format: (value: number) => string,
+  none: ReactNode = '–',
+): TableColumn<T> {
+  const cell = (row: T) => {
+    const value = of(row);
+    return value === null ? none : format(value);
+  };
+  return { id, head, track, align: 'end', cell, sortBy: (row) => of(row) ?? Number.NEGATIVE_INFINITY };
 }
 
 interface VirtualTableProps<T> {
@@ -174,4 +199,85 @@ function sorted<T>(
       sign * (typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y)))
     );
   });
+}
+
+interface TableFilterProps {
+  value: string;
+  /** Rows that are left, of so many. */
+  shown: number;
+  of: number;
+  /** Noun for a row: `output tensor`. */
+  what: string;
+  onChange(value: string): void;
+}
+
+/** A field that narrows a table of tensors, and the number of remaining rows. */
+export function TableFilter({ value, shown, of, what, onChange }: TableFilterProps) {
+  return (
+    <>
+      <label className="search">
+        <SearchIcon />
+        <input
+          className="field"
+          type="search"
+          placeholder="Filter tensors, e.g. layers.3 mlp"
+          aria-label="Filter tensors"
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      </label>
+      <span className="small quiet" role="status">
+        {value.trim() === ''
+          ? formatCounted(of, what)
+          : `${formatCount(shown)} of ${formatCounted(of, 'tensor')}`}
+      </span>
+    </>
+  );
+}
+
+/** Why a filtered table is empty. */
+export function noTensorWords(filter: string, none: string): string {
+  const words = filter.trim();
+  return words === '' ? none : `No tensor’s name contains “${words}”.`;
+}
+
+/** Whether a text has every word of the filter, in any order and case. */
+export function passesFilter(filter: string, text: string): boolean {
+  if (filter === '') return true; // of a hundred thousand names
+  const low = text.toLowerCase();
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => low.includes(word));
+}
+
+/**
+ * A tensor's name in a table, without what nearly all names share (`model.` and `.weight`); the whole name is its
+ * tooltip. Where it is still too long it is cut in the middle: the beginning has the layer, the end the module.
+ */
+export function TensorName({ name }: { name: string }) {
+  const short = shortTensorName(name);
+  const parts = short.split('.');
+  const end = parts.length > 2 ? parts.slice(-2).join('.') : '';
+  return (
+    <span className="tensor-name" title={displayName(name)}>
+      {end === '' ? (
+        <bdi className="truncate">{short}</bdi>
+      ) : (
+        <>
+          {/* heard as one word */}
+          <span className="visually-hidden">{short}</span>
+          <bdi className="truncate" aria-hidden="true">
+            {short.slice(0, -end.length)}
+          </bdi>
+          <bdi aria-hidden="true">{end}</bdi>
+        </>
+      )}
+    </span>
+  );
+}
+
+/** Name for display: characters that are invisible, or reverse the direction of writing, are spelled out. */
+function shortTensorName(name: string): string {
+  return displayName(name.replace(/^model\./, '').replace(/\.weight$/, ''));
 }

@@ -1,4 +1,4 @@
-import '../styles/add-model.css';
+import '../styles/dialogs.css';
 import '../styles/tools.css';
 import { useEffect, useId } from 'react';
 import { errorReport } from '../../errors';
@@ -125,7 +125,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
           hint="Replacing them keeps the earlier versions in the history of the repository. Other files there stay."
           live
         >
-          <ul className="mono small push-taken" aria-label="Files that would be replaced">
+          <ul className="mono small problem-tensors" aria-label="Files that would be replaced">
             {state.target.taken.map((path) => (
               <li key={path}>{path}</li>
             ))}

@@ -1,4 +1,4 @@
-import '../styles/curve.css';
+import '../styles/recipe-edit.css';
 import { type ComponentProps, type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
 import { formatSetting } from '../../formats/quantity';
 import { curveAt } from '../../formats/recipe';

@@ -1,4 +1,4 @@
-import '../styles/recipe-text.css';
+import '../styles/recipe-edit.css';
 import { type ChangeEvent, useId, useMemo, useState } from 'react';
 import { formatCounted } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';

@@ -8,9 +8,14 @@ import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { Swatch } from '../parts/Swatch';
-import { noTensorWords, passesFilter, TableFilter } from '../parts/TableFilter';
-import { TensorName } from '../parts/TensorName';
-import { type TableColumn, VirtualTable } from '../parts/VirtualTable';
+import {
+  noTensorWords,
+  passesFilter,
+  type TableColumn,
+  TableFilter,
+  TensorName,
+  VirtualTable,
+} from '../parts/VirtualTable';
 import { buildRecipe } from '../state/built-recipe';
 import { mergeGate } from '../state/merge-gate';
 import { type Contributor, type FinishedRun, finishedRuns } from '../state/runs';

@@ -1,4 +1,4 @@
-import '../styles/recommended.css';
+import '../styles/outputs.css';
 import type { ReactNode } from 'react';
 import { formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { OVERLAPS, type RecommendedReport } from '../../reports/merge';

@@ -1,6 +1,11 @@
-/** Which number the Layers tab opens on, which numbers a recipe does not have, and why a picture is of one color. Pure. */
-import { type Measured, methodTraits, type RecipeTraits } from './measured';
-import { type Metric, type MetricId, metrics } from './metrics';
+/**
+ * Which number the Layers tab opens on, of whom, which numbers a recipe does not have, why a picture is of one color, and how two
+ * runs differ in a number. Pure.
+ */
+import { NBSP } from '../../formats/quantity';
+import type { Contributor } from '../state/runs';
+import { differenceIn, type Measured, methodTraits, type RecipeTraits } from './measured';
+import { type Metric, type MetricId, metrics, realTick, type Subject, valueText } from './metrics';
 
 /** Why a metric does not exist for a recipe, or null. */
 export function absenceOf(metric: Metric, traits: RecipeTraits): string | null {
@@ -78,4 +83,62 @@ export function nextMetric(
     return !isHidden(measured) && !isFlat(metric, values);
   });
   return next?.id ?? null;
+}
+
+/** `b` − `a` of one tensor, with the error of both. */
+export function differenceText(metric: Metric, a: Measured, b: Measured): string {
+  return valueText(differenceMetric(metric), differenceIn(a, b));
+}
+
+/** A metric's differences as a metric of their own: signed, colored around 0. */
+export function differenceMetric(metric: Metric): Metric {
+  const signed = (text: (value: number) => string) => (value: number) =>
+    value > 0 ? `+${text(value)}` : text(value);
+  const points = (value: number) => `${(value * 100).toFixed(1).replace('-', '\u2212')}${NBSP}pp`;
+  const format = metric.isShare ? points : metric.format;
+  const { short = metric.format } = metric;
+  return {
+    ...metric,
+    meaning: 'B minus A.',
+    full: { ...metric.full, min: -1 },
+    diverging: true,
+    format: signed(format),
+    tick: signed(metric.isShare ? (value) => `${realTick(value * 100)}${NBSP}pp` : metric.tick),
+    short: signed((value) => short(value).replace('-', '\u2212')),
+    phrase: (value) => (value === 0 ? 'no difference' : `${signed(format)(value)} against A`),
+  };
+}
+
+// ---------------------------------------------------------------- whose numbers: the merged result, one of the models, or two
+
+interface SubjectChoice {
+  ids: Subject;
+  /** As the address has it. */
+  key: string;
+  label: string;
+}
+
+/** The subjects a metric can have. */
+export function subjectsOf(metric: Metric, contributors: readonly Contributor[]): SubjectChoice[] {
+  if (metric.per === 'tensor') return [{ ids: NOBODY, key: '', label: 'Merged result' }];
+  if (metric.per === 'contributor') {
+    return contributors.map(({ id, label }) => ({ ids: [id], key: id, label }));
+  }
+  return contributors.flatMap((a, i) =>
+    contributors
+      .slice(i + 1)
+      .map((b) => ({ ids: [a.id, b.id], key: `${a.id} ${b.id}`, label: `${a.label} × ${b.label}` })),
+  );
+}
+
+const NOBODY: Subject = [];
+
+/** The chosen subject where a metric has it, else its first; null where it has none. */
+export function subjectOf(
+  metric: Metric,
+  key: string | null,
+  contributors: readonly Contributor[],
+): Subject | null {
+  const all = subjectsOf(metric, contributors);
+  return (all.find((subject) => subject.key === key) ?? all[0])?.ids ?? null;
 }

@@ -14,8 +14,8 @@ import { methodParameters, recipeSettings } from '../../merge/prediction/recipe-
 import type { Prepared } from '../../merge/tensor/prepared';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { TensorReport } from '../../reports/job';
-import { absenceOf, constantReason, defaultMetric, isFlat, nextMetric } from './default-view';
 import type { RecipeTraits } from './measured';
+import { absenceOf, constantReason, defaultMetric, isFlat, nextMetric } from './metric-choice';
 import { isAwaited, type Metric, type MetricId, measure, metricById, metrics } from './metrics';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Recipe } from '../../formats/recipe';
 import { methodById } from '../../merge/methods/index';
-import { runNames, shortNames } from './run-names';
+import { runNames, shortNames } from './runs';
 
 const run = (method: string, parameters: Recipe['parameters'] = {}, given: string | null = null) => ({
   recipe: {

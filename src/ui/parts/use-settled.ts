@@ -1,4 +1,5 @@
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
+import { sameItems } from '../../merge/prediction/same-items';
 
 /** A slider that has not moved for so long rests. */
 export const REST_MS = 200;
@@ -14,4 +15,11 @@ export function useDebounced<T>(value: T, ms: number): T {
     return () => clearTimeout(timer);
   }, [value, ms]);
   return ms === 0 ? value : settled;
+}
+
+/** The list given before where it has the same members, so that what depends on it is not computed again. */
+export function useSameList<T>(list: readonly T[]): readonly T[] {
+  const before = useRef(list);
+  if (!sameItems(list, before.current)) before.current = list;
+  return before.current;
 }
