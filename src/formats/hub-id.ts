@@ -86,19 +86,31 @@ export function isRevision(text: string): boolean {
  * @throws AmalgamError `UnsafeName` when no model id can be read from the text
  */
 export function parseHubId(text: string, hubUrl = DEFAULT_HUB_URL): HubId {
+  const { inside, ...id } = parseRepository(text, hubUrl);
+  if (inside === undefined) return id;
+  throw notAnId(
+    text.trim(),
+    `it leads to the folder ${displayName(inside)} inside of ${id.id}, and models are taken from the top of a repository`,
+  );
+}
+
+/** A repository, and the folder in it that an address leads to. */
+function parseRepository(text: string, hubUrl: string): HubId & { inside?: string } {
   const trimmed = text.trim();
   const address = /^https?:\/\//i.test(trimmed) ? trimmed : bareAddress(trimmed, hubUrl);
   return address === undefined ? parsePlainId(trimmed) : parseAddress(address, trimmed, hubUrl);
 }
 
 /**
- * The same for a dataset: `owner/name`, `owner/name@revision`, `datasets/owner/name`, or the address of its page.
+ * The same for a dataset: `owner/name`, `owner/name@revision`, `datasets/owner/name`, or the address of its page or of a folder
+ * in it, which is taken for the whole.
  * @throws AmalgamError `UnsafeName` when no dataset id can be read from the text
  */
 export function parseDatasetId(text: string, hubUrl = DEFAULT_HUB_URL): HubId {
   const address = /^(https?:\/\/[^/]+\/|[\w.-]+\.\w+\/)?datasets\/(.+)$/i.exec(text.trim());
   try {
-    return parseHubId(address ? `${address[1] ?? ''}${address[2]}` : text, hubUrl);
+    const { inside: _, ...id } = parseRepository(address ? `${address[1] ?? ''}${address[2]}` : text, hubUrl);
+    return id;
   } catch (cause) {
     throw new AmalgamError(
       'UnsafeName',
@@ -146,7 +158,7 @@ function parsePlainId(text: string): HubId {
   return at < 0 ? { id } : withRevision(id, text.slice(at + 1), text);
 }
 
-function parseAddress(address: string, text: string, hubUrl: string): HubId {
+function parseAddress(address: string, text: string, hubUrl: string): HubId & { inside?: string } {
   let url: URL;
   try {
     url = new URL(address);
@@ -170,13 +182,8 @@ function parseAddress(address: string, text: string, hubUrl: string): HubId {
   const revision = rest.slice(0, revisionLength).join('/');
   if (verb === undefined || verb === 'discussions' || !verbs.includes(verb) || revision === '') return { id };
   const inside = verb === 'tree' ? rest.slice(revisionLength) : rest.slice(revisionLength, -1);
-  if (inside.length > 0 && verb !== 'commit' && verb !== 'commits') {
-    throw notAnId(
-      text,
-      `it leads to the folder ${displayName(inside.join('/'))} inside of ${id}, and models are taken from the top of a repository`,
-    );
-  }
-  return withRevision(id, decode(revision, text), text);
+  const found = withRevision(id, decode(revision, text), text);
+  return inside.length === 0 || verb.startsWith('commit') ? found : { ...found, inside: inside.join('/') };
 }
 
 function decode(part: string, text: string): string {

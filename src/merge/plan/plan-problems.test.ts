@@ -189,7 +189,7 @@ describe('R17 R18 R22: mismatches', () => {
         ),
       ],
       'AdapterModuleMissing',
-      /1 of the 2 tensors that lora changes do not exist in base: layers\.7\.mlp\.up_proj\.weight/,
+      /1 of the 2 tensors that lora changes does not exist in base: layers\.7\.mlp\.up_proj\.weight/,
     ],
     [
       'a saved module that is not there',

@@ -164,7 +164,7 @@ describe('rows follow their tokens', () => {
         expect(v).toBeCloseTo(b![c]! + (x![c]! - b![c]!) + (y![c]! - b![c]!), 5);
     }
     expect(deltas.plan.problems.find(({ code }) => code === 'VocabularyOutput')!.message).toMatch(
-      /7 tokens in 7 rows: those of base and 2 more.*1 tokens that several models have/,
+      /7 tokens in 7 rows: those of base and 2 more.*1 token that several models have/,
     );
   });
 

@@ -65,7 +65,7 @@ describe('the union of tokenizers', () => {
 
   it('refuses tables of merges that part, by name', async () => {
     expect(await refusal(bpe(['a b']), bpe(['b c']))).toMatch(
-      /union of base, tuned: their merge lists diverge at number 1, so 1 tokens such as “bc” would never be produced/,
+      /union of base, tuned: their merge lists diverge at number 1, so 1 token such as “bc” would never be produced/,
     );
     const unigram = (scores: [string, number][]): TokenFolder => ({
       tokens: scores.map(([token]) => token),

@@ -1,6 +1,5 @@
 import '../../ui/styles/evaluate.css';
 import '../../ui/styles/tools.css';
-import './style.css';
 import { useEffect, useMemo, useState } from 'react';
 import { formatCounted, formatParameters, formatPercent, formatReal } from '../../formats/quantity';
 import { TextChoice } from '../../ui/evaluate/TextChoice';
