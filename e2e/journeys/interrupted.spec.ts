@@ -111,6 +111,8 @@ test('R47 R39: of a canceled merge nothing looks like a model, discarded nothing
   const second = await context.newPage();
   await second.goto(STUDIO_URL);
   await isOpen(second);
+  // the canceled engine may have been ended, and another begun
+  await slowDown(page, 600);
   await merge(page);
   await underWay(page);
   await expect(page.getByText(/^Canceled/)).toHaveCount(0);

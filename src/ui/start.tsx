@@ -19,13 +19,13 @@ import { remember, remembered } from './local/remembered-choices';
 import { ErrorCard } from './parts/ErrorCard';
 import { readAddress, watchAddress } from './state/address';
 import { watchDeltas } from './state/delta-statistics';
-import { watchSampleTexts } from './state/evaluation';
 import { watchOtherTabs } from './state/interrupted-merges';
 import { openSampleFamily, retryUnreached, watchNamedModels } from './state/named-models';
 import { loadInterrupted, watchRuns } from './state/past-runs';
 import { watchPlan } from './state/plan';
 import { openLink, restoreRecipe, watchDraft } from './state/recipe-draft';
 import { watchHistory } from './state/recipe-history';
+import { watchSampleTexts } from './state/sample-texts';
 import {
   createStudio,
   editSlice,

@@ -13,7 +13,7 @@ import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { openSampleTexts } from '../../ui/state/evaluation';
-import { QUICK_CHARACTERS, scoredText } from '../../ui/state/evaluation-state';
+import { QUICK_CHARACTERS, scoredText } from '../../ui/state/evaluation-texts';
 import { whyNoTool } from '../../ui/state/job';
 import type { SavedOutput } from '../../ui/state/job-state';
 import { checkpointOf, choiceName, chosenModel, fileNameOf } from '../../ui/state/model-choices';

@@ -19,7 +19,7 @@ import { Select } from '../../ui/parts/Select';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { openSampleTexts } from '../../ui/state/evaluation';
-import { scoredText } from '../../ui/state/evaluation-state';
+import { scoredText } from '../../ui/state/evaluation-texts';
 import { whyNoTool } from '../../ui/state/job';
 import type { ToolJob } from '../../ui/state/job-state';
 import { choiceName, fileNameOf, pairProblem } from '../../ui/state/model-choices';

@@ -2,7 +2,6 @@ import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { WorkerInfo } from '../../reports/worker';
 import { Button } from '../parts/Button';
-import { DialogFrame } from '../parts/DialogFrame';
 import { DiskIcon, Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import { PartBoundary } from '../parts/PartBoundary';
@@ -19,6 +18,9 @@ import { type Room, readRoom } from '../state/stored-items';
 import { editSlice, methodOf, setView } from '../state/studio';
 import type { BackendChoice, Theme } from '../state/studio-state';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
+
+// Radix's dialog is not part of the first paint.
+const KeysDialog = lazy(() => import('./KeysDialog').then((m) => ({ default: m.KeysDialog })));
 
 /** Name of the app and of the recipe, the engine, the theme. */
 export function TopBar() {
@@ -66,7 +68,11 @@ function KeysButton() {
           ?
         </Button>
       )}
-      {open ? <KeysDialog onClose={() => setOpen(false)} /> : null}
+      {open ? (
+        <Suspense>
+          <KeysDialog onClose={() => setOpen(false)} />
+        </Suspense>
+      ) : null}
     </>
   );
 }
@@ -243,42 +249,5 @@ function EngineDetail({ info, choice }: { info: WorkerInfo; choice: BackendChoic
       </dl>
       <p className="small quiet">Both engines give the same result. Larger tensors are cut into tiles.</p>
     </>
-  );
-}
-
-const KEYS: readonly [keys: string, what: string][] = [
-  ['Ctrl or ⌘ Enter', 'Merge; in a prompt, generate'],
-  ['Ctrl or ⌘ Z', 'Undo an edit of the recipe'],
-  ['Ctrl or ⌘ Shift Z', 'Redo it'],
-  ['Tab, first in the page', 'Skip to the views, or to Merge'],
-  ['← →', 'Next view, on the row of tabs; next cell, tensor or point, in charts'],
-  ['↑ ↓', 'Next row or method; a step of a slider or a point (with Shift: ten)'],
-  ['Space, then ↑ ↓', 'Move a contributor, on its grip'],
-  ['Insert, Delete', 'Add points to a curve, remove one'],
-  ['Home, End', 'First, last'],
-  ['Esc', 'Close a dialog or menu'],
-  ['?', 'Show this list'],
-];
-
-/** Every key of the page. */
-function KeysDialog({ onClose }: { onClose(): void }) {
-  return (
-    <DialogFrame
-      title="Keyboard shortcuts"
-      about="What the keyboard does here."
-      foot={null}
-      onClose={onClose}
-    >
-      <dl className="keys">
-        {KEYS.map(([keys, what]) => (
-          <div key={keys}>
-            <dt>
-              <kbd>{keys}</kbd>
-            </dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
-      </dl>
-    </DialogFrame>
   );
 }

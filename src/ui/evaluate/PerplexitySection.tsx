@@ -11,7 +11,7 @@ import { Segmented } from '../parts/Segmented';
 import { ToolBar } from '../parts/ToolBar';
 import { forgetEarlier, measure, protocolProblem, takeMethod, whyNotMeasure } from '../state/evaluation';
 import type { EvaluationRow } from '../state/evaluation-rows';
-import { type EvaluationSlice, QUICK_CHARACTERS } from '../state/evaluation-state';
+import type { EvaluationSlice } from '../state/evaluation-state';
 import {
   bestMerge,
   evaluationTable,
@@ -21,6 +21,7 @@ import {
   type TableRow,
   tableErrors,
 } from '../state/evaluation-table';
+import { QUICK_CHARACTERS } from '../state/evaluation-texts';
 import { editSlice } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { PerplexityTable } from './PerplexityTable';

@@ -3,8 +3,9 @@ import { formatBytes } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { CheckIcon, CloseIcon } from '../parts/icons';
-import { addText, chooseText, isOfSample, openSampleTexts, removeText } from '../state/evaluation';
+import { addText, chooseText, openSampleTexts, removeText } from '../state/evaluation';
 import type { EvaluationText } from '../state/evaluation-state';
+import { isOfSample } from '../state/sample-texts';
 import { useStudio, useStudioState } from '../studio-context';
 import { AddText } from './AddText';
 

@@ -8,7 +8,6 @@ import {
   type EvaluationText,
   initialEvaluation,
   type Outcome,
-  textHashes,
 } from './evaluation-state';
 import {
   bestMerge,
@@ -23,6 +22,7 @@ import {
   rankRows,
   tableErrors,
 } from './evaluation-table';
+import { textHashes } from './evaluation-texts';
 import { setContributorParameter, setEnabled } from './recipe-state';
 import { sampleRecipe } from './roles';
 

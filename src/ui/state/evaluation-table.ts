@@ -5,14 +5,14 @@ import { formatCounted } from '../../formats/quantity';
 import { type EvaluateReport, overTexts, type RunningProgress } from '../../reports/evaluate';
 import { secondsLeft } from '../../reports/time-left';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
-import {
-  type EvaluationSlice,
-  type EvaluationText,
-  type EvaluationWork,
-  type Outcome,
-  type PlannedCell,
-  scoredText,
+import type {
+  EvaluationSlice,
+  EvaluationText,
+  EvaluationWork,
+  Outcome,
+  PlannedCell,
 } from './evaluation-state';
+import { scoredText } from './evaluation-texts';
 import { type JobProgress, runningProgress } from './job-state';
 
 type Protocol = Pick<EvaluationSlice, 'amount' | 'window' | 'stride'>;

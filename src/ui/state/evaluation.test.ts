@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { conversationLine } from '../../formats/conversations';
 import { sampleModels } from '../worker.test.fixture';
 import { protocolProblem, whyNotMeasure, whyNotRun, whyNotWrite } from './evaluation';
-import { QUICK_CHARACTERS, scoredText } from './evaluation-state';
+import { QUICK_CHARACTERS, scoredText } from './evaluation-texts';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';
 import { initialState, type StudioState } from './studio-state';

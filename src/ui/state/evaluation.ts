@@ -9,22 +9,14 @@ import type { EvaluatedModel, RunningProgress } from '../../reports/evaluate';
 import { isInRange } from '../../reports/option';
 import { savedOutcomes } from '../local/saved-evaluations';
 import { type EvaluationRow, isPinned, recipeOfRow, targetKey } from './evaluation-rows';
-import {
-  type EvaluationText,
-  freeName,
-  MAX_TEXT_BYTES,
-  type Outcome,
-  type PlannedCell,
-  PROMPT,
-  SAMPLE_PROMPT,
-  scoredText,
-  textHashes,
-} from './evaluation-state';
+import type { EvaluationText, Outcome, PlannedCell } from './evaluation-state';
 import { cellsByRow, groupCells, measuringProgress, missingCells } from './evaluation-table';
+import { freeName, MAX_TEXT_BYTES, scoredText, textHashes } from './evaluation-texts';
 import { runTool, whyBusy } from './job';
 import type { JobProgress } from './job-state';
 import { whyNotOpen } from './named-models';
 import { planNow } from './plan';
+import { isOfSample } from './sample-texts';
 import { editRecipe, editSlice, notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 
@@ -146,31 +138,6 @@ async function readTextFile(file: File): Promise<string> {
       { cause: thrown },
     );
   }
-}
-
-// Texts and prompt of the sample: chosen for the sample family, which learned them, and for no other models.
-
-/** Whether every model of the recipe is of the sample family. */
-export function isOfSample({ recipe: { base, contributors, origins } }: StudioState): boolean {
-  const refs = [...(base === null ? [] : [base]), ...contributors.map((c) => c.ref)];
-  return refs.every((ref) => origins[ref]?.kind === 'sample' || ref.startsWith('samples/'));
-}
-
-/** Texts and prompt of the sample are chosen while the recipe is of the sample; returns what stops. */
-export function watchSampleTexts(studio: Studio): () => void {
-  return studio.store.subscribe((now, before) => {
-    if (now.recipe === before.recipe) return;
-    const sample = isOfSample(now);
-    if (sample === isOfSample(before)) return;
-    const prompt = sample ? SAMPLE_PROMPT : PROMPT;
-    editSlice(studio, 'evaluation', ({ texts }) => ({
-      texts: texts.map((t) => (t.origin === 'sample' ? { ...t, chosen: sample } : t)),
-    }));
-    // one that a user wrote stays
-    editSlice(studio, 'generation', ({ settings }) => ({
-      settings: [SAMPLE_PROMPT, PROMPT].includes(settings.prompt) ? { ...settings, prompt } : settings,
-    }));
-  });
 }
 
 // May a model be run now, and if not, why. Pure; one answer for every button of the Evaluate tab.
