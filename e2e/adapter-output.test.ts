@@ -7,7 +7,7 @@ import { openPlannedWeights } from '../src/evaluate/planned-weights';
 import { parseRecipe } from '../src/formats/recipe-yaml';
 import type { OpenModels } from '../src/host/models';
 import { openModel } from '../src/inputs/opened-model';
-import { readingRows } from '../src/inputs/row-map';
+import { readingRows } from '../src/inputs/row-reader';
 import { singularValues } from '../src/linalg/small-svd';
 import { planReport } from '../src/merge/plan/plan-report';
 import { planToRun } from '../src/recipe/recipe-jobs';

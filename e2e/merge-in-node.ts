@@ -6,7 +6,7 @@ import { parseRecipe } from '../src/formats/recipe-yaml';
 import { headerLength, parseSafetensorsHeader } from '../src/formats/safetensors-header';
 import { type ColumnImportance, ggufEncoder } from '../src/gguf/gguf-file';
 import { openModel } from '../src/inputs/opened-model';
-import { readingRows } from '../src/inputs/row-map';
+import { readingRows } from '../src/inputs/row-reader';
 import { inputName, type ReadTensor } from '../src/inputs/stored-tensor';
 import { methodById } from '../src/merge/methods';
 import { finishGguf } from '../src/merge/plan/finished-gguf';

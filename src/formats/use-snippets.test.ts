@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { snippetSection, snippetsOf } from './model-card';
+import { snippetSection, snippetsOf } from './use-snippets';
 
 const titles = (...args: Parameters<typeof snippetsOf>) => snippetsOf(...args).map(({ title }) => title);
 

@@ -2,7 +2,7 @@
 
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
-import { readingRows } from '../inputs/row-map';
+import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
 import { sha256Of } from '../sources/sha256';
 import { type HashedSource, hashedSource, type Leaf, TREE_PIECE_BYTES } from '../sources/tree-hash';

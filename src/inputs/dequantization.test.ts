@@ -13,7 +13,7 @@ import { makePlan } from '../merge/plan/recipe-plan';
 import { finishShards } from '../merge/plan/shards';
 import { runPlan } from '../merge/run/run';
 import { memoryFolder, openerOf } from './memory-models.test.support';
-import { readingRows } from './row-map';
+import { readingRows } from './row-reader';
 
 type Stored = Record<string, { dtype: Dtype; shape: number[]; bytes: Uint8Array }>;
 

@@ -6,10 +6,10 @@ import { calibrate } from '../calibration/job';
 import { type ErrorCode, errorReport } from '../errors';
 import { type CardResult, withResults } from '../formats/card-results';
 import { isTreeHash, textSha256 } from '../formats/hashes';
-import { snippetSection, snippetsOf, type UseSnippet } from '../formats/model-card';
 import { parseModelConfig } from '../formats/model-config';
 import { formatRecipe } from '../formats/recipe-format';
 import { tensorBytes } from '../formats/safetensors-header';
+import { snippetSection, snippetsOf, type UseSnippet } from '../formats/use-snippets';
 import { openBackend, openMergeBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import {

@@ -11,13 +11,11 @@ import type { TensorReport } from '../reports/job';
 import { beginSha256 } from '../sources/sha256';
 import type { Leaf } from '../sources/tree-hash';
 import type { Destination, WrittenShard } from '../write/destination';
+import { findResumePoint, type PartialShard, type ResumePoint } from '../write/resume-point';
 import {
-  findResumePoint,
   type JournalEntry,
   journalLine,
-  type PartialShard,
   type ReadPieces,
-  type ResumePoint,
   type RunJournal,
   readJournal,
   type SafePoint,

@@ -1,8 +1,8 @@
 /** Merging and verifying: requests and reports. The merge report is one schema for command, studio and tests. */
 
 import type { CardResult } from '../formats/card-results';
-import type { UseSnippet } from '../formats/model-card';
 import type { Recipe } from '../formats/recipe';
+import type { UseSnippet } from '../formats/use-snippets';
 import type { BackendChoice, BackendKind } from './backend';
 import type { CalibrationReport } from './importance';
 import type { DestinationSpec, PhaseSeconds, Progress, TensorReport, WorkSeconds } from './job';

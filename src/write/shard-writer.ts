@@ -3,7 +3,7 @@ import { counted } from '../formats/quantity';
 import { giveBack, spareArray } from '../sources/spare-arrays';
 import { beginLeaves, type LeafHasher, treeHash } from '../sources/tree-hash';
 import type { Destination, FileSink, WrittenShard } from './destination';
-import type { PartialShard } from './run-journal';
+import type { PartialShard } from './resume-point';
 import type { FilePlan } from './shard-plan';
 
 /** Small pieces are gathered to writes of this size: a picked folder is slow to take many little ones. */

@@ -1,11 +1,13 @@
 /** What a plan costs: files to read and to download, bytes to write, memory. */
+
 import { BLOCK } from '../../backend/kernel';
 import { elementCount } from '../../inputs/opened-model';
 import { PIECE_BYTES, tensorsToRead } from '../../inputs/row-map';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { ModelFile, ModelFolder } from '../../sources/model-folder';
 import type { ShardPlan } from '../../write/shard-plan';
-import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../tensor/workspace';
+import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../tensor/device-budget';
+
 import type { Plan, TensorPlan } from './plan';
 
 /** Buffers outside the tiles: the shard writer's and one piece of a copied tensor, 8 MiB each. */

@@ -14,8 +14,9 @@ import { weightBytes } from '../../formats/dtype';
 import { columns, loadFactorValues, type ReadTensor, readF32, weightDtype } from '../../inputs/stored-tensor';
 import type { TensorRef, TensorView } from '../../inputs/tensor-view';
 import type { TensorPlan } from '../plan/plan';
+import { DEFAULT_KEPT_BYTES } from './device-budget';
 import { cutTiles, type Tile } from './tiles';
-import { DEFAULT_KEPT_BYTES, type Workspace } from './workspace';
+import type { Workspace } from './workspace';
 
 /**
  * Contents of slots 1…: task vectors, whole weights, or nothing, where the kernel reads only the tile's stored words in

@@ -5,6 +5,7 @@ import { INPUT_WORDS } from '../../backend/kernels/encoding';
 import { HISTOGRAM_WORDS } from '../../backend/kernels/search';
 import { mergeCountWords } from '../../backend/kernels/statistics';
 import { storedSumWords } from '../../backend/kernels/sums';
+import { bytesPerElement, DEFAULT_DEVICE_BYTES } from './device-budget';
 
 /**
  * The device buffers of a run, allocated once and reused by every tensor. A tile holds slot 0 (the base) and one slot
@@ -98,15 +99,4 @@ export function openWorkspace(engine: Backend, models: number, tileElements: num
       for (const buffer of buffers) engine.free(buffer);
     },
   };
-}
-
-/** Device memory a run may take by default: far below what any WebGPU device has, large enough to hide latency. */
-export const DEFAULT_DEVICE_BYTES = 96 * 1024 * 1024;
-
-/** Stored bytes of a tensor that stay on the device between its passes, at most, where the engine has no word on it. */
-export const DEFAULT_KEPT_BYTES = 64 * 1024 * 1024;
-
-/** Bytes of device memory per element of a tile with `models` contributors. */
-export function bytesPerElement(models: number): number {
-  return 4 * (2 * (models + 1) + 2);
 }

@@ -3,7 +3,7 @@ import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import type { Recipe } from '../../formats/recipe';
 import { buildSafetensorsHeader } from '../../formats/safetensors-write';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
-import { readingRows } from '../../inputs/row-map';
+import { readingRows } from '../../inputs/row-reader';
 import type { TensorRef } from '../../inputs/tensor-view';
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';

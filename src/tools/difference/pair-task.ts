@@ -8,16 +8,10 @@ import { AmalgamError } from '../../errors';
 import { counted } from '../../formats/quantity';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorPlan } from '../../merge/plan/plan';
+import { bytesPerElement, DEFAULT_DEVICE_BYTES } from '../../merge/tensor/device-budget';
 import { openTask, type TensorTask } from '../../merge/tensor/tensor-task';
 import type { Tile } from '../../merge/tensor/tiles';
-import {
-  bytesPerElement,
-  DEFAULT_DEVICE_BYTES,
-  openWorkspace,
-  tileElementsFor,
-  type Workspace,
-  wholeArrays,
-} from '../../merge/tensor/workspace';
+import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../../merge/tensor/workspace';
 import { tensorRole } from '../../models/tensor-role';
 import { pairElements, type TensorPair } from './tensor-pairs';
 
