@@ -7,7 +7,7 @@ import { DOWNLOAD_SIZES } from '../../src/store/blob-record';
 import { startChromium } from '../faults/chromium-process';
 import { killTest } from '../faults/kill';
 import { STUDIO_URL } from './addresses';
-import { expect, mergeAgain, test } from './studio';
+import { expect, isOpen, mergeAgain, test } from './studio';
 
 /** A tab that merges asks before it goes. */
 const goAnyway = (page: Page) => page.on('dialog', (dialog) => void dialog.accept());
