@@ -78,10 +78,12 @@ test('cells speak the metric that is chosen; a tensor opens with its rows and it
   // the table sorts by any figure
   await page.getByRole('button', { name: 'Cosine', exact: true }).click();
   const names = () => [...document.querySelectorAll('.tool-table .table-row')].map((r) => r.textContent);
-  const most = [...(studio.store.getState().tools.jobs.compare?.report?.tensors ?? [])].sort(
-    (a, b) => b.cosine - a.cosine,
-  )[0];
-  await waitFor(() => expect(names()[0]).toContain(most?.name.replace(/^model\.|\.weight$/g, '')));
+  const tensors = studio.store.getState().tools.jobs.compare?.report?.tensors ?? [];
+  const largest = Math.max(...tensors.map((t) => t.cosine));
+  const first = tensors
+    .filter((t) => t.cosine === largest)
+    .map((t) => t.name.replace(/^model\.|\.weight$/g, ''));
+  await waitFor(() => expect(first.some((name) => names()[0]?.includes(name))).toBe(true));
 });
 
 test('both engines are timed side by side', async () => {
@@ -100,7 +102,7 @@ test('a comparison can be stopped; what was measured stays, and no file is kept'
   await waitFor(() => expect(studio.store.getState().tools.jobs.compare?.finished.length).toBeGreaterThan(1));
   await button('Stop').click();
   await idle(studio);
-  await expect.element(page.getByText(/^Stopped after \d+ tensors\.$/)).toBeVisible();
+  await expect.element(page.getByText(/^Stopped after \d+ tensors\./)).toBeVisible();
   expect(studio.store.getState().tools.jobs.compare?.saved).toBeNull();
 });
 
