@@ -102,7 +102,7 @@ test('a comparison can be stopped; what was measured stays, and no file is kept'
   await waitFor(() => expect(studio.store.getState().tools.jobs.compare?.finished.length).toBeGreaterThan(1));
   await button('Stop').click();
   await idle(studio);
-  await expect.element(page.getByText(/^Stopped after \d+ tensors\./)).toBeVisible();
+  await expect.element(page.getByText(/^Stopped after \d+\stensors\./)).toBeVisible();
   expect(studio.store.getState().tools.jobs.compare?.saved).toBeNull();
 });
 

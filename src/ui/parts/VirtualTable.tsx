@@ -75,9 +75,15 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
   const at = rows.findIndex((row) => rowKey(row) === selected);
   const drawn = virtualizer.getVirtualItems().some((item) => item.index === at);
   // A tensor chosen elsewhere (a heatmap cell) comes into view here too; one chosen here is in view already.
+  const shown = at >= 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another order shows its beginning, not where the tensor went.
   useEffect(() => {
-    if (at >= 0) virtualizer.scrollToIndex(at);
-  }, [at, virtualizer]);
+    if (shown) virtualizer.scrollToIndex(at);
+  }, [selected, shown, virtualizer]);
+  const sortBy = (column: string) => {
+    setSort(nextSort(sort, column));
+    virtualizer.scrollToOffset(0);
+  };
   const move = (to: number) => {
     const row = rows[Math.min(rows.length - 1, Math.max(0, to))];
     if (row !== undefined && rowKey(row) !== selected) onSelect(rowKey(row));
@@ -116,7 +122,7 @@ export function VirtualTable<T>(props: VirtualTableProps<T>) {
             key={column.id}
             column={column}
             direction={sort?.column === column.id ? (sort.down ? 'descending' : 'ascending') : null}
-            onSort={() => setSort(nextSort(sort, column.id))}
+            onSort={() => sortBy(column.id)}
           />
         ))}
       </div>
