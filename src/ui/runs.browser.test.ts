@@ -299,7 +299,7 @@ test('a merge that is paused before its first tensor says what is kept, and no b
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByRole('button', { name: 'Pause' }).click();
   await expect
-    .element(page.getByText('Paused by you before the first tensor. What was fetched is kept.'))
+    .element(page.getByText('Paused before the first tensor. What was fetched is kept.'))
     .toBeVisible();
 });
 
@@ -369,7 +369,7 @@ test('a merge that is paused says so and goes on', async () => {
   );
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByRole('button', { name: 'Pause' }).click();
-  await expect.element(page.getByText(/^Paused by you: .* written and kept$/).first()).toBeVisible();
+  await expect.element(page.getByText(/^Paused: .* written and kept$/).first()).toBeVisible();
   await expect.element(page.getByText(/^3 of 56.tensors done/)).toBeVisible();
   await page.getByRole('contentinfo').getByRole('button', { name: 'Continue' }).click();
   await waitFor(() => expect(currentRun(studio.store.getState())?.status).toBe('done'));
