@@ -149,7 +149,7 @@ test('charts, tables and reports are saved as files', async () => {
     await page.getByRole('button', { name: menu }).click();
     await page.getByRole('menuitem', { name: new RegExp(`^${item}`) }).click();
   };
-  await choose(/^Export the picture/, 'Picture as SVG');
+  await choose(/^Export the picture/, 'Figure as SVG');
   await choose(/^Export the picture/, 'Numbers as CSV');
   await tab('Run').click();
   await page
@@ -198,7 +198,7 @@ test('the charts are saved as a picture', async () => {
   });
   vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(() => {});
   await page.getByRole('button', { name: 'Export the picture and its numbers' }).click();
-  await page.getByRole('menuitem', { name: /^Picture as PNG/ }).click();
+  await page.getByRole('menuitem', { name: /^Figure as PNG/ }).click();
   await waitFor(() => expect(pictures.at(-1)?.type).toBe('image/png'));
   vi.restoreAllMocks();
   const bitmap = await createImageBitmap(pictures.at(-1)!);
