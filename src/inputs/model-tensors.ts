@@ -17,12 +17,15 @@ import type { TensorRef } from './tensor-view';
 /**
  * The tensors of a checkpoint with an adapter applied to them. Nothing is read: the views describe how the values come
  * about. What does not fit goes to `problems`.
+ *
+ * @param isNotTaken whether a tensor is left out of the merge and not this model's to give: it need not be there, nor fit
  */
 export function modelTensors(
   ref: string,
   checkpoint: Checkpoint,
   adapter: Adapter | undefined,
   problems: Problems,
+  isNotTaken?: (name: string) => boolean,
 ): Model {
   const tensors = new Map<string, ModelTensor>();
   const read = dequantized(checkpoint.tensors, checkpoint.config);
@@ -36,8 +39,10 @@ export function modelTensors(
     const dtype = origin.derived ? 'BF16' : origin.dtype;
     tensors.set(key, { name, view: { origin }, shape: origin.shape, dtype });
   }
-  const own =
-    quantized === undefined ? configProblems(checkpoint, stored) : [quantizedWeights(checkpoint, quantized)];
+  const faults = isNotTaken
+    ? configProblems(checkpoint, stored).flatMap((problem) => withoutTensors(problem, isNotTaken))
+    : configProblems(checkpoint, stored);
+  const own = quantized === undefined ? faults : [quantizedWeights(checkpoint, quantized)];
   for (const problem of own) problems.add(problem);
   const isFaulty = own.some(({ severity }) => severity === 'error');
   const model: Model = {
@@ -97,6 +102,14 @@ function quantizedWeights({ path }: Checkpoint, method: string): PlanProblem {
     message: `The weights of ${path} are quantized (${method}) and cannot be computed with.`,
     remedy: `Use the model in F32, F16 or BF16 that it was quantized from${name.endsWith(full) ? '' : `, by its name ${full}`}.`,
   };
+}
+
+/** A problem of the other tensors, if any. */
+function withoutTensors(problem: PlanProblem, isNotTaken: (name: string) => boolean): PlanProblem[] {
+  const { tensors } = problem;
+  if (!tensors) return [problem];
+  const left = tensors.filter((tensor) => !isNotTaken(tensor.replace(/: \[.*$/, '')));
+  return left.length === 0 ? [] : [{ ...problem, tensors: left }];
 }
 
 /** Problems of a checkpoint in itself, found once. */
