@@ -124,7 +124,32 @@ const faults: Record<string, [ModelFolder, inPlan: RegExp, inCompare: RegExp]> =
   bitsandbytes: [
     whole('m', { config: { quantization_config: { quant_method: 'bitsandbytes' } } }),
     /^Quantized $/,
-    /bitsandbytes/,
+    /config.json of m says that its weights are quantized \(bitsandbytes\), but they are stored as F32/,
+  ],
+  'ZeRO-3': [
+    whole('m', { tensors: { 'model.layers.0.mlp.up_proj.weight': ['F32', [0]] } }),
+    /^TensorsEmpty model.layers.0.mlp.up_proj.weight$/,
+    /no values in 1 of its \d+ tensors: it was saved under DeepSpeed ZeRO-3/,
+  ],
+  'ZeRO-3 of a type that nobody knows': [
+    whole('m', {
+      config: { model_type: 'mystery', architectures: ['MysteryModel'] },
+      tensors: { 'model.layers.0.mlp.up_proj.weight': ['F32', [0]] },
+    }),
+    /TensorsEmpty model.layers.0.mlp.up_proj.weight/,
+    /ZeRO-3|families|architecture/,
+  ],
+  'FP8 of which one has lost its scale': [
+    whole('m', {
+      config: { quantization_config: { quant_method: 'fp8' } },
+      tensors: {
+        'model.layers.0.self_attn.q_proj.weight': ['F8_E4M3', [8, 8]],
+        'model.layers.0.self_attn.k_proj.weight': ['F8_E4M3', [8, 8]],
+        'model.layers.0.self_attn.k_proj.weight_scale': ['F32', [1]],
+      },
+    }),
+    /^TensorMissing model.layers.0.self_attn.q_proj.weight$/,
+    /without a scale that fits them/,
   ],
   'compressed-tensors': [
     whole('m', { tensors: { 'model.layers.0.self_attn.q_proj.weight_packed': ['I32', [8, 1]] } }),
@@ -138,6 +163,22 @@ test.each(
 )('%s is found by %s', async (fault, place) => {
   const [folder, inPlan, inCompare] = faults[fault]!;
   expect(await places[place]!(folder)).toMatch(place === 'compare' ? inCompare : inPlan);
+});
+
+test('a config without a type, and an architecture that llama.cpp has no graph for, have their own next step', async () => {
+  const bare = await makePlan(
+    copyRecipe,
+    openerOf(tinyModel('m', { config: { model_type: undefined } })),
+    methodById,
+  );
+  expect(bare.problems.map(({ code, message }) => `${code} ${message}`).join()).toMatch(
+    /ConfigMissing .* names no model_type/,
+  );
+  const scaled = whole('m', { config: { rope_scaling: { rope_type: 'dynamic', factor: 2 } } });
+  const gguf = await makePlan({ ...copyRecipe, amalgam: { gguf: 'F16' } }, openerOf(scaled), methodById);
+  expect(gguf.problems.filter(({ severity }) => severity === 'error').map(({ remedy }) => remedy)).toEqual([
+    'Write safetensors, or choose another model for the GGUF file.',
+  ]);
 });
 
 test('nothing is found where all is well: tied, with a head, without by its class, with two labels', async () => {
@@ -234,6 +275,13 @@ test('a tied model stored with its head alone has it for the embedding', async (
 test.each([
   ['tokenizer.json', 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n', 'pointer'],
   ['tokenizer.json', '{"model": {"vocab"', 'cut off'],
+  ['tokenizer.json', '\ufeff{"model": {}}', 'byte order mark'],
+  ['tokenizer.json', '{"model": {"vocab": {"a": 0, "b": -1}}}', '“b” no id'],
+  [
+    'tokenizer.json',
+    '{"model": {}, "added_tokens": [{"content": "<pad>", "id": 4000000000}]}',
+    '“<pad>” no id',
+  ],
   ['special_tokens_map.json', '<!DOCTYPE html><html></html>', 'web page'],
   ['merges.txt', '<html>error</html>', 'web page'],
   ['vocab.txt', '# xet version 0\n', 'Xet'],
