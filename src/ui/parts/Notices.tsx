@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { formatBytes, formatCount, formatCounted } from '../../formats/quantity';
+import { counted, formatBytes, formatCount, formatCounted } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
 import { reloadToUpdate } from '../offline/app-shell';
 import { discardRun, resumeRun, takeOverMerge, whyNotYet } from '../state/interrupted-merges';
@@ -159,7 +159,7 @@ function Elsewhere() {
   const progress = elsewhere?.progress;
   const far =
     progress && progress.tensors > 0
-      ? `${formatCount(progress.tensorsDone)} of ${formatCounted(progress.tensors, 'tensor')}. `
+      ? `${progress.tensorsDone} of ${counted(progress.tensors, 'tensor')}. `
       : '';
   return (
     <li>
