@@ -165,22 +165,6 @@ test.each(
   expect(await places[place]!(folder)).toMatch(place === 'compare' ? inCompare : inPlan);
 });
 
-test('a config without a type, and an architecture that llama.cpp has no graph for, have their own next step', async () => {
-  const bare = await makePlan(
-    copyRecipe,
-    openerOf(tinyModel('m', { config: { model_type: undefined } })),
-    methodById,
-  );
-  expect(bare.problems.map(({ code, message }) => `${code} ${message}`).join()).toMatch(
-    /ConfigMissing .* names no model_type/,
-  );
-  const scaled = whole('m', { config: { rope_scaling: { rope_type: 'dynamic', factor: 2 } } });
-  const gguf = await makePlan({ ...copyRecipe, amalgam: { gguf: 'F16' } }, openerOf(scaled), methodById);
-  expect(gguf.problems.filter(({ severity }) => severity === 'error').map(({ remedy }) => remedy)).toEqual([
-    'Write safetensors, or choose another model for the GGUF file.',
-  ]);
-});
-
 test('nothing is found where all is well: tied, with a head, without by its class, with two labels', async () => {
   const sound = [
     whole('m'),
@@ -403,54 +387,4 @@ test('a tokenizer has no tokens beyond the rows it is written over: those of the
   expect(await of(seen)).toBe('');
   expect(await of({ ...seen, beyond: 8 })).toMatch('TokensBeyondRows');
   expect(await of(seen, [{ id: 8, content: '[PAD]', special: true }])).toMatch('TokensBeyondRows');
-});
-
-test('what is left out of a merge need not be in every model, nor have the same rows', async () => {
-  const recipe = recipeOf(['m'], { amalgam: { exclude: ['lm_head', 'embed_tokens'] } });
-  const base = whole('base', { head: true });
-  const headless = whole('m', { config: { tie_word_embeddings: false, architectures: ['LlamaModel'] } });
-  const unnamed = whole('m', { config: { tie_word_embeddings: false } });
-  const otherRows = whole('m', { head: true, vocabulary: 10 });
-  const otherSize = whole('m', { head: true, vocabulary: 10, config: { vocab_size: 12 } });
-  for (const other of [headless, unnamed, otherRows, otherSize]) {
-    const plan = await makePlan(recipe, openerOf(base, other), methodById);
-    expect(plan.problems.filter(({ severity }) => severity !== 'note')).toEqual([]);
-  }
-  // the base gives what is left out, and what is merged has to be there
-  const bare = whole('base', { config: { tie_word_embeddings: false } });
-  const swapped = await makePlan(recipe, openerOf(bare, whole('m', { head: true })), methodById);
-  expect(swapped.problems.map(({ code }) => code)).toContain('HeadMissing');
-  const both = whole('m', { config: { tie_word_embeddings: false, num_hidden_layers: 3 } });
-  const missing = await makePlan(recipe, openerOf(base, both), methodById);
-  expect(missing.problems.map(({ code }) => code)).toEqual(['TensorMissing']);
-});
-
-test('names that a training wrapped are those of the model, in checkpoints and in adapters', async () => {
-  const wrapped = (wrap: (name: string) => string) =>
-    whole('m', {
-      files: {
-        'model.safetensors': safetensors(
-          Object.fromEntries(
-            Object.entries(tinyShapes({ whole: true, hidden: 8 })).map(([n, s]) => [wrap(n), s]),
-          ),
-        ),
-      },
-    });
-  const inLayer = (name: string) => name.replace(/(layers\.\d+\.)/, '$1_fsdp_wrapped_module.');
-  for (const wrap of [(n: string) => `_orig_mod.${n}`, inLayer, (n: string) => `module.${n}`]) {
-    expect(await places.merge!(wrapped(wrap))).toBe('');
-    const lora = factors('model.layers.0.self_attn.q_proj', 8, 8);
-    const keys = [
-      (n: string) => wrap(n),
-      (n: string) => n.replace('base_model.model.', `base_model.model.${wrap('')}`),
-    ].map((rename) => Object.fromEntries(Object.entries(lora).map(([n, s]) => [rename(n), s])));
-    for (const shapes of keys) {
-      const plan = await makePlan(
-        recipeOf(['base+a']),
-        openerOf(whole('base'), tinyAdapter('a', shapes)),
-        methodById,
-      );
-      expect(plan.problems).toEqual([]);
-    }
-  }
 });
