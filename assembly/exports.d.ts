@@ -39,6 +39,7 @@ declare module 'virtual:cpu-kernels' {
     selectRows(values: number, elements: number, first: number, cols: number, spare: number, table: number, key0: number, key1: number, scratch: number): number;
     selectThreshold(values: number, elements: number, firstBlock: number, outerKey: number, outerCut: number, outerQuota: number, innerKey: number, innerCut: number, innerQuota: number): number;
     softmaxLine(line: number, columns: number, first: number, end: number): void;
+    storedSum(sources: number, models: number, anchor: number, table: number, extreme: number, plain: number, packed: number, dtype: number, n: number, sums: number, status: number, wrong: number, slots: number, scratch: number, merged: number): void;
     subtract(values: number, base: number, n: number): void;
     weightedSum(values: number, stride: number, count: number, anchor: number, table: number, extreme: number, out: number, n: number): void;
   }

@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { storedSums } from '../src/backend/kernels/sums';
 import { allKernels } from '../src/worker/all-kernels';
 import { compileKernels } from './vite-plugin';
 
@@ -27,10 +26,7 @@ it('every kernel has a form for the GPU, but for those of the processor alone', 
 });
 
 it('every kernel has one form for the processor, but for those of graphics devices alone', () => {
-  const devices = [
-    'input-gram-tile',
-    ...Object.values(storedSums).flatMap((sums) => sums.map(({ id }) => id)),
-  ];
+  const devices = ['input-gram-tile'];
   const forms = [...allKernels.values()].map(({ id, wasm, cpu }) => [id, [wasm, cpu].filter(Boolean).length]);
   expect(forms.filter(([, count]) => count !== 1)).toEqual(devices.map((id) => [id, 0]));
 });

@@ -22,6 +22,16 @@ export function isTiny(c: number): boolean {
   return c !== 0 && Math.abs(c) < 2 ** -10;
 }
 
+/** Bits of `sizesOf`. */
+export const SOME_TINY = 1;
+const SOME_LARGE = 2;
+
+/** Whether some of the coefficients are small (`isTiny`), as bit 0, and whether some are above 2^10, as bit 1. */
+export function sizesOf(coefficients: Float32Array): number {
+  const isLarge = (c: number) => !(Math.abs(c) <= 2 ** 10);
+  return (coefficients.some(isTiny) ? SOME_TINY : 0) | (coefficients.some(isLarge) ? SOME_LARGE : 0);
+}
+
 /**
  * Weighted (elected) sum of task vectors, divided, scaled, added to the base and packed into the output dtype; adds the
  * number of non-finite results to status[status]. See shaders/combine/combine.wgsl.

@@ -26,16 +26,12 @@ import { packing, readTile, requireFinite, runEncode } from './tile-encoding';
 import { groupElements, leastTile, rowLength, type Tile } from './tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
 
-// Weighted sums of whole weights on a graphics device straight from their stored words, in one kernel a tile.
+// Weighted sums of whole weights straight from their stored words, in one kernel a tile.
 
-/** Whether a tensor’s weights can be summed as they are stored: no adapters, few enough, and an engine that gains by it. */
-function sumsStored({ base, models }: TensorPlan, { kind }: Backend): boolean {
+/** Whether a tensor’s weights can be summed as they are stored: no adapters, and few enough. */
+function sumsStored({ base, models }: TensorPlan): boolean {
   const views = [...(base ? [base] : []), ...models.map(({ view }) => view)];
-  return (
-    kind === 'webgpu' &&
-    views.length <= MOST_STORED &&
-    views.every(({ lowRank, addend }) => !lowRank && !addend)
-  );
+  return views.length <= MOST_STORED && views.every(({ lowRank, addend }) => !lowRank && !addend);
 }
 
 /** Sums over the tiles of a tensor that is measured as it is stored. */
@@ -126,15 +122,7 @@ export function openComputed(
     return openTask(solvedPlan(plan), 'delta', work, read);
   }
   const again = readsAgain(plan, method);
-  return openTask(
-    plan,
-    slotForm(plan, method, work.engine),
-    work,
-    read,
-    tileUnit(plan, method),
-    undefined,
-    again,
-  );
+  return openTask(plan, slotForm(plan, method), work, read, tileUnit(plan, method), undefined, again);
 }
 
 /** Whether a tensor takes more than one pass. */
@@ -155,12 +143,12 @@ function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
   }
 }
 
-function slotForm(plan: TensorPlan, { compute }: MergeMethod, engine: Backend): SlotForm {
+function slotForm(plan: TensorPlan, { compute }: MergeMethod): SlotForm {
   switch (compute.kind) {
     case 'delta':
       return 'delta';
     case 'weights':
-      return sumsStored(plan, engine) ? 'stored' : 'weights';
+      return sumsStored(plan) ? 'stored' : 'weights';
     case 'products':
       return productsForm(compute, plan.base !== undefined);
     case 'elementwise':
