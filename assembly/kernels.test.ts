@@ -7,8 +7,8 @@ it('exports.d.ts is what the compiler says the module exports', async () => {
   await expect((await compileKernels()).types).toMatchFileSnapshot('exports.d.ts');
 });
 
-/** Kernels without a GPU form: their output goes to a file, computed during a merge. */
-const PROCESSOR_ALONE = ['encode-blocks'];
+/** Kernels without a GPU form: several steps in one, or their output goes to a file. */
+const PROCESSOR_ALONE = ['merge-changes', 'encode-blocks', 'measure-changes', 'sample-changes', 'draw-mask'];
 
 it('a theme has one name in assembly/kernels, src/backend/kernels and shaders', () => {
   const entries = (folder: string) => readdirSync(new URL(folder, import.meta.url), { withFileTypes: true });

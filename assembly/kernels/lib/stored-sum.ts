@@ -2,26 +2,13 @@ import { decode, encode } from '../encoding';
 import { innerProducts } from '../products';
 import { mergeCounts } from '../statistics';
 import { weightedSum } from '../sums';
-import { BLOCK, changeSquares, lanesSum, narrowBf16x4, narrowF16x4 } from './lanes';
-import { addLanes, addressOf, addTo, allPlain, four, isHalves, leastKey, ROW, ROWS, SLOT, slotsPlain, SOURCE, wasSmall } from './stored';
+import { BLOCK, changeSquares, lanesSum } from './lanes';
+import { addLanes, addressOf, addTo, allPlain, four, isHalves, leastKey, packed4, putSum, ROW, ROWS, samePacked, SLOT, slotsPlain, SOURCE, wasSmall } from './stored';
 
 // Weighted sums from stored words with all they are measured by: shaders/sums/stored-sum.wgsl.
 
 // Models, as a type so that each number of them has loops of its own: u8 one, u16 two, u32 three, u64 four. Likewise whether
 // there is a base: i32 yes, u32 no.
-
-/** How many of four packed elements are those of the base, +0 and −0 being one, as masks. */
-@inline
-function same(packed: v128, base: v128, magnitude: v128): v128 {
-  const zero = i32x4.eq(v128.and(v128.or(packed, base), magnitude), i32x4.splat(0));
-  return v128.or(i32x4.eq(packed, base), zero);
-}
-
-@inline
-function pack4(bits: v128, dtype: i32): v128 {
-  if (dtype == 2) return narrowBf16x4(bits);
-  return dtype == 1 ? narrowF16x4(bits) : bits;
-}
 
 /**
  * A plain block, whose first model is the anchor; `v0` … `v4` are the base and the models. Returns how many elements are at
@@ -86,8 +73,8 @@ function sumPlain<T, M, B>(
       // a change of zero is added as −0, which leaves every start its bits
       const change = v128.or(delta, v128.and(f32x4.eq(delta, zero), sign));
       const out = f32x4.add(v128.and(f32x4.mul(a, own), f32x4.ne(own, zero)), change);
-      const bits = pack4(out, dtype);
-      still = i32x4.sub(still, same(bits, isSigned<B>() ? pack4(base, dtype) : zero, magnitude));
+      const bits = packed4(out, dtype);
+      still = i32x4.sub(still, samePacked(bits, isSigned<B>() ? (isFloat<T>() ? packed4(base, dtype) : i32x4.shr_u(base, 16)) : zero, magnitude));
       if (dtype == 0) v128.store(to, bits);
       else v128.store64_lane(to, i16x8.narrow_i32x4_u(bits, bits), 0);
       if (dtype == 1) wrong = i32x4.sub(wrong, i32x4.eq(v128.and(bits, i32x4.splat(0x7c00)), i32x4.splat(0x7c00)));
@@ -143,12 +130,6 @@ function sumPlain<T, M, B>(
   addLanes(lanes, <i32>(pairs - first + 1), sums + (first << 2));
   if (dtype == 1) addTo(status, lanesSum(wrong));
   return lanesSum(still);
-}
-
-@inline
-function putSum(lane: usize, sum: v128): usize {
-  v128.store(lane, sum);
-  return lane + (ROW << 2);
 }
 
 /** `sumPlain` for this number of models. */

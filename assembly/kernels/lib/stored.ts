@@ -3,7 +3,7 @@
 // is subnormal, infinite or NaN (with coefficients of 2^-10 to 2^10), and columns of four lanes go through all of a
 // kernel's steps at once. What is not plain, and the end of a tensor, goes through one kernel after another, in slots.
 import { decode } from '../encoding';
-import { BLOCK } from './lanes';
+import { BLOCK, narrowBf16x4, narrowF16x4 } from './lanes';
 
 /** Bytes of a slot: a block of f32. */
 export const SLOT: usize = <usize>BLOCK << 2;
@@ -120,4 +120,25 @@ export function allPlain<T>(sources: usize, first: usize, count: usize, block: u
 export function slotsPlain(slots: usize, count: usize): bool {
   for (let i: usize = 0; i < count; i++) if (!isPlain<f32>(slots + i * SLOT)) return false;
   return true;
+}
+
+/** Four finite values in a dtype, each in the low half of a lane where that is of 16 bits. */
+@inline
+export function packed4(bits: v128, dtype: i32): v128 {
+  if (dtype == 2) return narrowBf16x4(bits);
+  return dtype == 1 ? narrowF16x4(bits) : bits;
+}
+
+/** Which of four packed elements are those of the base, +0 and −0 being one; `magnitude`: all bits but the sign. */
+@inline
+export function samePacked(packed: v128, base: v128, magnitude: v128): v128 {
+  const zero = i32x4.eq(v128.and(v128.or(packed, base), magnitude), i32x4.splat(0));
+  return v128.or(i32x4.eq(packed, base), zero);
+}
+
+/** Puts four lane sums where the first of a list is to lie; returns where those of the next are to. */
+@inline
+export function putSum(lane: usize, sum: v128): usize {
+  v128.store(lane, sum);
+  return lane + (ROW << 2);
 }

@@ -85,14 +85,20 @@ export const MOST_SLOTS = 5;
 
 /**
  * Writes the list of the vectors of a strip, from `first` on, as assembly/kernels/lib/stored.ts takes it; returns its address.
- * Vectors before have the address 0.
+ * Vectors before have the address 0; one whose form is `leave` lies in `values`, `stride` elements a slot.
  */
-export function listSources(s: Strip<never, 'raw' | 'inputs'>, count: number, first = 0): number {
+export function listSources(
+  s: Pick<Strip<never, 'raw' | 'inputs'>, 'at' | 'words' | 'begin'>,
+  count: number,
+  { first = 0, values = 0, stride = 0 }: { first?: number; values?: number; stride?: number },
+): number {
   for (let slot = 0; slot < count; slot++) {
     const input = s.at('inputs') / 4 + slot * INPUT_WORDS;
     const [rawBegin, kind] = [s.words[input]!, s.words[input + 1]!];
-    const [dtype, form] = [kind & 3, kind >> 2];
-    const address = slot < first ? 0 : s.at('raw') + rawBegin * 4 + s.begin * dtypeBytes(dtype);
+    const form = kind >> 2;
+    const dtype = form === SLOT_FORM.leave ? DTYPE_CODE.F32 : kind & 3;
+    const begin = form === SLOT_FORM.leave ? values + slot * stride * 4 : s.at('raw') + rawBegin * 4;
+    const address = slot < first ? 0 : begin + s.begin * dtypeBytes(dtype);
     s.words.set([address, dtype, form], SOURCES / 4 + slot * 3);
   }
   return SOURCES;

@@ -83,7 +83,7 @@ const define = (models: number, hasBase: boolean) =>
       const begin = s.at('coefficients') / 4;
       s.memo.small ??= sizesOf(s.floats.subarray(begin, begin + models + 2));
       k.storedSum(
-        listSources(s, models + 1, hasBase ? 0 : 1),
+        listSources(s, models + 1, { first: hasBase ? 0 : 1 }),
         models,
         anchor,
         begin * 4,

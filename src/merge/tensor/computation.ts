@@ -20,6 +20,7 @@ import {
   type WeightedSum,
   WHOLE,
 } from './products-merge';
+import { changesStored } from './stored-changes';
 import { type Emit, ProductSums, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite, runEncode } from './tile-encoding';
@@ -110,19 +111,31 @@ export function openWorkspaceFor(
   return openWorkspace(engine, models, tileElementsFor(engine, models, largest, wanted, least));
 }
 
-/** Opens a tensor for its method: what its slots hold and where its tiles may be cut. */
+/**
+ * Opens a tensor for its method: what its slots hold and where its tiles may be cut.
+ * @param inSlots all vectors are to lie in slots, though a merge could take them as they are stored
+ */
 export function openComputed(
   plan: TensorPlan,
   method: MergeMethod,
   work: Workspace,
   read: ReadTensor,
   prepared?: Prepared,
+  inSlots = false,
 ): TensorTask {
   if (method.compute.kind === 'solved' && prepared?.solution(plan.name)) {
     return openTask(solvedPlan(plan), 'delta', work, read);
   }
   const again = readsAgain(plan, method);
-  return openTask(plan, slotForm(plan, method), work, read, tileUnit(plan, method), undefined, again);
+  return openTask(
+    plan,
+    inSlots ? plainForm(plan, method) : slotForm(plan, method, work.engine),
+    work,
+    read,
+    tileUnit(plan, method),
+    undefined,
+    again,
+  );
 }
 
 /** Whether a tensor takes more than one pass. */
@@ -143,12 +156,20 @@ function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
   }
 }
 
-function slotForm(plan: TensorPlan, { compute }: MergeMethod): SlotForm {
+/** What the slots hold; nothing where the merge takes what it needs as it is stored. */
+function slotForm(plan: TensorPlan, method: MergeMethod, engine: Backend): SlotForm {
+  const { compute } = method;
+  if (compute.kind === 'weights' && sumsStored(plan)) return 'stored';
+  const isStored = compute.kind === 'delta' && changesStored(plan, compute.preset(plan.parameters), engine);
+  return isStored ? 'stored changes' : plainForm(plan, method);
+}
+
+function plainForm(plan: TensorPlan, { compute }: MergeMethod): SlotForm {
   switch (compute.kind) {
     case 'delta':
       return 'delta';
     case 'weights':
-      return sumsStored(plan) ? 'stored' : 'weights';
+      return 'weights';
     case 'products':
       return productsForm(compute, plan.base !== undefined);
     case 'elementwise':
