@@ -433,7 +433,11 @@ export function mergeChanges(
       const from = above(cuts + i * CUT, block);
       const until = above(cuts + i * CUT + 12, block);
       if (from < -1 || until < -1) usual = false;
-      if (until != MAGNITUDE) how = THRESHOLDS;
+      if (until != MAGNITUDE) {
+        how = THRESHOLDS;
+        // zeros are kept then, and only the largest dropped: they are counted one by one
+        if (from < 0) usual = false;
+      }
       store<i32>(bounds + (i << 3), from);
       store<i32>(bounds + (i << 3), until, 4);
     }

@@ -9,7 +9,7 @@ import { absoluteSum, mergeCounts, mergeCountWords } from '../../backend/kernels
 import type { MergeCounts } from '../../reports/job';
 import type { DeltaPreset } from '../method';
 import { densityOf, type Selector, trims } from './delta-selectors';
-import { type ChangeMasks, runMeasure, type WindowList } from './stored-changes';
+import { type ChangeMasks, type Election, runMeasure, type WindowList } from './stored-changes';
 import { type Emit, ProductSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite } from './tile-encoding';
@@ -118,12 +118,6 @@ export function reciprocalOf(preset: DeltaPreset, count: number, sum: number): n
 }
 
 // Merge counts, tile by tile (shaders/statistics/merge-counts.wgsl).
-
-/** How signs were elected. */
-export interface Election {
-  election: number;
-  zeroNegative: boolean;
-}
 
 /** The counts of a tensor, added up over its tiles; `models` 0 counts only elements that stay at the base. */
 export class CountSums {

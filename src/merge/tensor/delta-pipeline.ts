@@ -9,7 +9,6 @@ import { COMBINE_STATS, combine, ELECTION } from '../../backend/kernels/combine'
 import type { DeltaPreset } from '../method';
 import {
   CountSums,
-  type Election,
   energyWeights,
   rescaleFactors,
   SlotSums,
@@ -31,7 +30,7 @@ import {
 import type { Prepared } from './prepared';
 import { finishSearches, searchKeys } from './radix-search';
 import type { KeySearch } from './radix-select';
-import { ChangeMasks, fillSlots, runMergeChanges, writeCuts } from './stored-changes';
+import { ChangeMasks, type Election, fillSlots, runMergeChanges, writeCuts } from './stored-changes';
 import { type Emit, type ProductSums, ratio, type TensorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite } from './tile-encoding';

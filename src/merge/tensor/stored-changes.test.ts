@@ -116,6 +116,8 @@ const CASES: [id: string, settings: Settings][] = [
   ['ties', { model: (i) => ({ ...weights(i), density: 0.2 + 0.1 * i }), parameters: sums }],
   ['ties', { model: (i) => ({ weight: 0.5, density: [0.3, 1, 0, 0.7][i]! }), parameters: sums }],
   ['breadcrumbs_ties', { model: (i) => ({ ...weights(i), density: 0.5, gamma: 0.01 }), parameters: sums }],
+  // as many as are dropped at the top stay at the bottom, zeros among them
+  ['breadcrumbs', { model: (i) => ({ ...weights(i), density: 0.95, gamma: 0.05 }), parameters: sums }],
   ['dare_ties', { model: (i) => ({ ...weights(i), density: 0.5 }), parameters: { ...sums, rescale: 'l1' } }],
   ['dare_linear', { model: (i) => ({ weight: 1, density: [0.3, 1, 0, 0.7][i]! }), parameters: sums }],
   [

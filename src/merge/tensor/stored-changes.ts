@@ -11,7 +11,6 @@ import { measureChanges } from '../../backend/kernels/products';
 import { drawMask } from '../../backend/kernels/select';
 import type { DeltaPreset } from '../method';
 import type { TensorPlan } from '../plan/plan';
-import type { Election } from './delta-measure';
 import { applySelectors, type Selector, thresholdOf } from './delta-selectors';
 import { thresholdWords } from './radix-select';
 import type { TensorTask } from './tensor-task';
@@ -93,6 +92,12 @@ export function runMeasure(
       status,
     },
   });
+}
+
+/** How signs were elected. */
+export interface Election {
+  election: number;
+  zeroNegative: boolean;
 }
 
 /** A selection that is decided: thresholds, or masks of the tile. */
