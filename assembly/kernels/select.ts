@@ -84,7 +84,7 @@ export function selectRank(
 
 // The same without scales: then a rank matters only to an element whose draw lies between the least and the largest entry,
 // and mostly it is enough to know within a few places. A row's keys are counted in bins; what lies in the bin of the rank
-// that decides is compared with the whole row, or, where those are many, with its equals.
+// that decides is compared with the whole row.
 
 /** Bins of short rows, and their share of an octave; of longer rows four times and twice as many. */
 const SHORT_BINS: i32 = 512;
@@ -93,14 +93,13 @@ const LONG_BINS: i32 = 2048;
 const LONG_SHIFT: i32 = 16;
 const SHORT: i32 = 2048;
 
-/** Elements of a row that are compared with all others at most. */
-const MOST_COMPARED: i32 = 24;
-/** Rows with fewer columns have no room for the list of what is undecided. */
-const LEAST_COLUMNS: i32 = 64;
+/** Elements of a row that are compared with all others at most; from more on all ranks are found. */
+const MOST_COMPARED: i32 = 48;
 
-// The scratch: draws of 32 elements behind those of up to four, round keys, bins and what is counted in them.
+// The scratch: draws of 32 elements behind those of up to four, round keys, undecided elements and their draws, bins.
 const KEYS: usize = 160;
-const BINS: usize = 512;
+const LIST: usize = 512;
+const BINS: usize = 1024;
 
 /** The largest key of a row. */
 function largestKey(row: usize, cols: i32): i32 {
@@ -234,68 +233,8 @@ function decideByRanks(row: usize, cols: i32, first: u64, bits: usize, table: us
   }
 }
 
-/** The rank of an element decides: sets its bit, or clears it. */
-@inline
-function setBit(bits: usize, index: i32, stays: bool): void {
-  const word = bits + (<usize>(index >> 5) << 2);
-  const bit: u32 = 1 << (index & 31);
-  store<u32>(word, stays ? load<u32>(word) | bit : load<u32>(word) & ~bit);
-}
-
-/**
- * Bits of the elements that their bins leave open, whose draws follow each other at `own`; false where too many of them lie
- * among keys that differ. Changes between models of 16 bits have few values: in a bin of one key an element's rank is its place.
- * @param open a bit for each such element
- */
-function decideByPlaces(
-  row: usize,
-  cols: i32,
-  shift: i32,
-  lowest: i32,
-  size: i32,
-  bits: usize,
-  open: usize,
-  own: usize,
-  table: usize,
-  bins: usize,
-): bool {
-  // of every bin one of its keys; how many were seen so far, and whether one of them is another key, as the highest bit
-  const seen = bins + (<usize>(size + 4) << 2);
-  const keys = seen + (<usize>size << 2);
-  memory.fill(seen, 0, <usize>size << 2);
-  for (let e = 0; e < cols; e++) {
-    const key = load<i32>(row + (<usize>e << 2)) & MAGNITUDE;
-    store<i32>(keys + (<usize>binOf(key, shift, lowest) << 2), key);
-  }
-  let draw = own;
-  for (let e = 0; e < cols; e++) {
-    const key = load<i32>(row + (<usize>e << 2)) & MAGNITUDE;
-    const at = <usize>binOf(key, shift, lowest) << 2;
-    const before = load<u32>(seen + at);
-    store<u32>(seen + at, (before + 1) | ((<u32>(key != load<i32>(keys + at))) << 31));
-    if (!((load<u32>(open + (<usize>(e >> 5) << 2)) >> (e & 31)) & 1)) continue;
-    // equals of a later index rank lower
-    const rank = <usize>(load<u32>(bins + at, 4) - 1 - (before & MAGNITUDE)) << 2;
-    setBit(bits, e, load<u32>(draw) < load<u32>(table + rank));
-    draw += 4;
-  }
-  let compared = 0;
-  for (let e = 0; e < cols; e += 32) {
-    let left = load<u32>(open + (<usize>e >> 3));
-    for (; left; left &= left - 1, own += 4) {
-      const index = e + ctz(left);
-      const at = <usize>binOf(load<i32>(row + (<usize>index << 2)), shift, lowest) << 2;
-      if (load<u32>(seen + at) <= <u32>MAGNITUDE) continue;
-      if (++compared > MOST_COMPARED) return false;
-      setBit(bits, index, load<u32>(own) < load<u32>(table + (<usize>rankOf(row, cols, index) << 2)));
-    }
-  }
-  return true;
-}
-
-/** Bits of a row by its bins; false where all ranks are to be found. */
+/** Bits of a row by its bins; false where too many elements lie where it is decided. */
 function decideByBins(row: usize, cols: i32, first: u64, bits: usize, table: usize, scratch: usize): bool {
-  if (cols < LEAST_COLUMNS) return false;
   const size = cols <= SHORT ? SHORT_BINS : LONG_BINS;
   const shift = cols <= SHORT ? SHORT_SHIFT : LONG_SHIFT;
   const lowest = max((largestKey(row, cols) >> shift) - (size - 1), 0);
@@ -305,11 +244,6 @@ function decideByBins(row: usize, cols: i32, first: u64, bits: usize, table: usi
   const maybe = load<u32>(table + (<usize>(cols - 1) << 2));
   const odd = <usize>first & 3;
   const draw = scratch + (odd << 2);
-  // behind the bits: those of what is undecided, and its draws
-  const words = (cols + 31) >> 5;
-  const undecided = bits + (<usize>words << 2);
-  const list = undecided + (<usize>words << 2);
-  const room = cols - 2 * words;
   let listed = 0;
   if (odd) draws(<u32>(first >> 2) - 7, scratch + KEYS, scratch + 16);
   for (let e = 0; e < cols; e += 32) {
@@ -331,22 +265,23 @@ function decideByBins(row: usize, cols: i32, first: u64, bits: usize, table: usi
       close |= (<u32>(own < load<u32>(table + highestRank)) & ~stays) << i;
     }
     store<u32>(bits + (<usize>e >> 3), word);
-    store<u32>(undecided + (<usize>e >> 3), close);
-    if (listed + <i32>popcnt(close) > room) return false;
-    for (; close; close &= close - 1) {
-      store<u32>(list + (<usize>listed << 2), load<u32>(draw + (<usize>ctz(close) << 2)));
+    while (close) {
+      const i = ctz(close);
+      close &= close - 1;
+      if (listed == MOST_COMPARED) return false;
+      const entry = scratch + LIST + (<usize>listed << 3);
       listed++;
+      store<i32>(entry, e + i);
+      store<u32>(entry, load<u32>(draw + (<usize>i << 2)), 4);
     }
   }
-  if (listed > MOST_COMPARED) {
-    return decideByPlaces(row, cols, shift, lowest, size, bits, undecided, list, table, bins);
-  }
-  let own = list;
-  for (let e = 0; e < cols; e += 32) {
-    for (let left = load<u32>(undecided + (<usize>e >> 3)); left; left &= left - 1, own += 4) {
-      const index = e + ctz(left);
-      setBit(bits, index, load<u32>(own) < load<u32>(table + (<usize>rankOf(row, cols, index) << 2)));
-    }
+  for (let k = 0; k < listed; k++) {
+    const entry = scratch + LIST + (<usize>k << 3);
+    const index = load<i32>(entry);
+    const rank = <usize>rankOf(row, cols, index);
+    if (load<u32>(entry, 4) >= load<u32>(table + (rank << 2))) continue;
+    const word = bits + (<usize>(index >> 5) << 2);
+    store<u32>(word, load<u32>(word) | (1 << (index & 31)));
   }
   return true;
 }
@@ -354,7 +289,7 @@ function decideByBins(row: usize, cols: i32, first: u64, bits: usize, table: usi
 /**
  * Keeps an element of whole rows where its random word is below its rank's entry of `table`, else clears it; returns how
  * many stay. Entries grow with the rank. `first`: flat index of the first element; `spare`: a word an element; `cols` is
- * below 2^16; `scratch`: 26 KiB.
+ * below 2^16; `scratch`: 18 KiB.
  */
 export function selectRows(
   values: usize,

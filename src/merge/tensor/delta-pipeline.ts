@@ -7,13 +7,7 @@ import { exact } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
 import { COMBINE_STATS, combine, ELECTION } from '../../backend/kernels/combine';
 import type { DeltaPreset } from '../method';
-import {
-  CountSums,
-  energyWeights,
-  rescaleFactors,
-  SlotSums,
-  writeCoefficients,
-} from './delta-measure';
+import { CountSums, energyWeights, rescaleFactors, SlotSums, writeCoefficients } from './delta-measure';
 import { type Score, scoreOf } from './delta-score';
 import {
   applySelectors,
