@@ -1,6 +1,6 @@
 import { bits16, BLOCK, dotBlock, hasSmall, lanesSum, MAGNITUDE, rounded } from './lib/lanes';
 
-export { mergeChanges } from './lib/merge-changes';
+export { mergeChanges } from './lib/stored-changes';
 
 // The elected sum of task vectors: shaders/combine/combine.wgsl.
 

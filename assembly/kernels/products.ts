@@ -1,6 +1,6 @@
 import { dotBlock, flush, hasSmall, rounded } from './lib/lanes';
 
-export { measureChanges } from './lib/measure-changes';
+export { measureChanges } from './lib/stored-changes';
 
 // Products of all pairs of vectors: shaders/products/inner-products.wgsl.
 

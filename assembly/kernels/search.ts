@@ -1,7 +1,7 @@
 import { BLOCK, lanesSum, MAGNITUDE } from './lib/lanes';
 import { rankRow } from './lib/ranks';
 
-export { sampleChanges } from './lib/measure-changes';
+export { sampleChanges } from './lib/stored-changes';
 
 // One digit of the radix select over the bits of |τ|: shaders/search/histogram.wgsl.
 

@@ -1,16 +1,7 @@
-import { decode } from '../encoding';
-import { innerProducts } from '../products';
-import { countWindow } from '../search';
-import { absoluteSum } from '../statistics';
-import { subtract } from '../sums';
-import { applyBits, BLOCK, flushOne, MAGNITUDE } from './lanes';
-import { addLanes, addressOf, allPlain, four, isHalves, LEAVE, putSum, ROW, ROWS, SLOT, slotsPlain, SOURCE } from './stored';
-import { fillSlots, masked, tau } from './merge-changes';
+import { masked, tau } from './merge-changes';
+import { addLanes, four, putSum, ROW, ROWS, SLOT } from './stored';
 
 // A tile of changes, as they are stored, measured for a selection that is not known yet.
-
-/** Bytes of an entry in the list of windows: slot, lowest and highest key, word of its counts, of its list, room there. */
-const WINDOW: usize = 24;
 
 /**
  * Sums of a plain block: products of all pairs to `sums` and, where there is an address, Σ|τ| to `norms`, `spread` bytes apart,
@@ -132,7 +123,7 @@ function measurePlain<T, M>(
 }
 
 /** `measurePlain` for this number of models. */
-function measureUsual<T>(
+export function measureUsual<T>(
   models: i32,
   v0: usize,
   v1: usize,
@@ -151,101 +142,4 @@ function measureUsual<T>(
   else if (models == 2) measurePlain<T, u16>(v0, v1, v2, v3, v4, masks, pitch, sums, norms, spread, slots, lanes);
   else if (models == 3) measurePlain<T, u32>(v0, v1, v2, v3, v4, masks, pitch, sums, norms, spread, slots, lanes);
   else measurePlain<T, u64>(v0, v1, v2, v3, v4, masks, pitch, sums, norms, spread, slots, lanes);
-}
-
-/**
- * Measures n elements of up to four models: block sums of the products of all pairs to `sums` and, where there is an address,
- * of |τ| to `norms`, a model `spread` bytes from the next; with `masks` of what these leave. `windows`: the list of `windowed`
- * windows whose keys are counted (`countWindow`), from block `firstBlock` of `counts` on. The rest as in merge-changes.ts.
- */
-export function measureChanges(
-  sources: usize,
-  models: i32,
-  n: i32,
-  firstBlock: usize,
-  masks: usize,
-  pitch: usize,
-  windows: usize,
-  windowed: i32,
-  counts: usize,
-  list: usize,
-  sums: usize,
-  norms: usize,
-  spread: usize,
-  status: usize,
-  slots: usize,
-  scratch: usize,
-): void {
-  const count = <usize>models + 1;
-  const halves = isHalves(sources, count);
-  const last = <usize>models;
-  const lanes = scratch + 256;
-  for (let begin: usize = 0; begin < <usize>n; begin += BLOCK) {
-    const size = min(BLOCK, n - <i32>begin);
-    const mask = masks ? masks + (begin >> 3) : 0;
-    const block = begin / BLOCK;
-    const norm = norms ? norms + (block << 2) : 0;
-    let done = false;
-    if (halves && size == BLOCK && allPlain<u16>(sources, 0, count, begin)) {
-      const v0 = addressOf(sources, 0, begin);
-      const v1 = addressOf(sources, 1, begin);
-      const v2 = addressOf(sources, min(2, last), begin);
-      const v3 = addressOf(sources, min(3, last), begin);
-      const v4 = addressOf(sources, last, begin);
-      measureUsual<u16>(models, v0, v1, v2, v3, v4, mask, pitch, sums, norm, spread, windowed ? slots : 0, lanes);
-      done = true;
-    }
-    if (!done) {
-      fillSlots(sources, count, begin, size, slots, status);
-      if (!halves && size == BLOCK && slotsPlain(slots, count)) {
-        const v1 = slots + SLOT;
-        const v2 = v1 + SLOT;
-        measureUsual<f32>(models, slots, v1, v2, v2 + SLOT, v2 + 2 * SLOT, mask, pitch, sums, norm, spread, 0, lanes);
-        done = true;
-      }
-    }
-    for (let k: usize = 0; k < <usize>windowed; k++) {
-      const window = windows + k * WINDOW;
-      const to = counts + ((<usize>load<u32>(window, 12) + 5 * (firstBlock + block)) << 2);
-      const keys = list + (<usize>load<u32>(window, 16) << 2);
-      countWindow(slots + <usize>load<u32>(window) * SLOT, size, load<i32>(window, 4), load<i32>(window, 8), to, keys, load<u32>(window, 20));
-    }
-    if (!done) {
-      for (let i: usize = 0; i < last && masks; i++) applyBits(slots + (i + 1) * SLOT, size, mask + i * pitch);
-      innerProducts(slots, SLOT, models + 1, size, BLOCK, sums, scratch);
-      for (let i: usize = 0; i < last && norms; i++) absoluteSum(slots + (i + 1) * SLOT, size, norm + i * spread, scratch);
-    }
-    sums += (count * (count + 1)) << 1;
-  }
-}
-
-/**
- * Every `step`-th key of the changes of model `i`, by its flat index; `first`: flat index of the first of n elements. As
- * `sampleKeys` takes them of a slot. `scratch`: 32 bytes.
- */
-export function sampleChanges(sources: usize, i: usize, n: i32, first: u32, step: u32, keys: usize, scratch: usize): void {
-  const end = first + <u32>n;
-  const halves = isHalves(sources, i + 1);
-  const base = load<u32>(sources);
-  const source = sources + i * SOURCE;
-  const from = load<u32>(source);
-  const slotted = load<i32>(source, 8) == LEAVE;
-  for (let k: u32 = (first + step - 1) / step; k * step < end; k++) {
-    const e = k * step - first;
-    let key: i32;
-    if (slotted) key = load<i32>(from + (e << 2));
-    else if (halves) {
-      const own = reinterpret<f32>(<u32>load<u16>(from + (e << 1)) << 16);
-      key = reinterpret<i32>(flushOne(flushOne(own) - flushOne(reinterpret<f32>(<u32>load<u16>(base + (e << 1)) << 16))));
-    } else {
-      const dtype = load<i32>(source, 4);
-      const baseType = load<i32>(sources, 4);
-      decode(from + (e << (dtype == 0 ? 2 : 1)), scratch, 1, dtype);
-      if (load<i32>(sources, 8) == LEAVE) store<u32>(scratch, load<u32>(base + (e << 2)), 16);
-      else decode(base + (e << (baseType == 0 ? 2 : 1)), scratch + 16, 1, baseType);
-      subtract(scratch, scratch + 16, 1);
-      key = load<i32>(scratch);
-    }
-    store<i32>(keys + (<usize>k << 2), key & MAGNITUDE);
-  }
 }

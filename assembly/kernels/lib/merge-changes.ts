@@ -1,27 +1,19 @@
-import { combine } from '../combine';
-import { decode, encode } from '../encoding';
-import { innerProducts } from '../products';
-import { selectThreshold } from '../select';
-import { mergeCounts } from '../statistics';
-import { subtract } from '../sums';
-import { applyBits, BLOCK, lanesSum, MAGNITUDE } from './lanes';
-import { addLanes, addressOf, addTo, allPlain, CHANGE, four, isHalves, LEAVE, leastKey, packed4, putSum, ROW, ROWS, samePacked, SLOT, slotsPlain, SOURCE, wasSmall } from './stored';
+import { lanesSum, MAGNITUDE } from './lanes';
+import { addLanes, addTo, four, leastKey, packed4, putSum, ROW, ROWS, samePacked, wasSmall } from './stored';
 
 // A tile of changes, as they are stored, on their way to the output: decode, subtract, select, measure, combine, count and
 // encode in one pass, bit for bit as the kernels of those names do it one after another.
 
-/** Bytes of a model's entry in the list of thresholds: key, cut block and quota of the outer one, then of the inner one. */
-const CUT: usize = 24;
 /** How a block is selected. */
-const ALL: i32 = 0;
-const OUTER: i32 = 1;
-const THRESHOLDS: i32 = 2;
-const MASKS: i32 = 3;
+export const ALL: i32 = 0;
+export const OUTER: i32 = 1;
+export const THRESHOLDS: i32 = 2;
+export const MASKS: i32 = 3;
 
 /** Counts of a block, for `addCounts`: at the base, lost of each of four models, shared by each pair, models in conflict. */
-const LOST: usize = 4;
-const SHARED: usize = 20;
-const FOUND: usize = 60;
+export const LOST: usize = 4;
+export const SHARED: usize = 20;
+export const FOUND: usize = 60;
 const COUNTS: usize = 64;
 
 /** Those of four elements that a mask has a bit for, from bit `shift` of a byte on; the rest cleared. */
@@ -43,16 +35,6 @@ function bounded(x: v128, bounds: usize): v128 {
   const key = v128.and(x, i32x4.splat(MAGNITUDE));
   const stay = v128.andnot(i32x4.gt_s(key, v128.load32_splat(bounds)), i32x4.gt_s(key, v128.load32_splat(bounds, 4)));
   return v128.and(x, stay);
-}
-
-/** The key above which a threshold keeps an element of this block; −2 where its quota runs out inside. */
-@inline
-function above(cut: usize, block: u32): i32 {
-  const key = load<i32>(cut);
-  const cutBlock = load<u32>(cut, 4);
-  const quota = load<i32>(cut, 8);
-  const all = block < cutBlock || (block == cutBlock && quota >= BLOCK);
-  return all ? key - 1 : block > cutBlock || quota == 0 ? key : -2;
 }
 
 /**
@@ -131,130 +113,130 @@ function mergePlain<T, M>(
       let against4: u64 = 0;
       let still: u64 = 0;
       for (let k: u64 = 0; k < 64; k += 4) {
-      const base = four<T>(v0 + at);
-      let a = tau<T>(v1 + at, base);
-      let b = models > 1 ? tau<T>(v2 + at, base) : zero;
-      let c = models > 2 ? tau<T>(v3 + at, base) : zero;
-      let d = models > 3 ? tau<T>(v4 + at, base) : zero;
-      if (how == OUTER) {
-        a = inside(a, bounds);
-        if (models > 1) b = inside(b, bounds + 8);
-        if (models > 2) c = inside(c, bounds + 16);
-        if (models > 3) d = inside(d, bounds + 24);
-      } else if (how == THRESHOLDS) {
-        a = bounded(a, bounds);
-        if (models > 1) b = bounded(b, bounds + 8);
-        if (models > 2) c = bounded(c, bounds + 16);
-        if (models > 3) d = bounded(d, bounds + 24);
-      } else if (how != ALL) {
-        a = masked(a, mask, shift);
-        if (models > 1) b = masked(b, mask + pitch, shift);
-        if (models > 2) c = masked(c, mask + 2 * pitch, shift);
-        if (models > 3) d = masked(d, mask + 3 * pitch, shift);
-        mask += ROW >> 3;
-      }
-      // products of what stays
-      s00 = f32x4.add(s00, f32x4.mul(base, base));
-      s01 = f32x4.add(s01, f32x4.mul(base, a));
-      s11 = f32x4.add(s11, f32x4.mul(a, a));
-      some1 |= bitsOf(f32x4.ne(a, zero)) << k;
-      if (models > 1) {
-        s02 = f32x4.add(s02, f32x4.mul(base, b));
-        s12 = f32x4.add(s12, f32x4.mul(a, b));
-        s22 = f32x4.add(s22, f32x4.mul(b, b));
-        some2 |= bitsOf(f32x4.ne(b, zero)) << k;
-      }
-      if (models > 2) {
-        s03 = f32x4.add(s03, f32x4.mul(base, c));
-        s13 = f32x4.add(s13, f32x4.mul(a, c));
-        s23 = f32x4.add(s23, f32x4.mul(b, c));
-        s33 = f32x4.add(s33, f32x4.mul(c, c));
-        some3 |= bitsOf(f32x4.ne(c, zero)) << k;
-      }
-      if (models > 3) {
-        s04 = f32x4.add(s04, f32x4.mul(base, d));
-        s14 = f32x4.add(s14, f32x4.mul(a, d));
-        s24 = f32x4.add(s24, f32x4.mul(b, d));
-        s34 = f32x4.add(s34, f32x4.mul(c, d));
-        s44 = f32x4.add(s44, f32x4.mul(d, d));
-        some4 |= bitsOf(f32x4.ne(d, zero)) << k;
-      }
-      // what each brings
-      a = f32x4.mul(f32x4.mul(a, v128.load32_splat(scales)), v128.load32_splat(coefficients));
-      let mixed = a;
-      if (models > 1) {
-        b = f32x4.mul(f32x4.mul(b, v128.load32_splat(scales, 4)), v128.load32_splat(coefficients, 4));
-        mixed = f32x4.add(mixed, b);
-      }
-      if (models > 2) {
-        c = f32x4.mul(f32x4.mul(c, v128.load32_splat(scales, 8)), v128.load32_splat(coefficients, 8));
-        mixed = f32x4.add(mixed, c);
-      }
-      if (models > 3) {
-        d = f32x4.mul(f32x4.mul(d, v128.load32_splat(scales, 12)), v128.load32_splat(coefficients, 12));
-        mixed = f32x4.add(mixed, d);
-      }
-      let reciprocal = fixed;
-      if (elects) {
-        // ballots for the elected sign are positive from here on; agreed: those who agree, and the bytes of their reciprocal
-        const flip = v128.andnot(sign, f32x4.ge(mixed, vote));
-        const ballot1 = v128.xor(a, flip);
-        const for1 = f32x4.gt(ballot1, zero);
-        against1 |= bitsOf(f32x4.lt(ballot1, zero)) << k;
-        mixed = v128.and(a, for1);
-        let set = v128.or(v128.and(for1, i32x4.splat(0x04040404)), i32x4.splat(0x03020100));
+        const base = four<T>(v0 + at);
+        let a = tau<T>(v1 + at, base);
+        let b = models > 1 ? tau<T>(v2 + at, base) : zero;
+        let c = models > 2 ? tau<T>(v3 + at, base) : zero;
+        let d = models > 3 ? tau<T>(v4 + at, base) : zero;
+        if (how == OUTER) {
+          a = inside(a, bounds);
+          if (models > 1) b = inside(b, bounds + 8);
+          if (models > 2) c = inside(c, bounds + 16);
+          if (models > 3) d = inside(d, bounds + 24);
+        } else if (how == THRESHOLDS) {
+          a = bounded(a, bounds);
+          if (models > 1) b = bounded(b, bounds + 8);
+          if (models > 2) c = bounded(c, bounds + 16);
+          if (models > 3) d = bounded(d, bounds + 24);
+        } else if (how != ALL) {
+          a = masked(a, mask, shift);
+          if (models > 1) b = masked(b, mask + pitch, shift);
+          if (models > 2) c = masked(c, mask + 2 * pitch, shift);
+          if (models > 3) d = masked(d, mask + 3 * pitch, shift);
+          mask += ROW >> 3;
+        }
+        // products of what stays
+        s00 = f32x4.add(s00, f32x4.mul(base, base));
+        s01 = f32x4.add(s01, f32x4.mul(base, a));
+        s11 = f32x4.add(s11, f32x4.mul(a, a));
+        some1 |= bitsOf(f32x4.ne(a, zero)) << k;
         if (models > 1) {
-          const ballot2 = v128.xor(b, flip);
-          const for2 = f32x4.gt(ballot2, zero);
-          against2 |= bitsOf(f32x4.lt(ballot2, zero)) << k;
-          mixed = f32x4.add(mixed, v128.and(b, for2));
-          set = v128.or(set, v128.and(for2, i32x4.splat(0x08080808)));
+          s02 = f32x4.add(s02, f32x4.mul(base, b));
+          s12 = f32x4.add(s12, f32x4.mul(a, b));
+          s22 = f32x4.add(s22, f32x4.mul(b, b));
+          some2 |= bitsOf(f32x4.ne(b, zero)) << k;
         }
         if (models > 2) {
-          const ballot3 = v128.xor(c, flip);
-          const for3 = f32x4.gt(ballot3, zero);
-          against3 |= bitsOf(f32x4.lt(ballot3, zero)) << k;
-          mixed = f32x4.add(mixed, v128.and(c, for3));
-          set = v128.or(set, v128.and(for3, i32x4.splat(0x10101010)));
+          s03 = f32x4.add(s03, f32x4.mul(base, c));
+          s13 = f32x4.add(s13, f32x4.mul(a, c));
+          s23 = f32x4.add(s23, f32x4.mul(b, c));
+          s33 = f32x4.add(s33, f32x4.mul(c, c));
+          some3 |= bitsOf(f32x4.ne(c, zero)) << k;
         }
         if (models > 3) {
-          const ballot4 = v128.xor(d, flip);
-          const for4 = f32x4.gt(ballot4, zero);
-          against4 |= bitsOf(f32x4.lt(ballot4, zero)) << k;
-          mixed = f32x4.add(mixed, v128.and(d, for4));
-          set = v128.or(set, v128.and(for4, i32x4.splat(0x20202020)));
+          s04 = f32x4.add(s04, f32x4.mul(base, d));
+          s14 = f32x4.add(s14, f32x4.mul(a, d));
+          s24 = f32x4.add(s24, f32x4.mul(b, d));
+          s34 = f32x4.add(s34, f32x4.mul(c, d));
+          s44 = f32x4.add(s44, f32x4.mul(d, d));
+          some4 |= bitsOf(f32x4.ne(d, zero)) << k;
         }
-        reciprocal = i8x16.swizzle(v128.load(reciprocals), set);
+        // what each brings
+        a = f32x4.mul(f32x4.mul(a, v128.load32_splat(scales)), v128.load32_splat(coefficients));
+        let mixed = a;
+        if (models > 1) {
+          b = f32x4.mul(f32x4.mul(b, v128.load32_splat(scales, 4)), v128.load32_splat(coefficients, 4));
+          mixed = f32x4.add(mixed, b);
+        }
         if (models > 2) {
-          set = i8x16.sub(set, i8x16.splat(16));
-          reciprocal = v128.or(reciprocal, i8x16.swizzle(v128.load(reciprocals, 16), set));
+          c = f32x4.mul(f32x4.mul(c, v128.load32_splat(scales, 8)), v128.load32_splat(coefficients, 8));
+          mixed = f32x4.add(mixed, c);
         }
         if (models > 3) {
-          set = i8x16.sub(set, i8x16.splat(16));
-          reciprocal = v128.or(reciprocal, i8x16.swizzle(v128.load(reciprocals, 32), set));
-          set = i8x16.sub(set, i8x16.splat(16));
-          reciprocal = v128.or(reciprocal, i8x16.swizzle(v128.load(reciprocals, 48), set));
+          d = f32x4.mul(f32x4.mul(d, v128.load32_splat(scales, 12)), v128.load32_splat(coefficients, 12));
+          mixed = f32x4.add(mixed, d);
         }
-      } else {
-        against1 |= bitsOf(f32x4.lt(a, zero)) << k;
-        if (models > 1) against2 |= bitsOf(f32x4.lt(b, zero)) << k;
-        if (models > 2) against3 |= bitsOf(f32x4.lt(c, zero)) << k;
-        if (models > 3) against4 |= bitsOf(f32x4.lt(d, zero)) << k;
-      }
-      const delta = f32x4.mul(f32x4.mul(mixed, reciprocal), lambdas);
-      least = leastKey(least, delta);
-      moved = f32x4.add(moved, f32x4.mul(delta, delta));
-      // a change of zero is added as −0, which leaves every base its bits
-      const out = f32x4.add(base, v128.or(delta, v128.and(f32x4.eq(delta, zero), sign)));
-      const bits = packed4(out, dtype);
-      // a base in the output dtype is the same with a change of zero alone, then to the bit
-      const same = isFloat<T>() ? samePacked(bits, packed4(base, dtype), magnitude) : i32x4.eq(bits, i32x4.shr_u(base, 16));
-      still |= bitsOf(same) << k;
-      if (dtype == 0) v128.store(to, bits);
-      else v128.store64_lane(to, i16x8.narrow_i32x4_u(bits, bits), 0);
-      if (dtype == 1) failed = i32x4.sub(failed, i32x4.eq(v128.and(bits, i32x4.splat(0x7c00)), i32x4.splat(0x7c00)));
-      at += ROW * sizeof<T>();
-      to += ROW << (dtype == 0 ? 2 : 1);
+        let reciprocal = fixed;
+        if (elects) {
+          // ballots for the elected sign are positive from here on; agreed: those who agree, and the bytes of their reciprocal
+          const flip = v128.andnot(sign, f32x4.ge(mixed, vote));
+          const ballot1 = v128.xor(a, flip);
+          const for1 = f32x4.gt(ballot1, zero);
+          against1 |= bitsOf(f32x4.lt(ballot1, zero)) << k;
+          mixed = v128.and(a, for1);
+          let set = v128.or(v128.and(for1, i32x4.splat(0x04040404)), i32x4.splat(0x03020100));
+          if (models > 1) {
+            const ballot2 = v128.xor(b, flip);
+            const for2 = f32x4.gt(ballot2, zero);
+            against2 |= bitsOf(f32x4.lt(ballot2, zero)) << k;
+            mixed = f32x4.add(mixed, v128.and(b, for2));
+            set = v128.or(set, v128.and(for2, i32x4.splat(0x08080808)));
+          }
+          if (models > 2) {
+            const ballot3 = v128.xor(c, flip);
+            const for3 = f32x4.gt(ballot3, zero);
+            against3 |= bitsOf(f32x4.lt(ballot3, zero)) << k;
+            mixed = f32x4.add(mixed, v128.and(c, for3));
+            set = v128.or(set, v128.and(for3, i32x4.splat(0x10101010)));
+          }
+          if (models > 3) {
+            const ballot4 = v128.xor(d, flip);
+            const for4 = f32x4.gt(ballot4, zero);
+            against4 |= bitsOf(f32x4.lt(ballot4, zero)) << k;
+            mixed = f32x4.add(mixed, v128.and(d, for4));
+            set = v128.or(set, v128.and(for4, i32x4.splat(0x20202020)));
+          }
+          reciprocal = i8x16.swizzle(v128.load(reciprocals), set);
+          if (models > 2) {
+            set = i8x16.sub(set, i8x16.splat(16));
+            reciprocal = v128.or(reciprocal, i8x16.swizzle(v128.load(reciprocals, 16), set));
+          }
+          if (models > 3) {
+            set = i8x16.sub(set, i8x16.splat(16));
+            reciprocal = v128.or(reciprocal, i8x16.swizzle(v128.load(reciprocals, 32), set));
+            set = i8x16.sub(set, i8x16.splat(16));
+            reciprocal = v128.or(reciprocal, i8x16.swizzle(v128.load(reciprocals, 48), set));
+          }
+        } else {
+          against1 |= bitsOf(f32x4.lt(a, zero)) << k;
+          if (models > 1) against2 |= bitsOf(f32x4.lt(b, zero)) << k;
+          if (models > 2) against3 |= bitsOf(f32x4.lt(c, zero)) << k;
+          if (models > 3) against4 |= bitsOf(f32x4.lt(d, zero)) << k;
+        }
+        const delta = f32x4.mul(f32x4.mul(mixed, reciprocal), lambdas);
+        least = leastKey(least, delta);
+        moved = f32x4.add(moved, f32x4.mul(delta, delta));
+        // a change of zero is added as −0, which leaves every base its bits
+        const out = f32x4.add(base, v128.or(delta, v128.and(f32x4.eq(delta, zero), sign)));
+        const bits = packed4(out, dtype);
+        // a base in the output dtype is the same with a change of zero alone, then to the bit
+        const same = isFloat<T>() ? samePacked(bits, packed4(base, dtype), magnitude) : i32x4.eq(bits, i32x4.shr_u(base, 16));
+        still |= bitsOf(same) << k;
+        if (dtype == 0) v128.store(to, bits);
+        else v128.store64_lane(to, i16x8.narrow_i32x4_u(bits, bits), 0);
+        if (dtype == 1) failed = i32x4.sub(failed, i32x4.eq(v128.and(bits, i32x4.splat(0x7c00)), i32x4.splat(0x7c00)));
+        at += ROW * sizeof<T>();
+        to += ROW << (dtype == 0 ? 2 : 1);
       }
       addTo(counts, <i32>popcnt(still));
       let up = some1 & ~against1 & is1;
@@ -332,7 +314,7 @@ export function tau<T>(at: usize, base: v128): v128 {
 }
 
 /** `mergePlain` for this number of models. */
-function mergeUsual<T>(
+export function mergeUsual<T>(
   models: i32,
   v0: usize,
   v1: usize,
@@ -365,130 +347,4 @@ function mergeUsual<T>(
     return mergePlain<T, u32>(v0, v1, v2, v3, v4, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
   }
   return mergePlain<T, u64>(v0, v1, v2, v3, v4, how, bounds, masks, pitch, coefficients, elects, zeroNegative, lambda, packed, dtype, sums, stats, wrong, counts, lanes);
-}
-
-/** Adds the counts of a plain block to those of the tile. */
-function addCounts(found: usize, models: usize, how: i32, elects: bool, bounds: usize, counts: usize, kept: usize, stats: usize): void {
-  addTo(counts, load<i32>(found));
-  let own = found + SHARED;
-  for (let i: usize = 0; i < models; i++) {
-    if (elects) addTo(counts + ((1 + i) << 2), load<i32>(found + LOST + (i << 2)));
-    // a threshold above 0 keeps no zeros
-    if (how <= THRESHOLDS) addTo(kept + (i << 2), how == ALL || load<i32>(bounds + (i << 3)) < 0 ? BLOCK : load<i32>(own));
-    own += (models - i) << 2;
-  }
-  for (let pair: usize = 0; pair < models * (models + 1) / 2; pair++) {
-    addTo(counts + ((1 + models + pair) << 2), load<i32>(found + SHARED + (pair << 2)));
-  }
-  store<i32>(stats, load<i32>(found, FOUND));
-  store<u64>(stats, 0, 8);
-}
-
-/**
- * Merges n elements of up to four models. `sources`: base and models (stored.ts). `cuts`: thresholds of every model
- * (`selectThreshold`), or 0; `masks`: one bit per element, models `pitch` bytes apart, or 0; the number that thresholds keep
- * is added to `kept`. `plain`: no coefficient is small or large. `sums`: products of all pairs of what stays, by block;
- * `stats` and `counts`: as those of `combine` and `mergeCounts`, but for the ballots of plain blocks, which are 0. The rest as
- * in stored-sum.ts.
- */
-export function mergeChanges(
-  sources: usize,
-  models: i32,
-  n: i32,
-  firstBlock: u32,
-  cuts: usize,
-  masks: usize,
-  pitch: usize,
-  coefficients: usize,
-  election: i32,
-  zeroNegative: bool,
-  lambda: f32,
-  extreme: bool,
-  plain: bool,
-  packed: usize,
-  dtype: i32,
-  sums: usize,
-  stats: usize,
-  counts: usize,
-  kept: usize,
-  status: usize,
-  wrong: usize,
-  slots: usize,
-  scratch: usize,
-  merged: usize,
-): void {
-  const count = <usize>models + 1;
-  const halves = dtype == 2 && isHalves(sources, count);
-  const lanes = scratch + 256;
-  const bounds = scratch + 128;
-  const last = <usize>models;
-  for (let begin: usize = 0; begin < <usize>n; begin += BLOCK) {
-    const size = min(BLOCK, n - <i32>begin);
-    const to = packed + (begin << (dtype == 0 ? 2 : 1));
-    const mask = masks ? masks + (begin >> 3) : 0;
-    const block = firstBlock + <u32>(begin / BLOCK);
-    let usual = plain && election <= 1 && size == BLOCK;
-    let how = cuts ? OUTER : masks ? MASKS : ALL;
-    for (let i: usize = 0; i < last && cuts; i++) {
-      const from = above(cuts + i * CUT, block);
-      const until = above(cuts + i * CUT + 12, block);
-      if (from < -1 || until < -1) usual = false;
-      if (until != MAGNITUDE) {
-        how = THRESHOLDS;
-        // zeros are kept then, and only the largest dropped: they are counted one by one
-        if (from < 0) usual = false;
-      }
-      store<i32>(bounds + (i << 3), from);
-      store<i32>(bounds + (i << 3), until, 4);
-    }
-    let done = false;
-    if (usual && halves && allPlain<u16>(sources, 0, count, begin)) {
-      const v0 = addressOf(sources, 0, begin);
-      const v1 = addressOf(sources, 1, begin);
-      const v2 = addressOf(sources, min(2, last), begin);
-      const v3 = addressOf(sources, min(3, last), begin);
-      const v4 = addressOf(sources, last, begin);
-      done = mergeUsual<u16>(models, v0, v1, v2, v3, v4, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, 2, sums, stats, wrong, scratch, lanes);
-    }
-    if (!done) {
-      fillSlots(sources, count, begin, size, slots, status);
-      if (usual && !halves && slotsPlain(slots, count)) {
-        const v1 = slots + SLOT;
-        const v2 = v1 + SLOT;
-        done = mergeUsual<f32>(models, slots, v1, v2, v2 + SLOT, v2 + 2 * SLOT, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, dtype, sums, stats, wrong, scratch, lanes);
-      }
-    }
-    if (done) addCounts(scratch, last, how, election != 0, bounds, counts, kept, stats);
-    else {
-      for (let i: usize = 0; i < last; i++) {
-        const slot = slots + (i + 1) * SLOT;
-        const cut = cuts + i * CUT;
-        if (cuts) {
-          const stay = selectThreshold(slot, size, block, load<u32>(cut), load<u32>(cut, 4), load<u32>(cut, 8), load<u32>(cut, 12), load<u32>(cut, 16), load<u32>(cut, 20));
-          addTo(kept + (i << 2), stay);
-        } else if (!masks) addTo(kept + (i << 2), size);
-        else applyBits(slot, size, mask + i * pitch);
-      }
-      innerProducts(slots, SLOT, models + 1, size, BLOCK, sums, scratch);
-      combine(slots, SLOT, models, size, coefficients, election, zeroNegative, lambda, extreme, merged, stats, scratch);
-      addTo(wrong, encode(merged, to, size, dtype));
-      mergeCounts(slots, SLOT, models, size, coefficients, election, zeroNegative, extreme, to, dtype, counts, scratch);
-    }
-    sums += (count * (count + 1)) << 1;
-    stats += 16;
-  }
-}
-
-/** Decodes a block of every source into its slot, and subtracts the base where that is to be; counts what is not finite. */
-export function fillSlots(sources: usize, count: usize, begin: usize, n: i32, slots: usize, status: usize): void {
-  for (let i: usize = 0; i < count; i++) {
-    const slot = slots + i * SLOT;
-    const form = load<i32>(sources + i * SOURCE, 8);
-    const at = addressOf(sources, i, begin);
-    if (form == LEAVE) memory.copy(slot, at, <usize>n << 2);
-    else {
-      addTo(status + (i << 2), decode(at, slot, n, load<i32>(sources + i * SOURCE, 4)));
-      if (form == CHANGE) subtract(slot, slots, n);
-    }
-  }
 }

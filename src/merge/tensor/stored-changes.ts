@@ -1,6 +1,6 @@
 /**
  * Task vectors as they are stored: on the processor the frequent presets of the delta pipeline go from stored words to packed
- * ones without slots in between, in as many passes as before (assembly/kernels/lib/merge-changes.ts).
+ * ones without slots in between, in as many passes as before (assembly/kernels/lib/stored-changes.ts).
  */
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exact } from '../../backend/exact';
