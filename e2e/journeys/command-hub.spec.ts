@@ -174,9 +174,15 @@ test('early errors end in words and leave nothing, with downloads in the cache a
   expect(merged, merged.stderr).toMatchObject({ code: 0 });
 });
 
-test('output that nobody reads ends the command without a word, one that takes no more in words', async () => {
-  const local = join(work, 'local.yml');
-  writeFileSync(local, `merge_method: passthrough\nmodels: [{model: ${join(samples, 'base')}}]\n`);
+/** A recipe of a model of this disk. */
+function localRecipe(): string {
+  const file = join(work, 'local.yml');
+  writeFileSync(file, `merge_method: passthrough\nmodels: [{model: ${join(samples, 'base')}}]\n`);
+  return file;
+}
+
+test('output that nobody reads ends the command without a word', async () => {
+  const local = localRecipe();
   const out = join(work, 'merged');
   for (const args of [['--help'], ['plan', local], ['merge', local, '--out', out]]) {
     for (const closed of ['stdout', 'stderr'] as const) {
@@ -195,8 +201,12 @@ test('output that nobody reads ends the command without a word, one that takes n
       rmSync(out, { recursive: true, force: true });
     }
   }
+});
+
+test('output that takes no more ends the command in words', async () => {
+  // /dev/full, which takes nothing, is Linux's alone; no other system has a file that is always full
   test.skip(process.platform !== 'linux', 'only Linux has a device that is always full');
-  const full = spawn(process.execPath, ['src/cli/amalgam.mjs', 'plan', local], {
+  const full = spawn(process.execPath, ['src/cli/amalgam.mjs', 'plan', localRecipe()], {
     cwd: root,
     stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'],
   });

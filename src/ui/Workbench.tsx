@@ -1,6 +1,7 @@
 import './styles/screens.css';
 import { Tabs } from 'radix-ui';
 import { type ComponentType, lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
+import { useShallow } from 'zustand/react/shallow';
 import { formatCount } from '../formats/quantity';
 import { TOOLS, type ToolId, toolCallsOf } from '../tools';
 import { RunBar } from './bars/RunBar';
@@ -14,6 +15,7 @@ import { Notices } from './parts/Notices';
 import { PART_MISSING, PartBoundary } from './parts/PartBoundary';
 import { TabLabel, TabList } from './parts/TabList';
 import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
+import { mergeGate } from './state/merge-gate';
 import { addFiles } from './state/models';
 import { openSampleFamily } from './state/named-models';
 import { isUntouched } from './state/roles';
@@ -310,6 +312,7 @@ function StartDoors() {
   const studio = useStudio();
   const empty = useStudioState((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
   const untouched = useStudioState((s) => currentRun(s) === null && isUntouched(s.recipe, s.models));
+  const gate = useStudioState(useShallow(mergeGate));
   if (!empty && !untouched) return null;
   return (
     <section className="start-doors" aria-label="Start here">
@@ -348,7 +351,9 @@ function StartDoors() {
           {empty ? (
             <Button onClick={() => void openSampleFamily(studio, true)}>Try the sample</Button>
           ) : (
-            <Button onClick={() => void startMerge(studio)}>Merge the sample</Button>
+            <Button why={gate.open ? null : gate.why} onClick={() => void startMerge(studio)}>
+              Merge the sample
+            </Button>
           )}
           <span className="small quiet">
             a very small family, {empty ? 'to try things out' : 'loaded already'}

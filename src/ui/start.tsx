@@ -20,6 +20,7 @@ import { ErrorCard } from './parts/ErrorCard';
 import { readAddress, watchAddress } from './state/address';
 import { watchDeltas } from './state/delta-statistics';
 import { watchOtherTabs } from './state/interrupted-merges';
+import { whileOpening } from './state/models';
 import { openSampleFamily, retryUnreached, watchNamedModels } from './state/named-models';
 import { loadInterrupted, watchRuns } from './state/past-runs';
 import { watchPlan } from './state/plan';
@@ -55,16 +56,17 @@ function bootStudio(studio: Studio): () => void {
   let stopped = false;
   readAddress(studio);
   void startEngine(studio);
-  void restoreHub(studio)
-    .then(() => restoreRecipe(studio))
-    .then((restored) => openSampleFamily(studio, !restored))
-    .then(() => {
-      // what the start itself puts into the recipe is no edit
-      if (!stopped) {
-        const open = () => void openLink(studio).catch((thrown: unknown) => notifyError(studio, thrown));
-        stops.push(watchDraft(studio), watchHistory(studio), watchAddress(studio, open));
-      }
-    });
+  void whileOpening(studio, 'the last recipe', async () => {
+    await restoreHub(studio);
+    const restored = await restoreRecipe(studio);
+    await openSampleFamily(studio, !restored);
+  }).then(() => {
+    // what the start itself puts into the recipe is no edit
+    if (!stopped) {
+      const open = () => void openLink(studio).catch((thrown: unknown) => notifyError(studio, thrown));
+      stops.push(watchDraft(studio), watchHistory(studio), watchAddress(studio, open));
+    }
+  });
   return () => {
     stopped = true;
     for (const stop of stops) stop();

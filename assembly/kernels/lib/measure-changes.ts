@@ -1,11 +1,11 @@
 import { masked, tau } from './merge-changes';
-import { addLanes, four, putSum, ROW, ROWS, SLOT } from './stored';
+import { addLanes, four, modelsOf, putBaseProducts, putProducts, putSum, ROW, ROWS, SLOT } from './stored';
 
 // A tile of changes, as they are stored, measured for a selection that is not known yet.
 
 /**
  * Sums of a plain block: products of all pairs to `sums` and, where there is an address, Σ|τ| to `norms`, `spread` bytes apart,
- * and the changes to `slots`. Models as in stored-sum.ts, masks as in merge-changes.ts.
+ * and the changes to `slots`. Models as in `modelsOf`, masks as in merge-changes.ts.
  */
 function measurePlain<T, M>(
   v0: usize,
@@ -21,7 +21,7 @@ function measurePlain<T, M>(
   slots: usize,
   lanes: usize,
 ): void {
-  const models: i32 = sizeof<M>() == 8 ? 4 : sizeof<M>() == 4 ? 3 : sizeof<M>();
+  const models = modelsOf<M>();
   const zero = f32x4.splat(0);
   for (let column: usize = 0; column < ROW; column += 4) {
     let s00 = zero;
@@ -96,21 +96,8 @@ function measurePlain<T, M>(
       }
       at += ROW * sizeof<T>();
     }
-    let lane = putSum(lanes + (column << 2), s00);
-    lane = putSum(lane, s01);
-    if (models > 1) lane = putSum(lane, s02);
-    if (models > 2) lane = putSum(lane, s03);
-    if (models > 3) lane = putSum(lane, s04);
-    lane = putSum(lane, s11);
-    if (models > 1) lane = putSum(lane, s12);
-    if (models > 2) lane = putSum(lane, s13);
-    if (models > 3) lane = putSum(lane, s14);
-    if (models > 1) lane = putSum(lane, s22);
-    if (models > 2) lane = putSum(lane, s23);
-    if (models > 3) lane = putSum(lane, s24);
-    if (models > 2) lane = putSum(lane, s33);
-    if (models > 3) lane = putSum(lane, s34);
-    if (models > 3) lane = putSum(lane, s44);
+    let lane = putBaseProducts<M>(lanes + (column << 2), s00, s01, s02, s03, s04);
+    lane = putProducts<M>(lane, s11, s12, s13, s14, s22, s23, s24, s33, s34, s44);
     lane = putSum(lane, norm1);
     if (models > 1) lane = putSum(lane, norm2);
     if (models > 2) lane = putSum(lane, norm3);

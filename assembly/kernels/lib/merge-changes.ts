@@ -1,5 +1,5 @@
 import { lanesSum, MAGNITUDE } from './lanes';
-import { addLanes, addTo, four, leastKey, packed4, putSum, ROW, ROWS, samePacked, wasSmall } from './stored';
+import { addLanes, addTo, four, leastKey, modelsOf, packed4, putBaseProducts, putProducts, putSum, ROW, ROWS, samePacked, wasSmall } from './stored';
 
 // A tile of changes, as they are stored, on their way to the output: decode, subtract, select, measure, combine, count and
 // encode in one pass, bit for bit as the kernels of those names do it one after another.
@@ -39,7 +39,7 @@ function bounded(x: v128, bounds: usize): v128 {
 
 /**
  * Sums of a plain block to `sums` and its squared change to `stats`, its counts to `counts`; false where the block has to be
- * done another way: a change is small. Models as in stored-sum.ts. `bounds`: of every model, the keys above which it is kept
+ * done another way: a change is small. Models as in `modelsOf`. `bounds`: of every model, the keys above which it is kept
  * and above which it is not any more; `masks` are `pitch` bytes apart.
  */
 function mergePlain<T, M>(
@@ -64,7 +64,7 @@ function mergePlain<T, M>(
   counts: usize,
   lanes: usize,
 ): bool {
-  const models: i32 = sizeof<M>() == 8 ? 4 : sizeof<M>() == 4 ? 3 : sizeof<M>();
+  const models = modelsOf<M>();
   const zero = f32x4.splat(0);
   const sign = i32x4.splat(0x80000000);
   const vote = i32x4.splat(zeroNegative ? 1 : 0);
@@ -269,21 +269,8 @@ function mergePlain<T, M>(
       }
       addTo(counts + FOUND, <i32>popcnt(up & down));
     }
-    let lane = putSum(lanes + (column << 2), s00);
-    lane = putSum(lane, s01);
-    if (models > 1) lane = putSum(lane, s02);
-    if (models > 2) lane = putSum(lane, s03);
-    if (models > 3) lane = putSum(lane, s04);
-    lane = putSum(lane, s11);
-    if (models > 1) lane = putSum(lane, s12);
-    if (models > 2) lane = putSum(lane, s13);
-    if (models > 3) lane = putSum(lane, s14);
-    if (models > 1) lane = putSum(lane, s22);
-    if (models > 2) lane = putSum(lane, s23);
-    if (models > 3) lane = putSum(lane, s24);
-    if (models > 2) lane = putSum(lane, s33);
-    if (models > 3) lane = putSum(lane, s34);
-    if (models > 3) lane = putSum(lane, s44);
+    let lane = putBaseProducts<M>(lanes + (column << 2), s00, s01, s02, s03, s04);
+    lane = putProducts<M>(lane, s11, s12, s13, s14, s22, s23, s24, s33, s34, s44);
     putSum(lane, moved);
   }
   if (wasSmall(least)) return false;

@@ -3,12 +3,11 @@ import { innerProducts } from '../products';
 import { mergeCounts } from '../statistics';
 import { weightedSum } from '../sums';
 import { BLOCK, changeSquares, lanesSum } from './lanes';
-import { addLanes, addressOf, addTo, allPlain, four, isHalves, leastKey, packed4, putSum, ROW, ROWS, samePacked, SLOT, slotsPlain, SOURCE, wasSmall } from './stored';
+import { addLanes, addressOf, addTo, allPlain, four, isHalves, leastKey, modelsOf, packed4, putBaseProducts, putProducts, putSum, ROW, ROWS, samePacked, SLOT, slotsPlain, SOURCE, wasSmall } from './stored';
 
 // Weighted sums from stored words with all they are measured by: shaders/sums/stored-sum.wgsl.
 
-// Models, as a type so that each number of them has loops of its own: u8 one, u16 two, u32 three, u64 four. Likewise whether
-// there is a base: i32 yes, u32 no.
+// Models are a type (`modelsOf`), likewise whether there is a base: i32 yes, u32 no.
 
 /**
  * A plain block, whose first model is the anchor; `v0` … `v4` are the base and the models. Returns how many elements are at
@@ -27,7 +26,7 @@ function sumPlain<T, M, B>(
   status: usize,
   lanes: usize,
 ): i32 {
-  const models: i32 = sizeof<M>() == 8 ? 4 : sizeof<M>() == 4 ? 3 : sizeof<M>();
+  const models = modelsOf<M>();
   const own = v128.load32_splat(table);
   const affine = load<f32>(table, 4) == 1;
   const c2 = models > 1 ? v128.load32_splat(table, 12) : own;
@@ -107,22 +106,8 @@ function sumPlain<T, M, B>(
       to += ROW << (dtype == 0 ? 2 : 1);
     }
     let lane = lanes + (column << 2);
-    if (isSigned<B>()) {
-      lane = putSum(lane, s00);
-      lane = putSum(lane, s01);
-      if (models > 1) lane = putSum(lane, s02);
-      if (models > 2) lane = putSum(lane, s03);
-    }
-    lane = putSum(lane, s11);
-    if (models > 1) lane = putSum(lane, s12);
-    if (models > 2) lane = putSum(lane, s13);
-    if (models > 3) lane = putSum(lane, s14);
-    if (models > 1) lane = putSum(lane, s22);
-    if (models > 2) lane = putSum(lane, s23);
-    if (models > 3) lane = putSum(lane, s24);
-    if (models > 2) lane = putSum(lane, s33);
-    if (models > 3) lane = putSum(lane, s34);
-    if (models > 3) lane = putSum(lane, s44);
+    if (isSigned<B>()) lane = putBaseProducts<M>(lane, s00, s01, s02, s03, zero);
+    lane = putProducts<M>(lane, s11, s12, s13, s14, s22, s23, s24, s33, s34, s44);
     putSum(lane, moved);
   }
   if (wasSmall(least)) return -1;

@@ -142,3 +142,45 @@ export function putSum(lane: usize, sum: v128): usize {
   v128.store(lane, sum);
   return lane + (ROW << 2);
 }
+
+/** Models, as a type so that each number of them has loops of its own: u8 one, u16 two, u32 three, u64 four. */
+@inline
+export function modelsOf<M>(): i32 {
+  return sizeof<M>() == 8 ? 4 : sizeof<M>() == 4 ? 3 : sizeof<M>();
+}
+
+/** Puts the lane sums of the products of the base with itself and with each model. */
+@inline
+export function putBaseProducts<M>(lane: usize, s00: v128, s01: v128, s02: v128, s03: v128, s04: v128): usize {
+  lane = putSum(putSum(lane, s00), s01);
+  if (modelsOf<M>() > 1) lane = putSum(lane, s02);
+  if (modelsOf<M>() > 2) lane = putSum(lane, s03);
+  return modelsOf<M>() > 3 ? putSum(lane, s04) : lane;
+}
+
+/** Puts those of the products of the models with each other. */
+@inline
+export function putProducts<M>(
+  lane: usize,
+  s11: v128,
+  s12: v128,
+  s13: v128,
+  s14: v128,
+  s22: v128,
+  s23: v128,
+  s24: v128,
+  s33: v128,
+  s34: v128,
+  s44: v128,
+): usize {
+  const models = modelsOf<M>();
+  lane = putSum(lane, s11);
+  if (models > 1) lane = putSum(lane, s12);
+  if (models > 2) lane = putSum(lane, s13);
+  if (models > 3) lane = putSum(lane, s14);
+  if (models > 1) lane = putSum(lane, s22);
+  if (models > 2) lane = putSum(lane, s23);
+  if (models > 3) lane = putSum(lane, s24);
+  if (models > 2) lane = putSum(lane, s33);
+  return models > 3 ? putSum(putSum(lane, s34), s44) : lane;
+}

@@ -96,6 +96,19 @@ export function watchOtherTabs(studio: Studio): void {
     .catch((thrown: unknown) => notifyError(studio, thrown));
 }
 
+/** Waits while models of a merge are on their way, as they are in a tab that was just opened. */
+async function untilOpened(studio: Studio, run: InterruptedRun): Promise<void> {
+  const isOpen = () => whyNotYet(studio.store.getState(), run) === null;
+  if (isOpen()) return;
+  await new Promise<void>((resolve) => {
+    const stop = studio.store.subscribe(() => {
+      if (!isOpen()) return;
+      stop();
+      resolve();
+    });
+  });
+}
+
 /** Makes the other tab stop, and goes on with its merge here. */
 export async function takeOverMerge(studio: Studio): Promise<void> {
   const name = studio.store.getState().elsewhere?.name;
@@ -105,7 +118,9 @@ export async function takeOverMerge(studio: Studio): Promise<void> {
     await loadInterrupted(studio);
     const interrupted = interruptedRuns(studio.store.getState());
     const run = interrupted.find(({ destination }) => destination.name === name) ?? interrupted[0];
-    if (run) await resumeRun(studio, run);
+    if (!run) return;
+    await untilOpened(studio, run);
+    await resumeRun(studio, run);
   } catch (thrown) {
     notifyError(studio, thrown);
   }

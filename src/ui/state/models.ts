@@ -150,7 +150,8 @@ function inFolder(files: LocalFile[], models: readonly ModelInfo[]): LocalFile[]
   return files.map(({ path, file }) => ({ path: `${folder}/${path}`, file }));
 }
 
-async function whileOpening<T>(studio: Studio, what: string, open: () => Promise<T>): Promise<T> {
+/** Names what is being opened, for as long as `open` lasts: what needs it waits. */
+export async function whileOpening<T>(studio: Studio, what: string, open: () => Promise<T>): Promise<T> {
   studio.store.setState((s) => ({ opening: [...s.opening, what] }));
   try {
     return await open();
