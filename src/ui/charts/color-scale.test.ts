@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { colorScale, domain, scaleOver } from './color-scale';
 import { heatmapOf, layerGrid } from './heatmap-data';
+import { differenceMetric } from './metric-choice';
 import { metricById, metrics } from './metrics';
 
 test('the full scale does not depend on the data where the metric has bounds', () => {
@@ -95,4 +96,10 @@ test('a chart of one value is not colored', () => {
   expect(scale.flat).toBe(true);
   expect(scale.color(0.8)).toBe(scale.color(0.5));
   expect(scaleOver(trimmed, [chartOf([0.8, 0.7], 0)], 'full', 'light').flat).toBe(false);
+  // nor is a difference within its error
+  const signed = differenceMetric(trimmed);
+  const ofDifference = (...values: number[]) =>
+    scaleOver(signed, [chartOf(values, 0.01)], 'percentile', 'dark').flat;
+  expect(ofDifference(0.01, -0.004, 0)).toBe(true);
+  expect(ofDifference(0.01, -0.011)).toBe(false);
 });

@@ -10,7 +10,7 @@ export interface ColorScale {
   max: number;
   /** A part of the scale whose colors differ visibly from the next. */
   step: number;
-  /** Every chart is of one value, which words say better: nothing is colored. */
+  /** Every chart is of one value, or of signed ones no larger than their errors, which words say better: nothing is colored. */
   flat: boolean;
   color(value: number): string;
   /** Colors at equal steps from min to max, for the legend. */
@@ -59,8 +59,15 @@ export function scaleOver(
   const ends = extremeValues(maps);
   const { min, max } = extent === 'full' ? domain(metric, ends) : percentileDomain(metric, maps, ends);
   const scale = colorScale(metric, min, max, theme);
-  const flat = !metric.diverging && maps.every((map) => isFlat(metric, linearValues(map)));
+  const flat = maps.every((map) =>
+    metric.diverging ? isWithinErrors(map) : isFlat(metric, linearValues(map)),
+  );
   return flat ? { ...scale, flat, color: () => PAPER[theme] } : scale;
+}
+
+function isWithinErrors(map: Heatmap): boolean {
+  const errors = linearErrors(map);
+  return linearValues(map).every((value, i) => Math.abs(value) <= errors[i]!);
 }
 
 /** Where the full scale of a metric begins and ends, never empty; a diverging one is symmetric about 0. */

@@ -189,7 +189,9 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
             label={columns.length > 1 ? columns.map(({ letter }) => letter).join(', ') : metric.label}
           />
         )}
-        {difference ? <LegendOf metric={difference.metric} scale={difference.scale} label="B − A" /> : null}
+        {difference && !difference.scale.flat ? (
+          <LegendOf metric={difference.metric} scale={difference.scale} label="B − A" />
+        ) : null}
         {columns[0]?.chanceOf ? (
           <span className="depth-chance-key small quiet">random masks of the same size</span>
         ) : null}
