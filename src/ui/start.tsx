@@ -26,6 +26,8 @@ import { loadInterrupted, watchRuns } from './state/past-runs';
 import { watchPlan } from './state/plan';
 import { openLink, restoreRecipe, watchDraft } from './state/recipe-draft';
 import { watchHistory } from './state/recipe-history';
+import type { RecipeState } from './state/recipe-state';
+import { isUntouched } from './state/roles';
 import { watchSampleTexts } from './state/sample-texts';
 import {
   createStudio,
@@ -56,16 +58,22 @@ function bootStudio(studio: Studio): () => void {
   let stopped = false;
   readAddress(studio);
   void startEngine(studio);
+  const watchEdits = (saved?: RecipeState) => {
+    if (stopped) return;
+    const open = () => void openLink(studio).catch((thrown: unknown) => notifyError(studio, thrown));
+    stops.push(watchDraft(studio, saved), watchHistory(studio), watchAddress(studio, open));
+  };
   void whileOpening(studio, 'the last recipe', async () => {
     await restoreHub(studio);
     const restored = await restoreRecipe(studio);
+    // a person may edit what is there while the sample is still opened
+    if (restored) watchEdits();
+    const { recipe: before } = studio.store.getState();
     await openSampleFamily(studio, !restored);
-  }).then(() => {
-    // what the start itself puts into the recipe is no edit
-    if (!stopped) {
-      const open = () => void openLink(studio).catch((thrown: unknown) => notifyError(studio, thrown));
-      stops.push(watchDraft(studio), watchHistory(studio), watchAddress(studio, open));
-    }
+    if (restored) return;
+    // the sample in the recipe is no edit
+    const { recipe, models } = studio.store.getState();
+    watchEdits(isUntouched(recipe, models) ? recipe : before);
   });
   return () => {
     stopped = true;

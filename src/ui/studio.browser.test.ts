@@ -2,6 +2,7 @@ import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun, RunElsewhere } from '../reports/merge';
+import { draft } from './local/saved-recipes';
 import { closeStudio, openStudio } from './open-studio.test.support';
 import { recipeLink } from './state/recipe-draft';
 import { currentRun } from './state/runs';
@@ -258,6 +259,36 @@ test('the recipe in work comes back with the next visit, and a saved one by its 
     .first()
     .click();
   expect(density()).toBe(0.45);
+});
+
+test('edits made while the sample is still opened are kept, on a first visit and on a later one', async () => {
+  const baseOf = async () => (await draft())?.recipe.base;
+  const slow = async () => {
+    let opened: () => void = () => undefined;
+    const sample = await fixtureWorker().openSample();
+    const openSample = () =>
+      new Promise<typeof sample>((resolve) => {
+        opened = () => resolve(sample);
+      });
+    const { studio } = await openStudio({}, { openSample }, 'Examples');
+    // the recipe of the last visit is there
+    const { store } = studio;
+    await waitFor(() => expect(store.getState().opening).toContain('the sample'));
+    return { studio, opened: () => opened() };
+  };
+  await draft();
+  const library = await openDB('amalgam-recipes');
+  await library.delete('draft', 'draft');
+  library.close();
+  const first = await slow();
+  editRecipe(first.studio, (recipe) => ({ ...recipe, base: 'mine/base' }));
+  first.opened();
+  await waitFor(async () => expect(await baseOf()).toBe('mine/base'));
+  closeStudio();
+  const later = await slow();
+  await page.getByRole('button', { name: 'New merge' }).click();
+  await waitFor(async () => expect(await baseOf()).toBeNull());
+  later.opened();
 });
 
 test('an edit that was not written yet when the page was left comes back', async () => {

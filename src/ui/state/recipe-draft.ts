@@ -134,12 +134,13 @@ const BETWEEN_WRITES_MS = 300;
 /**
  * Saves the recipe and its runs as they are edited, one write at a time, the first edit at once; returns a function that
  * stops. After another tab has saved a recipe, nothing is written until the user chooses one of them.
+ * @param saved the recipe that needs no saving
  */
-export function watchDraft(studio: Studio): () => void {
+export function watchDraft(studio: Studio, saved = studio.store.getState().recipe): () => void {
   let writing = false;
   let stopped = false;
   const now = () => draftOf(studio);
-  let kept = now();
+  let kept = { ...now(), recipe: saved };
   const isSaved = () => kept.recipe === now().recipe && kept.runs === now().runs;
   const keep = async () => {
     writing = true;
@@ -160,9 +161,11 @@ export function watchDraft(studio: Studio): () => void {
       [draftSeen, draftWritten].filter((at) => at !== undefined),
     );
   };
-  const stop = studio.store.subscribe(() => {
+  const look = () => {
     if (!writing && !isSaved()) void keep();
-  });
+  };
+  const stop = studio.store.subscribe(look);
+  look();
   addEventListener('pagehide', leave);
   return () => {
     stopped = true;
