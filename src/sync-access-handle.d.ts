@@ -18,5 +18,7 @@ interface FileSystemFileHandle {
    * @param options `read-only` lets several readers in where the browser knows the mode; others ignore it.
    * @throws NoModificationAllowedError while another handle is open.
    */
-  createSyncAccessHandle(options?: { mode: 'readwrite' | 'read-only' }): Promise<FileSystemSyncAccessHandle>;
+  createSyncAccessHandle(options?: {
+    mode: 'readwrite' | 'read-only' | 'readwrite-unsafe';
+  }): Promise<FileSystemSyncAccessHandle>;
 }

@@ -54,7 +54,7 @@ async function merge(recipeText: string, models: Record<string, Uint8Array<Array
     openShard: async (shard) => {
       pieces.push(shard.header);
       return {
-        append: async (bytes) => void pieces.push(bytes.slice()),
+        write: async (bytes) => void pieces.push(bytes.slice()),
         finish: async () => undefined,
         abort() {},
       };

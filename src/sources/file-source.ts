@@ -10,6 +10,7 @@ import { throwIfCanceled } from './cancellation';
 export function fileSource(file: Blob, name: string): ByteSource {
   return {
     byteLength: file.size,
+    origin: async () => ({ kind: 'file', file, name }),
     async read(begin, end, signal) {
       throwIfCanceled(signal);
       checkByteRange(begin, end, file.size, name);
