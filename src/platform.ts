@@ -158,7 +158,7 @@ export async function sharedAccess(
   const open = () => file.createSyncAccessHandle({ mode: 'readwrite-unsafe' });
   const handle = await repeated(file, open, { patienceMs: PATIENCE_MS, late: (late) => late.close() });
   // a browser that does not know the mode takes no notice of it
-  return { handle, isShared: (handle as { mode?: string }).mode === 'readwrite-unsafe' };
+  return { handle, isShared: handle.mode === 'readwrite-unsafe' };
 }
 
 export function writableOf(file: FileSystemFileHandle): Promise<FileSystemWritableFileStream> {
@@ -194,6 +194,9 @@ export async function bytesOf(file: Blob): Promise<Uint8Array<ArrayBuffer>> {
   const deadlineMs = READ_DEADLINE_MS;
   return new Uint8Array(await repeated(file, () => file.arrayBuffer(), { deadlineMs }));
 }
+
+/** Whether another worker can read a file that it is sent: Node 20 dies of that. */
+export const filesCross = 'FileReaderSync' in globalThis;
 
 /** Pieces of a stream; a consumer that stops early ends it. */
 export async function* piecesOf<T>(stream: ReadableStream<T>): AsyncGenerator<T> {

@@ -3,6 +3,8 @@
  * only. Counts must be checked: a full storage can show as a wrong count without an exception.
  */
 interface FileSystemSyncAccessHandle {
+  /** Absent where the browser knows no modes. */
+  readonly mode?: string;
   read(buffer: ArrayBufferView<ArrayBuffer>, options?: { at: number }): number;
   write(buffer: ArrayBufferView<ArrayBuffer>, options?: { at: number }): number;
   truncate(size: number): void;

@@ -194,6 +194,7 @@ export async function openBlob(sha256: string): Promise<OpenSource> {
   const { byteLength, name } = blob.record;
   return {
     byteLength,
+    ...(blob.file.isShared && { origin: async () => ({ kind: 'blob' as const, sha256 }) }),
     async read(begin, end, signal, into = spareArray(end - begin)) {
       checkByteRange(begin, end, byteLength, name);
       const first = Math.floor(begin / blob.record.pieceBytes);

@@ -82,11 +82,10 @@ function diskFile(path: string, name: string): FileSystemFileHandle {
     async getFile() {
       return new File([await openAsBlob(path)], name);
     },
-    async createSyncAccessHandle(options?: { mode: string }) {
-      return syncAccess(
-        inWords(path, () => openSync(path, options?.mode === 'read-only' ? 'r' : 'r+')),
-        (act) => inWords(path, act),
-      );
+    async createSyncAccessHandle({ mode = 'readwrite' } = {}) {
+      const file = inWords(path, () => openSync(path, mode === 'read-only' ? 'r' : 'r+'));
+      // what other threads share, they open by its path
+      return { ...syncAccess(file, (act) => inWords(path, act)), ...(mode === 'read-only' && { mode }) };
     },
   } as unknown as FileSystemFileHandle;
 }
