@@ -173,7 +173,10 @@ test.each([
   ['dare_ties', textOf('dare_ties_seed7')],
   ['slerp', textOf('slerp')],
   ['a copy, layers of several models', textOf('passthrough_scale_stack')],
-  ['one threshold and sign for whole models', `${textOf('ties')}\namalgam: { parameters: { semantics: paper } }\n`],
+  [
+    'one threshold and sign for whole models',
+    `${textOf('ties')}\namalgam: { parameters: { semantics: paper } }\n`,
+  ],
 ])('%s: bytes, reports, hashes of the inputs and progress are those of one engine', async (_, text) => {
   const plan = await planOf(text);
   const one = await merged(plan, folders, 0);
