@@ -48,7 +48,7 @@ export interface MergeThread {
 }
 
 /** Takes merged bytes tensor by tensor and writes what becomes of them. */
-export interface TensorEncoder {
+interface TensorEncoder {
   append(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
   finishTensor(): Promise<void>;
 }
@@ -59,7 +59,7 @@ export type OpenEncoder = (
   write: (bytes: Uint8Array<ArrayBuffer>) => Promise<void>,
 ) => TensorEncoder;
 
-export interface MergeThreadOptions extends RunWorkspaceOptions {
+interface MergeThreadOptions extends RunWorkspaceOptions {
   plan: Pick<Plan, 'tensors' | 'recipe'>;
   methods: ReadonlyMap<string, MergeMethod>;
   read: ReadTensor;

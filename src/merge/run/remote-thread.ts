@@ -44,14 +44,14 @@ export interface PreparedOutline {
 }
 
 /** A merged unit with what the thread has read for it. */
-export interface RemoteUnit extends MergedUnit {
+interface RemoteUnit extends MergedUnit {
   /** Hashes of pieces of inputs since the unit before. */
   found: (readonly [input: string, piece: number, leaf: Leaf])[];
   seconds: ThreadSeconds;
 }
 
 /** Since the thread was started. */
-export interface ThreadSeconds {
+interface ThreadSeconds {
   read: number;
   upload: number;
   compute: number;
