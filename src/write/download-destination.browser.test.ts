@@ -134,6 +134,8 @@ describe('openDownloadDestination', () => {
       const rig = startRig();
       await rig.open('merged');
       expect(await rig.create('model.safetensors')).toBe('ok');
+      // for other threads to write beside this one
+      expect(await rig.place()).toBe('opfs');
       for (let i = 0; i < 7; i++) expect(await rig.write(piece(i))).toBe('ok');
       expect(await rig.flush()).toBe('ok');
       expect(await rig.write(piece(7, 5))).toBe('ok');

@@ -38,6 +38,7 @@ const rig = {
       await sink.write(bytes, length);
       length += bytes.byteLength;
     }),
+  place: () => sink.place?.kind,
   flush: () => outcome(() => sink.flush!()),
   close: () => outcome(() => sink.close([], length)),
   keep: () => outcome(() => destination.remains!.keep()),
