@@ -76,11 +76,9 @@ export async function depthInNode(
         openShard: async (shard) => {
           const bytes = new Uint8Array(shard.byteLength);
           bytes.set(shard.header);
-          let at = shard.header.length;
           return {
-            async append(piece) {
+            async write(piece, at) {
               bytes.set(piece, at);
-              at += piece.length;
             },
             finish: async () => bytes,
             abort() {},

@@ -101,11 +101,9 @@ export async function mergeInNode(
     openShard: async (shard) => {
       const bytes = new Uint8Array(shard.byteLength);
       bytes.set(shard.header);
-      let at = shard.header.length;
       return {
-        async append(piece) {
+        async write(piece, at) {
           bytes.set(piece, at);
-          at += piece.length;
         },
         finish: async () => bytes,
         abort() {},
@@ -129,26 +127,28 @@ export async function ggufInNode(
   const file = finishGguf({ ...plan, gguf }, [], undefined, new Map());
   const bytes = new Uint8Array(file.byteLength);
   bytes.set(file.header);
-  let at = file.header.length;
-  const encoder = ggufEncoder({
-    plan: gguf,
-    names: file.tensors.map(({ name }) => name),
-    engines: [createCpuBackend()],
-    ...(importance ? { importance } : {}),
-    async write(piece) {
-      bytes.set(piece, at);
-      at += piece.length;
-    },
-  });
+  let came = file.header.length;
+  const engines = [createCpuBackend()];
   await runPlan({
     plan,
     shards: [file],
     engine: createCpuBackend(),
     methods: methodById,
     read,
-    openShard: async () => ({ ...encoder, finish: async () => undefined, abort() {} }),
+    encoding: {
+      encoder: (names, write) =>
+        ggufEncoder({ plan: gguf, names, engines, ...(importance ? { importance } : {}), write }),
+    },
+    openShard: async () => ({
+      async write(piece, at) {
+        bytes.set(piece, at);
+        came += piece.length;
+      },
+      finish: async () => undefined,
+      abort() {},
+    }),
   });
-  if (at !== bytes.length) throw new Error(`${at} of ${bytes.length} bytes of ${file.file} came`);
+  if (came !== bytes.length) throw new Error(`${came} of ${bytes.length} bytes of ${file.file} came`);
   return { plan, bytes };
 }
 

@@ -148,6 +148,19 @@ export function syncAccess(
   return repeated(file, open, { patienceMs, late: (handle) => handle.close() });
 }
 
+/**
+ * Opens a file for writing beside other threads that do the same at other places of it, where the browser has that mode;
+ * else alone.
+ */
+export async function sharedAccess(
+  file: FileSystemFileHandle,
+): Promise<{ handle: FileSystemSyncAccessHandle; isShared: boolean }> {
+  const open = () => file.createSyncAccessHandle({ mode: 'readwrite-unsafe' });
+  const handle = await repeated(file, open, { patienceMs: PATIENCE_MS, late: (late) => late.close() });
+  // a browser that does not know the mode takes no notice of it
+  return { handle, isShared: handle.mode === 'readwrite-unsafe' };
+}
+
 export function writableOf(file: FileSystemFileHandle): Promise<FileSystemWritableFileStream> {
   const late = (stream: FileSystemWritableFileStream) => void stream.abort().catch(() => undefined);
   return repeated(file, () => file.createWritable(), { late });
@@ -181,6 +194,9 @@ export async function bytesOf(file: Blob): Promise<Uint8Array<ArrayBuffer>> {
   const deadlineMs = READ_DEADLINE_MS;
   return new Uint8Array(await repeated(file, () => file.arrayBuffer(), { deadlineMs }));
 }
+
+/** Whether another worker can read a file that it is sent: Node 20 dies of that. */
+export const filesCross = 'FileReaderSync' in globalThis;
 
 /** Pieces of a stream; a consumer that stops early ends it. */
 export async function* piecesOf<T>(stream: ReadableStream<T>): AsyncGenerator<T> {

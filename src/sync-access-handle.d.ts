@@ -3,6 +3,8 @@
  * only. Counts must be checked: a full storage can show as a wrong count without an exception.
  */
 interface FileSystemSyncAccessHandle {
+  /** Absent where the browser knows no modes. */
+  readonly mode?: string;
   read(buffer: ArrayBufferView<ArrayBuffer>, options?: { at: number }): number;
   write(buffer: ArrayBufferView<ArrayBuffer>, options?: { at: number }): number;
   truncate(size: number): void;
@@ -18,5 +20,7 @@ interface FileSystemFileHandle {
    * @param options `read-only` lets several readers in where the browser knows the mode; others ignore it.
    * @throws NoModificationAllowedError while another handle is open.
    */
-  createSyncAccessHandle(options?: { mode: 'readwrite' | 'read-only' }): Promise<FileSystemSyncAccessHandle>;
+  createSyncAccessHandle(options?: {
+    mode: 'readwrite' | 'read-only' | 'readwrite-unsafe';
+  }): Promise<FileSystemSyncAccessHandle>;
 }

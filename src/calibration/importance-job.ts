@@ -59,9 +59,11 @@ export async function runImportance(
     });
     const sink = await destination.create('masks.safetensors');
     const hasher = beginLeaves();
+    let length = 0;
     const write = async (bytes: Uint8Array<ArrayBuffer>) => {
       await hasher.update(bytes);
-      await sink.write(bytes);
+      await sink.write(bytes, length);
+      length += bytes.byteLength;
     };
     await write(buildSafetensorsHeader(planned, { amalgam: 'importance' }));
     for (const { shape, selection } of entries) {
@@ -71,7 +73,7 @@ export async function runImportance(
         await write(new Uint8Array(values.buffer));
       } else await write(rowsOfBytes(await selection.mask(0, rows * cols), rows, cols));
     }
-    await sink.close(await hasher.leaves());
+    await sink.close(await hasher.leaves(), length);
     await writeWhole(destination, 'importance.json', `${JSON.stringify(report, null, 2)}\n`);
     await commitOutput(destination, Object.fromEntries(calibrated!.hashes));
     return report;

@@ -1,11 +1,10 @@
-import { fstatSync } from 'node:fs';
-import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, sep } from 'node:path';
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
-import { type ByteSource, checkByteRange } from '../sources/byte-source';
+import { diskSource } from '../host/node/storage';
+import type { ByteSource } from '../sources/byte-source';
 import type { HubCommit, ModelFolder } from '../sources/model-folder';
-import { spareArray } from '../sources/spare-arrays';
 
 /** A file of a listed folder. */
 export interface ListedFile {
@@ -129,53 +128,12 @@ export function diskFolder(
         byteLength: file.size,
         ...(snapshot && claimedSha256(file)),
         open: () => {
-          source ??= steadySource(file, `${path}/${file.path}`);
+          const { location, size: byteLength } = file;
+          source ??= diskSource({ location, byteLength, name: `${path}/${file.path}` });
           return source;
         },
       };
     }),
-  };
-}
-
-/** Open until the process ends: Node warns of a handle that is left to the collector, as after a folder that cannot be opened. */
-const held = new Set<FileHandle>();
-
-/** Reads one descriptor, and finds at every read that the file is the one that was opened first. */
-function steadySource({ location, size }: ListedFile, name: string): ByteSource {
-  let opened: Promise<{ handle: FileHandle; identity: string }> | undefined;
-  const changed = () =>
-    new AmalgamError(
-      'RunChanged',
-      `${name} has changed while it was read.`,
-      'Let whatever writes it finish, then start again.',
-    );
-  // asked at every read: a turn of the event loop costs more than the call
-  const identify = ({ fd }: FileHandle) => {
-    const { dev, ino, size: bytes, mtimeNs, ctimeNs } = fstatSync(fd, { bigint: true });
-    return `${dev} ${ino} ${bytes} ${mtimeNs} ${ctimeNs}`;
-  };
-  const begin = async () => {
-    const handle = await open(location);
-    held.add(handle);
-    if ((await handle.stat()).size !== size) throw changed();
-    return { handle, identity: identify(handle) };
-  };
-  return {
-    byteLength: size,
-    async read(from, to, signal) {
-      checkByteRange(from, to, size, name);
-      opened ??= begin();
-      const { handle, identity } = await opened;
-      const bytes = spareArray(to - from);
-      for (let done = 0; done < bytes.length; ) {
-        signal?.throwIfAborted();
-        const { bytesRead } = await handle.read(bytes, done, bytes.length - done, from + done);
-        if (bytesRead === 0) throw changed();
-        done += bytesRead;
-      }
-      if (identify(handle) !== identity) throw changed();
-      return bytes;
-    },
   };
 }
 

@@ -1,17 +1,16 @@
-import { open, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startForeignTextWith } from '../foreign/foreign-text';
 import { becomeHost, offerWebGpu } from '../host/node/platform';
-import { startForeignText, startThread } from '../host/node/start-thread';
+import { startForeignText, startMergeThread, startThread } from '../host/node/start-thread';
+import { diskSource, openFile } from '../host/node/storage';
 import { startThreadsWith } from '../host/threads';
 import type { BackendChoice } from '../reports/backend';
 import type { DestinationSpec } from '../reports/job';
-import type { ByteSource } from '../sources/byte-source';
-import { spareArray } from '../sources/spare-arrays';
 import { createCalls, type WorkerCalls } from '../worker/calls';
 import type { Destination, FileSink } from '../write/destination';
-import { destinationError } from '../write/destination-error';
 import { openDiskWith } from '../write/opened-destination';
+import { writeAt } from '../write/opfs-sink';
 import { diskFolder, type ListedFile, listFolder } from './folder-listing';
 import { type CachedModel, checkSnapshot } from './model-lookup';
 import type { OutputFolder } from './output-folder';
@@ -48,7 +47,7 @@ export async function openNodeEngine(
       throw thrown;
     });
   }
-  startThreadsWith(startThread);
+  startThreadsWith(startThread, () => startMergeThread(cache));
   startForeignTextWith(startForeignText);
   const folders = new Map<string, { files: ListedFile[]; snapshot?: CachedModel }>();
   let output: OutputFolder | undefined;
@@ -85,65 +84,57 @@ export async function openNodeEngine(
 /** The output folder of the command as a destination of the merge. */
 export function diskDestination(output: OutputFolder): Destination {
   const files: { path: string; size: number }[] = [];
-  const begin = async (path: string, bytes: number): Promise<FileSink> => {
-    const file = { path, size: bytes };
-    const put = async (piece: Uint8Array<ArrayBuffer>) => {
-      file.size = await output.append(path, file.size, pieces(piece));
-    };
-    await put(new Uint8Array(0));
+  const open = new Set<FileSystemSyncAccessHandle>();
+  const begin = async (path: string, kept: number): Promise<FileSink> => {
+    const location = await output.begin(path, kept);
+    const file = openFile(location);
+    open.add(file);
     return {
-      write: put,
-      async close() {
-        files.push(file);
+      place: { kind: 'disk', location },
+      write: async (bytes, at) => writeAt(path, file, bytes, at),
+      async close(_, size) {
+        open.delete(file);
+        file.close();
+        files.push({ path, size });
       },
     };
+  };
+  const letGo = () => {
+    for (const file of open) file.close();
+    open.clear();
   };
   return {
     create: (path) => begin(path, 0),
     commit: () => output.commit(files),
-    discard: () => output.discard(),
+    discard() {
+      letGo();
+      return output.discard();
+    },
     requireRoom: (bytes) => output.checkRoom(bytes),
     async left(path) {
       const found = await output.find(path);
-      return found && diskSource(found.location, found.size, path);
+      return found && diskSource({ location: found.location, byteLength: found.size, name: path });
     },
     remains: {
       async readJournal() {
         const found = await output.find('journal');
         if (!found) return new Uint8Array(0);
-        return diskSource(found.location, found.size, 'the journal').read(0, found.size);
+        const source = diskSource({ location: found.location, byteLength: found.size, name: 'the journal' });
+        try {
+          return await source.read(0, found.size);
+        } finally {
+          source.close();
+        }
       },
-      async appendJournal(at, line) {
-        await output.appendJournal(at, pieces(line));
-      },
+      appendJournal: (at, line) => output.appendJournal(at, line),
       async adopt(path, bytes) {
         files.push({ path, size: bytes });
       },
       reopen: begin,
       async keep() {
+        letGo();
         output.keep();
       },
-    },
-  };
-}
-
-async function* pieces(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
-}
-
-function diskSource(location: string, byteLength: number, what: string): ByteSource {
-  return {
-    byteLength,
-    async read(begin, end) {
-      const file = await open(location);
-      try {
-        const bytes = spareArray(end - begin);
-        const { bytesRead } = await file.read(bytes, 0, bytes.length, begin);
-        if (bytesRead !== bytes.length) throw destinationError(`it ends at byte ${begin + bytesRead}`, what);
-        return bytes;
-      } finally {
-        await file.close();
-      }
     },
   };
 }

@@ -19,7 +19,8 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ownNote, startOf } from '../host/node/locks';
-import { beginOutputFolder } from './output-folder';
+import { openFile } from '../host/node/storage';
+import { beginOutputFolder, type OutputFolder } from './output-folder';
 import { claimPartial } from './partial-output';
 
 let root: string;
@@ -30,18 +31,23 @@ beforeEach(async () => {
 
 afterEach(() => rm(root, { recursive: true }));
 
-async function* body(...texts: string[]): AsyncIterable<Uint8Array> {
-  for (const text of texts) yield new TextEncoder().encode(text);
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+/** Writes on after the first `offset` bytes of a file. */
+async function append(output: OutputFolder, path: string, offset: number, text: string): Promise<void> {
+  const file = openFile(await output.begin(path, offset));
+  file.write(bytes(text), { at: offset });
+  file.close();
 }
 
 describe('beginOutputFolder', () => {
   test('the folder takes its name on commit, whole', async () => {
     const out = join(root, 'a', 'b', 'merged');
     const output = await beginOutputFolder(out);
-    expect(await output.append('model.safetensors', 0, body())).toBe(0);
-    expect(await output.append('model.safetensors', 0, body('head', 'er '))).toBe(7);
-    expect(await output.append('model.safetensors', 7, body('data'))).toBe(11);
-    expect(await output.append('sub/config.json', 0, body('{}'))).toBe(2);
+    await append(output, 'model.safetensors', 0, 'other bytes');
+    await append(output, 'model.safetensors', 0, 'header ');
+    await append(output, 'model.safetensors', 7, 'data');
+    await append(output, 'sub/config.json', 0, '{}');
     expect(await readdir(join(root, 'a', 'b'))).not.toContain('merged');
     await output.commit([
       { path: 'model.safetensors', size: 11 },
@@ -59,7 +65,7 @@ describe('beginOutputFolder', () => {
     await mkdir(join(root, 'full'));
     await writeFile(join(root, 'full', 'thesis.txt'), 'x');
     const output = await beginOutputFolder(join(root, 'empty'));
-    await output.append('x', 0, body('1'));
+    await append(output, 'x', 0, '1');
     await output.commit([{ path: 'x', size: 1 }]);
     expect(await readdir(join(root, 'empty'))).toEqual(['x']);
     for (const name of ['full', 'full/thesis.txt']) {
@@ -73,7 +79,7 @@ describe('beginOutputFolder', () => {
   test('discard leaves nothing, not even the parents it made', async () => {
     await mkdir(join(root, 'kept'));
     const output = await beginOutputFolder(join(root, 'kept', 'new', 'deep', 'merged'));
-    await output.append('x', 0, body('1'));
+    await append(output, 'x', 0, '1');
     await output.discard();
     await output.discard();
     expect(await readdir(join(root, 'kept'))).toEqual([]);
@@ -81,11 +87,11 @@ describe('beginOutputFolder', () => {
 
   test('a wrong offset, a name that leads out and a wrong size at the end are refused', async () => {
     const output = await beginOutputFolder(join(root, 'merged'));
-    await output.append('x', 0, body('12'));
-    await expect(output.append('x', 3, body('4'))).rejects.toMatchObject({ code: 'DestinationFailed' });
-    await expect(output.append('y', 1, body('4'))).rejects.toMatchObject({ code: 'DestinationFailed' });
+    await append(output, 'x', 0, '12');
+    await expect(append(output, 'x', 3, '4')).rejects.toMatchObject({ code: 'DestinationFailed' });
+    await expect(append(output, 'y', 1, '4')).rejects.toMatchObject({ code: 'DestinationFailed' });
     for (const path of ['../x', '/x', 'a/../../x', 'C:\\x', '']) {
-      await expect(output.append(path, 0, body('1'))).rejects.toMatchObject({ code: 'UnsafePath' });
+      await expect(append(output, path, 0, '1')).rejects.toMatchObject({ code: 'UnsafePath' });
     }
     const commits = [
       [{ path: 'x', size: 1 }],
@@ -104,7 +110,7 @@ describe('beginOutputFolder', () => {
 
   test('R49: a folder that was filled meanwhile is not touched, and the finished output stays', async () => {
     const output = await beginOutputFolder(join(root, 'merged'));
-    await output.append('x', 0, body('1'));
+    await append(output, 'x', 0, '1');
     await mkdir(join(root, 'merged'));
     await writeFile(join(root, 'merged', 'mine'), '');
     const [hidden] = (await readdir(root)).filter((name) => name.startsWith('.merged'));
@@ -119,7 +125,7 @@ describe('beginOutputFolder', () => {
 
   test('R49: an interrupt in the middle of the last step removes nothing', async () => {
     const output = await beginOutputFolder(join(root, 'merged'));
-    await output.append('x', 0, body('1'));
+    await append(output, 'x', 0, '1');
     await Promise.all([output.commit([{ path: 'x', size: 1 }]), output.discard()]);
     expect(await readFile(join(root, 'merged', 'x'), 'utf8')).toBe('1');
   });
@@ -129,9 +135,9 @@ describe('beginOutputFolder', () => {
     await symlink('disk', join(root, 'link'));
     const { ino } = await stat(join(root, 'disk'));
     const output = await beginOutputFolder(join(root, 'link'));
-    await output.append('sub/x', 0, body('1'));
-    await output.append('model.safetensors', 0, body('2'));
-    await output.appendJournal(0, body('line'));
+    await append(output, 'sub/x', 0, '1');
+    await append(output, 'model.safetensors', 0, '2');
+    await output.appendJournal(0, bytes('line'));
     expect((await readdir(root)).sort()).toEqual(['disk', 'link']);
     await output.commit([
       { path: 'sub/x', size: 1 },
@@ -154,9 +160,9 @@ describe('beginOutputFolder', () => {
     const out = join(root, 'disk');
     await mkdir(out);
     const first = await beginOutputFolder(out, true);
-    await first.append('config.json', 0, body('{}'));
-    await first.append('model.safetensors', 0, body('2'));
-    await first.appendJournal(0, body('line'));
+    await append(first, 'config.json', 0, '{}');
+    await append(first, 'model.safetensors', 0, '2');
+    await first.appendJournal(0, bytes('line'));
     first.keep();
     await first.discard();
     const [hidden] = await readdir(out);
@@ -180,8 +186,8 @@ describe('beginOutputFolder', () => {
     const out = join(root, 'disk');
     await mkdir(out);
     const first = await beginOutputFolder(out, true);
-    await first.append('model.safetensors', 0, body('2'));
-    await first.appendJournal(0, body('line'));
+    await append(first, 'model.safetensors', 0, '2');
+    await first.appendJournal(0, bytes('line'));
     first.keep();
     await first.discard();
     const [hidden] = await readdir(out);
@@ -218,7 +224,7 @@ describe('beginOutputFolder', () => {
         );
       });
       const output = await beginOutputFolder(join(root, 'merged'));
-      await output.append('sub/x', 0, body('1'));
+      await append(output, 'sub/x', 0, '1');
       await output.commit([{ path: 'sub/x', size: 1 }]);
       sync.mockRestore();
       expect(order).toEqual(['/.merged.amalgam-#/sub/x', '/.merged.amalgam-#', '/.merged.amalgam-#/sub', '']);
@@ -228,13 +234,13 @@ describe('beginOutputFolder', () => {
   test('R47: an interrupted output is found again, unless its process still writes it', async () => {
     const out = join(root, 'merged');
     const first = await beginOutputFolder(out, true);
-    await first.append('a', 0, body('123'));
+    await append(first, 'a', 0, '123');
     // without a journal there is nothing to go on from
     const other = await beginOutputFolder(out, true);
     expect(await other.find('a')).toBeUndefined();
     await other.discard();
 
-    await first.appendJournal(0, body('line'));
+    await first.appendJournal(0, bytes('line'));
     first.keep();
     await first.discard();
     const owner = (await readdir(root)).find((name) => name.startsWith('.merged'))!;
@@ -288,16 +294,16 @@ describe('beginOutputFolder', () => {
   test('without --resume a failed merge leaves nothing, and what others left is swept or named with its size', async () => {
     const out = join(root, 'merged');
     const failed = await beginOutputFolder(out);
-    await failed.append('model.safetensors', 0, body('12345'));
-    await failed.appendJournal(0, body('line'));
+    await append(failed, 'model.safetensors', 0, '12345');
+    await failed.appendJournal(0, bytes('line'));
     failed.keep();
     await failed.discard();
     expect(await readdir(root)).toEqual([]);
 
     // killed: one that can go on, one before it had a journal
     const left = await beginOutputFolder(out, true);
-    await left.append('model.safetensors', 0, body('12345'));
-    await left.appendJournal(0, body('line'));
+    await append(left, 'model.safetensors', 0, '12345');
+    await left.appendJournal(0, bytes('line'));
     left.keep();
     await left.discard();
     const [hidden] = await readdir(root);
@@ -312,7 +318,7 @@ describe('beginOutputFolder', () => {
       code: 'StorageFull',
       hint: expect.stringContaining(hidden!),
     });
-    await next.append('x', 0, body('1'));
+    await append(next, 'x', 0, '1');
     await next.commit([{ path: 'x', size: 1 }]);
     await next.discard();
     expect(await readdir(out)).toEqual(['x']);
@@ -329,7 +335,7 @@ describe('beginOutputFolder', () => {
       (path: string) => utimes(path, 1, 1),
     ]) {
       const output = await beginOutputFolder(join(root, 'merged'));
-      await output.append('model.safetensors', 0, body('12345'));
+      await append(output, 'model.safetensors', 0, '12345');
       const { location } = (await output.find('model.safetensors'))!;
       await change(location);
       const commit = output.commit([{ path: 'model.safetensors', size: 5 }]);
@@ -342,8 +348,8 @@ describe('beginOutputFolder', () => {
   test('what belongs to the run is never in a finished output, also where the last step fails', async () => {
     const out = join(root, 'merged');
     const output = await beginOutputFolder(out, true);
-    await output.append('x', 0, body('1'));
-    await output.appendJournal(0, body('line'));
+    await append(output, 'x', 0, '1');
+    await output.appendJournal(0, bytes('line'));
     const probe = await open(root);
     const prototype = Object.getPrototypeOf(probe) as FileHandle;
     await probe.close();

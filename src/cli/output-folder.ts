@@ -6,7 +6,8 @@ import { AmalgamError } from '../errors';
 import { safeRelativePath } from '../formats/names';
 import { counted, formatBytes } from '../formats/quantity';
 import { release } from '../host/node/locks';
-import { makeFolders } from '../host/node/storage';
+import { makeFolders, openFile } from '../host/node/storage';
+import { destinationError } from '../write/destination-error';
 import type { Place } from './arguments';
 import { type ListedFile, listFolder } from './folder-listing';
 import {
@@ -28,13 +29,13 @@ import {
  */
 export interface OutputFolder {
   /**
-   * Writes on after the first `offset` bytes of a file; what is beyond them goes. The first piece creates the file.
-   * @returns the size after it
-   * @throws UnsafePath, DestinationFailed when the file is not that long, StorageFull
+   * Begins a file, or goes on with one after its first `kept` bytes; what is beyond them goes.
+   * @returns where it is to be written
+   * @throws UnsafePath, DestinationFailed when the file is not that long
    */
-  append(path: string, offset: number, body: AsyncIterable<Uint8Array>): Promise<number>;
-  /** The same for the run's journal, which is no part of the output. */
-  appendJournal(offset: number, body: AsyncIterable<Uint8Array>): Promise<number>;
+  begin(path: string, kept: number): Promise<string>;
+  /** Writes on after the first `offset` bytes of the run's journal, which is no part of the output. @throws as `begin`, StorageFull */
+  appendJournal(offset: number, line: Uint8Array): Promise<void>;
   /** A stored file, or the journal; undefined when there is none. */
   find(path: string | 'journal'): Promise<ListedFile | undefined>;
   /** Sentence about output that interrupted merges left beside this one; empty when there is none. */
@@ -93,50 +94,41 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
   });
   /** Files of an interrupted run that this one has not touched. */
   const left = found ? (await listFolder(found)).files : new Map<string, ListedFile>();
-  const sizes = new Map<string, number>();
+  /** Files that this one has begun. */
+  const begun = new Set<string>();
   /** How files were when they were read back. */
   const seen = new Map<string, string>();
   let isCommitted = false;
   let isKept = false;
   let committing: Promise<void> | undefined;
 
-  async function write(location: string, offset: number, body: AsyncIterable<Uint8Array>): Promise<number> {
-    await mkdir(dirname(location), { recursive: true });
-    const file = await open(location, offset === 0 ? 'w' : 'r+');
-    try {
-      await file.truncate(offset);
-      let at = offset;
-      for await (const piece of body) {
-        for (let begin = 0; begin < piece.byteLength; ) {
-          const { bytesWritten } = await file.write(piece, begin, piece.byteLength - begin, at);
-          begin += bytesWritten;
-          at += bytesWritten;
-        }
+  async function begin(location: string, path: string, kept: number): Promise<string> {
+    await inWords(path, async () => {
+      await mkdir(dirname(location), { recursive: true });
+      const file = await open(location, kept === 0 ? 'w' : 'r+');
+      try {
+        const { size } = await file.stat();
+        if (size < kept) throw failed(`${path} goes on at byte ${size}, not at ${kept}.`);
+        await file.truncate(kept);
+      } finally {
+        await file.close();
       }
-      return at;
-    } finally {
-      await file.close();
-    }
+    });
+    return location;
   }
 
   async function commit(files: { path: string; size: number }[]): Promise<void> {
     const told = new Map(files.map(({ path, size }) => [path, size]));
-    for (const [path, { size }] of left) if (told.get(path) === size) sizes.set(path, size);
-    for (const [path, size] of sizes) {
-      if (told.get(path) !== size)
-        throw failed(`${path} has ${counted(size, 'byte')} here, ${told.get(path) ?? 'none'} there.`);
-    }
-    if (told.size !== sizes.size)
-      throw failed(
-        `${counted(told.size, 'file')} ${told.size === 1 ? 'was' : 'were'} sent, but ${sizes.size} came.`,
-      );
+    for (const [path, { size }] of left) if (told.get(path) === size) begun.add(path);
+    if (told.size !== begun.size || [...told.keys()].some((path) => !begun.has(path)))
+      throw failed(`${counted(told.size, 'file')} are told of, but ${begun.size} were begun.`);
     await inWords(folder, async () => {
-      for (const [path, size] of sizes) await makeDurable(join(temporary, path), path, size, seen.get(path));
+      for (const [path, size] of told) await makeDurable(join(temporary, path), path, size, seen.get(path));
       for (const path of left.keys()) if (!told.has(path)) await rm(join(temporary, path));
     });
     try {
       await refuseNonEmpty(place, folder, parent === target ? temporary : undefined);
-      await publish(temporary, target, [...sizes.keys()]);
+      await publish(temporary, target, [...told.keys()]);
     } catch (thrown) {
       isKept = true;
       const isNamed = !(await stat(temporary).catch(() => undefined));
@@ -156,18 +148,23 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
     get isCommitted() {
       return isCommitted;
     },
-    async append(path, offset, body) {
-      safeRelativePath(path);
-      const size = sizes.get(path) ?? left.get(path)?.size ?? 0;
-      if (offset > size) throw failed(`${path} goes on at byte ${size}, not at ${offset}.`);
-      const end = await inWords(path, () => write(join(temporary, path), offset, body));
-      sizes.set(path, end);
+    async begin(path, kept) {
+      const location = join(temporary, safeRelativePath(path));
+      await begin(location, path, kept);
+      begun.add(path);
       seen.delete(path);
       left.delete(path);
-      return end;
+      return location;
     },
-    appendJournal: (offset, body) =>
-      inWords('the journal', () => write(join(temporary, JOURNAL), offset, body)),
+    async appendJournal(offset, line) {
+      const what = 'the journal';
+      const file = openFile(await begin(join(temporary, JOURNAL), what, offset));
+      try {
+        await inWords(what, async () => file.write(line as Uint8Array<ArrayBuffer>, { at: offset }));
+      } finally {
+        file.close();
+      }
+    },
     async find(path) {
       const location = join(temporary, path === 'journal' ? JOURNAL : safeRelativePath(path));
       const stats = await stat(location, { bigint: true }).catch(() => undefined);
@@ -242,19 +239,7 @@ async function inWords<T>(what: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
   } catch (thrown) {
-    if (thrown instanceof AmalgamError) throw thrown;
-    const { code, message } = thrown as NodeJS.ErrnoException;
-    if (code === 'ENOSPC' || code === 'EDQUOT') {
-      throw new AmalgamError(
-        'StorageFull',
-        `The disk is full at ${what}.`,
-        'Free some space and merge again.',
-        {
-          cause: thrown,
-        },
-      );
-    }
-    throw failed(`${what} could not be written: ${message}.`, thrown);
+    throw destinationError(thrown, what);
   }
 }
 

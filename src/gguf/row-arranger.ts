@@ -66,7 +66,7 @@ function arranged(piece: Uint8Array<ArrayBuffer>, tensor: RowsOfTensor): Uint8Ar
   for (let begin = 0; begin < piece.byteLength; begin += groupBytes) {
     if (layout.kind === 'transposed') {
       for (let row = 0; row < rows; row++) {
-        const stored = layout.from?.(row) ?? row;
+        const stored = layout.from?.[row] ?? row;
         for (let column = 0; column < columns; column++) {
           const from = begin + (column * rows + stored) * elementBytes;
           const to = begin + (row * columns + column) * elementBytes;
@@ -76,7 +76,7 @@ function arranged(piece: Uint8Array<ArrayBuffer>, tensor: RowsOfTensor): Uint8Ar
       continue;
     }
     for (let row = 0; row < rows; row++) {
-      const from = begin + layout.from(row) * rowBytes;
+      const from = begin + layout.from[row]! * rowBytes;
       out.set(piece.subarray(from, from + rowBytes), begin + row * rowBytes);
     }
   }

@@ -6,10 +6,10 @@ import { type PlainBlock, plainBlocks, type RoutedMlp } from '../models/plain-bl
 /** How the rows of a stored matrix come to stand in the file; a vector has rows of one element. */
 export type Layout =
   | { kind: 'as_stored' }
-  /** Stored as [in, out], or so many outputs at a time; row i of each is the output `from(i)`. */
-  | { kind: 'transposed'; rows?: number; from?(row: number): number }
-  /** Groups of `rows` rows, row i of each being row `from(i)` of the stored ones. */
-  | { kind: 'rows'; rows: number; from(row: number): number };
+  /** Stored as [in, out], or so many outputs at a time; row i of each is the output `from[i]`. */
+  | { kind: 'transposed'; rows?: number; from?: readonly number[] }
+  /** Groups of `rows` rows, row i of each being row `from[i]` of the stored ones. */
+  | { kind: 'rows'; rows: number; from: readonly number[] };
 
 export interface GgufTensor {
   name: string;
@@ -106,10 +106,10 @@ function storedInOne({ experts }: Experts, name: (module: string) => string): Gg
   const { projections, output, inner } = experts[0]!;
   const [both] = projections as [Linear];
   const isTurned = both.storage === 'in_out';
-  const from = isTurned
-    ? (row: number) => (row < inner ? 2 * row : 2 * (row - inner) + 1)
-    : (row: number) => row;
-  const halves: Layout = { kind: 'rows', rows: 2 * inner, from };
+  const halves = rowsFrom(2 * inner, (row) => {
+    if (!isTurned) return row;
+    return row < inner ? 2 * row : 2 * (row - inner) + 1;
+  });
   const [gate, up, down] = ['gate', 'up', 'down'].map((part) => name(`ffn_${part}_exps`));
   const bias = (of: Linear) => (of.bias === undefined ? [] : [of.bias]);
   return [
@@ -163,7 +163,11 @@ function linear(
 
 /** Rows (x₁, x₂) of every rotary pair one after the other: those of a head are stored in two halves. */
 function pairsSideBySide(headDim: number): Layout {
-  return { kind: 'rows', rows: headDim, from: (row) => (row >> 1) + (row & 1) * (headDim / 2) };
+  return rowsFrom(headDim, (row) => (row >> 1) + (row & 1) * (headDim / 2));
+}
+
+function rowsFrom(rows: number, from: (row: number) => number): Layout & { kind: 'rows' } {
+  return { kind: 'rows', rows, from: Array.from({ length: rows }, (_, row) => from(row)) };
 }
 
 /** All queries, then all keys, then all values; a fused projection may store them head by head. */
@@ -174,8 +178,8 @@ function partsInTurn({ layout, heads, keyValueHeads, headDim }: Attention): Layo
     { ...layout.key, rows: keyValueHeads * headDim },
     { ...layout.value, rows: keyValueHeads * headDim },
   ];
-  const from: number[] = parts.flatMap(({ begin, stride, rows }) =>
+  const from = parts.flatMap(({ begin, stride, rows }) =>
     Array.from({ length: rows }, (_, row) => begin + Math.floor(row / headDim) * stride + (row % headDim)),
   );
-  return { kind: 'rows', rows: from.length, from: (row) => from[row]! };
+  return { kind: 'rows', rows: from.length, from };
 }

@@ -5,7 +5,7 @@ import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { type BackendChoice, type BackendKind, CPU_ADAPTER } from '../reports/backend';
 import { giveBack } from '../sources/spare-arrays';
 import { backendInfo } from './backend-info';
-import { startThread } from './threads';
+import { hasMergeThreads, startThread } from './threads';
 
 /** Opens the engine asked for. @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none */
 export async function openBackend(choice: BackendChoice): Promise<Backend> {
@@ -13,31 +13,34 @@ export async function openBackend(choice: BackendChoice): Promise<Backend> {
   return kind === 'webgpu' ? createGpuBackend() : createCpuBackend();
 }
 
-/** Tensors under way at once on the processor: some wait to be written while others are computed. */
-const WAITING_THREADS = 1;
 const MOST_THREADS = 8;
+const MOST_MERGE_THREADS = 16;
 /** Output elements from which threads are worth their start. */
 const THREADS_FROM = 2 ** 23;
 /** Bytes that all threads together may take: for tiles, and for stored bytes that stay between the passes over a tensor. */
 const THREADS_BYTES = { tiles: 96 * 2 ** 20, kept: 192 * 2 ** 20 };
 
+/** Threads of a merge of so many elements: one per core on the processor; none for a small one, or on a graphics device. */
+export function mergeThreadCount(kind: BackendKind, elements: number): number {
+  if (kind === 'webgpu' || elements < THREADS_FROM || !hasMergeThreads()) return 0;
+  return Math.min(MOST_MERGE_THREADS, navigator.hardwareConcurrency);
+}
+
 /**
- * Opens the engines of a merge: one on a graphics device, or on the processor one per core and one more, each in a
- * worker of its own, so that this thread reads and writes meanwhile; a small merge stays in this thread.
- * @param elements of the output
- * @param most threads that may be opened
+ * Opens the engines of a pass over tensors: one on a graphics device, or on the processor one per core, each in a worker of its
+ * own, so that this thread reads meanwhile; a small one stays in this thread.
+ * @param elements of all tensors
  * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
  */
-export async function openMergeBackends(
+export async function openPassBackends(
   choice: BackendChoice,
   elements: number,
-  most = MOST_THREADS,
 ): Promise<[engine: Backend, ...threads: Backend[]]> {
   const kind: BackendKind = choice === 'auto' ? (await backendInfo()).auto : choice;
   if (kind === 'webgpu') return [await createGpuBackend()];
   const own = createCpuBackend();
-  if (elements < THREADS_FROM || most === 1) return [own];
-  return openThreads(own.adapter, Math.min(most, navigator.hardwareConcurrency + WAITING_THREADS));
+  if (elements < THREADS_FROM || navigator.hardwareConcurrency === 1) return [own];
+  return openThreads(own.adapter, navigator.hardwareConcurrency);
 }
 
 /** Multiply-adds of an evaluation from which threads are worth their start. */

@@ -10,6 +10,10 @@ const WINDOW_MS = 5000;
 /** Progress of any job, with its reports of finished tensors. */
 type AnyProgress = TensorProgress & { finished: unknown[] };
 
+/** Of engines; threads read and write too. */
+type Seconds = Readonly<BackendSeconds & { read?: number; write?: number }>;
+const NO_SECONDS: Seconds = { upload: 0, compute: 0, readback: 0 };
+
 /** Collects the progress of a job and reports it a few times a second. */
 export interface ProgressMeter<P extends AnyProgress = Progress> {
   /**
@@ -42,7 +46,7 @@ export interface ProgressMeter<P extends AnyProgress = Progress> {
  */
 export function progressMeter<P extends AnyProgress = Progress>(
   send: (progress: P) => void,
-  engine: () => Pick<Backend, 'seconds'> | undefined,
+  engine: () => { readonly seconds: Seconds } | undefined,
   now: () => number = () => performance.now(),
   phases?: Phases,
 ): ProgressMeter<P> {
@@ -60,8 +64,8 @@ export function progressMeter<P extends AnyProgress = Progress>(
   let sentAt = Number.NEGATIVE_INFINITY;
 
   const stages = (): WorkSeconds => {
-    const { upload, compute, readback } = engine()?.seconds ?? { upload: 0, compute: 0, readback: 0 };
-    return { read: own.read, upload, compute, readback, write: own.write };
+    const { upload, compute, readback, read, write }: Seconds = engine()?.seconds ?? NO_SECONDS;
+    return { read: own.read + (read ?? 0), upload, compute, readback, write: own.write + (write ?? 0) };
   };
   const flush = (note?: string) => {
     const at = now();

@@ -1,24 +1,60 @@
+import type { Endpoint } from 'comlink';
 import type { ThreadPort } from '../backend/cpu/thread-backend';
 
-type StartThread = () => ThreadPort;
+/** A thread that merges (src/merge/run/serve-thread.ts). */
+export interface MergePort {
+  endpoint: Endpoint;
+  onError(tell: (message: string) => void): void;
+  terminate(): void;
+}
 
-let start: StartThread | undefined;
-/** Threads that were started and are not ended. */
-const running = new Set<ThreadPort>();
+let start: (() => ThreadPort) | undefined;
+let startMerge: (() => MergePort) | undefined;
+/** What ends each thread that was started and is not ended, in the middle of its work. */
+const running = new Set<() => void>();
 
-/** Sets how threads of the CPU backend are started here: as workers of the browser, or as threads of Node. */
-export function startThreadsWith(given: StartThread): void {
+/** Sets how threads are started here, as workers of the browser or threads of Node: of the CPU backend, and such that merge. */
+export function startThreadsWith(given: () => ThreadPort, givenMerge?: () => MergePort): void {
   start = given;
+  startMerge = givenMerge;
+}
+
+/** Whether a merge can have threads here. */
+export const hasMergeThreads = () => startMerge !== undefined;
+
+/** Starts a thread that merges. */
+export function startMergeThread(): MergePort {
+  if (!startMerge) throw new Error('startThreadsWith comes before the first job');
+  const { endpoint, onError, terminate } = startMerge();
+  const tells: ((message: string) => void)[] = [];
+  const end = () => {
+    running.delete(end);
+    terminate();
+    for (const tell of tells) tell('it was ended');
+  };
+  running.add(end);
+  return {
+    endpoint,
+    onError(tell) {
+      tells.push(tell);
+      onError(tell);
+    },
+    terminate: end,
+  };
 }
 
 /** Starts a thread of the CPU backend. */
 export function startThread(): ThreadPort {
   if (!start) throw new Error('startThreadsWith comes before the first job');
   const port = start();
-  running.add(port);
   const { terminate } = port;
+  const end = () => {
+    port.terminate();
+    port.onerror?.({ message: 'it was canceled' } as ErrorEvent);
+  };
+  running.add(end);
   port.terminate = () => {
-    running.delete(port);
+    running.delete(end);
     terminate.call(port);
   };
   return port;
@@ -26,8 +62,5 @@ export function startThread(): ThreadPort {
 
 /** Ends every thread in the middle of its work, which fails: for a job that is canceled. */
 export function endThreads(): void {
-  for (const port of [...running]) {
-    port.terminate();
-    port.onerror?.({ message: 'it was canceled' } as ErrorEvent);
-  }
+  for (const end of [...running]) end();
 }

@@ -107,8 +107,12 @@ interface HashMeter {
 export interface HashedInputs extends Inputs {
   /** Hashes known without reading all of a file. */
   readonly known: InputHashes;
+  /** The file as it is stored, by {@link inputName}: what is read from it is not hashed. */
+  stored(name: string): OpenSource;
   /** Leaves of the other files that were begun so far, by the number of their piece. */
   pieces(): ReadonlyMap<string, ReadonlyMap<number, Promise<Leaf>>>;
+  /** Takes a leaf that another thread has found. @throws AmalgamError `RunChanged` where it is another one than here */
+  take(name: string, piece: number, leaf: Leaf): Promise<void>;
   /** Hashes of all files; reads the rest of them now. @throws errors of the sources, and Canceled */
   hashAll(meter: HashMeter): Promise<InputHashes>;
 }
@@ -145,7 +149,9 @@ export async function openHashedInputs(
   }
   const held = Math.max(LEAST_HELD, Math.floor(HELD_BYTES / TREE_PIECE_BYTES / Math.max(1, unknown.size)));
   const hashed = new Map<string, HashedSource>();
+  const stored = new Map<string, OpenSource>();
   const inputs = await openInputs(plan, models, signal, onDownload, (source, name) => {
+    stored.set(name, source);
     if (!unknown.has(name)) return source;
     const reading = hashedSource(source, held);
     hashed.set(name, reading);
@@ -165,6 +171,8 @@ export async function openHashedInputs(
   return {
     ...inputs,
     known,
+    stored: (name) => stored.get(name)!,
+    take: async (name, piece, leaf) => hashed.get(name)?.take(piece, leaf),
     pieces: () => new Map([...hashed].map(([name, source]) => [name, source.leaves()])),
     async hashAll({ begin, advance }) {
       const left = [...hashed].map(([name, source]) => ({ name, source, bytes: bytesLeft(source) }));

@@ -48,7 +48,7 @@ async function merge(recipeText: string, models: Record<string, { tensors: Store
     openShard: async (shard) => {
       pieces.push(shard.header);
       return {
-        append: async (bytes) => void pieces.push(bytes.slice()),
+        write: async (bytes) => void pieces.push(bytes.slice()),
         finish: async () => undefined,
         abort() {},
       };

@@ -67,7 +67,7 @@ async function merge(
     openShard: async (shard) => {
       pieces.push(shard.header);
       return {
-        append: async (bytes) => void pieces.push(bytes.slice()),
+        write: async (bytes) => void pieces.push(bytes.slice()),
         finish: async () => undefined,
         abort() {},
       };

@@ -1,27 +1,23 @@
-/** The GGUF file of a merge, fed with every tensor as it is finished: beside the shards, or in their place. */
+/** The GGUF file of a merge, made of every tensor as it is merged: beside the shards, or in their place. */
 import type { Backend } from '../backend/backend';
 import type { Imatrix } from '../calibration/imatrix';
-import { type GgufEncoder, ggufEncoder } from '../gguf/gguf-file';
+import { ggufEncoder } from '../gguf/gguf-file';
 import type { GgufPlan } from '../gguf/gguf-plan';
 import { openEncodingBackends } from '../host/backends';
 import { finishGguf } from '../merge/plan/finished-gguf';
 import type { Plan } from '../merge/plan/plan';
-import type { ShardSink } from '../merge/run/run';
+import type { OpenEncoder } from '../merge/run/merge-thread';
+import type { ThreadJob } from '../merge/run/remote-thread';
 import type { DestinationSpec } from '../reports/job';
-import type { WrittenShard } from '../write/destination';
 import type { FilePlan, ShardPlan } from '../write/shard-plan';
-import type { RunRecord } from './run-record';
 
 export interface GgufOutput {
   file: FilePlan;
   /** No safetensors are written. */
   isAlone: boolean;
-  /** A sink that also encodes, or encodes only. @param names the tensors that come to it, in order */
-  sink(
-    shard: ShardSink<WrittenShard>,
-    names: readonly string[],
-    record: RunRecord,
-  ): Promise<ShardSink<WrittenShard>>;
+  encoder: OpenEncoder;
+  /** What threads need to do the same. */
+  forThreads: NonNullable<ThreadJob['gguf']>;
   close(): void;
 }
 
@@ -40,42 +36,19 @@ export function openGguf(
   return {
     file,
     isAlone,
-    async sink(shard, names, record) {
-      const beside = isAlone ? shard : await record.openBeside();
+    forThreads: { plan: plan.gguf, ...(imatrix && { importance: imatrix.columns }) },
+    encoder(names, write) {
       engines ??= openEncodingBackends(elements);
-      const encoder = ggufEncoder({
+      return ggufEncoder({
         plan: plan.gguf,
         names,
         engines,
         ...(imatrix ? { importance: imatrix.columns } : {}),
-        write: (bytes) => beside.append(bytes),
+        write,
       });
-      return isAlone ? encoding(shard, encoder) : both(shard, encoder);
     },
     close() {
       for (const engine of engines ?? []) engine.close();
-    },
-  };
-}
-
-function encoding(shard: ShardSink<WrittenShard>, encoder: GgufEncoder): ShardSink<WrittenShard> {
-  return {
-    ...shard,
-    append: (bytes) => encoder.append(bytes),
-    async finishTensor(report) {
-      await encoder.finishTensor();
-      await shard.finishTensor?.(report);
-    },
-  };
-}
-
-/** The encoder reads the bytes first: the writer may take their memory. */
-function both(shard: ShardSink<WrittenShard>, encoder: GgufEncoder): ShardSink<WrittenShard> {
-  return {
-    ...encoding(shard, encoder),
-    async append(bytes) {
-      await encoder.append(bytes);
-      await shard.append(bytes);
     },
   };
 }

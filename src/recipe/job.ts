@@ -10,15 +10,9 @@ import { parseModelConfig } from '../formats/model-config';
 import { formatRecipe } from '../formats/recipe-format';
 import { tensorBytes } from '../formats/safetensors-header';
 import { snippetSection, snippetsOf, type UseSnippet } from '../formats/use-snippets';
-import { openBackend, openMergeBackends } from '../host/backends';
+import { mergeThreadCount, openBackend } from '../host/backends';
 import type { OpenModels } from '../host/models';
-import {
-  type Phases,
-  type PlannedPhase,
-  progressMeter,
-  secondsOf,
-  trackPhases,
-} from '../host/progress-meter';
+import { type Phases, type PlannedPhase, progressMeter, trackPhases } from '../host/progress-meter';
 import { type HashedInputs, openHashedInputs } from '../host/weight-inputs';
 import { inputName } from '../inputs/stored-tensor';
 import { methodById } from '../merge/methods';
@@ -27,6 +21,7 @@ import { writtenExtras } from '../merge/plan/gguf-plan';
 import type { Plan } from '../merge/plan/plan';
 import { finishShards } from '../merge/plan/shards';
 import { writeIndex, writeSmallFiles } from '../merge/run/output-files';
+import { type OpenMergeThreads, openMergeThreads } from '../merge/run/remote-thread';
 import { runPlan } from '../merge/run/run';
 import { deviceRecovery } from '../merge/run/run-workspace';
 import { measuredTensors } from '../merge/run/whole-model';
@@ -133,8 +128,9 @@ export async function runMerge(
   });
   phases.rest('opening');
   const plan = calibrated?.plan ?? planned;
-  let engines: Backend[] = [];
-  const meter = progressMeter(onProgress, () => ({ seconds: secondsOf(engines) }), undefined, phases);
+  let engine: Backend | undefined;
+  let threads: OpenMergeThreads | undefined;
+  const meter = progressMeter(onProgress, () => threads ?? engine, undefined, phases);
   let inputs: HashedInputs | undefined;
   let destination: Destination | undefined;
   let gguf: GgufOutput | undefined;
@@ -144,8 +140,8 @@ export async function runMerge(
     const record = await openRunRecord(destination, request.resume ?? false);
     const begun = record.found?.begun.engine;
     const elements = plan.tensors.reduce((sum, tensor) => sum + tensor.elements, 0);
-    engines = await openMergeBackends(request.engine === 'auto' && begun ? begun : request.engine, elements);
-    const [engine, ...threads] = engines as [Backend, ...Backend[]];
+    engine = await openBackend(request.engine === 'auto' && begun ? begun : request.engine);
+    const { kind, adapter } = engine;
     await record.begin(plan, engine);
     if (!record.found) await destination.requireRoom?.(plan.bytesToWrite);
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
@@ -187,49 +183,64 @@ export async function runMerge(
         reports: done.tensors,
       });
     if (measuredTensors(plan, methodById).length === 0) beginMerging();
+    const measuring = {
+      begin: (bytes: number, tensors: number) => meter.begin('measuring', bytes, tensors),
+      advance(tensor: string, bytes: number) {
+        meter.advance(bytes, tensor);
+        meter.finishTensor();
+      },
+      end: beginMerging,
+    };
+    const onBytes = (bytes: number, tensor: string) => meter.advance(bytes, tensor);
+    const shared = {
+      plan,
+      ...(calibrated?.prepared ? { prepared: calibrated.prepared } : {}),
+      ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
+      measuring,
+      onBytes,
+    };
+    const count = mergeThreadCount(kind, elements);
+    if (count > 0) {
+      threads = await openMergeThreads({ ...shared, inputs, count, ...(gguf && { gguf: gguf.forThreads }) });
+      destination.readBackBy?.(threads.hash);
+    }
     const recover = deviceRecovery({
-      reopen: () => openBackend(engine.kind),
+      reopen: () => openBackend(kind),
       replace: (fresh) => {
-        engines[0]?.close();
-        engines[0] = fresh;
+        engine?.close();
+        engine = fresh;
       },
       tell: (note) => meter.tell(note),
     });
     const { tensors, shards } = await runPlan<WrittenShard>({
-      plan,
-      ...(calibrated?.prepared ? { prepared: calibrated.prepared } : {}),
+      ...shared,
       shards: files,
       engine,
       methods: methodById,
       read: inputs.read,
       signal,
-      ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
       done,
-      ...(threads.length > 0 ? { threads } : { recover }),
+      recover,
+      ...(threads && { threads }),
+      ...(gguf && {
+        encoding: {
+          encoder: gguf.encoder,
+          ...(beside && { beside: { plan: beside, open: () => record.openBeside() } }),
+        },
+      }),
       openShard: async (shard, skipped) => {
-        const opened = await record.openShard(shard, skipped);
-        const names = shard.tensors.slice(skipped).map(({ name }) => name);
-        const sink = gguf ? await gguf.sink(opened, names, record) : opened;
+        const sink = await record.openShard(shard, skipped);
         const watched = await watch?.(shard);
         return {
           ...sink,
-          async append(bytes) {
-            await watched?.(bytes);
-            await meter.timed('write', () => sink.append(bytes));
+          async write(bytes, at) {
+            await watched?.(bytes, at);
+            await meter.timed('write', () => sink.write(bytes, at));
           },
         };
       },
       onWait: (seconds) => meter.spend('read', seconds),
-      measuring: {
-        begin: (bytes, tensors) => meter.begin('measuring', bytes, tensors),
-        advance(tensor, bytes) {
-          meter.advance(bytes, tensor);
-          meter.finishTensor();
-        },
-        end: beginMerging,
-      },
       onTensor: (report) => meter.finishTensor(report),
-      onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
     });
     phases.rest('finishing');
     if (beside) shards.push(await (await record.openBeside()).finish());
@@ -241,8 +252,8 @@ export async function runMerge(
     return {
       recipe: plan.recipe,
       recipeSha256: await textSha256(formatRecipe(plan.recipe)),
-      engine: engine.kind,
-      adapter: engine.adapter,
+      engine: kind,
+      adapter,
       version: AMALGAM_VERSION,
       seconds: sumOf(Object.values(spent)),
       stages: meter.stages(),
@@ -265,7 +276,8 @@ export async function runMerge(
   } finally {
     inputs?.close();
     gguf?.close();
-    for (const engine of engines) engine.close();
+    threads?.close();
+    engine?.close();
   }
 }
 

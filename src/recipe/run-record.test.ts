@@ -71,6 +71,12 @@ async function attempt(
     engine,
     methods: methodById,
     done,
+    ...(beside && {
+      encoding: {
+        encoder: (_, append) => ({ append, finishTensor: async () => {} }),
+        beside: { plan: beside, open: () => record.openBeside() },
+      },
+    }),
     read: async (ref, begin, end) => {
       const folder = folders.find(({ path }) => path === ref.folder)!;
       const source = folder.files.find(({ path }) => path === ref.file)!.open();
@@ -78,15 +84,10 @@ async function attempt(
     },
     openShard: async (shard, skipped) => {
       const sink = await record.openShard(shard, skipped);
-      const second = beside && (await record.openBeside());
       return {
         ...sink,
-        async append(bytes) {
-          await second?.append(bytes);
-          await sink.append(bytes);
-        },
-        async finishTensor(report) {
-          await sink.finishTensor!(report);
+        async finishTensors(reports, parts) {
+          await sink.finishTensors!(reports, parts);
           // hashes that are not held come in between
           if (!holdsHashes) await new Promise((resolve) => setTimeout(resolve));
           if (++finished % late === 0) for (const { hash, tell } of hashes.splice(0)) tell(await hash);

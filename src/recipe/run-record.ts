@@ -53,7 +53,7 @@ export interface RunRecord {
   ): Promise<ResumePoint>;
   openShard(shard: FilePlan, skipped: number): Promise<ShardSink<WrittenShard>>;
   /** The GGUF file beside the shards: it is at the same tensor whenever one is finished. Opened once. */
-  openBeside(): Promise<Pick<ShardWriter, 'append' | 'finish'>>;
+  openBeside(): Promise<Pick<ShardWriter, 'place' | 'write' | 'finish'>>;
 }
 
 /** By the input's name: the leaves of its tree hash that were begun so far. */
@@ -104,7 +104,7 @@ export async function openRunRecord(
 
   const open = async (file: FilePlan, partial: PartialShard | undefined): Promise<ShardWriter> =>
     partial
-      ? ShardWriter.resume(file, await remains!.reopen!(file.file, partial.bytes, file.byteLength), partial)
+      ? ShardWriter.resume(file, await remains!.reopen!(file.file, partial.bytes), partial)
       : ShardWriter.open(destination, file);
 
   return {
@@ -169,9 +169,12 @@ export async function openRunRecord(
         begunAt = performance.now();
       };
       return {
-        append: (bytes) => writer.append(bytes),
-        async finishTensor(report) {
-          waiting.push(report);
+        place: writer.place,
+        write: (bytes, at) => writer.write(bytes, at),
+        async finishTensors(reports, [part, second]) {
+          await writer.take(part!, reports.length);
+          if (second) await besideWriter!.take(second, reports.length);
+          waiting.push(...reports);
           if (unnoted && 'failure' in unnoted) throw unnoted.failure;
           if (unnoted?.durable) {
             const { bytes, tensors, durable } = unnoted;

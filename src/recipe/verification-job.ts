@@ -83,8 +83,10 @@ function storedShard(models: OpenModels, merged: string, file: string) {
 
 // Comparison of shards that are merged again with those that are stored.
 
-/** Called when a shard begins; the function it returns, with the bytes of its tensors in order. */
-export type ShardWatch = (shard: FilePlan) => Promise<(bytes: Uint8Array<ArrayBuffer>) => Promise<void>>;
+/** Called when a shard begins; the function it returns, with the bytes of its tensors and where in the file they go. */
+export type ShardWatch = (
+  shard: FilePlan,
+) => Promise<(bytes: Uint8Array<ArrayBuffer>, at: number) => Promise<void>>;
 
 /**
  * Compares tensor by tensor, wherever a tensor stands in the stored file.
@@ -104,27 +106,25 @@ function compareStored(
     const first = await source.read(0, Math.min(header.byteLength, source.byteLength));
     const comparison: ShardComparison = { file, isHeaderSame: isSame(first, header), differing: [] };
     onShard(comparison);
-    let index = 0;
-    let at = 0;
-    return async (bytes) => {
-      for (let from = 0; from < bytes.byteLength; ) {
-        const tensor = tensors[index]!;
-        const length = Math.min(tensor.byteLength - at, bytes.byteLength - from);
+    let end = header.byteLength;
+    const placed = tensors.map(({ name, byteLength }) => {
+      end += byteLength;
+      return { name, begin: end - byteLength, end };
+    });
+    const differing = new Set<string>();
+    return async (bytes, at) => {
+      const last = at + bytes.byteLength;
+      for (const tensor of placed.filter(({ begin, end }) => begin < last && at < end)) {
+        const [from, to] = [Math.max(at, tensor.begin), Math.min(last, tensor.end)];
         const old = there.get(tensor.name);
-        const isThere = old !== undefined && old.end - old.begin === tensor.byteLength;
-        if (comparison.differing.at(-1) !== tensor.name && length > 0) {
-          const read = isThere ? await source.read(old.begin + at, old.begin + at + length) : undefined;
-          if (!read || !isSame(read, bytes.subarray(from, from + length)))
-            comparison.differing.push(tensor.name);
-          if (read) giveBack(read.buffer);
-        }
-        from += length;
-        at += length;
-        if (at === tensor.byteLength) {
-          index++;
-          at = 0;
-        }
+        const isThere = old !== undefined && old.end - old.begin === tensor.end - tensor.begin;
+        if (differing.has(tensor.name)) continue;
+        const shift = isThere ? old.begin - tensor.begin : 0;
+        const read = isThere ? await source.read(from + shift, to + shift) : undefined;
+        if (!read || !isSame(read, bytes.subarray(from - at, to - at))) differing.add(tensor.name);
+        if (read) giveBack(read.buffer);
       }
+      comparison.differing = placed.flatMap(({ name }) => (differing.has(name) ? [name] : []));
     };
   };
 }

@@ -7,16 +7,32 @@ import { fault } from '../errors';
 export interface ByteSource {
   readonly byteLength: number;
   /**
-   * Bytes `[begin, end)` as a fresh array the caller owns. Returns exactly `end - begin` bytes or throws; never fewer.
+   * Bytes `[begin, end)` as an array the caller owns. Returns exactly `end - begin` bytes or throws; never fewer.
+   * @param into memory of that length in which they may come
    * @throws AmalgamError when the bytes cannot be had, `Canceled` when the signal fires.
    */
-  read(begin: number, end: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
+  read(
+    begin: number,
+    end: number,
+    signal?: AbortSignal,
+    into?: Uint8Array<ArrayBuffer>,
+  ): Promise<Uint8Array<ArrayBuffer>>;
+  /** By what another thread opens the same bytes; absent where only this one can read them. */
+  origin?(): Promise<SourceOrigin>;
   /**
    * The same bytes as they arrive, for a source that has them over time: the sink has been given all of them when it
    * resolves. @throws what {@link ByteSource.read} throws, and what the sink throws.
    */
   stream?(begin: number, end: number, sink: ByteSink, signal?: AbortSignal): Promise<void>;
 }
+
+/** Plain data that crosses threads. */
+export type SourceOrigin =
+  /** A file of this machine; `identity` tells it from another one, or a changed one, at the same place. */
+  | { kind: 'disk'; location: string; identity: string; byteLength: number; name: string }
+  | { kind: 'file'; file: Blob; name: string }
+  /** In the cache of downloads. */
+  | { kind: 'blob'; sha256: string };
 
 export interface ByteSink {
   /** Takes the bytes that follow those of the last call. What it throws ends the stream. */

@@ -1,5 +1,5 @@
 import { AmalgamError } from '../errors';
-import { bytesOf } from '../platform';
+import { bytesOf, filesCross } from '../platform';
 import { type ByteSource, checkByteRange } from './byte-source';
 import { throwIfCanceled } from './cancellation';
 
@@ -10,6 +10,7 @@ import { throwIfCanceled } from './cancellation';
 export function fileSource(file: Blob, name: string): ByteSource {
   return {
     byteLength: file.size,
+    ...(filesCross && { origin: async () => ({ kind: 'file' as const, file, name }) }),
     async read(begin, end, signal) {
       throwIfCanceled(signal);
       checkByteRange(begin, end, file.size, name);

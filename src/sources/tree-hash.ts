@@ -2,6 +2,7 @@
  * The tree hash, which says what the bytes of a file are: sha256 of the sha256s of its pieces, in order. Unlike a plain
  * sha256, which is one long sequence, its pieces can be hashed in any order, several at once, by the browser's own digest.
  */
+import { AmalgamError } from '../errors';
 import { hex, isTreeHash, TREE_PREFIX } from '../formats/hashes';
 import type { ByteSource } from './byte-source';
 import { pieceDigest } from './piece-digest';
@@ -20,10 +21,19 @@ export async function treeHash(leaves: readonly Leaf[]): Promise<string> {
   return TREE_PREFIX + hex(await pieceDigest(all));
 }
 
+/** Bytes that were hashed elsewhere: whole pieces of a file, and what lies before the first and behind the last. */
+export interface HashedPart {
+  head: Uint8Array<ArrayBuffer>;
+  leaves: readonly Leaf[];
+  tail: Uint8Array<ArrayBuffer>;
+}
+
 /** The leaves of bytes that come in order. */
 export interface LeafHasher {
   /** Takes a copy of the bytes that follow. Resolves when there is room for more. */
   update(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** Takes the part that follows. */
+  take(part: HashedPart): Promise<void>;
   /** Leaves of all bytes so far, as if the file ended there; more may follow. */
   leaves(): Promise<Leaf[]>;
   /** Another one that has taken the same bytes; the two go on apart. */
@@ -49,21 +59,27 @@ export function beginLeaves(whole: readonly Promise<Leaf>[] = [], tail = new Uin
     leaf.catch(() => {}); // reported where the leaves are awaited
     done.push(leaf);
   };
-  return {
-    async update(bytes) {
-      for (let at = 0; at < bytes.length; ) {
-        const part = bytes.subarray(at, at + TREE_PIECE_BYTES - filled);
-        at += part.length;
-        if (part.length === TREE_PIECE_BYTES) begin(part);
-        else {
-          fill(part);
-          if (filled === TREE_PIECE_BYTES) {
-            begin(piece!);
-            filled = 0;
-          }
+  const update = async (bytes: Uint8Array<ArrayBuffer>) => {
+    for (let at = 0; at < bytes.length; ) {
+      const part = bytes.subarray(at, at + TREE_PIECE_BYTES - filled);
+      at += part.length;
+      if (part.length === TREE_PIECE_BYTES) begin(part);
+      else {
+        fill(part);
+        if (filled === TREE_PIECE_BYTES) {
+          begin(piece!);
+          filled = 0;
         }
       }
-      await done.at(-MOST_UNDER_WAY);
+    }
+    await done.at(-MOST_UNDER_WAY);
+  };
+  return {
+    update,
+    async take({ head, leaves, tail }) {
+      await update(head);
+      for (const leaf of leaves) done.push(Promise.resolve(leaf));
+      await update(tail);
     },
     async leaves() {
       const last = filled > 0 ? [pieceDigest(piece!.subarray(0, filled))] : [];
@@ -109,6 +125,8 @@ export async function hashLike(hash: string, source: ByteSource, signal?: AbortS
 export interface HashedSource extends ByteSource {
   /** Leaves that were begun so far, by the number of their piece. */
   leaves(): ReadonlyMap<number, Promise<Leaf>>;
+  /** Takes a leaf that another reader has found. @throws AmalgamError `RunChanged` where it is another one than here */
+  take(piece: number, leaf: Leaf): Promise<void>;
   /**
    * The tree hash of the whole file: what nobody has read yet is read now.
    * @param onBytes called with the bytes read for it since the last call
@@ -117,7 +135,7 @@ export interface HashedSource extends ByteSource {
   tree(signal?: AbortSignal, onBytes?: (bytes: number) => void): Promise<string>;
 }
 
-/** A piece in memory, for those who read other parts of it soon. */
+/** A piece of which a part was read, in memory for those who read the others soon. */
 interface HeldPiece {
   bytes: Promise<Uint8Array<ArrayBuffer>>;
   /** Reads that copy from it; it is let go of only without any. */
@@ -165,37 +183,65 @@ export function hashedSource(source: ByteSource, mostHeld: number): HashedSource
     return piece;
   };
 
+  /** Reads [begin, end) into place, and hashes the whole pieces in it. */
+  const readWhole = async (
+    begin: number,
+    end: number,
+    into: Uint8Array<ArrayBuffer>,
+    signal?: AbortSignal,
+  ) => {
+    const bytes = await source.read(begin, end, signal, into);
+    if (bytes !== into) {
+      into.set(bytes);
+      giveBack(bytes.buffer);
+    }
+    for (let index = Math.ceil(begin / TREE_PIECE_BYTES); index < count; index++) {
+      const [from, to] = [index * TREE_PIECE_BYTES, Math.min((index + 1) * TREE_PIECE_BYTES, byteLength)];
+      if (to > end) break;
+      if (leaves.has(index)) continue;
+      const leaf = pieceDigest(into.subarray(from - begin, to - begin));
+      leaf.catch(() => {}); // reported where the tree is awaited
+      leaves.set(index, leaf);
+    }
+  };
+
   return {
     byteLength,
     leaves: () => leaves,
-    async read(begin, end, signal) {
+    async take(piece, leaf) {
+      const known = await leaves.get(piece);
+      if (known?.some((byte, i) => byte !== leaf[i])) throw changedWhileRead();
+      if (!known) leaves.set(piece, Promise.resolve(leaf));
+    },
+    async read(begin, end, signal, into = spareArray(end - begin)) {
       if (begin === end) return source.read(begin, end, signal);
-      const first = Math.floor(begin / TREE_PIECE_BYTES);
-      const last = Math.floor((end - 1) / TREE_PIECE_BYTES);
       const pieces = new Map<number, HeldPiece>();
-      for (let index = first; index <= last; index++) {
+      const parts: Promise<void>[] = [];
+      /** Whole pieces, and parts of those that are hashed, are read where they go, as many at once as there are. */
+      let direct = begin;
+      const readUpTo = (to: number) => {
+        if (to > direct) parts.push(readWhole(direct, to, into.subarray(direct - begin, to - begin), signal));
+      };
+      for (let index = Math.floor(begin / TREE_PIECE_BYTES); index * TREE_PIECE_BYTES < end; index++) {
+        const [first, last] = [
+          index * TREE_PIECE_BYTES,
+          Math.min((index + 1) * TREE_PIECE_BYTES, byteLength),
+        ];
+        if (begin <= first && last <= end && !held.has(index)) continue;
         const piece = hold(index, signal);
-        if (piece) pieces.set(index, piece);
+        if (!piece) continue;
+        pieces.set(index, piece);
+        const [from, to] = [Math.max(begin, first), Math.min(end, last)];
+        readUpTo(from);
+        direct = to;
+        parts.push(
+          piece.bytes.then((bytes) => into.set(bytes.subarray(from - first, to - first), from - begin)),
+        );
       }
+      readUpTo(end);
       try {
-        if (pieces.size === 0) return await source.read(begin, end, signal);
-        const out = spareArray(end - begin);
-        const parts: Promise<void>[] = [];
-        for (let index = first; index <= last; index++) {
-          const from = Math.max(begin, index * TREE_PIECE_BYTES);
-          const to = Math.min(end, (index + 1) * TREE_PIECE_BYTES);
-          const piece = pieces.get(index);
-          const whole = piece?.bytes ?? source.read(from, to, signal);
-          const offset = piece ? index * TREE_PIECE_BYTES : from;
-          parts.push(
-            whole.then((bytes) => {
-              out.set(bytes.subarray(from - offset, to - offset), from - begin);
-              if (!piece) giveBack(bytes.buffer);
-            }),
-          );
-        }
         await Promise.all(parts);
-        return out;
+        return into;
       } catch (thrown) {
         // a read that failed, or was canceled, is no piece
         for (const [index, { bytes }] of pieces) {
@@ -227,4 +273,12 @@ export function hashedSource(source: ByteSource, mostHeld: number): HashedSource
       return treeHash(await Promise.all(Array.from({ length: count }, (_, index) => leaves.get(index)!)));
     },
   };
+}
+
+function changedWhileRead(): AmalgamError {
+  return new AmalgamError(
+    'RunChanged',
+    'A file has changed while it was read.',
+    'Let whatever writes it finish, then start again.',
+  );
 }

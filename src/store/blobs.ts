@@ -194,7 +194,8 @@ export async function openBlob(sha256: string): Promise<OpenSource> {
   const { byteLength, name } = blob.record;
   return {
     byteLength,
-    async read(begin, end, signal) {
+    ...(blob.file.isShared && { origin: async () => ({ kind: 'blob' as const, sha256 }) }),
+    async read(begin, end, signal, into = spareArray(end - begin)) {
       checkByteRange(begin, end, byteLength, name);
       const first = Math.floor(begin / blob.record.pieceBytes);
       for (let index = first; index * blob.record.pieceBytes < end; index++) {
@@ -202,7 +203,7 @@ export async function openBlob(sha256: string): Promise<OpenSource> {
         await checkPiece(blob, index);
       }
       throwIfCanceled(signal);
-      return blob.file.read(begin, end, spareArray(end - begin));
+      return blob.file.read(begin, end, into);
     },
     close,
   };

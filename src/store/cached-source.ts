@@ -58,7 +58,8 @@ function withoutClosing(file: ModelFile): OpenSource {
   const source = file.open();
   return {
     byteLength: source.byteLength,
-    read: (begin, end, signal) => source.read(begin, end, signal),
+    read: (...what) => source.read(...what),
+    ...(source.origin && { origin: source.origin }),
     close() {},
   };
 }

@@ -49,6 +49,11 @@ export class OpfsFile {
     this.#what = what;
   }
 
+  /** Whether other threads can read it meanwhile. */
+  get isShared(): boolean {
+    return this.#handle.mode === 'read-only';
+  }
+
   size(): number {
     return this.#try(() => this.#handle.getSize());
   }

@@ -12,6 +12,7 @@ export function destinationError(thrown: unknown, what: string): AmalgamError {
   if (thrown instanceof AmalgamError) return thrown;
   const name = thrown instanceof Error ? thrown.name : '';
   const options = { cause: thrown };
+  if (NO_SPACE.has((thrown as { code?: unknown } | null)?.code)) return storageFull(what, options);
   switch (name) {
     case 'QuotaExceededError':
       return storageFull(what, options);
@@ -42,6 +43,9 @@ export function destinationError(thrown: unknown, what: string): AmalgamError {
     }
   }
 }
+
+/** By which Node reports a full disk. */
+const NO_SPACE = new Set<unknown>(['ENOSPC', 'EDQUOT']);
 
 /** For `catch`: throws {@link destinationError} of what was thrown. */
 export const failing =

@@ -1,20 +1,20 @@
-import type { ByteSource } from '../sources/byte-source';
+import type { ByteSource, SourceOrigin } from '../sources/byte-source';
 import type { Leaf } from '../sources/tree-hash';
 
 /**
- * Where an output folder goes. Files are written one after the other, front to back. Nothing may look complete before
- * `commit`: the index (or the last file the loader needs) is written last by the caller, and `discard` removes
- * whatever was begun.
+ * Where an output folder goes. Files are begun one after the other. Nothing may look complete before `commit`: the index
+ * (or the last file the loader needs) is written last by the caller, and `discard` removes whatever was begun.
  */
 export interface Destination {
   /**
    * Begins a file; what an interrupted run left under that name goes.
-   * @param length bytes it will have, where that is known: a long file may get a thread of its own
    * @throws DestinationFailed when it cannot be created
    */
-  create(path: string, length?: number): Promise<FileSink>;
+  create(path: string): Promise<FileSink>;
   /** Tree hashes of the files that are closed, once all were read back. Absent where nothing can be read back. */
   written?(): Promise<ReadonlyMap<string, string>>;
+  /** Has other threads read back what is closed from now on, where they can open it. */
+  readBackBy?(hash: HashPieces): void;
   /** All files are closed and whole. */
   commit(): Promise<void>;
   /** Removes every file this destination created. Safe to call twice. */
@@ -38,23 +38,31 @@ export interface Remains {
   appendJournal(at: number, line: Uint8Array<ArrayBuffer>): Promise<void>;
   /** Takes over a file that the interrupted run finished, of `bytes` bytes and with that tree hash. */
   adopt(path: string, bytes: number, hash: string): Promise<void>;
-  /** Goes on writing a file after its first `bytes` bytes; `length` as above. Absent where files cannot be continued. */
-  reopen?(path: string, bytes: number, length?: number): Promise<FileSink>;
+  /** Goes on writing a file after its first `bytes` bytes. Absent where files cannot be continued. */
+  reopen?(path: string, bytes: number): Promise<FileSink>;
   /** Closes everything and leaves it in place for a later run. Safe to call twice. */
   keep(): Promise<void>;
 }
 
+/** The leaves of pieces of a file, found in another thread. */
+export type HashPieces = (file: SourceOrigin, pieces: readonly number[]) => Promise<readonly Leaf[]>;
+
 export interface FileSink {
+  /** By what other threads open the file; absent where only this one can write it. */
+  readonly place?: FilePlace;
   /**
-   * Appends. Once the promise resolves the caller may reuse the array, or finds that its memory was taken (`byteLength`
-   * 0). What could not be written may show in a later call only, at the latest in `flush` or `close`.
+   * Writes at a place of the file. The caller may then reuse the array. What could not be written may show in a later
+   * call only, at the latest in `flush` or `close`.
    */
-  write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  write(bytes: Uint8Array<ArrayBuffer>, at: number): Promise<void>;
   /** Makes the written bytes durable. Absent where a file exists only once it is closed. */
   flush?(): Promise<void>;
-  /** @param leaves of the whole file, in order */
-  close(leaves: readonly Leaf[]): Promise<void>;
+  /** @param leaves of the whole file, in order @param length its bytes, whoever wrote them */
+  close(leaves: readonly Leaf[], length: number): Promise<void>;
 }
+
+/** Plain data that crosses threads. */
+export type FilePlace = { kind: 'disk'; location: string } | { kind: 'opfs'; file: FileSystemFileHandle };
 
 /** A finished shard, as in the run report. */
 export interface WrittenShard {

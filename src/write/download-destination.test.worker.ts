@@ -6,6 +6,7 @@ import { openDownloadDestination } from './download-destination';
 
 let destination: Destination;
 let sink: FileSink;
+let length = 0;
 
 /** Errors cross as plain data. */
 async function outcome(act: () => Promise<unknown>): Promise<ErrorReport | 'ok'> {
@@ -21,17 +22,25 @@ const rig = {
       destination = await openDownloadDestination(name, resume);
     }),
   requireRoom: (bytes: number) => outcome(() => destination.requireRoom!(bytes)),
-  create: (path: string, length?: number) =>
+  create: (path: string) =>
     outcome(async () => {
-      sink = await destination.create(path, length);
+      sink = await destination.create(path);
+      length = 0;
     }),
-  reopen: (path: string, bytes: number, length?: number) =>
+  reopen: (path: string, bytes: number) =>
     outcome(async () => {
-      sink = await destination.remains!.reopen!(path, bytes, length);
+      sink = await destination.remains!.reopen!(path, bytes);
+      length = bytes;
     }),
-  write: (bytes: Uint8Array<ArrayBuffer>) => outcome(() => sink.write(bytes)),
+  /** Appends. */
+  write: (bytes: Uint8Array<ArrayBuffer>) =>
+    outcome(async () => {
+      await sink.write(bytes, length);
+      length += bytes.byteLength;
+    }),
+  place: () => sink.place?.kind,
   flush: () => outcome(() => sink.flush!()),
-  close: () => outcome(() => sink.close([])),
+  close: () => outcome(() => sink.close([], length)),
   keep: () => outcome(() => destination.remains!.keep()),
   commit: () => outcome(() => destination.commit()),
   discard: () => outcome(() => destination.discard()),

@@ -1,9 +1,6 @@
-import * as Comlink from 'comlink';
-import { AmalgamError } from '../errors';
 import { counted } from '../formats/quantity';
-import { folderIn, holdLock, removeFrom, startWorker } from '../platform';
+import { fileBelow, folderIn, holdLock, removeFrom, sharedAccess } from '../platform';
 import { fileSource } from '../sources/file-source';
-import { giveBack } from '../sources/spare-arrays';
 import type { Destination, FileSink } from './destination';
 import { destinationError, notEmpty, outputName, outputPathParts } from './destination-error';
 import {
@@ -19,103 +16,6 @@ import {
   removeOutput,
 } from './finished-outputs';
 import { findFile, openHandle, openJournal, opfsSink } from './opfs-sink';
-import type { WritingThread, Written } from './write.worker';
-import workerUrl from './write.worker?worker&url';
-
-// A file of the browser's own storage that a thread of its own writes, while this one reads and hands out tiles.
-
-/** Shorter files are written sooner than a thread is started. */
-const THREAD_FROM = 8 * 2 ** 20;
-/** Pieces that may wait for the thread. */
-const MOST_WAITING = 4;
-
-interface ThreadedSink extends FileSink {
-  /** Ends the thread, with the file as it is. Safe to call twice, and after `close`. */
-  letGo(): Promise<void>;
-}
-
-/**
- * Goes on with a file after its first `bytes` bytes. A piece is the sink's once it is handed over; that it could not be
- * written shows in a later call, at the latest in `flush` or `close`.
- * @param onClose called with the length of the whole file
- * @throws StorageFull, DestinationFailed, WorkerDied
- */
-async function openThreadedSink(
-  files: FileSystemDirectoryHandle,
-  path: string,
-  bytes: number,
-  onClose: (bytes: number) => void,
-): Promise<ThreadedSink> {
-  const worker = startWorker(workerUrl, 'amalgam-write');
-  const thread = Comlink.wrap<WritingThread>(worker);
-  let at = bytes;
-  let failed: AmalgamError | undefined;
-  /** Calls that the thread has not answered. */
-  const waiting = new Set<() => void>();
-  const fail = (error: AmalgamError) => {
-    failed ??= error;
-    for (const wake of waiting) wake();
-  };
-  worker.addEventListener('error', ({ message }) =>
-    fail(
-      new AmalgamError(
-        'WorkerDied',
-        `The thread that writes ${path} stopped: ${message || 'it could not be started'}.`,
-        'Resume the merge; if memory is short, close other tabs.',
-      ),
-    ),
-  );
-  const answered = (request: Promise<Written>): Promise<void> =>
-    new Promise<void>((resolve) => {
-      waiting.add(resolve);
-      const done = () => {
-        waiting.delete(resolve);
-        resolve();
-      };
-      request.then(({ error, spent }) => {
-        if (spent) giveBack(spent);
-        if (error) fail(new AmalgamError(error.code, error.message, error.hint));
-        done();
-      }, done);
-    });
-  const orFailed = async (request: Promise<Written>): Promise<void> => {
-    await answered(request);
-    if (failed) throw failed;
-  };
-  let isOver = false;
-  const letGo = async () => {
-    if (isOver) return;
-    isOver = true;
-    if (failed?.code !== 'WorkerDied') await thread.letGo();
-    worker.terminate();
-  };
-
-  const pieces: Promise<void>[] = [];
-  try {
-    await orFailed(thread.open(files, path, bytes));
-  } catch (thrown) {
-    await letGo();
-    throw thrown;
-  }
-  return {
-    async write(piece) {
-      while (pieces.length >= MOST_WAITING) await pieces.shift();
-      if (failed) throw failed;
-      at += piece.byteLength;
-      pieces.push(answered(thread.write(Comlink.transfer(piece, [piece.buffer]))));
-    },
-    flush: () => orFailed(thread.flush()),
-    async close() {
-      try {
-        await orFailed(thread.close());
-      } finally {
-        await letGo();
-      }
-      onClose(at);
-    },
-    letGo,
-  };
-}
 
 /** Grows to the size of an output before it is begun, and goes at once. */
 const ROOM_FILE = 'room';
@@ -153,47 +53,39 @@ function downloadDestination(
 ): Destination {
   const written = new Map<string, OutputFile>();
   /** Releases every file that is not closed, unchanged. */
-  const open = new Set<() => unknown>();
+  const open = new Set<() => void>();
   const journal = openJournal(folder, JOURNAL_FILE, name);
   let isOver = false;
 
-  const begin = async (path: string, bytes: number, length = 0): Promise<FileSink> => {
-    const parts = outputPathParts(path);
-    const note = (size: number) => written.set(path, { path, bytes: size });
+  const begin = async (path: string, bytes: number): Promise<FileSink> => {
     try {
-      if (length >= THREAD_FROM && goesToThreads(files)) {
-        const sink = await openThreadedSink(files, path, bytes, (size) => {
-          open.delete(sink.letGo);
-          note(size);
-        });
-        open.add(sink.letGo);
-        return sink;
-      }
-      const handle = await openHandle(files, parts);
+      const file = await fileBelow(files, outputPathParts(path), true);
+      const { handle, isShared } = await sharedAccess(file);
       const letGo = () => handle.close();
       open.add(letGo);
-      return opfsSink(path, handle, bytes, (size) => {
+      const sink = opfsSink(path, handle, bytes, (size) => {
         open.delete(letGo);
-        note(size);
+        written.set(path, { path, bytes: size });
       });
+      return isShared ? { ...sink, place: { kind: 'opfs', file } } : sink;
     } catch (thrown) {
       throw destinationError(thrown, path);
     }
   };
   const letGo = async () => {
-    await Promise.all([...open].map((close) => close()));
+    for (const close of open) close();
     open.clear();
     journal.close();
   };
 
   return {
-    create: (path, length) => begin(path, 0, length),
+    create: (path) => begin(path, 0),
     async requireRoom(bytes) {
       try {
         // an empty file of that size counts against the quota, and takes no space on the disk
         const handle = await openHandle(folder, [ROOM_FILE]);
         try {
-          await opfsSink(`${name}, which needs ${counted(bytes, 'byte')}`, handle, bytes, () => {}).close();
+          await opfsSink(`${name}, which needs ${counted(bytes, 'byte')}`, handle, bytes).close([], bytes);
         } finally {
           handle.close();
           await removeFrom(folder, ROOM_FILE);
@@ -206,9 +98,10 @@ function downloadDestination(
       if (open.size > 0) throw destinationError('a file was not finished', name);
       try {
         const handle = await openHandle(folder, [RECORD_FILE]);
-        const record = opfsSink(name, handle, 0, () => {});
-        await record.write(new TextEncoder().encode(JSON.stringify({ files: [...written.values()] })));
-        await record.close();
+        const record = opfsSink(name, handle, 0);
+        const text = new TextEncoder().encode(JSON.stringify({ files: [...written.values()] }));
+        await record.write(text, 0);
+        await record.close([], text.byteLength);
       } catch (thrown) {
         throw destinationError(thrown, name);
       }
@@ -243,9 +136,4 @@ function downloadDestination(
       },
     },
   };
-}
-
-/** Whether another thread can have the folder: one in memory, or of Node, is in this thread alone. */
-function goesToThreads(folder: FileSystemDirectoryHandle): boolean {
-  return typeof FileSystemDirectoryHandle === 'function' && folder instanceof FileSystemDirectoryHandle;
 }

@@ -27,12 +27,12 @@ describe('openFolderDestination', () => {
     const destination = await openFolderDestination(picked, 'merged');
     const shard = await destination.create('model.safetensors');
     const reused = bytes(1, 2, 3);
-    await shard.write(reused);
+    await shard.write(reused, 0);
     reused.fill(9);
-    await shard.write(bytes(4));
-    await shard.close([]);
+    await shard.write(bytes(4), 3);
+    await shard.close([], 4);
     const nested = await destination.create('original/params.json');
-    await nested.close([]);
+    await nested.close([], 0);
     await destination.commit();
     await destination.discard();
 
@@ -45,7 +45,7 @@ describe('openFolderDestination', () => {
   test('a file under its final name is empty until it is closed', async () => {
     const destination = await openFolderDestination(picked, 'merged');
     const shard = await destination.create('model.safetensors');
-    await shard.write(bytes(1, 2, 3));
+    await shard.write(bytes(1, 2, 3), 0);
     const folder = await picked.getDirectoryHandle('merged');
     const unfinished = await (await folder.getFileHandle('model.safetensors')).getFile();
     expect(unfinished.size).toBe(0);
@@ -68,10 +68,10 @@ describe('openFolderDestination', () => {
   test('discard removes what was begun and finished, and the folder it made', async () => {
     const destination = await openFolderDestination(picked, 'merged');
     const nested = await destination.create('a/b/c.json');
-    await nested.write(bytes(1));
-    await nested.close([]);
+    await nested.write(bytes(1), 0);
+    await nested.close([], 1);
     const begun = await destination.create('model.safetensors');
-    await begun.write(bytes(1));
+    await begun.write(bytes(1), 0);
     await destination.discard();
     await destination.discard();
     expect(await names(picked)).toEqual([]);
@@ -80,12 +80,12 @@ describe('openFolderDestination', () => {
   test('discard keeps a folder that was there, and files that are not ours', async () => {
     await picked.getDirectoryHandle('empty', { create: true });
     const first = await openFolderDestination(picked, 'empty');
-    await (await first.create('x')).close([]);
+    await (await first.create('x')).close([], 0);
     await first.discard();
     expect(await names(picked)).toEqual(['empty']);
 
     const second = await openFolderDestination(picked, 'merged');
-    await (await second.create('x')).close([]);
+    await (await second.create('x')).close([], 0);
     const folder = await picked.getDirectoryHandle('merged');
     await folder.getFileHandle('note.txt', { create: true });
     await second.discard();
@@ -105,14 +105,14 @@ describe('openFolderDestination', () => {
   test('R46: a close that the browser’s check refuses: finished files stay, and the next run goes on from them', async () => {
     const first = await openFolderDestination(picked, 'merged');
     const shard = await first.create('model-00001-of-00002.safetensors');
-    await shard.write(bytes(1, 2, 3));
-    await shard.close([]);
+    await shard.write(bytes(1, 2, 3), 0);
+    await shard.close([], 3);
     const refused = await first.create('model-00002-of-00002.safetensors');
-    await refused.write(bytes(4));
+    await refused.write(bytes(4), 0);
     vi.spyOn(FileSystemWritableFileStream.prototype, 'close').mockRejectedValue(
       new DOMException('blocked', 'AbortError'),
     );
-    await expect(refused.close([])).rejects.toMatchObject({
+    await expect(refused.close([], 1)).rejects.toMatchObject({
       code: 'DestinationFailed',
       message: expect.stringContaining('download check'),
       hint: expect.stringContaining('another folder'),
@@ -138,8 +138,8 @@ describe('openFolderDestination', () => {
   test('a closed file that lost bytes stops the commit', async () => {
     const destination = await openFolderDestination(picked, 'merged');
     const sink = await destination.create('model.safetensors');
-    await sink.write(bytes(1, 2, 3));
-    await sink.close([]);
+    await sink.write(bytes(1, 2, 3), 0);
+    await sink.close([], 3);
     const folder = await picked.getDirectoryHandle('merged');
     const stream = await (await folder.getFileHandle('model.safetensors')).createWritable();
     await stream.close();

@@ -17,7 +17,7 @@ import { type FolderJournal, foundFolderJournal, MARKER, newFolderJournal } from
 import { findFile } from './opfs-sink';
 
 /**
- * An output folder inside a folder that the user picked. Files are streamed by `createWritable`, which writes beside
+ * An output folder inside a folder that the user picked. Files are written by `createWritable`, which writes beside
  * the final name and swaps on close: a file under its final name is whole, or empty where it was begun and cut off. A
  * swap file cannot be continued, so a cut-off merge goes on at a shard. Its journal is in the browser's own storage;
  * where there is none, nothing can be resumed.
@@ -60,16 +60,16 @@ export async function openFolderDestination(
       const stream = await writableOf(handle);
       open = { path, stream };
       return {
-        async write(bytes) {
+        async write(data, position) {
           try {
-            await rooted(stream, stream.write(bytes));
+            await rooted(stream, stream.write({ type: 'write', data, position }));
           } catch (thrown) {
             throw destinationError(thrown, path);
           }
-          file.bytes += bytes.byteLength;
         },
-        async close() {
+        async close(_, length) {
           try {
+            file.bytes = length;
             await rooted(stream, stream.close());
             open = undefined;
             await verify(path, handle, file.bytes);

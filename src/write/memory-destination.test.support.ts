@@ -42,7 +42,6 @@ export function memoryDisk(): MemoryDisk {
   };
   const sink = (path: string, bytes: number): FileSink => {
     const file = fileAt(path);
-    let at = bytes;
     file.disk = current(file).slice(0, bytes);
     file.pending = [];
     const flush = async () => {
@@ -51,10 +50,9 @@ export function memoryDisk(): MemoryDisk {
       file.pending = [];
     };
     return {
-      async write(piece) {
+      async write(piece, at) {
         step('write', path);
         file.pending.push({ at, bytes: piece.slice() });
-        at += piece.length;
       },
       flush,
       close: flush,
@@ -82,8 +80,8 @@ export function memoryDisk(): MemoryDisk {
         readJournal: async () => current(fileAt(JOURNAL)),
         async appendJournal(at, line) {
           const journal = sink(JOURNAL, at);
-          await journal.write(line);
-          await journal.close([]);
+          await journal.write(line, at);
+          await journal.close([], at + line.length);
         },
         adopt: async () => {},
         ...(continues ? { reopen: async (path: string, bytes: number) => sink(path, bytes) } : {}),

@@ -22,8 +22,8 @@ const WHOLE = bytesOf(TREE_PIECE_BYTES + 500, 1);
 function damaging(inner: Destination, damage: () => void): Destination {
   const damaged = (path: string, sink: FileSink): FileSink => ({
     ...sink,
-    async close(leaves) {
-      await sink.close(leaves);
+    async close(leaves, length) {
+      await sink.close(leaves, length);
       if (path === 'model.safetensors') damage();
     },
   });
@@ -46,12 +46,16 @@ async function write(disk: MemoryDisk, damage: () => void = () => undefined): Pr
   await writeWhole(destination, 'config.json', '{}');
   const shard = await destination.create('model.safetensors');
   const leaves = await leavesOf(WHOLE);
-  for (const piece of [WHOLE.slice(0, 1000), WHOLE.slice(1000)]) {
-    await shard.write(piece);
+  for (const [from, to] of [
+    [1000, WHOLE.length],
+    [0, 1000],
+  ]) {
+    const piece = WHOLE.slice(from, to);
+    await shard.write(piece, from!);
     // what becomes of an array that was handed over
     piece.fill(0);
   }
-  await shard.close(leaves);
+  await shard.close(leaves, WHOLE.length);
   await commitOutput(destination, { 'a/model.safetensors': 'abc' });
 }
 
@@ -102,16 +106,16 @@ test('R55: of a file that was gone on with, the beginning counts too', async () 
   for (const turned of [undefined, 0, 99, 100]) {
     const disk = memoryDisk();
     const begun = await disk.open(true).create('model.safetensors');
-    await begun.write(whole.slice(0, 100));
-    await begun.close([]);
+    await begun.write(whole.slice(0, 100), 0);
+    await begun.close([], 100);
     const destination = checkedDestination(
       damaging(disk.open(true), () => {
         if (turned !== undefined) disk.files.get('model.safetensors')!.disk[turned]! ^= 1;
       }),
     );
     const rest = await destination.remains!.reopen!('model.safetensors', 100);
-    await rest.write(whole.slice(100));
-    await rest.close(await leavesOf(whole));
+    await rest.write(whole.slice(100), 100);
+    await rest.close(await leavesOf(whole), whole.length);
     await destination.remains!.adopt('model-1.safetensors', 3, 'abc');
     if (turned === undefined) {
       expect(Object.fromEntries(await destination.written!())).toEqual({

@@ -3,12 +3,23 @@ import type { DestinationSpec } from '../reports/job';
 import { pieceDigest } from '../sources/piece-digest';
 import { giveBack } from '../sources/spare-arrays';
 import { type Leaf, TREE_PIECE_BYTES, treeHash } from '../sources/tree-hash';
-import type { Destination, FileSink } from './destination';
+import type { Destination, FileSink, HashPieces } from './destination';
 import { openDownloadDestination } from './download-destination';
 import { openFolderDestination } from './folder-destination';
 
-/** Pieces that are read back at once: one is hashed while the others come from the disk. */
+/** Parts of a file that are read back at once: some are hashed while the others come from the disk. */
 const AT_ONCE = 4;
+/** Pieces of a part. */
+const PART_PIECES = 16;
+
+function cutPieces(count: number): number[][] {
+  return Array.from({ length: Math.ceil(count / PART_PIECES) }, (_, part) =>
+    Array.from(
+      { length: Math.min(PART_PIECES, count - part * PART_PIECES) },
+      (_, i) => part * PART_PIECES + i,
+    ),
+  );
+}
 
 /**
  * The same destination, but what was written is read back once a file is closed, piece by piece, while the next one is
@@ -20,6 +31,7 @@ export function checkedDestination(inner: Destination): Destination {
   const { left, remains } = inner;
   if (!left) return inner;
   const hashes = new Map<string, string>();
+  let hash: HashPieces | undefined;
   let checks: Promise<void> = Promise.resolve();
   let isOver = false;
 
@@ -27,15 +39,23 @@ export function checkedDestination(inner: Destination): Destination {
     const source = isOver ? undefined : await left!(path);
     if (isOver) return;
     if (source?.byteLength !== length) throw notAsWritten(path, 0, length);
-    const pieces = leaves.entries();
+    const origin = hash && (await source.origin?.());
+    const read = async (index: number) => {
+      const begin = index * TREE_PIECE_BYTES;
+      const bytes = await source.read(begin, Math.min(begin + TREE_PIECE_BYTES, length));
+      const stored = await pieceDigest(bytes);
+      giveBack(bytes.buffer);
+      return stored;
+    };
+    const parts = cutPieces(leaves.length).values();
     const readBack = async () => {
-      for (const [index, leaf] of pieces) {
-        const begin = index * TREE_PIECE_BYTES;
-        const end = Math.min(begin + TREE_PIECE_BYTES, length);
-        const bytes = await source.read(begin, end);
-        const stored = await pieceDigest(bytes);
-        giveBack(bytes.buffer);
-        if (stored.some((byte, i) => byte !== leaf[i])) throw notAsWritten(path, begin, end);
+      for (const pieces of parts) {
+        const stored = origin ? await hash!(origin, pieces) : await Promise.all(pieces.map(read));
+        for (const [i, index] of pieces.entries()) {
+          const begin = index * TREE_PIECE_BYTES;
+          if (stored[i]!.some((byte, at) => byte !== leaves[index]![at]))
+            throw notAsWritten(path, begin, Math.min(begin + TREE_PIECE_BYTES, length));
+        }
         if (isOver) return;
       }
     };
@@ -43,16 +63,11 @@ export function checkedDestination(inner: Destination): Destination {
     hashes.set(path, await treeHash(leaves));
   }
 
-  function checkedSink(path: string, sink: FileSink, from: number): FileSink {
-    let length = from;
+  function checkedSink(path: string, sink: FileSink): FileSink {
     return {
       ...sink,
-      async write(bytes) {
-        length += bytes.byteLength;
-        await sink.write(bytes);
-      },
-      async close(leaves) {
-        await sink.close(leaves);
+      async close(leaves, length) {
+        await sink.close(leaves, length);
         checks = checks.then(() => check(path, length, leaves));
         // it is thrown by `written` and `commit`, if they come
         checks.catch(() => undefined);
@@ -62,7 +77,10 @@ export function checkedDestination(inner: Destination): Destination {
 
   return {
     ...inner,
-    create: async (path, length) => checkedSink(path, await inner.create(path, length), 0),
+    create: async (path) => checkedSink(path, await inner.create(path)),
+    readBackBy(given) {
+      hash = given;
+    },
     async written() {
       await checks;
       return hashes;
@@ -83,8 +101,7 @@ export function checkedDestination(inner: Destination): Destination {
           hashes.set(path, hash);
         },
         ...(remains.reopen && {
-          reopen: async (path, bytes, length) =>
-            checkedSink(path, await remains.reopen!(path, bytes, length), bytes),
+          reopen: async (path, bytes) => checkedSink(path, await remains.reopen!(path, bytes)),
         }),
         async keep() {
           isOver = true;

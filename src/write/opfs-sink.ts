@@ -1,4 +1,4 @@
-/** Files of the browser's own storage, written front to back. For a dedicated worker: no other has such handles. */
+/** Files of the browser's own storage. For a dedicated worker: no other has such handles. */
 import { contentOf, fileBelow, ifThere, removeFrom, syncAccess } from '../platform';
 import { readWhole } from '../store/opfs-file';
 import type { FileSink } from './destination';
@@ -13,52 +13,57 @@ export async function openHandle(
 }
 
 /**
- * Writes after the first `bytes` bytes, and cuts off what is beyond. Every write is checked by its count and by the
- * file's size: a full disk can show in a wrong count alone.
+ * Cuts off what is beyond the first `bytes` bytes. Every write is checked by its count, and at the end the file's size: a
+ * full disk can show in a wrong count alone.
  * @throws StorageFull, DestinationFailed
  */
 export function opfsSink(
   path: string,
   handle: FileSystemSyncAccessHandle,
   bytes: number,
-  onClose: (bytes: number) => void,
-): FileSink & { close(): Promise<void> } {
-  let at = bytes;
-  const checked = (act: () => void) => {
-    try {
-      act();
-    } catch (thrown) {
-      throw destinationError(thrown, path);
-    }
-  };
-  const flush = () => {
-    handle.flush();
-    const size = handle.getSize();
-    if (size !== at) throw shortFile(path, at, size);
-  };
-  checked(() => {
+  onClose: (bytes: number) => void = () => {},
+): FileSink {
+  checked(path, () => {
     // a full storage may ignore it without a word
-    handle.truncate(at);
-    if (handle.getSize() !== at) throw storageFull(path);
+    handle.truncate(bytes);
+    if (handle.getSize() !== bytes) throw storageFull(path);
   });
   return {
-    async write(piece) {
-      checked(() => {
-        const count = handle.write(piece, { at });
-        if (count !== piece.byteLength) throw storageFull(path);
-        at += count;
-      });
-    },
-    flush: async () => checked(flush),
-    async close() {
+    write: async (piece, at) => writeAt(path, handle, piece, at),
+    flush: async () => checked(path, () => handle.flush()),
+    async close(_, length) {
       try {
-        checked(flush);
+        checked(path, () => {
+          handle.flush();
+          const size = handle.getSize();
+          if (size !== length) throw shortFile(path, length, size);
+        });
       } finally {
         handle.close();
       }
-      onClose(at);
+      onClose(length);
     },
   };
+}
+
+/** @throws StorageFull, DestinationFailed */
+export function writeAt(
+  path: string,
+  handle: FileSystemSyncAccessHandle,
+  piece: Uint8Array<ArrayBuffer>,
+  at: number,
+): void {
+  checked(path, () => {
+    if (handle.write(piece, { at }) !== piece.byteLength) throw storageFull(path);
+  });
+}
+
+function checked(path: string, act: () => void): void {
+  try {
+    act();
+  } catch (thrown) {
+    throw destinationError(thrown, path);
+  }
 }
 
 /** The content of a file, or nothing where there is none. */
@@ -88,8 +93,8 @@ export function openJournal(folder: FileSystemDirectoryHandle, name: string, out
     /** Appends to the first `at` bytes. @throws StorageFull, DestinationFailed */
     async append(at: number, line: Uint8Array<ArrayBuffer>): Promise<void> {
       handle ??= await openHandle(folder, [name]).catch(failing(output));
-      const sink = opfsSink(output, handle, at, () => {});
-      await sink.write(line);
+      const sink = opfsSink(output, handle, at);
+      await sink.write(line, at);
       await sink.flush!();
     },
     close(): void {

@@ -65,6 +65,6 @@ export async function writeWhole(
   const hasher = beginLeaves();
   await hasher.update(bytes);
   const sink = await destination.create(path);
-  await sink.write(bytes);
-  await sink.close(await hasher.leaves());
+  await sink.write(bytes, 0);
+  await sink.close(await hasher.leaves(), bytes.byteLength);
 }

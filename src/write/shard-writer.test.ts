@@ -1,27 +1,32 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { treeHashOf } from '../../e2e/tree-hash';
+import { TREE_PIECE_BYTES } from '../sources/tree-hash';
 import type { Destination } from './destination';
 import type { ShardPlan } from './shard-plan';
-import { ShardWriter } from './shard-writer';
+import { type FilePart, partWriter, ShardWriter } from './shard-writer';
 
 const MIB = 2 ** 20;
 
 /** A destination that records its bytes and the sizes of the writes. */
 function memoryDestination(failAtWrite = Number.POSITIVE_INFINITY) {
-  const files = new Map<string, { bytes: Uint8Array[]; isClosed: boolean }>();
+  const files = new Map<string, { bytes: Uint8Array; isClosed: boolean }>();
   const writes: number[] = [];
   const destination: Destination = {
     async create(path) {
-      const file = { bytes: [] as Uint8Array[], isClosed: false };
+      const file = { bytes: new Uint8Array(0), isClosed: false };
       files.set(path, file);
       return {
-        async write(bytes) {
+        async write(bytes, at) {
           if (writes.length + 1 === failAtWrite) throw new Error('disk on fire');
           writes.push(bytes.byteLength);
-          file.bytes.push(bytes.slice());
+          const grown = new Uint8Array(Math.max(file.bytes.length, at + bytes.length));
+          grown.set(file.bytes);
+          grown.set(bytes, at);
+          file.bytes = grown;
         },
-        async close() {
+        async close(_, length) {
+          expect(length).toBe(file.bytes.length);
           file.isClosed = true;
         },
       };
@@ -46,73 +51,95 @@ function planOf(lengths: number[], headerBytes = 24): ShardPlan {
   };
 }
 
+/** Writes bytes at a place of the file in appends of `piece`, as a thread does. */
+async function written(writer: ShardWriter, at: number, bytes: Uint8Array, piece = MIB): Promise<FilePart> {
+  const part = partWriter(at, (data, place) => writer.write(data, place));
+  const scratch = new Uint8Array(piece);
+  for (let begin = 0; begin < bytes.length; begin += piece) {
+    const next = scratch.subarray(0, Math.min(piece, bytes.length - begin));
+    next.set(bytes.subarray(begin, begin + next.length));
+    await part.append(next);
+  }
+  return part.finish();
+}
+
 describe('ShardWriter', () => {
-  test('any cutting of the tensors gives the planned bytes and their tree hash', async () => {
-    const lengths = fc.array(fc.nat(300), { maxLength: 6 });
+  test('tensors written in any order, in any parts, give the planned bytes and their tree hash', async () => {
+    const near = fc.integer({ min: TREE_PIECE_BYTES - 40, max: TREE_PIECE_BYTES + 40 });
+    const lengths = fc.array(fc.oneof(fc.nat(300), near), { maxLength: 5 });
+    const cut = fc.oneof(fc.integer({ min: 1000, max: 3000 }), near);
     await fc.assert(
-      fc.asyncProperty(lengths, fc.integer({ min: 1, max: 64 }), async (sizes, piece) => {
-        const { destination, files } = memoryDestination();
-        const plan = planOf(sizes);
-        const tensors = sizes.map((n, t) => Uint8Array.from({ length: n }, (_, i) => (i * 31 + t) & 255));
-        const writer = await ShardWriter.open(destination, plan);
-        const scratch = new Uint8Array(piece);
-        for (const tensor of tensors) {
-          for (let begin = 0; begin < tensor.length; begin += piece) {
-            const part = scratch.subarray(0, Math.min(piece, tensor.length - begin));
-            part.set(tensor.subarray(begin, begin + part.length));
-            await writer.append(part);
+      fc.asyncProperty(
+        lengths,
+        cut,
+        fc.integer({ min: 1, max: 3 }),
+        fc.boolean(),
+        async (sizes, piece, of, turned) => {
+          const { destination, files } = memoryDestination();
+          const plan = planOf(sizes);
+          const tensors = sizes.map((n, t) => Uint8Array.from({ length: n }, (_, i) => (i * 31 + t) & 255));
+          const expected = Buffer.concat([plan.header, ...tensors]);
+          const writer = await ShardWriter.open(destination, plan);
+          // units of so many tensors each, written from the last one on or from the first
+          const units: { at: number; bytes: Uint8Array; count: number; part?: FilePart }[] = [];
+          let at = plan.header.length;
+          for (let first = 0; first < tensors.length; first += of) {
+            const bytes = Buffer.concat(tensors.slice(first, first + of));
+            units.push({ at, bytes, count: tensors.slice(first, first + of).length });
+            at += bytes.length;
           }
-        }
-        const shard = await writer.finish();
-        const expected = Buffer.concat([plan.header, ...tensors]);
-        const file = files.get('model.safetensors');
-        expect(Buffer.concat(file?.bytes ?? [])).toEqual(expected);
-        expect(file?.isClosed).toBe(true);
-        expect(shard).toEqual({
-          file: 'model.safetensors',
-          bytes: expected.length,
-          hash: treeHashOf(expected),
-        });
-      }),
+          for (const unit of turned ? units.toReversed() : units)
+            unit.part = await written(writer, unit.at, unit.bytes, piece);
+          for (const { part, count } of units) await writer.take(part!, count);
+          const shard = await writer.finish();
+          const file = files.get('model.safetensors');
+          expect(Buffer.compare(file!.bytes, expected)).toBe(0);
+          expect(file?.isClosed).toBe(true);
+          expect(shard).toEqual({
+            file: 'model.safetensors',
+            bytes: expected.length,
+            hash: treeHashOf(expected),
+          });
+        },
+      ),
+      { numRuns: 25 },
     );
   });
 
-  test('gathers appends into writes of at least 8 MiB', async () => {
-    const { destination, writes, files } = memoryDestination();
-    const writer = await ShardWriter.open(destination, planOf([20 * MIB, 20 * MIB, 5]));
-    for (let i = 0; i < 4; i++) await writer.append(new Uint8Array(5 * MIB).fill(i));
-    await writer.append(new Uint8Array(20 * MIB).fill(9));
-    await writer.append(new Uint8Array(5).fill(10));
+  test('gathers what is small into writes of pieces', async () => {
+    const { destination, writes } = memoryDestination();
+    const plan = planOf(Array.from({ length: 500 }, () => 20_000));
+    const writer = await ShardWriter.open(destination, plan);
+    const bytes = new Uint8Array(500 * 20_000);
+    await writer.take(await written(writer, writer.written, bytes, 20_000), 500);
     await writer.finish();
-    expect(writes.slice(0, -1).every((size) => size >= 8 * MIB)).toBe(true);
-    const written = Buffer.concat(files.get('model.safetensors')?.bytes ?? []);
-    const at = (mib: number) => written[24 + mib * MIB];
-    expect([at(0), at(5), at(10), at(15), at(20), at(40)]).toEqual([0, 1, 2, 3, 9, 10]);
-    expect(written.length).toBe(24 + 40 * MIB + 5);
+    expect(writes.length).toBe(1 + Math.ceil(plan.byteLength / TREE_PIECE_BYTES));
   });
 
-  test('refuses bytes that reach into the next tensor', async () => {
+  test('refuses parts that are not what the plan says, and more tensors than it has', async () => {
     const { destination, files } = memoryDestination();
     const writer = await ShardWriter.open(destination, planOf([4, 4]));
-    await expect(writer.append(new Uint8Array(5))).rejects.toMatchObject({
+    await expect(writer.take(await written(writer, 24, new Uint8Array(5)), 1)).rejects.toMatchObject({
       code: 'Internal',
-      message: 't0 has 4 bytes by plan, but 5 came.',
+      message: 't0 have 4 bytes by plan, but 5 came.',
     });
-    await expect(writer.append(new Uint8Array(4))).rejects.toThrow('closed');
+    await expect(writer.write(new Uint8Array(4), 24)).rejects.toThrow('closed');
     expect(files.get('model.safetensors')?.isClosed).toBe(false);
+
+    const full = await ShardWriter.open(memoryDestination().destination, planOf([2]));
+    const part = await written(full, 24, new Uint8Array(2));
+    await full.take(part, 1);
+    await expect(full.take(part, 1)).rejects.toThrow('is full');
   });
 
-  test('refuses bytes after the last tensor and a shard that is too short', async () => {
-    const full = await ShardWriter.open(memoryDestination().destination, planOf([2]));
-    await full.append(new Uint8Array(2));
-    await expect(full.append(new Uint8Array(1))).rejects.toThrow('is full');
-
+  test('refuses to finish a shard that is too short; what has no bytes need not come', async () => {
     const { destination, files } = memoryDestination();
     const short = await ShardWriter.open(destination, planOf([2, 0, 3]));
-    await short.append(new Uint8Array(2));
-    await short.append(new Uint8Array(2));
-    await expect(short.finish()).rejects.toThrow('t2 has 3 bytes by plan, but only 2 came.');
+    await short.take(await written(short, 24, new Uint8Array(2)), 1);
+    await expect(short.finish()).rejects.toThrow('t2 has not come.');
     expect(files.get('model.safetensors')?.isClosed).toBe(false);
+    const whole = await ShardWriter.open(memoryDestination().destination, planOf([0, 0]));
+    expect((await whole.finish()).bytes).toBe(24);
   });
 
   test('a plan whose lengths do not add up creates no file', async () => {
@@ -123,22 +150,21 @@ describe('ShardWriter', () => {
     expect(files.size).toBe(0);
   });
 
-  test('two appends at once are refused instead of mixed', async () => {
+  test('two calls at once are refused instead of mixed', async () => {
     const writer = await ShardWriter.open(memoryDestination().destination, planOf([8]));
-    const first = writer.append(new Uint8Array(4));
-    await expect(writer.append(new Uint8Array(4))).rejects.toThrow('busy');
+    const part = await written(writer, 24, new Uint8Array(8));
+    const first = writer.take(part, 1);
+    await expect(writer.safePoint()).rejects.toThrow('busy');
     await first;
   });
 
-  test('a failed write closes the writer for good, and so does abort', async () => {
-    const { destination } = memoryDestination(1);
+  test('a failed write is thrown, and abort closes the writer for good', async () => {
+    const { destination } = memoryDestination(2);
     const writer = await ShardWriter.open(destination, planOf([9 * MIB]));
-    await expect(writer.append(new Uint8Array(9 * MIB))).rejects.toThrow('disk on fire');
+    await expect(written(writer, 24, new Uint8Array(9 * MIB))).rejects.toThrow('disk on fire');
+    writer.abort();
+    writer.abort();
     await expect(writer.finish()).rejects.toThrow('closed');
-
-    const aborted = await ShardWriter.open(memoryDestination().destination, planOf([1]));
-    aborted.abort();
-    aborted.abort();
-    await expect(aborted.append(new Uint8Array(1))).rejects.toThrow('closed');
+    await expect(writer.write(new Uint8Array(1), 24)).rejects.toThrow('closed');
   });
 });

@@ -1,31 +1,79 @@
 import { fault } from '../errors';
 import { counted } from '../formats/quantity';
+import { pieceDigest } from '../sources/piece-digest';
 import { giveBack, spareArray } from '../sources/spare-arrays';
-import { beginLeaves, type LeafHasher, treeHash } from '../sources/tree-hash';
+import {
+  beginLeaves,
+  type HashedPart,
+  type Leaf,
+  type LeafHasher,
+  TREE_PIECE_BYTES,
+  treeHash,
+} from '../sources/tree-hash';
 import type { Destination, FileSink, WrittenShard } from './destination';
 import type { PartialShard } from './resume-point';
 import type { FilePlan } from './shard-plan';
 
-/** Small pieces are gathered to writes of this size: a picked folder is slow to take many little ones. */
-const WRITE_BYTES = 8 * 2 ** 20;
+/** A part of a file that is written: where it ends, and what is known of its hashes. */
+export interface FilePart extends HashedPart {
+  end: number;
+}
 
 /**
- * Writes one shard, or a GGUF file, front to back: the planned header, then the tensors' bytes in the planned order. It
- * keeps count of every tensor, so a shard is either exactly what its header says or an error.
+ * Gathers the bytes of a file from `at` on into pieces of its tree hash, hashes those that are whole, and writes them.
+ * @param write gets a piece and its place; it may take the piece's memory
+ */
+export function partWriter(at: number, write: FileSink['write']) {
+  const leaves: Leaf[] = [];
+  let head: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  let piece = spareArray(TREE_PIECE_BYTES);
+  /** Bytes [begun, end) of the file are in the piece, each at its place. */
+  let begun = at;
+  let end = at;
+  const flush = async () => {
+    if (begun === end) return;
+    const bytes = piece.subarray(begun % TREE_PIECE_BYTES, ((end - 1) % TREE_PIECE_BYTES) + 1);
+    const isWhole = bytes.byteLength === TREE_PIECE_BYTES;
+    if (isWhole) leaves.push(await pieceDigest(bytes));
+    else if (end % TREE_PIECE_BYTES === 0) head = bytes.slice();
+    await write(bytes, begun);
+    if (piece.byteLength === 0) piece = spareArray(TREE_PIECE_BYTES);
+    begun = end;
+  };
+  return {
+    async append(bytes: Uint8Array): Promise<void> {
+      for (let from = 0; from < bytes.byteLength; ) {
+        const place = end % TREE_PIECE_BYTES;
+        const part = bytes.subarray(from, from + TREE_PIECE_BYTES - place);
+        piece.set(part, place);
+        from += part.byteLength;
+        end += part.byteLength;
+        if (end % TREE_PIECE_BYTES === 0) await flush();
+      }
+    },
+    /** Writes the rest. */
+    async finish(): Promise<FilePart> {
+      const tail = piece.slice(begun % TREE_PIECE_BYTES, (begun % TREE_PIECE_BYTES) + end - begun);
+      await flush();
+      giveBack(piece.buffer);
+      return { head, leaves, tail, end };
+    },
+  };
+}
+
+/**
+ * Keeps count of one shard, or a GGUF file, while its tensors are written at their places, by this thread or others: it is
+ * either exactly what its header says or an error.
  *
- * Close it with {@link finish} or {@link abort}. One call at a time: await each before the next.
+ * Close it with {@link finish} or {@link abort}. One call at a time, `write` aside: await each before the next.
  */
 export class ShardWriter {
   readonly #plan: FilePlan;
   readonly #sink: FileSink;
   readonly #hasher: LeafHasher;
-  /** Write buffer, filled up to `#buffered` bytes. */
-  #buffer = spareArray(WRITE_BYTES);
-  #buffered = 0;
+  /** The first bytes of the file, and so many of its tensors, are written and counted. */
   #written = 0;
-  /** Index into the plan's tensors of the current one, and its bytes written so far. */
-  #tensor = 0;
-  #filled = 0;
+  #tensors = 0;
   #state: 'open' | 'busy' | 'closed' = 'open';
 
   private constructor(plan: FilePlan, sink: FileSink, hasher: LeafHasher) {
@@ -45,34 +93,69 @@ export class ShardWriter {
         `The plan of ${plan.file} says ${counted(plan.byteLength, 'byte')}, but its parts have ${planned}.`,
       );
     }
-    const writer = new ShardWriter(plan, await destination.create(plan.file, plan.byteLength), beginLeaves());
-    await writer.#exclusively(() => writer.#put(plan.header));
-    writer.#skipFullTensors();
+    const writer = new ShardWriter(plan, await destination.create(plan.file), beginLeaves());
+    await writer.#exclusively(async () => {
+      await writer.#hasher.update(plan.header);
+      await writer.#sink.write(plan.header.slice(), 0);
+      writer.#written = plan.header.byteLength;
+    });
     return writer;
   }
 
   /**
    * Goes on with a shard that an interrupted run left.
-   * @param sink stands after the bytes of `partial`
+   * @param sink of the file with the bytes of `partial`
    */
   static resume(plan: FilePlan, sink: FileSink, partial: PartialShard): ShardWriter {
     const writer = new ShardWriter(plan, sink, partial.hasher);
     writer.#written = partial.bytes;
-    writer.#tensor = partial.tensors;
-    writer.#skipFullTensors();
+    writer.#tensors = partial.tensors;
     return writer;
   }
 
+  /** By what other threads open the file. */
+  get place() {
+    return this.#sink.place;
+  }
+
+  /** Where the next part begins. */
+  get written(): number {
+    return this.#written;
+  }
+
+  /** Writes bytes of a tensor at their place. @throws the destination's errors as they are, Internal once it is closed */
+  async write(bytes: Uint8Array<ArrayBuffer>, at: number): Promise<void> {
+    if (this.#state === 'closed') throw fault(`The shard ${this.#plan.file} is closed.`);
+    await this.#sink.write(bytes, at);
+  }
+
   /**
-   * Sends everything appended so far to the disk. Only between two tensors.
-   * @returns the length of the file, and the tree hash of its bytes once they are on the disk: more may be appended
+   * Counts the next tensors, which are written.
+   * @throws Internal when their part of the file is not what the plan says
+   */
+  async take(part: FilePart, tensors: number): Promise<void> {
+    await this.#exclusively(async () => {
+      const next = this.#plan.tensors.slice(this.#tensors, this.#tensors + tensors);
+      const planned = next.reduce((sum, { byteLength }) => sum + byteLength, this.#written);
+      if (next.length < tensors) throw fault(`${this.#plan.file} is full, yet more tensors came.`);
+      if (part.end !== planned) {
+        const [begin, came] = [this.#written, part.end - this.#written];
+        const names = next.map(({ name }) => name).join(', ');
+        throw fault(`${names} have ${counted(planned - begin, 'byte')} by plan, but ${came} came.`);
+      }
+      await this.#hasher.take(part);
+      this.#written = part.end;
+      this.#tensors += tensors;
+    });
+  }
+
+  /**
+   * Sends everything written so far to the disk.
+   * @returns how many bytes of the file are counted, and their tree hash once they are on the disk: more may be written
    *   meanwhile. It rejects with the destination's errors.
-   * @throws Internal in the middle of a tensor; the destination's errors as they are.
    */
   async safePoint(): Promise<{ bytes: number; durable: Promise<string> }> {
     return this.#exclusively(async () => {
-      if (this.#filled > 0) throw fault(`${this.#plan.file} stands in the middle of a tensor.`);
-      await this.#flush();
       const leaves = this.#hasher.leaves();
       const durable = Promise.all([leaves, this.#sink.flush?.()]).then(([all]) => treeHash(all));
       durable.catch(() => {}); // reported to who awaits it
@@ -81,51 +164,23 @@ export class ShardWriter {
   }
 
   /**
-   * Appends bytes of the current tensor: the first in the plan that is not yet full. The array may be reused once the
-   * promise resolves.
-   * @throws Internal when the bytes reach beyond the tensor's planned length; the destination's errors as they are.
-   */
-  async append(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
-    await this.#exclusively(async () => {
-      if (bytes.byteLength === 0) return;
-      const tensor = this.#plan.tensors[this.#tensor];
-      if (!tensor) throw fault(`${this.#plan.file} is full, yet ${bytes.byteLength} more bytes came.`);
-      if (this.#filled + bytes.byteLength > tensor.byteLength) {
-        const came = this.#filled + bytes.byteLength;
-        throw fault(`${tensor.name} has ${counted(tensor.byteLength, 'byte')} by plan, but ${came} came.`);
-      }
-      await this.#put(bytes);
-      this.#filled += bytes.byteLength;
-      this.#skipFullTensors();
-    });
-  }
-
-  /**
-   * Writes the rest of the buffer and closes the file.
-   * @throws Internal when a tensor has fewer bytes than planned; errors of the destination unchanged.
+   * Closes the file.
+   * @throws Internal when tensors are missing; errors of the destination unchanged.
    */
   async finish(): Promise<WrittenShard> {
     return this.#exclusively(async () => {
-      const missing = this.#plan.tensors[this.#tensor];
-      if (missing) {
-        throw fault(
-          `${missing.name} has ${counted(missing.byteLength, 'byte')} by plan, but only ${this.#filled} came.`,
-        );
-      }
-      await this.#flush();
+      // one without bytes has nothing to come
+      const missing = this.#plan.tensors.slice(this.#tensors).find(({ byteLength }) => byteLength > 0);
+      if (missing) throw fault(`${missing.name} has not come.`);
       const leaves = await this.#hasher.leaves();
-      await this.#sink.close(leaves);
-      this.#end();
+      await this.#sink.close(leaves, this.#written);
+      this.#state = 'closed';
       return { file: this.#plan.file, bytes: this.#written, hash: await treeHash(leaves) };
     });
   }
 
   /** Writes no more. The unfinished file goes when its destination is discarded. Safe at any time, and twice. */
   abort(): void {
-    this.#end();
-  }
-
-  #end(): void {
     this.#state = 'closed';
   }
 
@@ -139,38 +194,8 @@ export class ShardWriter {
       if (this.#state === 'busy') this.#state = 'open';
       return result;
     } catch (thrown) {
-      this.#end();
+      this.abort();
       throw thrown;
-    }
-  }
-
-  async #put(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
-    for (let begin = 0; begin < bytes.byteLength; ) {
-      const part = bytes.subarray(begin, begin + WRITE_BYTES - this.#buffered);
-      this.#buffer.set(part, this.#buffered);
-      this.#buffered += part.byteLength;
-      begin += part.byteLength;
-      if (this.#buffered === WRITE_BYTES) await this.#flush();
-    }
-  }
-
-  async #flush(): Promise<void> {
-    if (this.#buffered === 0) return;
-    const piece = this.#buffer.subarray(0, this.#buffered);
-    await this.#hasher.update(piece);
-    this.#written += this.#buffered;
-    this.#buffered = 0;
-    await this.#sink.write(piece);
-    giveBack(piece.buffer);
-    this.#buffer = spareArray(WRITE_BYTES);
-  }
-
-  #skipFullTensors(): void {
-    for (;;) {
-      const tensor = this.#plan.tensors[this.#tensor];
-      if (!tensor || this.#filled < tensor.byteLength) return;
-      this.#tensor++;
-      this.#filled = 0;
     }
   }
 }

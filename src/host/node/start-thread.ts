@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import nodeEndpoint from 'comlink/dist/esm/node-adapter';
 import type { ThreadPort } from '../../backend/cpu/thread-backend';
+import type { MergePort } from '../threads';
 
 /** Starts a thread of the CPU backend, bundled beside the command. */
 export function startThread(): ThreadPort {
@@ -16,6 +17,17 @@ export function startThread(): ThreadPort {
   // a command that is done does not wait for its threads
   thread.unref();
   return port;
+}
+
+/** Starts a thread that merges, bundled beside the command. @param cache as `becomeHost` has it */
+export function startMergeThread(cache: string): MergePort {
+  const thread = new Worker(new URL('./merge-thread.mjs', import.meta.url), { workerData: cache });
+  thread.unref();
+  return {
+    endpoint: nodeEndpoint(thread),
+    onError: (tell) => thread.on('error', ({ message }) => tell(message)),
+    terminate: () => void thread.terminate(),
+  };
 }
 
 /** Limit of the thread's heap: reading the largest tokenizer takes about 600 MB. */

@@ -16,6 +16,9 @@ import {
 import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AmalgamError } from '../../errors';
+import { checkByteRange } from '../../sources/byte-source';
+import { spareArray } from '../../sources/spare-arrays';
+import type { OpenSource } from '../../store/blobs';
 
 /**
  * The outermost folder that was made so that `path` is one; undefined where it was there. Node's own `recursive` asks again
@@ -79,16 +82,20 @@ function diskFile(path: string, name: string): FileSystemFileHandle {
     async getFile() {
       return new File([await openAsBlob(path)], name);
     },
-    async createSyncAccessHandle(options?: { mode: string }) {
-      return syncAccess(
-        inWords(path, () => openSync(path, options?.mode === 'read-only' ? 'r' : 'r+')),
-        path,
-      );
+    async createSyncAccessHandle({ mode = 'readwrite' } = {}) {
+      const file = inWords(path, () => openSync(path, mode === 'read-only' ? 'r' : 'r+'));
+      // what other threads share, they open by its path
+      return { ...syncAccess(file, (act) => inWords(path, act)), ...(mode === 'read-only' && { mode }) };
     },
   } as unknown as FileSystemFileHandle;
 }
 
-function syncAccess(file: number, path: string): FileSystemSyncAccessHandle {
+/** A file that is there, for writing at places; errors are those of the system. */
+export function openFile(path: string): FileSystemSyncAccessHandle {
+  return syncAccess(openSync(path, 'r+'), (act) => act());
+}
+
+function syncAccess(file: number, changing: <T>(act: () => T) => T): FileSystemSyncAccessHandle {
   let open = true;
   const view = (buffer: AllowSharedBufferSource) =>
     ArrayBuffer.isView(buffer)
@@ -114,16 +121,65 @@ function syncAccess(file: number, path: string): FileSystemSyncAccessHandle {
     write(buffer, options) {
       const at = options?.at ?? 0;
       const bytes = view(buffer);
-      return inWords(path, () =>
+      return changing(() =>
         whole(bytes.length, (done) => writeSync(file, bytes, done, bytes.length - done, at + done)),
       );
     },
-    truncate: (size) => inWords(path, () => ftruncateSync(file, size)),
-    flush: () => inWords(path, () => fsyncSync(file)),
+    truncate: (size) => changing(() => ftruncateSync(file, size)),
+    flush: () => changing(() => fsyncSync(file)),
     // as in a browser, closing again does nothing: the number may be another file's by then
     close() {
       if (open) closeSync(file);
       open = false;
+    },
+  };
+}
+
+/**
+ * A file that is read by one descriptor: finds at every read that it is the one that was opened first, unchanged.
+ * @param identity of the file, where it was opened in another thread before
+ */
+export function diskSource(
+  { location, byteLength, name }: { location: string; byteLength: number; name: string },
+  identity?: string,
+): OpenSource {
+  let opened: { file: number; identity: string } | undefined;
+  const changed = () =>
+    new AmalgamError(
+      'RunChanged',
+      `${name} has changed while it was read.`,
+      'Let whatever writes it finish, then start again.',
+    );
+  const identify = (file: number) => {
+    const { dev, ino, size, mtimeNs, ctimeNs } = fstatSync(file, { bigint: true });
+    if (Number(size) !== byteLength) throw changed();
+    return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+  };
+  const open = () => {
+    if (opened) return opened;
+    const file = openSync(location, 'r');
+    opened = { file, identity: identify(file) };
+    if (identity !== undefined && identity !== opened.identity) throw changed();
+    return opened;
+  };
+  return {
+    byteLength,
+    origin: async () => ({ kind: 'disk', location, byteLength, name, identity: open().identity }),
+    async read(from, to, signal, into = spareArray(to - from)) {
+      checkByteRange(from, to, byteLength, name);
+      signal?.throwIfAborted();
+      const { file, identity: first } = open();
+      for (let done = 0; done < into.length; ) {
+        const bytesRead = readSync(file, into, done, into.length - done, from + done);
+        if (bytesRead === 0) throw changed();
+        done += bytesRead;
+      }
+      if (identify(file) !== first) throw changed();
+      return into;
+    },
+    close() {
+      if (opened) closeSync(opened.file);
+      opened = undefined;
     },
   };
 }

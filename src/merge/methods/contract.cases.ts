@@ -185,7 +185,6 @@ export async function mergeModel(
   { tensors, read }: ContractModel,
   tileElements = 65_536,
   nonFinite: 'stop' | 'carry' = 'stop',
-  threads: readonly Backend[] = [],
 ): Promise<Merged> {
   const header = new Uint8Array(0);
   const shards = tensors.map(({ name, dtype, shape, elements }) => {
@@ -210,21 +209,20 @@ export async function mergeModel(
     plan,
     shards,
     engine,
-    threads,
     methods: new Map([[method.id, method]]),
     read,
     tileElements,
     prepared: NOTHING,
     async openShard(shard) {
       const out = new Uint8Array(shard.byteLength);
-      let at = 0;
+      let came = 0;
       return {
-        async append(piece) {
-          out.set(piece, at);
-          at += piece.length;
+        async write(piece, at) {
+          out.set(piece, at - shard.header.length);
+          came += piece.length;
         },
         async finish() {
-          if (at !== out.length) throw new Error(`${shard.file}: ${at} of ${out.length} bytes`);
+          if (came !== out.length) throw new Error(`${shard.file}: ${came} of ${out.length} bytes`);
           return [shard.file, out];
         },
         abort() {},

@@ -1,6 +1,6 @@
 /** The statistics pass from a plan to the delta statistics of its tensors. */
 import type { Backend } from '../../backend/backend';
-import { openMergeBackends } from '../../host/backends';
+import { openPassBackends } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
 import { progressMeter, secondsOf } from '../../host/progress-meter';
 import { type Inputs, openInputs } from '../../host/weight-inputs';
@@ -33,7 +33,7 @@ export async function runDeltaStatistics(
     const wanted = measurableTensors(plan);
     const elements = wanted.reduce((sum, t) => sum + t.elements, 0);
     // as many threads as cores: none has to wait for another's turn, as those of a merge have
-    engines = await openMergeBackends(request.engine, elements, navigator.hardwareConcurrency);
+    engines = await openPassBackends(request.engine, elements);
     const [engine, ...threads] = engines as [Backend, ...Backend[]];
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
     inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));

@@ -1,6 +1,12 @@
-/** One engine of a run with its workspace: computes one tensor at a time, and reads ahead for the one it does next. */
-
+/**
+ * A thread of a run: takes a unit of the output, reads what it is made of, computes, hashes and writes it at its place. This
+ * one is where it is called; remote-thread.ts has them in workers.
+ */
 import type { ReadTensor } from '../../inputs/stored-tensor';
+import { throwIfCanceled } from '../../sources/cancellation';
+import { giveBack } from '../../sources/spare-arrays';
+import type { FilePlace } from '../../write/destination';
+import { type FilePart, partWriter } from '../../write/shard-writer';
 import type { MergeMethod } from '../method';
 import type { Plan, TensorPlan } from '../plan/plan';
 import { computeTensor, openComputed } from '../tensor/computation';
@@ -8,61 +14,160 @@ import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
 import type { Emit, TensorStatistics } from '../tensor/tensor-outcome';
 import type { TensorTask } from '../tensor/tensor-task';
-import { openRunWorkspace, type RunWorkspace, type RunWorkspaceOptions } from './run-workspace';
+import { openRunWorkspace, type RunWorkspaceOptions } from './run-workspace';
+import { type MeasuringProgress, measuredTensors, measureWholeModel } from './whole-model';
 
-interface MergeThreadOptions extends RunWorkspaceOptions {
-  plan: Plan;
-  read: ReadTensor;
-  prepared?: Prepared;
+/** Tensors that follow each other in a file, and where their bytes go. */
+export interface MergeUnit {
+  tensors: readonly string[];
+  outputs: readonly UnitOutput[];
+}
+
+export interface UnitOutput {
+  file: string;
+  /** Where the first of the tensors begins in the file. */
+  at: number;
+  /** The file gets what the encoder makes of the merged bytes. */
+  isEncoded: boolean;
+  place?: FilePlace;
+}
+
+export interface MergedUnit {
+  /** Of each tensor; of a copied one there are none. */
+  statistics: (TensorStatistics | undefined)[];
+  /** What was written, output by output. */
+  parts: FilePart[];
 }
 
 export interface MergeThread {
-  readonly run: RunWorkspace;
-  /** Opens the tensor and begins to read it; a copied or empty one, or none, is left alone. */
-  lookAhead(tensor: TensorPlan | undefined): void;
-  /** Computes a tensor, or copies it; its bytes go to `emit`. */
-  merge(
-    tensor: TensorPlan,
-    wholeModel: WholeModel | undefined,
-    emit: Emit,
-  ): Promise<TensorStatistics | undefined>;
+  /** Measures whole models where a method asks for it, before anything is merged. */
+  measure(progress?: MeasuringProgress): Promise<WholeModel | undefined>;
+  /** @param following the tensor that will probably come next, to be read ahead */
+  merge(unit: MergeUnit, wholeModel: WholeModel | undefined, following?: string): Promise<MergedUnit>;
   close(): void;
+}
+
+/** Takes merged bytes tensor by tensor and writes what becomes of them. */
+interface TensorEncoder {
+  append(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  finishTensor(): Promise<void>;
+}
+
+/** Opens one for tensors in a row. */
+export type OpenEncoder = (
+  names: readonly string[],
+  write: (bytes: Uint8Array<ArrayBuffer>) => Promise<void>,
+) => TensorEncoder;
+
+interface MergeThreadOptions extends RunWorkspaceOptions {
+  plan: Pick<Plan, 'tensors' | 'recipe'>;
+  methods: ReadonlyMap<string, MergeMethod>;
+  read: ReadTensor;
+  write(output: UnitOutput, bytes: Uint8Array<ArrayBuffer>, at: number): Promise<void>;
+  encoder?: OpenEncoder;
+  /** Results of calibration, for methods that merge by them. */
+  prepared?: Prepared;
+  signal?: AbortSignal;
+  /** Merged bytes since the last call, and the tensor they belong to. */
+  onBytes?(bytes: number, tensor: string): void;
 }
 
 /** Copied tensors move in pieces of this size. */
 const COPY_BYTES = 8 * 1024 * 1024;
 
-/** @param tensors everything that will be computed in any thread */
-export function openMergeThread(tensors: readonly TensorPlan[], options: MergeThreadOptions): MergeThread {
-  const { methods, read, prepared } = options;
-  const run = openRunWorkspace(tensors, options);
+/** The next tensor is read from the start of one no larger than this, else from its first finished bytes. */
+const SHORT_ELEMENTS = 2 ** 23;
+
+export function openMergeThread(options: MergeThreadOptions): MergeThread {
+  const { plan, methods, read, prepared, signal } = options;
+  const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
+  const byName = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
+  const swept = new Set([...plan.tensors.filter(isComputed), ...measuredTensors(plan, methods)]);
+  const run = openRunWorkspace([...swept], options);
   let ahead: { tensor: TensorPlan; task: TensorTask } | undefined;
   const open = (t: TensorPlan): TensorTask => openComputed(t, methodOf(t, methods), run.work, read, prepared);
   const lookAhead = (tensor: TensorPlan | undefined) => {
+    if (tensor && ahead?.tensor === tensor) return;
     ahead?.task.close();
     ahead = tensor && isComputed(tensor) ? { tensor, task: open(tensor) } : undefined;
     ahead?.task.prefetch();
   };
+
+  const mergeTensor = async (
+    tensor: TensorPlan,
+    wholeModel: WholeModel | undefined,
+    next: TensorPlan | undefined,
+    put: Emit,
+  ): Promise<TensorStatistics | undefined> => {
+    throwIfCanceled(signal);
+    if (!isComputed(tensor)) return copy(tensor, read, put);
+    let task = ahead?.tensor === tensor ? ahead.task : undefined;
+    if (task) ahead = undefined;
+    const replay = replayable(async (bytes) => {
+      throwIfCanceled(signal);
+      lookAhead(next);
+      await put(bytes);
+      // computed bytes were made for this alone
+      giveBack(bytes.buffer);
+    });
+    if (tensor.elements <= SHORT_ELEMENTS) lookAhead(next);
+    const settings = {
+      ...{ seed, nonFinite },
+      ...(wholeModel ? { wholeModel } : {}),
+      ...(prepared ? { prepared } : {}),
+    };
+    return run.retrying(
+      () => {
+        replay.restart();
+        const attempt = task ?? open(tensor);
+        task = undefined;
+        return computeTensor(attempt, methodOf(tensor, methods), settings, replay.emit).finally(() =>
+          attempt.close(),
+        );
+      },
+      // what was read ahead belongs to the workspace that failed
+      () => {
+        ahead?.task.close();
+        ahead = undefined;
+      },
+    );
+  };
+
   return {
-    run,
-    lookAhead,
-    async merge(tensor, wholeModel, emit) {
-      if (!isComputed(tensor)) return copy(tensor, read, emit);
-      let task = ahead?.tensor === tensor ? ahead.task : undefined;
-      if (task) ahead = undefined;
-      const replay = replayable(emit);
-      const settings = settingsOf(options, wholeModel);
-      return run.retrying(
-        () => {
-          replay.restart();
-          const attempt = task ?? open(tensor);
-          task = undefined;
-          const method = methodOf(tensor, methods);
-          return computeTensor(attempt, method, settings, replay.emit).finally(() => attempt.close());
-        },
-        // what was read ahead belongs to the workspace that failed
-        () => lookAhead(ahead?.tensor),
+    measure: (progress) =>
+      run.retrying(() =>
+        measureWholeModel({
+          ...{ plan, methods, read, seed, nonFinite },
+          work: run.work,
+          engine: run.work.engine,
+          onTensor: () => throwIfCanceled(signal),
+          ...(progress ? { progress } : {}),
+        }),
+      ),
+    async merge({ tensors, outputs }, wholeModel, following) {
+      const writers = outputs.map((output) =>
+        partWriter(output.at, (bytes, at) => options.write(output, bytes, at)),
       );
+      const sinks = outputs.map(({ isEncoded }, i): TensorEncoder => {
+        const { append } = writers[i]!;
+        return isEncoded ? options.encoder!(tensors, append) : { append, finishTensor: async () => {} };
+      });
+      const statistics: MergedUnit['statistics'] = [];
+      for (const [i, name] of tensors.entries()) {
+        const next = tensors[i + 1] ?? following;
+        const merged = await mergeTensor(
+          byName.get(name)!,
+          wholeModel,
+          next === undefined ? undefined : byName.get(next),
+          async (bytes) => {
+            for (const sink of sinks) await sink.append(bytes);
+            options.onBytes?.(bytes.byteLength, name);
+          },
+        );
+        for (const sink of sinks) await sink.finishTensor();
+        statistics.push(merged);
+      }
+      return { statistics, parts: await Promise.all(writers.map((writer) => writer.finish())) };
     },
     close() {
       ahead?.task.close();
@@ -80,16 +185,6 @@ function methodOf(tensor: TensorPlan, methods: ReadonlyMap<string, MergeMethod>)
   const method = methods.get(tensor.method);
   if (!method) throw new Error(`no method ${tensor.method}`);
   return method;
-}
-
-function settingsOf({ plan, prepared }: MergeThreadOptions, wholeModel: WholeModel | undefined) {
-  const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
-  return {
-    seed,
-    nonFinite,
-    ...(wholeModel ? { wholeModel } : {}),
-    ...(prepared ? { prepared } : {}),
-  };
 }
 
 /** Byte for byte, never through floats. */

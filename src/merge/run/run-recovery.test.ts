@@ -64,7 +64,7 @@ async function merged(plan: Plan, failAt: ReadonlyMap<number, ErrorCode>, tileEl
     openShard: async (shard) => {
       const pieces: Uint8Array[] = [shard.header];
       return {
-        append: async (bytes) => void pieces.push(bytes.slice()),
+        write: async (bytes) => void pieces.push(bytes.slice()),
         finish: async () => files.push(Buffer.concat(pieces)),
         abort() {},
       };

@@ -1,29 +1,41 @@
 /**
- * The run: a pure function of (input bytes, recipe). Tensors are written one after the other in the order of the output
- * files. Each engine computes one at a time while the bytes of its next one are already being read; what is computed
- * before its turn waits (ordered-output.ts). No model is ever resident.
+ * The run: a pure function of (input bytes, recipe). The output is cut into units of tensors that follow each other in a
+ * file. Every thread takes the next unit that none has taken and writes it at its place; what it tells of it is taken in
+ * the order of the files, so that a journal always knows a beginning. No model is ever resident.
  */
 
 import type { Backend } from '../../backend/backend';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorReport } from '../../reports/job';
-import { throwIfCanceled } from '../../sources/cancellation';
+import { canceled, throwIfCanceled } from '../../sources/cancellation';
+import type { FilePlace } from '../../write/destination';
 import type { FilePlan } from '../../write/shard-plan';
+import type { FilePart } from '../../write/shard-writer';
 import type { MergeMethod } from '../method';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
-import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
 import type { TensorStatistics } from '../tensor/tensor-outcome';
-import { isComputed, openMergeThread } from './merge-thread';
-import { type OrderedOutput, openOrderedOutput } from './ordered-output';
-import type { Recover, RunWorkspace } from './run-workspace';
-import { type MeasuringProgress, measuredTensors, measureWholeModel } from './whole-model';
+import {
+  type MergedUnit,
+  type MergeThread,
+  type MergeUnit,
+  type OpenEncoder,
+  openMergeThread,
+  type UnitOutput,
+} from './merge-thread';
+import type { Recover } from './run-workspace';
+import type { MeasuringProgress } from './whole-model';
 
-/** Destination of a shard's bytes; ShardWriter of the write room is one. */
+/** Destination of a shard's bytes. */
 export interface ShardSink<Written> {
-  append(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** All bytes of a tensor have been appended. */
-  finishTensor?(report: TensorReport): Promise<void>;
+  /** By what other threads write the file; absent where only this one can. */
+  readonly place?: FilePlace | undefined;
+  write(bytes: Uint8Array<ArrayBuffer>, at: number): Promise<void>;
+  /**
+   * The next tensors are written.
+   * @param parts what they are of this file, and of the one beside it where there is one
+   */
+  finishTensors?(reports: readonly TensorReport[], parts: readonly FilePart[]): Promise<void>;
   finish(): Promise<Written>;
   abort(): void;
 }
@@ -32,12 +44,14 @@ interface RunOptions<Written> {
   plan: Plan;
   shards: readonly FilePlan[];
   engine: Backend;
-  /** More engines of the same kind: as many tensors more are computed at once. */
-  threads?: readonly Backend[];
+  /** Does the work instead of the engine. */
+  threads?: MergeThreads;
   methods: ReadonlyMap<string, MergeMethod>;
   read: ReadTensor;
   /** @param skipped tensors of the shard that are there already */
   openShard(shard: FilePlan, skipped: number): Promise<ShardSink<Written>>;
+  /** Makes what is written of the merged bytes: to a file beside the shards, else to the shards themselves. */
+  encoding?: { encoder: OpenEncoder; beside?: { plan: FilePlan; open(): Promise<BesideSink> } };
   /** Output of an interrupted run of this plan: whole shards, and the tensors already written, from the first on. */
   done?: { shards: readonly Written[]; tensors: readonly TensorReport[] };
   /** Another engine for one whose device failed: the tensor at work is then computed anew. Default: the run fails. */
@@ -56,6 +70,27 @@ interface RunOptions<Written> {
   onBytes?(bytes: number, tensor: string): void;
 }
 
+type BesideSink = Pick<ShardSink<unknown>, 'place' | 'write'>;
+
+/** Threads of a run beside this one. */
+export interface MergeThreads {
+  /** Has the next one that is free do it. */
+  run<T>(task: (thread: MergeThread) => Promise<T>): Promise<T>;
+  /** Bytes of the output that one takes at a time. */
+  readonly unitBytes: number;
+  /** Has this thread write for those that cannot. */
+  writeBy(write: UnitWrite): void;
+}
+
+export type UnitWrite = (
+  output: Pick<UnitOutput, 'file'>,
+  bytes: Uint8Array<ArrayBuffer>,
+  at: number,
+) => Promise<void>;
+
+/** Units that may be finished before the one whose turn it is. */
+const AHEAD = 32;
+
 /**
  * Merges every tensor of a clean plan into its shards.
  * @throws AmalgamError `Canceled`, `NonFinite`, and whatever sources, engine and destination throw
@@ -63,37 +98,49 @@ interface RunOptions<Written> {
 export async function runPlan<Written>(
   options: RunOptions<Written>,
 ): Promise<{ tensors: TensorReport[]; shards: Written[] }> {
-  const { plan } = options;
+  const { plan, shards, encoding, signal } = options;
   const byName = new Map(plan.tensors.map((t) => [t.name, t]));
-  const swept = [...plan.tensors.filter(isComputed), ...measuredTensors(plan, options.methods)];
   const reports: TensorReport[] = [...(options.done?.tensors ?? [])];
   const written: Written[] = [...(options.done?.shards ?? [])];
-  const order = options.shards.flatMap((s) => s.tensors.map((t) => byName.get(t.name)!));
-  const threads = [options.engine, ...(options.threads ?? [])].map((engine) =>
-    openMergeThread(swept, { ...options, engine }),
-  );
-  let output: OrderedOutput | undefined;
+  const sinks = new Map<string, BesideSink>();
+  const write: UnitWrite = ({ file }, bytes, at) => sinks.get(file)!.write(bytes, at);
+  const own = options.threads ? undefined : openMergeThread({ ...options, ...encoding, write });
+  const threads = options.threads ?? { ...threadPool([own!]), unitBytes: 0 };
+  options.threads?.writeBy(write);
+  const begun: Promise<MergedUnit>[] = [];
+  let hasEnded = false;
   try {
-    const work = reports.length < order.length ? await prepare(options, threads[0]!.run) : undefined;
-    output = openOrderedOutput(threads, order, reports.length, work);
-    let first = written.reduce((sum, _, i) => sum + options.shards[i]!.tensors.length, 0);
-    for (const shard of options.shards.slice(written.length)) {
+    let first = written.reduce((sum, _, i) => sum + shards[i]!.tensors.length, 0);
+    const isDone = reports.length === shards.reduce((sum, { tensors }) => sum + tensors.length, 0);
+    const wholeModel = isDone ? undefined : await threads.run((thread) => thread.measure(options.measuring));
+    const beside = encoding?.beside;
+    if (beside) sinks.set(beside.plan.file, await beside.open());
+    for (const shard of shards.slice(written.length)) {
       const skipped = reports.length - first;
       const sink = await options.openShard(shard, skipped);
+      sinks.set(shard.file, sink);
       first += shard.tensors.length;
       try {
-        for (const { name } of shard.tensors.slice(skipped)) {
-          const tensor = byName.get(name)!;
-          throwIfCanceled(options.signal);
-          const statistics = await output.land(async (bytes) => {
-            throwIfCanceled(options.signal);
-            await sink.append(bytes);
-            options.onBytes?.(bytes.byteLength, name);
-          });
-          const report = tensorReport(tensor, statistics);
-          reports.push(report);
-          await sink.finishTensor?.(report);
-          options.onTensor?.(report);
+        const units = cutUnits(shard, skipped, threads.unitBytes, (file) => sinks.get(file)?.place, encoding);
+        const merging: Promise<MergedUnit>[] = [];
+        for (const [index, { tensors }] of units.entries()) {
+          while (merging.length < Math.min(units.length, index + AHEAD)) {
+            const unit = units[merging.length]!;
+            const following = units[merging.length + 1]?.tensors[0];
+            const merged = threads.run((thread) => {
+              if (hasEnded) throw canceled();
+              return thread.merge(unit, wholeModel, own && following);
+            });
+            merged.catch(() => {}); // reported when its turn comes
+            merging.push(merged);
+            begun.push(merged);
+          }
+          throwIfCanceled(signal);
+          const { statistics, parts } = await merging[index]!;
+          const finished = tensors.map((name, i) => tensorReport(byName.get(name)!, statistics[i]));
+          reports.push(...finished);
+          await sink.finishTensors?.(finished, parts);
+          for (const report of finished) options.onTensor?.(report);
         }
         written.push(await sink.finish());
       } catch (error) {
@@ -102,31 +149,69 @@ export async function runPlan<Written>(
       }
     }
   } finally {
-    await output?.cancel();
-    for (const thread of threads) thread.close();
+    hasEnded = true;
+    await Promise.allSettled(begun);
+    own?.close();
   }
   return { tensors: reports, shards: written };
 }
 
-/** Measurements of whole models before the first tensor is merged, for methods that need them. */
-function prepare(options: RunOptions<unknown>, run: RunWorkspace): Promise<WholeModel | undefined> {
-  const { plan, methods, read, signal } = options;
-  const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
-  const onTensor = () => throwIfCanceled(signal);
-  return run.retrying(() => {
-    const { work } = run;
-    return measureWholeModel({
-      plan,
-      methods,
-      work,
-      engine: work.engine,
-      read,
-      seed,
-      nonFinite,
-      onTensor,
-      ...(options.measuring ? { progress: options.measuring } : {}),
+/** Gives tasks, in order, to the members that are free. */
+export function threadPool<T>(members: readonly T[]) {
+  const free = [...members];
+  const waiting: ((member: T) => void)[] = [];
+  return {
+    async run<R>(task: (member: T) => Promise<R>): Promise<R> {
+      const member = free.shift() ?? (await new Promise<T>((resolve) => waiting.push(resolve)));
+      try {
+        return await task(member);
+      } finally {
+        const next = waiting.shift();
+        if (next) next(member);
+        else free.push(member);
+      }
+    },
+  };
+}
+
+/** Tensors of a shard from number `skipped` on, neighbors together while they have no more than `unitBytes`. */
+function cutUnits(
+  shard: FilePlan,
+  skipped: number,
+  unitBytes: number,
+  placeOf: (file: string) => FilePlace | undefined,
+  encoding: RunOptions<unknown>['encoding'],
+): MergeUnit[] {
+  const beside = encoding?.beside?.plan;
+  const files = beside ? [shard, beside] : [shard];
+  const places = files.map(beginnings);
+  const units: { tensors: string[]; outputs: UnitOutput[]; bytes: number }[] = [];
+  for (const { name, byteLength } of shard.tensors.slice(skipped)) {
+    const last = units.at(-1);
+    if (last && last.bytes + byteLength <= unitBytes) {
+      last.tensors.push(name);
+      last.bytes += byteLength;
+      continue;
+    }
+    const outputs = files.map(({ file }, i): UnitOutput => {
+      const place = placeOf(file);
+      const isEncoded = encoding !== undefined && (file === beside?.file || !beside);
+      return { file, at: places[i]!.get(name)!, isEncoded, ...(place ? { place } : {}) };
     });
-  });
+    units.push({ tensors: [name], outputs, bytes: byteLength });
+  }
+  return units;
+}
+
+/** Where each tensor begins in a file. */
+function beginnings({ header, tensors }: FilePlan): Map<string, number> {
+  let at = header.byteLength;
+  return new Map(
+    tensors.map(({ name, byteLength }) => {
+      at += byteLength;
+      return [name, at - byteLength];
+    }),
+  );
 }
 
 function tensorReport(tensor: TensorPlan, statistics: TensorStatistics | undefined): TensorReport {

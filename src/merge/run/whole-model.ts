@@ -27,7 +27,7 @@ import { requireFinite } from '../tensor/tile-encoding';
 import type { Workspace } from '../tensor/workspace';
 
 interface WholeModelOptions {
-  plan: Plan;
+  plan: Pick<Plan, 'tensors'>;
   methods: ReadonlyMap<string, MergeMethod>;
   work: Workspace;
   engine: Backend;
@@ -76,13 +76,19 @@ function readBytes(tensor: TensorPlan): number {
 }
 
 /** The tensors that are read to measure the whole model, copies among them; none where nothing asks for it. */
-export function measuredTensors(plan: Plan, methods: ReadonlyMap<string, MergeMethod>): TensorPlan[] {
+export function measuredTensors(
+  plan: Pick<Plan, 'tensors'>,
+  methods: ReadonlyMap<string, MergeMethod>,
+): TensorPlan[] {
   const { trims, votes } = needs(plan, methods);
   return trims || votes ? differing(plan) : [];
 }
 
 /** Whether a threshold or the majority sign of whole models is asked for. */
-function needs(plan: Plan, methods: ReadonlyMap<string, MergeMethod>): { trims: boolean; votes: boolean } {
+function needs(
+  plan: Pick<Plan, 'tensors'>,
+  methods: ReadonlyMap<string, MergeMethod>,
+): { trims: boolean; votes: boolean } {
   const presets = plan.tensors.flatMap((tensor) => {
     const compute = methods.get(tensor.method)?.compute;
     return compute?.kind === 'delta' ? [compute.preset(tensor.parameters)] : [];
@@ -94,7 +100,7 @@ function needs(plan: Plan, methods: ReadonlyMap<string, MergeMethod>): { trims: 
 }
 
 /** Tensors in which a contributor may differ from the base, whether they are computed or turn out to be copies. */
-function differing(plan: Plan): TensorPlan[] {
+function differing(plan: Pick<Plan, 'tensors'>): TensorPlan[] {
   return plan.tensors.filter(
     ({ base, models, elements }) =>
       base !== undefined &&

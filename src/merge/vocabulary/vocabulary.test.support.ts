@@ -153,11 +153,9 @@ export async function mergeIn(
     ),
     openShard: async (shard) => {
       const bytes = new Uint8Array(shard.byteLength - shard.header.length);
-      let at = 0;
       return {
-        async append(piece) {
-          bytes.set(piece, at);
-          at += piece.length;
+        async write(piece, at) {
+          bytes.set(piece, at - shard.header.length);
         },
         async finish() {
           let from = 0;

@@ -267,7 +267,8 @@ async function writeModel(
     openShard: async (shard) => {
       const writer = await ShardWriter.open(destination, shard);
       return {
-        append: (bytes) => meter.timed('write', () => writer.append(bytes)),
+        write: (bytes, at) => meter.timed('write', () => writer.write(bytes, at)),
+        finishTensors: (reports, [part]) => writer.take(part!, reports.length),
         finish: () => writer.finish(),
         abort: () => writer.abort(),
       };

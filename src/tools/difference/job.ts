@@ -2,7 +2,7 @@
 
 import type { Backend } from '../../backend/backend';
 import { AmalgamError } from '../../errors';
-import { openBackend, openMergeBackends } from '../../host/backends';
+import { openBackend, openPassBackends } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
 import { progressMeter, secondsOf } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
@@ -38,7 +38,7 @@ async function runCompare(
     // one engine alone where two are timed beside each other
     const engines = request.timeEngines
       ? [await openBackend(request.engine)]
-      : await openMergeBackends(request.engine, elementsOf(pairs.shared), navigator.hardwareConcurrency);
+      : await openPassBackends(request.engine, elementsOf(pairs.shared));
     for (const engine of engines) keep(engine);
     const [engine, ...threads] = engines as [Backend, ...Backend[]];
     const other = request.timeEngines && keep(await openBackend(engine.kind === 'cpu' ? 'webgpu' : 'cpu'));

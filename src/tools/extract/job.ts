@@ -17,7 +17,7 @@ import { defaultsOf } from '../../reports/option';
 import { findFile } from '../../sources/model-folder';
 import type { Destination, WrittenShard } from '../../write/destination';
 import { commitOutput, writeWhole } from '../../write/output-commit';
-import { ShardWriter } from '../../write/shard-writer';
+import { partWriter, ShardWriter } from '../../write/shard-writer';
 import { openSides, weightFiles } from '../difference/compare-models';
 import type { CompareProgress } from '../difference/report';
 import { type AdapterFile, readEntry } from './adapter-file';
@@ -118,14 +118,16 @@ async function writeWeights(
   read: ReadTensor,
 ): Promise<WrittenShard> {
   const writer = await ShardWriter.open(destination, file.plan);
+  const part = partWriter(writer.written, (bytes, at) => writer.write(bytes, at));
   try {
     for (const entry of file.entries) {
       // factors are made anew at each read, so they go out whole; copies may be large
       const piece = typeof entry.content === 'function' ? entry.byteLength : COPY_BYTES;
       for (let begin = 0; begin < entry.byteLength; begin += piece) {
-        await writer.append(await readEntry(entry, begin, Math.min(begin + piece, entry.byteLength), read));
+        await part.append(await readEntry(entry, begin, Math.min(begin + piece, entry.byteLength), read));
       }
     }
+    await writer.take(await part.finish(), file.entries.length);
     return await writer.finish();
   } catch (error) {
     writer.abort();

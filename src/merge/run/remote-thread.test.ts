@@ -1,0 +1,245 @@
+/** Threads that share nothing write what one engine in this thread writes, whatever they can open by themselves. */
+import { mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as Comlink from 'comlink';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { diskFolder } from '../../../e2e/disk-folder';
+import { goldenFolder } from '../../../e2e/goldens';
+import { treeHashOf } from '../../../e2e/tree-hash';
+import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import { parseRecipe } from '../../formats/recipe-yaml';
+import { ggufEncoder } from '../../gguf/gguf-file';
+import type { OpenModels } from '../../host/models';
+import { diskSource, openFile } from '../../host/node/storage';
+import { startThreadsWith } from '../../host/threads';
+import { openHashedInputs } from '../../host/weight-inputs';
+import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
+import type { ModelFolder } from '../../sources/model-folder';
+import { methodById } from '../methods';
+import { finishGguf } from '../plan/finished-gguf';
+import type { Plan } from '../plan/plan';
+import { makePlan } from '../plan/recipe-plan';
+import { finishShards } from '../plan/shards';
+import type { Prepared } from '../tensor/prepared';
+import { openMergeThreads } from './remote-thread';
+import { runPlan } from './run';
+import { serveMergeThread } from './serve-thread';
+
+const disk = {
+  source: (origin: Parameters<typeof diskSource>[0] & { identity: string }) =>
+    diskSource(origin, origin.identity),
+  file: ({ location }: { location: string }) => openFile(location),
+};
+let out: string;
+beforeAll(() => {
+  out = mkdtempSync(join(tmpdir(), 'amalgam-threads-'));
+  startThreadsWith(
+    () => {
+      throw new Error('no thread of a backend');
+    },
+    () => {
+      const { port1, port2 } = new MessageChannel();
+      Comlink.expose(serveMergeThread(disk), port2);
+      return {
+        endpoint: port1,
+        onError: () => {},
+        terminate: () => port1.close(),
+      };
+    },
+  );
+});
+afterAll(() => rmSync(out, { recursive: true }));
+
+const mergekit = goldenFolder('mergekit');
+
+/** A model of one file that other threads can open, or read through this one. */
+function folderOf(name: string, config: string, weights: string, isOnDisk: boolean): ModelFolder {
+  const location = join(mergekit, weights);
+  const texts = { 'config.json': readFileSync(config, 'utf8') };
+  const folder = memoryFolder(name, {
+    ...texts,
+    'model.safetensors': Uint8Array.from(readFileSync(location)),
+  });
+  if (!isOnDisk) return folder;
+  const source = diskSource({ location, byteLength: statSync(location).size, name });
+  return {
+    ...folder,
+    files: folder.files.map((file) =>
+      file.path.endsWith('.safetensors') ? { ...file, open: () => source } : file,
+    ),
+  };
+}
+
+const folders = ['base', 'a', 'b', 'c'].map((name, i) =>
+  folderOf(name, join(mergekit, 'config.json'), `in_${name}.safetensors`, i !== 1),
+);
+
+async function merged(
+  plan: Plan,
+  from: readonly ModelFolder[],
+  threads: number,
+  prepared?: Prepared,
+  places = true,
+) {
+  const models = {
+    file: (path: string, name: string) => {
+      const folder = from.find((one) => one.path === path)!;
+      return { folder, file: folder.files.find((file) => file.path === name)! };
+    },
+  } as unknown as OpenModels;
+  const { signal } = new AbortController();
+  const meter = { begin: () => {}, advance: () => {} };
+  const inputs = await openHashedInputs(plan, models, signal, () => {}, meter);
+  const shards = plan.shards.length > 0 ? finishShards(plan, new Map()) : [];
+  const gguf = plan.gguf && finishGguf({ ...plan, gguf: plan.gguf }, shards, 'x', new Map());
+  const told = new Map<string, number>();
+  const common = {
+    plan,
+    ...(prepared && { prepared }),
+    onBytes: (bytes: number, tensor: string) => told.set(tensor, (told.get(tensor) ?? 0) + bytes),
+  };
+  const remote =
+    threads === 0
+      ? undefined
+      : await openMergeThreads({
+          ...common,
+          inputs,
+          count: threads,
+          ...(plan.gguf && { gguf: { plan: plan.gguf } }),
+        });
+  let written = 0;
+  const files: Uint8Array[] = [];
+  const trees: string[] = [];
+  const sinkOf = (file: string) => {
+    const location = join(out, `${threads}-${file}`);
+    const begun = openSync(location, 'w');
+    const handle = openFile(location);
+    return {
+      location,
+      begun,
+      ...(places && { place: { kind: 'disk' as const, location } }),
+      async write(bytes: Uint8Array<ArrayBuffer>, at: number) {
+        written++;
+        handle.write(bytes, { at });
+      },
+    };
+  };
+  const engines = [createCpuBackend()];
+  const beside = gguf && shards.length > 0 ? sinkOf(gguf.file) : undefined;
+  try {
+    const { tensors } = await runPlan({
+      ...common,
+      shards: shards.length > 0 ? shards : [gguf!],
+      engine: createCpuBackend(),
+      ...(remote && { threads: { ...remote, unitBytes: 20_000 } }),
+      methods: methodById,
+      read: inputs.read,
+      ...(gguf && {
+        encoding: {
+          encoder: (names, write) => ggufEncoder({ plan: plan.gguf!, names, engines, write }),
+          ...(beside && { beside: { plan: gguf, open: async () => beside } }),
+        },
+      }),
+      openShard: async (shard) => {
+        const sink = sinkOf(shard.file);
+        return {
+          ...sink,
+          finish: async () =>
+            void files.push(Uint8Array.from(readFileSync(sink.location)).slice(shard.header.length)),
+          abort() {},
+        };
+      },
+    });
+    for (const [, hash] of await inputs.hashAll(meter)) trees.push(hash);
+    if (beside) files.push(Uint8Array.from(readFileSync(beside.location)));
+    return { tensors, files, trees, told, written };
+  } finally {
+    remote?.close();
+    inputs.close();
+  }
+}
+
+async function planOf(text: string, from: readonly ModelFolder[] = folders): Promise<Plan> {
+  const { recipe, problems } = parseRecipe(text);
+  expect(problems).toEqual([]);
+  return makePlan(recipe!, openerOf(...from), methodById);
+}
+
+const textOf = (name: string) => readFileSync(join(mergekit, `${name}.yml`), 'utf8');
+
+test.each([
+  ['ties', textOf('ties')],
+  ['dare_ties', textOf('dare_ties_seed7')],
+  ['slerp', textOf('slerp')],
+  ['a copy, layers of several models', textOf('passthrough_scale_stack')],
+  [
+    'one threshold and sign for whole models',
+    `${textOf('ties')}\namalgam: { parameters: { semantics: paper } }\n`,
+  ],
+])('%s: bytes, reports, hashes of the inputs and progress are those of one engine', async (_, text) => {
+  const plan = await planOf(text);
+  const one = await merged(plan, folders, 0);
+  for (const places of [true, false]) {
+    const several = await merged(plan, folders, 3, undefined, places);
+    expect(several.files.map(treeHashOf)).toEqual(one.files.map(treeHashOf));
+    expect(several.tensors).toEqual(one.tensors);
+    expect(several.trees).toEqual(one.trees);
+    expect(new Map([...several.told].sort())).toEqual(new Map([...one.told].sort()));
+    // what threads can open comes through this one no more
+    expect(several.written > 0).toBe(!places);
+  }
+});
+
+test('values that are computed here, of a quantized kind of adapter, reach the threads', async () => {
+  const adapters = goldenFolder('adapters');
+  const read = (path: string) => Uint8Array.from(readFileSync(join(adapters, path)));
+  const base = readFileSync(join(adapters, 'bases/llama/config.json'), 'utf8');
+  const from = [
+    memoryFolder('base', { 'config.json': base, 'model.safetensors': read('bases/llama/model.safetensors') }),
+    memoryFolder('adapter', {
+      'adapter_config.json': readFileSync(join(adapters, 'loha/adapter_config.json'), 'utf8'),
+      'adapter_model.safetensors': read('loha/adapter_model.safetensors'),
+    }),
+  ];
+  const plan = await planOf(
+    'merge_method: task_arithmetic\nbase_model: base\nmodels: [{model: base+adapter, parameters: {weight: 1}}]\n',
+    from,
+  );
+  const one = await merged(plan, from, 0);
+  const several = await merged(plan, from, 2);
+  expect(several.files.map(treeHashOf)).toEqual(one.files.map(treeHashOf));
+  expect(several.tensors).toEqual(one.tensors);
+});
+
+test.each(['gguf: Q8_0', 'gguf: Q4_K_M, gguf_only: true'])('a GGUF file, %s', async (amalgam) => {
+  const samples = join(import.meta.dirname, '../../../public/samples');
+  const from = await Promise.all(['base', 'kitchen'].map((name) => diskFolder(name, join(samples, name))));
+  const plan = await planOf(
+    `merge_method: task_arithmetic\nbase_model: base\nmodels: [{model: base+kitchen, parameters: {weight: 1}}]\namalgam: {${amalgam}}\n`,
+    from,
+  );
+  const one = await merged(plan, from, 0);
+  expect(one.files.length).toBe(amalgam.includes('only') ? 1 : 2);
+  const several = await merged(plan, from, 3);
+  expect(several.files.map(treeHashOf)).toEqual(one.files.map(treeHashOf));
+});
+
+test('an error of a thread is the error of the run, and what another reader found of a file has to agree', async () => {
+  const plan = await planOf(textOf('ties'));
+  const file = Uint8Array.from(readFileSync(join(mergekit, 'in_a.safetensors')));
+  file.fill(255, file.length - 4000);
+  const damaged = folders.map((folder) =>
+    folder.path === 'a'
+      ? memoryFolder('a', {
+          'config.json': readFileSync(join(mergekit, 'config.json'), 'utf8'),
+          'model.safetensors': file,
+        })
+      : folder,
+  );
+  await expect(merged(plan, damaged, 2)).rejects.toMatchObject({
+    code: 'NonFinite',
+    message: expect.stringContaining('of a are NaN or infinite'),
+    hint: expect.stringContaining('model’s files'),
+  });
+});
