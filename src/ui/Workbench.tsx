@@ -52,7 +52,7 @@ const tabParts: Readonly<Record<Tab, TabParts>> = {
   run: { mark: <RunMark />, screen: part(loadRun) },
   evaluate: {
     mark: <ToolMark tab="evaluate" />,
-    screen: part(() => import('./evaluate/EvaluateTab').then((m) => m.EvaluateTab)),
+    screen: part(() => import('./measure/MeasureTab').then((m) => m.MeasureTab)),
   },
   ...toolParts,
   output: { screen: part(loadOutput) },

@@ -16,8 +16,8 @@ import { type PushFixtureOptions, pretendPush } from './worker-push.test.fixture
 import {
   fixtureTexts,
   pretendEvaluations,
+  pretendFindBest,
   pretendGeneration,
-  pretendSearch,
   type RunningFixtureOptions,
 } from './worker-running.test.fixture';
 import { pretendStatistics } from './worker-statistics.test.fixture';
@@ -104,7 +104,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
       return report;
     },
     evaluateMany: running(pretendEvaluations),
-    search: running(pretendSearch),
+    findBest: running(pretendFindBest),
     shippedTasks: async () => fixtureTasks,
     scoreTasks: running(pretendScores),
     generate: running(pretendGeneration),

@@ -23,6 +23,7 @@ import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
 import type { OverlapProgress, OverlapRequest } from '../reports/delta-statistics';
 import type { EvaluateManyRequest, EvaluateRequest, RunningProgress, RunTarget } from '../reports/evaluate';
+import type { FindBestProgress, FindBestReport, FindBestRequest } from '../reports/find-best';
 import type { CalibrationText } from '../reports/importance';
 import type { Progress } from '../reports/job';
 import type { InterruptedRun, MergeRequest, RunElsewhere, VerifyRequest } from '../reports/merge';
@@ -237,6 +238,9 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
           onProgress,
         }),
       ),
+    /** Merges of the recipe's models, tried in memory. */
+    findBest: (_request: FindBestRequest, _onProgress: Report<FindBestProgress>): Promise<FindBestReport> =>
+      Promise.reject(new AmalgamError('Usage', 'Not there yet.', 'Merge by a method.')),
     /** The tasks that ship. */
     shippedTasks: async () => (await import('../tasks/shipped')).shippedTasks(),
     /** A conversation as the output's chat template writes it; null where it has none. */

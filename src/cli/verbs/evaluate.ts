@@ -110,7 +110,9 @@ async function runTasks(command: TaskCommand, place: Place): Promise<number> {
 async function writeCard(card: string, report: ScoreTasksReport, workingFolder: string): Promise<void> {
   const results = report.tasks.flatMap((info, t) => {
     const outcome = report.models[0]?.tasks[t];
-    return outcome && 'score' in outcome ? [cardResult(info, outcome.score)] : [];
+    if (!outcome || 'error' in outcome) return [];
+    const { metrics, items } = outcome.score;
+    return [cardResult(info, metrics, items.filter(({ refused }) => refused === undefined).length)];
   });
   const text = withResults(await readTextFile(card, workingFolder), basename(dirname(card)), results);
   await writeWhole(card, text);

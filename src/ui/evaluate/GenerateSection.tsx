@@ -9,11 +9,11 @@ import { LinkButton } from '../parts/LinkButton';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Swatch } from '../parts/Swatch';
-import { whyNotWrite } from '../state/evaluation';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
-import type { GenerationColumn } from '../state/evaluation-state';
 import { editGenerationSettings, emptyColumns, write } from '../state/generation';
+import type { GenerationColumn } from '../state/generation-state';
 import { cancelJob } from '../state/job';
+import { whyNotWrite } from '../state/measure';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** Beginnings that the sample family has learned to continue. */

@@ -6,8 +6,9 @@ import { methodName } from '../format/method-name';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { Select } from '../parts/Select';
-import { targetKey } from '../state/evaluation-rows';
-import { outcomeKey } from '../state/evaluation-table';
+import { recallCells } from '../state/measure';
+import { runPerplexity } from '../state/measure-table';
+import { scoresOf, scoreWords } from '../state/measure-tasks';
 import { mergeGate } from '../state/merge-gate';
 import { forgetRun, renameRun, reopenRun, whyNotReopen } from '../state/past-runs';
 import {
@@ -20,7 +21,6 @@ import {
 import { mergeRuns } from '../state/run';
 import { currentRun, NOW } from '../state/runs';
 import type { StudioState } from '../state/studio-state';
-import { recallScores, scoresOf, scoreWords } from '../state/tasks';
 import { useStudio, useStudioState } from '../studio-context';
 import { LETTERS } from './columns';
 import { type LayersRun, writesFactors } from './runs';
@@ -30,7 +30,7 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
   const studio = useStudio();
   const isReady = useStudioState((s) => s.engine.info !== null);
   useEffect(() => {
-    if (isReady) void recallScores(studio);
+    if (isReady) void recallCells(studio);
   }, [studio, isReady]);
   const own = runs[0]!.contributors.map((c) => c.id).join('\n');
   const near = runs.filter((run) => run.place >= 0 || run.contributors.map((c) => c.id).join('\n') === own);
@@ -224,25 +224,10 @@ function stateText(run: LayersRun): string {
  */
 function useRunScore(recipe: Recipe): string | null {
   return useStudioState((s) => {
-    const found = [perplexityOf(s, recipe), ...accuraciesOf(s, recipe)].filter((one) => one !== null);
+    if (s.measure.cells.size === 0) return null;
+    const perplexity = runPerplexity(s, recipe);
+    const scores = scoresOf(s.measure, recipe).map(scoreWords);
+    const found = [perplexity && `perplexity ${perplexity.value}`, ...scores].filter((one) => one !== null);
     return found.length === 0 ? null : found.join(' · ');
   });
-}
-
-function accuraciesOf({ tasks }: StudioState, recipe: Recipe): (string | null)[] {
-  return tasks.scores.size === 0 ? [] : scoresOf(tasks.scores, targetKey({ recipe })).map(scoreWords);
-}
-
-function perplexityOf({ evaluation }: StudioState, recipe: Recipe): string | null {
-  if (evaluation.outcomes.size === 0) return null;
-  const texts = evaluation.texts.filter((t) => t.chosen);
-  const target = targetKey({ recipe });
-  const losses = texts.flatMap((text) => {
-    const outcome = evaluation.outcomes.get(outcomeKey(target, text, evaluation));
-    return outcome && 'report' in outcome ? [outcome.report.meanNll] : [];
-  });
-  if (losses.length === 0 || losses.length < texts.length) return null;
-  // every text counts the same, as in the table of Evaluate
-  const perplexity = Math.exp(losses.reduce((sum, loss) => sum + loss, 0) / losses.length);
-  return `perplexity ${perplexity.toFixed(2)}`;
 }

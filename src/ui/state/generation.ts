@@ -1,11 +1,12 @@
 /** Actions of the Evaluate tab's second half: the same prompt continued by base, contributors and merge. */
 import { errorReport } from '../../errors';
 import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
-import { measure, openSampleTexts, whyNotWrite } from './evaluation';
 import { type EvaluationRow, evaluationRows } from './evaluation-rows';
-import type { GenerationColumn } from './evaluation-state';
+import type { GenerationColumn } from './generation-state';
 import { beginJob, reportProgress } from './job';
 import { runningProgress } from './job-state';
+import { measure, whyNotWrite } from './measure';
+import { openSampleTexts } from './measure-texts';
 import { editSlice, type Studio, showTab } from './studio';
 
 export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {

@@ -178,10 +178,8 @@ async function namesByMethod(studio: Studio, recipe: RecipeState): Promise<Recor
 export async function carryOut(studio: Studio, started: RunState, request: MergeRequest): Promise<void> {
   const end = beginJob(studio, 'merge');
   try {
-    const { cardResults } = await import('./tasks');
-    const results = request.recommended
-      ? []
-      : cardResults(studio.store.getState().tasks.scores, request.recipe);
+    const { cardResults } = await import('./measure-tasks');
+    const results = request.recommended ? [] : cardResults(studio.store.getState().measure, request.recipe);
     const known = results.length > 0 ? { ...request, results } : request;
     finish(studio, await studio.worker.merge(known, (progress) => follow(studio, started.id, progress)));
     await loadInterrupted(studio);

@@ -12,24 +12,17 @@ import type { PlanReport } from '../../reports/plan';
 import type { HubWait } from '../../reports/push';
 import type { WorkerInfo } from '../../reports/worker';
 import type { MetricId } from '../charts/metrics';
-import {
-  type EvaluationSlice,
-  type GenerationSlice,
-  initialEvaluation,
-  initialGeneration,
-  initialTasks,
-  type TasksSlice,
-} from './evaluation-state';
+import { type GenerationSlice, initialGeneration } from './generation-state';
 import { initialPush, initialTools, type Job, type PushSlice, type ToolsSlice } from './job-state';
+import { initialMeasure, type MeasureSlice } from './measure-state';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeState } from './recipe-state';
 import type { Contributor, Run } from './runs';
 import type { Tab } from './tabs';
 
 export interface StudioState {
-  evaluation: EvaluationSlice;
+  measure: MeasureSlice;
   generation: GenerationSlice;
-  tasks: TasksSlice;
   tools: ToolsSlice;
   push: PushSlice;
   engine: EngineSlice;
@@ -215,9 +208,8 @@ export const initialState: StudioState = {
   output: { kind: 'downloads', folder: null, name: null },
   verification: null,
   elsewhere: null,
-  evaluation: initialEvaluation,
+  measure: initialMeasure,
   generation: initialGeneration,
-  tasks: initialTasks,
   tools: initialTools,
   push: initialPush,
   job: null,

@@ -13,7 +13,7 @@ import { initialState, type StudioState, type ViewSlice } from './studio-state';
 import type { Tab } from './tabs';
 
 /** Calls of the worker that the studio makes; the others are the command's. */
-export type StudioWorker = Omit<Engine, 'openDisk' | 'verify' | 'evaluate' | 'importance'>;
+export type StudioWorker = Omit<Engine, 'openDisk' | 'verify' | 'evaluate' | 'importance' | 'search'>;
 
 export interface Studio {
   readonly worker: StudioWorker;
@@ -69,16 +69,7 @@ export function editRecipe(studio: Studio, edit: (recipe: RecipeState) => Recipe
 }
 
 /** Slices of the state that are edited field by field. */
-type SliceName =
-  | 'engine'
-  | 'evaluation'
-  | 'generation'
-  | 'hub'
-  | 'output'
-  | 'push'
-  | 'tasks'
-  | 'tools'
-  | 'view';
+type SliceName = 'engine' | 'generation' | 'hub' | 'measure' | 'output' | 'push' | 'tools' | 'view';
 
 /** Changes fields of a slice. @param change the fields, or what makes them of the slice */
 export function editSlice<K extends SliceName>(

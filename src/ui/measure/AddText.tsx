@@ -1,7 +1,7 @@
 import { useRef, useState } from 'react';
 import { Button } from '../parts/Button';
 import { FolderIcon, PlusIcon } from '../parts/icons';
-import { addTextFiles } from '../state/evaluation';
+import { addTextFiles } from '../state/measure-texts';
 import { useStudio } from '../studio-context';
 import { DatasetText, type TakeText } from './DatasetText';
 
