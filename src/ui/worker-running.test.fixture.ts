@@ -11,7 +11,7 @@ import type {
   RunningProgress,
   RunTarget,
 } from '../reports/evaluate';
-import type { SearchPoint, SearchProgress, SearchReport, SearchRequest } from '../reports/search';
+import type { BestRow, FindBestProgress, FindBestReport, FindBestRequest } from '../reports/find-best';
 import { chance } from './worker-plan.test.fixture';
 
 export interface RunningFixtureOptions {
@@ -56,38 +56,49 @@ export async function pretendEvaluations(
   return { models, bytesRead: 7_440_000, peakBytes: 34_500_000, batches: 1, seconds: total / 500 };
 }
 
-/** A valley over the weights, with its floor at 0.7 each. */
-export async function pretendSearch(
-  { recipe, tasks, evaluations, seed }: SearchRequest,
+/** Rows one by one, each better than the one before: base, the recipe as given, and the same at λ = 0.5. */
+export async function pretendBest(
+  { recipe, texts }: FindBestRequest,
   options: RunningFixtureOptions,
-  onProgress: (progress: SearchProgress) => void,
+  onProgress: (progress: FindBestProgress) => void,
   isCanceled: () => boolean,
-): Promise<SearchReport> {
-  const count = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel).length;
-  const variables = Array.from({ length: count }, (_, i) => `weight ${i + 1}`);
-  const points: SearchPoint[] = [];
-  while (points.length < evaluations) {
+): Promise<FindBestReport> {
+  const all = texts.map(({ name }) => ({
+    ...{ name, kind: 'given' as const },
+    tokens: { tuning: 640, choosing: 640, reporting: 640 },
+  }));
+  const blocks = (mean: number, id: string) =>
+    all.map(() =>
+      Array.from({ length: 10 }, (_, i) => ({ loss: 64 * mean + chance(`${id} ${i}`), tokens: 64 })),
+    );
+  const half = { ...recipe, parameters: { ...recipe.parameters, lambda: 0.5 } };
+  const wanted = [
+    { id: 'base', kind: 'base', label: 'base', target: { model: recipe.baseModel! }, lambda: null },
+    { id: 'given', kind: 'given', label: 'as given', target: { recipe }, lambda: null },
+    {
+      id: 'task_arithmetic',
+      kind: 'method',
+      label: 'Task arithmetic',
+      target: { recipe: half },
+      lambda: 0.5,
+    },
+  ] as const;
+  const rows: BestRow[] = [];
+  for (const [i, of] of wanted.entries()) {
     await step(options, isCanceled);
-    const fresh = Array.from({ length: Math.min(6, evaluations - points.length) }, (_, k): SearchPoint => {
-      const n = points.length + k;
-      const values = Object.fromEntries(
-        variables.map((name) => [
-          name,
-          n === 0 ? 1 : Number((0.7 + (chance(`${name} ${seed} ${n}`) - 0.5) / (1 + n / 20)).toFixed(4)),
-        ]),
-      );
-      const away = Object.values(values).reduce((sum, value) => sum + (value - 0.7) ** 2, 0);
-      if (!tasks) return { values, perplexity: Math.exp(0.6 + away) };
-      const value = Math.round(10 * Math.exp(-away)) / 12;
-      return { values, perplexity: null, score: { value, stderr: 0.1, rightLogShare: -away } };
-    });
-    points.push(...fresh);
-    const secondsLeft = (evaluations - points.length) * 0.4;
-    onProgress({ done: points.length, total: evaluations, points: fresh, secondsLeft });
+    const at = (part: string) => blocks(0.8 - 0.1 * i, `${of.id} ${part}`);
+    const row = {
+      ...{ ...of, tried: 1, seconds: 1 },
+      blocks: { tuning: at('tuning'), choosing: at('choosing'), reporting: at('reporting') },
+    };
+    rows.push(row);
+    const told = { done: i + 1, total: wanted.length, seconds: i + 1, secondsLeft: wanted.length - i - 1 };
+    onProgress({ step: 'methods', item: of.label, ...told, rows: [row], texts: all });
   }
-  const loss = ({ perplexity, score }: SearchPoint) => (score ? -score.rightLogShare : perplexity!);
-  const best = points.reduce((at, p, i) => (loss(p) < loss(points[at]!) ? i : at), 0);
-  return { variables, points, best, recipe, reused: 0, seconds: 3 };
+  return {
+    ...{ texts: all, rows, best: 'task_arithmetic', alike: [], course: [], lately: null, ended: 'done' },
+    ...{ kept: [], overlap: null, measured: 3, reused: 0, seconds: 3 },
+  };
 }
 
 function pretendReport(name: string, text: string, { window, stride }: EvaluateManyRequest): EvaluateReport {

@@ -5,7 +5,6 @@ import { useStudio, useStudioState } from '../studio-context';
 import '../styles/evaluate.css';
 import { GenerateSection } from './GenerateSection';
 import { PerplexitySection } from './PerplexitySection';
-import { SearchSection } from './SearchSection';
 import { TaskSection } from './TaskSection';
 
 /** The merge measured where it is made: perplexity of everything on any text, and what each model writes. */
@@ -22,7 +21,6 @@ export function EvaluateTab() {
       <PerplexitySection rows={rows} />
       <GenerateSection rows={rows} />
       <TaskSection rows={rows} />
-      <SearchSection />
     </div>
   );
 }

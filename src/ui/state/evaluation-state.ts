@@ -3,9 +3,7 @@ import type { ErrorReport } from '../../errors';
 import { generateOptions, protocolOptions } from '../../evaluate/options';
 import type { EvaluateReport, GenerateReport, GenerationSettings, RunTarget } from '../../reports/evaluate';
 import { defaultsOf } from '../../reports/option';
-import type { SearchPoint } from '../../reports/search';
 import type { MetricValue, ScoredModel, ShippedTask, TaskInfo, TaskItem } from '../../reports/tasks';
-import type { RecipeState } from './recipe-state';
 
 export interface EvaluationSlice {
   texts: readonly EvaluationText[];
@@ -24,19 +22,6 @@ export interface EvaluationSlice {
   work: EvaluationWork | null;
   /** Cost of the last measurement, all its models together; null before the first. */
   cost: EvaluationCost | null;
-  /** The last search for settings, at work or over; null before the first. */
-  search: SearchRun | null;
-}
-
-/** A search for the settings of a recipe. */
-export interface SearchRun {
-  /** On the chosen texts, or on the chosen tasks. */
-  by: 'perplexity' | 'accuracy';
-  /** The recipe that it began with. */
-  recipe: RecipeState;
-  /** Measured candidates so far, the first with the settings the search began with. */
-  points: readonly SearchPoint[];
-  error: ErrorReport | null;
 }
 
 /** Models that ran side by side: bytes of weights read, and peak bytes on the device. */
@@ -124,7 +109,6 @@ export const initialEvaluation: EvaluationSlice = {
   lastOf: new Map(),
   work: null,
   cost: null,
-  search: null,
 };
 
 /** Prompts before the user writes one: of the sample family, and of other models. */
