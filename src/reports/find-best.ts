@@ -8,10 +8,12 @@ import type { LossBlock } from './paired-error';
 import type { ScoreTasksRequest } from './tasks';
 
 /** What is tried, in this order: methods that read no text, Gram merges, and weights, λ and density by CMA-ES from the best on. */
-export type BestStep = 'methods' | 'gram' | 'search';
+export const BEST_STEPS = ['methods', 'gram', 'search'] as const;
+export type BestStep = (typeof BEST_STEPS)[number];
 
 /** The parts that every text is cut into: settings are tuned on one, rows compared on another, figures reported of a third. */
-export type TextPart = 'tuning' | 'choosing' | 'reporting';
+export const TEXT_PARTS = ['tuning', 'choosing', 'reporting'] as const;
+export type TextPart = (typeof TEXT_PARTS)[number];
 
 export interface FindBestRequest {
   /** Base and contributors, and what these read. Its own method and settings are one of the rows where they can be merged. */
@@ -105,3 +107,6 @@ export interface FindBestReport {
   reused: number;
   seconds: number;
 }
+
+/** Share of a contributor's gain that another has on the same text, from which on text of one's own is advised. */
+export const OVERLAPS = 0.3;

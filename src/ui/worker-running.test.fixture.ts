@@ -65,7 +65,7 @@ export async function pretendEvaluations(
 }
 
 /** Base, contributors, some methods at their λ, and with `search` one more: all drawn from hashes of their names. */
-export async function pretendFindBest(
+export async function pretendBest(
   { recipe, texts, tasks, steps }: FindBestRequest,
   options: RunningFixtureOptions,
   onProgress: (progress: FindBestProgress) => void,

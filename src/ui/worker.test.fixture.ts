@@ -16,7 +16,7 @@ import { type PushFixtureOptions, pretendPush } from './worker-push.test.fixture
 import {
   fixtureTexts,
   pretendEvaluations,
-  pretendFindBest,
+  pretendBest,
   pretendGeneration,
   type RunningFixtureOptions,
 } from './worker-running.test.fixture';
@@ -104,7 +104,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
       return report;
     },
     evaluateMany: running(pretendEvaluations),
-    findBest: running(pretendFindBest),
+    findBest: running(pretendBest),
     shippedTasks: async () => fixtureTasks,
     scoreTasks: running(pretendScores),
     generate: running(pretendGeneration),

@@ -21,7 +21,7 @@ import { resumable } from '../state/past-runs';
 import { currentRun, type FinishedRun, type LogEntry, PHASE_TITLES, type RunState } from '../state/runs';
 import { notifyError } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import { NumbersTable, Recommended, secondsInAll } from './Recommended';
+import { NumbersTable, Recommended } from './Recommended';
 
 const ROOM: PlotRoom = { width: 560, height: 200, left: 46, right: 20, top: 22, bottom: 32, foot: 3 };
 
@@ -165,7 +165,7 @@ function Status({ run }: { run: RunState }) {
 function doneText(report: RunState['report']): string {
   const merging = formatSeconds(report?.seconds ?? 0);
   if (!report?.recommended) return `done in ${merging}`;
-  return `merged in ${merging}, ${formatSeconds(secondsInAll(report.recommended))} with the search`;
+  return `merged in ${merging}, ${formatSeconds(report.seconds + report.recommended.seconds)} with the search`;
 }
 
 function stopped(run: RunState): string {

@@ -4,8 +4,11 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { namedFiles } from '../../formats/gguf-type';
 import { formatBytes, formatSeconds } from '../../formats/quantity';
 import { methods } from '../../merge/methods/index';
+import { bestOptions } from '../../recipe/options';
+import { BEST_STEPS } from '../../reports/find-best';
 import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
+import { defaultsOf } from '../../reports/option';
 import { pickOutputFolder } from '../local/local-files';
 import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './built-recipe';
 import { beginJob, cancelJob, isAtWork, reportProgress } from './job';
@@ -63,6 +66,9 @@ export async function starting(studio: Studio, begin: () => Promise<void>): Prom
   }
 }
 
+/** What the recommended merge tries, and for how long. */
+const FIND_BEST = { texts: [], steps: BEST_STEPS, ...defaultsOf(bestOptions) };
+
 /**
  * Starts the recommended merge of the recipe's base and contributors: methods are compared, the best is merged. The recipe
  * changes only when the merge has ended, so stopping it changes nothing.
@@ -95,7 +101,7 @@ export async function startRecommended(studio: Studio): Promise<void> {
       recipe: started.recipe,
       engine: state.engine.choice,
       destination,
-      recommended: true,
+      recommended: FIND_BEST,
       ...(names && { names }),
     });
   });
@@ -117,7 +123,7 @@ export async function continueRecommended(studio: Studio): Promise<void> {
     recipe: started.recipe,
     engine: state.engine.choice,
     destination,
-    recommended: true,
+    recommended: FIND_BEST,
     ...(paused.names && { names: paused.names }),
     resume: true,
   });

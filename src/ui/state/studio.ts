@@ -13,7 +13,7 @@ import { initialState, type StudioState, type ViewSlice } from './studio-state';
 import type { Tab } from './tabs';
 
 /** Calls of the worker that the studio makes; the others are the command's. */
-export type StudioWorker = Omit<Engine, 'openDisk' | 'verify' | 'evaluate' | 'importance' | 'search'>;
+export type StudioWorker = Omit<Engine, 'openDisk' | 'verify' | 'evaluate' | 'importance'>;
 
 export interface Studio {
   readonly worker: StudioWorker;
