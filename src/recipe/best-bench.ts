@@ -3,8 +3,7 @@ import type { Backend } from '../backend/backend';
 import { type CalibrationOptions, openAhead, writeTexts } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import { heldOutTexts } from '../calibration/lambda-choice';
-import { AmalgamError } from '../errors';
-import { isConversations } from '../formats/conversations';
+import { inParts, stretchesOf, type TextParts } from '../evaluate/text-parts';
 import type { Recipe } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';
 import { openEvaluationBackends } from '../host/backends';
@@ -13,19 +12,8 @@ import { textSize } from '../merge/methods/importance-parameters';
 import type { Plan } from '../merge/plan/plan';
 import { withLambda as planWithLambda } from '../merge/plan/plan-lambda';
 import type { Prepared } from '../merge/tensor/prepared';
-import type {
-  EvaluateManyReport,
-  EvaluateManyRequest,
-  EvaluateRequest,
-  RunTarget,
-} from '../reports/evaluate';
-import {
-  type BestText,
-  type FindBestRequest,
-  type SearchTasks,
-  TEXT_PARTS,
-  type TextPart,
-} from '../reports/find-best';
+import type { EvaluateManyReport, EvaluateManyRequest, RunTarget } from '../reports/evaluate';
+import type { BestText, FindBestRequest, SearchTasks, TextPart } from '../reports/find-best';
 import type { ScoreTasksReport, ScoreTasksRequest } from '../reports/tasks';
 import { taskBlocks } from '../tasks/objective';
 import { readingRecipe, withLambda } from './candidates';
@@ -47,10 +35,6 @@ export interface BestHost extends FindBestContext {
   measure(request: EvaluateManyRequest, plan: ReadyOf): Promise<EvaluateManyReport>;
   score(request: ScoreTasksRequest, plan: ReadyOf): Promise<ScoreTasksReport>;
 }
-
-type Input = EvaluateRequest['input'];
-/** By part: text by text, the stretches that are read each for itself. */
-type Parts = Record<TextPart, Input[][]>;
 
 /** Finds the best merge of opened models. @throws AmalgamError as `findBest`, and what reading models and generating text throws */
 export async function runFindBest(request: FindBestRequest, host: BestHost) {
@@ -123,7 +107,7 @@ async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit
   const context = await openAhead(plan, optionsOf(telling(0)));
   const { contributors, base } = context.shared;
   const models = [base, ...contributors.map(({ model }) => model)];
-  let parts: Parts = { tuning: [], choosing: [], reporting: [] };
+  let parts: TextParts = { tuning: [], choosing: [], reporting: [] };
   let texts: Pick<BestText, 'name' | 'kind'>[];
   try {
     if (own) {
@@ -241,48 +225,4 @@ async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit
       return { blocks: Object.fromEntries(asked.map((part) => [part, outcome.blocks[part]!])) };
     });
   }
-}
-
-/** Stretches of every text dealt out in turn, so that the parts are alike. */
-function inParts(texts: readonly (readonly Input[])[]): Parts {
-  const part = (at: number) =>
-    texts.map((stretches) => stretches.filter((_, i) => i % TEXT_PARTS.length === at));
-  return { tuning: part(0), choosing: part(1), reporting: part(2) };
-}
-
-/** Most stretches of a text in a part, and how long they are, in characters and in tokens. */
-const MOST = 16;
-const CHARACTERS = { least: 200, most: 1000 };
-const TOKENS = { least: 32, most: 256 };
-
-/**
- * Stretches of a text, at even distances where it is long; none of them ends within a word or a conversation.
- * @throws AmalgamError `TextTooShort`
- */
-export function stretchesOf(input: Input, name: string): Input[] {
-  const within = ({ least, most }: typeof TOKENS, length: number) =>
-    Math.min(most, Math.max(least, Math.ceil(length / (MOST * TEXT_PARTS.length))));
-  const cut = (): Input[] => {
-    if ('ids' in input) {
-      const size = within(TOKENS, input.ids.length);
-      const count = Math.floor(input.ids.length / size);
-      return Array.from({ length: count }, (_, i) => ({ ids: input.ids.slice(i * size, (i + 1) * size) }));
-    }
-    const size = within(CHARACTERS, input.text.length);
-    if (!isConversations(input.text)) {
-      const pieces = input.text.match(new RegExp(`\\S[^]{0,${size}}(?=\\s|$)|\\S[^]{0,${size}}`, 'gu')) ?? [];
-      return pieces.filter(({ length }) => length > CHARACTERS.least / 4).map((text) => ({ text }));
-    }
-    return input.text.split('\n').flatMap((text) => (text.trim() === '' ? [] : [{ text }]));
-  };
-  const all = cut();
-  const count = Math.min(all.length, MOST * TEXT_PARTS.length);
-  if (count < TEXT_PARTS.length) {
-    throw new AmalgamError(
-      'TextTooShort',
-      `${name} is too short to be tuned on, compared on and reported of.`,
-      'Give a text of a thousand characters or more, or none: the contributors then generate their own.',
-    );
-  }
-  return Array.from({ length: count }, (_, i) => all[Math.round((i * (all.length - 1)) / (count - 1))]!);
 }

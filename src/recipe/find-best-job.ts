@@ -75,7 +75,7 @@ interface MeasuredHeader extends SpentHeader {
  * @throws AmalgamError `Usage`, `Canceled`, what the bench throws, and the failure of the first merge where none could be measured
  */
 export async function findBest(
-  { recipe, steps, budget, seed, engine, texts: given, tasks }: FindBestRequest,
+  { recipe, steps, budget, seed, engine, texts: given, tasks, also = [] }: FindBestRequest,
   bench: BestBench,
   { signal, onProgress }: FindBestContext,
 ): Promise<FindBestReport> {
@@ -118,7 +118,7 @@ export async function findBest(
   }
   if (steps.includes('search') && within()) await step('search', search);
 
-  const won = winnerOf(inOrder());
+  const won = winnerOf(inOrder().filter(({ kind }) => kind !== 'also'));
   if (!won) throw failure();
   const own = given.length === 0 && !tasks;
   return {
@@ -128,7 +128,7 @@ export async function findBest(
     ...{ ...count, seconds: elapsed() },
   };
 
-  /** Base and contributors. @returns seconds of one of them */
+  /** Base, contributors, and the merges beside. @returns seconds of a model */
   async function measureModels(): Promise<number> {
     const before = elapsed();
     const contributors = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel);
@@ -143,7 +143,12 @@ export async function findBest(
       ),
       REST,
     );
-    return (elapsed() - before) / all.length;
+    const seconds = (elapsed() - before) / all.length;
+    const beside = also.map(
+      (own, i): Tried => ({ ...own, id: `also ${i + 1}`, kind: 'also', lambda: null, tried: 1 }),
+    );
+    if (beside.length > 0) await addRows('methods', beside, REST);
+    return seconds;
   }
 
   /** Does a step, and notes what it brought. */
@@ -279,12 +284,15 @@ export async function findBest(
     });
     for (const row of fresh) rows.set(row.id, row);
     describeTexts(fresh);
-    const best = leastOf(rows.values(), 'choosing');
+    const best = leastOf(
+      [...rows.values()].filter(({ kind }) => kind !== 'also'),
+      'choosing',
+    );
     if (best && best.loss < (course.at(-1)?.loss ?? Number.POSITIVE_INFINITY)) {
       course.push({ seconds: elapsed(), row: best.row.id, loss: best.loss });
     }
     const all = name === 'methods' ? first.length : name === 'gram' ? grams.length : 1;
-    const done = inOrder().filter(({ kind }) => kind !== 'base' && kind !== 'contributor').length;
+    const done = inOrder().filter(({ kind }) => !['base', 'contributor', 'also'].includes(kind)).length;
     tell(name, fresh.at(-1)!.label, Math.min(all, done), all, fresh);
   }
 
@@ -317,7 +325,11 @@ export async function findBest(
   function inOrder(): BestRow[] {
     const order = candidates.map(({ id }) => id);
     const place = ({ id, kind }: BestRow) =>
-      kind === 'base' || kind === 'contributor' ? -1 : kind === 'search' ? order.length : order.indexOf(id);
+      kind === 'base' || kind === 'contributor'
+        ? -1
+        : kind === 'search' || kind === 'also'
+          ? order.length
+          : order.indexOf(id);
     return [...rows.values()].sort((a, b) => place(a) - place(b));
   }
 

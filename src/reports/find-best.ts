@@ -22,6 +22,8 @@ export interface FindBestRequest {
   texts: { name: string; input: EvaluateRequest['input'] }[];
   /** In place of texts. */
   tasks?: SearchTasks;
+  /** Merges that are measured beside: they are rows, and none of them wins. */
+  also?: { label: string; target: RunTarget }[];
   steps: readonly BestStep[];
   /** Seconds after which nothing more is begun. A search ends before where it brings nothing more. */
   budget: number;
@@ -47,9 +49,9 @@ export interface BestText {
 
 /** A model or merge, measured. */
 export interface BestRow {
-  /** `base`, `model <id>`, `given`, `<method>`, `gram outputs`, `gram changes`, `search`: the same in every message. */
+  /** `base`, `model <id>`, `given`, `<method>`, `gram outputs`, `gram changes`, `search`, `also <number>`: the same in every message. */
   id: string;
-  kind: 'base' | 'contributor' | 'given' | 'method' | 'gram' | 'search';
+  kind: 'base' | 'contributor' | 'given' | 'method' | 'gram' | 'search' | 'also';
   label: string;
   /** What it is: a model as it is, or the recipe with the λ and the settings that were found. */
   target: RunTarget;

@@ -1,16 +1,12 @@
 import '../styles/measure.css';
-import { type ReactNode, useEffect, useMemo } from 'react';
+import { useEffect, useMemo } from 'react';
 import type { ErrorReport } from '../../errors';
 import { formatAbout, formatCount } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { LabeledNumber } from '../parts/LabeledNumber';
 import { LinkButton } from '../parts/LinkButton';
-import { PopoverFrame } from '../parts/PopoverFrame';
-import { Problem } from '../parts/Problem';
-import { Segmented } from '../parts/Segmented';
 import { tableRows } from '../state/evaluation-rows';
-import { forgetEarlier, measure, openMeasure, protocolProblem, whyNotMeasure } from '../state/measure';
+import { forgetEarlier, measure, openMeasure, whyNotMeasure } from '../state/measure';
 import {
   conclusion,
   expectedSeconds,
@@ -78,8 +74,7 @@ const named = ({ rows, error }: { rows: string[]; error: ErrorReport }): ErrorRe
 
 /** What follows from the table, where it is outside the error, and what would tell more. */
 function Finding({ table }: { table: Table }) {
-  const amount = useStudioState((s) => s.measure.amount);
-  const said = conclusion(table, amount);
+  const said = conclusion(table);
   if (!said) return <Beginning table={table} />;
   return (
     <p className="measure-lead" role="status">
@@ -115,7 +110,7 @@ function MeasureMore({ table, rows }: { table: Table; rows: readonly Table['rows
   const studio = useStudio();
   const state = useStudioState((s) => s.measure);
   const why = useStudioState(whyNotMeasure);
-  const isLonger = state.texts.some(({ chosen, text }) => chosen && text.length > QUICK_CHARACTERS);
+  const isLonger = state.texts.some(({ chosen, text }) => chosen && text.length > 3 * QUICK_CHARACTERS);
   const leader = table.leader?.row;
   if (state.amount === 'full' || !isLonger || !leader || table.isAccuracy) return null;
   const own = [leader, ...rows];
@@ -135,85 +130,32 @@ function MeasureMore({ table, rows }: { table: Table; rows: readonly Table['rows
   );
 }
 
-/** What is scored and how, and how to read the errors. */
+/** What is scored, how much of it, and how to read the errors. */
 function Protocol({ table }: { table: Table }) {
+  const studio = useStudio();
+  const amount = useStudioState((s) => s.measure.amount);
   const { columns, leader, isAccuracy } = table;
-  const measured = useStudioState((s) => s.measure);
   const hasTexts = columns.some(({ kind }) => kind === 'text');
-  const scope =
-    measured.amount === 'quick' ? `first ${formatCount(QUICK_CHARACTERS)} characters` : 'all of it';
-  const parts: ReactNode[] = [
-    isAccuracy ? 'accuracy, higher is better' : 'perplexity, lower is better',
-    hasTexts ? (
-      <PopoverFrame
-        key="how"
-        label="What is scored"
-        trigger={
-          <LinkButton>
-            {scope}, windows of {formatCount(measured.window)} tokens
-          </LinkButton>
-        }
-      >
-        <ProtocolFields />
-      </PopoverFrame>
-    ) : null,
-    leader && table.rows.some(({ by }) => by.apart !== null)
-      ? `± and bars: 95 % of the difference from ${leader.row.label}`
-      : null,
-  ].filter((part) => part !== null);
+  const isDrawn = leader !== null && table.rows.some(({ by }) => by.apart !== null);
   return (
     <p className="small quiet measure-protocol">
-      {parts.map((part, i) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: parts of a sentence.
-        <span key={i}>
-          {i > 0 ? ' · ' : ''}
-          {part}
-        </span>
-      ))}
+      {isAccuracy ? 'Accuracy in percent, higher is better' : 'Perplexity, lower is better'}
+      {isAccuracy || columns.length === 0
+        ? ''
+        : ', on the third of each text that nothing is tuned or chosen on'}
+      {hasTexts ? (
+        <>
+          {', of '}
+          <LinkButton
+            title="A beginning takes seconds; whole texts tell more apart"
+            onClick={() => editSlice(studio, 'measure', { amount: amount === 'quick' ? 'full' : 'quick' })}
+          >
+            {amount === 'quick' ? `the first ${formatCount(3 * QUICK_CHARACTERS)} characters` : 'whole texts'}
+          </LinkButton>
+        </>
+      ) : null}
+      {isDrawn ? `. ± and bars: the 95 % interval of the difference from ${leader.row.label}.` : '.'}
     </p>
-  );
-}
-
-function ProtocolFields() {
-  const studio = useStudio();
-  const { amount, window, stride } = useStudioState((s) => s.measure);
-  const problem = protocolProblem({ window, stride });
-  return (
-    <>
-      <Segmented
-        label="How much of each text"
-        value={amount}
-        options={[
-          { value: 'quick', label: 'Quick' },
-          { value: 'full', label: 'Full text' },
-        ]}
-        onChange={(next) => editSlice(studio, 'measure', { amount: next })}
-      />
-      <LabeledNumber
-        label="window"
-        name="window in tokens"
-        value={window}
-        min={2}
-        max={131_072}
-        invalid={problem !== null}
-        onChange={(next) => editSlice(studio, 'measure', { window: next })}
-      />
-      <LabeledNumber
-        label="stride"
-        name="stride in tokens"
-        value={stride}
-        min={1}
-        max={131_072}
-        invalid={problem !== null}
-        onChange={(next) => editSlice(studio, 'measure', { stride: next })}
-      />
-      <Problem>{problem}</Problem>
-      <p className="small quiet">
-        Perplexity is e to the mean loss over the tokens, each predicted from those before it (by an encoder,
-        from those around it). Compare numbers of one column only; models with other tokenizers by bits per
-        byte, which a number’s tooltip has.
-      </p>
-    </>
   );
 }
 

@@ -1,8 +1,6 @@
 /** State of the Measure tab: texts, tasks, what was measured of which model, what was tried. Plain, serializable data. */
 import type { ErrorReport } from '../../errors';
-import { protocolOptions } from '../../evaluate/options';
 import type { BestRow, BestText, FindBestReport } from '../../reports/find-best';
-import { defaultsOf } from '../../reports/option';
 import type { LossBlock } from '../../reports/paired-error';
 import type { MetricValue, ShippedTask, TaskInfo } from '../../reports/tasks';
 
@@ -11,11 +9,8 @@ export interface MeasureSlice {
   /** The sample texts are opened when the tab is first shown. */
   opening: 'not yet' | 'opening' | 'done' | 'failed';
   openError: ErrorReport | null;
-  /** `quick`: only the beginning of each text is scored. */
+  /** `quick`: only the beginning of each text is read. */
   amount: 'quick' | 'full';
-  /** Tokens a model sees at once, and by which windows advance. */
-  window: number;
-  stride: number;
   tasks: TasksSlice;
   /** By `cellKey`: measured once, and saved for the next visit where that is sound. */
   cells: ReadonlyMap<string, Cell>;
@@ -74,9 +69,11 @@ export interface TaskRecord {
 
 /** What was tried for some models: rows of the table that are made in memory. */
 export interface Found {
-  /** The models, and what they were tried on: as `triedKey` has it. */
+  /** The models: as `modelsKey` has it. */
   of: string;
   texts: readonly BestText[];
+  /** The texts are those that the contributors generated, or that the recipe names. */
+  own: boolean;
   /** In the order they came. */
   rows: readonly BestRow[];
   /** Once it has ended. */
@@ -106,7 +103,6 @@ export const initialMeasure: MeasureSlice = {
   opening: 'not yet',
   openError: null,
   amount: 'quick',
-  ...defaultsOf(protocolOptions),
   tasks: { shipped: null, chosen: [], subset: '', own: [], limit: 100, sampleSeed: null, fewshot: 0 },
   cells: new Map(),
   recalled: false,

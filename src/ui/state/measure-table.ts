@@ -3,7 +3,7 @@
 import type { ErrorReport } from '../../errors';
 import { formatCount, formatCounted } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
-import type { TextPart } from '../../reports/find-best';
+import { TEXT_PARTS, type TextPart } from '../../reports/find-best';
 import {
   type Estimate,
   type LossBlock,
@@ -13,14 +13,14 @@ import {
   verdict,
 } from '../../reports/paired-error';
 import { secondsLeft } from '../../reports/time-left';
+import { shortName } from './built-recipe';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
 import { MEAN, type Measured, type MeasureSlice } from './measure-state';
 import { chosenTaskNames } from './measure-tasks';
-import { reportedText } from './measure-texts';
+import { reportedStretches } from './measure-texts';
 
-/** Which tokens or items a number is of; of a task outside a search, all. The later ones say more. */
-type Part = TextPart | 'all';
-const PARTS: readonly Part[] = ['tuning', 'choosing', 'reporting', 'all'];
+/** Which tokens or items a number is of: the later parts say more. `all`: of a task that nothing was tuned on. */
+export type Part = TextPart | 'all';
 
 export interface TableColumn {
   /** Id of a text, `generated <name>` or `task <name>`. */
@@ -29,6 +29,8 @@ export interface TableColumn {
   name: string;
   /** Of what is scored, and how: with a part and a target the key of a cell. */
   key: string;
+  /** Of which there may be numbers; the last is wanted. */
+  parts: readonly Part[];
   /** Characters that are scored; 0 of what is not measured by them. */
   characters: number;
 }
@@ -85,34 +87,37 @@ export function cellKey(column: string, part: Part, target: string): string {
 }
 
 /** The chosen texts and tasks; without a text those that the contributors generated. */
-export function tableColumns(measure: MeasureSlice): TableColumn[] {
-  const { texts, amount, window, stride, found, tasks } = measure;
+export function tableColumns({ texts, amount, found, tasks }: MeasureSlice): TableColumn[] {
   const chosen = texts
     .filter((text) => text.chosen)
     .map(
       (text): TableColumn => ({
-        ...{ id: text.id, kind: 'text', name: text.name },
-        key: JSON.stringify([text.sha256[amount], window, stride]),
-        characters: reportedText(text.text, amount).length,
+        ...{ id: text.id, kind: 'text', name: text.name, key: text.sha256[amount], parts: TEXT_PARTS },
+        characters: reportedStretches(text, amount).reduce(
+          (sum, of) => sum + ('text' in of ? of.text.length : 0),
+          0,
+        ),
       }),
     );
-  const generated = (found?.texts ?? []).filter(({ kind }) => kind === 'generated');
-  return [
-    ...(chosen.length > 0
-      ? chosen
-      : generated.map(
-          ({ name }): TableColumn => ({
-            ...{ id: `generated ${name}`, kind: 'generated', name, key: `generated ${name}`, characters: 0 },
-          }),
-        )),
-    ...chosenTaskNames(tasks).map(
-      ({ name, sha256 }): TableColumn => ({
-        ...{ id: `task ${name}`, kind: 'task', name, characters: 0 },
-        key: JSON.stringify([name, sha256 ?? '', tasks.limit, tasks.sampleSeed, tasks.fewshot]),
-      }),
-    ),
-  ];
+  const own = found?.own ? found.texts : [];
+  const generated = own.map(({ name }): TableColumn => {
+    const id = generatedKey(name);
+    return { ...{ id, kind: 'generated', key: id, parts: TEXT_PARTS, characters: 0 }, name: lastName(name) };
+  });
+  const scored = chosenTaskNames(tasks).map(({ name, sha256 }): TableColumn => {
+    const isCut = found?.texts.some((text) => text.kind === 'task' && text.name === name);
+    const key = JSON.stringify([name, sha256 ?? '', tasks.limit, tasks.sampleSeed, tasks.fewshot]);
+    const parts: readonly Part[] = isCut ? TEXT_PARTS : ['all'];
+    return { ...{ id: `task ${name}`, kind: 'task', name, key, parts, characters: 0 } };
+  });
+  return [...(chosen.length > 0 ? chosen : generated), ...scored];
 }
+
+/** Key of the text of a contributor. */
+export const generatedKey = (name: string) => `generated ${name}`;
+
+/** The contributor’s name in `base+adapter`, without its folders. */
+const lastName = (id: string) => shortName(id.split('+').at(-1)!);
 
 /** @param rows who can be measured */
 export function measureTable(rows: readonly EvaluationRow[], measure: MeasureSlice): MeasureTable {
@@ -125,7 +130,7 @@ export function measureTable(rows: readonly EvaluationRow[], measure: MeasureSli
     const mean = meanCell(cells.filter((_, c) => isText[c]));
     return { row, cells, mean, by: by === MEAN ? mean : cells[columns.findIndex(({ id }) => id === by)]! };
   });
-  const leader = leaderOf(made);
+  const leader = leaderOf(made, measure.found?.report?.best);
   const compared = made.map((own): TableRow => {
     if (!leader) return own;
     const against = (cell: TableCell, other: TableCell) => ({ ...cell, apart: apartOf(cell, other) });
@@ -143,12 +148,13 @@ export function measureTable(rows: readonly EvaluationRow[], measure: MeasureSli
 
 function tableCell(row: EvaluationRow, column: TableColumn, measure: MeasureSlice): TableCell {
   const target = targetKey(row.target);
-  const keys = PARTS.map((part) => cellKey(column.key, part, target));
+  const { parts } = column;
+  const keys = parts.map((part) => cellKey(column.key, part, target));
   const known = keys.map((key) => measure.cells.get(key));
   const at = known.findLastIndex((cell) => cell && 'blocks' in cell);
   const measured = known[at];
   if (measured && 'blocks' in measured) {
-    const stamp = `${PARTS[at]} ${measured.score?.info.dataset ?? ''}`;
+    const stamp = `${parts[at]} ${measured.score?.info.dataset ?? ''}`;
     return numberOf([measured.blocks], column.kind === 'task' ? 'accuracy' : 'perplexity', {
       stamp,
       measured,
@@ -206,17 +212,21 @@ function apartOf(cell: TableCell, other: TableCell): number | null {
   return !estimate || cell.texts === other.texts ? null : halfOf(estimate, cell.unit, cell.value!);
 }
 
-/** The best merge among those of which the most is known. */
-function leaderOf(rows: readonly TableRow[]): TableRow | null {
+/**
+ * The merge that was chosen as the best, unless another of which as much is known is better beyond the error; without a choice the
+ * one with the least loss.
+ */
+function leaderOf(rows: readonly TableRow[], best: string | undefined): TableRow | null {
   const merges = rows.filter(({ row, by }) => row.group !== 'models' && by.state === 'done');
-  const rank = ({ by: { stamp } }: TableRow) => PARTS.findIndex((part) => stamp.startsWith(part));
+  const rank = ({ by: { stamp } }: TableRow) =>
+    TEXT_PARTS.findIndex((part) => stamp.startsWith(part)) +
+    (stamp.startsWith('all') ? TEXT_PARTS.length : 0);
   const most = Math.max(...merges.map(rank));
-  return merges
-    .filter((own) => rank(own) === most)
-    .reduce<TableRow | null>(
-      (best, own) => (best && meanLoss(best.by.texts).mean <= meanLoss(own.by.texts).mean ? best : own),
-      null,
-    );
+  const known = merges.filter((own) => rank(own) === most);
+  const chosen = known.find(({ row }) => row.tried && row.tried.id === best);
+  const better = known.filter((own) => !chosen || verdict(difference(own.by, chosen.by)) === 'lower');
+  const loss = ({ by }: TableRow) => meanLoss(by.texts).mean;
+  return better.reduce<TableRow | null>((a, b) => (a && loss(a) <= loss(b) ? a : b), null) ?? chosen ?? null;
 }
 
 // Of one merge alone.
@@ -244,13 +254,12 @@ export interface MissingCell {
   column: TableColumn;
 }
 
-/** Cells without a number on what is reported: of texts the third part, of tasks all items. */
+/** Cells without a number on what is reported. */
 export function missingCells({ columns, rows }: Pick<MeasureTable, 'columns' | 'rows'>): MissingCell[] {
   return rows.flatMap(({ row, cells }) =>
     columns.flatMap((column, c) => {
       const { state, stamp, measured } = cells[c]!;
-      const wanted = column.kind === 'task' ? 'all' : 'reporting';
-      const isThere = state === 'running' || (stamp.startsWith(wanted) && !measured?.partial);
+      const isThere = state === 'running' || (stamp.startsWith(column.parts.at(-1)!) && !measured?.partial);
       return isThere || column.kind === 'generated' ? [] : [{ row, column }];
     }),
   );
@@ -309,7 +318,7 @@ export interface Conclusion {
 }
 
 /** What can be said of the leader; null before a merge was measured. */
-export function conclusion(table: MeasureTable, amount: MeasureSlice['amount']): Conclusion | null {
+export function conclusion(table: MeasureTable): Conclusion | null {
   const { leader, rows, isAccuracy } = table;
   if (!leader) return null;
   const merges = rows.filter(({ row, by }) => row.group !== 'models' && by.stamp === leader.by.stamp);
@@ -319,33 +328,29 @@ export function conclusion(table: MeasureTable, amount: MeasureSlice['amount']):
   const against = base ? difference(leader.by, base.by) : null;
   const beside = against && verdict(against);
   const { label } = leader.row;
+  const scope = scopeWords(table);
+  const far =
+    against &&
+    `${changeWords(against, isAccuracy)} ${(beside === 'lower') === isAccuracy ? 'above' : 'below'}`;
   const standing =
-    against === null
-      ? ''
-      : beside === 'alike'
-        ? 'cannot be told apart from the base'
-        : `is ${changeWords(against, isAccuracy)} ${(beside === 'lower') === isAccuracy ? 'above' : 'below'} the base`;
-  const scope = scopeWords(table, amount);
+    beside === null ? null : beside === 'alike' ? 'cannot be told apart from the base' : `is ${far} the base`;
   const open = [...(beside === 'alike' ? [base!] : []), ...alike].map(({ row }) => row);
   if (others.length === 0) {
-    const rest = standing === '' ? ' is the only merge that was measured' : ` ${standing}`;
-    return { lead: label, rest: `${rest}, ${scope}.`, open };
+    return { lead: label, rest: ` ${standing ?? 'is the only merge that was measured'}, ${scope}.`, open };
   }
-  const [no, so] = [beside === 'higher', standing === '' ? '' : ` It ${standing}.`];
-  const lead = no
-    ? `None of ${merges.length} merges is better than the base`
-    : alike.length > 0
-      ? `${label} leads ${merges.length} merges`
-      : `${label} is the best of ${merges.length}`;
-  if (alike.length === 0)
-    return { lead, rest: `${no ? `; ${label} comes nearest` : ''}, ${scope}.${so}`, open };
   const names = alike.slice(0, 3).map(({ row }) => row.label);
-  const next = `${alike.length === 1 ? 'the next one' : `the next ${alike.length}`} (${names.join(', ')}${alike.length > 3 ? ', …' : ''})`;
-  return {
-    lead,
-    rest: `${no ? `; ${label} comes nearest, and` : ', but'} ${next} cannot be told apart from it ${scope}.${so}`,
-    open,
-  };
+  const tied =
+    alike.length === 0
+      ? ''
+      : `${alike.length === 1 ? 'one' : alike.length} cannot be told apart from it (${names.join(', ')}${alike.length > 3 ? ', …' : ''})`;
+  if (beside === 'higher') {
+    const rest = `: ${label} comes nearest, ${far} it${tied === '' ? '' : `, and ${tied}`}, ${scope}.`;
+    return { lead: `None of ${merges.length} merges is better than the base`, rest, open };
+  }
+  const so = standing === null ? '' : ` It ${standing}.`;
+  return tied === ''
+    ? { lead: `${label} is the best of ${merges.length} merges`, rest: `, ${scope}.${so}`, open }
+    : { lead: `${label} leads ${merges.length} merges`, rest: `, but ${tied}, ${scope}.${so}`, open };
 }
 
 /** `7.0 ± 0.8 %` of a perplexity, `3.0 ± 2.1 points` of an accuracy. */
@@ -358,7 +363,7 @@ function changeWords(against: Estimate, isAccuracy: boolean): string {
 }
 
 /** `on 4 × 1 500 characters`. */
-function scopeWords({ columns, by, leader }: MeasureTable, amount: MeasureSlice['amount']): string {
+function scopeWords({ columns, by, leader }: MeasureTable): string {
   const own = columns.filter(({ id, kind }) => (by === MEAN ? kind !== 'task' : id === by));
   const [first] = own;
   if (first?.kind === 'task') return `on ${formatCounted(leader!.by.count, 'item')}`;
@@ -366,8 +371,7 @@ function scopeWords({ columns, by, leader }: MeasureTable, amount: MeasureSlice[
     return `on ${formatCounted(leader!.by.count, 'token')} that the contributors generated`;
   }
   const characters = Math.max(...own.map((column) => column.characters));
-  const times = own.length > 1 ? `${own.length} × ` : '';
-  return `on ${times}${amount === 'quick' ? '' : 'up to '}${formatCount(characters)} characters`;
+  return `on ${own.length > 1 ? `${own.length} × ` : ''}${formatCount(characters)} characters`;
 }
 
 // The plot.

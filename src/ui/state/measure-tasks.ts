@@ -2,9 +2,11 @@
 
 import type { CardResult } from '../../formats/card-results';
 import type { Recipe } from '../../formats/recipe';
+import type { TextPart } from '../../reports/find-best';
 import type { LossBlock } from '../../reports/paired-error';
 import type { ScoreTasksRequest, TaskInfo, TaskScore, TaskSource } from '../../reports/tasks';
 import { cardResult } from '../../tasks/harness-report';
+import { taskBlocks } from '../../tasks/objective';
 import { targetKey } from './evaluation-rows';
 import type { Measured, MeasureSlice, TaskRecord, TasksSlice } from './measure-state';
 import { sha256 } from './measure-texts';
@@ -87,13 +89,21 @@ export function taskProblem({ chosen, limit, fewshot, sampleSeed }: TasksSlice):
   return sampleSeed === null || isCount(sampleSeed, 0) ? null : 'Seed: a whole number from 0.';
 }
 
-/** A score as a cell: every counted item a block, its loss 1 − the task's metric. */
-export function scoredCell(info: TaskInfo, { metrics, items }: TaskScore, seconds: number): Measured {
+/** A score as cells, by part: every counted item a block, its loss 1 − the task's metric. */
+export function scoredCells(
+  info: TaskInfo,
+  score: TaskScore,
+  rest: Pick<Measured, 'seconds' | 'partial'>,
+): Partial<Record<TextPart | 'all', Measured>> {
   const metric = mainMetric(info) ?? 'acc';
-  const counted = items.filter(({ refused }) => refused === undefined);
-  const blocks = counted.map(({ values }): LossBlock => ({ loss: 1 - (values[metric] ?? 0), tokens: 1 }));
-  const score: TaskRecord = { info, metrics, items: counted.length, at: Date.now() };
-  return { blocks, seconds, bitsPerByte: null, leftOut: 0, earlier: null, score };
+  const counted = score.items.filter(({ refused }) => refused === undefined);
+  const all = counted.map(({ values }): LossBlock => ({ loss: 1 - (values[metric] ?? 0), tokens: 1 }));
+  const [reporting = []] = taskBlocks([info], [{ score }], metric).reporting;
+  const record: TaskRecord = { info, metrics: score.metrics, items: counted.length, at: Date.now() };
+  const cell = (blocks: readonly LossBlock[]) => ({
+    ...{ blocks, bitsPerByte: null, leftOut: 0, earlier: null, score: record, ...rest },
+  });
+  return { all: cell(all), reporting: cell(reporting) };
 }
 
 /** The accuracy of a task, or else its first metric. */

@@ -1,5 +1,6 @@
 /** Texts that models are measured on: the sample's, and those of files and datasets. */
 import { AmalgamError, errorReport } from '../../errors';
+import { inParts, stretchesOf, type TextInput } from '../../evaluate/text-parts';
 import { isConversations, textOfFile } from '../../formats/conversations';
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf } from '../../platform';
@@ -20,32 +21,42 @@ export const MAX_TEXT_BYTES = 20_000_000;
 /**
  * The scored part of a text: all of it, or the beginning up to the last whole word (of conversations, the last whole one).
  */
-export function scoredText(text: string, amount: 'quick' | 'full'): string {
-  if (amount === 'full' || text.length <= QUICK_CHARACTERS) return text;
+export function scoredText(text: string, amount: 'quick' | 'full', most = QUICK_CHARACTERS): string {
+  if (amount === 'full' || text.length <= most) return text;
   if (isConversations(text)) {
-    const end = text.lastIndexOf('\n', QUICK_CHARACTERS);
+    const end = text.lastIndexOf('\n', most);
     return end > 0 ? text.slice(0, end) : (text.split('\n', 1)[0] ?? text);
   }
-  const beginning = text.slice(0, QUICK_CHARACTERS + 1);
+  const beginning = text.slice(0, most + 1);
   const space = beginning.search(/\s\S*$/);
-  if (space > QUICK_CHARACTERS / 2) return beginning.slice(0, space);
+  if (space > most / 2) return beginning.slice(0, space);
   // No word ends here (Chinese, base64): cut between characters, not inside a surrogate pair.
-  const end = /[\uD800-\uDBFF]/.test(text[QUICK_CHARACTERS - 1] ?? '')
-    ? QUICK_CHARACTERS - 1
-    : QUICK_CHARACTERS;
+  const end = /[\uD800-\uDBFF]/.test(text[most - 1] ?? '') ? most - 1 : most;
   return text.slice(0, end);
 }
 
-/**
- * The part of a text that figures are reported of.
- */
-export function reportedText(text: string, amount: 'quick' | 'full'): string {
-  return scoredText(text, amount);
+/** What of a text is tuned on, compared on and reported of: three parts, each as long as `quick` is elsewhere. */
+export function searchedText({ text }: MeasureText, amount: 'quick' | 'full'): string {
+  return scoredText(text, amount, 3 * QUICK_CHARACTERS);
 }
 
-/** What of a text a search may read: three parts as long as the one that is measured. */
-export function searchedText(text: string, amount: 'quick' | 'full'): string {
-  return scoredText(text, amount);
+const reported = new WeakMap<MeasureText, Partial<Record<'quick' | 'full', readonly TextInput[]>>>();
+
+/** The stretches of a text that figures are reported of; of a text that is too short to be cut, all of it. */
+export function reportedStretches(text: MeasureText, amount: 'quick' | 'full'): readonly TextInput[] {
+  const known = reported.get(text) ?? {};
+  const made = known[amount] ?? stretches(text.name, searchedText(text, amount));
+  reported.set(text, { ...known, [amount]: made });
+  return made;
+}
+
+function stretches(name: string, text: string): readonly TextInput[] {
+  try {
+    return inParts([stretchesOf({ text }, name)]).reporting[0]!;
+  } catch (thrown) {
+    if (errorReport(thrown).code !== 'TextTooShort') throw thrown;
+    return [{ text }];
+  }
 }
 
 /** The name, or the name with the first number from 2 that makes it none of those taken. */

@@ -1,7 +1,6 @@
 /** Actions of the Measure tab: numbers of the table are measured, merges are tried, and a tried one is taken over. */
 
-import { protocolOptions } from '../../evaluate/options';
-import type { EvaluatedModel } from '../../reports/evaluate';
+import { type EvaluatedModel, overTexts, type RunTarget } from '../../reports/evaluate';
 import type {
   BestRow,
   BestStep,
@@ -10,8 +9,8 @@ import type {
   FindBestRequest,
   TextPart,
 } from '../../reports/find-best';
-import { isInRange } from '../../reports/option';
-import type { ScoreTasksReport, TaskInfo, TaskItem, TasksProgress } from '../../reports/tasks';
+import type { LossBlock } from '../../reports/paired-error';
+import type { TaskInfo, TaskItem, TaskScore, TasksProgress } from '../../reports/tasks';
 import { aggregate } from '../../tasks/metrics';
 import { savedCells } from '../local/saved-evaluations';
 import { buildRecipe } from './built-recipe';
@@ -22,14 +21,15 @@ import type { Cell, Measured } from './measure-state';
 import {
   cellKey,
   expectedSeconds,
+  generatedKey,
   type MissingCell,
   measureTable,
   missingCells,
-  type TableColumn,
+  type Part,
   tableColumns,
 } from './measure-table';
-import { openTaskList, scoredCell, taskProblem, taskRequest } from './measure-tasks';
-import { openSampleTexts, reportedText, searchedText } from './measure-texts';
+import { openTaskList, scoredCells, taskProblem, taskRequest } from './measure-tasks';
+import { openSampleTexts, reportedStretches, searchedText } from './measure-texts';
 import { whyNotOpen } from './named-models';
 import { recipeState } from './opened-recipe';
 import { recipeProblems } from './recipe-validation';
@@ -79,7 +79,7 @@ export function whyNotRun(state: StudioState): string | null {
 export function whyNotMeasure(state: StudioState): string | null {
   const { measure } = state;
   if (measure.opening === 'opening') return 'Opening the sample texts…';
-  return protocolProblem(measure) ?? taskProblem(measure.tasks) ?? whyNotRun(state);
+  return taskProblem(measure.tasks) ?? whyNotRun(state);
 }
 
 /** Why no merges can be tried now, or null. */
@@ -92,14 +92,6 @@ export function whyNotFind(state: StudioState): string | null {
 }
 
 const WRITTEN = 'The recipe is a text that the form does not cover: its own method is the only one.';
-
-/** Why the windows would not score every token, or null. */
-export function protocolProblem({ window, stride }: { window: number; stride: number }): string | null {
-  const { window: w, stride: s } = protocolOptions;
-  return isInRange(w, window) && isInRange(s, stride) && stride <= window
-    ? null
-    : 'Window and stride are whole numbers, the stride at least 1 and no longer than the window.';
-}
 
 /** Why nothing can be written now, or null. */
 export function whyNotWrite(state: StudioState): string | null {
@@ -125,7 +117,7 @@ export async function measure(studio: Studio, rows?: readonly EvaluationRow[]): 
   const asked = rows ?? tableRows(before).filter(({ group }) => group !== 'tried');
   if (whyNotMeasure(before) !== null || asked.length === 0) return;
   const table = measureTable(asked, before.measure);
-  if (table.columns.every(({ kind }) => kind === 'generated')) return find(studio, [], asked);
+  if (table.columns.every(({ kind }) => kind === 'generated')) return find(studio, []);
   const missing = missingCells(table);
   const texts = missing.filter(({ column }) => column.kind === 'text');
   const tasks = missing.filter(({ column }) => column.kind === 'task');
@@ -205,34 +197,34 @@ function rowWords(cells: readonly MissingCell[]): string {
 }
 
 const keyOf = ({ row, column }: MissingCell): string =>
-  cellKey(column.key, column.kind === 'task' ? 'all' : 'reporting', targetKey(row.target));
+  cellKey(column.key, column.parts.at(-1)!, targetKey(row.target));
 
 async function measureTexts(
   studio: Studio,
   group: readonly MissingCell[],
-  { measure: { amount, window, stride, texts }, engine }: StudioState,
+  { measure: { amount, texts }, engine }: StudioState,
   onProgress: Parameters<Studio['worker']['evaluateMany']>[1],
 ): Promise<void> {
-  const rows = [...new Set(group.map(({ row }) => row))];
+  const targets = [...new Set(group.map(({ row }) => row.target))];
   const columns = [...new Set(group.map(({ column }) => column))];
-  const inputs = columns.map(({ id }) => ({
-    text: reportedText(texts.find((text) => text.id === id)?.text ?? '', amount),
-  }));
+  const stretches = columns.map(({ id }) => {
+    const text = texts.find((own) => own.id === id);
+    return text ? reportedStretches(text, amount) : [];
+  });
   const done = new Set<number>();
   const take = (index: number, { outcomes }: EvaluatedModel) => {
-    const row = rows[index];
-    if (!row || done.has(index)) return;
+    const target = targets[index];
+    if (!target || done.has(index)) return;
     done.add(index);
-    const fresh = outcomes.map((outcome, t): [MissingCell, Cell] => {
-      const cell = { row, column: columns[t]! };
-      if ('error' in outcome) return [cell, outcome];
-      const { blocks = [], seconds, bitsPerByte, leftOut = 0 } = outcome.report;
-      return [cell, { blocks, seconds, bitsPerByte, leftOut, earlier: null }];
-    });
-    takeCells(studio, fresh);
+    let at = 0;
+    for (const [c, { key, parts }] of columns.entries()) {
+      const end = at + stretches[c]!.length;
+      takeCell(studio, target, key, parts.at(-1)!, textCell(outcomes.slice(at, end)));
+      at = end;
+    }
   };
   const { models } = await studio.worker.evaluateMany(
-    { targets: rows.map(({ target }) => target), inputs, window, stride, engine: engine.choice },
+    { targets, inputs: stretches.flat(), engine: engine.choice },
     (progress) => {
       // what does not fit side by side goes in batches; a batch that is done stays, also when the next is stopped
       for (const { index, model } of progress.finished ?? []) take(index, model);
@@ -242,6 +234,21 @@ async function measureTexts(
   for (const [index, model] of models.entries()) take(index, model);
 }
 
+/** A text, measured stretch by stretch. */
+function textCell(outcomes: EvaluatedModel['outcomes']): Cell {
+  const failed = outcomes.find((outcome) => 'error' in outcome);
+  if (failed) return failed as Cell;
+  const reports = outcomes.flatMap((outcome) => ('report' in outcome ? [outcome.report] : []));
+  const { seconds, bitsPerByte, leftOut = 0 } = overTexts(reports);
+  return {
+    blocks: reports.flatMap(({ blocks = [] }) => blocks),
+    seconds,
+    bitsPerByte,
+    leftOut,
+    earlier: null,
+  };
+}
+
 /** Items are shown as they are done, and stay when it is stopped. */
 async function scoreTasks(
   studio: Studio,
@@ -249,151 +256,103 @@ async function scoreTasks(
   { measure: { tasks }, engine }: StudioState,
   onProgress: (progress: TasksProgress) => void,
 ): Promise<void> {
-  const rows = [...new Set(missing.map(({ row }) => row))];
+  const targets = [...new Set(missing.map(({ row }) => row.target))];
   const columns = tableColumns(studio.store.getState().measure).filter(({ kind }) => kind === 'task');
+  const items = targets.map(() => columns.map((): TaskItem[] => []));
   let info: readonly TaskInfo[] = [];
-  const items = rows.map(() => columns.map((): TaskItem[] => []));
-  const request = { ...taskRequest(tasks), targets: rows.map(({ target }) => target), engine: engine.choice };
+  const take = (m: number, t: number, score: TaskScore, rest: Pick<Measured, 'seconds' | 'partial'>) => {
+    for (const [part, cell] of Object.entries(scoredCells(info[t]!, score, rest))) {
+      takeCell(studio, targets[m]!, columns[t]!.key, part as Part, cell);
+    }
+  };
+  const request = { ...taskRequest(tasks), targets, engine: engine.choice };
   const report = await studio.worker.scoreTasks(request, (progress) => {
     onProgress(progress);
     info = progress.info ?? info;
     const fresh = progress.items ?? [];
-    for (const { model, task, item } of fresh) items[model]?.[task]?.push(item);
-    const touched = new Set(fresh.map(({ model, task }) => `${model} ${task}`));
-    takeCells(
-      studio,
-      rows.flatMap((row, m) =>
-        columns.flatMap((column, t): [MissingCell, Cell][] => {
-          const [known, own] = [info[t], items[m]![t]!];
-          if (!known || !touched.has(`${m} ${t}`)) return [];
-          const score = { metrics: aggregate(known.metrics, own), items: own };
-          return [
-            [
-              { row, column },
-              { ...scoredCell(known, score, 0), partial: true },
-            ],
-          ];
-        }),
-      ),
-    );
+    for (const { model, task, item } of fresh) items[model]![task]!.push(item);
+    for (const place of new Set(fresh.map(({ model, task }) => `${model} ${task}`))) {
+      const [m, t] = place.split(' ').map(Number) as [number, number];
+      const own = items[m]![t]!;
+      take(m, t, { metrics: aggregate(info[t]!.metrics, own), items: own }, { seconds: 0, partial: true });
+    }
   });
-  takeCells(studio, scoredCells(rows, columns, report));
+  info = report.tasks;
+  for (const [m, { seconds, tasks: outcomes }] of report.models.entries()) {
+    for (const [t, outcome] of outcomes.entries()) {
+      if ('score' in outcome) take(m, t, outcome.score, { seconds: seconds / outcomes.length });
+      else takeCell(studio, targets[m]!, columns[t]!.key, columns[t]!.parts.at(-1)!, outcome);
+    }
+  }
 }
 
-function scoredCells(
-  rows: readonly EvaluationRow[],
-  columns: readonly TableColumn[],
-  { tasks, models }: ScoreTasksReport,
-): [MissingCell, Cell][] {
-  return rows.flatMap((row, m) =>
-    columns.map((column, t): [MissingCell, Cell] => {
-      const { seconds = 0, tasks: outcomes = [] } = models[m] ?? {};
-      const outcome = outcomes[t]!;
-      const cell = { row, column };
-      return [
-        cell,
-        'error' in outcome ? outcome : scoredCell(tasks[t]!, outcome.score, seconds / columns.length),
-      ];
-    }),
-  );
-}
-
-/** Puts numbers into the table, and saves those that hold on another day. */
-function takeCells(studio: Studio, fresh: readonly (readonly [MissingCell, Cell])[]): void {
-  const { models } = studio.store.getState();
-  addCells(
-    studio,
-    fresh.map(([cell, found]) => [keyOf(cell), found]),
-  );
-  for (const [cell, found] of fresh) if (isPinned(cell.row.target, models)) save(studio, keyOf(cell), found);
-}
-
-/** A browser without storage: the number lives as long as the tab. */
-function save(studio: Studio, key: string, cell: Cell): void {
-  const { info } = studio.store.getState().engine;
-  if (!info || 'error' in cell || cell.partial) return;
-  savedCells.save({ key, measured: cell, at: Date.now(), version: info.version }).catch(() => {});
-}
-
-function addCells(studio: Studio, fresh: readonly (readonly [string, Cell])[]): void {
-  if (fresh.length === 0) return;
-  const done = new Set(fresh.filter(([, cell]) => !('partial' in cell)).map(([key]) => key));
+/** Puts a number into the table, and saves one that holds on another day. */
+function takeCell(studio: Studio, target: RunTarget, column: string, part: Part, cell: Cell): void {
+  const key = cellKey(column, part, targetKey(target));
   editSlice(studio, 'measure', ({ cells, running }) => ({
-    cells: new Map([...cells, ...fresh]),
-    running: new Set([...running].filter((key) => !done.has(key))),
+    cells: new Map(cells).set(key, cell),
+    running: new Set([...running].filter((one) => one !== key || 'partial' in cell)),
   }));
+  const { models, engine } = studio.store.getState();
+  if (!engine.info || 'error' in cell || cell.partial || !isPinned(target, models)) return;
+  // a browser without storage: the number lives as long as the tab
+  savedCells.save({ key, measured: cell, at: Date.now(), version: engine.info.version }).catch(() => {});
 }
 
 // Trying merges.
 
 /**
- * Tries merges of the recipe's models in memory, each at its own λ; rows come one by one, and stay when it is stopped.
- * @param also rows that are measured on the same text
+ * Tries merges of the recipe's models in memory, each at its own λ; rows come one by one, and stay when it is stopped. On text
+ * that the contributors generate its runs are measured as well: nothing else can. Never rejects.
  */
-export async function find(
-  studio: Studio,
-  steps: readonly BestStep[],
-  also: readonly EvaluationRow[] = [],
-): Promise<void> {
+export async function find(studio: Studio, steps: readonly BestStep[]): Promise<void> {
   const before = studio.store.getState();
   if (whyNotFind(before) !== null) return;
   const { recipe, models, measure: asked, engine } = before;
   const of = modelsKey(recipe, models);
-  const table = measureTable([], asked);
-  const given = table.columns.filter(({ kind }) => kind === 'text');
-  const byTasks = table.isAccuracy || (given.length === 0 && asked.tasks.chosen.length > 0);
+  const { columns: all, isAccuracy } = measureTable([], asked);
+  const given = all.filter(({ kind }) => kind === 'text');
+  const scored = all.filter(({ kind }) => kind === 'task');
+  const byTasks = isAccuracy || (given.length === 0 && scored.length > 0);
+  const columns = byTasks ? scored : given;
+  const texts = (byTasks ? [] : given).map(({ id, name }) => {
+    const text = asked.texts.find((one) => one.id === id)!;
+    return { name, input: { text: searchedText(text, asked.amount) } };
+  });
+  const own = columns.length === 0;
+  const runs = own ? tableRows(before).filter(({ group }) => group === 'runs') : [];
   const request: FindBestRequest = {
     recipe: buildRecipe(recipe, models, methodOf(recipe)),
-    texts: byTasks
-      ? []
-      : given.map(({ id, name }) => ({
-          name,
-          input: { text: searchedText(asked.texts.find((text) => text.id === id)!.text, asked.amount) },
-        })),
+    texts,
     ...(byTasks ? { tasks: { ...taskRequest(asked.tasks), metric: 'acc' } } : {}),
-    steps,
-    budget: asked.budget,
-    seed: 0,
-    engine: engine.choice,
+    ...(runs.length > 0 ? { also: runs.map(({ label, target }) => ({ label, target })) } : {}),
+    ...{ steps, budget: asked.budget, seed: 0, engine: engine.choice },
   };
-  void also;
-  const columns = byTasks ? table.columns.filter(({ kind }) => kind === 'task') : given;
-  let texts: readonly BestText[] = [];
-  const take = (rows: readonly BestRow[], known: readonly BestText[] | undefined) => {
-    texts = known ?? texts;
+  const take = (rows: readonly BestRow[], known: readonly BestText[]) => {
     editSlice(studio, 'measure', ({ found }) => {
       const kept = found?.of === of ? found.rows.filter(({ id }) => !rows.some((row) => row.id === id)) : [];
-      return { found: { of, texts, rows: [...kept, ...rows], report: null } };
+      return { found: { of, own, texts: known, rows: [...kept, ...rows], report: null } };
     });
-    addCells(
-      studio,
-      rows.flatMap((row) => foundCells(row, texts, columns)),
-    );
+    for (const { target, blocks } of rows) {
+      for (const [part, each] of Object.entries(blocks) as [TextPart, LossBlock[][] | null][]) {
+        for (const [t, losses] of (each ?? []).entries()) {
+          const key = own ? generatedKey(known[t]!.name) : columns[t]!.key;
+          const measured = { blocks: losses, seconds: 0, bitsPerByte: null, leftOut: 0, earlier: null };
+          takeCell(studio, target, key, part, measured);
+        }
+      }
+    }
   };
   await working(studio, 'search', [], async (onProgress) => {
+    let known: readonly BestText[] = [];
     const report = await studio.worker.findBest(request, (progress) => {
-      take(progress.rows, progress.texts);
+      known = progress.texts ?? known;
+      if (progress.rows.length > 0) take(progress.rows, known);
       onProgress(findProgress(progress));
     });
     take(report.rows, report.texts);
     editSlice(studio, 'measure', ({ found }) => ({ found: found && { ...found, report } }));
   });
-}
-
-/** Losses of a row as cells: text by text, part by part. */
-function foundCells(
-  { target, blocks }: BestRow,
-  texts: readonly BestText[],
-  columns: readonly TableColumn[],
-): [string, Cell][] {
-  return Object.entries(blocks).flatMap(([part, each]) =>
-    (each ?? []).flatMap((own, t): [string, Cell][] => {
-      const text = texts[t];
-      const key = text?.kind === 'generated' ? `generated ${text.name}` : columns[t]?.key;
-      const measured: Measured = { blocks: own, seconds: 0, bitsPerByte: null, leftOut: 0, earlier: null };
-      return key === undefined ? [] : [[cellKey(key, part as TextPart, targetKey(target)), measured]];
-    }),
-  );
 }
 
 function findProgress({ step, item, done, total, secondsLeft }: FindBestProgress): JobProgress {
