@@ -18,7 +18,7 @@ import { requireClean } from '../../src/merge/plan/clean-plan';
 import { runFindBest } from '../../src/recipe/best-bench';
 import { planToRun } from '../../src/recipe/recipe-jobs';
 import type { RunTarget } from '../../src/reports/evaluate';
-import { BEST_STEPS, type BestRow } from '../../src/reports/find-best';
+import { BEST_STEPS } from '../../src/reports/find-best';
 import { type LossBlock, meanLoss, pairedDifference, verdict } from '../../src/reports/paired-error';
 import { fakeStorage } from '../../src/store/opfs.test.fake';
 import { namedFolder } from '../merge-in-node';
