@@ -316,11 +316,10 @@ export async function findBest(
     return outcomes;
   }
 
-  const tuningOf = (recipes: readonly Recipe[]) =>
-    measure(
-      recipes.map((of) => ({ recipe: of })),
-      ['tuning'],
-    );
+  function tuningOf(recipes: readonly Recipe[]): Promise<Outcome[]> {
+    const targets = recipes.map((of) => ({ recipe: of }));
+    return measure(targets, ['tuning']);
+  }
 
   function inOrder(): BestRow[] {
     const order = candidates.map(({ id }) => id);

@@ -13,7 +13,7 @@ export interface LossBlock {
 export type TextBlocks = readonly (readonly LossBlock[])[];
 
 /** Fewest tokens of a block, and most blocks of a text: longer texts have longer blocks. */
-const BLOCK_TOKENS = 32;
+const BLOCK_TOKENS = 64;
 const MOST_BLOCKS = 128;
 
 /** Blocks of the losses of a text, token by token; the last one takes what is left. */
