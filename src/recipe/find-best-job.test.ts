@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { stretchesOf } from '../evaluate/text-parts';
 import type { Recipe } from '../formats/recipe';
 import type { RunTarget } from '../reports/evaluate';
 import { BEST_STEPS, type BestRow, type FindBestRequest, type TextPart } from '../reports/find-best';
 import { type LossBlock, meanLoss, pairedDifference } from '../reports/paired-error';
 import { fakeStorage } from '../store/opfs.test.fake';
-import { stretchesOf } from './best-bench';
 import { type BestBench, findBest, type Outcome } from './find-best-job';
 
 const recipe: Recipe = {

@@ -1,34 +1,37 @@
 import { expect, test } from 'vitest';
-import { methodById } from '../../merge/methods/index';
-import type { EvaluateReport } from '../../reports/evaluate';
+import type { BestRow, TextPart } from '../../reports/find-best';
+import type { LossBlock } from '../../reports/paired-error';
 import { sampleModels } from '../worker.test.fixture';
-import { type EvaluationRow, evaluationRows, isPinned, recipeByMethod, targetKey } from './evaluation-rows';
 import {
-  type EvaluationSlice,
-  type EvaluationText,
-  initialEvaluation,
-  type Outcome,
-} from './evaluation-state';
+  type EvaluationRow,
+  evaluationRows,
+  isPinned,
+  modelsKey,
+  tableRows,
+  targetKey,
+} from './evaluation-rows';
+import { initialMeasure, type Measured, type MeasureSlice, type MeasureText } from './measure-state';
 import {
-  bestMerge,
-  dotAt,
-  dotScale,
-  evaluationTable,
-  groupCells,
-  loneMerge,
-  measuringProgress,
+  cellKey,
+  conclusion,
+  decimalsOf,
+  expectedSeconds,
+  generatedKey,
+  measureTable,
   missingCells,
-  outcomeKey,
-  rankRows,
+  placeOn,
+  plotScale,
+  runPerplexity,
+  tableColumns,
   tableErrors,
-} from './evaluation-table';
-import { textHashes } from './evaluation-texts';
-import { setContributorParameter, setEnabled } from './recipe-state';
+} from './measure-table';
+import { reportedStretches, textHashes } from './measure-texts';
+import { setContributorParameter, setEnabled, setParameter } from './recipe-state';
 import { sampleRecipe } from './roles';
+import { initialState } from './studio-state';
 
 const recipe = sampleRecipe(sampleModels);
-const rows = evaluationRows(recipe, sampleModels);
-const texts: EvaluationText[] = ['tales', 'recipes'].map((name) => ({
+const texts: MeasureText[] = ['tales', 'recipes'].map((name) => ({
   id: `own ${name}`,
   name,
   text: `${name} `.repeat(1000),
@@ -36,237 +39,292 @@ const texts: EvaluationText[] = ['tales', 'recipes'].map((name) => ({
   origin: 'own',
   chosen: true,
 }));
-const empty: EvaluationSlice = { ...initialEvaluation, texts };
-const row = (id: string) => rows.find((r) => r.id === id) as EvaluationRow;
+const empty: MeasureSlice = { ...initialMeasure, texts };
+const state = { ...initialState, recipe, models: sampleModels };
 
-const report = (meanNll: number): EvaluateReport => ({
-  perplexity: Math.exp(meanNll),
-  meanNll,
-  tokens: 10,
-  bitsPerByte: 1,
-  protocol: { window: 256, stride: 128, bos: 0 },
-  engine: 'cpu',
-  adapter: '',
-  seconds: 2,
-  peakBytes: 0,
+/** Merges that were tried, by their ids. */
+const tried = (...ids: string[]): BestRow[] =>
+  ids.map((id, i) => ({
+    ...{ id, kind: 'method', label: id.toUpperCase(), lambda: 0.1 * (i + 1), tried: 3, seconds: 1 },
+    target: { recipe: { mergeMethod: 'linear', models: [], parameters: { lambda: i }, amalgam: {} } },
+    blocks: { tuning: null, choosing: null, reporting: null },
+  }));
+const found = (rows: BestRow[], best: string | null = null): MeasureSlice['found'] => ({
+  ...{ of: modelsKey(recipe, sampleModels), texts: [], own: false, rows },
+  report: best === null ? null : ({ best } as NonNullable<MeasureSlice['found']>['report']),
 });
 
-/** The table's state after these losses, row by row and text by text, were measured. */
-function measured(losses: Record<string, (number | Outcome)[]>, slice = empty): EvaluationSlice {
-  const outcomes = new Map(slice.outcomes);
-  const lastOf = new Map(slice.lastOf);
-  for (const [id, values] of Object.entries(losses)) {
-    const target = targetKey(row(id).target);
-    lastOf.set(id, { target, title: row(id).label });
-    values.forEach((value, i) => {
-      const outcome = typeof value === 'number' ? { report: report(value), bytes: 4 } : value;
-      outcomes.set(outcomeKey(target, texts[i] as EvaluationText, slice), outcome);
+/** Losses of twelve blocks: a level that all models share in a block, and what is the model's own. */
+const blocks = (mean: number, noise = 0.001): LossBlock[] =>
+  Array.from({ length: 12 }, (_, i) => ({
+    loss: 32 * (mean + 0.3 * Math.sin(i) + noise * (i % 2 === 0 ? 1 : -1)),
+    tokens: 32,
+  }));
+const cell = (own: LossBlock[], more: Partial<Measured> = {}): Measured => ({
+  ...{ blocks: own, seconds: 2, bitsPerByte: 1, leftOut: 0, earlier: null, ...more },
+});
+
+/** The slice with these losses, row by row and column by column. */
+function measured(
+  losses: Record<string, (LossBlock[] | Measured)[]>,
+  slice: MeasureSlice,
+  part: TextPart = 'reporting',
+): MeasureSlice {
+  const cells = new Map(slice.cells);
+  const columns = tableColumns(slice);
+  const rows = tableRows({ ...state, measure: slice });
+  for (const [id, own] of Object.entries(losses)) {
+    const row = rows.find((one) => one.id === id)!;
+    own.forEach((value, c) => {
+      const made = Array.isArray(value) ? cell(value) : value;
+      cells.set(cellKey(columns[c]!.key, part, targetKey(row.target)), made);
     });
   }
-  return { ...slice, outcomes, lastOf };
+  return { ...slice, cells };
 }
 
-test('rows are base, contributors as the recipe names them, and every method that fits them', () => {
-  expect(rows.slice(0, 4).map((r) => r.target)).toEqual([
+const tableOf = (slice: MeasureSlice) => measureTable(tableRows({ ...state, measure: slice }), slice);
+const rowOf = (slice: MeasureSlice, id: string) => tableOf(slice).rows.find(({ row }) => row.id === id)!;
+
+test('rows are the recipe and its runs, what was tried for its models, base and contributors', () => {
+  const predicted = {
+    ...({ id: 'p1', status: 'predicted', name: null, method: 'linear' } as const),
+    ...{ parameters: {}, seed: 0, models: {} },
+    of: JSON.stringify([
+      'samples/base',
+      'samples/base+samples/kitchen',
+      'samples/base+samples/harbour',
+      'samples/workshop',
+    ]),
+  };
+  const rows = tableRows({ ...state, runs: [predicted], measure: { ...empty, found: found(tried('ram')) } });
+  expect(rows.map(({ id, group }) => `${group}: ${id}`)).toEqual([
+    'runs: run now',
+    'runs: run p1',
+    'tried: tried ram',
+    'models: base',
+    'models: model samples/kitchen',
+    'models: model samples/harbour',
+    'models: model samples/workshop',
+  ]);
+  expect(rows[0]).toMatchObject({ current: true, place: 0, lambda: '1.00' });
+  expect(rows[2]).toMatchObject({ label: 'RAM', lambda: '0.10' });
+  expect(rows.slice(-4).map(({ target }) => target)).toEqual([
     { model: 'samples/base' },
     { model: 'samples/base+samples/kitchen' },
     { model: 'samples/base+samples/harbour' },
     { model: 'samples/workshop' },
   ]);
-  const merges = rows.filter((r) => r.group === 'merges').map((r) => r.method?.id);
-  expect(merges).toContain('ties');
-  expect(merges).toContain('linear');
-  // three contributors are too many for these
-  expect(merges).not.toContain('slerp');
-  expect(merges).not.toContain('passthrough');
-  expect(rows.filter((r) => r.current).map((r) => r.id)).toEqual(['method ties']);
-  const two = evaluationRows(setEnabled(recipe, 'samples/workshop', false), sampleModels);
-  expect(two.map((r) => r.id)).not.toContain('model samples/workshop');
 });
 
-test('no two rows have the same name', () => {
-  expect(new Set(rows.map((r) => r.label)).size).toBe(rows.length);
+test('what was tried for other models is no row; what became the recipe is its row', () => {
+  const others = setEnabled(recipe, 'samples/workshop', false);
+  const measure = { ...empty, found: found(tried('ram')) };
+  expect(tableRows({ ...state, recipe: others, measure }).map(({ group }) => group)).not.toContain('tried');
+  const { target } = evaluationRows(recipe, sampleModels).find(({ current }) => current)!;
+  const same = found([{ ...tried('given')[0]!, target }]);
+  const ids = tableRows({ ...state, measure: { ...empty, found: same } }).map(({ id }) => id);
+  expect(ids).not.toContain('tried given');
 });
 
-test('another method takes the densities of the recipe, as choosing it in the picker does', () => {
-  const dare = row('method dare_linear').target;
-  expect('recipe' in dare && dare.recipe.models?.map((m) => m.parameters.density)).toEqual([0.2, 0.2, 0.2]);
-  expect(recipeByMethod(recipe, methodById.get('ties')!)).toBe(recipe);
+test('a perplexity is e to the mean loss, its error that of the paired difference from the best merge', () => {
+  const slice = measured(
+    { 'run now': [blocks(0.6), blocks(0.7)], base: [blocks(0.7, 0.005), blocks(0.9, 0.005)] },
+    empty,
+  );
+  const base = rowOf(slice, 'base');
+  expect(base.cells[0]!.value).toBeCloseTo(Math.exp(0.7), 2);
+  // each text counts the same: of two texts the square root of the product
+  const [first, second] = base.cells.map(({ value }) => value!);
+  expect(base.mean.value).toBeCloseTo(Math.sqrt(first! * second!), 10);
+  // differences of ±0.006 in pairs of blocks: s = 0.006 √(12/11), s.e. = s/√12; over two texts /√2; t of 22 degrees 2.074
+  const error = (0.006 * Math.sqrt(12 / 11)) / Math.sqrt(12) / Math.SQRT2;
+  expect(base.mean.apart! / base.mean.value!).toBeCloseTo(2.074 * error, 5);
+  // by itself it depends on the blocks that both had
+  expect(base.mean.margin!).toBeGreaterThan(20 * base.mean.apart!);
+  expect(rowOf(slice, 'run now').mean.apart).toBeNull();
+  expect(tableOf(slice).leader?.row.id).toBe('run now');
 });
 
-test('methods are rows only once they are measured or planned', () => {
-  const shown = (slice: EvaluationSlice) => evaluationTable(rows, slice).rows.map((r) => r.row.id);
-  const own = [
-    'base',
-    'model samples/kitchen',
-    'model samples/harbour',
-    'model samples/workshop',
-    'method ties',
-  ];
-  expect(shown(empty)).toEqual(own);
-  expect(shown(measured({ 'method linear': [0.5] }))).toEqual([...own, 'method linear']);
-});
-
-test('a merge that the base beats is not marked; alone it is told where it stands', () => {
-  const ties = { 'method ties': [0.6, 0.7] };
-  const models = { base: [0.4, 0.7], 'model samples/kitchen': [0.7, 0.8] };
-  const both = evaluationTable(rows, measured({ ...models, ...ties, 'method linear': [0.7, 0.6] })).rows;
-  expect(both.filter((r) => r.row.group === 'merges' && r.mean?.best)).toEqual([]);
-  expect(bestMerge(both)?.base).toBeCloseTo(Math.exp(0.55), 12);
-  expect(loneMerge(both)).toBeNull();
-  const alone = evaluationTable(rows, measured({ ...models, ...ties })).rows;
-  expect(loneMerge(alone)?.against).toEqual([
-    { label: 'base', better: 0, worse: 1, of: 2 },
-    { label: 'kitchen', better: 2, worse: 0, of: 2 },
+test('no mean before every text is measured; cells that are measured now say so', () => {
+  const slice = measured({ base: [blocks(0.4)] }, empty);
+  expect(rowOf(slice, 'base').mean.state).toBe('none');
+  const running = new Set([
+    cellKey('beginning of recipes', 'reporting', targetKey({ model: 'samples/base' })),
   ]);
+  expect(rowOf({ ...slice, running }, 'base').cells.map(({ state: of }) => of)).toEqual(['done', 'running']);
 });
 
-test('the least of each column and of the mean is marked among models, and among merges where the base is not as good', () => {
-  const { rows: table } = evaluationTable(
-    rows,
-    measured({
-      base: [0.4, 0.9],
-      'model samples/kitchen': [0.5, 0.5],
-      'method ties': [0.6, 0.7],
-      'method linear': [0.45, 0.8],
-    }),
-  );
-  const best = Object.fromEntries(
-    table.map((r) => [r.row.id, [...r.cells.map((c) => c.state === 'done' && c.best), r.mean?.best]]),
-  );
-  expect(best.base).toEqual([true, false, false]);
-  expect(best['model samples/kitchen']).toEqual([false, true, true]);
-  expect(best['method ties']).toEqual([false, true, false]);
-  expect(best['method linear']).toEqual([false, false, true]);
-  const linear = table.find((r) => r.row.id === 'method linear');
-  expect(linear?.mean?.perplexity).toBeCloseTo(Math.exp(0.625), 12);
-  expect(linear?.seconds).toBe(4);
-  expect(bestMerge(table)).toMatchObject({ best: { row: { id: 'method linear' } }, of: 2 });
-  expect(bestMerge(table)?.base).toBeCloseTo(Math.exp(0.65), 12);
-  expect(bestMerge(table.filter((r) => r.row.id !== 'method ties'))).toBeNull();
-  expect(
-    rankRows(table)
-      .map((r) => r.row.id)
-      .slice(-2),
-  ).toEqual(['method linear', 'method ties']);
-});
-
-test('no mean before every text is measured', () => {
-  const { rows: table } = evaluationTable(rows, measured({ base: [0.4] }));
-  expect(table[0]?.mean).toBeNull();
-  expect(table[0]?.cells.map((c) => c.state)).toEqual(['done', 'none']);
-});
-
-test('after an edit the merge shows its past dimmed, and takes part in no comparison', () => {
-  const before = measured({ 'method ties': [0.6, 0.7], 'method linear': [0.65, 0.8] });
-  const edited = setContributorParameter(recipe, 'samples/kitchen', 'density', 0.5);
-  const { rows: table } = evaluationTable(evaluationRows(edited, sampleModels), before);
-  const ties = table.find((r) => r.row.id === 'method ties');
-  expect(ties?.staleTitle).toBe('TIES 0.20');
-  expect(ties?.cells.every((c) => c.state === 'done' && c.stale && !c.best)).toBe(true);
-  // back to the recipe that was measured: its numbers are still there
-  expect(evaluationTable(rows, before).rows.find((r) => r.row.id === 'method ties')?.staleTitle).toBeNull();
-});
-
-test('the same model, text and protocol are measured once; failures are tried again', () => {
-  const error = { code: 'TextTooShort', message: 'Too short.', hint: 'Longer.' } as const;
-  const slice = measured({ base: [0.4, { error }] });
-  expect(missingCells([row('base')], slice).map((c) => c.textName)).toEqual(['recipes']);
-  expect(missingCells([row('base')], { ...slice, window: 64, stride: 32 })).toHaveLength(2);
-  expect(missingCells([row('base')], { ...slice, amount: 'full' })).toHaveLength(2);
-  const { rows: table } = evaluationTable(rows, slice);
-  expect(tableErrors(table)).toEqual([{ rows: ['base'], error }]);
-});
-
-test('numbers of an earlier visit are shown again, those of methods too, and say so', () => {
-  const key = (id: string) => outcomeKey(targetKey(row(id).target), texts[0] as EvaluationText, empty);
-  const earlier = (meanNll: number, at: number): Outcome => ({
-    report: report(meanNll),
-    bytes: 4,
-    earlier: at,
-  });
-  const slice: EvaluationSlice = {
-    ...empty,
-    outcomes: new Map([
-      [key('base'), earlier(0.4, 7)],
-      [key('method linear'), earlier(0.5, 9)],
-    ]),
+test('the sentence says only what is outside the error, and which rows are not', () => {
+  const slice = { ...empty, found: found(tried('ram', 'karcher', 'ties')) };
+  const say = (own: MeasureSlice) => {
+    const said = conclusion(tableOf(own));
+    return said && `${said.lead}${said.rest}`;
   };
-  const { rows: table } = evaluationTable(rows, slice);
-  expect(table.map((r) => [r.row.id, r.earlier]).filter(([, at]) => at !== null)).toEqual([
-    ['base', 7],
-    ['method linear', 9],
+  expect(say(slice)).toBeNull();
+  const both = (mean: number, noise?: number) => [blocks(mean, noise), blocks(mean, noise)];
+  const apart = { 'tried ram': both(0.5), 'tried karcher': both(0.6), base: both(0.7) };
+  expect(say(measured(apart, slice))).toMatch(
+    /^RAM is the best of 2 merges, on 2 × 1.?4\d\d characters\. It is 18\.1 ± 0\.\d % below the base\.$/,
+  );
+  const near = { ...apart, 'tried ties': both(0.501, 0.02) };
+  expect(say(measured(near, slice))).toMatch(
+    /^RAM leads 3 merges, but one cannot be told apart from it \(TIES\), on/,
+  );
+  const worse = { ...apart, base: both(0.4) };
+  expect(say(measured(worse, slice))).toMatch(
+    /^None of 2 merges is better than the base: RAM comes nearest, 10\.5 ± 0\.\d % above it, on/,
+  );
+  const lone = { 'run now': both(0.7, 0.02), base: both(0.701) };
+  const said = conclusion(tableOf(measured(lone, empty)));
+  expect(`${said?.lead}${said?.rest}`).toMatch(/^TIES · 0\.20 cannot be told apart from the base, on/);
+  expect(said?.open.map(({ id }) => id)).toEqual(['base']);
+});
+
+test('the best is the one that was chosen, unless another is better beyond the error', () => {
+  const slice = { ...empty, found: found(tried('linear', 'ram', 'karcher'), 'linear') };
+  const both = (mean: number, noise?: number) => [blocks(mean, noise), blocks(mean, noise)];
+  const close = { 'tried linear': both(0.5), 'tried ram': both(0.499, 0.02), 'tried karcher': both(0.6) };
+  expect(tableOf(measured(close, slice)).leader?.row.label).toBe('LINEAR');
+  const better = { ...close, 'run now': both(0.3) };
+  expect(tableOf(measured(better, slice)).leader?.row.id).toBe('run now');
+});
+
+test('numbers of another part of the text are compared with nothing', () => {
+  const slice = { ...empty, found: found(tried('ram')) };
+  const tuned = measured({ 'tried ram': [blocks(0.1), blocks(0.1)] }, slice, 'tuning');
+  const both = measured({ 'run now': [blocks(0.6), blocks(0.6)] }, tuned);
+  expect(rowOf(both, 'tried ram').mean).toMatchObject({ state: 'done', apart: null });
+  expect(tableOf(both).leader?.row.id).toBe('run now');
+  // it is still wanted on the part that is reported
+  expect(missingCells(tableOf(both)).filter(({ row }) => row.id === 'tried ram')).toHaveLength(2);
+});
+
+test('tried merges are in the order of their means, runs and models stay where they are', () => {
+  const slice = { ...empty, found: found(tried('ram', 'karcher')) };
+  const both = (mean: number) => [blocks(mean), blocks(mean)];
+  const ids = tableOf(measured({ 'tried ram': both(0.6), 'tried karcher': both(0.5) }, slice)).rows.map(
+    ({ row }) => row.id,
+  );
+  expect(ids.slice(0, 4)).toEqual(['run now', 'tried karcher', 'tried ram', 'base']);
+});
+
+test('the same model, text and amount are measured once; failures are tried again and told once', () => {
+  const error = { code: 'TextTooShort', message: 'Too short.', hint: 'Longer.' } as const;
+  const slice = measured({ base: [blocks(0.4)] }, empty);
+  const failed = new Map(slice.cells).set(
+    cellKey('beginning of recipes', 'reporting', targetKey({ model: 'samples/base' })),
+    { error },
+  );
+  const after = { ...slice, cells: failed };
+  const ofBase = (of: MeasureSlice) =>
+    missingCells(tableOf(of)).flatMap(({ row, column }) => (row.id === 'base' ? [column.name] : []));
+  expect(ofBase(after)).toEqual(['recipes']);
+  expect(ofBase({ ...after, amount: 'full' })).toEqual(['tales', 'recipes']);
+  expect(tableErrors(tableOf(after).rows)).toEqual([{ rows: ['base'], error }]);
+});
+
+test('the time of what is missing follows the characters of what was measured', () => {
+  const slice = measured({ base: [cell(blocks(0.4), { seconds: 3 })] }, empty);
+  const table = tableOf(slice);
+  const kitchen = missingCells(table).filter(({ row }) => row.id === 'model samples/kitchen');
+  const [tales, recipes] = table.columns.map(({ characters }) => characters);
+  expect(expectedSeconds(kitchen, table)).toBeCloseTo((3 * (tales! + recipes!)) / tales!, 10);
+  expect(expectedSeconds(kitchen, tableOf(empty))).toBeNull();
+});
+
+test('without a text the columns are what the contributors generated, by their names', () => {
+  const own = { ...found(tried('ram'))!, own: true };
+  const generated = { kind: 'generated', tokens: { tuning: 1, choosing: 1, reporting: 1 } } as const;
+  const slice: MeasureSlice = {
+    ...initialMeasure,
+    found: { ...own, texts: [{ ...generated, name: 'samples/base+samples/kitchen' }] },
+  };
+  expect(tableColumns(slice)).toMatchObject([
+    { kind: 'generated', name: 'kitchen', key: generatedKey('samples/base+samples/kitchen') },
   ]);
-  expect(missingCells([row('base')], slice).map((c) => c.textName)).toEqual(['recipes']);
+  // nothing but trying merges measures on it
+  expect(missingCells(tableOf(slice))).toEqual([]);
+  expect(tableColumns({ ...slice, texts }).map(({ kind }) => kind)).toEqual(['text', 'text']);
+});
+
+test('by a task the larger accuracy leads, in points beside the base', () => {
+  const tasks = { ...initialMeasure.tasks, chosen: ['arc_easy'] };
+  const slice = { ...empty, tasks, by: 'task arc_easy' };
+  const { key } = tableColumns(slice).at(-1)!;
+  const items = (wrong: number) =>
+    Array.from({ length: 100 }, (_, i) => ({ loss: i < wrong ? 1 : 0, tokens: 1 }));
+  const cells = new Map([
+    [cellKey(key, 'all', targetKey({ model: 'samples/base' })), cell(items(60))],
+    [cellKey(key, 'all', targetKey(evaluationRows(recipe, sampleModels).at(-1)!.target)), cell(items(30))],
+  ]);
+  const table = tableOf({ ...slice, cells });
+  expect(table.isAccuracy).toBe(true);
+  expect(table.rows.find(({ row }) => row.id === 'base')?.by.value).toBeCloseTo(0.4, 12);
+  const said = conclusion(table)!;
+  // 30 of 100 gained: s.e. = √(0.3 · 0.7 / 99) = 0.046
+  expect(said.lead + said.rest).toBe('TIES · 0.20 is 30 ± 9 points above the base, on 100\u00a0items.');
+});
+
+test('dots lie on one linear scale; a merge that broke is beyond its end', () => {
+  const slice = { ...empty, found: found(tried('ram', 'dare')) };
+  const both = (mean: number) => [blocks(mean, 0), blocks(mean, 0)];
+  expect(plotScale(tableOf(measured({ base: both(1) }, slice)))).toBeNull();
+  const scale = plotScale(
+    tableOf(measured({ base: both(1), 'tried ram': both(1.2), 'tried dare': both(9) }, slice)),
+  )!;
+  const shift = rowOf(measured({ base: both(1) }, slice), 'base').mean.value! / Math.exp(1);
+  expect(scale.least).toBeCloseTo(Math.exp(1) * shift, 8);
+  expect(scale.most).toBeCloseTo(Math.exp(1.2) * shift, 8);
+  expect(placeOn(scale, (scale.least + scale.most) / 2)).toBeCloseTo(0.5, 12);
+  expect(placeOn(scale, Math.exp(9))).toBeNull();
+});
+
+test('a column has as many decimals as its errors allow', () => {
+  const cells = (apart: number | null) => [{ ...rowOf(empty, 'base').mean, apart }];
+  expect(decimalsOf(cells(0.21))).toBe(1);
+  expect(decimalsOf(cells(0.012))).toBe(2);
+  expect(decimalsOf(cells(3.1))).toBe(0);
+  expect(decimalsOf(cells(null))).toBe(3);
+});
+
+test('a run has its perplexity once all texts are measured', () => {
+  const { target } = evaluationRows(recipe, sampleModels).at(-1)!;
+  const own = 'recipe' in target ? target.recipe : null;
+  expect(runPerplexity({ measure: empty }, own!)).toBeNull();
+  const slice = measured({ 'run now': [blocks(0.6, 0), blocks(0.8, 0)] }, empty);
+  expect(runPerplexity({ measure: slice }, own!)).toEqual({
+    value: rowOf(slice, 'run now').mean.value!.toFixed(2),
+    on: 'tales, recipes',
+  });
 });
 
 test('only what the same name means on another day is kept: samples and commits, no folder of one’s own', () => {
   const models = sampleModels.map((m) =>
     m.ref === 'samples/harbour' ? { ...m, origin: 'local' as const } : m,
   );
+  const now = evaluationRows(recipe, sampleModels).at(-1) as EvaluationRow;
   expect(isPinned({ model: 'samples/base' }, models)).toBe(true);
   expect(isPinned({ model: 'samples/base+samples/kitchen' }, models)).toBe(true);
   expect(isPinned({ model: 'samples/base+samples/harbour' }, models)).toBe(false);
   expect(isPinned({ model: 'unknown' }, models)).toBe(false);
-  expect(isPinned(row('method ties').target, models)).toBe(false);
-  expect(isPinned(row('method ties').target, sampleModels)).toBe(true);
+  expect(isPinned(now.target, models)).toBe(false);
+  expect(isPinned(now.target, sampleModels)).toBe(true);
+  const edited = setContributorParameter(recipe, 'samples/kitchen', 'density', 0.5);
+  expect(targetKey(evaluationRows(edited, sampleModels).at(-1)!.target)).not.toBe(targetKey(now.target));
+  expect(evaluationRows(setParameter(edited, 'lambda', 0), sampleModels).at(-1)?.lambda).toBe('0.00');
 });
 
-test('of a group at work what is done already has its number', () => {
-  const cells = missingCells([row('base'), row('method linear')], empty);
-  const work = { groups: [cells], at: 0 };
-  const { rows: table } = evaluationTable(rows, { ...measured({ base: [0.4] }), work });
-  expect(table[0]?.cells.map((c) => c.state)).toEqual(['done', 'running']);
-});
-
-test('a text shorter than the quick part is the same measurement either way', async () => {
-  const short = { ...(texts[0] as EvaluationText), sha256: await textHashes('a few words') };
-  expect(outcomeKey('model m', short, { ...empty, amount: 'quick' })).toBe(
-    outcomeKey('model m', short, { ...empty, amount: 'full' }),
+test('a text shorter than the quick part is the same measurement either way, and one too short to be cut is whole', async () => {
+  const { quick, full } = await textHashes('a few words');
+  expect(quick).toBe(full);
+  const short = { ...texts[0]!, text: 'a few words' };
+  expect(reportedStretches(short, 'quick')).toEqual([{ text: 'a few words' }]);
+  // of the others a third is reported
+  const long = reportedStretches(texts[0]!, 'quick').reduce(
+    (n, of) => n + ('text' in of ? of.text.length : 0),
+    0,
   );
-});
-
-test('rows that lack the same texts are measured side by side, and the time left follows the characters', () => {
-  const cells = missingCells(rows.slice(0, 2), { ...empty, amount: 'full' });
-  expect(cells.map((c) => `${c.rowLabel} ${c.textName}`)).toEqual([
-    'base tales',
-    'kitchen tales',
-    'base recipes',
-    'kitchen recipes',
-  ]);
-  const progress = { phase: 'running', done: 50, total: 100, rate: 1, secondsLeft: 1 } as const;
-  // base lacks one text, kitchen both
-  const groups = groupCells(cells.slice(1));
-  expect(groups.map((g) => g.map((c) => `${c.rowLabel} ${c.textName}`))).toEqual([
-    ['kitchen tales', 'kitchen recipes'],
-    ['base recipes'],
-  ]);
-  expect(groupCells(cells)).toHaveLength(1);
-  // 6000 and 8000, then 8000 characters; the first group and half of the second are done
-  const { share, secondsLeft } = measuringProgress({ groups, at: 1 }, progress, 9);
-  expect(share).toBeCloseTo(18_000 / 22_000, 12);
-  expect(secondsLeft).toBeCloseTo(2, 12);
-});
-
-test('eight rows at most go side by side; what runs every model over text first goes last and alone', () => {
-  const groups = groupCells(missingCells([...rows].reverse(), empty));
-  const ids = groups.map((g) => [...new Set(g.map((c) => c.rowId))]);
-  expect(Math.max(...ids.map((g) => g.length))).toBe(8);
-  expect(ids.flat()).toHaveLength(rows.length);
-  expect(ids.at(-1)).toEqual(['method gram']);
-});
-
-test('dots lie on one linear scale; a merge that broke is beyond its end', () => {
-  const scaleOf = (losses: Parameters<typeof measured>[0]) =>
-    dotScale(evaluationTable(rows, measured(losses)).rows);
-  expect(scaleOf({ base: [1, 1] })).toBeNull();
-  expect(scaleOf({ base: [1, 1], 'method ties': [1, 1] })).toBeNull();
-  const near = scaleOf({ base: [1, 1], 'model samples/kitchen': [1.2, 1.2], 'method ties': [9, 9] });
-  expect(near?.least).toBeCloseTo(Math.exp(1), 12);
-  expect(near?.most).toBeCloseTo(Math.exp(1.2), 12);
-  expect(near && dotAt(near, (Math.exp(1) + Math.exp(1.2)) / 2)).toBeCloseTo(0.5, 12);
-  expect(near && dotAt(near, Math.exp(9))).toBeNull();
-  // of two there is no middle to be far from
-  const two = scaleOf({ base: [1, 1], 'method ties': [9, 9] });
-  expect(two?.most).toBeCloseTo(Math.exp(9), 6);
+  expect(long).toBeGreaterThan(1300);
+  expect(long).toBeLessThan(1600);
 });

@@ -67,10 +67,10 @@ export function freeName(name: string, taken: readonly string[]): string {
   return free;
 }
 
-/** SHA-256 in hex of the scored part of a text, quick and full. */
+/** SHA-256 in hex of what is read of a text, quick and full. */
 export async function textHashes(text: string): Promise<{ quick: string; full: string }> {
   const full = await sha256(text);
-  const quick = scoredText(text, 'quick');
+  const quick = scoredText(text, 'quick', 3 * QUICK_CHARACTERS);
   return { quick: quick.length === text.length ? full : await sha256(quick), full };
 }
 

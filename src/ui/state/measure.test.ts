@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { conversationLine } from '../../formats/conversations';
 import { sampleModels } from '../worker.test.fixture';
-import { protocolProblem, whyNotMeasure, whyNotRun, whyNotWrite } from './evaluation';
-import { QUICK_CHARACTERS, scoredText } from './evaluation-texts';
+import { whyNotFind, whyNotMeasure, whyNotRun, whyNotWrite } from './measure';
+import { QUICK_CHARACTERS, scoredText } from './measure-texts';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';
 import { initialState, type StudioState } from './studio-state';
@@ -13,8 +13,8 @@ const ready: StudioState = {
   engine: { ...initialState.engine, status: 'ready' },
   models: sampleModels,
   recipe: sampleRecipe(sampleModels),
-  evaluation: {
-    ...initialState.evaluation,
+  measure: {
+    ...initialState.measure,
     texts: [
       { id: 'own 1', name: 'a', text: 'a b', sha256: { quick: '1', full: '1' }, origin: 'own', chosen: true },
     ],
@@ -41,14 +41,18 @@ test('one job at a time, and each says which', () => {
   expect(mergeGate(measuring)).toMatchObject({ open: false, tone: 'wait', tab: 'evaluate' });
 });
 
-test('without models, texts or sensible numbers it says what is missing', () => {
-  expect(whyNotMeasure({ ...ready, evaluation: initialState.evaluation })).toBe('Choose a text first.');
+test('without models or a prompt it says what is missing; without a text the contributors generate one', () => {
+  const textless = { ...ready, measure: initialState.measure };
+  expect(whyNotMeasure(textless)).toBeNull();
+  const alone = { ...textless.recipe, base: null };
+  expect(whyNotMeasure({ ...textless, recipe: alone })).toBe('Choose a base first.');
+  expect(whyNotMeasure({ ...ready, recipe: alone })).toBeNull();
+  expect(whyNotFind({ ...ready, recipe: alone })).toBe('Choose a base first.');
   expect(whyNotMeasure({ ...ready, recipe: initialState.recipe })).toMatch(/no models/);
+  const tasks = { ...initialState.measure.tasks, chosen: ['arc_easy'], limit: 0 };
+  expect(whyNotMeasure({ ...ready, measure: { ...ready.measure, tasks } })).toMatch(/^Items/);
   const prompt = { ...ready.generation, settings: { ...ready.generation.settings, prompt: ' ' } };
   expect(whyNotWrite({ ...ready, generation: prompt })).toMatch(/prompt/);
-  expect(protocolProblem({ window: 256, stride: 257 })).toMatch(/no longer than the window/);
-  expect(protocolProblem({ window: 256, stride: 256 })).toBeNull();
-  expect(protocolProblem({ window: 2, stride: 1 })).toBeNull();
 });
 
 test('quick scores the beginning up to a whole word; short and whole texts are scored as they stand', () => {

@@ -75,20 +75,27 @@ export function whyNotRun(state: StudioState): string | null {
   return whyNotOpen(state)?.why ?? null;
 }
 
-/** Why nothing can be measured now, or null. */
+/** Why nothing can be measured now, or null; without a text and a task the contributors generate one. */
 export function whyNotMeasure(state: StudioState): string | null {
-  const { measure } = state;
-  if (measure.opening === 'opening') return 'Opening the sample texts…';
-  return taskProblem(measure.tasks) ?? whyNotRun(state);
+  const { texts, tasks } = state.measure;
+  const isGiven = texts.some(({ chosen }) => chosen) || tasks.chosen.length > 0;
+  return isGiven ? whyNotBegin(state) : whyNotFind(state);
+}
+
+function whyNotBegin(state: StudioState): string | null {
+  const { opening, tasks } = state.measure;
+  if (opening === 'opening') return 'Opening the sample texts…';
+  return taskProblem(tasks) ?? whyNotRun(state);
 }
 
 /** Why no merges can be tried now, or null. */
 export function whyNotFind(state: StudioState): string | null {
   const { recipe, models } = state;
-  const problem = recipe.base === null ? 'Choose a base first.' : recipe.asWritten ? WRITTEN : null;
-  return (
-    problem ?? whyNotMeasure(state) ?? recipeProblems(recipe, models, methodOf(recipe))[0]?.message ?? null
-  );
+  const why = whyNotBegin(state);
+  if (why !== null) return why;
+  if (recipe.base === null) return 'Choose a base first.';
+  if (recipe.asWritten) return WRITTEN;
+  return recipeProblems(recipe, models, methodOf(recipe))[0]?.message ?? null;
 }
 
 const WRITTEN = 'The recipe is a text that the form does not cover: its own method is the only one.';
