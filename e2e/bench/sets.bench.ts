@@ -10,6 +10,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import process from 'node:process';
 import '../../src/foreign/foreign-text.test.support';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { calibrate } from '../../src/calibration/job';
 import { runEvaluations } from '../../src/evaluate/many-job';
 import type { Recipe } from '../../src/formats/recipe';
 import { copyOf } from '../../src/formats/recipe';
@@ -80,7 +81,12 @@ describe.each(sets)('$name', (set) => {
     const texts = set.texts();
     const held = async (targets: RunTarget[], which: 'validation' | 'test') => {
       const inputs = texts.map((text) => ({ ids: text[which] }));
-      const { models: measured } = await measure({ targets, inputs, engine: 'cpu', ...set.protocol }, plan);
+      const solved = async (target: RunTarget) => {
+        const made = await plan(target);
+        const done = await calibrate(made.plan, { models, engine: 'cpu', signal, onProgress: () => undefined });
+        return done?.prepared ? { ...made, prepared: done.prepared } : made;
+      };
+      const { models: measured } = await measure({ targets, inputs, engine: 'cpu', ...set.protocol }, solved);
       return measured.map(({ outcomes }) =>
         outcomes.map((outcome) => ('report' in outcome ? outcome.report.blocks! : [])),
       );

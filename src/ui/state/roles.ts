@@ -9,7 +9,6 @@ import {
   emptyRecipe,
   type RecipeState,
   setBase,
-  setContributorParameter,
 } from './recipe-state';
 
 /** TIES with density 0.2 of the sample's base and everything made from it. */
@@ -18,7 +17,7 @@ export function sampleRecipe(sample: readonly ModelInfo[]): RecipeState {
   return sample
     .filter((m) => m !== base)
     .reduce(
-      (recipe, { ref }) => setContributorParameter(addContributor(recipe, ref), ref, 'density', 0.2),
+      (recipe, { ref }) => addContributor(recipe, ref),
       base ? setBase(emptyRecipe, base.ref) : emptyRecipe,
     );
 }
