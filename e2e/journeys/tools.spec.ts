@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import type { Page } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
-import { expect, openSample, seriousIssues, test } from './studio';
+import { expect, openSample, seriousIssues, show, test } from './studio';
 
-async function open(page: Page, tab: 'Difference' | 'Extract' | 'Collapse') {
+async function open(page: Page, place: 'Difference' | 'Extract LoRA' | 'Collapse') {
   await openSample(page);
-  await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+  await show(page, place);
 }
 
 async function downloaded(page: Page, file: string): Promise<Buffer> {
@@ -40,7 +40,7 @@ test('base and workshop are compared: chart, words, spectrum, files', async ({ p
 });
 
 test('the kitchen adapter is found again in what it makes of the base, at rank 8', async ({ page }) => {
-  await open(page, 'Extract');
+  await open(page, 'Extract LoRA');
   await page.getByRole('combobox', { name: 'Fine-tuned model' }).selectOption('samples/base+samples/kitchen');
   await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
   const left = page.locator('.costs > div', { hasText: 'Error left' }).locator('strong');

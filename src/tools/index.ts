@@ -1,5 +1,5 @@
 /**
- * The tools: each reads opened models and reports its findings. Tab, call of the worker and words of the jobs come from a
+ * The tools: each reads opened models and reports its findings. Place, call of the worker and words of the jobs come from a
  * tool's row; `Screen` (with `Detail` beside it), `job` and `verb` lie in the folder of its name. Plain data and types
  * alone, so that page, worker and command load only their own part.
  */
@@ -28,7 +28,7 @@ type Job = (
 
 interface Row<J> {
   id: string;
-  /** Name of the tab. */
+  /** Name of the place. */
   text: string;
   /** Fields of its form and flags of its verb. */
   options: Options;
@@ -53,7 +53,7 @@ export const TOOLS = [
   }),
   tool<typeof import('./extract/job').jobs>()({
     id: 'extract',
-    text: 'Extract',
+    text: 'Extract LoRA',
     options: extractOptions,
     jobs: { extractLora: { title: 'Extracting', busy: 'A LoRA is being extracted.' } },
   }),

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { closeStudio, idle, openStudio } from './open-studio.test.support';
+import { closeStudio, idle, openStudio, show } from './open-studio.test.support';
 import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
@@ -11,7 +11,7 @@ afterEach(closeStudio);
 /** Opens the studio at its Evaluate tab, with a fake worker. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   const { studio } = await openStudio(options, change);
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await show('Measure');
   await expect.element(text('kitchen')).toBeVisible();
   return studio;
 }

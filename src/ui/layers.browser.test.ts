@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { closeStudio, openStudio } from './open-studio.test.support';
+import { closeStudio, openStudio, show } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
 import { currentRun, predictedRuns } from './state/runs';
 import { setView } from './state/studio';
@@ -36,7 +36,7 @@ test('the chart is honest before anything is measured, and predicts once the cha
 
 test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async () => {
   const { studio } = await openStudio();
-  await page.getByRole('tab', { name: 'Layers' }).click();
+  await show('Layers');
   await waitFor(() => expect(document.querySelectorAll('.heatmap')).toHaveLength(1));
   const [grid] = document.querySelectorAll<HTMLElement>('.heatmap');
   const stops = grid?.querySelectorAll<HTMLElement>('[tabindex="0"]');

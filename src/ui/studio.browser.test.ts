@@ -2,7 +2,7 @@ import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun, RunElsewhere } from '../reports/merge';
-import { closeStudio, openStudio } from './open-studio.test.support';
+import { closeStudio, openStudio, show } from './open-studio.test.support';
 import { recipeLink } from './state/recipe-draft';
 import { currentRun } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
@@ -25,7 +25,7 @@ test('a first-time visitor is one click from a merge, and sees it fill in', asyn
   const down = cell('model.layers.3.mlp.down_proj.weight')?.ariaLabel?.replace(/\s/g, ' ');
   expect(down).toBe('layer 3, mlp.down_proj, 80.0 % trimmed');
   expect(currentRun(studio.store.getState())?.report?.tensors).toHaveLength(56);
-  await page.getByRole('button', { name: 'Get the files' }).click();
+  await show('Files');
   await expect.element(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
 });
 
@@ -44,7 +44,7 @@ test('where it costs little the changes are measured unasked; another method is 
 
 test('Ctrl and Enter merge from anywhere but where text is written', async () => {
   const { studio } = await openStudio();
-  await page.getByRole('tab', { name: 'Evaluate' }).click();
+  await show('Try');
   await page.getByRole('textbox', { name: 'Prompt' }).click();
   await userEvent.keyboard('{Control>}{Enter}{/Control}');
   await waitFor(() => expect(studio.store.getState().job).toBeNull());

@@ -3,12 +3,11 @@ import { openSampleTexts } from '../state/evaluation';
 import { evaluationRows } from '../state/evaluation-rows';
 import { useStudio, useStudioState } from '../studio-context';
 import '../styles/evaluate.css';
-import { GenerateSection } from './GenerateSection';
 import { PerplexitySection } from './PerplexitySection';
 import { SearchSection } from './SearchSection';
 import { TaskSection } from './TaskSection';
 
-/** The merge measured where it is made: perplexity of everything on any text, and what each model writes. */
+/** The merge measured where it is made: perplexity of everything on any text, tasks, and a search. */
 export function EvaluateTab() {
   const studio = useStudio();
   const recipe = useStudioState((s) => s.recipe);
@@ -20,7 +19,6 @@ export function EvaluateTab() {
   return (
     <div className="screen evaluate-screen">
       <PerplexitySection rows={rows} />
-      <GenerateSection rows={rows} />
       <TaskSection rows={rows} />
       <SearchSection />
     </div>

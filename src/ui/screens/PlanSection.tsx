@@ -3,7 +3,6 @@ import { useShallow } from 'zustand/react/shallow';
 import { formatBytes, formatCount, formatCounted, formatSeconds, formatShape } from '../../formats/quantity';
 import type { RecipeParameters } from '../../formats/recipe';
 import type { PlanProblem, PlanReport, PlanTensor } from '../../reports/plan';
-import { Button } from '../parts/Button';
 import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
@@ -65,50 +64,38 @@ function choices(parameters: RecipeParameters): string {
   );
 }
 
-/** Plan of a merge: its cost, its problems, and every output tensor, before any weight is downloaded. */
-export function PlanTab() {
+/** Problems of the plan and its cost, or why there is no plan, before any weight is downloaded. */
+export function PlanProblems() {
   const plan = useStudioState((s) => s.plan);
-  if (plan.status === 'failed' && plan.error) {
-    return (
-      <div className="screen">
-        <ErrorCard error={plan.error} />
-      </div>
-    );
-  }
-  if (!plan.report) return <NoPlan />;
+  const failed = useStudioState((s) => s.engine.error);
+  const gate = useStudioState(useShallow(mergeGate));
+  const error = failed ?? (plan.status === 'failed' ? plan.error : null);
+  const { report } = plan;
   return (
-    <div className="screen fill" data-stale={plan.status === 'stale' || undefined}>
-      <PlanCosts plan={plan.report} />
-      <div className="stack">
-        {plan.report.stages ? <Stages stages={plan.report.stages} /> : null}
-        <Problems problems={plan.report.problems} />
-      </div>
-      <Tensors tensors={plan.report.tensors} contributors={plan.contributors} />
+    <div className="stack plan-problems" data-stale={plan.status === 'stale' || undefined}>
+      {error ? (
+        <ErrorCard error={error} />
+      ) : report ? (
+        <>
+          <Problems problems={report.problems} />
+          {report.stages ? <Stages stages={report.stages} /> : null}
+          <PlanCosts plan={report} />
+        </>
+      ) : (
+        <p className="quiet" role="status">
+          {gate.open ? 'Planning…' : [gate.why, gate.remedy].filter(Boolean).join(' ')}
+        </p>
+      )}
     </div>
   );
 }
 
-function NoPlan() {
-  const failed = useStudioState((s) => s.engine.error);
-  const gate = useStudioState(useShallow(mergeGate));
-  if (failed) {
-    return (
-      <div className="screen">
-        <ErrorCard error={failed} />
-        <div>
-          <Button onClick={() => location.reload()}>Reload the page</Button>
-        </div>
-      </div>
-    );
-  }
-  return (
-    <div className="screen">
-      <div className="empty" role="status">
-        <strong>No plan yet</strong>
-        <span>{gate.open ? 'Planning…' : [gate.why, gate.remedy].filter(Boolean).join(' ')}</span>
-      </div>
-    </div>
-  );
+/** Every output tensor of the plan. */
+export function PlanTensors() {
+  const { report, contributors, status } = useStudioState((s) => s.plan);
+  return report && status !== 'failed' ? (
+    <Tensors tensors={report.tensors} contributors={contributors} />
+  ) : null;
 }
 
 function PlanCosts({ plan }: { plan: PlanReport }) {
@@ -162,9 +149,7 @@ function Stages({ stages }: { stages: NonNullable<PlanReport['stages']> }) {
 const order: readonly PlanProblem['severity'][] = ['error', 'warning', 'note'];
 
 function Problems({ problems }: { problems: readonly PlanProblem[] }) {
-  if (problems.length === 0) {
-    return <Message tone="ok" title="The models fit together, and no problem was found." />;
-  }
+  if (problems.length === 0) return null;
   const sorted = [...problems].sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
   return (
     <ul className="stack tight problems" aria-label="Problems">

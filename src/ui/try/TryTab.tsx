@@ -1,4 +1,4 @@
-import '../styles/writing.css';
+import '../styles/try.css';
 import { useMemo } from 'react';
 import { formatBytes, formatCount, formatSeconds } from '../../formats/quantity';
 import type { GenerationSettings } from '../../reports/evaluate';
@@ -6,11 +6,10 @@ import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabeledNumber } from '../parts/LabeledNumber';
 import { LinkButton } from '../parts/LinkButton';
-import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Swatch } from '../parts/Swatch';
 import { whyNotWrite } from '../state/evaluation';
-import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
+import { type EvaluationRow, evaluationRows, targetKey } from '../state/evaluation-rows';
 import type { GenerationColumn } from '../state/evaluation-state';
 import { editGenerationSettings, emptyColumns, write } from '../state/generation';
 import { cancelJob } from '../state/job';
@@ -20,12 +19,15 @@ import { useStudio, useStudioState } from '../studio-context';
 const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];
 
 /** One prompt, continued by base, contributors and merge, side by side. */
-export function GenerateSection({ rows }: { rows: readonly EvaluationRow[] }) {
+export function TryTab() {
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
+  const rows = useMemo(() => evaluationRows(recipe, models), [recipe, models]);
   return (
-    <Section title="Generated text" className="evaluate-section">
+    <div className="screen">
       <PromptForm rows={rows} />
       <Columns rows={rows} />
-    </Section>
+    </div>
   );
 }
 
