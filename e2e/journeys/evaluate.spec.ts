@@ -48,6 +48,7 @@ test('base, contributors and merge are measured on a pasted text, and continue a
 
   // greedy: the base writes what an independent implementation wrote
   const greedy = expected.greedy.base!.find((g) => g.prompt === 'Story: The')!;
+  await show(page, 'Try');
   await page.getByRole('button', { name: 'Story: The' }).click();
   await page.getByLabel('tokens', { exact: true }).fill('12');
   await page.getByLabel('temperature').fill('0');
@@ -60,5 +61,6 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   expect(written.length).toBeGreaterThan('Story: The'.length + 12);
   expect(`Story: The${greedy.text}`.startsWith(written)).toBe(true);
 
+  await show(page, 'Measure');
   expect(await seriousIssues(page, '.evaluate-screen')).toEqual([]);
 });

@@ -73,7 +73,11 @@ test('a link opens the same view in a browser that knows nothing; Back goes to t
   await unfold(page, 'kitchen');
   await page.getByLabel('density of kitchen, number').fill('0.5');
   await page.keyboard.press('Enter');
-  await page.getByRole('button', { name: /^Rename/ }).click();
+  await page
+    .getByRole('button', { name: /^Actions of/ })
+    .first()
+    .click();
+  await page.getByRole('menuitem', { name: 'Rename' }).click();
   await page.getByRole('textbox', { name: /^Name of/ }).fill('the first');
   await page.keyboard.press('Enter');
   await page.getByLabel('Metric').selectOption('lostInVote');

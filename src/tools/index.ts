@@ -8,6 +8,7 @@ import type { Plan } from '../merge/plan/plan';
 import type { TensorProgress } from '../reports/job';
 import { defaultsOf, type Options, type OptionValues } from '../reports/option';
 import { collapseOptions } from './collapse/options';
+import { convertOptions } from './convert/options';
 import { compareOptions } from './difference/options';
 import { extractOptions } from './extract/options';
 
@@ -65,6 +66,12 @@ export const TOOLS = [
       measureLayers: { title: 'Measuring layers', busy: 'Layers are being measured.' },
       collapse: { title: 'Collapsing', busy: 'Layers are being collapsed.' },
     },
+  }),
+  tool<typeof import('./convert/job').jobs>()({
+    id: 'convert',
+    text: 'Convert',
+    options: convertOptions,
+    jobs: { convert: { title: 'Converting', busy: 'A model is being converted.' } },
   }),
 ] as const;
 

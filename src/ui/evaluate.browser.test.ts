@@ -187,26 +187,3 @@ test('a dataset that cannot be had says why', async () => {
   await page.getByRole('button', { name: 'List files' }).click();
   await expect.element(page.getByText('Accept its license.')).toBeVisible();
 });
-
-test('base, contributors and merge write side by side, on a phone below each other', async () => {
-  const studio = await open();
-  await page.getByLabelText('tokens', { exact: true }).fill('5');
-  await userEvent.keyboard('{Enter}');
-  await page.getByRole('button', { name: 'Generate', exact: true }).click();
-  await waitFor(() => expect(studio.store.getState().job).toBeNull());
-  const columns = [...document.querySelectorAll<HTMLElement>('.written-column')];
-  expect(columns.map((c) => c.ariaLabel)).toEqual([
-    'base',
-    'kitchen',
-    'harbour',
-    'workshop',
-    'merge, TIES 0.20',
-  ]);
-  for (const column of columns) {
-    expect(column.querySelector('.written-text')?.textContent).toMatch(/^Recipe:( \w+){5}$/);
-    expect(column.textContent).toMatch(/5 tokens in .*, stopped at the limit/);
-  }
-  await page.viewport(390, 844);
-  await waitFor(() => expect(new Set(columns.map((c) => c.getBoundingClientRect().left)).size).toBe(1));
-  expect(document.documentElement.scrollWidth).toBeLessThanOrEqual(390);
-});

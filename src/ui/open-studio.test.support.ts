@@ -23,6 +23,7 @@ export async function openStudio(
   await expect.element(page.getByText(shows).first()).toBeVisible();
   for (const folded of document.querySelectorAll<HTMLElement>('.card-fold[aria-expanded="false"]'))
     folded.click();
+  for (const details of document.querySelectorAll<HTMLDetailsElement>('.recipe .folded')) details.open = true;
   return { ...running, worker };
 }
 
@@ -38,6 +39,15 @@ async function showPlace(name: string): Promise<void> {
   // a list where there is no room for links
   if (document.querySelector('.places-select')) await page.getByLabelText('Place').selectOptions(name);
   else await page.getByRole('link', { name, exact: true }).click();
+}
+
+/** Chooses from the menu of a run, by how its name begins. */
+export async function actOnRun(name: string, action: string): Promise<void> {
+  await page
+    .getByRole('button', { name: new RegExp(`^Actions of ${name}`) })
+    .first()
+    .click();
+  await page.getByRole('menuitem', { name: new RegExp(`^${action}`) }).click();
 }
 
 /** Takes down the studio that is open. */

@@ -4,7 +4,7 @@ import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { InterruptedRun } from '../reports/merge';
 import { draft } from './local/saved-recipes';
-import { closeStudio, openStudio, show } from './open-studio.test.support';
+import { actOnRun, closeStudio, openStudio, show } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
 import { currentRun, finishedRuns, interruptedRuns, predictedRuns } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
@@ -41,11 +41,11 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   await userEvent.keyboard('{Enter}');
   await page.getByRole('button', { name: /^\+ TIES · density by model/ }).click();
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
-  await page.getByRole('button', { name: /^Rename TIES/ }).click();
+  await actOnRun('TIES', 'Rename');
   await page.getByRole('textbox', { name: /^Name of TIES/ }).fill('first try');
   await userEvent.keyboard('{Enter}');
   await waitFor(() => expect(finishedRuns(studio.store.getState())[0]?.name).toBe('first try'));
-  await page.getByRole('button', { name: 'Open the recipe of first try' }).click();
+  await actOnRun('first try', 'Open its recipe');
   expect(studio.store.getState().recipe.contributors[0]?.parameters.density).toBe(0.35);
   expect(currentRun(studio.store.getState())?.report).toEqual(report);
   await expect.element(page.getByRole('tab', { name: 'Layers' })).toHaveAttribute('aria-selected', 'true');
@@ -64,8 +64,10 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   await expect.element(page.getByRole('heading', { name: 'Files to be written' })).toBeVisible();
   await expect.element(page.getByRole('heading', { name: 'Files of the last merge' })).toBeVisible();
   await show('Layers');
-  await page.getByRole('button', { name: 'Remove first try' }).click();
+  await actOnRun('first try', 'Delete');
   await waitFor(() => expect(finishedRuns(studio.store.getState())).toEqual([]));
+  await page.getByRole('button', { name: 'Undo', exact: true }).last().click();
+  await waitFor(() => expect(finishedRuns(studio.store.getState())[0]?.name).toBe('first try'));
 });
 
 test('what is shown is in the address: it is there after a reload, and Back goes to the view before', async () => {
@@ -128,7 +130,7 @@ test('files of an older merge that are gone are said to be gone', async () => {
   closeStudio();
   await open();
   await show('Layers');
-  await page.getByRole('button', { name: /^Open the recipe of/ }).click();
+  await actOnRun('', 'Open its recipe');
   await show('Files');
   await expect.element(page.getByText(/No longer kept in this browser/)).toBeVisible();
   const download = page.getByRole('button', { name: 'Download model.safetensors' });
@@ -229,6 +231,8 @@ test('the model card is shown as text, and the commands as they are typed', asyn
   const studio = await open({}, { outputFile: async (_, file) => new File([card], file) });
   await merge(studio);
   await show('Files');
+  await page.getByText(/^Model card:/).click();
+  await page.getByText(/^Recipe as YAML/).click();
   const shown = page.getByRole('region', { name: 'Text of the model card' });
   await expect.element(shown).toBeVisible();
   expect(shown.element().textContent).toBe(card);
@@ -310,8 +314,11 @@ test('runs of other models leave the comparison with their models', async () => 
   setView(studio, { runs: ['now', past!.id] });
   const { recipe, models } = studio.store.getState();
   const [first] = recipe.contributors;
-  // one of its models is still there
-  editRecipe(studio, (now) => ({ ...now, contributors: [first!] }));
+  // one that is switched off is still there
+  editRecipe(studio, (now) => ({
+    ...now,
+    contributors: now.contributors.map((c) => ({ ...c, enabled: false })),
+  }));
   expect(studio.store.getState().view.runs).toEqual(['now', past!.id]);
   const other = { ...models[0]!, ref: 'other' };
   studio.store.setState({ models: [...models, other] });
@@ -370,7 +377,7 @@ test('a merge that is paused says so and goes on', async () => {
   await page.getByRole('button', { name: 'Pause' }).click();
   await expect.element(page.getByText(/^Paused by you: .* written and kept$/).first()).toBeVisible();
   await expect.element(page.getByText(/^3 of 56.tensors done/)).toBeVisible();
-  await page.getByRole('contentinfo').getByRole('button', { name: 'Continue' }).click();
+  await page.getByRole('button', { name: 'Continue' }).click();
   await waitFor(() => expect(currentRun(studio.store.getState())?.status).toBe('done'));
   expect(interruptedRuns(studio.store.getState())).toEqual([]);
 });

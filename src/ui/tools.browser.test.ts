@@ -37,8 +37,10 @@ test('a comparison fills the chart tensor by tensor, and says in words what it f
     expect(states).toHaveLength(42);
     expect(new Set(states)).toEqual(new Set(['pending', 'measured']));
   });
+  await show('Layers');
   const merge = page.getByRole('button', { name: 'Merge', exact: true });
   await expect.element(merge).toHaveAccessibleDescription('The difference of two models is being measured.');
+  await show('Difference');
   options.toolPace = 0;
   await idle(studio);
   expect(compare.mock.calls[0]?.[0]).toMatchObject({

@@ -45,6 +45,11 @@ export const ChevronIcon = () => (
     <path d="m5 6.5 3 3 3-3" />
   </Icon>
 );
+export const MoreIcon = () => (
+  <Icon>
+    <path d="M3.5 8h.01M8 8h.01M12.5 8h.01" />
+  </Icon>
+);
 export const CloseIcon = () => (
   <Icon>
     <path d="m4 4 8 8M12 4l-8 8" />

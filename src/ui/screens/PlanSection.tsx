@@ -3,7 +3,6 @@ import { useShallow } from 'zustand/react/shallow';
 import { formatBytes, formatCount, formatCounted, formatSeconds, formatShape } from '../../formats/quantity';
 import type { RecipeParameters } from '../../formats/recipe';
 import type { PlanProblem, PlanReport, PlanTensor } from '../../reports/plan';
-import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { Swatch } from '../parts/Swatch';
@@ -98,36 +97,21 @@ export function PlanTensors() {
   ) : null;
 }
 
+/** What the merge will cost, in one line. */
 function PlanCosts({ plan }: { plan: PlanReport }) {
   const seconds = useStudioState(expectedSeconds);
   const computed = plan.tensors.filter((t) => !t.copied).length;
-  const items: Cost[] = [
-    [
-      'Tensors',
-      formatCount(plan.tensors.length),
-      `${formatCount(computed)} computed, ${formatCount(plan.tensors.length - computed)} copied`,
-    ],
-    [
-      'Download',
-      formatBytes(plan.bytesToDownload),
-      plan.bytesToDownload === 0 ? 'nothing to download' : 'from the Hub, once',
-    ],
-    ['Read', formatBytes(plan.bytesToRead), 'each byte once'],
-    [
-      'Write',
-      formatBytes(plan.bytesToWrite),
-      `${formatCounted(plan.shards, 'shard')}, ${formatCounted(plan.outputFiles.length, 'file')}`,
-    ],
-    ['Memory', formatBytes(plan.peakBytes), 'at most, for tiles'],
-    seconds === null
-      ? ['Time', '–', 'known after a similar merge']
-      : [
-          'Time',
-          `≈ ${formatSeconds(seconds)}`,
-          plan.bytesToDownload > 0 ? 'once downloaded' : 'from earlier merges here',
-        ],
+  const words = [
+    `${formatCounted(plan.tensors.length, 'tensor')}: ${formatCount(computed)} computed, ${formatCount(plan.tensors.length - computed)} copied`,
+    plan.bytesToDownload > 0
+      ? `${formatBytes(plan.bytesToDownload)} to download, once`
+      : 'nothing to download',
+    `${formatBytes(plan.bytesToRead)} to read`,
+    `${formatBytes(plan.bytesToWrite)} to write in ${formatCounted(plan.shards, 'shard')} and ${formatCounted(plan.outputFiles.length - plan.shards, 'other file')}`,
+    `at most ${formatBytes(plan.peakBytes)} of memory for tiles`,
+    ...(seconds === null ? [] : [`≈ ${formatSeconds(seconds)}, as earlier merges here took`]),
   ];
-  return <Costs items={items} wraps />;
+  return <p className="small quiet">{words.join(' · ')}</p>;
 }
 
 /** Stages merged before the result, and read from the browser’s storage instead of being saved. */

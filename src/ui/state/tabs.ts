@@ -79,6 +79,7 @@ export const JOB_WORDS = Object.fromEntries(
 
 /** Phases of jobs that are called otherwise on screen than in reports. */
 export const PHASE_WORDS: Readonly<Record<string, string>> = {
+  merging: 'writing',
   checking: 'checking the adapter',
   measuring: 'running the model',
   evaluating: 'measuring perplexity',

@@ -1,7 +1,11 @@
+import '../styles/tools.css';
 import '../styles/try.css';
-import { useMemo } from 'react';
+import { type ReactNode, useMemo, useState } from 'react';
 import { formatBytes, formatCount, formatSeconds } from '../../formats/quantity';
 import type { GenerationSettings } from '../../reports/evaluate';
+import { LETTERS } from '../layers/columns';
+import { RunsStrip } from '../layers/RunsStrip';
+import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabeledNumber } from '../parts/LabeledNumber';
@@ -18,20 +22,56 @@ import { useStudio, useStudioState } from '../studio-context';
 /** Beginnings that the sample family has learned to continue. */
 const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];
 
-/** One prompt, continued by base, contributors and merge, side by side. */
+/** One prompt, continued by base, contributors and the chosen runs, side by side. */
 export function TryTab() {
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);
-  const rows = useMemo(() => evaluationRows(recipe, models), [recipe, models]);
+  const runs = useRuns();
+  const [contributors, setContributors] = useState(true);
+  const rows = useMemo(
+    () => [
+      ...evaluationRows(recipe, models).filter(
+        ({ id, group }) => group === 'models' && (contributors || id === 'base'),
+      ),
+      ...shownRuns(runs).map(runRow),
+    ],
+    [recipe, models, runs, contributors],
+  );
   return (
     <div className="screen">
-      <PromptForm rows={rows} />
+      <RunsStrip runs={runs} />
+      <PromptForm rows={rows}>
+        <label className="row tight small">
+          <input
+            type="checkbox"
+            checked={contributors}
+            onChange={(event) => setContributors(event.target.checked)}
+          />
+          contributors too
+        </label>
+      </PromptForm>
       <Columns rows={rows} />
     </div>
   );
 }
 
-function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
+/** A run among those that answer. */
+function runRow({ id, name, place, recipe }: LayersRun): EvaluationRow {
+  const label = `${LETTERS[place]} ${name}`;
+  const target = { recipe };
+  return {
+    id: `run ${id}`,
+    group: 'merges',
+    label,
+    title: name,
+    color: null,
+    target,
+    method: null,
+    current: true,
+  };
+}
+
+function PromptForm({ rows, children }: { rows: readonly EvaluationRow[]; children: ReactNode }) {
   const studio = useStudio();
   const settings = useStudioState((s) => s.generation.settings);
   const writing = useStudioState((s) => (s.job?.kind === 'generation' ? s.job : null));
@@ -83,6 +123,7 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
         <Setting name="temperature" label="temperature" min={0} max={2} step={0.1} />
         <Setting name="topP" label="top-p" min={0.05} max={1} step={0.05} />
         <Setting name="seed" label="seed" min={0} max={2 ** 32 - 1} />
+        {children}
         {writing === null ? (
           <Button className="strong" why={why} onClick={start}>
             Generate
