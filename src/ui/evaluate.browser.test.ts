@@ -3,7 +3,6 @@ import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import { closeStudio, idle, openStudio, show } from './open-studio.test.support';
 import type { StudioWorker } from './state/studio';
-import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 afterEach(closeStudio);
