@@ -123,7 +123,7 @@ export function RunReport() {
 
 function remainsWords({ recommended, paused }: RunState, kept: boolean): string {
   if (recommended && paused)
-    return 'What was computed is kept: press Continue, or Merge with recommended settings after a reload.';
+    return 'What was computed is kept: press Continue, or Find the best after a reload.';
   if (!kept) return 'Everything that was begun has been removed.';
   return paused
     ? 'What was written is kept until you continue, or delete it under Storage.'
