@@ -43,7 +43,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   calibration:
     'formats reports sources store models backend linalg inputs write host forward merge evaluate'.split(' '),
   tools:
-    'formats reports sources models foreign backend linalg inputs write host merge forward evaluate'.split(
+    'formats reports sources models foreign backend linalg inputs write host merge forward evaluate recipe'.split(
       ' ',
     ),
   push: 'formats reports sources write host'.split(' '),

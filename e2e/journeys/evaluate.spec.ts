@@ -1,7 +1,7 @@
 /** Which merge is best? Measured in the tab on a pasted text; and what each model writes. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, openSample, seriousIssues, test } from './studio';
+import { expect, openSample, seriousIssues, show, test } from './studio';
 
 /** Results of an independent implementation for the sample family. */
 const expected = JSON.parse(
@@ -17,7 +17,7 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   page,
 }) => {
   await openSample(page);
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await show(page, 'Measure');
   const samples = page.getByRole('group', { name: 'Texts to measure on' });
   for (const name of ['common', 'kitchen', 'harbour', 'workshop']) {
     await samples.getByRole('button', { name }).click();
@@ -48,6 +48,7 @@ test('base, contributors and merge are measured on a pasted text, and continue a
 
   // greedy: the base writes what an independent implementation wrote
   const greedy = expected.greedy.base!.find((g) => g.prompt === 'Story: The')!;
+  await show(page, 'Try');
   await page.getByRole('button', { name: 'Story: The' }).click();
   await page.getByLabel('tokens', { exact: true }).fill('12');
   await page.getByLabel('temperature').fill('0');
@@ -60,5 +61,6 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   expect(written.length).toBeGreaterThan('Story: The'.length + 12);
   expect(`Story: The${greedy.text}`.startsWith(written)).toBe(true);
 
+  await show(page, 'Measure');
   expect(await seriousIssues(page, '.evaluate-screen')).toEqual([]);
 });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Page } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
-import { expect, test } from './studio';
+import { expect, show, test } from './studio';
 
 async function openStudio(page: Page): Promise<void> {
   await page.goto('/');
@@ -28,12 +28,19 @@ async function readLittle(page: Page): Promise<void> {
   }
 }
 
-const press = (page: Page) => page.getByRole('button', { name: 'Merge with recommended settings' }).click();
+const press = (page: Page) => page.getByRole('button', { name: 'Find the best' }).click();
 const result = (page: Page) =>
   page.getByRole('region', { name: 'Perplexities of base, contributors and merges' });
 
+/** The merge has ended: its sentence is there, and its report opens from the status line. */
+async function openReport(page: Page): Promise<void> {
+  await expect(page.getByText(/is the best of \d+.merges: of the gains/)).toBeVisible();
+  await page.getByRole('button', { name: 'Details', exact: true }).click();
+  await expect(result(page)).toBeVisible();
+}
+
 async function hashOf(page: Page): Promise<string> {
-  await page.getByRole('tab', { name: /Output/ }).click();
+  await show(page, 'Files');
   return (await page.getByTitle(/^tree hash [0-9a-f]{64}$/).getAttribute('title'))!;
 }
 
@@ -52,7 +59,7 @@ test('press, wait, see how it compares, save; paused and reloaded in the middle 
   await expect(page.getByRole('button', { name: 'Continue' })).toBeVisible();
   await openStudio(page);
   await press(page);
-  await expect(result(page)).toBeVisible();
+  await openReport(page);
   // rows: base, three contributors, every merge; λ and a figure with its error for every text
   const rows = await result(page).locator('tbody tr').all();
   expect(rows.length).toBeGreaterThan(15);
@@ -63,6 +70,7 @@ test('press, wait, see how it compares, save; paused and reloaded in the middle 
   }
   await expect(result(page).locator('[data-chosen] th')).toHaveText(/\(merged\)$/);
   await expect(page.getByText(/% of the gain of/).first()).toBeVisible();
+  await page.keyboard.press('Escape');
   const interrupted = await hashOf(page);
   // it is called by the method that was chosen
   const method = await page.getByRole('combobox', { name: 'Merge method' }).inputValue();
@@ -83,6 +91,6 @@ test('press, wait, see how it compares, save; paused and reloaded in the middle 
   await openStudio(page);
   await readLittle(page);
   await press(page);
-  await expect(result(page)).toBeVisible();
+  await expect(page.getByText(/is the best of \d+ candidates/)).toBeVisible();
   expect(await hashOf(page)).toBe(interrupted);
 });

@@ -8,7 +8,7 @@ import { type FakeHub, startFakeHub } from '../fake-hub';
 import { cardErrors } from '../fake-hub/model-card';
 import { treeHashOfFile } from '../tree-hash';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { amalgam, expect, openSample, pointAtFakeHub, seriousIssues, test } from './studio';
+import { amalgam, expect, openSample, pointAtFakeHub, seriousIssues, show, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const fixtures = join(root, 'e2e/fixtures/tasks');
@@ -46,7 +46,7 @@ async function openTasks(page: Page): Promise<void> {
   await page.getByRole('tab', { name: 'Hub' }).click();
   await pointAtFakeHub(page);
   await page.keyboard.press('Escape');
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await show(page, 'Measure');
   await task(page, 'Sample trades').click();
 }
 

@@ -1,9 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { closeStudio, idle, openStudio } from './open-studio.test.support';
+import { closeStudio, idle, openStudio, show } from './open-studio.test.support';
 import type { StudioWorker } from './state/studio';
-import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 afterEach(closeStudio);
@@ -11,7 +10,7 @@ afterEach(closeStudio);
 /** Opens the studio at its Evaluate tab, with a fake worker. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   const { studio } = await openStudio(options, change);
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await show('Measure');
   await expect.element(text('kitchen')).toBeVisible();
   return studio;
 }
@@ -186,27 +185,4 @@ test('a dataset that cannot be had says why', async () => {
   await page.getByLabelText('Dataset', { exact: true }).fill('owner/tales');
   await page.getByRole('button', { name: 'List files' }).click();
   await expect.element(page.getByText('Accept its license.')).toBeVisible();
-});
-
-test('base, contributors and merge write side by side, on a phone below each other', async () => {
-  const studio = await open();
-  await page.getByLabelText('tokens', { exact: true }).fill('5');
-  await userEvent.keyboard('{Enter}');
-  await page.getByRole('button', { name: 'Generate', exact: true }).click();
-  await waitFor(() => expect(studio.store.getState().job).toBeNull());
-  const columns = [...document.querySelectorAll<HTMLElement>('.written-column')];
-  expect(columns.map((c) => c.ariaLabel)).toEqual([
-    'base',
-    'kitchen',
-    'harbour',
-    'workshop',
-    'merge, TIES 0.20',
-  ]);
-  for (const column of columns) {
-    expect(column.querySelector('.written-text')?.textContent).toMatch(/^Recipe:( \w+){5}$/);
-    expect(column.textContent).toMatch(/5 tokens in .*, stopped at the limit/);
-  }
-  await page.viewport(390, 844);
-  await waitFor(() => expect(new Set(columns.map((c) => c.getBoundingClientRect().left)).size).toBe(1));
-  expect(document.documentElement.scrollWidth).toBeLessThanOrEqual(390);
 });

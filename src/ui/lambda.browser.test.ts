@@ -55,7 +55,7 @@ test('work ahead shows in the run bar, and the λ that was found as a curve, in 
 
   goOn();
   await expect.element(page.getByText(/^Merged in/)).toBeVisible();
-  await page.getByRole('tab', { name: /^Run/ }).click();
+  await page.getByRole('button', { name: 'Details', exact: true }).click();
   const curve = page.getByRole('img', { name: /^Perplexity over λ, 3 values from 0.3 to 1; chosen λ 0.6/ });
   await expect.element(curve).toBeVisible();
   expect(curve.element().querySelectorAll('.lambda-point')).toHaveLength(3);

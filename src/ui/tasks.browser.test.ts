@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { page } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { closeStudio, idle, openStudio } from './open-studio.test.support';
+import { closeStudio, idle, openStudio, show } from './open-studio.test.support';
 import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
@@ -10,7 +10,7 @@ afterEach(closeStudio);
 
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   const { studio } = await openStudio(options, change);
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await show('Measure');
   await expect.element(task('Sample trades')).toBeVisible();
   return studio;
 }
@@ -73,15 +73,15 @@ test('what was scored stands in the strip of runs and comes back on a later visi
   await score().click();
   await waitFor(() => expect(studio.store.getState().tasks.scores.size).toBe(5));
   await expect.element(page.getByText(/30 of 48\sitems, drawn by seed 7/)).toBeVisible();
-  await page.getByRole('tab', { name: /^Layers/ }).click();
+  await show('Layers');
   const strip = page.getByRole('region', { name: 'Runs' });
   // the merge is the fifth: wrong at every sixth item
   await expect.element(strip.getByText(/sample_trades acc 0\.833 ± 0\.069/)).toBeVisible();
 
   const later = await open();
-  await page.getByRole('tab', { name: /^Layers/ }).click();
+  await show('Layers');
   await expect.element(strip.getByText(/sample_trades acc 0\.833 ± 0\.069/)).toBeVisible();
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await show('Measure');
   await expect.element(cells('base').nth(0)).toHaveTextContent('0.500 ± 0.093');
   await page.getByRole('button', { name: 'Forget it' }).click();
   await waitFor(() => expect(later.store.getState().tasks.scores.size).toBe(0));

@@ -80,7 +80,8 @@ export function useRuns(): LayersRun[] {
   return useMemo(() => {
     const all = [
       now,
-      ...predicted,
+      // the newest first, as those that were merged
+      ...[...predicted].reverse(),
       // the merge of the current recipe is in the list already
       ...finished.filter((run) => run.id !== now.kept?.id),
     ];

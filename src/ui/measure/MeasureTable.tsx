@@ -383,7 +383,7 @@ function RowAction({ row }: { row: EvaluationRow }) {
       aria-label={`Files of ${row.label}`}
       onClick={() => {
         reopenRun(studio, run);
-        showTab(studio, 'output');
+        showTab(studio, 'files');
       }}
     >
       files

@@ -12,6 +12,7 @@ import { methodName } from '../format/method-name';
 import { runNames } from '../layers/runs';
 import { buildRecipe, contributorId, methodTitle, shortName } from './built-recipe';
 import { deltaKey } from './delta-statistics';
+import { belongsTo, recipeModelIds } from './past-runs';
 import { recipeOfRun } from './predicted-runs';
 import { recipeKey } from './recipe-identity';
 import type { RecipeState } from './recipe-state';
@@ -68,6 +69,7 @@ export function tableRows(
   const own = evaluationRows(recipe, models);
   const now = own.find((row) => row.current);
   const key = modelsKey(recipe, models);
+  const ids = recipeModelIds({ recipe, models });
   const planned = predictedRuns(state)
     .filter((run) => run.of === deltaKey({ recipe, models }))
     .map(({ id, name, ...run }) => {
@@ -75,7 +77,7 @@ export function tableRows(
       return { id, recipe: buildRecipe(of, models, methodOf(of)), given: name };
     });
   const finished = finishedRuns(state)
-    .filter((run) => modelsOf(run.report.recipe, recipe.base) === key)
+    .filter((run) => belongsTo({ ...run, recipe: run.report.recipe }, ids))
     .map((run) => ({ id: run.id, recipe: run.report.recipe, given: run.name ?? null, run }));
   const seen = new Set<string>();
   const all = [

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
 import type { WorkerInfo } from '../../reports/worker';
-import { expectedSeconds } from '../screens/PlanTab';
+import { expectedSeconds } from '../screens/PlanSection';
 import { sampleModels } from '../worker.test.fixture';
 import { planFor } from '../worker-plan.test.fixture';
 import { buildRecipe } from './built-recipe';

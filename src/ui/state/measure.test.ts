@@ -35,10 +35,10 @@ test('one job at a time, and each says which', () => {
   expect(whyNotRun({ ...ready, elsewhere: { name: 'x', progress: null } })).toMatch(/another tab/);
   const writing = doing('generation');
   expect(whyNotMeasure(writing)).toMatch(/generating text/);
-  expect(mergeGate(writing)).toMatchObject({ open: false, tone: 'wait', tab: 'evaluate' });
+  expect(mergeGate(writing)).toMatchObject({ open: false, tone: 'wait', tab: 'try' });
   const measuring = doing('evaluation');
   expect(whyNotWrite(measuring)).toMatch(/measured/);
-  expect(mergeGate(measuring)).toMatchObject({ open: false, tone: 'wait', tab: 'evaluate' });
+  expect(mergeGate(measuring)).toMatchObject({ open: false, tone: 'wait', tab: 'measure' });
 });
 
 test('without models or a prompt it says what is missing; without a text the contributors generate one', () => {

@@ -44,9 +44,8 @@ export async function startMerge(studio: Studio): Promise<void> {
     const destination = await chooseDestination(studio, output.name ?? outputName(recipe));
     if (!destination) return;
     if (studio.store.getState().plan.status !== 'ready') await planNow(studio);
-    if (!mergeGate(studio.store.getState()).open) return showTab(studio, 'plan');
-    const { tab } = studio.store.getState().view;
-    if (tab !== 'run' && tab !== 'output') showTab(studio, 'layers');
+    if (!mergeGate(studio.store.getState()).open) return showTab(studio, 'files');
+    if (studio.store.getState().view.tab === 'recipe') showTab(studio, 'layers');
     const { recipe: now, plan, engine } = studio.store.getState();
     const started = newRun(studio, plannedRun(studio, now, plan, destination));
     void carryOut(studio, started, { recipe: started.recipe, engine: engine.choice, destination });
@@ -89,7 +88,6 @@ export async function startRecommended(studio: Studio): Promise<void> {
     const name = output.name ?? outputName({ ...well, method: 'recommended' });
     const destination = await chooseDestination(studio, name);
     if (!destination) return;
-    showTab(studio, 'run');
     const started = newRun(studio, {
       ...plannedRun(studio, well, plan, destination),
       methodTitle: 'Recommended merge',

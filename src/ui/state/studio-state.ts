@@ -121,6 +121,10 @@ export interface ViewSlice {
   adding: AddTarget | null;
   /** The dialog of whole recipes shows examples, or saved ones. */
   recipes: 'examples' | 'saved' | null;
+  /** Timings, log and report of the run are open. */
+  runReport: boolean;
+  /** Part of Files to be brought into sight when it is shown. */
+  filesAt: 'gguf' | 'push' | null;
   /** How the recipe is shown; where there is no room for both, `both` is the text. */
   recipeAs: RecipeAs;
   /** The metric of Layers; null: the most telling. */
@@ -222,6 +226,8 @@ export const initialState: StudioState = {
     theme: 'system',
     adding: null,
     recipes: null,
+    runReport: false,
+    filesAt: null,
     recipeAs: 'form',
     metric: null,
     subject: null,

@@ -1,17 +1,11 @@
 import { useEffect, useRef } from 'react';
-import {
-  formatAbout,
-  formatBytes,
-  formatCount,
-  formatPercent,
-  formatRate,
-  formatSeconds,
-} from '../../formats/quantity';
+import { formatBytes, formatCount, formatPercent, formatRate, formatSeconds } from '../../formats/quantity';
 import type { LambdaReport } from '../../reports/importance';
 import type { MergeReport } from '../../reports/merge';
 import { acrossScale, PlotAxes, PlotPoint, type PlotRoom, upwardScale } from '../charts/PlotFrame';
 import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { type Cost, Costs } from '../parts/Costs';
+import { DialogFrame } from '../parts/DialogFrame';
 import { ErrorCard } from '../parts/ErrorCard';
 import { ExportMenu } from '../parts/ExportMenu';
 import { HashDigits } from '../parts/FileList';
@@ -19,7 +13,7 @@ import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { resumable } from '../state/past-runs';
 import { currentRun, type FinishedRun, type LogEntry, PHASE_TITLES, type RunState } from '../state/runs';
-import { notifyError } from '../state/studio';
+import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { NumbersTable, Recommended } from './Recommended';
 
@@ -85,56 +79,51 @@ function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
   );
 }
 
-/** The run at work, or the last one: how far, how fast, where the time goes, what happened. */
-export function RunTab() {
+/** Of the run at work, or the last one: where the time goes, what happened, what was compared. */
+export function RunReport() {
+  const studio = useStudio();
   const run = useStudioState(currentRun);
   const kept = useStudioState((s) => resumable(s) !== undefined);
-  if (!run) {
-    return (
-      <div className="screen">
-        <div className="empty" role="status">
-          <strong>No merge has run yet</strong>
-          <span>Press Merge: progress, the time each phase takes and the log appear here.</span>
-        </div>
-      </div>
-    );
-  }
+  const close = () => setView(studio, { runReport: false });
+  if (!run) return null;
+  const { report } = run;
   return (
-    <div className="screen run-screen">
-      <header className="run-head">
-        <h2>{run.title}</h2>
-        <p className="quiet">
-          {run.methodTitle} · <Status run={run} />
-        </p>
-        {run.report ? <RunExport run={{ ...run, report: run.report }} /> : null}
-      </header>
-      {run.error ? <ErrorCard error={run.error} /> : null}
-      {run.status === 'canceled' ? (
-        <Message tone="note" title={`${stopped(run)}. ${remainsWords(run, kept)}`} />
-      ) : null}
-      {run.report?.recommended ? (
-        <Recommended report={run.report.recommended} contributors={run.contributors} />
-      ) : null}
-      <Numbers run={run} />
-      <Section title="Where the time goes">
-        <TimeBar {...timesOf(run)} />
-      </Section>
-      {run.report?.ahead?.lambda ? (
-        <Section title="λ tuning">
-          <LambdaPlot lambda={run.report.ahead.lambda} />
+    <DialogFrame
+      title={run.title}
+      about={`${run.methodTitle} · ${statusWords(run)}`}
+      foot={report ? <RunExport run={{ ...run, report }} /> : null}
+      onClose={close}
+    >
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
+      <section className="dialog-body stack loose run-report" tabIndex={0} aria-label="Report of the run">
+        {run.error ? <ErrorCard error={run.error} /> : null}
+        {run.status === 'canceled' ? (
+          <Message tone="note" title={`${stopped(run)}. ${remainsWords(run, kept)}`} />
+        ) : null}
+        {report?.recommended ? (
+          <Recommended report={report.recommended} contributors={run.contributors} />
+        ) : null}
+        {report ? <Costs items={totals(run.planned.length, report)} /> : null}
+        <Section title="Where the time goes">
+          <TimeBar {...timesOf(run)} />
         </Section>
-      ) : null}
-      <Section title="Log" className="log-section">
-        <RunLog entries={run.log} />
-      </Section>
-      {run.report ? <Inputs report={run.report} /> : null}
-    </div>
+        {report?.ahead?.lambda ? (
+          <Section title="λ tuning">
+            <LambdaPlot lambda={report.ahead.lambda} />
+          </Section>
+        ) : null}
+        <Section title="Log">
+          <RunLog entries={run.log} />
+        </Section>
+        {report ? <Inputs report={report} /> : null}
+      </section>
+    </DialogFrame>
   );
 }
 
 function remainsWords({ recommended, paused }: RunState, kept: boolean): string {
   if (recommended && paused)
-    return 'What was computed is kept: press Continue, or Merge with recommended settings after a reload.';
+    return 'What was computed is kept: press Continue, or Find the best after a reload.';
   if (!kept) return 'Everything that was begun has been removed.';
   return paused
     ? 'What was written is kept until you continue, or delete it under Storage.'
@@ -146,19 +135,11 @@ function timesOf({ report, progress }: RunState): TimesSpent {
   return report ?? progress ?? { stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 } };
 }
 
-function Status({ run }: { run: RunState }) {
-  const canceling = useStudioState((s) => s.job?.canceling);
-  switch (run.status) {
-    case 'running':
-      if (canceling) return <>{run.paused ? 'pausing' : 'canceling'}</>;
-      return <>{run.progress ? PHASE_TITLES[run.progress.phase].toLowerCase() : 'starting'}</>;
-    case 'done':
-      return <span className="tone-ok">{doneText(run.report)}</span>;
-    case 'failed':
-      return <span className="tone-bad">failed</span>;
-    case 'canceled':
-      return <>{stopped(run).toLowerCase()}</>;
-  }
+function statusWords(run: RunState): string {
+  if (run.status === 'running')
+    return run.progress ? PHASE_TITLES[run.progress.phase].toLowerCase() : 'starting';
+  if (run.status === 'done') return doneText(run.report);
+  return run.status === 'failed' ? 'failed' : stopped(run).toLowerCase();
 }
 
 /** `done in 1.0 s`; of a recommended merge also the time of its search. */
@@ -172,10 +153,6 @@ function stopped(run: RunState): string {
   return run.paused ? 'Paused by you' : 'Canceled';
 }
 
-function Numbers({ run }: { run: RunState }) {
-  return <Costs items={run.report ? totals(run.planned.length, run.report) : soFar(run)} />;
-}
-
 function totals(tensors: number, { seconds, shards, peakBytes, engine, adapter }: MergeReport): Cost[] {
   const written = shards.reduce((sum, s) => sum + s.bytes, 0);
   return [
@@ -185,20 +162,6 @@ function totals(tensors: number, { seconds, shards, peakBytes, engine, adapter }
     ['Time', formatSeconds(seconds), 'in total'],
     ['Memory', formatBytes(peakBytes), 'at most, for tiles'],
     ['Engine', engine === 'webgpu' ? 'WebGPU' : 'CPU', adapter],
-  ];
-}
-
-function soFar({ progress: p, planned, status, log, destination }: RunState): Cost[] {
-  const now = status === 'running' ? 'now' : 'when it stopped';
-  return [
-    ['Tensors', formatCount(p?.tensorsDone ?? 0), `of ${formatCount(planned.length)}`],
-    ['Bytes', formatBytes(p?.bytesDone ?? 0), `of ${formatBytes(p?.bytes ?? 0)}`],
-    ['Throughput', formatRate(p?.bytesPerSecond ?? 0), now],
-    status === 'running'
-      ? ['Left', p?.secondsLeft == null ? '…' : formatAbout(p.secondsLeft), 'over all steps']
-      : ['Time', formatSeconds(log.at(-1)?.at ?? 0), 'until it stopped'],
-    ['Phase', p ? PHASE_TITLES[p.phase] : '–', now],
-    ['Target', destination.kind === 'folder' ? 'Folder' : 'Downloads', destination.name],
   ];
 }
 

@@ -1,114 +1,87 @@
-import { lazy, Suspense } from 'react';
+import { lazy, Suspense, useEffect } from 'react';
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
 import { StorageList } from '../bars/StorageList';
-import { hasDirectoryPicker } from '../local/local-files';
-import { Button } from '../parts/Button';
 import { CopyButton } from '../parts/CopyButton';
-import { FolderIcon } from '../parts/icons';
 import { NumberField } from '../parts/NumberField';
 import { Problem } from '../parts/Problem';
+import { SaveTo } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import { outputName } from '../state/built-recipe';
 import { fileName } from '../state/job-state';
 import { combinationOf, type OutDtype, setOutput } from '../state/recipe-state';
 import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
-import { chooseFolder } from '../state/run';
 import { currentRun, type RunState } from '../state/runs';
-import { editRecipe, editSlice, methodOf, notifyError, type Studio } from '../state/studio';
+import { editRecipe, editSlice, methodOf, type Studio, setView } from '../state/studio';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 import { ChatPreview, ChatTemplateForm, GgufForm } from './ChatTemplateForm';
 import { OutputFiles } from './OutputFiles';
+import { PlanProblems, PlanTensors } from './PlanSection';
 import { VerifySection } from './VerifySection';
 
 const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ default: m.PushSection })));
 
 const RecipeYaml = lazy(() => import('./RecipeYaml').then((m) => ({ default: m.RecipeYaml })));
 
-/** Where the result goes and in which form; its files once there are any; the recipe as text. */
-export function OutputTab() {
+/** The plan's warnings, the files and their form, how they are used, pushed and verified, and every output tensor. */
+export function FilesTab() {
+  const studio = useStudio();
   const done = useStudioState((s) => (currentRun(s)?.status === 'done' ? s.currentRunId : null));
   // a recipe as it is written says itself in which form its output comes
   const written = useStudioState((s) => s.recipe.asWritten !== null);
   const available = useStudioState((s) => s.engine.info?.storage.available === true);
   const last = useStudioState((s) => (done ? (currentRun(s)?.destination.name ?? null) : null));
+  const at = useStudioState((s) => s.view.filesAt);
+  useEffect(() => {
+    if (at === null) return;
+    document.getElementById(`files-${at}`)?.scrollIntoView({ block: 'center' });
+    setView(studio, { filesAt: null });
+  }, [studio, at]);
   return (
-    <div className="screen output-screen" data-done={done !== null || undefined}>
-      <div className="stack output-column">
-        <Destination />
-        {written ? (
-          <Section title="Chat template">
-            <ChatPreview />
-          </Section>
-        ) : (
-          <Form />
-        )}
-        <Suspense fallback={<div className="yaml-space" />}>
-          <RecipeYaml />
-        </Suspense>
-      </div>
+    <div className="screen files-screen" data-done={done !== null || undefined}>
+      <PlanProblems />
       <div className="stack output-column output-files">
         <OutputFiles />
         <UseIt />
-        <Suspense>
-          <PushSection />
-        </Suspense>
+        <div id="files-push">
+          <Suspense>
+            <PushSection />
+          </Suspense>
+        </div>
         <VerifySection />
-        {done ? <ModelCard key={done} /> : null}
         {available ? <StorageList otherThan={last} /> : null}
       </div>
+      <div className="stack output-column">
+        <Form written={written} />
+        <details className="folded">
+          <summary>Recipe as YAML, and as a command</summary>
+          <Suspense fallback={<div className="yaml-space" />}>
+            <RecipeYaml />
+          </Suspense>
+        </details>
+        {done ? <ModelCard key={done} /> : null}
+      </div>
+      <PlanTensors />
     </div>
   );
 }
 
+/** Place and name of the files. */
 function Destination() {
   const studio = useStudio();
   const output = useStudioState((s) => s.output);
   const proposed = useStudioState((s) => outputName(s.recipe));
-  const storage = useStudioState((s) => s.engine.info?.storage);
-  const picker = hasDirectoryPicker();
-  const noDownloads =
-    storage && !storage.available ? (storage.why ?? 'This browser offers no private storage.') : null;
-  const noFolder = picker
-    ? null
-    : 'This browser cannot write into folders; Chrome and Edge on a computer can.';
-  const take = (kind: 'downloads' | 'folder') => editSlice(studio, 'output', { kind });
+  const memoryBytes = useStudioState((s) => s.engine.info?.storage.memoryBytes);
   return (
-    <Section title="Save to">
-      <div className="stack tight" role="radiogroup" aria-label="Save to">
-        <Choice
-          name="downloads"
-          checked={output.kind === 'downloads'}
-          why={noDownloads}
-          onChoose={() => take('downloads')}
-          title="Downloads"
-          text={
-            storage?.memoryBytes === undefined
-              ? 'Files are kept in this browser; download them when the merge is done, one by one or as a .zip.'
-              : `This browser keeps no files for this page. Up to ${formatBytes(storage.memoryBytes)}, downloads from the Hub included, stay in memory; download the result before you close or reload this tab.`
-          }
-        />
-        <Choice
-          name="folder"
-          checked={output.kind === 'folder'}
-          why={noFolder}
-          onChoose={() => take('folder')}
-          title={output.folder === null ? 'A folder' : `Folder “${output.folder}”`}
-          text="Files are written straight to your disk, in a new folder of the name below. Best for large models."
-        />
-      </div>
-      {output.kind === 'folder' && picker ? (
-        <div className="row">
-          <Button onClick={() => void chooseFolder(studio).catch((e: unknown) => notifyError(studio, e))}>
-            <FolderIcon />
-            {output.folder === null ? 'Choose folder…' : 'Choose another…'}
-          </Button>
-          <span className="small quiet">
-            {output.folder === null ? 'Otherwise you are asked when you press Merge.' : ''}
-          </span>
-        </div>
+    <>
+      <SaveTo what="Save to" />
+      {output.kind === 'downloads' && memoryBytes !== undefined ? (
+        <p className="small quiet">
+          This browser keeps no files for this page. Up to {formatBytes(memoryBytes)}, downloads from the Hub
+          included, stay in memory; download the result before you close or reload this tab.
+        </p>
       ) : null}
       <label className="labeled">
         <span>Name</span>
@@ -123,33 +96,7 @@ function Destination() {
           }}
         />
       </label>
-    </Section>
-  );
-}
-
-interface ChoiceProps {
-  name: string;
-  checked: boolean;
-  why: string | null;
-  title: string;
-  text: string;
-  onChoose(): void;
-}
-
-function Choice({ name, checked, why, title, text, onChoose }: ChoiceProps) {
-  return (
-    <label className="choice panel" data-checked={checked || undefined} data-off={why !== null || undefined}>
-      <input
-        type="radio"
-        name="destination"
-        value={name}
-        checked={checked}
-        disabled={why !== null}
-        onChange={onChoose}
-      />
-      <strong>{title}</strong>
-      <span className="small quiet">{why ?? text}</span>
-    </label>
+    </>
   );
 }
 
@@ -215,13 +162,23 @@ function AdapterForm() {
   );
 }
 
-function Form() {
+/** Where the files go and in which form they come. @param written the recipe itself says in which form */
+function Form({ written }: { written: boolean }) {
   const studio = useStudio();
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);
   const problem = recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === 'shardBytes');
+  if (written) {
+    return (
+      <Section title="Output">
+        <Destination />
+        <ChatPreview />
+      </Section>
+    );
+  }
   return (
-    <Section title="Form">
+    <Section title="Output">
+      <Destination />
       <AdapterForm />
       <label className="labeled">
         <span>Dtype</span>
@@ -253,7 +210,9 @@ function Form() {
       )}
       <Problem>{problem?.remedy}</Problem>
       <ChatTemplateForm />
-      <GgufForm />
+      <div id="files-gguf" className="stack tight">
+        <GgufForm />
+      </div>
     </Section>
   );
 }
@@ -298,7 +257,8 @@ function ModelCard() {
   const [card] = useAnswer<string | null>(null, async () => run && readCard(studio, run), [run]);
   if (card === null) return null;
   return (
-    <Section title="Model card" aside={<span className="small quiet">{CARD}, written with the weights</span>}>
+    <details className="folded">
+      <summary>Model card: {CARD}, written with the weights</summary>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
       <section className="yaml model-card panel" tabIndex={0} aria-label="Text of the model card">
         <pre>{card}</pre>
@@ -306,7 +266,7 @@ function ModelCard() {
       <div className="row">
         <CopyButton text={() => card} />
       </div>
-    </Section>
+    </details>
   );
 }
 

@@ -1,15 +1,18 @@
-import '../styles/writing.css';
-import { useMemo } from 'react';
+import '../styles/tools.css';
+import '../styles/try.css';
+import { type ReactNode, useMemo, useState } from 'react';
 import { formatBytes, formatCount, formatSeconds } from '../../formats/quantity';
 import type { GenerationSettings } from '../../reports/evaluate';
+import { LETTERS } from '../layers/columns';
+import { RunsStrip } from '../layers/RunsStrip';
+import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LabeledNumber } from '../parts/LabeledNumber';
 import { LinkButton } from '../parts/LinkButton';
-import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Swatch } from '../parts/Swatch';
-import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
+import { type EvaluationRow, evaluationRows, targetKey } from '../state/evaluation-rows';
 import { editGenerationSettings, emptyColumns, write } from '../state/generation';
 import type { GenerationColumn } from '../state/generation-state';
 import { cancelJob } from '../state/job';
@@ -19,17 +22,49 @@ import { useStudio, useStudioState } from '../studio-context';
 /** Beginnings that the sample family has learned to continue. */
 const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];
 
-/** One prompt, continued by base, contributors and merge, side by side. */
-export function GenerateSection({ rows }: { rows: readonly EvaluationRow[] }) {
+/** One prompt, continued by base, contributors and the chosen runs, side by side. */
+export function TryTab() {
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
+  const runs = useRuns();
+  const [contributors, setContributors] = useState(true);
+  const rows = useMemo(
+    () => [
+      ...evaluationRows(recipe, models).filter(
+        ({ id, group }) => group === 'models' && (contributors || id === 'base'),
+      ),
+      ...shownRuns(runs).map(runRow),
+    ],
+    [recipe, models, runs, contributors],
+  );
   return (
-    <Section title="Generated text" className="evaluate-section">
-      <PromptForm rows={rows} />
+    <div className="screen">
+      <RunsStrip runs={runs} />
+      <PromptForm rows={rows}>
+        <label className="row tight small">
+          <input
+            type="checkbox"
+            checked={contributors}
+            onChange={(event) => setContributors(event.target.checked)}
+          />
+          contributors too
+        </label>
+      </PromptForm>
       <Columns rows={rows} />
-    </Section>
+    </div>
   );
 }
 
-function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
+/** A run among those that answer. */
+function runRow({ id, name, place, recipe }: LayersRun): EvaluationRow {
+  const label = `${LETTERS[place]} ${name}`;
+  return {
+    ...{ id: `run ${id}`, group: 'runs', label, title: name, color: null, place },
+    ...{ target: { recipe }, method: null, lambda: '', current: true },
+  };
+}
+
+function PromptForm({ rows, children }: { rows: readonly EvaluationRow[]; children: ReactNode }) {
   const studio = useStudio();
   const settings = useStudioState((s) => s.generation.settings);
   const writing = useStudioState((s) => (s.job?.kind === 'generation' ? s.job : null));
@@ -81,6 +116,7 @@ function PromptForm({ rows }: { rows: readonly EvaluationRow[] }) {
         <Setting name="temperature" label="temperature" min={0} max={2} step={0.1} />
         <Setting name="topP" label="top-p" min={0.05} max={1} step={0.05} />
         <Setting name="seed" label="seed" min={0} max={2 ** 32 - 1} />
+        {children}
         {writing === null ? (
           <Button className="strong" why={why} onClick={start}>
             Generate

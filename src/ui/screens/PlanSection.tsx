@@ -3,8 +3,6 @@ import { useShallow } from 'zustand/react/shallow';
 import { formatBytes, formatCount, formatCounted, formatSeconds, formatShape } from '../../formats/quantity';
 import type { RecipeParameters } from '../../formats/recipe';
 import type { PlanProblem, PlanReport, PlanTensor } from '../../reports/plan';
-import { Button } from '../parts/Button';
-import { type Cost, Costs } from '../parts/Costs';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { Swatch } from '../parts/Swatch';
@@ -65,82 +63,55 @@ function choices(parameters: RecipeParameters): string {
   );
 }
 
-/** Plan of a merge: its cost, its problems, and every output tensor, before any weight is downloaded. */
-export function PlanTab() {
+/** Problems of the plan and its cost, or why there is no plan, before any weight is downloaded. */
+export function PlanProblems() {
   const plan = useStudioState((s) => s.plan);
-  if (plan.status === 'failed' && plan.error) {
-    return (
-      <div className="screen">
-        <ErrorCard error={plan.error} />
-      </div>
-    );
-  }
-  if (!plan.report) return <NoPlan />;
-  return (
-    <div className="screen fill" data-stale={plan.status === 'stale' || undefined}>
-      <PlanCosts plan={plan.report} />
-      <div className="stack">
-        {plan.report.stages ? <Stages stages={plan.report.stages} /> : null}
-        <Problems problems={plan.report.problems} />
-      </div>
-      <Tensors tensors={plan.report.tensors} contributors={plan.contributors} />
-    </div>
-  );
-}
-
-function NoPlan() {
   const failed = useStudioState((s) => s.engine.error);
   const gate = useStudioState(useShallow(mergeGate));
-  if (failed) {
-    return (
-      <div className="screen">
-        <ErrorCard error={failed} />
-        <div>
-          <Button onClick={() => location.reload()}>Reload the page</Button>
-        </div>
-      </div>
-    );
-  }
+  const error = failed ?? (plan.status === 'failed' ? plan.error : null);
+  const { report } = plan;
   return (
-    <div className="screen">
-      <div className="empty" role="status">
-        <strong>No plan yet</strong>
-        <span>{gate.open ? 'Planning…' : [gate.why, gate.remedy].filter(Boolean).join(' ')}</span>
-      </div>
+    <div className="stack plan-problems" data-stale={plan.status === 'stale' || undefined}>
+      {error ? (
+        <ErrorCard error={error} />
+      ) : report ? (
+        <>
+          <Problems problems={report.problems} />
+          {report.stages ? <Stages stages={report.stages} /> : null}
+          <PlanCosts plan={report} />
+        </>
+      ) : (
+        <p className="quiet" role="status">
+          {gate.open ? 'Planning…' : [gate.why, gate.remedy].filter(Boolean).join(' ')}
+        </p>
+      )}
     </div>
   );
 }
 
+/** Every output tensor of the plan. */
+export function PlanTensors() {
+  const { report, contributors, status } = useStudioState((s) => s.plan);
+  return report && status !== 'failed' ? (
+    <Tensors tensors={report.tensors} contributors={contributors} />
+  ) : null;
+}
+
+/** What the merge will cost, in one line. */
 function PlanCosts({ plan }: { plan: PlanReport }) {
   const seconds = useStudioState(expectedSeconds);
   const computed = plan.tensors.filter((t) => !t.copied).length;
-  const items: Cost[] = [
-    [
-      'Tensors',
-      formatCount(plan.tensors.length),
-      `${formatCount(computed)} computed, ${formatCount(plan.tensors.length - computed)} copied`,
-    ],
-    [
-      'Download',
-      formatBytes(plan.bytesToDownload),
-      plan.bytesToDownload === 0 ? 'nothing to download' : 'from the Hub, once',
-    ],
-    ['Read', formatBytes(plan.bytesToRead), 'each byte once'],
-    [
-      'Write',
-      formatBytes(plan.bytesToWrite),
-      `${formatCounted(plan.shards, 'shard')}, ${formatCounted(plan.outputFiles.length, 'file')}`,
-    ],
-    ['Memory', formatBytes(plan.peakBytes), 'at most, for tiles'],
-    seconds === null
-      ? ['Time', '–', 'known after a similar merge']
-      : [
-          'Time',
-          `≈ ${formatSeconds(seconds)}`,
-          plan.bytesToDownload > 0 ? 'once downloaded' : 'from earlier merges here',
-        ],
+  const words = [
+    `${formatCounted(plan.tensors.length, 'tensor')}: ${formatCount(computed)} computed, ${formatCount(plan.tensors.length - computed)} copied`,
+    plan.bytesToDownload > 0
+      ? `${formatBytes(plan.bytesToDownload)} to download, once`
+      : 'nothing to download',
+    `${formatBytes(plan.bytesToRead)} to read`,
+    `${formatBytes(plan.bytesToWrite)} to write in ${formatCounted(plan.shards, 'shard')} and ${formatCounted(plan.outputFiles.length - plan.shards, 'other file')}`,
+    `at most ${formatBytes(plan.peakBytes)} of memory for tiles`,
+    ...(seconds === null ? [] : [`≈ ${formatSeconds(seconds)}, as earlier merges here took`]),
   ];
-  return <Costs items={items} wraps />;
+  return <p className="small quiet">{words.join(' · ')}</p>;
 }
 
 /** Stages merged before the result, and read from the browser’s storage instead of being saved. */
@@ -162,9 +133,7 @@ function Stages({ stages }: { stages: NonNullable<PlanReport['stages']> }) {
 const order: readonly PlanProblem['severity'][] = ['error', 'warning', 'note'];
 
 function Problems({ problems }: { problems: readonly PlanProblem[] }) {
-  if (problems.length === 0) {
-    return <Message tone="ok" title="The models fit together, and no problem was found." />;
-  }
+  if (problems.length === 0) return null;
   const sorted = [...problems].sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
   return (
     <ul className="stack tight problems" aria-label="Problems">
