@@ -160,6 +160,7 @@ async function hobbyist(page: Page): Promise<void> {
   await page.getByText(/^Ready:/).waitFor();
   await picture(page, 'hobbyist-1-opened');
   await show(page, 'Measure');
+  await page.getByRole('button', { name: 'text', exact: true }).click();
   await page.getByRole('button', { name: 'Paste text' }).click();
   await page
     .getByLabel('Text', { exact: true })
@@ -169,6 +170,7 @@ async function hobbyist(page: Page): Promise<void> {
     );
   await page.getByLabel('Name of the text').fill('soup');
   await page.getByRole('button', { name: 'Add text' }).click();
+  await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByText(/^Merged in/).waitFor();
   await page.getByRole('button', { name: 'Try', exact: true }).click();
@@ -195,8 +197,9 @@ async function researcher(page: Page): Promise<void> {
   await page.getByText('B − A').first().waitFor();
   await picture(page, 'researcher-1-runs');
   await show(page, 'Measure');
-  await page.getByRole('button', { name: /^Benchmark \d+ methods/ }).click();
-  await page.getByText(/^(Best|None) of \d+ merges/).waitFor();
+  await page.getByRole('button', { name: 'Try all methods' }).click();
+  await page.getByText(/(of|leads) \d+ merges/).waitFor();
+  await page.getByRole('button', { name: 'Stop', exact: true }).waitFor({ state: 'detached' });
   await picture(page, 'researcher-2-benchmark');
   await show(page, 'Files');
   await page.getByRole('radio', { name: 'Both' }).click();
@@ -230,13 +233,13 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.getByRole('button', { name: 'Download as .zip' }).waitFor();
   await walk('3-files');
   await show(page, 'Measure');
-  await page.getByRole('button', { name: /^Benchmark \d+ methods/ }).click();
-  const stop = page.getByRole('button', { name: 'Stop measuring' });
+  await page.getByRole('button', { name: 'Try all methods' }).click();
+  const stop = page.getByRole('button', { name: 'Stop', exact: true });
   await stop.waitFor();
   await stop.waitFor({ state: 'detached' });
   await walk('4-best');
   await page.setViewportSize(SIZES[0]!);
-  await page.getByRole('button', { name: 'Measure', exact: true }).click();
+  await page.getByRole('button', { name: /^Measure \d/ }).click();
   await stop.waitFor();
   await stop.waitFor({ state: 'detached' });
   await show(page, 'Try');

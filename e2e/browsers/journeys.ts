@@ -169,11 +169,11 @@ export const JOURNEYS: Record<string, Journey> = {
     await chooseEngine(walk, 'CPU');
     await person.presses('tab', '^Measure');
     for (const name of ['common', 'harbour', 'workshop']) await person.presses('button', `^${name}$`);
-    await person.presses('button', '^Measure$');
+    await person.presses('button', '^Measure \\d');
     return person.until<string>(
       'five perplexities',
       `(() => {
-        const all = [...document.querySelectorAll('table .perplexity-value')].map((e) => /^\\d+\\.\\d{3}/.exec(e.textContent)?.[0]);
+        const all = [...document.querySelectorAll('table .measure-value')].map((e) => /^\\d+\\.\\d+/.exec(e.textContent)?.[0]);
         return all.length === 5 && all.every(Boolean) && all.sort().join(' ');
       })()`,
     );

@@ -66,7 +66,7 @@ export async function pretendEvaluations(
 
 /** Base, contributors, some methods at their λ, and with `search` one more: all drawn from hashes of their names. */
 export async function pretendBest(
-  { recipe, texts, tasks, steps }: FindBestRequest,
+  { recipe, texts, tasks, steps, also = [] }: FindBestRequest,
   options: RunningFixtureOptions,
   onProgress: (progress: FindBestProgress) => void,
   isCanceled: () => boolean,
@@ -86,16 +86,32 @@ export async function pretendBest(
   const wanted: Pick<BestRow, 'id' | 'kind' | 'label' | 'target' | 'lambda'>[] = [
     { id: 'base', kind: 'base', label: 'base', target: { model: recipe.baseModel ?? '' }, lambda: null },
     ...contributors.map((model) => ({
-      ...{ id: `model ${model}`, kind: 'contributor' as const, label: model, target: { model }, lambda: null },
+      ...{
+        id: `model ${model}`,
+        kind: 'contributor' as const,
+        label: model,
+        target: { model },
+        lambda: null,
+      },
     })),
+    { id: 'given', kind: 'given', label: 'As given', target: { recipe }, lambda: null },
+    ...also.map((of, i) => ({ ...of, id: `also ${i + 1}`, kind: 'also' as const, lambda: null })),
     ...[...methods, ...(steps.includes('gram') ? ['gram'] : [])].map((id, i) => {
-      const lambda = i % 3 === 2 ? null : 0.3 + 0.1 * i;
+      const lambda = i % 3 === 2 ? null : Math.round(30 + 10 * i) / 100;
       const parameters = lambda === null ? {} : { lambda };
       const target = { recipe: { ...recipe, mergeMethod: id, parameters } };
       return { id, kind: id === 'gram' ? ('gram' as const) : ('method' as const), label: id, target, lambda };
     }),
     ...(steps.includes('search')
-      ? [{ id: 'search', kind: 'search' as const, label: 'Search', target: { recipe }, lambda: 0.61 }]
+      ? [
+          {
+            id: 'search',
+            kind: 'search' as const,
+            label: 'Search',
+            target: { recipe: { ...recipe, parameters: { ...recipe.parameters, lambda: 0.61 } } },
+            lambda: 0.61,
+          },
+        ]
       : []),
   ];
   const rows: BestRow[] = [];
@@ -106,18 +122,35 @@ export async function pretendBest(
     const part = (of: TextPart) =>
       names.map((text) => pretendBlocks(`${text} ${of}`, name, `${row.id} ${text}`, 16));
     const isModel = row.kind === 'base' || row.kind === 'contributor';
-    const blocks = { tuning: isModel ? null : part('tuning'), choosing: part('choosing'), reporting: part('reporting') };
+    const blocks = {
+      tuning: isModel ? null : part('tuning'),
+      choosing: part('choosing'),
+      reporting: part('reporting'),
+    };
     const made: BestRow = { ...row, blocks, tried: row.lambda === null ? 1 : 8, seconds: 0.1 };
     rows.push(made);
     const left = wanted.length - rows.length;
     onProgress({
-      ...{ step: row.kind === 'search' ? 'search' : 'methods', item: row.label, done: rows.length, total: wanted.length },
+      ...{
+        step: row.kind === 'search' ? 'search' : 'methods',
+        item: row.label,
+        done: rows.length,
+        total: wanted.length,
+      },
       ...{ seconds: (performance.now() - began) / 1000, secondsLeft: 0.4 * left, rows: [made], texts: known },
     });
   }
   const merges = rows.filter(({ target }) => 'recipe' in target);
   return {
-    ...{ texts: known, rows, best: merges[0]?.id ?? 'base', alike: [], course: [], lately: null, ended: 'done' },
+    ...{
+      texts: known,
+      rows,
+      best: merges[0]?.id ?? 'base',
+      alike: [],
+      course: [],
+      lately: null,
+      ended: 'done',
+    },
     ...{ kept: [], overlap: null, measured: rows.length, reused: 0, seconds: 3 },
   };
 }

@@ -43,15 +43,15 @@ export function Screen() {
         Whole layers are dropped, or folded into the layer before them. Nothing is trained; the loss of
         quality is measured on a text of yours.
       </OneModel>
-      <Section title="1 · Measure the layers" className="evaluate-section">
+      <Section title="1 · Measure the layers" className="collapse-step">
         <TextChoice />
         <Measuring />
         <ToolBar kinds={['measureLayers']} />
       </Section>
-      <Section title="2 · Choose which to remove" className="evaluate-section">
+      <Section title="2 · Choose which to remove" className="collapse-step">
         <Choosing />
       </Section>
-      <Section title="3 · Write what is left" className="evaluate-section">
+      <Section title="3 · Write what is left" className="collapse-step">
         <Writing />
         <ToolBar kinds={['collapse']} />
         <Outcome />

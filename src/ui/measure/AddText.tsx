@@ -1,3 +1,4 @@
+import '../styles/measure.css';
 import { useRef, useState } from 'react';
 import { Button } from '../parts/Button';
 import { FolderIcon, PlusIcon } from '../parts/icons';

@@ -7,8 +7,8 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { LinkButton } from '../parts/LinkButton';
 import { tableRows } from '../state/evaluation-rows';
 import { forgetEarlier, measure, openMeasure, whyNotMeasure } from '../state/measure';
+import { conclusion } from '../state/measure-conclusion';
 import {
-  conclusion,
   expectedSeconds,
   measureTable,
   missingCells,

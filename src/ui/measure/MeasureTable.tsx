@@ -1,20 +1,14 @@
 import { scaleLinear } from 'd3-scale';
 import { type CSSProperties, type ReactNode, useState } from 'react';
-import { formatAbout, formatCount, formatCounted, formatPercent } from '../../formats/quantity';
-import type { BestStep } from '../../reports/find-best';
+import { formatCounted, formatPercent } from '../../formats/quantity';
 import { LETTERS } from '../layers/columns';
-import { Button } from '../parts/Button';
 import { LinkButton } from '../parts/LinkButton';
-import { Select } from '../parts/Select';
 import { modelColor, Swatch } from '../parts/Swatch';
 import type { EvaluationRow } from '../state/evaluation-rows';
-import { cancelJob, isAtWork } from '../state/job';
-import { find, measure, takeTried, whyNotFind, whyNotMeasure } from '../state/measure';
+import { takeTried } from '../state/measure';
 import { MEAN } from '../state/measure-state';
 import {
   decimalsOf,
-  expectedSeconds,
-  missingCells,
   type PlotScale,
   placeOn,
   plotScale,
@@ -25,8 +19,8 @@ import {
 } from '../state/measure-table';
 import { reopenRun } from '../state/past-runs';
 import { editSlice, showTab } from '../state/studio';
-import { PHASE_WORDS } from '../state/tabs';
-import { useStudio, useStudioState } from '../studio-context';
+import { useStudio } from '../studio-context';
+import { Measuring, Trying } from './MeasureActions';
 
 const GROUPS = [
   { id: 'runs', title: 'Runs' },
@@ -133,140 +127,9 @@ function Group({ id, title, table, width, children }: GroupProps) {
   );
 }
 
-/** Measures what is missing of runs and models, or shows how far that is. */
-function Measuring({ table }: { table: Table }) {
-  const studio = useStudio();
-  const why = useStudioState(whyNotMeasure);
-  const atWork = useStudioState((s) => isAtWork(s, 'evaluation'));
-  const own = table.rows.filter(({ row }) => row.group !== 'tried');
-  const missing = missingCells({ ...table, rows: own });
-  const seconds = expectedSeconds(missing, table);
-  if (atWork) return <AtWork />;
-  const isEmpty = table.columns.length === 0;
-  return (
-    <Button
-      why={
-        why ??
-        (missing.length === 0 && !isEmpty
-          ? 'Every number of runs and models is in the table.'
-          : own.length === 0
-            ? 'There is nothing to measure yet.'
-            : null)
-      }
-      onClick={() => void measure(studio)}
-    >
-      Measure
-      {missing.length > 0 ? (
-        <span className="quiet">
-          {' '}
-          {formatCounted(missing.length, 'number')}
-          {seconds === null ? '' : `, ${formatAbout(seconds)}`}
-        </span>
-      ) : null}
-    </Button>
-  );
-}
-
-const BUDGETS = [
-  { value: '20', label: '20 s' },
-  { value: '40', label: '40 s' },
-  { value: '120', label: '2 min' },
-  { value: '600', label: '10 min' },
-  { value: '3600', label: '1 h' },
-];
-
-const STEPS: readonly { text: string; tip: string; steps: readonly BestStep[] }[] = [
-  {
-    text: 'Find the best',
-    tip: 'All methods, then Gram merges, then a search around the best, as long as there is time',
-    steps: ['methods', 'gram', 'search'],
-  },
-  { text: 'Try all methods', tip: 'Every method that fits, each at its own λ', steps: ['methods', 'gram'] },
-  {
-    text: 'Search weights and λ',
-    tip: 'Weights, λ and density by CMA-ES, from the best that is known on',
-    steps: ['search'],
-  },
-];
-
-/** Ways to try merges, or how far that is. */
-function Trying({ table }: { table: Table }) {
-  const studio = useStudio();
-  const why = useStudioState(whyNotFind);
-  const atWork = useStudioState((s) => isAtWork(s, 'search'));
-  const budget = useStudioState((s) => s.measure.budget);
-  const rows = table.rows.filter(({ row }) => row.group === 'tried');
-  const missing = missingCells({ ...table, rows });
-  if (atWork) return <AtWork />;
-  return (
-    <>
-      {STEPS.map(({ text, tip, steps }) => (
-        <Button key={text} why={why} tip={tip} onClick={() => void find(studio, steps)}>
-          {text}
-        </Button>
-      ))}
-      <Select
-        className="field"
-        aria-label="Time that trying may take"
-        value={String(budget)}
-        options={BUDGETS}
-        onChange={(next) => editSlice(studio, 'measure', { budget: Number(next) })}
-      />
-      {missing.length > 0 ? (
-        <LinkButton
-          onClick={() =>
-            void measure(
-              studio,
-              rows.map(({ row }) => row),
-            )
-          }
-        >
-          measure {formatCounted(missing.length, 'missing number')}
-        </LinkButton>
-      ) : null}
-    </>
-  );
-}
-
-/** How far the job of the tab is, and the way to stop it; what is there stays. */
-function AtWork() {
-  const studio = useStudio();
-  const job = useStudioState((s) => s.job);
-  const { phase = '', item = '', share = 0, counted = null, secondsLeft = null } = job?.progress ?? {};
-  const words = [
-    item || (PHASE_WORDS[phase] ?? phase),
-    counted && `${formatCount(counted.done)} of ${formatCount(counted.total)}`,
-  ]
-    .filter(Boolean)
-    .join(' · ');
-  return (
-    <>
-      <span
-        className="bar progress measure-progress"
-        role="progressbar"
-        aria-label="Measuring"
-        aria-valuemin={0}
-        aria-valuemax={100}
-        aria-valuenow={Math.round(100 * share)}
-      >
-        <span className="progress-fill" style={{ width: `${100 * share}%` }} />
-      </span>
-      <span className="small quiet truncate">{job?.canceling ? 'Canceling…' : words}</span>
-      <span className="small quiet">{secondsLeft === null ? '' : `${formatAbout(secondsLeft)} left`}</span>
-      <Button
-        tip="What is in the table stays"
-        why={job?.canceling ? 'Canceling…' : null}
-        onClick={() => void cancelJob(studio)}
-      >
-        Stop
-      </Button>
-    </>
-  );
-}
-
 /** Numbers along the scale. */
 function PlotHead({ scale }: { scale: PlotScale | null }) {
-  const ticks = scale ? scaleLinear().domain([scale.least, scale.most]).ticks(3) : [];
+  const ticks = scale ? scaleLinear().domain([scale.least, scale.most]).ticks(2) : [];
   return (
     <th scope="col" className="plot-head">
       <span className="visually-hidden">drawn</span>
@@ -327,7 +190,7 @@ function Row({ own, table, texts, tasks, scale, hasLambda, decimals }: RowProps)
           ) : null}
           {row.color === null ? null : <Swatch color={row.color} />}
           <span className="truncate">{row.label}</span>
-          {row.current ? <span className="tag">this recipe</span> : null}
+          {row.current ? <span className="tag measure-now">this recipe</span> : null}
         </span>
       </th>
       <td className="plot-cell" aria-hidden="true">
@@ -448,7 +311,7 @@ function Value({ cell, decimals, isLeader }: { cell: TableCell; decimals: number
   }
   if (value === null) return <span className="faint">–</span>;
   const scaled = cell.unit === 'accuracy' ? 100 : 1;
-  const digits = cell.unit === 'accuracy' ? Math.max(0, decimals - 2) : decimals;
+  const digits = cell.unit === 'accuracy' ? Math.max(1, decimals - 2) : decimals;
   const half = apart ?? (isLeader ? null : margin);
   return (
     <span className="measure-value" data-leader={isLeader || undefined} title={tooltip(cell)}>

@@ -76,7 +76,7 @@ export function TextParameter({ label, none, self, helpId, value, onChange }: Te
         </span>
       ) : null}
       {adding ? (
-        <fieldset className="text-choice parameter-problem">
+        <fieldset className="chips parameter-problem">
           <legend className="visually-hidden">Add a text: {label}</legend>
           <Suspense fallback={null}>
             <AddText take={take} />

@@ -10,10 +10,10 @@ import {
   tableRows,
   targetKey,
 } from './evaluation-rows';
+import { conclusion } from './measure-conclusion';
 import { initialMeasure, type Measured, type MeasureSlice, type MeasureText } from './measure-state';
 import {
   cellKey,
-  conclusion,
   decimalsOf,
   expectedSeconds,
   generatedKey,
@@ -177,7 +177,7 @@ test('the sentence says only what is outside the error, and which rows are not',
   );
   const lone = { 'run now': both(0.7, 0.02), base: both(0.701) };
   const said = conclusion(tableOf(measured(lone, empty)));
-  expect(`${said?.lead}${said?.rest}`).toMatch(/^TIES · 0\.20 cannot be told apart from the base, on/);
+  expect(`${said?.lead}${said?.rest}`).toMatch(/^Task arithmetic cannot be told apart from the base, on/);
   expect(said?.open.map(({ id }) => id)).toEqual(['base']);
 });
 
@@ -263,7 +263,7 @@ test('by a task the larger accuracy leads, in points beside the base', () => {
   expect(table.rows.find(({ row }) => row.id === 'base')?.by.value).toBeCloseTo(0.4, 12);
   const said = conclusion(table)!;
   // 30 of 100 gained: s.e. = √(0.3 · 0.7 / 99) = 0.046
-  expect(said.lead + said.rest).toBe('TIES · 0.20 is 30 ± 9 points above the base, on 100\u00a0items.');
+  expect(said.lead + said.rest).toBe('Task arithmetic is 30 ± 9 points above the base, on 100\u00a0items.');
 });
 
 test('dots lie on one linear scale; a merge that broke is beyond its end', () => {
@@ -281,10 +281,11 @@ test('dots lie on one linear scale; a merge that broke is beyond its end', () =>
 });
 
 test('a column has as many decimals as its errors allow', () => {
-  const cells = (apart: number | null) => [{ ...rowOf(empty, 'base').mean, apart }];
+  const cells = (apart: number | null, value = 17.9) => [{ ...rowOf(empty, 'base').mean, apart, value }];
   expect(decimalsOf(cells(0.21))).toBe(1);
   expect(decimalsOf(cells(0.012))).toBe(2);
-  expect(decimalsOf(cells(3.1))).toBe(0);
+  expect(decimalsOf(cells(3.1, 250))).toBe(0);
+  expect(decimalsOf(cells(0.4, 3.4))).toBe(2);
   expect(decimalsOf(cells(null))).toBe(3);
 });
 

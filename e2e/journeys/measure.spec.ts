@@ -1,4 +1,4 @@
-/** Which merge is best? Measured in the tab on a pasted text; and what each model writes. */
+/** Which merge is best? Measured on a pasted text; and what each model writes. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, openSample, seriousIssues, show, test } from './studio';
@@ -22,29 +22,27 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   for (const name of ['common', 'kitchen', 'harbour', 'workshop']) {
     await samples.getByRole('button', { name }).click();
   }
-  const measure = page.getByRole('button', { name: 'Measure', exact: true });
-  await expect(measure).toHaveAttribute('aria-disabled', 'true');
+  await page.getByRole('button', { name: 'text', exact: true }).click();
   await page.getByRole('button', { name: 'Paste text' }).click();
   await page.getByLabel('Text', { exact: true }).fill(RECIPE);
   await page.getByLabel('Name of the text').fill('salad');
   await page.getByRole('button', { name: 'Add text' }).click();
-  await measure.click();
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: /^Measure 5.numbers/ }).click();
 
   const table = page.getByRole('table');
-  await expect(table.locator('.perplexity-value')).toHaveText(Array(5).fill(/^\d\.\d{3}(best)?$/));
+  await expect(table.locator('.measure-value')).toHaveText(Array(5).fill(/^\d\.\d+/));
   const perplexity = async (row: RegExp) =>
-    Number.parseFloat(
-      (await table.getByRole('row', { name: row }).locator('.perplexity-value').textContent()) ?? '',
-    );
+    Number.parseFloat((await table.getByRole('row', { name: row }).locator('.measure-value').textContent()) ?? '');
   const base = await perplexity(/^base/);
   const kitchen = await perplexity(/^kitchen/);
   const harbour = await perplexity(/^harbour/);
-  const merge = await perplexity(/^TIES 0\.20/);
+  const merge = await perplexity(/^\S?\s?Task arithmetic/);
   // it is a recipe: who learned recipes knows it best, and the merge has something of that
   expect(kitchen).toBeLessThan(merge);
   expect(merge).toBeLessThan(base);
   expect(base).toBeLessThan(harbour);
-  await expect(table.getByRole('row', { name: /^kitchen/ }).getByText('best')).toBeVisible();
+  await expect(page.getByText(/^Task arithmetic (is|cannot be told apart)/)).toBeVisible();
 
   // greedy: the base writes what an independent implementation wrote
   const greedy = expected.greedy.base!.find((g) => g.prompt === 'Story: The')!;
@@ -62,5 +60,5 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   expect(`Story: The${greedy.text}`.startsWith(written)).toBe(true);
 
   await show(page, 'Measure');
-  expect(await seriousIssues(page, '.evaluate-screen')).toEqual([]);
+  expect(await seriousIssues(page, '.measure-screen')).toEqual([]);
 });
