@@ -33,7 +33,9 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   const table = page.getByRole('table');
   await expect(table.locator('.measure-value')).toHaveText(Array(5).fill(/^\d\.\d+/));
   const perplexity = async (row: RegExp) =>
-    Number.parseFloat((await table.getByRole('row', { name: row }).locator('.measure-value').textContent()) ?? '');
+    Number.parseFloat(
+      (await table.getByRole('row', { name: row }).locator('.measure-value').textContent()) ?? '',
+    );
   const base = await perplexity(/^base/);
   const kitchen = await perplexity(/^kitchen/);
   const harbour = await perplexity(/^harbour/);

@@ -48,7 +48,8 @@ async function openTasks(page: Page): Promise<void> {
   await page.keyboard.press('Escape');
   await show(page, 'Measure');
   const texts = page.getByRole('group', { name: 'Texts to measure on' });
-  for (const name of ['common', 'kitchen', 'harbour', 'workshop']) await texts.getByRole('button', { name }).click();
+  for (const name of ['common', 'kitchen', 'harbour', 'workshop'])
+    await texts.getByRole('button', { name }).click();
   await page.getByRole('button', { name: 'task', exact: true }).click();
 }
 

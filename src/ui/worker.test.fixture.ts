@@ -15,8 +15,8 @@ import { chance, planFor } from './worker-plan.test.fixture';
 import { type PushFixtureOptions, pretendPush } from './worker-push.test.fixture';
 import {
   fixtureTexts,
-  pretendEvaluations,
   pretendBest,
+  pretendEvaluations,
   pretendGeneration,
   type RunningFixtureOptions,
 } from './worker-running.test.fixture';

@@ -27,6 +27,7 @@ export function Measuring({ table }: { table: Table }) {
       <JobButton
         atWork={atWork}
         why={why ?? (done ? 'Every number of runs and models is in the table.' : nothing)}
+        tip="Base and contributors first, then the runs"
         onClick={() => void measure(studio)}
       >
         Measure
@@ -166,7 +167,7 @@ function JobButton({
 }: {
   atWork: boolean;
   why: string | null;
-  tip?: string;
+  tip: string;
   onClick(): void;
   children: ReactNode;
 }) {
@@ -174,7 +175,7 @@ function JobButton({
   const isCanceling = useStudioState((s) => s.job?.canceling ?? false);
   return (
     <Button
-      tip={atWork ? 'What is in the table stays' : (tip ?? '')}
+      tip={atWork ? 'What is in the table stays' : tip}
       why={atWork ? (isCanceling ? 'Canceling…' : null) : why}
       onClick={atWork ? () => void cancelJob(studio) : onClick}
     >

@@ -36,7 +36,9 @@ export function TextChoice() {
             </Button>
           }
         >
-          <AddText take={async (name, text) => void (await addText(studio, name, text))} multiple />
+          <div className="row wrap">
+            <AddText take={async (name, text) => void (await addText(studio, name, text))} multiple />
+          </div>
         </PopoverFrame>
       </fieldset>
       {error ? (

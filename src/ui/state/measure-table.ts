@@ -259,7 +259,7 @@ export function missingCells({ columns, rows }: Pick<MeasureTable, 'columns' | '
     columns.flatMap((column, c) => {
       const { state, stamp, measured } = cells[c]!;
       const isThere = state === 'running' || (stamp.startsWith(column.parts.at(-1)!) && !measured?.partial);
-      return isThere || column.kind === 'generated' ? [] : [{ row, column }];
+      return isThere ? [] : [{ row, column }];
     }),
   );
 }

@@ -124,8 +124,9 @@ export async function measure(studio: Studio, rows?: readonly EvaluationRow[]): 
   const asked = rows ?? tableRows(before).filter(({ group }) => group !== 'tried');
   if (whyNotMeasure(before) !== null || asked.length === 0) return;
   const table = measureTable(asked, before.measure);
-  if (table.columns.every(({ kind }) => kind === 'generated')) return find(studio, []);
   const missing = missingCells(table);
+  const isGenerated = missing.some(({ column }) => column.kind === 'generated');
+  if (isGenerated || table.columns.length === 0) return find(studio, []);
   const texts = missing.filter(({ column }) => column.kind === 'text');
   const tasks = missing.filter(({ column }) => column.kind === 'task');
   const groups = textGroups(texts);
@@ -188,9 +189,9 @@ function textGroups(missing: readonly MissingCell[]): MissingCell[][] {
   }
   return [...alike.values()].flatMap((same) => {
     const groups: MissingCell[][] = [];
-    for (let at = 0, size = 1; at < same.length; at += size / 2) {
+    for (let at = 0, size = 1; at < same.length; size = Math.min(2 * size, MOST_TOGETHER)) {
       groups.push(same.slice(at, at + size).flat());
-      size = Math.min(2 * size, 2 * MOST_TOGETHER);
+      at += size;
     }
     return groups;
   });
@@ -337,8 +338,11 @@ export async function find(studio: Studio, steps: readonly BestStep[]): Promise<
   };
   const take = (rows: readonly BestRow[], known: readonly BestText[]) => {
     editSlice(studio, 'measure', ({ found }) => {
-      const kept = found?.of === of ? found.rows.filter(({ id }) => !rows.some((row) => row.id === id)) : [];
-      return { found: { of, own, texts: known, rows: [...kept, ...rows], report: null } };
+      const same = found?.of === of ? found : null;
+      const kept = (same?.rows ?? []).filter(({ id }) => !rows.some((row) => row.id === id));
+      // what was tried before stays the choice while nothing else is tried
+      const report = steps.length === 0 ? (same?.report ?? null) : null;
+      return { found: { of, own, texts: known, rows: [...kept, ...rows], report } };
     });
     for (const { target, blocks } of rows) {
       for (const [part, each] of Object.entries(blocks) as [TextPart, LossBlock[][] | null][]) {
@@ -358,7 +362,8 @@ export async function find(studio: Studio, steps: readonly BestStep[]): Promise<
       onProgress(findProgress(progress));
     });
     take(report.rows, report.texts);
-    editSlice(studio, 'measure', ({ found }) => ({ found: found && { ...found, report } }));
+    if (steps.length > 0)
+      editSlice(studio, 'measure', ({ found }) => ({ found: found && { ...found, report } }));
   });
 }
 
