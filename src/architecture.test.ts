@@ -58,7 +58,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     ...'worker/client reports merge/method merge/methods merge/prediction tasks/harness-report tasks/metrics'.split(
       ' ',
     ),
-    'tasks/statistics',
+    'tasks/objective',
   ],
   cli: 'worker reports formats sources write host/node host/threads foreign/foreign-text tasks/harness-report'.split(
     ' ',

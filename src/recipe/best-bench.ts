@@ -3,7 +3,7 @@ import type { Backend } from '../backend/backend';
 import { type CalibrationOptions, openAhead, writeTexts } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import { heldOutTexts } from '../calibration/lambda-choice';
-import { inParts, stretchesOf, type TextParts } from '../evaluate/text-parts';
+import { inParts, stretchesOf, type TextParts } from '../reports/text-parts';
 import type { Recipe } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';
 import { openEvaluationBackends } from '../host/backends';

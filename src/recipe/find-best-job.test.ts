@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { stretchesOf } from '../evaluate/text-parts';
+import { stretchesOf } from '../reports/text-parts';
 import type { Recipe } from '../formats/recipe';
 import type { RunTarget } from '../reports/evaluate';
 import { BEST_STEPS, type BestRow, type FindBestRequest, type TextPart } from '../reports/find-best';

@@ -147,10 +147,10 @@ function Protocol({ table }: { table: Table }) {
         <>
           {', of '}
           <LinkButton
-            title="A beginning takes seconds; whole texts tell more apart"
+            title="A beginning takes seconds; full texts tell more apart"
             onClick={() => editSlice(studio, 'measure', { amount: amount === 'quick' ? 'full' : 'quick' })}
           >
-            {amount === 'quick' ? `the first ${formatCount(3 * QUICK_CHARACTERS)} characters` : 'whole texts'}
+            {amount === 'quick' ? `the first ${formatCount(3 * QUICK_CHARACTERS)} characters` : 'full texts'}
           </LinkButton>
         </>
       ) : null}

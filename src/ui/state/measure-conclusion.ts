@@ -53,7 +53,7 @@ function changeWords(against: Estimate, isAccuracy: boolean): string {
   const ratio = Math.exp(against.mean);
   const size = 100 * Math.abs(isAccuracy ? against.mean : ratio - 1);
   const half = 100 * (margin(against) ?? 0) * (isAccuracy ? 1 : ratio);
-  const digits = half >= 1 ? 0 : 1;
+  const digits = half >= 1 ? 0 : half >= 0.1 ? 1 : 2;
   return `${size.toFixed(digits)} ± ${half.toFixed(digits)} ${isAccuracy ? 'points' : '%'}`;
 }
 

@@ -139,10 +139,12 @@ export function measureTable(rows: readonly EvaluationRow[], measure: MeasureSli
   });
   const value = ({ by: { texts } }: TableRow) =>
     texts.length > 0 ? meanLoss(texts).mean : Number.POSITIVE_INFINITY;
-  const ordered = compared.map((own, i) => ({ own, i, at: own.row.group === 'tried' ? value(own) : 0 }));
-  ordered.sort((a, b) => (a.at === b.at ? a.i - b.i : a.at - b.at));
+  const groups = ['runs', 'tried', 'models'];
+  const order = (a: TableRow, b: TableRow) =>
+    groups.indexOf(a.row.group) - groups.indexOf(b.row.group) ||
+    (a.row.group === 'tried' && value(a) !== value(b) ? value(a) - value(b) : 0);
   const lead = compared[made.indexOf(leader!)] ?? null;
-  return { columns, rows: ordered.map(({ own }) => own), by, isAccuracy, leader: lead };
+  return { columns, rows: compared.toSorted(order), by, isAccuracy, leader: lead };
 }
 
 function tableCell(row: EvaluationRow, column: TableColumn, measure: MeasureSlice): TableCell {
