@@ -189,9 +189,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     plan: (recipe: Recipe) => recipePlanReport(recipe, models),
     merge: (request: MergeRequest, onProgress: Report<Progress>) =>
       job.run(async (signal) =>
-        withRunLock(request, job.cancel, onProgress, (report) =>
-          mergeRecipe(request, models, signal, report),
-        ),
+        withRunLock(request, onProgress, (report) => mergeRecipe(request, models, signal, report)),
       ),
     /** The statistics pass: task vectors measured, nothing merged. Any other job stops it (`Canceled`). */
     deltaStatistics: planJobOf(
