@@ -1,6 +1,6 @@
 import '../styles/outputs.css';
 import type { ReactNode } from 'react';
-import { formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
+import { formatCounted, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { OVERLAPS, type RecommendedReport } from '../../reports/merge';
 import { Section } from '../parts/Section';
 import { type Contributor, PHASE_TITLES } from '../state/runs';
@@ -106,7 +106,7 @@ function Compared({ report, label }: Part) {
       heads={report.texts.map(({ id, calibration, tokens }) => ({
         id,
         text: `${label(id)}’s text`,
-        title: `${calibration}; ${tokens} tokens scored`,
+        title: `${calibration}; ${formatCounted(tokens, 'token')} scored`,
       }))}
       rows={rows.map(({ id, title, values }) => ({
         ...{ id, title, chosen: id === 'merge', cells: values.map(formatReal) },
