@@ -4,6 +4,7 @@ import { VERBS } from './cli/verbs';
 import type { Option } from './reports/option';
 import { imports, production, read } from './syntax.test.support';
 import { TOOLS } from './tools';
+import { TOOL_CALLS } from './tools/calls';
 import { JOB_WORDS, PLACES, TABS } from './ui/state/tabs';
 
 const roomsWith = (file: string) =>
@@ -14,6 +15,10 @@ const rows = TOOLS.map((row) => ({ ...row, name: row.id }));
 test('every folder of a tool is a row, and every row a folder', () => {
   const folders = new Set(production.flatMap(({ path }) => /^tools\/([^/]+)\//.exec(path)?.[1] ?? []));
   expect([...folders].sort()).toEqual(TOOLS.map(({ id }) => id).sort());
+});
+
+test.each(rows)('$name: the worker has the calls of its row', ({ id, jobs }) => {
+  expect(TOOL_CALLS[id]).toEqual(Object.keys(jobs));
 });
 
 test.each(rows)('$name: a row has its screen, its job, its verb with every option, and help', (row) => {

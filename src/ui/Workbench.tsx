@@ -120,7 +120,7 @@ export function Workbench() {
       data-side={side}
       data-text={beside || undefined}
     >
-      <SkipLinks />
+      <SkipLinks merges={merges} />
       <TopBar />
       {merges && !narrow ? (
         <aside className="recipe" aria-label="Recipe">
@@ -239,10 +239,10 @@ const SKIPS = [
 ];
 
 /** Seen only while they have the focus: the first stops of the page. */
-function SkipLinks() {
+function SkipLinks({ merges }: { merges: boolean }) {
   return (
     <div className="skip-links">
-      {SKIPS.map(({ label, selector }) => (
+      {SKIPS.slice(0, merges ? 2 : 1).map(({ label, selector }) => (
         <button
           key={label}
           type="button"

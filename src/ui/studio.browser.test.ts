@@ -316,5 +316,5 @@ test('base, contributors and the chosen runs answer side by side, on a phone bel
   await page.getByRole('button', { name: 'Generate', exact: true }).click();
   await idle(studio);
   const labels = () => [...document.querySelectorAll<HTMLElement>('.written-column')].map((c) => c.ariaLabel);
-  expect(labels()).toEqual(['base', 'A TIES · 0.20', 'B DARE linear · 0.20']);
+  expect(labels()).toEqual(['base', 'A TIES · 0.20', 'B DARE · 0.20']);
 });

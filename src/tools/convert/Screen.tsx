@@ -1,7 +1,5 @@
 import '../../ui/styles/tools.css';
-import { formatBytes, formatCount, formatCounted } from '../../formats/quantity';
 import { Button } from '../../ui/parts/Button';
-import { Costs } from '../../ui/parts/Costs';
 import { ToolEnd } from '../../ui/parts/ErrorCard';
 import { OneModel } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
@@ -26,13 +24,14 @@ export function Screen() {
   const problem = optionsProblem(convertOptions, form);
   const convert = () => {
     if (model === null) return;
-    const kind = form.gguf === 'none' ? (form.dtype === 'same' ? 'copy' : form.dtype) : form.gguf;
+    // a file for llama.cpp has its type in its name
+    const kind = form.gguf !== 'none' ? [] : form.dtype === 'same' ? ['copy'] : [form.dtype];
     void beginTool(
       studio,
       'convert',
       { model, form },
       {
-        name: fileNameOf(model, kind),
+        name: fileNameOf(model, ...kind),
         files: ({ shards, files }) =>
           files.map((name) => ({ name, ...shards.find(({ file }) => file === name) })),
       },
@@ -70,18 +69,6 @@ export function Screen() {
         <>
           <ToolHead title={choiceName(job.request.model)} report={job.report} />
           <ToolEnd run={job} stopped="Stopped. Nothing was saved." />
-          {job.report ? (
-            <Costs
-              items={[
-                ['Tensors', formatCount(job.report.tensors.length), 'all of them'],
-                [
-                  'Size',
-                  formatBytes(job.report.shards.reduce((sum, { bytes }) => sum + bytes, 0)),
-                  `in ${formatCounted(job.report.shards.length, 'file')} of weights`,
-                ],
-              ]}
-            />
-          ) : null}
           {job.saved ? (
             <Section title="Files">
               <SavedFiles saved={job.saved} />

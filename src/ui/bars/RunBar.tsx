@@ -255,7 +255,7 @@ function restingLine(state: StudioState): RestingLine {
   // until it has ended well, the recommended merge is one of the recipe that it was asked for with
   const asked = run?.status === 'done' ? undefined : run?.asked;
   if (run && run.status !== 'running' && (isOf(run.recipe) || (asked && isOf(asked))))
-    return outcome(run, resumable(state));
+    return { ...outcome(run, resumable(state)), of: true };
   if (!gate.open) {
     return {
       tone: gate.tone === 'fix' ? 'bad' : 'plain',
@@ -289,10 +289,10 @@ function restingLine(state: StudioState): RestingLine {
 
 function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
   if (run.status === 'failed') {
-    return { tone: 'bad', text: run.error?.message ?? 'The merge failed.', of: true };
+    return { tone: 'bad', text: run.error?.message ?? 'The merge failed.' };
   }
   if (run.status === 'canceled') {
-    const said = run.paused ? 'Paused by you' : 'Canceled';
+    const said = run.paused ? 'Paused' : 'Canceled';
     if (run.recommended) return { tone: 'plain', text: `${said}. What was computed is kept.` };
     if (!kept) return { tone: 'plain', text: `${said}. Nothing was kept.` };
     const { tensorsDone, bytesDone, bytes } = kept;
@@ -317,7 +317,6 @@ function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
     more: `${formatBytes(bytes)} in ${formatWeightFiles(written.map(({ file }) => file))} · ${
       destination.kind === 'folder' ? `saved to ${destination.folder}/${destination.name}` : destination.name
     }`,
-    of: true,
   };
 }
 
@@ -354,6 +353,6 @@ export function Announcer() {
 function spoken(run: RunState): string {
   if (run.status === 'done') return 'Merge finished.';
   if (run.status === 'failed') return `Merge failed. ${run.error?.message ?? ''}`;
-  if (run.status === 'canceled') return run.paused ? 'Merge paused by you.' : 'Merge canceled.';
+  if (run.status === 'canceled') return run.paused ? 'Merge paused.' : 'Merge canceled.';
   return run.progress ? `Merge: ${spokenWords(run.progress)}.` : 'Merge started.';
 }

@@ -2,7 +2,8 @@
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import { differenceIn, type Measured, mean, rangeOf } from './measured';
-import { isAwaited, type Metric, measure, type ShownMetric, type Subject } from './metrics';
+import { isAwaited, type Metric, measure, type Subject } from './metrics';
+import type { ShownMetric } from './shown-metric';
 
 /** Fields of a tensor that the grid needs; plans and reports both have them. */
 export interface GridTensor {
@@ -270,6 +271,11 @@ function cellValueText(cell: Cell, metric: ShownMetric): string {
 /** Values of the cells of layers that have one. */
 export function linearValues({ rows }: Heatmap): number[] {
   return rows.flatMap((row) => row.cells.flatMap((cell) => cell?.measured?.value ?? []));
+}
+
+/** Their errors. */
+export function linearErrors({ rows }: Heatmap): number[] {
+  return rows.flatMap((row) => row.cells.flatMap((cell) => cell?.measured?.error ?? []));
 }
 
 /** The least and the largest value of several charts together, for a scale they share; nothing where none is measured. */

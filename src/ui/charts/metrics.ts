@@ -3,7 +3,7 @@
  * files and the address follow from the rows. Pure.
  */
 
-import { formatPercent, formatReal, NBSP } from '../../formats/quantity';
+import { formatFixed, formatPercent, formatReal } from '../../formats/quantity';
 import { awaitsMerge, isPredicted, sampledError } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import type { MethodTraits } from './measured';
@@ -20,30 +20,7 @@ import {
   shareOf,
   untouchedByChance,
 } from './measured';
-
-/** Properties of a metric that a chart needs. */
-export interface ShownMetric {
-  /** In the metric picker. */
-  label: string;
-  /** One line of explanation below the picker. */
-  meaning: string;
-  /** Where colors begin and end on the full scale; null: at the largest value there is. */
-  full: { min: number; max: number | null };
-  /** 0 is the middle, and the sign matters. */
-  diverging: boolean;
-  /** The value is a share: differences are in percentage points. */
-  isShare: boolean;
-  /** The number with its unit. */
-  format(value: number): string;
-  /** The same for the ends of a scale, which are round. */
-  tick(value: number): string;
-  /** The number without its unit, as short as can be, for a cell. */
-  short?(value: number): string;
-  /** The number as words for a cell: `80.1 % zero`. */
-  phrase(value: number): string;
-  /** Words for a tensor that was reached and has no value. */
-  absent: string;
-}
+import { digits, realTick, SHARE, type ShownMetric, SIZE } from './shown-metric';
 
 interface MetricRow extends ShownMetric {
   /** As the address and the files have it. */
@@ -73,26 +50,6 @@ export type Subject = readonly string[];
 
 const UNCHANGED = 'not changed by this model';
 const TOO_FEW = 'changed by fewer than two models';
-
-/** Properties shared by metrics that are a share. */
-export const SHARE = {
-  full: { min: 0, max: 1 },
-  diverging: false,
-  isShare: true,
-  format: formatPercent,
-  tick: percentTick,
-  short: (share: number) => Math.round(share * 100).toString(),
-} as const;
-
-/** Sizes, from 0 up. */
-export const SIZE = {
-  full: { min: 0, max: null },
-  diverging: false,
-  isShare: false,
-  format: formatReal,
-  tick: realTick,
-  short: shortReal,
-} as const;
 
 const trimsNothing = ({ trims, title }: MethodTraits) =>
   trims ? null : `${title} trims nothing: every change is kept.`;
@@ -330,7 +287,7 @@ const ROWS = [
     ofMerge: false,
     isShare: false,
     format: cosineText,
-    short: (v) => v.toFixed(1).replace('-', '\u2212').replace('0.', '.'),
+    short: digits,
     tick: realTick,
     phrase: (v) => `cosine ${cosineText(v)}`,
     interest: 7,
@@ -362,39 +319,5 @@ export function isAwaited(metric: Metric, report: TensorReport): boolean {
 }
 
 function cosineText(value: number): string {
-  return value.toFixed(2).replace('-', '\u2212');
-}
-
-function percentTick(share: number): string {
-  return `${realTick(share * 100)}${NBSP}%`;
-}
-
-/** Two digits, or one below a hundredth: `12`, `1.2`, `.12`, `.004`. */
-function shortReal(value: number): string {
-  const size = Math.abs(value);
-  const text =
-    size >= 10
-      ? value.toFixed(0)
-      : size >= 1
-        ? value.toFixed(1)
-        : size >= 0.01
-          ? value.toFixed(2)
-          : value.toPrecision(1);
-  return text.replace('0.', '.');
-}
-
-export function realTick(value: number): string {
-  return Number(value.toPrecision(3)).toString().replace('-', '\u2212');
-}
-
-/** How far off a value may be, in the metric's unit. */
-function errorText({ isShare }: ShownMetric, error: number): string {
-  return isShare ? `${(error * 100).toFixed(1)}${NBSP}pp` : formatReal(error);
-}
-
-/** A value with its error, where it has one: `≈ 51.2 % ± 1.5 pp`. */
-export function valueText(metric: ShownMetric, { value, error }: Measured): string {
-  return error > 0
-    ? `≈${NBSP}${metric.format(value)} ±${NBSP}${errorText(metric, error)}`
-    : metric.format(value);
+  return formatFixed(value, 2);
 }

@@ -80,8 +80,7 @@ export function useRuns(): LayersRun[] {
   return useMemo(() => {
     const all = [
       now,
-      // the newest first, as those that were merged
-      ...[...predicted].reverse(),
+      ...predicted,
       // the merge of the current recipe is in the list already
       ...finished.filter((run) => run.id !== now.kept?.id),
     ];

@@ -1,5 +1,5 @@
 import { lazy, Suspense } from 'react';
-import { formatCount } from '../../formats/quantity';
+import { formatCounted } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { LinkButton } from '../parts/LinkButton';
 import { ModelMeta } from '../parts/ModelMeta';
@@ -79,8 +79,8 @@ function VocabularySection() {
       )}
       {info.output.tokens === null || info.output.rows === null ? null : (
         <p className="small quiet" role="status">
-          {formatCount(info.output.tokens)} tokens in {formatCount(info.output.rows)} rows. Rows follow their
-          tokens, whatever ids the models have for them.
+          {formatCounted(info.output.tokens, 'token')} in {formatCounted(info.output.rows, 'row')}. Rows
+          follow their tokens, whatever ids the models have for them.
         </p>
       )}
     </Section>

@@ -2,7 +2,6 @@ import { lazy, Suspense, useEffect } from 'react';
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
-import { StorageList } from '../bars/StorageList';
 import { CopyButton } from '../parts/CopyButton';
 import { NumberField } from '../parts/NumberField';
 import { Problem } from '../parts/Problem';
@@ -31,8 +30,6 @@ export function FilesTab() {
   const done = useStudioState((s) => (currentRun(s)?.status === 'done' ? s.currentRunId : null));
   // a recipe as it is written says itself in which form its output comes
   const written = useStudioState((s) => s.recipe.asWritten !== null);
-  const available = useStudioState((s) => s.engine.info?.storage.available === true);
-  const last = useStudioState((s) => (done ? (currentRun(s)?.destination.name ?? null) : null));
   const at = useStudioState((s) => s.view.filesAt);
   useEffect(() => {
     if (at === null) return;
@@ -51,7 +48,6 @@ export function FilesTab() {
           </Suspense>
         </div>
         <VerifySection />
-        {available ? <StorageList otherThan={last} /> : null}
       </div>
       <div className="stack output-column">
         <Form written={written} />

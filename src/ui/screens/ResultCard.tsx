@@ -44,9 +44,9 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
           tip={gguf ? `Saves ${gguf}` : 'Choose a GGUF type, then merge again'}
           onClick={() => (gguf ? void saveGguf(gguf) : showFiles('gguf'))}
         >
-          GGUF
+          {gguf ? 'GGUF' : 'GGUF…'}
         </Button>
-        <Button onClick={() => showFiles('push')}>Push</Button>
+        <Button onClick={() => showFiles('push')}>Push…</Button>
         <Button
           tip="Base, contributors and merge answer the same prompt"
           why={whyNotTry}

@@ -150,7 +150,7 @@ function doneText(report: RunState['report']): string {
 }
 
 function stopped(run: RunState): string {
-  return run.paused ? 'Paused by you' : 'Canceled';
+  return run.paused ? 'Paused' : 'Canceled';
 }
 
 function totals(tensors: number, { seconds, shards, peakBytes, engine, adapter }: MergeReport): Cost[] {

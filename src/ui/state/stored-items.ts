@@ -1,5 +1,6 @@
 /** Files of this page in the browser's storage: the room for them, and deleting them one by one. */
 
+import { counted } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
 import type { CacheInfo } from '../../reports/worker';
 import { discardRun } from './interrupted-merges';
@@ -62,7 +63,6 @@ const GROUPS: readonly Pick<StoredGroup, 'kind' | 'title' | 'meaning'>[] = [
 export function storedGroups(
   { blobs, outputs, masks }: CacheInfo,
   interrupted: readonly InterruptedRun[],
-  isWanted: (item: StoredItem) => boolean = () => true,
 ): StoredGroup[] {
   const cut = new Set(interrupted.map((run) => run.destination.name));
   const all: StoredItem[] = [
@@ -76,16 +76,21 @@ export function storedGroups(
         ...(complete && { files }),
       })),
     ...interrupted.map(({ destination: { name }, tensorsDone, tensors }) => ({
-      ...{ kind: 'interrupted' as const, id: name, name, detail: `${tensorsDone} of ${tensors} tensors` },
+      ...{
+        kind: 'interrupted' as const,
+        id: name,
+        name,
+        detail: `${tensorsDone} of ${counted(tensors, 'tensor')}`,
+      },
       bytes: outputs.find((o) => o.name === name)?.bytes ?? null,
     })),
     ...masks.map(({ id, title, bytes, tensors }) => {
-      return { kind: 'masks' as const, id, name: title, detail: `${tensors} tensors`, bytes };
+      return { kind: 'masks' as const, id, name: title, detail: counted(tensors, 'tensor'), bytes };
     }),
   ];
   const size = ({ bytes }: StoredItem) => bytes ?? 0;
   return GROUPS.map((group) => {
-    const items = all.filter((item) => item.kind === group.kind && isWanted(item));
+    const items = all.filter((item) => item.kind === group.kind);
     items.sort((a, b) => size(b) - size(a));
     return { ...group, items, bytes: items.reduce((sum, item) => sum + size(item), 0) };
   }).filter(({ items }) => items.length > 0);
