@@ -23,10 +23,11 @@ import {
   tableErrors,
 } from './evaluation-table';
 import { textHashes } from './evaluation-texts';
-import { setContributorParameter, setEnabled } from './recipe-state';
+import { setContributorParameter, setEnabled, setMethod } from './recipe-state';
 import { sampleRecipe } from './roles';
 
-const recipe = sampleRecipe(sampleModels);
+const sample = sampleRecipe(sampleModels);
+const recipe = setMethod(sample, methodById.get(sample.method), methodById.get('ties')!);
 const rows = evaluationRows(recipe, sampleModels);
 const texts: EvaluationText[] = ['tales', 'recipes'].map((name) => ({
   id: `own ${name}`,
