@@ -105,9 +105,10 @@ export async function findBest(
     return false;
   };
 
-  const methods = candidates.filter(({ kind }) => kind !== 'gram');
-  const grams = candidates.filter(({ kind }) => kind === 'gram');
-  const first = steps.includes('methods') ? methods : methods.filter(({ kind }) => kind === 'given');
+  const first = candidates.filter(({ kind, reads }) =>
+    steps.includes('methods') ? !reads : kind === 'given',
+  );
+  const grams = candidates.filter((of) => of.reads && !first.includes(of));
   const [plain, tuned] = [false, true].map((is) => first.filter((of) => of.tuned === is)) as [
     Candidate[],
     Candidate[],
