@@ -6,7 +6,7 @@ import { expect, test } from './studio';
 
 async function openStudio(page: Page): Promise<void> {
   await page.goto('/');
-  await expect(page.getByText(/^(Ready:|Merged in|Paused by you)/)).toBeVisible();
+  await expect(page.getByText(/^(Ready:|Merged in|Paused)/)).toBeVisible();
   await page
     .getByRole('banner')
     .getByRole('button', { name: /typed arrays|WebAssembly|swiftshader|WebGPU|CPU/i })
@@ -48,7 +48,7 @@ test('press, wait, see how it compares, save; paused and reloaded in the middle 
   await expect(page.getByText(/\([1-4] of 5\)/).first()).toBeVisible();
   await expect(page.getByText(/· about .+ left/).first()).toBeVisible();
   await page.getByRole('button', { name: 'Pause' }).click();
-  await expect(page.getByText('Paused by you. What was computed is kept.')).toBeVisible();
+  await expect(page.getByText('Paused. What was computed is kept.')).toBeVisible();
   await expect(page.getByRole('button', { name: 'Continue' })).toBeVisible();
   await openStudio(page);
   await press(page);

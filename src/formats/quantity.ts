@@ -112,3 +112,9 @@ function scaled(n: number, units: readonly string[]): string {
 function pad(n: number): string {
   return n.toString().padStart(2, '0');
 }
+
+/** The number with so many decimals; 0 has no sign: `−0.50`, `0.00`. */
+export function formatFixed(value: number, decimals: number): string {
+  const text = value.toFixed(decimals);
+  return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '\u2212');
+}

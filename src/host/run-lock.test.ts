@@ -24,7 +24,7 @@ const nothing = () => undefined;
 /** A merge of another tab, until `end`. */
 async function elsewhere() {
   let end = nothing as () => void;
-  const theirs = withRunLock(request, nothing, nothing, () => new Promise<void>((done) => (end = done)));
+  const theirs = withRunLock(request, nothing, () => new Promise<void>((done) => (end = done)));
   await vi.advanceTimersByTimeAsync(0);
   return { end, theirs };
 }
@@ -32,7 +32,7 @@ async function elsewhere() {
 it('R39: a merge that another tab goes on with is not begun here; one that takes its time to stop is taken over', async () => {
   const { end, theirs } = await elsewhere();
 
-  const ours = withRunLock(request, nothing, nothing, async () => 'merged');
+  const ours = withRunLock(request, nothing, async () => 'merged');
   const refused = expect(ours).rejects.toMatchObject({ code: 'Busy' });
   await vi.advanceTimersByTimeAsync(10_000);
   await refused;
@@ -44,7 +44,7 @@ it('R39: a merge that another tab goes on with is not begun here; one that takes
   end();
   await theirs;
   await taking;
-  expect(await withRunLock(request, nothing, nothing, async () => 'merged')).toBe('merged');
+  expect(await withRunLock(request, nothing, async () => 'merged')).toBe('merged');
 });
 
 it('R39: a tab that does not stop is said to', async () => {

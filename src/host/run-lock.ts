@@ -18,22 +18,28 @@ const STOP_MS = 60_000;
 type Message = { kind: 'progress'; run: RunElsewhere } | { kind: 'ended' } | { kind: 'yield' };
 
 /**
+ * Calls `stop` whenever another tab wants to take over. For the window: the worker at work hears of it only when the messages
+ * of its threads leave it time, in Chromium sometimes at the end of the merge.
+ */
+export function onYield(stop: () => void): void {
+  openBroadcast<Message>(CHANNEL, ({ kind }) => {
+    if (kind === 'yield') stop();
+  });
+}
+
+/**
  * Runs a merge while no other tab merges, and reports its progress to the others.
- * @param stop called when another tab wants to take over
  * @param onProgress gets the progress of `act`, in this tab
  * @throws Busy when another tab goes on merging; waits for one that stops
  */
 export async function withRunLock<T>(
   { destination }: Pick<MergeRequest, 'destination'>,
-  stop: () => void,
   onProgress: (progress: Progress) => void,
   act: (tell: (progress: Progress) => void) => Promise<T>,
 ): Promise<T> {
   const name = 'name' in destination ? destination.name : destination.kind;
   const release = await takeLock();
-  const { say, close } = openBroadcast<Message>(CHANNEL, ({ kind }) => {
-    if (kind === 'yield') stop();
-  });
+  const { say, close } = openBroadcast<Message>(CHANNEL, () => {});
   try {
     say({ kind: 'progress', run: { name, progress: null } });
     return await act((message) => {

@@ -149,7 +149,7 @@ test('charts, tables and reports are saved as files', async () => {
     await page.getByRole('button', { name: menu }).click();
     await page.getByRole('menuitem', { name: new RegExp(`^${item}`) }).click();
   };
-  await choose(/^Export the picture/, 'Picture as SVG');
+  await choose(/^Export the picture/, 'Figure as SVG');
   await choose(/^Export the picture/, 'Numbers as CSV');
   await tab('Run').click();
   await page
@@ -198,7 +198,7 @@ test('the charts are saved as a picture', async () => {
   });
   vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(() => {});
   await page.getByRole('button', { name: 'Export the picture and its numbers' }).click();
-  await page.getByRole('menuitem', { name: /^Picture as PNG/ }).click();
+  await page.getByRole('menuitem', { name: /^Figure as PNG/ }).click();
   await waitFor(() => expect(pictures.at(-1)?.type).toBe('image/png'));
   vi.restoreAllMocks();
   const bitmap = await createImageBitmap(pictures.at(-1)!);
@@ -299,7 +299,7 @@ test('a merge that is paused before its first tensor says what is kept, and no b
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByRole('button', { name: 'Pause' }).click();
   await expect
-    .element(page.getByText('Paused by you before the first tensor. What was fetched is kept.'))
+    .element(page.getByText('Paused before the first tensor. What was fetched is kept.'))
     .toBeVisible();
 });
 
@@ -369,7 +369,7 @@ test('a merge that is paused says so and goes on', async () => {
   );
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByRole('button', { name: 'Pause' }).click();
-  await expect.element(page.getByText(/^Paused by you: .* written and kept$/).first()).toBeVisible();
+  await expect.element(page.getByText(/^Paused: .* written and kept$/).first()).toBeVisible();
   await expect.element(page.getByText(/^3 of 56.tensors done/)).toBeVisible();
   await page.getByRole('contentinfo').getByRole('button', { name: 'Continue' }).click();
   await waitFor(() => expect(currentRun(studio.store.getState())?.status).toBe('done'));

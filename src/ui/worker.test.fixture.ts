@@ -146,6 +146,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
       return new Promise(() => {});
     },
     takeOver: async () => undefined,
+    onYield: () => undefined,
     sha256: async () => 'c'.repeat(64),
     outputFile: async (_name, file) => new File([`{"file": "${file}"}`], file),
     cache: async () => ({ masks: [], blobs: [], outputs: [...outputs] }),

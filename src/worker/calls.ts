@@ -204,7 +204,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     plan: (recipe: Recipe) => recipePlanReport(recipe, models),
     merge: (request: MergeRequest, onProgress: Report<Progress>) =>
       job.run(async (signal) =>
-        withRunLock(request, job.cancel, onProgress, async (report) => {
+        withRunLock(request, onProgress, async (report) => {
           const { recommended } = request;
           if (!recommended) return mergeRecipe(request, models, signal, report);
           const { runRecommended } = await import('../recipe/recommended-merge');

@@ -5,6 +5,7 @@
  */
 import * as Comlink from 'comlink';
 import { AmalgamError } from '../errors';
+import { onYield } from '../host/run-lock';
 import { startWorker } from '../platform';
 import type { InterruptedRun, MergeRequest } from '../reports/merge';
 import type { ModelInfo } from '../reports/models';
@@ -47,6 +48,8 @@ export interface Engine extends WorkerCalls {
    * @returns whether a sign-in was lost with it: the page never sees its token
    */
   restart(jobs: 'again' | 'cancel'): Promise<{ signedOut: boolean }>;
+  /** Calls `stop` whenever another tab wants to take over the merge of this one. */
+  onYield(stop: () => void): void;
 }
 
 /** @param start starts a worker that runs a {@link RemoteWorker}; default: the engine's own */
@@ -159,7 +162,8 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
     }
     return { signedOut };
   };
+  const own = { restart, onYield };
   return new Proxy(calls, {
-    get: (target, name) => (name === 'restart' ? restart : Reflect.get(target, name)),
+    get: (target, name) => Reflect.get(name in own ? own : target, name),
   }) as Engine;
 }

@@ -310,7 +310,7 @@ function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
     return { tone: 'bad', text: run.error?.message ?? 'The merge failed.', tab: 'run', link: 'Details' };
   }
   if (run.status === 'canceled') {
-    const said = run.paused ? 'Paused by you' : 'Canceled';
+    const said = run.paused ? 'Paused' : 'Canceled';
     if (run.recommended) return { tone: 'plain', text: `${said}. What was computed is kept.` };
     if (!kept) return { tone: 'plain', text: `${said}. Nothing was kept.` };
     const { tensorsDone, bytesDone, bytes } = kept;
@@ -374,6 +374,6 @@ function Announcer() {
 function spoken(run: RunState): string {
   if (run.status === 'done') return 'Merge finished.';
   if (run.status === 'failed') return `Merge failed. ${run.error?.message ?? ''}`;
-  if (run.status === 'canceled') return run.paused ? 'Merge paused by you.' : 'Merge canceled.';
+  if (run.status === 'canceled') return run.paused ? 'Merge paused.' : 'Merge canceled.';
   return run.progress ? `Merge: ${spokenWords(run.progress)}.` : 'Merge started.';
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { colorScale, domain } from './color-scale';
+import { colorScale, domain, scaleOver } from './color-scale';
+import { heatmapOf, layerGrid } from './heatmap-data';
 import { metricById, metrics } from './metrics';
 
 test('the full scale does not depend on the data where the metric has bounds', () => {
@@ -49,4 +50,49 @@ test('brighter means more on the sequential scale', () => {
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   });
   expect(luminance).toEqual([...luminance].sort((a, b) => a - b));
+});
+
+/** A chart of one column, a layer a value. */
+function chartOf(values: readonly number[], error: number) {
+  const tensors = values.map((_, layer) => {
+    return { name: `layers.${layer}.q`, layer, module: 'q', copied: false };
+  });
+  return heatmapOf(layerGrid(tensors), ({ name }) => {
+    const value = values[Number(name.split('.')[1])]!;
+    return { state: 'measured', measured: { value, weight: 1, error } };
+  });
+}
+
+test('a step of color is no smaller than the error, whatever the values', () => {
+  for (const metric of metrics) {
+    const least = metric.full.min;
+    const value = fc.double({ min: least, max: metric.full.max ?? 10, noNaN: true });
+    const error = fc.double({ min: 1e-3, max: 0.05, noNaN: true });
+    fc.assert(
+      fc.property(fc.array(value, { minLength: 2, maxLength: 20 }), error, (values, error) => {
+        const scale = scaleOver(metric, [chartOf(values, error)], 'percentile', 'light');
+        expect(scale.step).toBeGreaterThanOrEqual(error * (1 - 1e-9));
+        if (metric.diverging) return;
+        expect(scale.min).toBeGreaterThanOrEqual(least);
+        expect(scale.max).toBeLessThanOrEqual((metric.full.max ?? Number.POSITIVE_INFINITY) + 1e-9);
+      }),
+    );
+  }
+});
+
+test('the digits in cells tell one step of color from the next', () => {
+  for (const metric of metrics)
+    for (const width of [0.02, 0.1, 0.5, 1]) {
+      const { step } = colorScale(metric, 0, width, 'light');
+      const texts = [0, 1, 2, 3].map((i) => metric.short(0.3 + i * step, step));
+      expect(new Set(texts).size).toBe(4);
+    }
+});
+
+test('a chart of one value is not colored', () => {
+  const trimmed = metricById('trimmed');
+  const scale = scaleOver(trimmed, [chartOf([0.8, 0.8005, 0.8], 0), chartOf([0.5, 0.5], 0)], 'full', 'light');
+  expect(scale.flat).toBe(true);
+  expect(scale.color(0.8)).toBe(scale.color(0.5));
+  expect(scaleOver(trimmed, [chartOf([0.8, 0.7], 0)], 'full', 'light').flat).toBe(false);
 });

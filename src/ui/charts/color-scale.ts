@@ -1,18 +1,28 @@
 /** Colors for numbers: viridis for sizes, purple–orange around 0 for signed values. Both read without red and green. */
 import { scaleLinear } from 'd3-scale';
 import { interpolateViridis } from 'd3-scale-chromatic';
-import { extremeValues, type Heatmap, linearValues } from './heatmap-data';
+import { extremeValues, type Heatmap, linearErrors, linearValues } from './heatmap-data';
+import { isFlat } from './metric-choice';
 import type { ShownMetric } from './metrics';
 
 export interface ColorScale {
   min: number;
   max: number;
+  /** A part of the scale whose colors differ visibly from the next. */
+  step: number;
+  /** Every chart is of one value, which words say better: nothing is colored. */
+  flat: boolean;
   color(value: number): string;
   /** Colors at equal steps from min to max, for the legend. */
   ramp: string[];
 }
 
 const RAMP_STEPS = 17;
+/** Steps of color that are told apart. */
+const STEPS = 8;
+
+/** Color of cells where no color says anything. */
+const PAPER = { light: '#efede8', dark: '#3a3732' } as const;
 
 /** Ends and middle of the diverging scale; the middle is the paper of the theme, so that 0 is quiet. */
 const DIVERGING = {
@@ -33,7 +43,7 @@ export function colorScale(
   const ramp = Array.from({ length: RAMP_STEPS }, (_, i) =>
     color(min + ((max - min) * i) / (RAMP_STEPS - 1)),
   );
-  return { min, max, color, ramp };
+  return { min, max, step: (max - min) / STEPS, flat: false, color, ramp };
 }
 
 /**
@@ -47,11 +57,10 @@ export function scaleOver(
   theme: 'light' | 'dark',
 ): ColorScale {
   const ends = extremeValues(maps);
-  // least width of a scale, so that values which hardly differ look alike
-  const least = metric.full.max === null ? Math.abs(ends[1] ?? 0) * 0.05 || 1 : 0.02;
-  const { min, max } =
-    extent === 'full' ? domain(metric, ends) : percentileDomain(metric, maps.flatMap(linearValues), least);
-  return colorScale(metric, min, max, theme);
+  const { min, max } = extent === 'full' ? domain(metric, ends) : percentileDomain(metric, maps, ends);
+  const scale = colorScale(metric, min, max, theme);
+  const flat = !metric.diverging && maps.every((map) => isFlat(metric, linearValues(map)));
+  return flat ? { ...scale, flat, color: () => PAPER[theme] } : scale;
 }
 
 /** Where the full scale of a metric begins and ends, never empty; a diverging one is symmetric about 0. */
@@ -67,23 +76,32 @@ export function domain(metric: ShownMetric, values: readonly number[]): { min: n
 
 /**
  * Where a scale begins and ends that leaves out the 2 % of values at either end; wide enough that values which hardly differ
- * look alike. A diverging scale is symmetric about 0.
+ * look alike, and that a step of color is no smaller than the error of most values. A diverging scale is symmetric about 0.
  */
 function percentileDomain(
-  metric: ShownMetric,
-  values: readonly number[],
-  least: number,
+  { diverging, full }: ShownMetric,
+  maps: readonly Heatmap[],
+  ends: readonly number[],
 ): { min: number; max: number } {
-  const sorted = [...(metric.diverging ? values.map(Math.abs) : values)].sort((a, b) => a - b);
-  const at = (p: number) => sorted[Math.round(p * (sorted.length - 1))] ?? 0;
-  if (metric.diverging) {
-    const max = Math.max(at(0.98), least);
+  const at = (values: readonly number[], p: number) =>
+    [...values].sort((a, b) => a - b)[Math.round(p * (values.length - 1))] ?? 0;
+  const values = maps.flatMap(linearValues);
+  const least = full.max === null ? Math.abs(ends[1] ?? 0) * 0.05 || 1 : 0.02;
+  const noise = at(maps.flatMap(linearErrors), 0.9) * STEPS;
+  if (diverging) {
+    const max = Math.max(at(values.map(Math.abs), 0.98), least, noise / 2);
     return { min: -max, max };
   }
-  const [low, high] = [at(0.02), at(0.98)];
-  const margin = Math.max(0, (least - (high - low)) / 2);
-  const min = Math.max(metric.full.min, low - margin);
-  return { min, max: Math.max(min + least, high + margin) };
+  const [low, high] = [at(values, 0.02), at(values, 0.98)];
+  const width = Math.min(
+    Math.max(high - low, least, noise),
+    (full.max ?? Number.POSITIVE_INFINITY) - full.min,
+  );
+  const min = Math.max(
+    full.min,
+    Math.min((low + high - width) / 2, (full.max ?? Number.POSITIVE_INFINITY) - width),
+  );
+  return { min, max: min + width };
 }
 
 const known = new Map<string, boolean>();

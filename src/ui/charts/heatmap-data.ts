@@ -272,6 +272,11 @@ export function linearValues({ rows }: Heatmap): number[] {
   return rows.flatMap((row) => row.cells.flatMap((cell) => cell?.measured?.value ?? []));
 }
 
+/** Their errors. */
+export function linearErrors({ rows }: Heatmap): number[] {
+  return rows.flatMap((row) => row.cells.flatMap((cell) => cell?.measured?.error ?? []));
+}
+
 /** The least and the largest value of several charts together, for a scale they share; nothing where none is measured. */
 export function extremeValues(heatmaps: readonly Heatmap[]): number[] {
   let least = Number.POSITIVE_INFINITY;

@@ -14,8 +14,6 @@ import type { ShownMetric } from './metrics';
 export const GAP = 2;
 const NUMBER_WIDTH = 18;
 const LEAST_CELL_WIDTH = 3;
-/** A chart of at least this width has room for the values in its cells. */
-const WIDE = 600;
 
 /** Parts that a grid shows, and its row height: blocks of one canvas share numbers. */
 export interface Arrangement {
@@ -28,8 +26,6 @@ export interface Arrangement {
 interface HeatmapLayout {
   width: number;
   height: number;
-  /** Values can be written into the cells. */
-  wide: boolean;
   cellWidth: number;
   cellHeight: number;
   /** Left edge of a column, top edge of a row. */
@@ -51,7 +47,6 @@ export function heatmapLayout(
   return {
     width: fixed + cellWidth * columns,
     height: top(rows) - GAP,
-    wide: available >= WIDE,
     cellWidth,
     cellHeight: cell,
     left: (column) => numberTrack + GAP + column * (cellWidth + GAP),
@@ -136,9 +131,6 @@ function roundedAt(radius: number): Corner {
   return corners.of;
 }
 
-/** A part of the scale whose colors differ visibly from the next. */
-const STEP = 1 / 8;
-
 /**
  * Whether a cell is uncertain: its error is larger than a step of color, so that it may be of another step;
  * a difference, whose sign is what matters, is no larger than its error.
@@ -148,7 +140,7 @@ export function isUncertain(
   { diverging }: ShownMetric,
   scale: ColorScale,
 ): boolean {
-  return error > (diverging ? Math.abs(value) : (scale.max - scale.min) * STEP);
+  return !scale.flat && error > (diverging ? Math.abs(value) : scale.step);
 }
 
 function paintHatches(
@@ -185,16 +177,13 @@ const LINE = 16;
 /** Writes the values into the cells where all of them fit: first those on dark colors, then the others. */
 function paintValues(
   context: CanvasRenderingContext2D,
-  { data, metric, scale }: HeatmapPicture,
+  picture: HeatmapPicture,
   layout: HeatmapLayout,
 ): void {
-  if (layout.cellHeight < LINE) return;
+  const text = valueTexts(picture, layout.cellWidth / DIGIT, layout.cellHeight >= LINE);
+  if (!text) return;
+  const { data, scale } = picture;
   context.textAlign = 'center';
-  const text = layout.wide ? metric.format : (metric.short ?? metric.format);
-  const fits = (cell: Cell | null) =>
-    !cell?.measured || text(cell.measured.value).length * DIGIT <= layout.cellWidth - 2;
-  // numbers in some cells only would look meaningful
-  if (!data.rows.every(({ cells }) => cells.every(fits))) return;
   for (const [dark, ink] of VALUE_INKS.entries()) {
     context.fillStyle = ink;
     for (const [i, row] of data.rows.entries()) {
@@ -205,6 +194,23 @@ function paintValues(
       }
     }
   }
+}
+
+/**
+ * The text of a value in its cell; null where not all fit, since numbers in some cells only would look meaningful, and where
+ * all are one number.
+ * @param room digits that fit side by side
+ * @param fitsLine a line of text fits into the height of a cell
+ */
+export function valueTexts(
+  { data, metric, scale }: HeatmapPicture,
+  room: number,
+  fitsLine: boolean,
+): ((value: number) => string) | null {
+  const text = (value: number) => metric.short(value, scale.step);
+  const fits = (cell: Cell | null) => !cell?.measured || text(cell.measured.value).length <= room - 0.3;
+  const all = fitsLine && !scale.flat && data.rows.every(({ cells }) => cells.every(fits));
+  return all ? text : null;
 }
 
 // ---------------------------------------------------------------- pixels

@@ -2,10 +2,18 @@
  * Which number the Layers tab opens on, of whom, which numbers a recipe does not have, why a picture is of one color, and how two
  * runs differ in a number. Pure.
  */
-import { NBSP } from '../../formats/quantity';
+import { formatFixed, NBSP } from '../../formats/quantity';
 import type { Contributor } from '../state/runs';
 import { differenceIn, type Measured, methodTraits, type RecipeTraits } from './measured';
-import { type Metric, type MetricId, metrics, realTick, type Subject, valueText } from './metrics';
+import {
+  type Metric,
+  type MetricId,
+  metrics,
+  realTick,
+  type ShownMetric,
+  type Subject,
+  valueText,
+} from './metrics';
 
 /** Why a metric does not exist for a recipe, or null. */
 export function absenceOf(metric: Metric, traits: RecipeTraits): string | null {
@@ -25,7 +33,7 @@ const BY_INTEREST = metrics
 const FLAT = { share: 0.002, size: 0.01 };
 
 /** Whether values differ so little that their picture is of one color. */
-export function isFlat({ full }: Metric, values: readonly number[]): boolean {
+export function isFlat({ full }: ShownMetric, values: readonly number[]): boolean {
   if (values.length < 2) return true;
   const sorted = [...values].sort((a, b) => a - b);
   const at = (p: number) => sorted[Math.round(p * (sorted.length - 1))]!;
@@ -92,11 +100,14 @@ export function differenceText(metric: Metric, a: Measured, b: Measured): string
 
 /** A metric's differences as a metric of their own: signed, colored around 0. */
 export function differenceMetric(metric: Metric): Metric {
-  const signed = (text: (value: number) => string) => (value: number) =>
-    value > 0 ? `+${text(value)}` : text(value);
-  const points = (value: number) => `${(value * 100).toFixed(1).replace('-', '\u2212')}${NBSP}pp`;
+  const signed =
+    <A extends unknown[]>(text: (value: number, ...more: A) => string) =>
+    (value: number, ...more: A) => {
+      const said = text(value, ...more);
+      return value > 0 && /[1-9]/.test(said) ? `+${said}` : said;
+    };
+  const points = (value: number) => `${formatFixed(value * 100, 1)}${NBSP}pp`;
   const format = metric.isShare ? points : metric.format;
-  const { short = metric.format } = metric;
   return {
     ...metric,
     meaning: 'B minus A.',
@@ -104,7 +115,7 @@ export function differenceMetric(metric: Metric): Metric {
     diverging: true,
     format: signed(format),
     tick: signed(metric.isShare ? (value) => `${realTick(value * 100)}${NBSP}pp` : metric.tick),
-    short: signed((value) => short(value).replace('-', '\u2212')),
+    short: signed(metric.short),
     phrase: (value) => (value === 0 ? 'no difference' : `${signed(format)(value)} against A`),
   };
 }

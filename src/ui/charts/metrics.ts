@@ -3,7 +3,7 @@
  * files and the address follow from the rows. Pure.
  */
 
-import { formatPercent, formatReal, NBSP } from '../../formats/quantity';
+import { formatFixed, formatPercent, formatReal, NBSP } from '../../formats/quantity';
 import { awaitsMerge, isPredicted, sampledError } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import type { MethodTraits } from './measured';
@@ -37,8 +37,8 @@ export interface ShownMetric {
   format(value: number): string;
   /** The same for the ends of a scale, which are round. */
   tick(value: number): string;
-  /** The number without its unit, as short as can be, for a cell. */
-  short?(value: number): string;
+  /** The number without its unit, for a cell: with the digits that tell one step of color from the next. */
+  short(value: number, step: number): string;
   /** The number as words for a cell: `80.1 % zero`. */
   phrase(value: number): string;
   /** Words for a tensor that was reached and has no value. */
@@ -81,7 +81,7 @@ export const SHARE = {
   isShare: true,
   format: formatPercent,
   tick: percentTick,
-  short: (share: number) => Math.round(share * 100).toString(),
+  short: (share: number, step: number) => digits(share * 100, step * 100),
 } as const;
 
 /** Sizes, from 0 up. */
@@ -91,7 +91,7 @@ export const SIZE = {
   isShare: false,
   format: formatReal,
   tick: realTick,
-  short: shortReal,
+  short: digits,
 } as const;
 
 const trimsNothing = ({ trims, title }: MethodTraits) =>
@@ -330,7 +330,7 @@ const ROWS = [
     ofMerge: false,
     isShare: false,
     format: cosineText,
-    short: (v) => v.toFixed(1).replace('-', '\u2212').replace('0.', '.'),
+    short: digits,
     tick: realTick,
     phrase: (v) => `cosine ${cosineText(v)}`,
     interest: 7,
@@ -362,25 +362,22 @@ export function isAwaited(metric: Metric, report: TensorReport): boolean {
 }
 
 function cosineText(value: number): string {
-  return value.toFixed(2).replace('-', '\u2212');
+  return formatFixed(value, 2);
 }
 
 function percentTick(share: number): string {
   return `${realTick(share * 100)}${NBSP}%`;
 }
 
-/** Two digits, or one below a hundredth: `12`, `1.2`, `.12`, `.004`. */
-function shortReal(value: number): string {
-  const size = Math.abs(value);
+/** Most decimals of a number in a cell; what needs more is written with an exponent. */
+const DECIMALS = 4;
+
+/** The number to the decimal of `step`: `52`, `52.3`, `.12`, `2.1e-6`. */
+function digits(value: number, step: number): string {
+  const decimals = Math.max(0, Math.ceil(-Math.log10(step)));
   const text =
-    size >= 10
-      ? value.toFixed(0)
-      : size >= 1
-        ? value.toFixed(1)
-        : size >= 0.01
-          ? value.toFixed(2)
-          : value.toPrecision(1);
-  return text.replace('0.', '.');
+    decimals > DECIMALS && value !== 0 ? value.toExponential(1) : value.toFixed(Math.min(decimals, DECIMALS));
+  return Number(text) === 0 ? '0' : text.replace('-', '\u2212').replace(/^(\D?)0\./, '$1.');
 }
 
 export function realTick(value: number): string {

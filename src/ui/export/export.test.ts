@@ -1,11 +1,12 @@
+import { inflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { escapeMarkup } from '../../formats/html-page';
 import type { TensorReport } from '../../reports/job';
 import type { MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
 import { metricById } from '../charts/metrics';
-import { chartSet, comparedSets, type Drawn } from './chart-sets';
-import { heatmapSvg, reportHtml, tensorCsv } from './exported-files';
+import { pdfOf, reportHtml, tensorCsv } from './exported-files';
+import { type Drawn, figureOfRun, figureOfRuns, figureSvg } from './figure';
 
 const HOSTILE = `<script>alert("x")</script>&'`;
 
@@ -71,36 +72,68 @@ function tagsOf(markup: string): Set<string> {
   return new Set([...markup.matchAll(/<\/?([a-zA-Z!][\w-]*)/g)].map(([, name]) => name!));
 }
 
-describe('charts as SVG', () => {
-  const set = chartSet(metricById('trimmed'), drawn);
-  const svg = heatmapSvg([set]);
+describe('a figure as SVG', () => {
+  const figure = figureOfRun(metricById('trimmed'), drawn);
+  const svg = figureSvg(figure);
+  const tags = new Set(['svg', 'rect', 'g', 'text', 'title', 'polyline']);
 
-  test('every cell has its color and its value in words', () => {
+  test('every cell has its color, its number and its value in words; layers, modules and title are named', () => {
     expect(svg.replace(/\s/g, ' ')).toContain('layer 0, mlp.up_proj, 80.0 % trimmed');
-    expect(svg).toContain(set.scale.color(0.8));
-    expect(svg).toContain(set.scale.color(0.5));
-    expect([...svg.matchAll(/<title>/g)]).toHaveLength(6);
+    expect(svg).toContain(figure.scale.color(0.8));
+    expect(svg).toContain(figure.scale.color(0.5));
+    expect([...svg.matchAll(/<rect [^>]*><title>/g)]).toHaveLength(4);
+    for (const words of ['>80<', '>50<', '>Trimmed<', '>layer<', '>1<', '>up<', '>MLP<', '>Mean by layer<'])
+      expect(svg).toContain(words);
   });
 
   test('names cannot break out of it', () => {
     expect(svg).not.toContain('<script');
-    expect(tagsOf(svg)).toEqual(new Set(['svg', 'rect', 'g', 'text', 'title']));
+    expect(tagsOf(svg)).toEqual(tags);
     expect(svg).toContain(escapeMarkup(HOSTILE));
   });
 
+  const view = {
+    metric: metricById('trimmed'),
+    subject: ['a'],
+    grid: figure.grid,
+    bands: [],
+    title: 'Trimmed',
+  };
+  const other = new Map([tensor(0, 'mlp.up_proj', 7)].map((r) => [r.name, r]));
+  const runs = [
+    { title: 'A: one', reports: drawn.reports },
+    { title: HOSTILE, reports: other },
+  ];
+
   test('two runs on one scale, and B − A around 0', () => {
-    const other = new Map([tensor(0, 'mlp.up_proj', 7)].map((r) => [r.name, r]));
-    const runs = [
-      { title: 'A: one', reports: drawn.reports },
-      { title: HOSTILE, reports: other },
-    ];
-    const sets = comparedSets(metricById('trimmed'), [drawn.contributors[0]!.id], set.grid, runs);
-    expect(sets.map((s) => s.charts.length)).toEqual([2, 1]);
-    const cell = sets[1]?.charts[0]?.data.rows[0]?.cells[0];
+    const both = figureOfRuns(view, runs, 'percentile');
+    const cell = both.difference?.data.rows[0]?.cells[0];
     expect(cell?.measured?.value).toBeCloseTo(0.3 - 0.8, 12);
-    expect(sets[1]?.scale.min).toBe(-(sets[1]?.scale.max ?? 0));
-    expect(tagsOf(heatmapSvg(sets))).toEqual(new Set(['svg', 'rect', 'g', 'text', 'title']));
+    expect(both.difference?.scale.min).toBe(-(both.difference?.scale.max ?? 0));
+    expect(tagsOf(figureSvg(both))).toEqual(tags);
   });
+
+  test('of four runs each has its chart and its line, and they share a legend', () => {
+    const four = figureSvg(figureOfRuns(view, [...runs, ...runs], 'full'));
+    expect([...four.matchAll(/<polyline/g)]).toHaveLength(4);
+    expect([...four.matchAll(/>100\u00a0%</g)]).toHaveLength(1);
+  });
+});
+
+test('a PDF has a page of the picture at 300 dpi, and its table of objects is right', async () => {
+  const data = Uint8ClampedArray.from({ length: 6 * 5 * 4 }, (_, i) => (i * 37) % 256);
+  const bytes = new Uint8Array(await (await pdfOf({ width: 6, height: 5, data })).arrayBuffer());
+  const text = new TextDecoder('latin1').decode(bytes);
+  expect(text).toContain('/MediaBox[0 0 1.44 1.2]');
+  const table = Number(/startxref\n(\d+)/.exec(text)![1]);
+  const offsets = [...text.slice(table).matchAll(/(\d{10}) 00000 n/g)].map(([, at]) => Number(at));
+  expect(offsets.map((at) => text.slice(at, at + 7))).toEqual([1, 2, 3, 4, 5].map((n) => `${n} 0 obj`));
+  const image = text.slice(offsets[4]);
+  const begin = offsets[4]! + image.indexOf('stream\n') + 7;
+  const length = Number(/Length (\d+)/.exec(image)![1]);
+  expect([...inflateSync(bytes.subarray(begin, begin + length))]).toEqual(
+    [...data].filter((_, i) => i % 4 < 3),
+  );
 });
 
 describe('numbers as CSV', () => {
@@ -141,7 +174,7 @@ describe('a run as HTML', () => {
     expect([...tagsOf(html)].sort()).toEqual(
       [
         ...['!doctype', 'body', 'code', 'div', 'g', 'h1', 'h2', 'head', 'html', 'meta', 'p', 'pre', 'rect'],
-        ...['style', 'svg', 'table', 'tbody', 'td', 'text', 'th', 'thead', 'title', 'tr'],
+        ...['polyline', 'style', 'svg', 'table', 'tbody', 'td', 'text', 'th', 'thead', 'title', 'tr'],
       ].sort(),
     );
   });

@@ -1,15 +1,16 @@
 /** Files of the export menus: each choice from reports to a file. Loaded when one is chosen. */
 
 import { AmalgamError } from '../../errors';
+import { textSha256 } from '../../formats/hashes';
 import { escapeMarkup, htmlPage, htmlTable } from '../../formats/html-page';
 import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { formatRecipe } from '../../formats/recipe-format';
 import { isPredicted, plainReport } from '../../merge/prediction/predicted-report';
+import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import type { MergeReport } from '../../reports/merge';
-import { type Cell, cellText, rowLabel } from '../charts/heatmap-data';
 import { absenceOf, subjectsOf } from '../charts/metric-choice';
-import { isAwaited, measure, metrics } from '../charts/metrics';
+import { isAwaited, type Metric, measure, metrics } from '../charts/metrics';
 import { timeShares } from '../charts/time-shares';
 import { LETTERS, type ShownLayers } from '../layers/columns';
 import { countedOverlap } from '../layers/run-overlap';
@@ -17,105 +18,8 @@ import { type LayersRun, reportsFor } from '../layers/runs';
 import { saveFile, saveText } from '../local/file-download';
 import { fileName } from '../state/job-state';
 import type { Contributor } from '../state/runs';
-import type { OverlapSlice } from '../state/studio-state';
-import { type ChartSet, chartSet, comparedSets, type Drawn } from './chart-sets';
-
-// Sets of heatmaps as one SVG text: for files and reports, so in the colors of paper and without scripts. Pure.
-
-/** In SVG units, which are CSS pixels. */
-const CELL = { width: 34, height: 16, gap: 1 };
-const MARGIN = 20;
-const LABELS = 30;
-const HEADS = 84;
-const TITLE = 24;
-const LEGEND = 40;
-const BETWEEN = 28;
-const FONT = "font-family='system-ui, sans-serif'";
-const INK = '#1d1b17';
-const QUIET = '#57524a';
-const HOLE = '#efede8';
-
-/** A set below the other, the charts of each side by side. Every cell has its value in a `<title>`. */
-export function heatmapSvg(sets: readonly ChartSet[]): string {
-  const drawn = sets.map(drawSet);
-  const width = Math.max(320, ...drawn.map((set) => set.width)) + 2 * MARGIN;
-  let y = MARGIN;
-  const parts = drawn.map(({ markup, height }) => {
-    const placed = `<g transform='translate(${MARGIN} ${y})'>${markup}</g>`;
-    y += height + BETWEEN;
-    return placed;
-  });
-  const height = y - BETWEEN + MARGIN;
-  return [
-    `<svg xmlns='http://www.w3.org/2000/svg' width='${width}' height='${height}' viewBox='0 0 ${width} ${height}' role='img' ${FONT} font-size='11' fill='${INK}'>`,
-    `<rect width='100%' height='100%' fill='#ffffff'/>`,
-    ...parts,
-    '</svg>',
-  ].join('\n');
-}
-
-function drawSet(set: ChartSet): { markup: string; width: number; height: number } {
-  const wide = LABELS + set.grid.modules.length * CELL.width;
-  const rows = set.grid.layers.length + set.grid.loose.length;
-  const high = TITLE + HEADS + rows * CELL.height + LEGEND;
-  const charts = set.charts.map(
-    (chart, i) =>
-      `<g transform='translate(${i * (wide + BETWEEN)} ${TITLE})'>${drawChart(set, chart, wide)}</g>`,
-  );
-  const title = `<text y='12' font-size='13' font-weight='600'>${escapeMarkup(`${set.metric.label} · ${set.title}`)}</text>`;
-  return {
-    markup: [title, ...charts].join('\n'),
-    width: Math.max(1, set.charts.length) * (wide + BETWEEN) - BETWEEN,
-    height: high,
-  };
-}
-
-function drawChart(set: ChartSet, { title, data }: ChartSet['charts'][number], wide: number): string {
-  const { grid, metric, scale } = set;
-  const mean = data.mean === null ? '' : `, mean ${metric.format(data.mean)}`;
-  const heads = grid.modules.map(({ label }, i) => {
-    const x = LABELS + (i + 0.5) * CELL.width + 4;
-    return `<text transform='translate(${x} ${HEADS - 6}) rotate(-60)' fill='${QUIET}'>${escapeMarkup(label)}</text>`;
-  });
-  const cell = (value: Cell | null, x: number, y: number) => {
-    const measured = value?.measured;
-    const fill = measured ? scale.color(measured.value) : HOLE;
-    const words = value ? `<title>${escapeMarkup(cellText(value, metric))}</title>` : '';
-    return `<rect x='${x}' y='${y}' width='${CELL.width - CELL.gap}' height='${CELL.height - CELL.gap}' fill='${fill}'>${words}</rect>`;
-  };
-  const rows = data.rows.map((row, r) => {
-    const y = HEADS + r * CELL.height;
-    const name = `<text x='${LABELS - 6}' y='${y + 11}' text-anchor='end' fill='${QUIET}'>${escapeMarkup(rowLabel(row))}</text>`;
-    return name + row.cells.map((c, i) => cell(c, LABELS + i * CELL.width, y)).join('');
-  });
-  const loose = data.loose.map((c, r) => {
-    const y = HEADS + (data.rows.length + r) * CELL.height;
-    const name = `<text x='${LABELS + CELL.width + 6}' y='${y + 11}' fill='${QUIET}'>${escapeMarkup(c.module)}</text>`;
-    return cell(c, LABELS, y) + name;
-  });
-  const y = HEADS + (data.rows.length + data.loose.length) * CELL.height;
-  return [
-    `<text y='12' font-size='12'>${escapeMarkup(title + mean)}</text>`,
-    ...heads,
-    ...rows,
-    ...loose,
-    legend(set, LABELS, y + 14, wide - LABELS),
-  ].join('\n');
-}
-
-/** The ramp as rectangles: gradients need ids, which several drawings on one page would share. */
-function legend({ scale, metric }: ChartSet, x: number, y: number, width: number): string {
-  const step = width / scale.ramp.length;
-  const ramp = scale.ramp.map(
-    (color, i) =>
-      `<rect x='${(x + i * step).toFixed(2)}' y='${y}' width='${(step + 0.3).toFixed(2)}' height='6' fill='${color}'/>`,
-  );
-  return [
-    ...ramp,
-    `<text x='${x}' y='${y + 18}' fill='${QUIET}'>${escapeMarkup(metric.tick(scale.min))}</text>`,
-    `<text x='${x + width}' y='${y + 18}' text-anchor='end' fill='${QUIET}'>${escapeMarkup(metric.tick(scale.max))}</text>`,
-  ].join('');
-}
+import type { StudioState } from '../state/studio-state';
+import { type Drawn, type Figure, figureOfRun, figureOfRuns, figureSvg } from './figure';
 
 // Numbers as CSV in long form (RFC 4180): a row for every run, tensor, metric and subject. Pure.
 
@@ -152,26 +56,37 @@ function field(value: string | number): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Pixels for one unit of the drawing: sharp on dense displays and in print. */
-const DENSITY = 2;
+/** Pixels of the picture for one of the drawing: 300 an inch. */
+const DENSITY = 300 / 96;
+/** The chunk of a PNG that gives its density, 11 811 pixels a meter, with length and checksum (PNG 3rd edition, 11.3.4.3). */
+const PHYS = [
+  0, 0, 0, 9, 0x70, 0x48, 0x59, 0x73, 0, 0, 0x2e, 0x23, 0, 0, 0x2e, 0x23, 1, 0x78, 0xa5, 0x3f, 0x76,
+];
+/** Where the chunk belongs: behind the signature and the header. */
+const AFTER_HEADER = 33;
 
 /**
- * An SVG text as a PNG picture.
+ * An SVG text as a picture of 300 dpi: PNG, or one in a PDF page of its size.
  * @throws ExportFailed where the browser cannot draw it, e.g. because it is larger than a canvas may be
  */
-async function svgToPng(svg: string): Promise<Blob> {
+async function pictureOf(svg: string, kind: 'png' | 'pdf'): Promise<Blob> {
   const url = URL.createObjectURL(new Blob([svg], { type: 'image/svg+xml' }));
   try {
     const image = new Image();
     image.src = url;
     await image.decode();
     const canvas = document.createElement('canvas');
-    canvas.width = image.naturalWidth * DENSITY;
-    canvas.height = image.naturalHeight * DENSITY;
-    canvas.getContext('2d')?.drawImage(image, 0, 0, canvas.width, canvas.height);
+    canvas.width = Math.round(image.naturalWidth * DENSITY);
+    canvas.height = Math.round(image.naturalHeight * DENSITY);
+    const context = canvas.getContext('2d');
+    if (!context) throw new Error('there is no canvas');
+    context.drawImage(image, 0, 0, canvas.width, canvas.height);
+    if (kind === 'pdf') return await pdfOf(context.getImageData(0, 0, canvas.width, canvas.height));
     const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done, 'image/png'));
     if (!blob) throw new Error('the canvas is empty');
-    return blob;
+    return new Blob([blob.slice(0, AFTER_HEADER), Uint8Array.from(PHYS), blob.slice(AFTER_HEADER)], {
+      type: 'image/png',
+    });
   } catch (cause) {
     throw new AmalgamError(
       'ExportFailed',
@@ -184,11 +99,51 @@ async function svgToPng(svg: string): Promise<Blob> {
   }
 }
 
+/**
+ * One page with one picture of 300 dpi, without loss (ISO 32000-1, 8.9.5). A library would bring fonts and a hundred times
+ * the code: letters like τ and ‖ are in none of the fonts that every reader of PDF has.
+ */
+export async function pdfOf({
+  width,
+  height,
+  data,
+}: Pick<ImageData, 'width' | 'height' | 'data'>): Promise<Blob> {
+  const rgb = new Uint8Array(width * height * 3);
+  for (let i = 0, o = 0; i < data.length; i += 4, o += 3) rgb.set(data.subarray(i, i + 3), o);
+  const packed = new Blob([rgb]).stream().pipeThrough(new CompressionStream('deflate'));
+  const pixels = await new Response(packed).blob();
+  const [w, h] = [(width * 72) / 300, (height * 72) / 300];
+  const draw = `q ${w} 0 0 ${h} 0 0 cm /P Do Q`;
+  const image = `/Type/XObject/Subtype/Image/Width ${width}/Height ${height}/ColorSpace/DeviceRGB/BitsPerComponent 8/Filter/FlateDecode`;
+  const objects: (string | Blob)[][] = [
+    ['<</Type/Catalog/Pages 2 0 R>>'],
+    ['<</Type/Pages/Kids[3 0 R]/Count 1>>'],
+    [`<</Type/Page/Parent 2 0 R/MediaBox[0 0 ${w} ${h}]/Contents 4 0 R/Resources<</XObject<</P 5 0 R>>>>>>`],
+    [`<</Length ${draw.length}>>stream\n${draw}\nendstream`],
+    [`<<${image}/Length ${pixels.size}>>stream\n`, pixels, '\nendstream'],
+  ];
+  const parts: (string | Blob)[] = ['%PDF-1.4\n'];
+  let at = 9;
+  const offsets = objects.map((object, i) => {
+    const begins = at;
+    const whole = [`${i + 1} 0 obj\n`, ...object, '\nendobj\n'];
+    parts.push(...whole);
+    at += whole.reduce((sum, part) => sum + (typeof part === 'string' ? part.length : part.size), 0);
+    return begins;
+  });
+  const rows = offsets.map((offset) => `${String(offset).padStart(10, '0')} 00000 n \n`);
+  const count = objects.length + 1;
+  parts.push(
+    `xref\n0 ${count}\n0000000000 65535 f \n${rows.join('')}trailer<</Size ${count}/Root 1 0 R>>\nstartxref\n${at}\n%%EOF\n`,
+  );
+  return new Blob(parts, { type: 'application/pdf' });
+}
+
 /** The shown runs as one of the files; the mask overlap of two is among their numbers, once it was counted. */
 export async function exportLayers(
-  kind: 'svg' | 'png' | 'csv' | 'json' | 'html',
-  { view: { columns, metric, subject, grid }, runs: shown }: ShownLayers,
-  overlap: OverlapSlice,
+  kind: 'svg' | 'png' | 'pdf' | 'csv' | 'json' | 'html',
+  { view: { columns, metric, subject, grid, bands }, runs: shown }: ShownLayers,
+  { overlap, view: { scale: colors } }: Pick<StudioState, 'overlap' | 'view'>,
 ): Promise<void> {
   const name = fileName(shown.map((run) => run.name).join(' vs '));
   const runs = shown.map((run, i) => ({
@@ -214,42 +169,53 @@ export async function exportLayers(
     const counted = both && { run: both.pair.name, contributors: [both.model], maskOverlap: both.tensors };
     return saveText(JSON.stringify(counted ? [...plain, counted] : plain, null, 2), `${name}-tensors.json`);
   }
+  const captions = await Promise.all(shown.map(captionOf));
   if (kind === 'html') {
     const first = shown[0]!;
-    const drawn = metrics
+    const figures = metrics
       .filter((m) => absenceOf(m, first.traits) === null)
       .flatMap((m) =>
-        subjectsOf(m, first.contributors).map(({ ids, label }) => ({
-          label,
-          sets: comparedSets(
-            m,
-            ids,
-            grid,
+        subjectsOf(m, first.contributors).map(({ ids, label }) =>
+          figureOfRuns(
+            { metric: m, subject: ids, grid, bands, title: titleOf(m, label) },
             m.id === 'runOverlap' && both
               ? [{ title: both.pair.name, reports: both.pair.reports }]
               : runs.map(({ name: title, run }) => ({ title, reports: reportsFor(run, m) })),
+            colors,
           ),
-        })),
+        ),
       )
-      .filter(({ sets }) => sets[0]!.charts.some((c) => c.data.mean !== null));
-    return saveText(
-      comparisonHtml(
-        runs.map(({ name: title, run }) => ({ title, recipe: run.recipe, isExact: run.state === 'exact' })),
-        drawn,
-      ),
-      `${name}.report.html`,
-    );
+      .filter(({ charts }) => charts[0]!.data.mean !== null);
+    const described = runs.map(({ name: title, run }) => ({
+      title,
+      recipe: run.recipe,
+      isExact: run.state === 'exact',
+    }));
+    return saveText(comparisonHtml(described, figures), `${name}.report.html`);
   }
-  const svg = heatmapSvg(
-    comparedSets(
-      metric,
-      subject,
-      grid,
-      columns.map(({ run, letter, reports }) => ({ title: `${letter}: ${run.name}`, reports })),
-    ),
-  );
+  const drawn = columns.map(({ run, letter, reports }) => ({ title: `${letter}: ${run.name}`, reports }));
+  const whose = subjectsOf(metric, shown[0]!.contributors).find(({ ids }) => sameItems(ids, subject));
+  const title = titleOf(metric, whose?.label ?? '');
+  const figure = figureOfRuns({ metric, subject, grid, bands, title }, drawn, colors);
+  const svg = figureSvg({
+    ...figure,
+    caption: [`${[...figure.caption, ...captions].join(' ')} Colors: ${COLOR_WORDS[colors]}.`],
+  });
   if (kind === 'svg') saveText(svg, `${name}-${metric.id}.svg`);
-  else saveFile(await svgToPng(svg), `${name}-${metric.id}.png`);
+  else saveFile(await pictureOf(svg, kind), `${name}-${metric.id}.${kind}`);
+}
+
+function titleOf(metric: Metric, whose: string): string {
+  return metric.per === 'tensor' ? metric.label : `${metric.label}, ${whose}`;
+}
+
+const COLOR_WORDS = { full: 'the full range', percentile: 'from the 2nd to the 98th percentile of cells' };
+
+/** The recipe of a run and how far its numbers are known, for the caption of a figure. */
+async function captionOf({ recipe, state }: LayersRun, i: number): Promise<string> {
+  const known =
+    state === 'exact' ? 'merged, exact' : state === 'running' ? 'being merged' : 'predicted from samples';
+  return `${LETTERS[i]}: recipe ${(await textSha256(formatRecipe(recipe))).slice(0, 16)}, ${known}.`;
 }
 
 /** Reports in the order of the run's tensors. */
@@ -280,9 +246,9 @@ export function reportHtml(run: ReportedRun, at: string): string {
   const bytes = report.shards.reduce((sum, s) => sum + s.bytes, 0);
   const drawn: Drawn = { ...run, reports: new Map(report.tensors.map((t) => [t.name, t])) };
   const charts = metrics
-    .map((metric) => chartSet(metric, drawn))
-    .filter((set) => set.charts.some((chart) => chart.data.mean !== null))
-    .map((set) => `<div class="wide charts">${heatmapSvg([set])}</div>`);
+    .map((metric) => figureOfRun(metric, drawn))
+    .filter(({ charts: all }) => all.some(({ data }) => data.mean !== null))
+    .map((figure) => `<div class="wide charts">${figureSvg(figure)}</div>`);
   const text = escapeMarkup;
   const body = `<h1>${text(title)}</h1>
 <p>${text(methodTitle)} · ${text(at)} · merged in ${text(formatSeconds(report.seconds))} on ${report.engine === 'webgpu' ? 'WebGPU' : 'the CPU'} (${text(report.adapter)}) · ${text(formatBytes(bytes))} written · Amalgam ${text(report.version)}</p>
@@ -307,7 +273,7 @@ ${tensors(run)}
 /** Several runs side by side as one HTML file that needs nothing else. */
 function comparisonHtml(
   runs: readonly { title: string; recipe: MergeReport['recipe']; isExact: boolean }[],
-  drawn: readonly { label: string; sets: readonly ChartSet[] }[],
+  figures: readonly Figure[],
 ): string {
   const text = escapeMarkup;
   const title = runs.map((run) => run.title).join(' | ');
@@ -319,7 +285,7 @@ ${runs
   )
   .join('\n')}
 <h2>Layers</h2>
-${drawn.map(({ label, sets }) => `<p>${text(label)}</p><div class="wide charts">${heatmapSvg(sets)}</div>`).join('\n')}
+${figures.map((figure) => `<div class="wide charts">${figureSvg(figure)}</div>`).join('\n')}
 `;
   return htmlPage(`${title} · Amalgam`, body);
 }

@@ -120,8 +120,9 @@ export const ScaleChoice = memo(function ScaleChoice() {
 });
 
 const CHOICES = [
-  { value: 'svg', label: 'Picture as SVG', hint: 'all shown runs and their difference' },
-  { value: 'png', label: 'Picture as PNG', hint: 'the same, twice the size' },
+  { value: 'svg', label: 'Figure as SVG', hint: 'the shown runs, their difference, means and a caption' },
+  { value: 'png', label: 'Figure as PNG', hint: 'the same, 300 dpi' },
+  { value: 'pdf', label: 'Figure as PDF', hint: 'the same, a page of its size' },
   {
     value: 'csv',
     label: 'Numbers as CSV',
@@ -143,7 +144,7 @@ const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportPr
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
     const { exportLayers } = await import('../export/exported-files');
-    await exportLayers(kind, shown(), studio.store.getState().overlap);
+    await exportLayers(kind, shown(), studio.store.getState());
   };
   return (
     <ExportMenu

@@ -182,7 +182,13 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
         {expanded === null ? <DepthPlot view={view} cell={cell} heads={heads} /> : null}
       </div>
       <div className="row wrap apart">
-        <LegendOf metric={metric} scale={scale} label={columns.length > 1 ? 'both' : metric.label} />
+        {scale.flat ? null : (
+          <LegendOf
+            metric={metric}
+            scale={scale}
+            label={columns.length > 1 ? columns.map(({ letter }) => letter).join(', ') : metric.label}
+          />
+        )}
         {difference ? <LegendOf metric={difference.metric} scale={difference.scale} label="B − A" /> : null}
         {columns[0]?.chanceOf ? (
           <span className="depth-chance-key small quiet">random masks of the same size</span>

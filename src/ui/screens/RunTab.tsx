@@ -169,7 +169,7 @@ function doneText(report: RunState['report']): string {
 }
 
 function stopped(run: RunState): string {
-  return run.paused ? 'Paused by you' : 'Canceled';
+  return run.paused ? 'Paused' : 'Canceled';
 }
 
 function Numbers({ run }: { run: RunState }) {

@@ -9,7 +9,7 @@ import { methodName } from '../format/method-name';
 import { pickOutputFolder } from '../local/local-files';
 import { shortName } from './built-recipe';
 import { loadInterrupted } from './past-runs';
-import { carryOut, newRun, starting } from './run';
+import { carryOut, newRun, pauseMerge, starting } from './run';
 import { interruptedRuns, type RunState } from './runs';
 import { notify, notifyError, type Studio, showTab } from './studio';
 import type { StudioState } from './studio-state';
@@ -84,8 +84,9 @@ function begin(studio: Studio, { recipe, destination }: InterruptedRun, plan: Pl
 
 // One merge at a time over all tabs: the others show it and can take it over.
 
-/** Follows the merges of other tabs for as long as the studio lives. */
+/** Follows the merges of other tabs for as long as the studio lives, and leaves its own to one that takes over. */
 export function watchOtherTabs(studio: Studio): void {
+  studio.worker.onYield(() => void pauseMerge(studio));
   studio.worker
     .follow((elsewhere) => {
       studio.store.setState({ elsewhere });

@@ -1,0 +1,303 @@
+/**
+ * The row of the Layers canvas as one figure for a paper: the runs on one scale, B − A, and the means of the layers, with the
+ * axis of layers, the groups of modules, legends, one title and a caption. SVG in the colors of paper, without scripts. Pure.
+ */
+import { escapeMarkup } from '../../formats/html-page';
+import type { TensorReport } from '../../reports/job';
+import type { PlanTensor } from '../../reports/plan';
+import { type ColorScale, scaleOver, wantsLightText } from '../charts/color-scale';
+import { type Cell, cellText, differenceOf, type Heatmap, heatmap, rowLabel } from '../charts/heatmap-data';
+import { isUncertain, valueTexts } from '../charts/heatmap-paint';
+import { rangeOf } from '../charts/measured';
+import { differenceMetric, subjectsOf } from '../charts/metric-choice';
+import type { Metric, Subject } from '../charts/metrics';
+import { arrange, type CanvasView } from '../layers/columns';
+import type { Contributor } from '../state/runs';
+
+export interface Figure extends Pick<CanvasView<Metric>, 'metric' | 'grid' | 'bands' | 'scale'> {
+  title: string;
+  /** Sentences below the charts. */
+  caption: readonly string[];
+  charts: FigureChart[];
+  difference: { metric: Metric; data: Heatmap; scale: ColorScale } | null;
+}
+
+interface FigureChart {
+  title: string;
+  data: Heatmap;
+}
+
+/** Everything the figures of one run are drawn from. */
+export interface Drawn {
+  title: string;
+  contributors: readonly Contributor[];
+  tensors: readonly PlanTensor[];
+  reports: ReadonlyMap<string, TensorReport>;
+}
+
+/** One run: a chart for each of the metric's subjects. */
+export function figureOfRun(metric: Metric, { contributors, tensors, reports }: Drawn): Figure {
+  const { grid, bands } = arrange(tensors, null);
+  const charts = subjectsOf(metric, contributors).map(({ ids, label }) => ({
+    title: label,
+    data: heatmap(grid, reports, metric, ids),
+  }));
+  return figureOf({ metric, grid, bands }, metric.label, charts, 'full');
+}
+
+/** Several runs on one scale; of two also B − A around 0. */
+export function figureOfRuns(
+  {
+    metric,
+    grid,
+    bands,
+    title,
+    subject,
+  }: Pick<Figure, 'metric' | 'grid' | 'bands' | 'title'> & {
+    subject: Subject;
+  },
+  runs: readonly { title: string; reports: ReadonlyMap<string, TensorReport> }[],
+  extent: 'full' | 'percentile',
+): Figure {
+  const charts = runs.map(({ reports, ...run }) => ({
+    ...run,
+    data: heatmap(grid, reports, metric, subject),
+  }));
+  const [a, b] = charts;
+  const figure = figureOf({ metric, grid, bands }, title, charts, extent);
+  if (!a || !b || charts.length !== 2) return figure;
+  const data = differenceOf(a.data, b.data);
+  const signed = differenceMetric(metric);
+  const scale = scaleOver(signed, [data], 'percentile', 'light');
+  return { ...figure, difference: { metric: signed, data, scale } };
+}
+
+function figureOf(
+  view: Pick<Figure, 'metric' | 'grid' | 'bands'>,
+  title: string,
+  charts: FigureChart[],
+  extent: 'full' | 'percentile',
+): Figure {
+  const maps = charts.map(({ data }) => data);
+  const scale = scaleOver(view.metric, maps, extent, 'light');
+  return { ...view, title, caption: [view.metric.meaning], charts, difference: null, scale };
+}
+
+// ---------------------------------------------------------------- drawing, in CSS pixels: 96 an inch
+
+/** About ten inches; more where many modules need it. */
+const WIDTH = 960;
+const CELL = { least: 10, most: 44, gap: 1 };
+const ROW = { least: 6, most: 18, all: 520 };
+const MARGIN = 16;
+const NUMBERS = 28;
+const PROFILE = 110;
+const BETWEEN = 18;
+/** Room for the name of a chart of few modules. */
+const NAME = 150;
+const LINE = 15;
+const DIGIT = 5.5;
+const INK = '#1d1b17';
+const QUIET = '#57524a';
+const HOLE = '#efede8';
+/** Of the lines of the runs, by their places. */
+const RUNS = ['#1f5582', '#a8431d', '#5d6b1e', '#6b3fa0'];
+
+interface Places {
+  cell: number;
+  row: number;
+  /** Width of a chart, without the numbers of its layers. */
+  chart: number;
+  /** Top of the rows, below title and heads. */
+  top: number;
+  /** Height of all rows. */
+  rows: number;
+}
+
+/** The figure as one SVG text. Every cell has its value in a `<title>`. */
+export function figureSvg(figure: Figure): string {
+  const { charts, difference, grid, bands, metric, scale } = figure;
+  const blocks = [
+    ...charts.map((chart) => ({ ...chart, metric, scale })),
+    ...(difference ? [{ title: 'B − A', ...difference }] : []),
+  ];
+  const columns = Math.max(1, grid.modules.length);
+  const room = WIDTH - 2 * MARGIN - NUMBERS - PROFILE - blocks.length * BETWEEN;
+  const cell = Math.min(CELL.most, Math.max(CELL.least, Math.floor(room / blocks.length / columns)));
+  const stands = grid.modules.some(({ label }) => label.length * DIGIT > cell - 2);
+  const heads = stands ? Math.max(...grid.modules.map(({ label }) => label.length)) * DIGIT + 6 : LINE;
+  const row = Math.min(ROW.most, Math.max(ROW.least, Math.floor(ROW.all / Math.max(1, grid.layers.length))));
+  const places: Places = {
+    cell,
+    row,
+    chart: Math.max(columns * cell, Math.min(NAME, room / blocks.length)),
+    top: 2 * LINE + 4 + (bands.length > 0 ? LINE + 6 : 0) + heads,
+    rows: grid.layers.length * row,
+  };
+  const drawn = blocks.map((block, i) => {
+    const x = NUMBERS + i * (places.chart + BETWEEN);
+    const line = charts.length > 1 && i < charts.length ? RUNS[i % RUNS.length] : undefined;
+    const parts = [drawChart(block, figure, places, stands, line), legend(block, places, i, charts.length)];
+    return group(x, 0, parts);
+  });
+  const right = NUMBERS + blocks.length * (places.chart + BETWEEN);
+  const width = Math.max(WIDTH, 2 * MARGIN + right + PROFILE);
+  const words = figure.caption.flatMap((sentence) => wrapped(sentence, (width - 2 * MARGIN) / DIGIT));
+  const below = places.top + places.rows + 3 * LINE;
+  const height = 2 * MARGIN + below + words.length * LINE;
+  return [
+    `<svg xmlns='http://www.w3.org/2000/svg' width='${width}' height='${height}' viewBox='0 0 ${width} ${height}' role='img' font-family='system-ui, sans-serif' font-size='10' fill='${INK}'>`,
+    `<rect width='100%' height='100%' fill='#ffffff'/>`,
+    group(MARGIN, MARGIN, [
+      text(0, 12, figure.title, `font-size='13' font-weight='600'`),
+      ...layerAxis(figure, places),
+      ...drawn,
+      group(right, 0, layerMeans(figure, places)),
+      ...words.map((line, i) => text(0, below + (i + 1) * LINE, line, `fill='${QUIET}'`)),
+    ]),
+    '</svg>',
+  ].join('\n');
+}
+
+/** The numbers of the layers, as many as have room. */
+function layerAxis({ grid }: Figure, { row, top }: Places): string[] {
+  const every = row >= 10 ? 1 : 5;
+  return [
+    text(NUMBERS - 6, top - 4, 'layer', `text-anchor='end' fill='${QUIET}'`),
+    ...grid.layers.flatMap((one, r) =>
+      (one.other?.number ?? one.layer) % every === 0
+        ? [
+            text(
+              NUMBERS - 6,
+              top + r * row + row / 2 + 3.5,
+              rowLabel(one),
+              `text-anchor='end' fill='${QUIET}'`,
+            ),
+          ]
+        : [],
+    ),
+  ];
+}
+
+interface Block extends FigureChart {
+  metric: Metric;
+  scale: ColorScale;
+}
+
+/** @param line color of its line among the means of the layers */
+function drawChart(
+  block: Block,
+  { grid, bands }: Figure,
+  places: Places,
+  stands: boolean,
+  line: string | undefined,
+): string {
+  const { title, data, metric, scale } = block;
+  const { cell, row, top } = places;
+  const mean =
+    data.mean === null ? '' : `, ${scale.flat ? 'everywhere' : 'mean'} ${metric.format(data.mean)}`;
+  const at = line ? 13 : 0;
+  const most = Math.max(2, Math.floor((places.chart - at) / DIGIT) - mean.length);
+  const name = title.length > most ? `${title.slice(0, most - 1)}…` : title;
+  let column = 0;
+  const groups = bands.map(({ label, columns }) => {
+    const [from, to] = [column * cell, (column + columns) * cell - CELL.gap];
+    column += columns;
+    return [
+      `<rect x='${from}' y='${3 * LINE + 3}' width='${to - from}' height='1' fill='${QUIET}'/>`,
+      text((from + to) / 2, 3 * LINE, label, `text-anchor='middle' fill='${QUIET}'`),
+    ].join('');
+  });
+  const heads = grid.modules.map(({ label }, i) => {
+    const x = (i + 0.5) * cell;
+    return stands
+      ? `<text transform='translate(${x + 3.5} ${top - 4}) rotate(-90)' fill='${QUIET}'>${escapeMarkup(label)}</text>`
+      : text(x, top - 4, label, `text-anchor='middle' fill='${QUIET}'`);
+  });
+  const values = valueTexts(block, cell / DIGIT, row >= 12);
+  const draw = (value: Cell | null, x: number, y: number) => {
+    const measured = value?.measured;
+    const fill = measured ? scale.color(measured.value) : HOLE;
+    const said = value ? `<title>${escapeMarkup(cellText(value, metric))}</title>` : '';
+    const [w, h] = [cell - CELL.gap, row - CELL.gap];
+    const ink = wantsLightText(fill) ? '#ffffff' : INK;
+    return [
+      `<rect x='${x}' y='${y}' width='${w}' height='${h}' fill='${fill}'>${said}</rect>`,
+      // a stroke across says what hatching says on screen
+      measured && isUncertain(measured, metric, scale)
+        ? `<path d='M${x} ${y + h}L${x + w} ${y}' stroke='${ink}' stroke-opacity='0.5' stroke-width='0.7'/>`
+        : '',
+      measured && values
+        ? text(
+            x + w / 2,
+            y + h / 2 + 3,
+            values(measured.value),
+            `text-anchor='middle' font-size='9' fill='${ink}'`,
+          )
+        : '',
+    ].join('');
+  };
+  return [
+    line ? `<rect y='${LINE + 4}' width='9' height='9' fill='${line}'/>` : '',
+    `<text x='${at}' y='${LINE + 12}'>${escapeMarkup(name + mean)}<title>${escapeMarkup(title)}</title></text>`,
+    ...groups,
+    ...heads,
+    ...data.rows.map(({ cells }, r) => cells.map((c, i) => draw(c, i * cell, top + r * row)).join('')),
+  ].join('\n');
+}
+
+/** The ramp as rectangles (gradients need ids, which several figures on one page would share): once for the runs, once for B − A. */
+function legend({ scale, metric }: Block, { top, rows, chart }: Places, i: number, runs: number): string {
+  if (scale.flat || (i > 0 && i < runs)) return '';
+  const y = top + rows + 8;
+  const step = chart / scale.ramp.length;
+  return [
+    ...scale.ramp.map(
+      (color, s) =>
+        `<rect x='${(s * step).toFixed(2)}' y='${y}' width='${(step + 0.3).toFixed(2)}' height='6' fill='${color}'/>`,
+    ),
+    text(0, y + 18, metric.tick(scale.min), `fill='${QUIET}'`),
+    text(chart, y + 18, metric.tick(scale.max), `text-anchor='end' fill='${QUIET}'`),
+  ].join('');
+}
+
+/** The mean of every layer, a line a run. */
+function layerMeans({ charts, metric }: Figure, { row, top, rows }: Places): string[] {
+  const lines = charts.map(({ data }) =>
+    data.rows.flatMap(({ mean }, r) => (mean === null ? [] : [{ value: mean, row: r }])),
+  );
+  const all = lines.flatMap((line) => line.map(({ value }) => value));
+  if (all.length === 0) return [];
+  const { least, most } = rangeOf(all);
+  const margin = (most - least) * 0.08 || Math.abs(most) * 0.02 || 0.01;
+  const x = (value: number) => ((value - least + margin) / (most - least + 2 * margin)) * PROFILE;
+  return [
+    text(0, LINE + 12, 'Mean by layer'),
+    `<rect y='${top}' width='${PROFILE}' height='${Math.max(1, rows - CELL.gap)}' fill='#f7f5f0'/>`,
+    ...lines.map((line, i) => {
+      const points = line.map((at) => `${x(at.value).toFixed(1)},${top + at.row * row + row / 2}`).join(' ');
+      return `<polyline points='${points}' fill='none' stroke='${RUNS[i % RUNS.length]}' stroke-width='1.5'/>`;
+    }),
+    text(0, top + rows + 18, metric.tick(least), `fill='${QUIET}'`),
+    text(PROFILE, top + rows + 18, metric.tick(most), `text-anchor='end' fill='${QUIET}'`),
+  ];
+}
+
+function group(x: number, y: number, parts: readonly string[]): string {
+  return `<g transform='translate(${x} ${y})'>${parts.join('\n')}</g>`;
+}
+
+function text(x: number, y: number, words: string, more = ''): string {
+  return `<text x='${x}' y='${y}' ${more}>${escapeMarkup(words)}</text>`;
+}
+
+/** Lines of at most so many characters; a longer word has its own. */
+function wrapped(sentence: string, most: number): string[] {
+  const lines = [''];
+  for (const word of sentence.split(' ')) {
+    const line = lines.at(-1)!;
+    if (line !== '' && line.length + word.length + 1 > most) lines.push(word);
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`;
+  }
+  return lines;
+}
