@@ -11,7 +11,7 @@ import {
   setBase,
 } from './recipe-state';
 
-/** TIES with density 0.2 of the sample's base and everything made from it. */
+/** The first recipe of the sample's base and everything made from it. */
 export function sampleRecipe(sample: readonly ModelInfo[]): RecipeState {
   const base = sample.find((m) => m.kind === 'checkpoint' && /(^|\/)base$/.test(m.ref));
   return sample
