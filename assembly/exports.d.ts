@@ -15,6 +15,7 @@ declare module 'virtual:cpu-kernels' {
     countWindow(values: number, elements: number, lo: number, hi: number, counts: number, list: number, room: number): void;
     decode(raw: number, out: number, n: number, dtype: number): number;
     difference(a: number, b: number, rows: number, cols: number, threshold: number, delta: number, sums: number, scratch: number): void;
+    drawMask(n: number, first: number, limit: number, key0: number, key1: number, mask: number, scratch: number): number;
     encode(values: number, out: number, n: number, dtype: number): number;
     encodeBlocks(x: number, columns: number, type: number, importance: number, out: number, scratch: number): void;
     hasSmall(at: number, n: number): number;
@@ -25,6 +26,8 @@ declare module 'virtual:cpu-kernels' {
     lowRank(left: number, right: number, cols: number, rank: number, out: number, first: number, n: number, scale: number, add: number, small: number, scratch: number): void;
     matmulBlock(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number, scratch: number): void;
     matmulLine(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number): void;
+    measureChanges(sources: number, models: number, n: number, firstBlock: number, masks: number, pitch: number, windows: number, windowed: number, counts: number, list: number, sums: number, norms: number, spread: number, status: number, slots: number, scratch: number): void;
+    mergeChanges(sources: number, models: number, n: number, firstBlock: number, cuts: number, masks: number, pitch: number, coefficients: number, election: number, zeroNegative: number, lambda: number, extreme: number, plain: number, packed: number, dtype: number, sums: number, stats: number, counts: number, kept: number, status: number, wrong: number, slots: number, scratch: number, merged: number): void;
     mergeCounts(values: number, stride: number, models: number, elements: number, coefficients: number, election: number, zeroNegative: number, extreme: number, packed: number, dtype: number, counts: number, scratch: number): void;
     normRow(x: number, weight: number, bias: number, y: number, width: number, centred: number, shift: number, epsilon: number): void;
     packKept(values: number, n: number, mask: number): void;
@@ -32,6 +35,7 @@ declare module 'virtual:cpu-kernels' {
     panelProductTransposed(panel: number, rows: number, cols: number, y: number, k4: number, z: number, small: number, scratch: number): void;
     placeRow(x: number, y: number, cos: number, heads: number, dim: number, half: number, headPitch: number, group: number, groupPitch: number, yPitch: number, adjacent: number): void;
     rankRows(values: number, elements: number, cols: number, spare: number, ranks: number, scratch: number): void;
+    sampleChanges(sources: number, i: number, n: number, first: number, step: number, keys: number, scratch: number): void;
     sampleKeys(values: number, n: number, first: number, step: number, keys: number): void;
     selectMask(values: number, n: number, mask: number): void;
     selectRandom(values: number, n: number, first: number, limit: number, key0: number, key1: number, scratch: number): number;
@@ -39,6 +43,7 @@ declare module 'virtual:cpu-kernels' {
     selectRows(values: number, elements: number, first: number, cols: number, spare: number, table: number, key0: number, key1: number, scratch: number): number;
     selectThreshold(values: number, elements: number, firstBlock: number, outerKey: number, outerCut: number, outerQuota: number, innerKey: number, innerCut: number, innerQuota: number): number;
     softmaxLine(line: number, columns: number, first: number, end: number): void;
+    storedSum(sources: number, models: number, anchor: number, table: number, extreme: number, plain: number, packed: number, dtype: number, n: number, sums: number, status: number, wrong: number, slots: number, scratch: number, merged: number): void;
     subtract(values: number, base: number, n: number): void;
     weightedSum(values: number, stride: number, count: number, anchor: number, table: number, extreme: number, out: number, n: number): void;
   }

@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { storedSums } from '../src/backend/kernels/sums';
 import { allKernels } from '../src/worker/all-kernels';
 import { compileKernels } from './vite-plugin';
 
@@ -8,8 +7,8 @@ it('exports.d.ts is what the compiler says the module exports', async () => {
   await expect((await compileKernels()).types).toMatchFileSnapshot('exports.d.ts');
 });
 
-/** Kernels without a GPU form: their output goes to a file, computed during a merge. */
-const PROCESSOR_ALONE = ['encode-blocks'];
+/** Kernels without a GPU form: several steps in one, or their output goes to a file. */
+const PROCESSOR_ALONE = ['merge-changes', 'encode-blocks', 'measure-changes', 'sample-changes', 'draw-mask'];
 
 it('a theme has one name in assembly/kernels, src/backend/kernels and shaders', () => {
   const entries = (folder: string) => readdirSync(new URL(folder, import.meta.url), { withFileTypes: true });
@@ -27,10 +26,7 @@ it('every kernel has a form for the GPU, but for those of the processor alone', 
 });
 
 it('every kernel has one form for the processor, but for those of graphics devices alone', () => {
-  const devices = [
-    'input-gram-tile',
-    ...Object.values(storedSums).flatMap((sums) => sums.map(({ id }) => id)),
-  ];
+  const devices = ['input-gram-tile'];
   const forms = [...allKernels.values()].map(({ id, wasm, cpu }) => [id, [wasm, cpu].filter(Boolean).length]);
   expect(forms.filter(([, count]) => count !== 1)).toEqual(devices.map((id) => [id, 0]));
 });

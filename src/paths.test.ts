@@ -30,6 +30,23 @@ test('every path of this repository that docs and comments name exists', () => {
   expect(lost).toEqual([]);
 });
 
+test('every source file that comments name by its end exists', () => {
+  const files = ['src', 'e2e', 'assembly', 'offline'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`),
+  );
+  const lost: string[] = [];
+  for (const file of files.filter((each) => /\.tsx?$/.test(each))) {
+    for (const line of readFileSync(join(root, file), 'utf8').split('\n')) {
+      if (!/^\s*(\/?\*|\/\/)/.test(line) || ELSEWHERE.test(line)) continue;
+      for (const [path] of line.matchAll(/(?<![\w./*-])[a-z][\w-]*([/.][\w-]+)*\.tsx?\b/g)) {
+        const isThere = files.some((each) => each === path || each.endsWith(`/${path}`));
+        if (!EXAMPLE.test(path) && !isThere) lost.push(`${file}: ${path}`);
+      }
+    }
+  }
+  expect(lost).toEqual([]);
+});
+
 test('the linter looks at what is part of the project only: what its commands write beside is not its business', () => {
   const { files } = JSON.parse(readFileSync(join(root, 'biome.json'), 'utf8'));
   const wanted: string[] = files.includes.filter((pattern: string) => !pattern.startsWith('!'));

@@ -1,5 +1,7 @@
 import { bits16, BLOCK, dotBlock, hasSmall, lanesSum, MAGNITUDE, rounded } from './lib/lanes';
 
+export { mergeChanges } from './lib/stored-changes';
+
 // The elected sum of task vectors: shaders/combine/combine.wgsl.
 
 // Where the scratch of a block lies: 256 bytes of lane sums, then a block each of

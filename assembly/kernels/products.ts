@@ -1,5 +1,7 @@
 import { dotBlock, flush, hasSmall, rounded } from './lib/lanes';
 
+export { measureChanges } from './lib/stored-changes';
+
 // Products of all pairs of vectors: shaders/products/inner-products.wgsl.
 
 /**

@@ -1,6 +1,8 @@
 import { BLOCK, lanesSum, MAGNITUDE } from './lib/lanes';
 import { rankRow } from './lib/ranks';
 
+export { sampleChanges } from './lib/stored-changes';
+
 // One digit of the radix select over the bits of |τ|: shaders/search/histogram.wgsl.
 
 /** Bins from here on are free in all digits but the first. */

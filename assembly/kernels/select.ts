@@ -11,28 +11,28 @@ export function selectMask(values: usize, n: i32, mask: usize): void {
 
 // Dropout at random: shaders/select/select-random.wgsl.
 
-/** Keeps the four elements at `at` whose draws are below; returns how many, with `n` < 4 only of the first n. */
-@inline
-function keep(at: usize, draw: usize, below: v128, n: i32): i32 {
-  const stays = i32x4.lt_u(v128.load(draw), below);
-  if (n >= 4) {
-    v128.store(at, v128.and(v128.load(at), stays));
-    return popcnt(i32x4.bitmask(stays));
-  }
-  const bits = i32x4.bitmask(stays);
+/**
+ * A bit for each of n elements, set where its random word is below `limit`, in ⌈n / 32⌉ words; returns how many are set.
+ * @param first flat index of the first element, a multiple of four, divided by four
+ * @param scratch 32 words and a table of round keys
+ */
+export function drawMask(n: i32, first: u32, limit: u32, key0: u32, key1: u32, mask: usize, scratch: usize): i32 {
+  const keys = scratch + 128;
+  spreadKeys(key0, key1, keys);
   let kept = 0;
-  for (let i = 0; i < n; i++) {
-    if ((bits >> i) & 1) kept++;
-    else store<u32>(at + (<usize>i << 2), 0);
+  for (; n > 0; n -= 32) {
+    draws(first, keys, scratch);
+    const inside: u32 = n >= 32 ? 0xffffffff : (1 << n) - 1;
+    const word = below32(scratch, limit) & inside;
+    store<u32>(mask, word);
+    kept += popcnt(word);
+    first += 8;
+    mask += 4;
   }
   return kept;
 }
 
-/**
- * Keeps an element where its random word is below `limit`, else clears it; returns how many stay.
- * @param first flat index of the first element, a multiple of four, divided by four
- * @param scratch 32 words and a table of round keys
- */
+/** Keeps an element where `drawMask` has a bit for it, else clears it; returns how many stay. `scratch`: a bit more an element. */
 export function selectRandom(
   values: usize,
   n: i32,
@@ -42,19 +42,9 @@ export function selectRandom(
   key1: u32,
   scratch: usize,
 ): i32 {
-  const below = i32x4.splat(limit);
-  const keys = scratch + 128;
-  spreadKeys(key0, key1, keys);
-  let kept = 0;
-  for (let e = 0; e < n; e += 32) {
-    draws(first + (<u32>e >> 2), keys, scratch);
-    const at = values + (<usize>e << 2);
-    const left = min(32, n - e);
-    for (let i = 0; i < left; i += 4) {
-      kept += keep(at + (<usize>i << 2), scratch + (<usize>i << 2), below, left - i);
-    }
-  }
-  return kept;
+  const mask = scratch + 512;
+  drawMask(n, first, limit, key0, key1, mask, scratch);
+  return applyBits(values, n, mask);
 }
 
 // Dropout by ranks: shaders/select/select-rank.wgsl.

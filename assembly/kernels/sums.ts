@@ -1,6 +1,7 @@
 import { flush, flushOne, hasSmall, rounded, roundedOne } from './lib/lanes';
 
 export { hasSmall } from './lib/lanes';
+export { storedSum } from './lib/stored-sum';
 
 // Σ c·v: shaders/sums/weighted-sum.wgsl. Where no vector and no coefficient is small (lanes.ts) nothing on the way is subnormal.
 

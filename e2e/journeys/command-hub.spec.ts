@@ -1,9 +1,12 @@
 /** The headless command and the Hub: what was downloaded stays, what another program downloaded is taken, and a result is pushed. */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -169,6 +172,40 @@ test('early errors end in words and leave nothing, with downloads in the cache a
   const unusable = ['--cache', join(work, 'taken.json'), '--quiet'];
   const merged = await amalgam(['merge', local, '--out', out, ...unusable], { TMPDIR: work });
   expect(merged, merged.stderr).toMatchObject({ code: 0 });
+});
+
+test('output that nobody reads ends the command without a word, one that takes no more in words', async () => {
+  const local = join(work, 'local.yml');
+  writeFileSync(local, `merge_method: passthrough\nmodels: [{model: ${join(samples, 'base')}}]\n`);
+  const out = join(work, 'merged');
+  for (const args of [['--help'], ['plan', local], ['merge', local, '--out', out]]) {
+    for (const closed of ['stdout', 'stderr'] as const) {
+      const command = spawn(process.execPath, ['src/cli/amalgam.mjs', ...args], { cwd: root });
+      command[closed].destroy();
+      let told = '';
+      command[closed === 'stdout' ? 'stderr' : 'stdout'].on('data', (text) => {
+        told += text;
+      });
+      const [code] = (await once(command, 'close')) as [number | null];
+      expect([0, 1], `${args} without ${closed}: ${told}`).toContain(code);
+      expect(told).not.toMatch(/EPIPE|unexpected|^ +at /m);
+      // whole, or not there
+      expect(readdirSync(work).filter((name) => name.startsWith('.'))).toEqual([]);
+      if (existsSync(out)) expect(readdirSync(out)).toContain('model.safetensors');
+      rmSync(out, { recursive: true, force: true });
+    }
+  }
+  test.skip(process.platform !== 'linux', 'only Linux has a device that is always full');
+  const full = spawn(process.execPath, ['src/cli/amalgam.mjs', 'plan', local], {
+    cwd: root,
+    stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'],
+  });
+  let words = '';
+  full.stderr!.on('data', (text) => {
+    words += text;
+  });
+  expect((await once(full, 'close'))[0]).toBe(1);
+  expect(words).toContain('The standard output took no more');
 });
 
 test('models in the cache of huggingface_hub are taken from there, by their name on the Hub', async () => {

@@ -1,6 +1,14 @@
 /** The headless command on the sample family: both engines, any tile, same bytes; and its error messages. */
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { OutputHashes } from '../../src/formats/output-hashes';
@@ -109,6 +117,14 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
   expect(differs.stdout).toContain('The bytes differ');
   expect(differs.stdout).toMatch(/^model\.safetensors: 1\stensor differs: model\.\S+$/m);
   expect(differs.code).toBe(1);
+
+  // a recipe that names models below itself publishes these names, and verify publishes them again
+  symlinkSync(samples, join(work, 'models'));
+  const below = recipe(TIES.replaceAll(samples, 'models'));
+  const relative = join(work, 'relative');
+  expect((await amalgam(['merge', below, '--out', relative, '--engine', 'cpu'])).code).toBe(0);
+  const again = await amalgam(['verify', relative, '--recipe', below, '--engine', 'cpu']);
+  expect(again.stdout).toContain('The bytes agree');
 });
 
 test('evaluate: base, adapter and a merge that is never written, alike on both engines', async () => {

@@ -102,8 +102,9 @@ export function defineKernel<
 export const BLOCK = 4096;
 /** Elements of a strip: what one kernel writes of it is still in the processor's cache when the next one reads it. */
 export const STRIP = 8 * BLOCK;
-/** Address of the kernels' scratch, in the page of memory that no buffer gets. */
+/** Address of the kernels' scratch, in the pages of memory that no buffer gets, and how many pages those are. */
 export const SCRATCH = 64;
+export const SCRATCH_PAGES = 3;
 
 /** Number of blocks that cover `elements`. */
 export function blockCount(elements: number): number {

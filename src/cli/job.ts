@@ -68,7 +68,7 @@ export async function readRecipe(file: string): Promise<Recipe> {
 
 /**
  * The recipe of a merged model with its models where they are: the recipe it was merged by knows, its own metadata hold
- * names only.
+ * names only. With it the names that were published, by those places: the same have to be published again.
  * @param recipeFile that recipe
  * @throws NotFound, RecipeInvalid
  */
@@ -76,7 +76,7 @@ export async function locateModels(
   merged: Recipe,
   recipeFile: string,
   workingFolder: string,
-): Promise<Recipe> {
+): Promise<{ recipe: Recipe; published: ReadonlyMap<string, string> }> {
   const recipe = await readRecipe(recipeFile);
   const places = [dirname(recipeFile), workingFolder];
   const found = await lookUpModels(recipeRepositories(recipe), places, hubCacheFolder());
@@ -90,7 +90,10 @@ export async function locateModels(
   const texts = [...publishedTexts(recipe)].map(
     ([name, short]) => [short, resolve(places[0]!, name)] as const,
   );
-  return renameTexts(renameRepositories(merged, new Map(folders)), new Map(texts));
+  return {
+    recipe: renameTexts(renameRepositories(merged, new Map(folders)), new Map(texts)),
+    published: new Map([...folders, ...texts].map(([name, place]) => [place, name])),
+  };
 }
 
 /**
@@ -99,6 +102,7 @@ export async function locateModels(
  * @param recipeFile where the recipe came from: models are looked up beside it
  * @param place its folder is where they are looked up next; its `undo` gets what has to be closed at the end
  * @param wanted the repositories to open, by default all that the recipe names
+ * @param known names to publish for some of them and for texts; by default made from the recipe's
  */
 export async function openJob(
   recipe: Recipe,
@@ -106,6 +110,7 @@ export async function openJob(
   { workingFolder, undo, say }: Place,
   { hub, cache, engine }: Where,
   wanted: (recipe: Recipe) => string[] = recipeRepositories,
+  known: ReadonlyMap<string, string> = new Map(),
 ): Promise<Job> {
   const address = hubAddress(hub);
   const places = [resolve(workingFolder, dirname(recipeFile)), workingFolder];
@@ -114,11 +119,14 @@ export async function openJob(
   await requireModelNames(recipeModels(recipe), places);
   const found = await lookUpModels(wanted(recipe), places, hubCache, address.url);
   const texts = await readCalibrationTexts(recipe, places);
-  const names = publishedNames(
+  const made = publishedNames(
     found,
     recipe.stages?.map((stage) => stage.name),
   );
-  const textNames = publishedTexts(recipe);
+  const names = new Map([...made].map(([name, short]) => [name, known.get(name) ?? short]));
+  const textNames = new Map(
+    [...publishedTexts(recipe)].map(([name, short]) => [name, known.get(name) ?? short]),
+  );
   const published = renameTexts(renameRepositories(recipe, names), textNames);
   const worker = await openNode(cache === undefined ? defaultCache() : resolve(workingFolder, cache), engine);
   undo.push(() => worker.close());

@@ -2,7 +2,7 @@
 
 import process from 'node:process';
 import { version } from '../../package.json';
-import { errorReport } from '../errors';
+import { AmalgamError, errorReport } from '../errors';
 import { printableText } from '../formats/names';
 import type { Undo } from './arguments';
 import { completionText, helpText, parseCommand } from './command';
@@ -20,10 +20,25 @@ const workingFolder = (isNpmRun && process.env.INIT_CWD) || process.cwd();
 /** The one place where lines leave for the terminal: escapes control sequences, because lines quote files and servers. */
 const say = (line: string): boolean => process.stderr.write(`${printableText(line)}\n`);
 
-/** Waits until a pipe has taken it all: the process ends right after. */
+/** Whether somebody reads no more, as behind `| head`: they have what they want, and words would not reach them. */
+const isUnread = (thrown: unknown): boolean => (thrown as NodeJS.ErrnoException).code === 'EPIPE';
+
+// what fails is told to who writes
+process.stdout.on('error', () => {});
+
+/** Waits until a pipe has taken it all: the process ends right after. @throws `DestinationFailed` where it takes no more */
 async function write(text: string): Promise<void> {
   await new Promise<void>((done, failed) =>
-    process.stdout.write(printableText(text), (error) => (error ? failed(error) : done())),
+    process.stdout.write(printableText(text), (error) => (error ? failed(unwritten(error)) : done())),
+  );
+}
+
+function unwritten(error: Error): Error {
+  if (isUnread(error)) return error;
+  return new AmalgamError(
+    'DestinationFailed',
+    `The standard output took no more (${error.message}).`,
+    'Make room where it goes, or send it elsewhere.',
   );
 }
 
@@ -61,8 +76,7 @@ async function main(): Promise<number> {
     for (const event of ['unhandledRejection', 'uncaughtException'] as const) {
       process.on(event, (thrown) => {
         if (!isOver) fail(thrown);
-        // where nobody reads any more, saying so would fail the same way, and again
-        else if ((thrown as NodeJS.ErrnoException).code !== 'EPIPE') say(errorReport(thrown).message);
+        else if (!isUnread(thrown)) say(errorReport(thrown).message);
       });
     }
   });
@@ -71,6 +85,7 @@ async function main(): Promise<number> {
   try {
     return await Promise.race([run(undo), interrupted, lost]);
   } catch (thrown) {
+    if (isUnread(thrown)) return EXIT_FAILED;
     const { code, message, hint } = errorReport(thrown);
     say(`${message}\n${hint}`);
     return code === 'Usage' ? EXIT_USAGE : EXIT_FAILED;

@@ -107,7 +107,7 @@ function runningText({ phase, done, total, rate, secondsLeft }: RunningProgress)
   const amount =
     phase === 'downloading'
       ? `${formatBytes(done)} of ${formatBytes(total)}`
-      : `${formatCount(Math.round(done))}/${formatCount(total)} tokens`;
+      : `${formatCount(Math.round(done))}/${formatCounted(total, 'token')}`;
   const parts = [
     phase,
     amount,
@@ -193,7 +193,7 @@ export function evaluateText(report: EvaluateReport): string {
   const front = bos === null ? 'nothing in front' : `token ${bos} in front`;
   return (
     `perplexity ${report.perplexity.toFixed(4)}${errorText(report)}, mean loss ${report.meanNll.toFixed(5)} nats over ` +
-    `${formatCount(report.tokens)} tokens${bits} (${masked ? `one of ${masked} tokens masked at a time, ` : ''}windows of ${window} that advance by ${stride}, ${front}; ` +
+    `${formatCounted(report.tokens, 'token')}${bits} (${masked ? `one of ${masked} tokens masked at a time, ` : ''}windows of ${window} that advance by ${stride}, ${front}; ` +
     `${formatSeconds(report.seconds)} on ${report.engine}, ${displayName(report.adapter)}, at most ` +
     `${formatBytes(report.peakBytes)} there)`
   );

@@ -147,6 +147,26 @@ describe('several models side by side', () => {
     );
   });
 
+  test('a conversation that the template of a model refuses is left out there, and counted', async () => {
+    const say = (role: 'system' | 'user', content: string) => conversationLine([{ role, content }]);
+    const lines = [
+      say('user', 'Where is the lamp?'),
+      say('system', 'Be brief.'),
+      say('user', 'By the hinge.'),
+    ];
+    const turns = '{{ m.content }}\n{% endfor %}';
+    const refusing = `{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}${turns}`;
+    const [strict, lax] = [refusing, `{% for m in messages %}${turns}`].map((chatTemplate) =>
+      'recipe' in ARITHMETIC ? { recipe: { ...ARITHMETIC.recipe, chatTemplate } } : ARITHMETIC,
+    );
+    const inputs = [{ text: lines.join('\n') }, { text: [lines[0], lines[2]].join('\n') }];
+    const { models } = (await many([strict!, lax!], { inputs })).report;
+    expect(models.map((model) => reportOf(model, 0).leftOut)).toEqual([1, undefined]);
+    expect(reportOf(models[0]!, 1).leftOut).toBeUndefined();
+    expect(reportOf(models[0]!, 0).meanNll).toBe(reportOf(models[0]!, 1).meanNll);
+    expect(reportOf(models[1]!, 0).tokens).toBeGreaterThan(reportOf(models[0]!, 0).tokens);
+  });
+
   test('give the same in threads of their own, and read no more', async () => {
     const base: RunTarget = { model: 'samples/base' };
     // more models than threads, and fewer: then several threads have one model

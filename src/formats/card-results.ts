@@ -65,7 +65,7 @@ function resultData({
   sampleSeed,
   metrics,
 }: CardResult): YamlData {
-  const scored = items < original ? `${items} of ${original} items` : `${counted(items, 'item')}`;
+  const scored = items < original ? `${items} of ${counted(original, 'item')}` : counted(items, 'item');
   const drawn = items < original ? (sampleSeed === null ? ', the first' : `, seed ${sampleSeed}`) : '';
   return {
     task: { type: 'text-generation', name: 'Text generation' },

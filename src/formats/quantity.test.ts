@@ -125,11 +125,15 @@ test('no message counts one thing in the plural: numbers of things go through co
     `\\$\\{(?:${number})\\} (?:(?:added|small|weight|attention) )?(?:${things})s\\b`,
     'g',
   );
-  // the table of Evaluate and its like show numbers with their digits grouped
-  const messages = production.filter(({ path }) => !/^ui\/(?!state\/lineage)/.test(path));
+  // numbers with their digits grouped, in templates and on screen; rates are of many
+  const grouped = new RegExp(
+    `\\{(?:formatCount\\([^{}]*\\)|(?:${number}))\\}(?: |\\s+)(?:(?:other|small) )?(?:${things}|parameter|point|download|like)s\\b(?!/s|=)`,
+    'g',
+  );
+  const messages = production.filter(({ path }) => !/^ui\/(evaluate|Workbench|screens\/RunTab)/.test(path));
   expect(messages.length).toBeGreaterThan(300);
   const found = messages.flatMap(({ path, text }) =>
-    [...text.matchAll(bare)].map(([words]) => `${path}: ${words}`),
+    [bare, grouped].flatMap((form) => [...text.matchAll(form)].map(([words]) => `${path}: ${words}`)),
   );
   expect(found).toEqual([]);
   expect([counted(1, 'layer'), counted(0, 'layer'), counted(2, 'entry', 'entries')]).toEqual([

@@ -243,7 +243,7 @@ function separateEnds({ model, adapter, problems }: Applying, changes: Changes):
   model.tensors.set(head, { ...start, name: head });
   const both = own(embedding) && (ownHead || origins.has(head));
   note(
-    `${adapter.path} changes ${both ? 'embedding and head' : own(embedding) ? 'the embedding' : 'the head'} of ${ref}, which are one tensor there. The output has ${both ? 'each as it was trained' : `the ${own(embedding) ? 'head' : 'embedding'} as the adapter left it`}, so it is not tied (tie_word_embeddings: false).`,
+    `${adapter.path} changes ${both ? 'embedding and head' : own(embedding) ? 'the embedding' : 'the head'} of ${ref}, whose embedding and head are one tensor. The output has ${both ? 'each as it was trained' : `the ${own(embedding) ? 'head' : 'embedding'} as the adapter left it`}, so it is not tied (tie_word_embeddings: false).`,
   );
   const rows = replaces.get(embedding)?.shape[0];
   if (rows === undefined || rows === start.shape[0] || replaces.has(head) || origins.has(head)) return;

@@ -221,6 +221,55 @@ describe('openAdapter', () => {
   });
 });
 
+describe('adapters that are not whole get their own next step', () => {
+  const config = (more: object = {}) => ({
+    peft_type: 'LORA',
+    r: 2,
+    lora_alpha: 4,
+    target_modules: [],
+    ...more,
+  });
+  const lora = factors('model.layers.0.self_attn.q_proj', 4, 4);
+  const embedding = 'base_model.model.model.embed_tokens.weight';
+  const empty = Object.fromEntries(
+    Object.keys(lora).map((name) => [name, ['F32', [0]] as ['F32', number[]]]),
+  );
+  const peft = (shapes: typeof lora, more: object = {}) => ({
+    'adapter_config.json': config(more),
+    'adapter_model.safetensors': safetensors(shapes),
+  });
+  const mlx = { 'adapter_config.json': { lora_layers: 1, lora_parameters: { rank: 2, scale: 20 } } };
+  it.each<[string, Record<string, Uint8Array<ArrayBuffer> | string | object>, RegExp, RegExp]>([
+    ['all factors empty', peft(empty), /no values in 2 of its 2 tensors.*ZeRO-3/, /zero_to_fp32/],
+    [
+      'one saved module empty',
+      peft({ ...lora, [embedding]: ['F32', [0]] }, { modules_to_save: ['embed_tokens'] }),
+      /no values in 1 of its 3 tensors, such as “base_model\.model\.model\.embed_tokens\.weight”/,
+      /stage3_gather_16bit_weights_on_model_save/,
+    ],
+    [
+      'arrays of NumPy',
+      { ...mlx, 'adapters.npz': 'PK' },
+      /early mlx_lm only: adapters\.npz/,
+      /mx\.save_safetensors/,
+    ],
+    [
+      'a kind of mlx_lm that is no LoRA',
+      {
+        'adapter_config.json': { ...mlx['adapter_config.json'], fine_tune_type: 'dora' },
+        'adapters.npz': 'PK',
+      },
+      /of the type dora/,
+      /mlx_lm\.fuse/,
+    ],
+  ])('%s', async (_, files, message, hint) => {
+    await expect(openModel(memoryFolder('a', files))).rejects.toMatchObject({
+      message: expect.stringMatching(message),
+      hint: expect.stringMatching(hint),
+    });
+  });
+});
+
 describe('describeModel', () => {
   it('counts parameters, dtypes and layers, and pins a Hub model', async () => {
     const folder = tinyModel('owner/m', { dtype: 'BF16', tensors: { 'h.0.attn.bias': ['U8', [2, 2]] } });

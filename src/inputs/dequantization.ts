@@ -20,6 +20,8 @@ interface Dequantized {
   tensors: Map<string, TensorRef>;
   /** Formats that were found. */
   formats: Set<'FP8' | 'MXFP4'>;
+  /** Names of weights in eight bits that no scale fits: beside others that have one, theirs is missing. */
+  unscaled: string[];
 }
 
 /** The tensors of a checkpoint by name, those of eight and four bits as derived ones, without their scales. */
@@ -28,6 +30,7 @@ export function dequantized(
   config: ModelConfig | undefined,
 ): Dequantized {
   const formats: Dequantized['formats'] = new Set();
+  const unscaled: string[] = [];
   const tensors = new Map<string, TensorRef>();
   const scales = new Set<string>();
   const block = blockSize(config);
@@ -38,6 +41,7 @@ export function dequantized(
       // without scales it is not known what the values stand for
       if (scaleName === undefined || !scale || !fits(ref.shape, scale.shape, block)) {
         tensors.set(name, ref);
+        unscaled.push(name);
         continue;
       }
       scales.add(scaleName);
@@ -60,7 +64,7 @@ export function dequantized(
   if (formats.size > 0) {
     for (const name of [...tensors.keys()]) if (ACTIVATION_SCALE.test(name)) tensors.delete(name);
   }
-  return { tensors, formats };
+  return { tensors, formats, unscaled };
 }
 
 /**

@@ -1,5 +1,6 @@
 /** A model as a recipe names it: a checkpoint, with its adapter where it has one, tensor by tensor. */
 
+import { isWeightDtype } from '../formats/dtype';
 import { fullPrecisionName } from '../formats/hub-id';
 import { counted } from '../formats/quantity';
 import { parseModelRef } from '../formats/recipe';
@@ -11,18 +12,21 @@ import { applyAdapter } from './adapter-views';
 import { type Checkpoint, endsOf, saysTied } from './checkpoint';
 import { dequantized, unreadQuantization } from './dequantization';
 import type { Model, ModelTensor } from './model';
-import type { Problems } from './problems';
+import { nameSome, type Problems } from './problems';
 import type { TensorRef } from './tensor-view';
 
 /**
  * The tensors of a checkpoint with an adapter applied to them. Nothing is read: the views describe how the values come
  * about. What does not fit goes to `problems`.
+ *
+ * @param isNotTaken whether a tensor is left out of the merge and not this model's to give: it need not be there, nor fit
  */
 export function modelTensors(
   ref: string,
   checkpoint: Checkpoint,
   adapter: Adapter | undefined,
   problems: Problems,
+  isNotTaken?: (name: string) => boolean,
 ): Model {
   const tensors = new Map<string, ModelTensor>();
   const read = dequantized(checkpoint.tensors, checkpoint.config);
@@ -36,8 +40,11 @@ export function modelTensors(
     const dtype = origin.derived ? 'BF16' : origin.dtype;
     tensors.set(key, { name, view: { origin }, shape: origin.shape, dtype });
   }
-  const own =
-    quantized === undefined ? configProblems(checkpoint, stored) : [quantizedWeights(checkpoint, quantized)];
+  const faults = configProblems(checkpoint, stored).flatMap((problem) =>
+    isNotTaken ? withoutTensors(problem, isNotTaken) : [problem],
+  );
+  if (formats.has('FP8') && read.unscaled.length > 0) faults.push(missingScales(checkpoint, read.unscaled));
+  const own = quantized === undefined ? faults : [quantizedWeights(checkpoint, quantized)];
   for (const problem of own) problems.add(problem);
   const isFaulty = own.some(({ severity }) => severity === 'error');
   const model: Model = {
@@ -88,15 +95,54 @@ function takeHeadAsEmbedding(
   });
 }
 
-function quantizedWeights({ path }: Checkpoint, method: string): PlanProblem {
+function missingScales({ path }: Checkpoint, tensors: string[]): PlanProblem {
+  return {
+    severity: 'error',
+    code: 'TensorMissing',
+    message: `${path} stores weights as FP8 without a scale that fits them, beside others that have one: it is not known what they stand for.`,
+    remedy: 'The copy is incomplete, or was changed. Get the model again.',
+    tensors,
+  };
+}
+
+function quantizedWeights({ path, tensors }: Checkpoint, method: string): PlanProblem {
   const { path: name } = parseModelRef(path).model;
   const full = fullPrecisionName(name);
+  if ([...tensors.values()].every(({ dtype }) => isWeightDtype(dtype) || dtype === 'F64')) {
+    return {
+      severity: 'error',
+      code: 'Quantized',
+      message: `The config.json of ${path} says that its weights are quantized (${method}), but they are stored as ${nameSome([...new Set([...tensors.values()].map(({ dtype }) => dtype))])}.`,
+      remedy:
+        'Where they are the full weights, dequantized or merged, take quantization_config out of that config.json: the output would be quantized when it is loaded.',
+    };
+  }
   return {
     severity: 'error',
     code: 'Quantized',
     message: `The weights of ${path} are quantized (${method}) and cannot be computed with.`,
     remedy: `Use the model in F32, F16 or BF16 that it was quantized from${name.endsWith(full) ? '' : `, by its name ${full}`}.`,
   };
+}
+
+/** As of adapters: under ZeRO-3 every process holds a part of each weight. `isSure`: by its config it has values */
+function emptyWeights({ path, tensors: all }: Checkpoint, tensors: string[], isSure: boolean): PlanProblem {
+  return {
+    severity: isSure ? 'error' : 'warning',
+    code: 'TensorsEmpty',
+    message: `${path} has no values in ${tensors.length} of its ${counted(all.size, 'tensor')}: it was saved under DeepSpeed ZeRO-3 while the weights were spread over the processes.`,
+    remedy:
+      'Save it again with its weights gathered (stage3_gather_16bit_weights_on_model_save, or zero_to_fp32.py on the checkpoint).',
+    tensors,
+  };
+}
+
+/** A problem of the other tensors, if any. */
+function withoutTensors(problem: PlanProblem, isNotTaken: (name: string) => boolean): PlanProblem[] {
+  const { tensors } = problem;
+  if (!tensors) return [problem];
+  const left = tensors.filter((tensor) => !isNotTaken(tensor.replace(/: \[.*$/, '')));
+  return left.length === 0 ? [] : [{ ...problem, tensors: left }];
 }
 
 /** Problems of a checkpoint in itself, found once. */
@@ -112,6 +158,8 @@ function configProblems(
   const known = found.get(checkpoint);
   if (known) return known;
   const { missing, headless, misshapen, unused, layers, invalid, unsure } = configFaults(config, stored);
+  const empty = [...stored].filter(([, { shape }]) => `${shape}` === '0').map(([name]) => name);
+  const hasPlace = (tensor: string) => empty.some((name) => tensor.startsWith(`${name}: `));
   const say = (
     severity: PlanProblem['severity'],
     code: string,
@@ -130,13 +178,14 @@ function configProblems(
           },
         ];
   const made = [
+    ...(empty.length === 0 ? [] : [emptyWeights(checkpoint, empty, misshapen.some(hasPlace))]),
     ...(invalid === undefined ? [] : say('error', 'ConfigInvalid', invalid)),
     ...say('error', 'TensorMissing', `${path} lacks tensors that its config.json asks for.`, missing),
     ...say(
       'error',
       'ShapeMismatch',
       `Tensors of ${path} have other shapes than its config.json says.`,
-      misshapen,
+      misshapen.filter((tensor) => !hasPlace(tensor)),
     ),
     ...say(
       'warning',

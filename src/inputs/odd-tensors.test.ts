@@ -10,7 +10,9 @@ import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import { finishShards } from '../merge/plan/shards';
 import { runPlan } from '../merge/run/run';
+import { findFile, type ModelFolder } from '../sources/model-folder';
 import { memoryFolder, openerOf } from './memory-models.test.support';
+import { readingRows } from './row-reader';
 
 type Tensor = { dtype: Dtype; shape: number[]; bytes: Uint8Array };
 
@@ -35,13 +37,17 @@ function fileOf(tensors: Record<string, Tensor>, pad = 0): Uint8Array<ArrayBuffe
   return Uint8Array.from(Buffer.concat([length, header, ...Object.values(tensors).map((t) => t.bytes)]));
 }
 
-async function merge(recipeText: string, models: Record<string, Uint8Array<ArrayBuffer>>) {
+async function merge(
+  recipeText: string,
+  models: Record<string, Uint8Array<ArrayBuffer>>,
+  adapters: readonly ModelFolder[] = [],
+) {
   const { recipe, problems } = parseRecipe(recipeText);
   expect(problems).toEqual([]);
   const folders = Object.entries(models).map(([name, file]) =>
     memoryFolder(name, { 'model.safetensors': file }),
   );
-  const plan = await makePlan(recipe as Recipe, openerOf(...folders), methodById);
+  const plan = await makePlan(recipe as Recipe, openerOf(...folders, ...adapters), methodById);
   const errors = plan.problems.filter((p) => p.severity === 'error');
   if (errors.length > 0) throw new Error(errors.map(({ code, message }) => `${code} ${message}`).join('\n'));
   const pieces: Uint8Array[] = [];
@@ -50,7 +56,14 @@ async function merge(recipeText: string, models: Record<string, Uint8Array<Array
     shards: finishShards(plan, new Map()),
     engine: createCpuBackend(),
     methods: methodById,
-    read: async (ref, begin, end) => models[ref.folder]!.slice(ref.begin + begin, ref.begin + end),
+    read: readingRows(async (ref, begin, end) => {
+      const adapter = adapters.find(({ path }) => path === ref.folder);
+      if (adapter)
+        return findFile(adapter, ref.file)!
+          .open()
+          .read(ref.begin + begin, ref.begin + end);
+      return models[ref.folder]!.slice(ref.begin + begin, ref.begin + end);
+    }),
     openShard: async (shard) => {
       pieces.push(shard.header);
       return {
@@ -194,6 +207,39 @@ describe('R21: NaN and Inf in an input', () => {
     expect(two).toBeNaN();
     expect(Number.isFinite(three)).toBe(false);
     expect(merged.reports[0]!.nonFinite).toBeGreaterThanOrEqual(2);
+  });
+});
+
+describe('R21: NaN inside an adapter', () => {
+  const key = (part: string) => `base_model.model.model.layers.0.self_attn.q_proj.${part}`;
+  const tensor = (shape: number[], last = 0.5) => {
+    const count = shape.reduce((a, b) => a * b);
+    return { dtype: 'F32' as const, shape, bytes: f32(...Array<number>(count - 1).fill(0.5), last) };
+  };
+  const files = { base: fileOf({ 'model.layers.0.self_attn.q_proj.weight': tensor([4, 4]) }) };
+  const lora = { 'lora_A.weight': [2, 4], 'lora_B.weight': [4, 2] };
+  test.each<[string, Record<string, number[]>, Record<string, unknown>]>([
+    ['lora_A.weight', lora, {}],
+    ['lora_B.weight', lora, {}],
+    ['lora_magnitude_vector', { ...lora, lora_magnitude_vector: [4] }, { use_dora: true }],
+    ['weight', { weight: [4, 4] }, { modules_to_save: ['q_proj'] }],
+    ['ia3_l', { ia3_l: [4, 1] }, { peft_type: 'IA3', feedforward_modules: [] }],
+  ])('%s is named with its key, and the adapter that it is of', async (part, shapes, settings) => {
+    const stored = Object.entries(shapes).map(([name, shape]) => [
+      key(name),
+      tensor(shape, name === part ? Number.NaN : 0.5),
+    ]);
+    const adapter = memoryFolder('lora', {
+      'adapter_config.json': {
+        ...{ peft_type: 'LORA', r: 2, lora_alpha: 2, target_modules: ['q_proj'] },
+        ...settings,
+      },
+      'adapter_model.safetensors': fileOf(Object.fromEntries(stored)),
+    });
+    await expect(merge(linear(['base+lora', 'base']), files, [adapter])).rejects.toMatchObject({
+      code: 'NonFinite',
+      message: expect.stringContaining(`${key(part)} of lora`),
+    });
   });
 });
 

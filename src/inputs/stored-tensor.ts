@@ -44,9 +44,14 @@ export async function readF32(ref: TensorRef, read: ReadTensor): Promise<Float32
 
 const nonFinite = new WeakSet<TensorRef>();
 
-/** The first stored tensor of an update in which a value was NaN or infinite when it was read. */
-export function nonFinitePart({ lowRank, addend }: Omit<TensorView, 'onBase'>): TensorRef | undefined {
-  const parts = [lowRank?.a, lowRank?.b, lowRank?.magnitude, addend?.tensor];
+/** The first stored tensor that an update is computed from in which a value was NaN or infinite when it was read. */
+export function nonFinitePart({
+  origin,
+  lowRank,
+  addend,
+}: Omit<TensorView, 'onBase'>): TensorRef | undefined {
+  const from = origin.derived?.from ?? [];
+  const parts = [lowRank?.a, lowRank?.b, lowRank?.magnitude, addend?.tensor, ...from];
   return parts.find((ref) => ref !== undefined && nonFinite.has(ref));
 }
 

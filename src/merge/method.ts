@@ -90,11 +90,11 @@ export interface MethodSettings {
 
 /**
  * `delta`: a preset of the delta pipeline (merge/tensor/delta-pipeline.ts).
- * `weights`: out = Σ cᵢ·Wᵢ over full weights, with coefficients known before any data is read (merge/tensor/weights-sum.ts).
+ * `weights`: out = Σ cᵢ·Wᵢ over full weights, with coefficients known before any data is read (merge/tensor/computation.ts).
  * `products`: the same, or W₀ + Σ cᵢ·τᵢ, with coefficients from all scalar products of the vectors (merge/tensor/products-merge.ts).
- * `elementwise`: a kernel of the method's own that looks at one element at a time (merge/tensor/elementwise.ts).
+ * `elementwise`: a kernel of the method's own that looks at one element at a time (merge/tensor/computation.ts).
  * `solved`: W₀ + λ·τ, where the τ of linear layers was solved ahead of the run by what the models make of their inputs
- * (src/calibration); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/solved-merge.ts).
+ * (src/calibration); embedding rows are weighted by how often each model used them, all else is averaged (merge/tensor/computation.ts).
  */
 type MethodCompute<P = ResolvedParameters, M = ResolvedParameters> =
   | { kind: 'delta'; preset(parameters: P): DeltaPreset }

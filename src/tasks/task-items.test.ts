@@ -183,6 +183,6 @@ describe('tasks of one’s own', () => {
     const same = Array.from({ length: 3 }, () => ({ question: 'q', choices: ['a'], answer: 0 }));
     expect(() =>
       buildItems(task, { rows: same, examples: same, name: 'sums' }, { ...NONE, fewshot: 1 }),
-    ).toThrow(/1 examples cannot be drawn from 0 other rows/);
+    ).toThrow(/1 example cannot be drawn from 0 other rows/);
   });
 });

@@ -2,8 +2,10 @@
  * The items of a task: what is asked of a model for each row, with examples in front, as lm-evaluation-harness 0.4.13 puts
  * them together (`ConfigurableTask.fewshot_context`, `construct_requests`).
  */
+
 import { AmalgamError } from '../errors';
 import type { Row } from '../foreign/parquet';
+import { counted } from '../formats/quantity';
 import { pythonRandom } from './python';
 import { type Question, RowFault, type Task, taskInvalid } from './task';
 
@@ -95,7 +97,7 @@ export function buildItems(task: Task, source: TaskRows, options: ItemOptions): 
 function tooFewExamples(task: string, wanted: number, rows: number): AmalgamError {
   return taskInvalid(
     task,
-    `${wanted} examples cannot be drawn from ${rows} other rows`,
+    `${counted(wanted, 'example')} cannot be drawn from ${counted(rows, 'other row')}`,
     'Ask for fewer examples.',
   );
 }

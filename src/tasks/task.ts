@@ -1,7 +1,9 @@
 /** A task: where its rows are, and what is asked of a model for each. */
+
 import { AmalgamError } from '../errors';
 import type { Row, RowValue } from '../foreign/parquet';
 import { displayName } from '../formats/names';
+import { counted } from '../formats/quantity';
 
 export interface Task {
   name: string;
@@ -41,7 +43,7 @@ export class RowFault extends Error {}
 /** Choices after one context, as lm-evaluation-harness joins them. */
 export function choiceQuestion(context: string, choices: string[], target: number): Question {
   if (!(Number.isInteger(target) && target >= 0 && target < choices.length)) {
-    throw new RowFault(`its answer is none of the ${choices.length} choices`);
+    throw new RowFault(`its answer is none of the ${counted(choices.length, 'choice')}`);
   }
   const continuations = choices.map((choice) => ` ${choice}`);
   return { contexts: choices.map(() => context), continuations, choices, target };

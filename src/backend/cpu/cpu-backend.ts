@@ -3,7 +3,7 @@ import { AmalgamError } from '../../errors';
 import { counted } from '../../formats/quantity';
 import { CPU_ADAPTER } from '../../reports/backend';
 import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
-import { type Kernel, type KernelExports, STRIP, workOf } from '../kernel';
+import { type Kernel, type KernelExports, SCRATCH_PAGES, STRIP, workOf } from '../kernel';
 
 /** The CPU engine's buffers: ranges of one WebAssembly memory, so that kernels in WebAssembly reach them without a copy. */
 
@@ -20,8 +20,8 @@ interface Range {
 
 /** One growing memory with a list of free ranges in the order of their addresses. Memory that is freed is used again. */
 class CpuMemory {
-  /** Kernels may use the first page as scratch; it is never given away. */
-  readonly memory = new WebAssembly.Memory({ initial: 1, maximum: MOST_PAGES });
+  /** Kernels may use the first pages as scratch; they are never given away. */
+  readonly memory = new WebAssembly.Memory({ initial: SCRATCH_PAGES, maximum: MOST_PAGES });
   private readonly free: { begin: number; end: number }[] = [];
 
   /** A zeroed range of `byteLength` bytes. @throws RangeError when there is no memory left */

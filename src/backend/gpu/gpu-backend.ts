@@ -43,19 +43,20 @@ class Stamps {
     return { slot: this.expected.length - 1, nonce: this.nonce };
   }
 
-  /** Checks the words read back and forgets them. @throws AmalgamError `GpuUnverified` naming the kernel. */
-  verify(words: Uint32Array): void {
+  /** What was issued since the last call, to be held against the words read back. @throws `GpuUnverified` naming the kernel */
+  taken(): (words: Uint32Array) => void {
     const expected = this.expected;
     this.expected = [];
-    expected.forEach(({ kernel, nonce, elements }, slot) => {
-      if (words[2 * slot] !== nonce || words[2 * slot + 1] !== elements >>> 0) {
-        throw new AmalgamError(
-          'GpuUnverified',
-          `The kernel ${kernel} did not run as asked: ${words[2 * slot + 1]} of ${counted(elements, 'element')} reported.`,
-          'None of it was written. Start again; if it happens again, choose the CPU engine and report the adapter name.',
-        );
-      }
-    });
+    return (words) =>
+      expected.forEach(({ kernel, nonce, elements }, slot) => {
+        if (words[2 * slot] !== nonce || words[2 * slot + 1] !== elements >>> 0) {
+          throw new AmalgamError(
+            'GpuUnverified',
+            `The kernel ${kernel} did not run as asked: ${words[2 * slot + 1]} of ${counted(elements, 'element')} reported.`,
+            'None of it was written. Start again; if it happens again, choose the CPU engine and report the adapter name.',
+          );
+        }
+      });
   }
 }
 
@@ -251,18 +252,26 @@ class GpuEngine implements Backend {
     }
     encoder.copyBufferToBuffer(this.stamps.buffer, 0, staging, offset, this.stamps.byteLength);
     this.submit();
+    const verify = this.stamps.taken();
     const problems = [...this.pipelines.takeProblems(), this.scopes.close()];
     const submitted = performance.now();
+    let mappedAt = submitted;
+    let mapped: ArrayBuffer;
     this.reading = true;
     try {
       await this.map(staging, total, problems);
+      mappedAt = performance.now();
+      mapped = staging.getMappedRange(0, total);
+      verify(new Uint32Array(mapped, offset, this.stamps.byteLength / 4));
+    } catch (thrown) {
+      staging.destroy();
+      throw thrown;
     } finally {
       this.reading = false;
+      // also after a failure: kernels add to their stamps, and the next read is not to fail for the reason of this one
+      this.commands().clearBuffer(this.stamps.buffer);
     }
-    const mappedAt = performance.now();
     this.seconds.compute += (mappedAt - submitted) / 1000;
-    const mapped = staging.getMappedRange(0, total);
-    this.stamps.verify(new Uint32Array(mapped, offset, this.stamps.byteLength / 4));
     let at = 0;
     const copies = ranges.map(({ byteLength: size, into }) => {
       const copy = new Uint8Array(into ?? new ArrayBuffer(size), 0, size);
@@ -273,7 +282,6 @@ class GpuEngine implements Backend {
     staging.unmap();
     this.seconds.readback += (performance.now() - mappedAt) / 1000;
     this.staging.push(staging);
-    this.commands().clearBuffer(this.stamps.buffer);
     if (this.uploaded >= MEASURE_UPLOADS_FROM && this.uploaded < Number.POSITIVE_INFINITY) {
       this.uploaded = Number.POSITIVE_INFINITY;
       this.ring = await measuredRing(this.device);

@@ -89,6 +89,33 @@ describe('R44: nothing is believed that did not run', () => {
   });
 });
 
+test('R43 R44 R45: a read that failed leaves nothing behind: the next one has its own answer', async () => {
+  engine = await createGpuBackend();
+  const sound = async () => expect(new Set(await difference(engine!))).toEqual(new Set([2]));
+  const { dispatchWorkgroups } = GPUComputePassEncoder.prototype;
+  const half = vi.spyOn(GPUComputePassEncoder.prototype, 'dispatchWorkgroups').mockImplementation(function (
+    this: GPUComputePassEncoder,
+    width,
+  ) {
+    dispatchWorkgroups.call(this, Math.ceil(width / 2));
+  });
+  await expect(difference(engine)).rejects.toMatchObject({ code: 'GpuUnverified' });
+  half.mockRestore();
+  await sound();
+  const broken = { ...subtract, id: 'broken', wgsl: subtract.wgsl.replace('let end', 'let end: = ') };
+  await expect(difference(engine, broken)).rejects.toMatchObject({ code: 'GpuCompile' });
+  await sound();
+  const values = engine.allocate(16, 'values');
+  await expect(engine.read([{ buffer: values, byteLength: 32 }])).rejects.toMatchObject({
+    code: 'GpuValidation',
+  });
+  await sound();
+  const map = vi.spyOn(GPUBuffer.prototype, 'mapAsync').mockRejectedValueOnce(new Error('map failed'));
+  await expect(difference(engine)).rejects.toMatchObject({ code: 'GpuLost' });
+  map.mockRestore();
+  await sound();
+});
+
 describe('R45: what the device lacks or never answers', () => {
   test('out of memory is told apart from other refusals', async () => {
     engine = await createGpuBackend();

@@ -74,8 +74,35 @@ export const encode = defineKernel({
   },
 });
 
-/** A block of merged values on their way to the output dtype: in the scratch page, after the part that `combine` needs. */
-const MERGED = 40 * 1024;
+/** A block of merged values on their way to the output dtype: in the scratch, after the part that `combine` needs. */
+export const MERGED = 40 * 1024;
+
+/** List of a tile's vectors for a kernel that takes them as they are stored, then a block of each, in the scratch. */
+const SOURCES = 56 * 1024;
+export const SLOTS = 64 * 1024;
+/** Vectors for which that has room: the base and four contributors. */
+export const MOST_SLOTS = 5;
+
+/**
+ * Writes the list of the vectors of a strip, from `first` on, as assembly/kernels/lib/stored.ts takes it; returns its address.
+ * Vectors before have the address 0; one whose form is `leave` lies in `values`, `stride` elements a slot.
+ */
+export function listSources(
+  s: Pick<Strip<never, 'raw' | 'inputs'>, 'at' | 'words' | 'begin'>,
+  count: number,
+  { first = 0, values = 0, stride = 0 }: { first?: number; values?: number; stride?: number },
+): number {
+  for (let slot = 0; slot < count; slot++) {
+    const input = s.at('inputs') / 4 + slot * INPUT_WORDS;
+    const [rawBegin, kind] = [s.words[input]!, s.words[input + 1]!];
+    const form = kind >> 2;
+    const dtype = form === SLOT_FORM.leave ? DTYPE_CODE.F32 : kind & 3;
+    const begin = form === SLOT_FORM.leave ? values + slot * stride * 4 : s.at('raw') + rawBegin * 4;
+    const address = slot < first ? 0 : begin + s.begin * dtypeBytes(dtype);
+    s.words.set([address, dtype, form], SOURCES / 4 + slot * 3);
+  }
+  return SOURCES;
+}
 
 /**
  * Calls `make(at, n, merged)` for every block of a strip, which leaves n merged values at the address `merged`, and packs

@@ -8,7 +8,8 @@ import panelProductWgsl from '../../../shaders/products/panel-product.wgsl?raw';
 import panelProductTransposedWgsl from '../../../shaders/products/panel-product-transposed.wgsl?raw';
 import type { Backend } from '../backend';
 import { exact } from '../exact';
-import { defineKernel, SCRATCH } from '../kernel';
+import { BLOCK, blockCount, blockOf, defineKernel, SCRATCH } from '../kernel';
+import { listSources, SLOTS } from './encoding';
 
 /** Number of pairs i ≤ j of `count` vectors. */
 export function pairCount(count: number): number {
@@ -28,6 +29,68 @@ export const innerProducts = defineKernel({
     k.innerProducts(at('values') + (slot + begin) * 4, stride * 4, count, n, run, sums, SCRATCH);
   },
 });
+
+/** Words of a window in the list that {@link measureChanges} takes. */
+export const WINDOW_WORDS = 6;
+
+/**
+ * Measures task vectors as they are stored, on the processor alone, as `decode`, `select-mask` where `masked` is 1,
+ * `inner-products`, `absolute-sum` where `norms` is 1, and `count-window` do it one after another; no values are left. Masks of
+ * the contributors are `mask_pitch` words apart from word `mask` on. `windows`: slot, lowest and highest key, word of the
+ * counts and of the list, room there. What is not finite is counted in `status` where nothing is masked.
+ */
+export const measureChanges = defineKernel({
+  id: 'measure-changes',
+  wgsl: '',
+  params: {
+    elements: 'u32',
+    stride: 'u32',
+    models: 'u32',
+    first_block: 'u32',
+    masked: 'u32',
+    mask: 'u32',
+    mask_pitch: 'u32',
+    norms: 'u32',
+    windows: 'u32',
+  },
+  buffers: {
+    raw: 'u32',
+    inputs: 'u32',
+    values: 'u32',
+    masks: 'u32',
+    windows: 'u32',
+    counts: 'rw u32',
+    list: 'rw u32',
+    sums: 'rw f32',
+    norms: 'rw f32',
+    status: 'rw u32',
+  },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const { elements, stride, models, first_block, masked, mask, mask_pitch, norms, windows } = s.params;
+    k.measureChanges(
+      listSources(s, models + 1, { values: s.at('values'), stride }),
+      models,
+      s.n,
+      first_block + blockOf(s),
+      masked ? s.at('masks') + (mask + s.begin / 32) * 4 : 0,
+      mask_pitch * 4,
+      s.at('windows'),
+      windows,
+      s.at('counts'),
+      s.at('list'),
+      s.at('sums') + blockOf(s) * pairCount(models + 1) * 4,
+      norms ? s.at('norms') + blockOf(s) * 4 : 0,
+      blockCount(elements) * 4,
+      masked ? UNCOUNTED : s.at('status'),
+      SLOTS,
+      SCRATCH,
+    );
+  },
+});
+
+/** Words of the scratch that take counts nobody asks for. */
+const UNCOUNTED = SCRATCH + 192;
 
 /** Rows of one partial sum; as in shaders/products/column-products.wgsl. */
 export const COLUMN_ROWS = 64;

@@ -5,6 +5,7 @@ import pickValuesWgsl from '../../../shaders/search/pick-values.wgsl?raw';
 import rankDigitWgsl from '../../../shaders/search/rank-digit.wgsl?raw';
 import sampleKeysWgsl from '../../../shaders/search/sample-keys.wgsl?raw';
 import { BLOCK, blockOf, defineKernel, SCRATCH } from '../kernel';
+import { listSources } from './encoding';
 
 /** Elements one workgroup counts, the most bins, and the copies that share the traffic; as in shaders/search/histogram.wgsl. */
 export const HISTOGRAM_ELEMENTS = 32768;
@@ -84,6 +85,20 @@ export const sampleKeys = defineKernel({
   wasm(k, { params, at, begin, n }) {
     const { slot, first, step, out } = params;
     k.sampleKeys(at('values') + (slot + begin) * 4, n, first + begin, step, at('keys') + out * 4);
+  },
+});
+
+/** The same of the task vector in slot `slot` as it is stored, on the processor alone. */
+export const sampleChanges = defineKernel({
+  id: 'sample-changes',
+  wgsl: '',
+  params: { elements: 'u32', stride: 'u32', slot: 'u32', first: 'u32', step: 'u32', out: 'u32' },
+  buffers: { raw: 'u32', inputs: 'u32', values: 'u32', keys: 'rw u32' },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const { stride, slot, first, step, out } = s.params;
+    const sources = listSources(s, slot + 1, { values: s.at('values'), stride });
+    k.sampleChanges(sources, slot, s.n, first + s.begin, step, s.at('keys') + out * 4, SCRATCH);
   },
 });
 

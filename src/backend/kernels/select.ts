@@ -38,6 +38,34 @@ export const selectRandom = defineKernel({
   },
 });
 
+/**
+ * The same draws as a mask, one bit per element from word `mask` on, on the processor alone; their number is added to
+ * kept[out]. With `all` 1 every bit is set.
+ */
+export const drawMask = defineKernel({
+  id: 'draw-mask',
+  wgsl: '',
+  params: {
+    elements: 'u32',
+    first: 'u32',
+    below: 'u32',
+    key0: 'u32',
+    key1: 'u32',
+    mask: 'u32',
+    all: 'u32',
+    out: 'u32',
+  },
+  buffers: { masks: 'rw u32', kept: 'rw u32' },
+  unit: () => BLOCK,
+  wasm(k, s) {
+    const { first, below, key0, key1, mask, all, out } = s.params;
+    const at = s.at('masks') + (mask + s.begin / 32) * 4;
+    if (all) s.words.fill(0xffffffff, at / 4, at / 4 + Math.ceil(s.n / 32));
+    const kept = all ? s.n : k.drawMask(s.n, (first + s.begin) / 4, below, key0, key1, at, SCRATCH);
+    addTo(s, 'kept', out, kept);
+  },
+});
+
 /** Most columns for which a selection can do without ranks (`ranked` 0). */
 export const MOST_UNRANKED = 65_535;
 

@@ -5,9 +5,9 @@ import moveValuesWgsl from '../../../shaders/sums/move-values.wgsl?raw';
 import storedSumWgsl from '../../../shaders/sums/stored-sum.wgsl?raw';
 import subtractWgsl from '../../../shaders/sums/subtract.wgsl?raw';
 import weightedSumWgsl from '../../../shaders/sums/weighted-sum.wgsl?raw';
-import { BLOCK, defineKernel, SCRATCH } from '../kernel';
-import { isTiny } from './combine';
-import { PACKED, packBlocks } from './encoding';
+import { BLOCK, blockOf, defineKernel, SCRATCH } from '../kernel';
+import { isTiny, SOME_TINY, sizesOf } from './combine';
+import { dtypeBytes, listSources, MERGED, PACKED, packBlocks, SLOTS } from './encoding';
 import { pairCount } from './products';
 
 /**
@@ -78,14 +78,36 @@ const define = (models: number, hasBase: boolean) =>
       status: 'rw atomic<u32>',
     },
     unit: () => PACKED,
+    wasm(k, s) {
+      const { anchor, dtype, status } = s.params;
+      const begin = s.at('coefficients') / 4;
+      s.memo.small ??= sizesOf(s.floats.subarray(begin, begin + models + 2));
+      k.storedSum(
+        listSources(s, models + 1, { first: hasBase ? 0 : 1 }),
+        models,
+        anchor,
+        begin * 4,
+        s.memo.small & SOME_TINY,
+        s.memo.small === 0 ? 1 : 0,
+        s.at('packed') + s.begin * dtypeBytes(dtype),
+        dtype,
+        s.n,
+        s.at('sums') + blockOf(s) * storedSumWords(models) * 4,
+        s.at('status'),
+        s.at('status') + status * 4,
+        SLOTS,
+        SCRATCH,
+        MERGED,
+      );
+    },
   });
 
 const upTo = (models: number, hasBase: boolean) =>
   Array.from({ length: models }, (_, i) => define(i + 1, hasBase));
 
 /**
- * Weighted sums of stored weights with all they are measured by, in one pass, by contributors less one. Graphics devices
- * only: on the processor the strips of separate kernels stay in its cache. See shaders/sums/stored-sum.wgsl.
+ * Weighted sums of stored weights with all they are measured by, in one pass, by contributors less one. See
+ * shaders/sums/stored-sum.wgsl.
  */
 export const storedSums = { base: upTo(MOST_STORED - 1, true), alone: upTo(MOST_STORED, false) };
 

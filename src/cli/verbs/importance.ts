@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { displayName } from '../../formats/names';
-import { formatBytes, formatCount, formatSeconds } from '../../formats/quantity';
+import { formatBytes, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
 import type { BackendChoice } from '../../reports/backend';
 import type { ImportanceReport } from '../../reports/importance';
@@ -158,9 +158,9 @@ function importanceText(report: ImportanceReport, out: string): string {
   const tensors = report.computed + report.reused;
   const reads = report.contributors.map(
     ({ id, calibration, forwardTokens }) =>
-      `${displayName(id)}: ${displayName(calibration, 200)}; ${forwardTokens === 0 ? 'nothing was run' : `${formatCount(forwardTokens)} tokens run`}`,
+      `${displayName(id)}: ${displayName(calibration, 200)}; ${forwardTokens === 0 ? 'nothing was run' : `${formatCounted(forwardTokens, 'token')} run`}`,
   );
-  const counts = `${formatCount(tensors)} masks, ${formatCount(report.reused)} of them found in the cache`;
+  const counts = `${formatCounted(tensors, 'mask')}, ${formatCount(report.reused)} of them found in the cache`;
   const peak = report.peakBytes > 0 ? `, ${formatBytes(report.peakBytes)} on the device at most` : '';
   return [
     ...reads,

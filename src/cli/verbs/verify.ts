@@ -58,11 +58,11 @@ export const verifyVerb: Verb<VerifyCommand> = {
     }
     const metadata = await readMergedMetadata(folder);
     const { inputs } = metadata;
-    const recipe =
+    const { recipe, published } =
       command.recipe === undefined
-        ? metadata.recipe
+        ? { recipe: metadata.recipe, published: undefined }
         : await locateModels(metadata.recipe, resolve(workingFolder, command.recipe), workingFolder);
-    const job = await openJob(recipe, folder, place, command, repositoriesRead);
+    const job = await openJob(recipe, folder, place, command, repositoriesRead, published);
     await job.worker.listModel(folder);
     await job.calls.openDisk(folder, folder);
     const request = { merged: folder, recipe: job.recipe, inputs, engine: command.engine };

@@ -22,7 +22,7 @@ import { activatedRows, mlp } from './mlp';
 import { type PartKind, project, room, type StateShape } from './part';
 import { recurrence } from './recurrence';
 
-// y = Σ share_e(x) · expert_e(x) over the experts a router chooses. The scores come to the host, which chooses (routing.ts); each
+// y = Σ share_e(x) · expert_e(x) over the experts a router chooses. The scores come to the host, which chooses (mlp.ts); each
 // expert then runs on the rows that took it.
 
 const experts: PartKind<Experts> = {

@@ -4,7 +4,7 @@ import { defineMethod } from '../method';
  * Arcee fusion: takes over the changes that stand out, an importance |τ| · KL(softmax(row of W) ‖ softmax(row of W₀)) of
  * at least median + 1.5 interquartile ranges. mergekit 0.1.4 `arcee_fusion.py`, but with exact quantiles for every
  * size: mergekit draws a million elements at random from larger tensors. The divergence of a row is computed in f64 on
- * the host for both engines (merge/tensor/row-divergence.ts).
+ * the host for both engines (merge/tensor/delta-score.ts).
  */
 export const arceeFusion = defineMethod({
   id: 'arcee_fusion',

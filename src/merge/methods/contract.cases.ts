@@ -1,7 +1,7 @@
 /**
  * The cases of the contract tests, derived from a method's own file: settings, models, tensors, and one function that
  * merges them on an engine through the same run as the studio's. Shared by contract.test.ts (the processor against the
- * oracles) and contract.browser.test.ts (WebGPU against the processor).
+ * oracles) and contract.gpu.test.ts (WebGPU against the processor).
  */
 import type { Backend } from '../../backend/backend';
 import type { WeightDtype } from '../../formats/dtype';

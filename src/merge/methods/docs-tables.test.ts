@@ -9,7 +9,7 @@ it('docs/methods.md says what the method files say (npm run docs:methods writes 
   expect(withTables(page, methods)).toBe(page);
 });
 
-it('every parameter is named in the section of its method, and explained once', () => {
+it('every parameter is named in the section of its method, and explained once (npm run docs:methods)', () => {
   for (const method of methods) {
     const section = page.slice(page.indexOf(`### ${method.id}\n`)).split('\n### ')[0]!;
     for (const name of Object.keys({ ...method.parameters, ...method.modelParameters })) {

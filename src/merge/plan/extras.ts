@@ -71,6 +71,14 @@ export function planExtras(
         ? mapped
         : editConfig(parseModelConfig(mapped, 'config.json'), { fields: new Map([['eos_token_id', eos]]) });
     extras.push({ path: 'config.json', content: { text: written } });
+    if (config.config?.modelType === undefined) {
+      problems.add({
+        severity: 'warning',
+        code: 'ConfigMissing',
+        message: `The config.json of ${config.path} names no model_type, so that nobody can load the output by it.`,
+        remedy: 'Use the config.json that the model was published with.',
+      });
+    }
   } else {
     problems.add({
       severity: 'warning',

@@ -125,7 +125,12 @@ function withoutType({ amalgam: { ggufOnly } }: Recipe): AmalgamError {
 function refuse(thrown: unknown, problems: Problems): void {
   if (!(thrown instanceof AmalgamError) || thrown.code === 'Canceled') throw thrown;
   const { code, message, hint } = thrown;
-  problems.add({ severity: 'error', code, message: `GGUF: ${message}`, remedy: hint });
+  // what a forward pass lacks is no matter for a merge, but llama.cpp's graph is one
+  const remedy =
+    code === 'ArchitectureUnsupported'
+      ? 'Write safetensors, or choose another model for the GGUF file.'
+      : hint;
+  problems.add({ severity: 'error', code, message: `GGUF: ${message}`, remedy });
 }
 
 function wrong(message: string, hint: string): AmalgamError {

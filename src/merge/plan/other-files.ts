@@ -1,8 +1,10 @@
 /** The small files of a model that nothing here writes anew: processors of images and sound, parts of sentence encoders. */
 
+import { displayName } from '../../formats/names';
 import { HASHES_FILE } from '../../formats/output-hashes';
 import { counted } from '../../formats/quantity';
 import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
+import { MAX_TOKENS } from '../../formats/tokenizer-json';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { nameSome, type Problems } from '../../inputs/problems';
 import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
@@ -19,8 +21,11 @@ export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string 
   if (begin.startsWith('# xet version')) return 'is not the file but a pointer to it (Xet)';
   if (/^<(?:!doctype\s+html|html)\b/i.test(begin) && !/\.html?$/i.test(path)) return 'is a web page';
   if (path.endsWith('.json')) {
+    if (`${bytes.subarray(0, 3)}` === '239,187,191')
+      return 'begins with a byte order mark, with which transformers does not read it: save it as UTF-8 without one';
     try {
-      JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+      const json: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+      if (path === 'tokenizer.json') return tokenizerFault(json);
     } catch {
       return 'is not JSON, or is cut off';
     }
@@ -35,6 +40,20 @@ export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string 
     }
   }
   return undefined;
+}
+
+/** What keeps whoever loads a tokenizer.json from reading it. */
+function tokenizerFault(json: unknown): string | undefined {
+  const { model, added_tokens } = Object(json) as { model?: unknown; added_tokens?: unknown };
+  const { vocab } = Object(model) as { vocab?: unknown };
+  const added: unknown[] = Array.isArray(added_tokens) ? added_tokens : [];
+  const ids = [
+    ...(Array.isArray(vocab) ? [] : Object.entries(Object(vocab) as object)),
+    ...added.map((token) => [Object(token).content, Object(token).id]),
+  ];
+  const isId = (id: unknown) => Number.isInteger(id) && Number(id) >= 0 && Number(id) < MAX_TOKENS;
+  const wrong = ids.find(([, id]) => !isId(id));
+  return wrong && `gives the token “${displayName(String(wrong[0]), 40)}” no id below ${MAX_TOKENS}`;
 }
 
 /** Whether bytes are fields of a protobuf message up to the last one (protobuf.dev/programming-guides/encoding). */

@@ -255,8 +255,11 @@ describe('the chat template of the output', () => {
     expect(settings).toBeUndefined();
   });
 
-  it('is hinted at where models have one and the base has none', async () => {
-    const { problems } = await planOf(ties);
+  it.each([
+    ['with a base', ties],
+    ['without one', 'merge_method: linear\nmodels: [{model: base}, {model: a}]\nparameters: {weight: 1}\n'],
+  ])('is hinted at where models have one and the tokenizer’s model has none: %s', async (_, text) => {
+    const { problems } = await planOf(text);
     expect(problems).toContainEqual(expect.objectContaining({ severity: 'note', code: 'ChatTemplateLeft' }));
   });
 });

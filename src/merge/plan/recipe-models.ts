@@ -64,14 +64,20 @@ function wrongKind(key: string, wanted: 'checkpoint' | 'adapter', { baseModel }:
       };
 }
 
-/** A model of the recipe, with its adapter. All parts are open. */
-export function modelOf(ref: string, opened: ReadonlyMap<string, OpenModel>, problems: Problems): Model {
+/** A model of the recipe, with its adapter. All parts are open. `isNotTaken`: as of {@link modelTensors} */
+export function modelOf(
+  ref: string,
+  opened: ReadonlyMap<string, OpenModel>,
+  problems: Problems,
+  isNotTaken?: (name: string) => boolean,
+): Model {
   const { model, adapter } = parseModelRef(ref);
   return modelTensors(
     ref,
     opened.get(repoKey(model)) as Checkpoint,
     adapter && (opened.get(repoKey(adapter)) as Adapter),
     problems,
+    isNotTaken,
   );
 }
 

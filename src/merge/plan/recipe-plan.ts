@@ -148,9 +148,12 @@ export async function makePlan(
   if (problems.hasErrors()) return emptyPlan(recipe, problems);
 
   const models = new Map<string, Model>();
+  const isLeftOut = (name: string) => leftOut(recipe, name);
   for (const ref of slices.flatMap(refsOf)) {
     if (models.has(ref)) continue;
-    const model = modelOf(ref, opened, problems);
+    // what is left out is the base's, and in slices goes by other names
+    const gives = recipe.slices !== undefined || ref === slices[0]?.base?.ref;
+    const model = modelOf(ref, opened, problems, gives ? undefined : isLeftOut);
     castForOutput(recipe, model);
     models.set(ref, model);
   }

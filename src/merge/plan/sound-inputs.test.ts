@@ -124,7 +124,32 @@ const faults: Record<string, [ModelFolder, inPlan: RegExp, inCompare: RegExp]> =
   bitsandbytes: [
     whole('m', { config: { quantization_config: { quant_method: 'bitsandbytes' } } }),
     /^Quantized $/,
-    /bitsandbytes/,
+    /config.json of m says that its weights are quantized \(bitsandbytes\), but they are stored as F32/,
+  ],
+  'ZeRO-3': [
+    whole('m', { tensors: { 'model.layers.0.mlp.up_proj.weight': ['F32', [0]] } }),
+    /^TensorsEmpty model.layers.0.mlp.up_proj.weight$/,
+    /no values in 1 of its \d+ tensors: it was saved under DeepSpeed ZeRO-3/,
+  ],
+  'ZeRO-3 of a type that nobody knows': [
+    whole('m', {
+      config: { model_type: 'mystery', architectures: ['MysteryModel'] },
+      tensors: { 'model.layers.0.mlp.up_proj.weight': ['F32', [0]] },
+    }),
+    /TensorsEmpty model.layers.0.mlp.up_proj.weight/,
+    /ZeRO-3|families|architecture/,
+  ],
+  'FP8 of which one has lost its scale': [
+    whole('m', {
+      config: { quantization_config: { quant_method: 'fp8' } },
+      tensors: {
+        'model.layers.0.self_attn.q_proj.weight': ['F8_E4M3', [8, 8]],
+        'model.layers.0.self_attn.k_proj.weight': ['F8_E4M3', [8, 8]],
+        'model.layers.0.self_attn.k_proj.weight_scale': ['F32', [1]],
+      },
+    }),
+    /^TensorMissing model.layers.0.self_attn.q_proj.weight$/,
+    /without a scale that fits them/,
   ],
   'compressed-tensors': [
     whole('m', { tensors: { 'model.layers.0.self_attn.q_proj.weight_packed': ['I32', [8, 1]] } }),
@@ -234,6 +259,13 @@ test('a tied model stored with its head alone has it for the embedding', async (
 test.each([
   ['tokenizer.json', 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n', 'pointer'],
   ['tokenizer.json', '{"model": {"vocab"', 'cut off'],
+  ['tokenizer.json', '\ufeff{"model": {}}', 'byte order mark'],
+  ['tokenizer.json', '{"model": {"vocab": {"a": 0, "b": -1}}}', '“b” no id'],
+  [
+    'tokenizer.json',
+    '{"model": {}, "added_tokens": [{"content": "<pad>", "id": 4000000000}]}',
+    '“<pad>” no id',
+  ],
   ['special_tokens_map.json', '<!DOCTYPE html><html></html>', 'web page'],
   ['merges.txt', '<html>error</html>', 'web page'],
   ['vocab.txt', '# xet version 0\n', 'Xet'],
@@ -355,44 +387,4 @@ test('a tokenizer has no tokens beyond the rows it is written over: those of the
   expect(await of(seen)).toBe('');
   expect(await of({ ...seen, beyond: 8 })).toMatch('TokensBeyondRows');
   expect(await of(seen, [{ id: 8, content: '[PAD]', special: true }])).toMatch('TokensBeyondRows');
-});
-
-test('what is left out of a merge need not be in every model, nor have the same rows', async () => {
-  const recipe = recipeOf(['m'], { amalgam: { exclude: ['lm_head', 'embed_tokens'] } });
-  const base = whole('base', { head: true });
-  const headless = whole('m', { config: { tie_word_embeddings: false, architectures: ['LlamaModel'] } });
-  for (const other of [headless, whole('m', { head: true, vocabulary: 10 })]) {
-    const plan = await makePlan(recipe, openerOf(base, other), methodById);
-    expect(plan.problems.filter(({ severity }) => severity === 'error')).toEqual([]);
-  }
-});
-
-test('names that a training wrapped are those of the model, in checkpoints and in adapters', async () => {
-  const wrapped = (wrap: (name: string) => string) =>
-    whole('m', {
-      files: {
-        'model.safetensors': safetensors(
-          Object.fromEntries(
-            Object.entries(tinyShapes({ whole: true, hidden: 8 })).map(([n, s]) => [wrap(n), s]),
-          ),
-        ),
-      },
-    });
-  const inLayer = (name: string) => name.replace(/(layers\.\d+\.)/, '$1_fsdp_wrapped_module.');
-  for (const wrap of [(n: string) => `_orig_mod.${n}`, inLayer, (n: string) => `module.${n}`]) {
-    expect(await places.merge!(wrapped(wrap))).toBe('');
-    const lora = factors('model.layers.0.self_attn.q_proj', 8, 8);
-    const keys = [
-      (n: string) => wrap(n),
-      (n: string) => n.replace('base_model.model.', `base_model.model.${wrap('')}`),
-    ].map((rename) => Object.fromEntries(Object.entries(lora).map(([n, s]) => [rename(n), s])));
-    for (const shapes of keys) {
-      const plan = await makePlan(
-        recipeOf(['base+a']),
-        openerOf(whole('base'), tinyAdapter('a', shapes)),
-        methodById,
-      );
-      expect(plan.problems).toEqual([]);
-    }
-  }
 });

@@ -1,11 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { goldenFolder } from '../../../e2e/goldens';
 import { mergeInNode, readTensors } from '../../../e2e/merge-in-node';
 import type { Recipe } from '../../formats/recipe';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
+import {
+  factors,
+  memoryFolder,
+  openerOf,
+  recipeOf,
+  safetensors,
+  type TinyOptions,
+  tinyAdapter,
+  tinyModel,
+  tinyShapes,
+} from '../../inputs/memory-models.test.support';
 import { methodById } from '../methods';
 import { planReport } from './plan-report';
 import { makePlan } from './recipe-plan';
@@ -150,4 +160,75 @@ parameters: {weight: 3}
     expect(weights('self_attn.k_proj')).toEqual([2, 2]);
     expect(weights('mlp.up_proj')).toEqual([3, 3]);
   });
+});
+
+const whole = (path: string, options: TinyOptions = {}) =>
+  tinyModel(path, { whole: true, hidden: 8, vocabulary: 8, ...options });
+
+test('what is left out of a merge need not be in every model, nor have the same rows', async () => {
+  const excluding = recipeOf(['m'], { amalgam: { exclude: ['lm_head', 'embed_tokens'] } });
+  const base = whole('base', { head: true });
+  const headless = whole('m', { config: { tie_word_embeddings: false, architectures: ['LlamaModel'] } });
+  const unnamed = whole('m', { config: { tie_word_embeddings: false } });
+  const otherRows = whole('m', { head: true, vocabulary: 10 });
+  const otherSize = whole('m', { head: true, vocabulary: 10, config: { vocab_size: 12 } });
+  for (const other of [headless, unnamed, otherRows, otherSize]) {
+    const plan = await makePlan(excluding, openerOf(base, other), methodById);
+    expect(plan.problems.filter(({ severity }) => severity !== 'note')).toEqual([]);
+  }
+  // the base gives what is left out, and what is merged has to be there
+  const bare = whole('base', { config: { tie_word_embeddings: false } });
+  const swapped = await makePlan(excluding, openerOf(bare, whole('m', { head: true })), methodById);
+  expect(swapped.problems.map(({ code }) => code)).toContain('HeadMissing');
+  const both = whole('m', { config: { tie_word_embeddings: false, num_hidden_layers: 3 } });
+  const missing = await makePlan(excluding, openerOf(base, both), methodById);
+  expect(missing.problems.map(({ code }) => code)).toEqual(['TensorMissing']);
+});
+
+test('names that a training wrapped are those of the model, in checkpoints and in adapters', async () => {
+  const wrapped = (wrap: (name: string) => string) =>
+    whole('m', {
+      files: {
+        'model.safetensors': safetensors(
+          Object.fromEntries(
+            Object.entries(tinyShapes({ whole: true, hidden: 8 })).map(([n, s]) => [wrap(n), s]),
+          ),
+        ),
+      },
+    });
+  const inLayer = (name: string) => name.replace(/(layers\.\d+\.)/, '$1_fsdp_wrapped_module.');
+  for (const wrap of [(n: string) => `_orig_mod.${n}`, inLayer, (n: string) => `module.${n}`]) {
+    const merged = await makePlan(recipeOf(['m']), openerOf(whole('base'), wrapped(wrap)), methodById);
+    expect(merged.problems).toEqual([]);
+    const lora = factors('model.layers.0.self_attn.q_proj', 8, 8);
+    const keys = [
+      (n: string) => wrap(n),
+      (n: string) => n.replace('base_model.model.', `base_model.model.${wrap('')}`),
+    ].map((rename) => Object.fromEntries(Object.entries(lora).map(([n, s]) => [rename(n), s])));
+    for (const shapes of keys) {
+      const plan = await makePlan(
+        recipeOf(['base+a']),
+        openerOf(whole('base'), tinyAdapter('a', shapes)),
+        methodById,
+      );
+      expect(plan.problems).toEqual([]);
+    }
+  }
+});
+
+test('a config without a type, and an architecture that llama.cpp has no graph for, have their own next step', async () => {
+  const copy = parseRecipe('merge_method: passthrough\nmodels: [{model: m}]\n').recipe as Recipe;
+  const bare = await makePlan(
+    copy,
+    openerOf(tinyModel('m', { config: { model_type: undefined } })),
+    methodById,
+  );
+  expect(bare.problems.map(({ code, message }) => `${code} ${message}`).join()).toMatch(
+    /ConfigMissing .* names no model_type/,
+  );
+  const scaled = whole('m', { config: { rope_scaling: { rope_type: 'dynamic', factor: 2 } } });
+  const gguf = await makePlan({ ...copy, amalgam: { gguf: 'F16' } }, openerOf(scaled), methodById);
+  expect(gguf.problems.filter(({ severity }) => severity === 'error').map(({ remedy }) => remedy)).toEqual([
+    'Write safetensors, or choose another model for the GGUF file.',
+  ]);
 });

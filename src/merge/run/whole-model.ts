@@ -191,7 +191,14 @@ async function majoritySign(options: WholeModelOptions, wholeModel: WholeModel):
 
 function open(options: WholeModelOptions, tensor: TensorPlan) {
   options.onTensor?.(tensor.name);
-  return openComputed(tensor, options.methods.get(tensor.method)!, options.work, options.read);
+  return openComputed(
+    tensor,
+    options.methods.get(tensor.method)!,
+    options.work,
+    options.read,
+    undefined,
+    true,
+  );
 }
 
 function presetOf({ methods }: WholeModelOptions, tensor: TensorPlan): DeltaPreset {

@@ -20,22 +20,19 @@ import {
   type WeightedSum,
   WHOLE,
 } from './products-merge';
+import { changesStored } from './stored-changes';
 import { type Emit, ProductSums, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite, runEncode } from './tile-encoding';
 import { groupElements, leastTile, rowLength, type Tile } from './tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
 
-// Weighted sums of whole weights on a graphics device straight from their stored words, in one kernel a tile.
+// Weighted sums of whole weights straight from their stored words, in one kernel a tile.
 
-/** Whether a tensor’s weights can be summed as they are stored: no adapters, few enough, and an engine that gains by it. */
-function sumsStored({ base, models }: TensorPlan, { kind }: Backend): boolean {
+/** Whether a tensor’s weights can be summed as they are stored: no adapters, and few enough. */
+function sumsStored({ base, models }: TensorPlan): boolean {
   const views = [...(base ? [base] : []), ...models.map(({ view }) => view)];
-  return (
-    kind === 'webgpu' &&
-    views.length <= MOST_STORED &&
-    views.every(({ lowRank, addend }) => !lowRank && !addend)
-  );
+  return views.length <= MOST_STORED && views.every(({ lowRank, addend }) => !lowRank && !addend);
 }
 
 /** Sums over the tiles of a tensor that is measured as it is stored. */
@@ -114,13 +111,17 @@ export function openWorkspaceFor(
   return openWorkspace(engine, models, tileElementsFor(engine, models, largest, wanted, least));
 }
 
-/** Opens a tensor for its method: what its slots hold and where its tiles may be cut. */
+/**
+ * Opens a tensor for its method: what its slots hold and where its tiles may be cut.
+ * @param inSlots all vectors are to lie in slots, though a merge could take them as they are stored
+ */
 export function openComputed(
   plan: TensorPlan,
   method: MergeMethod,
   work: Workspace,
   read: ReadTensor,
   prepared?: Prepared,
+  inSlots = false,
 ): TensorTask {
   if (method.compute.kind === 'solved' && prepared?.solution(plan.name)) {
     return openTask(solvedPlan(plan), 'delta', work, read);
@@ -128,7 +129,7 @@ export function openComputed(
   const again = readsAgain(plan, method);
   return openTask(
     plan,
-    slotForm(plan, method, work.engine),
+    inSlots ? plainForm(plan, method) : slotForm(plan, method, work.engine),
     work,
     read,
     tileUnit(plan, method),
@@ -155,12 +156,20 @@ function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
   }
 }
 
-function slotForm(plan: TensorPlan, { compute }: MergeMethod, engine: Backend): SlotForm {
+/** What the slots hold; nothing where the merge takes what it needs as it is stored. */
+function slotForm(plan: TensorPlan, method: MergeMethod, engine: Backend): SlotForm {
+  const { compute } = method;
+  if (compute.kind === 'weights' && sumsStored(plan)) return 'stored';
+  const isStored = compute.kind === 'delta' && changesStored(plan, compute.preset(plan.parameters), engine);
+  return isStored ? 'stored changes' : plainForm(plan, method);
+}
+
+function plainForm(plan: TensorPlan, { compute }: MergeMethod): SlotForm {
   switch (compute.kind) {
     case 'delta':
       return 'delta';
     case 'weights':
-      return sumsStored(plan, engine) ? 'stored' : 'weights';
+      return 'weights';
     case 'products':
       return productsForm(compute, plan.base !== undefined);
     case 'elementwise':

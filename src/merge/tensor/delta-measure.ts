@@ -9,9 +9,11 @@ import { absoluteSum, mergeCounts, mergeCountWords } from '../../backend/kernels
 import type { MergeCounts } from '../../reports/job';
 import type { DeltaPreset } from '../method';
 import { densityOf, type Selector, trims } from './delta-selectors';
+import { type ChangeMasks, type Election, runMeasure, type WindowList } from './stored-changes';
 import { type Emit, ProductSums } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite } from './tile-encoding';
+import type { Tile } from './tiles';
 
 /** Enqueues the products of all slots of the tile, block by block into `sums`; returns the bytes to read back. */
 export function runProducts(task: TensorTask, elements: number, sums = task.work.sums): number {
@@ -117,12 +119,6 @@ export function reciprocalOf(preset: DeltaPreset, count: number, sum: number): n
 
 // Merge counts, tile by tile (shaders/statistics/merge-counts.wgsl).
 
-/** How signs were elected. */
-export interface Election {
-  election: number;
-  zeroNegative: boolean;
-}
-
 /** The counts of a tensor, added up over its tiles; `models` 0 counts only elements that stay at the base. */
 export class CountSums {
   readonly #task: TensorTask;
@@ -151,7 +147,12 @@ export class CountSums {
       },
       buffers: { values, coefficients, packed, counts },
     });
-    return { buffer: counts, byteLength: this.#totals.length * 4 };
+    return this.range();
+  }
+
+  /** The counts of a tile, for reading back. */
+  range(): BufferRange {
+    return { buffer: this.#task.work.counts, byteLength: this.#totals.length * 4 };
   }
 
   /** Adds the counts read back. */
@@ -196,19 +197,41 @@ export class SlotSums {
     this.#norms = wantsL1 ? engine.allocate(words * models, 'l1 sums') : undefined;
   }
 
-  /** Enqueues the measuring of a tile as it stands; returns what to read back. */
-  run(elements: number): BufferRange[] {
-    const { work } = this.#task;
-    const ranges = [{ buffer: this.#sums, byteLength: runProducts(this.#task, elements, this.#sums) }];
-    if (!this.#norms) return ranges;
-    const blocks = blockCount(elements);
-    for (let i = 0; i < this.l1.length; i++) {
+  /** Products of the tile, block by block, for a kernel that writes them itself; what it comes to is `ranges`. */
+  get sums(): BackendBuffer {
+    return this.#sums;
+  }
+
+  /**
+   * Enqueues the measuring of a tile as it stands; returns what to read back.
+   * @param of of a tile that is measured as it is stored: the masks that it is measured by, and windows to be counted
+   */
+  run(
+    tile: Tile,
+    elements: number,
+    of: { masks?: ChangeMasks | undefined; windows?: WindowList | undefined } = {},
+  ): BufferRange[] {
+    const { work, form } = this.#task;
+    if (form === 'stored changes') {
+      runMeasure(this.#task, tile, elements, { sums: this.#sums, norms: this.#norms }, of);
+      return this.ranges(elements);
+    }
+    runProducts(this.#task, elements, this.#sums);
+    for (let i = 0; this.#norms && i < this.l1.length; i++) {
       work.engine.run(absoluteSum, {
-        params: { elements, slot: (i + 1) * work.stride, out: i * blocks },
+        params: { elements, slot: (i + 1) * work.stride, out: i * blockCount(elements) },
         buffers: { values: work.values, sums: this.#norms },
       });
     }
-    return [...ranges, { buffer: this.#norms, byteLength: this.l1.length * blocks * 4 }];
+    return this.ranges(elements);
+  }
+
+  /** What to read back of a tile. */
+  ranges(elements: number): BufferRange[] {
+    const words = blockCount(elements) * 4;
+    const models = this.l1.length;
+    const sums = { buffer: this.#sums, byteLength: words * pairCount(models + 1) };
+    return this.#norms ? [sums, { buffer: this.#norms, byteLength: words * models }] : [sums];
   }
 
   /** Takes the sums of a tile, read back, from the front of `data`. */

@@ -2,18 +2,12 @@
  * The delta pipeline: τᵢ = Wᵢ − W₀ → select → rescale → combine (weights, sign consensus, divisor) → ×λ → + W₀ →
  * round once. Every delta method is a preset of it (DESIGN §4, docs/methods.md).
  */
+import type { BackendBuffer } from '../../backend/backend';
 import { exact } from '../../backend/exact';
 import { blockCount } from '../../backend/kernel';
 import { COMBINE_STATS, combine, ELECTION } from '../../backend/kernels/combine';
 import type { DeltaPreset } from '../method';
-import {
-  CountSums,
-  type Election,
-  energyWeights,
-  rescaleFactors,
-  SlotSums,
-  writeCoefficients,
-} from './delta-measure';
+import { CountSums, energyWeights, rescaleFactors, SlotSums, writeCoefficients } from './delta-measure';
 import { type Score, scoreOf } from './delta-score';
 import {
   applySelectors,
@@ -30,6 +24,7 @@ import {
 import type { Prepared } from './prepared';
 import { finishSearches, searchKeys } from './radix-search';
 import type { KeySearch } from './radix-select';
+import { ChangeMasks, type Election, fillSlots, runMergeChanges, writeCuts } from './stored-changes';
 import { type Emit, type ProductSums, ratio, type TensorStatistics } from './tensor-outcome';
 import type { TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite } from './tile-encoding';
@@ -63,7 +58,13 @@ interface Resolved {
   kept: ProductSums | undefined;
   /** Masks of every tile from an earlier pass, where there was one. */
   masks: KeptMasks | undefined;
-  /** Trims the tile, unless it was left trimmed by an earlier pass; counts go to `work.kept`. */
+  /** Masks of what is drawn of changes that are merged as they are stored, and the thresholds of those that are cut. */
+  drawn: ChangeMasks | undefined;
+  cuts: BackendBuffer | undefined;
+  /**
+   * Trims the tile, unless it was left trimmed by an earlier pass; counts go to `work.kept`. Changes that are merged as they
+   * are stored get their masks; thresholds are for the kernel that merges.
+   */
   trim(tile: Tile, elements: number): Promise<void>;
   close(): void;
 }
@@ -153,6 +154,8 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
   const matchesL1 = preset.rescale === 'l1' && selectors.some(trims);
   const needsEnergy = preset.weights === 'energy';
   let trimmed = false;
+  const isStored = task.form === 'stored changes';
+  const drawing = isStored ? ChangeMasks.open(task, selectors) : undefined;
   const resolved: Resolved = {
     selectors,
     score,
@@ -160,7 +163,14 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
     full: undefined,
     kept: undefined,
     masks: undefined,
+    drawn: drawing,
+    cuts: undefined,
     async trim(tile, elements) {
+      if (isStored) {
+        if (!drawing) work.engine.clear(work.kept);
+        else if (!drawing.apply(tile)) await drawing.make(tile, elements);
+        return;
+      }
       if (trimmed || resolved.masks?.apply(tile, elements)) return;
       work.engine.clear(work.kept);
       score?.fill(tile, elements);
@@ -173,6 +183,8 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
     close() {
       closeSelectors(task, selectors);
       resolved.masks?.close();
+      drawing?.close();
+      if (resolved.cuts) work.engine.free(resolved.cuts);
     },
   };
 
@@ -186,13 +198,13 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
       resolved.full = full.products;
       // what needs no search is trimmed by the pass that measures it
       const trims = measuresKept && !searches;
-      if (trims) resolved.masks = KeptMasks.open(task, drawn(selectors));
+      if (trims && !isStored) resolved.masks = KeptMasks.open(task, drawn(selectors));
       await firstPass(task, resolved, full, trims ? kept : undefined, settings);
     }
     if (measuresKept && searches) {
       await task.pass(async (tile, elements) => {
         await resolved.trim(tile, elements);
-        kept.add(await work.engine.read(kept.run(elements)));
+        kept.add(await work.engine.read(kept.run(tile, elements)));
       });
     }
   } finally {
@@ -207,6 +219,7 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
   const norms = matchesL1 ? { all: full.l1, kept: kept.l1 } : undefined;
   resolved.scales = rescaleFactors(task, preset, selectors, norms);
   writeCoefficients(task, preset, weights, resolved.scales);
+  if (isStored && !drawing) resolved.cuts = writeCuts(task, selectors);
   return resolved;
 }
 
@@ -216,7 +229,7 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
  */
 async function firstPass(
   task: TensorTask,
-  { selectors, score, masks, trim }: Resolved,
+  { selectors, score, masks, drawn: drawing, trim }: Resolved,
   full: SlotSums,
   kept: SlotSums | undefined,
   settings: DeltaSettings,
@@ -224,13 +237,18 @@ async function firstPass(
   const { engine, status, kept: counts } = task.work;
   const own: KeySearch[] = openSearches(selectors);
   const windows = own.length > 0 ? openWindows(task, own) : undefined;
+  const isStored = task.form === 'stored changes';
   try {
     await task.pass(async (tile, elements) => {
-      windows?.visit(tile, elements);
-      const ranges = full.run(elements);
+      const isFirst = tile.begin === 0;
+      if (isFirst || !isStored) windows?.visit(tile, elements);
+      if (isStored && isFirst) await windows?.place(tile, elements);
+      const ranges = full.run(tile, elements, { windows: windows?.list });
+      // a sample of changes as they are stored is at hand once they are measured and counted
+      if (isStored && !isFirst) windows?.visit(tile, elements);
       if (kept) {
         await trim(tile, elements);
-        ranges.push(...kept.run(elements));
+        ranges.push(...kept.run(tile, elements, { masks: drawing }));
       }
       const [found, numbers, ...data] = await engine.read([
         { buffer: status, byteLength: status.byteLength },
@@ -238,13 +256,14 @@ async function firstPass(
         ...ranges,
       ]);
       masks?.remember(tile, numbers!);
+      if (kept) drawing?.remember(tile, numbers!);
       requireFinite(task, new Uint32Array(found!.buffer), settings.nonFinite);
       full.add(data);
       kept?.add(data);
-      await windows?.place(tile, elements);
+      if (!isStored) await windows?.place(tile, elements);
       await score?.measure(tile, elements);
     });
-    if (windows) await finishSearches(task, windows, () => {});
+    if (windows) await finishSearches(task, windows, (_, elements) => isStored && fillSlots(task, elements));
   } finally {
     windows?.close();
   }
@@ -297,6 +316,7 @@ async function lastPass(
   const { plan, work } = task;
   const { selectors } = resolved;
   const { preset } = settings;
+  const isStored = task.form === 'stored changes';
   const models = plan.models.length;
   const kept = new Array<number>(models).fill(0);
   const election = electionOf(settings);
@@ -311,16 +331,23 @@ async function lastPass(
   const full = resolved.full ?? before?.products ?? keptSums;
   try {
     await task.pass(async (tile, elements) => {
-      const ranges = before?.run(elements) ?? [];
+      const ranges = before?.run(tile, elements) ?? [];
       const blocks = blockCount(elements);
       await resolved.trim(tile, elements);
-      if (after) ranges.push(...after.run(elements));
-      runCombine(task, settings, elements);
-      const countRange = counted.run(elements, election);
+      if (isStored) {
+        const how = { ...election, lambda: preset.lambda };
+        const by = { cuts: resolved.cuts, masks: resolved.drawn };
+        runMergeChanges(task, tile, elements, how, by, after?.sums ?? work.sums);
+        if (after) ranges.push(...after.ranges(elements));
+      } else {
+        if (after) ranges.push(...after.run(tile, elements));
+        runCombine(task, settings, elements);
+        counted.run(elements, election);
+      }
       const [bytes, status, keptData, statsData, countData, ...sums] = await readTile(task, elements, [
         { buffer: work.kept, byteLength: work.kept.byteLength },
         { buffer: work.stats, byteLength: blocks * COMBINE_STATS * 4 },
-        countRange,
+        counted.range(),
         ...ranges,
       ]);
       counted.add(countData!);

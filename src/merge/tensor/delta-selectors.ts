@@ -200,7 +200,8 @@ async function applyPrepared(
   engine.free(mask);
 }
 
-function thresholdOf(t: KeySearch | Threshold): Threshold {
+/** The threshold of a search that is finished. */
+export function thresholdOf(t: KeySearch | Threshold): Threshold {
   return 'search' in t ? t.threshold! : t;
 }
 

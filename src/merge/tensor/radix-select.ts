@@ -111,4 +111,4 @@ export interface KeySearch {
 }
 
 /** Puts the keys of a tile where the searches look for them. */
-export type FillKeys = (tile: Tile, elements: number) => void;
+export type FillKeys = (tile: Tile, elements: number) => unknown;

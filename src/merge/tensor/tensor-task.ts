@@ -19,16 +19,18 @@ import { cutTiles, type Tile } from './tiles';
 import type { Workspace } from './workspace';
 
 /**
- * Contents of slots 1…: task vectors, whole weights, or nothing, where the kernel reads only the tile's stored words in
- * `work.raw`.
+ * Contents of slots 1…: task vectors, whole weights, or nothing, where kernels take the tile's stored words as either. With
+ * `stored changes` only what has no stored words of its own lies in its slot: the product of an adapter's factors.
  */
-export type SlotForm = 'delta' | 'weights' | 'stored';
+export type SlotForm = 'delta' | 'weights' | 'stored' | 'stored changes';
 
 export interface TensorTask {
   readonly plan: TensorPlan;
   readonly form: SlotForm;
   readonly work: Workspace;
   readonly tiles: readonly Tile[];
+  /** Stored words of the tile that is visited; `work.inputs` says where whose begin. */
+  readonly raw: BackendBuffer;
   /** Bytes that may stay on the device between passes, beside the stored ones. */
   readonly spareBytes: number;
   /** Begins reading the first tile; harmless to call early or twice. */
@@ -64,6 +66,7 @@ export function openTask(
   let factors: Promise<(Factors | undefined)[]> | undefined;
   let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
   let resident = false;
+  let raw = work.raw;
   const stored = [...new Set(origins)].reduce((sum, ref) => sum + ref.end - ref.begin, 0);
   const most = work.engine.keptBytes ?? DEFAULT_KEPT_BYTES;
   const keeps = again && tiles.length > 1 && stored <= most;
@@ -92,6 +95,9 @@ export function openTask(
     form,
     work,
     tiles,
+    get raw() {
+      return raw;
+    },
     spareBytes: keeps ? most - stored : most,
     prefetch,
     async pass(visit, readsBack = true) {
@@ -112,6 +118,7 @@ export function openTask(
           onDevice = upload(work, bytes, keeps);
           if (keeps) kept.push(onDevice);
         }
+        raw = onDevice.buffer;
         await stage(plan, form, work, tile, onDevice, loaded);
         await visit(tile, tile.end - tile.begin);
         if (!readsBack && !keeps) await work.engine.read([]);
@@ -191,10 +198,12 @@ async function stage(
   for (const [slot, { decoded, update }] of forms.entries()) {
     if (decoded === 'leave' && !update) engine.clear(values, slot * stride * 4, elements * 4);
   }
-  engine.run(decode, {
-    params: { elements, stride, slots: views.length },
-    buffers: { raw, inputs: work.inputs, values, status },
-  });
+  if (form !== 'stored changes') {
+    engine.run(decode, {
+      params: { elements, stride, slots: views.length },
+      buffers: { raw, inputs: work.inputs, values, status },
+    });
+  }
   for (const [slot, { update, decoded, subtracts }] of forms.entries()) {
     if (update) {
       runLowRank(work, tile, slot, update, decoded === 'leave' ? 0 : 1);
@@ -228,7 +237,7 @@ function formOf(
   updates: readonly (Factors | undefined)[],
 ): { decoded: keyof typeof SLOT_FORM; subtracts: boolean } {
   if (!view) return { decoded: 'leave', subtracts: false };
-  const isDelta = slot > 0 && form === 'delta';
+  const isDelta = slot > 0 && (form === 'delta' || form === 'stored changes');
   const startsFromZero = isDelta && view.onBase && !view.lowRank?.magnitude;
   if (startsFromZero) return { decoded: 'leave', subtracts: false };
   if (isDelta && !updates[slot] && !updates[0]) return { decoded: 'change', subtracts: false };

@@ -5,6 +5,7 @@ import { isWeightDtype, weightBytes } from '../../formats/dtype';
 import { counted } from '../../formats/quantity';
 import { nonFinitePart } from '../../inputs/stored-tensor';
 import { spareArray } from '../../sources/spare-arrays';
+import type { TensorPlan } from '../plan/plan';
 import type { TensorTask } from './tensor-task';
 
 /** What kernels that pack the tile have to know: the output dtype, and the slot that counts what is not finite. */
@@ -57,7 +58,7 @@ export function requireFinite(task: TensorTask, status: Uint32Array, policy: 'st
     throw new AmalgamError(
       'NonFinite',
       `${plan.name}: ${part.key} of ${part.folder} holds values that are NaN or infinite.`,
-      'Its training has diverged, or the file is damaged: take an earlier checkpoint of that adapter.',
+      'Its training has diverged, or the file is damaged: take an earlier checkpoint of it, or another copy.',
     );
   }
   const slot = status.findIndex((n) => n > 0);
@@ -66,7 +67,7 @@ export function requireFinite(task: TensorTask, status: Uint32Array, policy: 'st
       ? 'the base'
       : slot > work.models
         ? 'the merged result'
-        : (plan.models[slot - 1]?.id ?? 'a contributor');
+        : `${plan.models[slot - 1]?.id ?? 'a contributor'}${otherKey(plan, slot - 1)}`;
   throw new AmalgamError(
     'NonFinite',
     `${plan.name}: ${counted(status[slot]!, 'value')} of ${where} ${status[slot] === 1 ? 'is' : 'are'} NaN or infinite.`,
@@ -74,4 +75,10 @@ export function requireFinite(task: TensorTask, status: Uint32Array, policy: 'st
       ? 'Choose a wider output dtype (bfloat16 or float32), smaller weights, or set non-finite values to be carried through.'
       : 'Check that model’s files, or set non-finite values to be carried through.',
   );
+}
+
+/** The key and file of a contributor's tensor, where it is stored under another than the tensor of the output. */
+function otherKey({ name, models }: TensorPlan, index: number): string {
+  const origin = models[index]?.view.origin;
+  return origin === undefined || origin.key === name ? '' : ` (${origin.key} of ${origin.folder})`;
 }

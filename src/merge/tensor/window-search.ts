@@ -1,8 +1,10 @@
 /** The exact select by windows of keys: a sample predicts where a threshold lies, one pass over the tensor proves it. */
 import type { BackendBuffer } from '../../backend/backend';
 import { blockCount } from '../../backend/kernel';
-import { countWindow, sampleKeys, WINDOW_COUNTS } from '../../backend/kernels/search';
+import { WINDOW_WORDS } from '../../backend/kernels/products';
+import { countWindow, sampleChanges, sampleKeys, WINDOW_COUNTS } from '../../backend/kernels/search';
 import { findCut, type KeySearch, NO_CUT, type Search, takeBin } from './radix-select';
+import { runMeasure, type WindowList } from './stored-changes';
 import type { TensorTask } from './tensor-task';
 import type { Tile } from './tiles';
 
@@ -90,9 +92,14 @@ export function selectKey(keys: Uint32Array, wanted: number, lo = 0, hi = 0x7fff
 
 /** The windows of a tensor's searches, whose keys lie in the slots or at each search's own place. */
 export interface WindowSearches {
+  /** The windows that are known, for the kernel that counts them in a tile as it is stored. */
+  readonly list: WindowList | undefined;
   /** Samples a tile, and counts it where windows are known: all tiles but the first. Enqueues only. */
   visit(tile: Tile, elements: number): void;
-  /** After a `visit` of the first tile, with its keys still in place: sets the windows and counts it. */
+  /**
+   * After a `visit` of the first tile, with its keys still in place: sets the windows and counts it. A tile as it is stored is
+   * counted by whoever takes the `list`.
+   */
   place(tile: Tile, elements: number): Promise<void>;
   /** Gives all searches that found nothing a window by the sample of the whole tensor. */
   placeAgain(): Promise<void>;
@@ -112,7 +119,8 @@ interface PlacedWindow {
 
 /** @throws AmalgamError `GpuOutOfMemory` */
 export function openWindows(task: TensorTask, searches: readonly KeySearch[]): WindowSearches {
-  const { engine } = task.work;
+  const { engine, stride, values, inputs } = task.work;
+  const isStored = task.form === 'stored changes';
   const total = task.plan.elements;
   const blocks = blockCount(total);
   const step = sampleStep(total);
@@ -120,6 +128,7 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
   let left = [...searches];
   let placed: PlacedWindow[] = [];
   let list: BackendBuffer | undefined;
+  let windows: BackendBuffer | undefined;
   const samples = engine.allocate(searches.length * sampled * 4, 'sampled keys');
   const counts = engine.allocate(searches.length * blocks * WINDOW_COUNTS * 4, 'window counts');
 
@@ -138,8 +147,22 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
     });
     if (list) engine.free(list);
     list = engine.allocate(words * 4, 'keys in windows');
+    if (!isStored) return;
+    if (windows) engine.free(windows);
+    const entries = placed.map(({ search, window: { lo, hi, room }, base }, i) => [
+      ...[search.offset / stride, lo, hi],
+      ...[i * blocks * WINDOW_COUNTS, base, room],
+    ]);
+    windows = engine.allocate(entries.length * WINDOW_WORDS * 4, 'windows');
+    engine.write(windows, 0, new Uint8Array(Uint32Array.from(entries.flat()).buffer));
   };
+  const listed = (): WindowList | undefined =>
+    windows && list ? { windows, length: placed.length, counts, list } : undefined;
   const count = (tile: Tile, elements: number) => {
+    if (isStored) {
+      runMeasure(task, tile, elements, { sums: task.work.sums }, { windows: listed() });
+      return;
+    }
     for (const [i, { search, window, base }] of placed.entries()) {
       engine.run(countWindow, {
         params: {
@@ -157,19 +180,30 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
   };
 
   return {
+    get list() {
+      return listed();
+    },
     visit(tile, elements) {
       for (const [i, { buffer, offset }] of searches.entries()) {
-        engine.run(sampleKeys, {
-          params: { elements, slot: offset, first: tile.begin, step, out: i * sampled },
-          buffers: { values: buffer, keys: samples },
-        });
+        const params = { elements, first: tile.begin, step, out: i * sampled };
+        if (isStored) {
+          engine.run(sampleChanges, {
+            params: { ...params, stride, slot: offset / stride },
+            buffers: { raw: task.raw, inputs, values, keys: samples },
+          });
+        } else {
+          engine.run(sampleKeys, {
+            params: { ...params, slot: offset },
+            buffers: { values: buffer, keys: samples },
+          });
+        }
       }
-      if (tile.begin > 0) count(tile, elements);
+      if (tile.begin > 0 && !isStored) count(tile, elements);
     },
     async place(tile, elements) {
       if (tile.begin > 0 || left.length === 0) return;
       await placeAt(tile.end);
-      count(tile, elements);
+      if (!isStored) count(tile, elements);
     },
     placeAgain: () => placeAt(total),
     count,
@@ -189,7 +223,7 @@ export function openWindows(task: TensorTask, searches: readonly KeySearch[]): W
       return left;
     },
     close() {
-      for (const buffer of [samples, counts, list]) if (buffer) engine.free(buffer);
+      for (const buffer of [samples, counts, list, windows]) if (buffer) engine.free(buffer);
     },
   };
 }

@@ -32,7 +32,7 @@ const MAX_BYTES = 16 * 2 ** 20;
  * @param models every checkpoint of the recipe: `auto` takes the template that most of them have (mergekit's `merge.py`)
  */
 export async function withChatTemplate(
-  { chatTemplate, baseModel }: Recipe,
+  { chatTemplate }: Recipe,
   files: Plan['extras'],
   donor: Files,
   models: readonly Files[],
@@ -40,8 +40,7 @@ export async function withChatTemplate(
 ): Promise<{ files: Plan['extras']; template?: ChosenTemplate }> {
   if (files.length === 0) return { files };
   if (chatTemplate === undefined) {
-    const lacks = baseModel !== undefined && (await templateOf(donor)) === undefined;
-    if (lacks) await noteOtherTemplates(models, problems);
+    if ((await templateOf(donor)) === undefined) await noteOtherTemplates(models, problems);
     return { files };
   }
   const found = chatTemplate === 'auto' ? await Promise.all(models.map(templateOf)) : [];

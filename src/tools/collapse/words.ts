@@ -2,7 +2,14 @@
 
 import { markdownText, nameCode } from '../../formats/model-card';
 import { displayName } from '../../formats/names';
-import { counted, formatBytes, formatCount, formatReal, formatSeconds } from '../../formats/quantity';
+import {
+  counted,
+  formatBytes,
+  formatCount,
+  formatCounted,
+  formatReal,
+  formatSeconds,
+} from '../../formats/quantity';
 import { yamlText } from '../../formats/yaml-text';
 import { type Architecture, partOf } from '../../models/architecture';
 import { layerWords } from './choose-layers';
@@ -147,7 +154,7 @@ export function measureText(report: MeasureLayersReport): string {
   return [
     ...table([curve ? [...head, 'similarity when collapsed'] : head, ...rows]),
     '',
-    `Measured on ${formatCount(calibration.tokens)} tokens in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)})`,
+    `Measured on ${formatCounted(calibration.tokens, 'token')} in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)})`,
   ].join('\n');
 }
 
@@ -161,11 +168,11 @@ export function collapseText(report: CollapseReport, folder: string): string {
       (step) =>
         `layer ${step.layer} takes in ${step.count}: similarity ${formatSimilarity(step.similarity)}, ${step.accepted ? `kept, ${counted(step.layers, 'layer')}` : 'not kept'}`,
     ),
-    `${layers.after} of ${layers.before} layers, ${formatCount(parameters.after)} of ${formatCount(parameters.before)} parameters; removed: ${removed.join(', ')}`,
+    `${layers.after} of ${counted(layers.before, 'layer')}, ${formatCount(parameters.after)} of ${formatCounted(parameters.before, 'parameter')}; removed: ${removed.join(', ')}`,
     `Similarity to the original ${formatReal(similarity.mean)}`,
     ...(perplexity
       ? [
-          `Perplexity ${formatReal(perplexity.before.perplexity)} before, ${formatReal(perplexity.after.perplexity)} after, over ${formatCount(perplexity.after.tokens)} tokens`,
+          `Perplexity ${formatReal(perplexity.before.perplexity)} before, ${formatReal(perplexity.after.perplexity)} after, over ${formatCounted(perplexity.after.tokens, 'token')}`,
         ]
       : []),
     ...report.notes.map((note) => displayName(note, 2000)),

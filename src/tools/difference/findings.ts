@@ -57,7 +57,9 @@ function headline({
     `Overall the fine-tune is ${percent(total.relative)} of the base's norm away from it (‖Δ‖ ${real(total.normDelta)}); ${percent(total.changedRatio)} of the elements changed.`,
   ];
   if (raw.length > 0)
-    parts.push(`${count(raw.length, 'tensor')} of other dtypes were compared byte by byte.`);
+    parts.push(
+      `${count(raw.length, 'tensor')} of other dtypes ${raw.length === 1 ? 'was' : 'were'} compared byte by byte.`,
+    );
   return parts;
 }
 

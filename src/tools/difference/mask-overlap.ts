@@ -169,7 +169,7 @@ async function openMasks(
     throwIfCanceled(signal);
     const method = methodOf(tensor);
     if (method.compute.kind !== 'delta') throw new Error(`${tensor.method} keeps no masks`);
-    const task = openComputed(tensor, method, work, read, prepared);
+    const task = openComputed(tensor, method, work, read, prepared, true);
     try {
       const settings = {
         preset: method.compute.preset(tensor.parameters),

@@ -1,5 +1,7 @@
 /** Refusals to extract an adapter, in words. */
+
 import { AmalgamError, errorReport } from '../../errors';
+import { counted } from '../../formats/quantity';
 import { openAdapter } from '../../inputs/adapter';
 import type { Model } from '../../inputs/model';
 import { modelTensors } from '../../inputs/model-tensors';
@@ -77,7 +79,7 @@ export function requireChange(
   if (changed.length === 0 && left.length === 0) {
     throw new AmalgamError(
       'NothingToExtract',
-      `${base.ref} and ${tuned.ref} are identical in all ${compared} tensors: the difference is zero and has rank 0, so there is nothing to extract.`,
+      `${base.ref} and ${tuned.ref} are identical in all ${counted(compared, 'tensor')}: the difference is zero and has rank 0, so there is nothing to extract.`,
       'If you expected a difference, check that you gave the right two models.',
     );
   }

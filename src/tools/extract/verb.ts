@@ -1,7 +1,7 @@
 import { evaluationOptions, inputOf, readInput } from '../../cli/input-files';
 import { toolVerb } from '../../cli/tool-verb';
 import { displayName } from '../../formats/names';
-import { formatBytes, formatCount, formatCounted, formatReal, formatSeconds } from '../../formats/quantity';
+import { formatBytes, formatCounted, formatReal, formatSeconds } from '../../formats/quantity';
 import { extractOptions, rankOf } from './options';
 import type { ExtractLoraReport } from './report';
 
@@ -25,7 +25,7 @@ export function extractText(report: ExtractLoraReport, folder: string): string {
     `Merged back, ${formatReal(merged.error)} of the difference is left (largest single error ${formatReal(merged.maxError)}; worst module ${displayName(modules[worst]!.module)}: ${formatReal(errors[worst]!)})`,
     ...(perplexity
       ? [
-          `Perplexity ${formatReal(perplexity.base.perplexity)} of the base, ${formatReal(perplexity.adapted.perplexity)} with the adapter, ${formatReal(perplexity.finetuned.perplexity)} of the fine-tune, over ${formatCount(perplexity.adapted.tokens)} tokens`,
+          `Perplexity ${formatReal(perplexity.base.perplexity)} of the base, ${formatReal(perplexity.adapted.perplexity)} with the adapter, ${formatReal(perplexity.finetuned.perplexity)} of the fine-tune, over ${formatCounted(perplexity.adapted.tokens, 'token')}`,
         ]
       : []),
     ...merged.failed.map(({ name, message }) => `not finite when merged: ${displayName(name)}, ${message}`),

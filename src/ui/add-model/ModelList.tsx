@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useState } from 'react';
 import { type ErrorReport, errorReport } from '../../errors';
 import type { HubId } from '../../formats/hub-id';
-import { formatCount, formatParameters } from '../../formats/quantity';
+import { formatCounted, formatParameters } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
 import type { HubHit, HubQuery, ModelInfo } from '../../reports/models';
 import { Button } from '../parts/Button';
@@ -121,8 +121,8 @@ function HitMeta({ hit }: { hit: HubHit }) {
   return (
     <span className="model-meta">
       {hit.parameters === undefined ? null : <span>{formatParameters(hit.parameters)} parameters</span>}
-      <span>{formatCount(hit.downloads)} downloads</span>
-      <span>{formatCount(hit.likes)} likes</span>
+      <span>{formatCounted(hit.downloads, 'download')}</span>
+      <span>{formatCounted(hit.likes, 'like')}</span>
       <span>updated {hit.updatedAt.slice(0, 10)}</span>
     </span>
   );

@@ -34,7 +34,7 @@ import {
   type Pixels,
   paintHeatmap,
 } from './heatmap-paint';
-import type { ShownMetric } from './metrics';
+import type { ShownMetric } from './shown-metric';
 
 interface HeatmapGridProps {
   labelledBy: string;

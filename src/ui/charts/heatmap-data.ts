@@ -2,7 +2,8 @@
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
 import { differenceIn, type Measured, mean, rangeOf } from './measured';
-import { isAwaited, type Metric, measure, type ShownMetric, type Subject } from './metrics';
+import { isAwaited, type Metric, measure, type Subject } from './metrics';
+import type { ShownMetric } from './shown-metric';
 
 /** Fields of a tensor that the grid needs; plans and reports both have them. */
 export interface GridTensor {

@@ -6,7 +6,7 @@
 import { type ColorScale, channelsOf, wantsLightText } from './color-scale';
 import type { Cell, Heatmap, LayerGrid } from './heatmap-data';
 import type { Measured } from './measured';
-import type { ShownMetric } from './metrics';
+import type { ShownMetric } from './shown-metric';
 
 // ---------------------------------------------------------------- layout
 

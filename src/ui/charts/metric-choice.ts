@@ -5,15 +5,8 @@
 import { formatFixed, NBSP } from '../../formats/quantity';
 import type { Contributor } from '../state/runs';
 import { differenceIn, type Measured, methodTraits, type RecipeTraits } from './measured';
-import {
-  type Metric,
-  type MetricId,
-  metrics,
-  realTick,
-  type ShownMetric,
-  type Subject,
-  valueText,
-} from './metrics';
+import { type Metric, type MetricId, metrics, type Subject } from './metrics';
+import { realTick, type ShownMetric, valueText } from './shown-metric';
 
 /** Why a metric does not exist for a recipe, or null. */
 export function absenceOf(metric: Metric, traits: RecipeTraits): string | null {
@@ -108,10 +101,11 @@ export function differenceMetric(metric: Metric): Metric {
     };
   const points = (value: number) => `${formatFixed(value * 100, 1)}${NBSP}pp`;
   const format = metric.isShare ? points : metric.format;
+  const { min, max } = metric.full;
   return {
     ...metric,
     meaning: 'B minus A.',
-    full: { ...metric.full, min: -1 },
+    full: max === null ? { min: Number.NEGATIVE_INFINITY, max } : { min: min - max, max: max - min },
     diverging: true,
     format: signed(format),
     tick: signed(metric.isShare ? (value) => `${realTick(value * 100)}${NBSP}pp` : metric.tick),

@@ -3,7 +3,7 @@
  * files and the address follow from the rows. Pure.
  */
 
-import { formatFixed, formatPercent, formatReal, NBSP } from '../../formats/quantity';
+import { formatFixed, formatPercent, formatReal } from '../../formats/quantity';
 import { awaitsMerge, isPredicted, sampledError } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import type { MethodTraits } from './measured';
@@ -20,30 +20,7 @@ import {
   shareOf,
   untouchedByChance,
 } from './measured';
-
-/** Properties of a metric that a chart needs. */
-export interface ShownMetric {
-  /** In the metric picker. */
-  label: string;
-  /** One line of explanation below the picker. */
-  meaning: string;
-  /** Where colors begin and end on the full scale; null: at the largest value there is. */
-  full: { min: number; max: number | null };
-  /** 0 is the middle, and the sign matters. */
-  diverging: boolean;
-  /** The value is a share: differences are in percentage points. */
-  isShare: boolean;
-  /** The number with its unit. */
-  format(value: number): string;
-  /** The same for the ends of a scale, which are round. */
-  tick(value: number): string;
-  /** The number without its unit, for a cell: with the digits that tell one step of color from the next. */
-  short(value: number, step: number): string;
-  /** The number as words for a cell: `80.1 % zero`. */
-  phrase(value: number): string;
-  /** Words for a tensor that was reached and has no value. */
-  absent: string;
-}
+import { digits, realTick, SHARE, type ShownMetric, SIZE } from './shown-metric';
 
 interface MetricRow extends ShownMetric {
   /** As the address and the files have it. */
@@ -73,26 +50,6 @@ export type Subject = readonly string[];
 
 const UNCHANGED = 'not changed by this model';
 const TOO_FEW = 'changed by fewer than two models';
-
-/** Properties shared by metrics that are a share. */
-export const SHARE = {
-  full: { min: 0, max: 1 },
-  diverging: false,
-  isShare: true,
-  format: formatPercent,
-  tick: percentTick,
-  short: (share: number, step: number) => digits(share * 100, step * 100),
-} as const;
-
-/** Sizes, from 0 up. */
-export const SIZE = {
-  full: { min: 0, max: null },
-  diverging: false,
-  isShare: false,
-  format: formatReal,
-  tick: realTick,
-  short: digits,
-} as const;
 
 const trimsNothing = ({ trims, title }: MethodTraits) =>
   trims ? null : `${title} trims nothing: every change is kept.`;
@@ -363,35 +320,4 @@ export function isAwaited(metric: Metric, report: TensorReport): boolean {
 
 function cosineText(value: number): string {
   return formatFixed(value, 2);
-}
-
-function percentTick(share: number): string {
-  return `${realTick(share * 100)}${NBSP}%`;
-}
-
-/** Most decimals of a number in a cell; what needs more is written with an exponent. */
-const DECIMALS = 4;
-
-/** The number to the decimal of `step`: `52`, `52.3`, `.12`, `2.1e-6`. */
-function digits(value: number, step: number): string {
-  const decimals = Math.max(0, Math.ceil(-Math.log10(step)));
-  const text =
-    decimals > DECIMALS && value !== 0 ? value.toExponential(1) : value.toFixed(Math.min(decimals, DECIMALS));
-  return Number(text) === 0 ? '0' : text.replace('-', '\u2212').replace(/^(\D?)0\./, '$1.');
-}
-
-export function realTick(value: number): string {
-  return Number(value.toPrecision(3)).toString().replace('-', '\u2212');
-}
-
-/** How far off a value may be, in the metric's unit. */
-function errorText({ isShare }: ShownMetric, error: number): string {
-  return isShare ? `${(error * 100).toFixed(1)}${NBSP}pp` : formatReal(error);
-}
-
-/** A value with its error, where it has one: `≈ 51.2 % ± 1.5 pp`. */
-export function valueText(metric: ShownMetric, { value, error }: Measured): string {
-  return error > 0
-    ? `≈${NBSP}${metric.format(value)} ±${NBSP}${errorText(metric, error)}`
-    : metric.format(value);
 }

@@ -13,7 +13,7 @@ import { HeatmapGrid } from '../charts/HeatmapGrid';
 import { cellPlace, type Heatmap } from '../charts/heatmap-data';
 import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
 import { rangeOf } from '../charts/measured';
-import { type ShownMetric, valueText } from '../charts/metrics';
+import { type ShownMetric, valueText } from '../charts/shown-metric';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import type { CanvasColumn, CanvasView } from './columns';

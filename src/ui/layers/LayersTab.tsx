@@ -17,15 +17,8 @@ import {
   nextMetric,
   subjectOf,
 } from '../charts/metric-choice';
-import {
-  isAwaited,
-  type Metric,
-  type MetricId,
-  measure,
-  metricById,
-  type Subject,
-  valueText,
-} from '../charts/metrics';
+import { isAwaited, type Metric, type MetricId, measure, metricById, type Subject } from '../charts/metrics';
+import { valueText } from '../charts/shown-metric';
 import { methodName } from '../format/method-name';
 import { Message } from '../parts/Message';
 import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';

@@ -3,7 +3,7 @@ import { formatCount } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
 import { type GridTensor, meanMeasured } from '../charts/heatmap-data';
 import { differenceIn, type Measured } from '../charts/measured';
-import { valueText } from '../charts/metrics';
+import { valueText } from '../charts/shown-metric';
 import {
   nameColumn,
   noTensorWords,

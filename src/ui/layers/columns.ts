@@ -20,7 +20,8 @@ import {
 } from '../charts/heatmap-data';
 import { type Measured, mean, rangeOf } from '../charts/measured';
 import { differenceMetric } from '../charts/metric-choice';
-import { isAwaited, type Metric, measure, type ShownMetric, type Subject } from '../charts/metrics';
+import { isAwaited, type Metric, measure, type Subject } from '../charts/metrics';
+import type { ShownMetric } from '../charts/shown-metric';
 import { useSameList } from '../parts/use-settled';
 import { passesFilter } from '../parts/VirtualTable';
 import { useShownTheme, useStudioState } from '../studio-context';

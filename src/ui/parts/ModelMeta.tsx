@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { formatBytes, formatParameters } from '../../formats/quantity';
+import { formatBytes, formatCounted, formatParameters } from '../../formats/quantity';
 import type { ModelInfo } from '../../reports/models';
 
 interface ModelMetaProps {
@@ -27,7 +27,9 @@ export function ModelMeta({ model, short, children }: ModelMetaProps) {
       <span>{formatParameters(model.parameters)} params</span>
       <span>{Object.keys(model.dtypes).join(' + ')}</span>
       <span>{formatBytes(model.bytes)}</span>
-      {model.layers !== undefined && !model.adapter && !short ? <span>{model.layers} layers</span> : null}
+      {model.layers !== undefined && !model.adapter && !short ? (
+        <span>{formatCounted(model.layers, 'layer')}</span>
+      ) : null}
       {model.license ? <span>{model.license}</span> : null}
       {model.commit ? <code title={model.commit}>{model.commit.slice(0, 7)}</code> : null}
       {children}

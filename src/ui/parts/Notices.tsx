@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { formatBytes, formatCount } from '../../formats/quantity';
+import { counted, formatBytes, formatCount, formatCounted } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
 import { reloadToUpdate } from '../offline/app-shell';
 import { discardRun, resumeRun, takeOverMerge, whyNotYet } from '../state/interrupted-merges';
@@ -131,7 +131,7 @@ function Interrupted({ run }: { run: InterruptedRun }) {
   const far =
     run.tensors === 0
       ? 'It was cut off before the first tensor.'
-      : `${formatCount(run.tensorsDone)} of ${formatCount(run.tensors)} tensors, ${formatBytes(run.bytesDone)} written.`;
+      : `${formatCount(run.tensorsDone)} of ${formatCounted(run.tensors, 'tensor')}, ${formatBytes(run.bytesDone)} written.`;
   return (
     <Message
       tone="note"
@@ -158,7 +158,9 @@ function Elsewhere() {
   const elsewhere = useStudioState((s) => s.elsewhere);
   const progress = elsewhere?.progress;
   const far =
-    progress && progress.tensors > 0 ? `${progress.tensorsDone} of ${progress.tensors} tensors. ` : '';
+    progress && progress.tensors > 0
+      ? `${progress.tensorsDone} of ${counted(progress.tensors, 'tensor')}. `
+      : '';
   return (
     <li>
       <Message

@@ -167,7 +167,7 @@ function Either({ label, members, values, edit }: EitherProps) {
 /** Bounds and step of a field; a value out of bounds may be typed, and the field shows the error. */
 function boundsOf({ kind, unit, min, max, above, below, default: value = 0 }: NumberOption) {
   if (unit === 'bytes') return { min: 0.5, max: 1e5, step: 0.5 };
-  const step = kind === 'integer' ? undefined : value > 0 && value < 1e-3 ? value : 0.01;
+  const step = kind === 'integer' ? undefined : value > 0 && value < 0.01 ? value : 0.01;
   return { min: min ?? above ?? 0, max: max ?? below ?? 1e6, step };
 }
 

@@ -1,6 +1,6 @@
 import '../styles/recipe-edit.css';
 import { type ComponentProps, type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
-import { formatSetting } from '../../formats/quantity';
+import { formatCounted, formatSetting } from '../../formats/quantity';
 import { curveAt } from '../../formats/recipe';
 import type { NumberSpec } from '../../merge/method';
 import {
@@ -132,7 +132,7 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
           </CurveButton>
         ))}
         <span className="spacer" />
-        <span className="small quiet">{points.length} points</span>
+        <span className="small quiet">{formatCounted(points.length, 'point')}</span>
         <CurveButton
           of={label}
           name="Fewer points"

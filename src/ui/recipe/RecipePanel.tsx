@@ -1,5 +1,5 @@
 import { lazy, Suspense } from 'react';
-import { formatBytes, formatCount } from '../../formats/quantity';
+import { formatBytes, formatCounted } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { LinkButton } from '../parts/LinkButton';
 import { ModelMeta } from '../parts/ModelMeta';
@@ -82,8 +82,8 @@ function VocabularySection() {
       )}
       {info.output.tokens === null || info.output.rows === null ? null : (
         <p className="small quiet" role="status">
-          {formatCount(info.output.tokens)} tokens in {formatCount(info.output.rows)} rows. Rows follow their
-          tokens, whatever ids the models have for them.
+          {formatCounted(info.output.tokens, 'token')} in {formatCounted(info.output.rows, 'row')}. Rows
+          follow their tokens, whatever ids the models have for them.
         </p>
       )}
     </Section>

@@ -1,6 +1,6 @@
 import '../styles/outputs.css';
 import type { ReactNode } from 'react';
-import { formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
+import { formatCounted, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
 import { type FindBestReport, OVERLAPS } from '../../reports/find-best';
 import { meanLoss } from '../../reports/paired-error';
 import { Section } from '../parts/Section';
@@ -40,7 +40,7 @@ export function Recommended({
           ...texts.map(({ name, tokens }) => ({
             id: name,
             text: label(name),
-            title: `${tokens.reporting} tokens scored`,
+            title: `${formatCounted(tokens.reporting, 'token')} scored`,
           })),
         ]}
         rows={rows.map(({ id, label: title, kind, lambda, blocks, error }) => ({

@@ -56,6 +56,28 @@ test('a recipe that has a base keeps it', () => {
   expect(withModels(waiting, [base], [lora, base])).toMatchObject({ base: 'small' });
 });
 
+test('a base that is not open is the first checkpoint that comes and fits the adapters; one that does not contributes', () => {
+  const lora = {
+    ...adapter('a', 'unsloth/small-bnb-4bit'),
+    weights: { 'layers.#.q_proj.weight': ['8×4'], 'layers.#.o_proj.weight': ['4×8'] },
+  };
+  const model = (ref: string, shape: string) => ({
+    ...checkpoint(ref),
+    weights: { 'model.layers.#.q_proj.weight': [shape], 'model.layers.#.o_proj.weight': ['4×8'] },
+  });
+  const waiting = withModels(emptyRecipe, [lora], [lora]);
+  expect(waiting.base).toBe('unsloth/small-bnb-4bit');
+  const [other, fits, second] = [model('downloads', '8×8'), model('my-copy', '8×4'), model('third', '8×4')];
+  const add = (recipe: typeof waiting, ...added: ModelInfo[]) =>
+    withModels(recipe, added, [lora, other, fits, second]);
+  const roles = ({ base, contributors }: typeof waiting) => [base, ...contributors.map(({ ref }) => ref)];
+  expect(roles(add(waiting, fits))).toEqual(['my-copy', 'a']);
+  expect(roles(add(waiting, other, fits, second))).toEqual(['my-copy', 'a', 'downloads', 'third']);
+  expect(roles(add(waiting, other))).toEqual(['unsloth/small-bnb-4bit', 'a', 'downloads']);
+  // by its name first, whatever else fits
+  expect(roles(add(waiting, fits, model('small', '8×4')))[0]).toBe('small');
+});
+
 test('an untouched sample goes when something else is added, one that was edited stays', () => {
   const sample = sampleRecipe(sampleModels);
   const own = [checkpoint('own')];

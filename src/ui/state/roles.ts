@@ -4,12 +4,7 @@ import { counted } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
 import { shortName } from './built-recipe';
-import {
-  addContributor,
-  emptyRecipe,
-  type RecipeState,
-  setBase,
-} from './recipe-state';
+import { addContributor, emptyRecipe, type RecipeState, setBase } from './recipe-state';
 
 /** The first recipe of the sample's base and everything made from it. */
 export function sampleRecipe(sample: readonly ModelInfo[]): RecipeState {

@@ -1,5 +1,6 @@
 /** Files of this page in the browser's storage: the room for them, and deleting them one by one. */
 
+import { counted } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
 import type { CacheInfo } from '../../reports/worker';
 import { discardRun } from './interrupted-merges';
@@ -76,11 +77,16 @@ export function storedGroups(
         ...(complete && { files }),
       })),
     ...interrupted.map(({ destination: { name }, tensorsDone, tensors }) => ({
-      ...{ kind: 'interrupted' as const, id: name, name, detail: `${tensorsDone} of ${tensors} tensors` },
+      ...{
+        kind: 'interrupted' as const,
+        id: name,
+        name,
+        detail: `${tensorsDone} of ${counted(tensors, 'tensor')}`,
+      },
       bytes: outputs.find((o) => o.name === name)?.bytes ?? null,
     })),
     ...masks.map(({ id, title, bytes, tensors }) => {
-      return { kind: 'masks' as const, id, name: title, detail: `${tensors} tensors`, bytes };
+      return { kind: 'masks' as const, id, name: title, detail: counted(tensors, 'tensor'), bytes };
     }),
   ];
   const size = ({ bytes }: StoredItem) => bytes ?? 0;

@@ -1,0 +1,275 @@
+import { combine } from '../combine';
+import { decode, encode } from '../encoding';
+import { innerProducts } from '../products';
+import { countWindow } from '../search';
+import { selectThreshold } from '../select';
+import { absoluteSum, mergeCounts } from '../statistics';
+import { subtract } from '../sums';
+import { applyBits, BLOCK, flushOne, MAGNITUDE } from './lanes';
+import { measureUsual } from './measure-changes';
+import { ALL, FOUND, LOST, MASKS, mergeUsual, OUTER, SHARED, THRESHOLDS } from './merge-changes';
+import { addressOf, addTo, allPlain, CHANGE, isHalves, isPlain, LEAVE, SLOT, SOURCE } from './stored';
+
+// Tiles of changes as they are stored: plain blocks in one go, the others one kernel after another.
+
+/** Bytes of a model's entry in the list of thresholds: key, cut block and quota of the outer one, then of the inner one. */
+const CUT: usize = 24;
+/** The key above which a threshold keeps an element of this block; −2 where its quota runs out inside. */
+@inline
+function above(cut: usize, block: u32): i32 {
+  const key = load<i32>(cut);
+  const cutBlock = load<u32>(cut, 4);
+  const quota = load<i32>(cut, 8);
+  const all = block < cutBlock || (block == cutBlock && quota >= BLOCK);
+  return all ? key - 1 : block > cutBlock || quota == 0 ? key : -2;
+}
+
+/** Adds the counts of a plain block to those of the tile. */
+function addCounts(found: usize, models: usize, how: i32, elects: bool, bounds: usize, counts: usize, kept: usize, stats: usize): void {
+  addTo(counts, load<i32>(found));
+  let own = found + SHARED;
+  for (let i: usize = 0; i < models; i++) {
+    if (elects) addTo(counts + ((1 + i) << 2), load<i32>(found + LOST + (i << 2)));
+    // a threshold above 0 keeps no zeros
+    if (how <= THRESHOLDS) addTo(kept + (i << 2), how == ALL || load<i32>(bounds + (i << 3)) < 0 ? BLOCK : load<i32>(own));
+    own += (models - i) << 2;
+  }
+  for (let pair: usize = 0; pair < models * (models + 1) / 2; pair++) {
+    addTo(counts + ((1 + models + pair) << 2), load<i32>(found + SHARED + (pair << 2)));
+  }
+  store<i32>(stats, load<i32>(found, FOUND));
+  store<u64>(stats, 0, 8);
+}
+
+/**
+ * Merges n elements of up to four models. `sources`: base and models (stored.ts). `cuts`: thresholds of every model
+ * (`selectThreshold`), or 0; `masks`: one bit per element, models `pitch` bytes apart, or 0; the number that thresholds keep
+ * is added to `kept`. `plain`: no coefficient is small or large. `sums`: products of all pairs of what stays, by block;
+ * `stats` and `counts`: as those of `combine` and `mergeCounts`, but for the ballots of plain blocks, which are 0. The rest as
+ * in stored-sum.ts.
+ */
+export function mergeChanges(
+  sources: usize,
+  models: i32,
+  n: i32,
+  firstBlock: u32,
+  cuts: usize,
+  masks: usize,
+  pitch: usize,
+  coefficients: usize,
+  election: i32,
+  zeroNegative: bool,
+  lambda: f32,
+  extreme: bool,
+  plain: bool,
+  packed: usize,
+  dtype: i32,
+  sums: usize,
+  stats: usize,
+  counts: usize,
+  kept: usize,
+  status: usize,
+  wrong: usize,
+  slots: usize,
+  scratch: usize,
+  merged: usize,
+): void {
+  const count = <usize>models + 1;
+  const halves = dtype == 2 && isHalves(sources, count);
+  const lanes = scratch + 256;
+  const bounds = scratch + 128;
+  const last = <usize>models;
+  for (let begin: usize = 0; begin < <usize>n; begin += BLOCK) {
+    const size = min(BLOCK, n - <i32>begin);
+    const to = packed + (begin << (dtype == 0 ? 2 : 1));
+    const mask = masks ? masks + (begin >> 3) : 0;
+    const block = firstBlock + <u32>(begin / BLOCK);
+    let usual = plain && election <= 1 && size == BLOCK;
+    let how = cuts ? OUTER : masks ? MASKS : ALL;
+    for (let i: usize = 0; i < last && cuts; i++) {
+      const from = above(cuts + i * CUT, block);
+      const until = above(cuts + i * CUT + 12, block);
+      if (from < -1 || until < -1) usual = false;
+      if (until != MAGNITUDE) {
+        how = THRESHOLDS;
+        // zeros are kept then, and only the largest dropped: they are counted one by one
+        if (from < 0) usual = false;
+      }
+      store<i32>(bounds + (i << 3), from);
+      store<i32>(bounds + (i << 3), until, 4);
+    }
+    let done = false;
+    if (usual && halves && allPlain<u16>(sources, 0, count, begin)) {
+      const v0 = addressOf(sources, 0, begin);
+      const v1 = addressOf(sources, 1, begin);
+      const v2 = addressOf(sources, min(2, last), begin);
+      const v3 = addressOf(sources, min(3, last), begin);
+      const v4 = addressOf(sources, last, begin);
+      done = mergeUsual<u16>(models, v0, v1, v2, v3, v4, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, 2, sums, stats, wrong, scratch, lanes);
+    }
+    if (!done) {
+      fillSlots(sources, count, begin, size, slots, status);
+      if (usual && !halves && placesPlain(sources, count, begin, slots)) {
+        const v0 = placeOf(sources, 0, begin, slots);
+        const v1 = placeOf(sources, 1, begin, slots);
+        const v2 = placeOf(sources, min(2, last), begin, slots);
+        const v3 = placeOf(sources, min(3, last), begin, slots);
+        const v4 = placeOf(sources, last, begin, slots);
+        done = mergeUsual<f32>(models, v0, v1, v2, v3, v4, how, bounds, mask, pitch, coefficients, election != 0, zeroNegative, lambda, to, dtype, sums, stats, wrong, scratch, lanes);
+      }
+    }
+    if (done) addCounts(scratch, last, how, election != 0, bounds, counts, kept, stats);
+    else {
+      copyPlaced(sources, count, begin, size, slots);
+      for (let i: usize = 0; i < last; i++) {
+        const slot = slots + (i + 1) * SLOT;
+        const cut = cuts + i * CUT;
+        if (cuts) {
+          const stay = selectThreshold(slot, size, block, load<u32>(cut), load<u32>(cut, 4), load<u32>(cut, 8), load<u32>(cut, 12), load<u32>(cut, 16), load<u32>(cut, 20));
+          addTo(kept + (i << 2), stay);
+        } else if (!masks) addTo(kept + (i << 2), size);
+        else applyBits(slot, size, mask + i * pitch);
+      }
+      innerProducts(slots, SLOT, models + 1, size, BLOCK, sums, scratch);
+      combine(slots, SLOT, models, size, coefficients, election, zeroNegative, lambda, extreme, merged, stats, scratch);
+      addTo(wrong, encode(merged, to, size, dtype));
+      mergeCounts(slots, SLOT, models, size, coefficients, election, zeroNegative, extreme, to, dtype, counts, scratch);
+    }
+    sums += (count * (count + 1)) << 1;
+    stats += 16;
+  }
+}
+
+/** Decodes a block of every stored source into its slot, and subtracts the base where that is to be; counts what is not finite. */
+function fillSlots(sources: usize, count: usize, begin: usize, n: i32, slots: usize, status: usize): void {
+  for (let i: usize = 0; i < count; i++) {
+    const slot = slots + i * SLOT;
+    const form = load<i32>(sources + i * SOURCE, 8);
+    if (form == LEAVE) continue;
+    addTo(status + (i << 2), decode(addressOf(sources, i, begin), slot, n, load<i32>(sources + i * SOURCE, 4)));
+    if (form == CHANGE) subtract(slot, slots, n);
+  }
+}
+
+/** Copies what is f32 already into its slot, where it may be trimmed. */
+function copyPlaced(sources: usize, count: usize, begin: usize, n: i32, slots: usize): void {
+  for (let i: usize = 0; i < count; i++) {
+    const place = placeOf(sources, i, begin, slots);
+    if (place != slots + i * SLOT) memory.copy(slots + i * SLOT, place, <usize>n << 2);
+  }
+}
+
+/** Where a block of a source lies as f32, once the slots are filled. */
+@inline
+function placeOf(sources: usize, i: usize, begin: usize, slots: usize): usize {
+  return load<i32>(sources + i * SOURCE, 8) == LEAVE ? addressOf(sources, i, begin) : slots + i * SLOT;
+}
+
+function placesPlain(sources: usize, count: usize, begin: usize, slots: usize): bool {
+  for (let i: usize = 0; i < count; i++) if (!isPlain<f32>(placeOf(sources, i, begin, slots))) return false;
+  return true;
+}
+
+/** Bytes of an entry in the list of windows: slot, lowest and highest key, word of its counts, of its list, room there. */
+const WINDOW: usize = 24;
+
+/**
+ * Measures n elements of up to four models: block sums of the products of all pairs to `sums` and, where there is an address,
+ * of |τ| to `norms`, a model `spread` bytes from the next; with `masks` of what these leave. `windows`: the list of `windowed`
+ * windows whose keys are counted (`countWindow`), from block `firstBlock` of `counts` on. The rest as in merge-changes.ts.
+ */
+export function measureChanges(
+  sources: usize,
+  models: i32,
+  n: i32,
+  firstBlock: usize,
+  masks: usize,
+  pitch: usize,
+  windows: usize,
+  windowed: i32,
+  counts: usize,
+  list: usize,
+  sums: usize,
+  norms: usize,
+  spread: usize,
+  status: usize,
+  slots: usize,
+  scratch: usize,
+): void {
+  const count = <usize>models + 1;
+  const halves = isHalves(sources, count);
+  const last = <usize>models;
+  const lanes = scratch + 256;
+  for (let begin: usize = 0; begin < <usize>n; begin += BLOCK) {
+    const size = min(BLOCK, n - <i32>begin);
+    const mask = masks ? masks + (begin >> 3) : 0;
+    const block = begin / BLOCK;
+    const norm = norms ? norms + (block << 2) : 0;
+    let done = false;
+    if (halves && size == BLOCK && allPlain<u16>(sources, 0, count, begin)) {
+      const v0 = addressOf(sources, 0, begin);
+      const v1 = addressOf(sources, 1, begin);
+      const v2 = addressOf(sources, min(2, last), begin);
+      const v3 = addressOf(sources, min(3, last), begin);
+      const v4 = addressOf(sources, last, begin);
+      measureUsual<u16>(models, v0, v1, v2, v3, v4, mask, pitch, sums, norm, spread, windowed ? slots : 0, lanes);
+      done = true;
+    }
+    if (!done) {
+      fillSlots(sources, count, begin, size, slots, status);
+      if (!halves && size == BLOCK && placesPlain(sources, count, begin, slots)) {
+        const v0 = placeOf(sources, 0, begin, slots);
+        const v1 = placeOf(sources, 1, begin, slots);
+        const v2 = placeOf(sources, min(2, last), begin, slots);
+        const v3 = placeOf(sources, min(3, last), begin, slots);
+        const v4 = placeOf(sources, last, begin, slots);
+        measureUsual<f32>(models, v0, v1, v2, v3, v4, mask, pitch, sums, norm, spread, 0, lanes);
+        done = true;
+      }
+    }
+    for (let k: usize = 0; k < <usize>windowed; k++) {
+      const window = windows + k * WINDOW;
+      const to = counts + ((<usize>load<u32>(window, 12) + 5 * (firstBlock + block)) << 2);
+      const keys = list + (<usize>load<u32>(window, 16) << 2);
+      countWindow(placeOf(sources, load<u32>(window), begin, slots), size, load<i32>(window, 4), load<i32>(window, 8), to, keys, load<u32>(window, 20));
+    }
+    if (!done) {
+      copyPlaced(sources, count, begin, size, slots);
+      for (let i: usize = 0; i < last && masks; i++) applyBits(slots + (i + 1) * SLOT, size, mask + i * pitch);
+      innerProducts(slots, SLOT, models + 1, size, BLOCK, sums, scratch);
+      for (let i: usize = 0; i < last && norms; i++) absoluteSum(slots + (i + 1) * SLOT, size, norm + i * spread, scratch);
+    }
+    sums += (count * (count + 1)) << 1;
+  }
+}
+
+/**
+ * Every `step`-th key of the changes of model `i`, by its flat index; `first`: flat index of the first of n elements. As
+ * `sampleKeys` takes them of a slot. `scratch`: 32 bytes.
+ */
+export function sampleChanges(sources: usize, i: usize, n: i32, first: u32, step: u32, keys: usize, scratch: usize): void {
+  const end = first + <u32>n;
+  const halves = isHalves(sources, i + 1);
+  const base = load<u32>(sources);
+  const source = sources + i * SOURCE;
+  const from = load<u32>(source);
+  const slotted = load<i32>(source, 8) == LEAVE;
+  for (let k: u32 = (first + step - 1) / step; k * step < end; k++) {
+    const e = k * step - first;
+    let key: i32;
+    if (slotted) key = load<i32>(from + (e << 2));
+    else if (halves) {
+      const own = reinterpret<f32>(<u32>load<u16>(from + (e << 1)) << 16);
+      key = reinterpret<i32>(flushOne(flushOne(own) - flushOne(reinterpret<f32>(<u32>load<u16>(base + (e << 1)) << 16))));
+    } else {
+      const dtype = load<i32>(source, 4);
+      const baseType = load<i32>(sources, 4);
+      decode(from + (e << (dtype == 0 ? 2 : 1)), scratch, 1, dtype);
+      if (load<i32>(sources, 8) == LEAVE) store<u32>(scratch, load<u32>(base + (e << 2)), 16);
+      else decode(base + (e << (baseType == 0 ? 2 : 1)), scratch + 16, 1, baseType);
+      subtract(scratch, scratch + 16, 1);
+      key = load<i32>(scratch);
+    }
+    store<i32>(keys + (<usize>k << 2), key & MAGNITUDE);
+  }
+}

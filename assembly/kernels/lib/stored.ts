@@ -1,0 +1,144 @@
+// Vectors of a tile as they are stored, block by block: BF16 is widened in registers, the rest is decoded into slots of the
+// scratch first. A block is plain where each of its values is 0 or of a size from 2^-50 to 2^50: then nothing on the way
+// is subnormal, infinite or NaN (with coefficients of 2^-10 to 2^10), and columns of four lanes go through all of a
+// kernel's steps at once. What is not plain, and the end of a tensor, goes through one kernel after another, in slots.
+import { decode } from '../encoding';
+import { BLOCK, narrowBf16x4, narrowF16x4 } from './lanes';
+
+/** Bytes of a slot: a block of f32. */
+export const SLOT: usize = <usize>BLOCK << 2;
+
+/** Bytes of the entry of a vector in the list of sources: address, dtype (src/backend/kernels/encoding.ts), form. */
+export const SOURCE: usize = 12;
+/** The vector is f32 already. */
+export const LEAVE: i32 = 0;
+/** The base is to be subtracted from it. */
+export const CHANGE: i32 = 2;
+
+/** Lanes of a row: a sum's lane l adds the elements l, l + 64, … (docs/numbers.md). */
+export const ROW: usize = 64;
+export const ROWS: i32 = BLOCK / 64;
+
+const LEAST: u32 = 127 - 50;
+const MOST: u32 = 127 + 50;
+
+/** Elements e … e + 3 of a vector, `at` being where they begin. T: u16 for BF16, f32. */
+@inline
+export function four<T>(at: usize): v128 {
+  return isFloat<T>() ? v128.load(at) : i32x4.shl(v128.load_ext<u16>(at), 16);
+}
+
+/** Whether a whole block is plain. */
+export function isPlain<T>(at: usize): bool {
+  let least = i32x4.splat(-1);
+  let most = i32x4.splat(0);
+  if (isFloat<T>()) {
+    for (const end = at + SLOT; at < end; at += 32) {
+      const x = i32x4.shl(v128.load(at), 1);
+      const y = i32x4.shl(v128.load(at, 16), 1);
+      const one = i32x4.splat(1);
+      least = i32x4.min_u(least, i32x4.min_u(i32x4.sub(x, one), i32x4.sub(y, one)));
+      most = i32x4.max_u(most, i32x4.max_u(x, y));
+    }
+    const low = i32x4.lt_u(least, i32x4.splat((LEAST << 24) - 1));
+    return !v128.any_true(v128.or(low, i32x4.ge_u(most, i32x4.splat(MOST << 24))));
+  }
+  for (const end = at + SLOT / 2; at < end; at += 32) {
+    const x = i16x8.shl(v128.load(at), 1);
+    const y = i16x8.shl(v128.load(at, 16), 1);
+    const one = i16x8.splat(1);
+    least = i16x8.min_u(least, i16x8.min_u(i16x8.sub(x, one), i16x8.sub(y, one)));
+    most = i16x8.max_u(most, i16x8.max_u(x, y));
+  }
+  const low = i16x8.lt_u(least, i16x8.splat(<i16>((LEAST << 8) - 1)));
+  return !v128.any_true(v128.or(low, i16x8.ge_u(most, i16x8.splat(<i16>(MOST << 8)))));
+}
+
+/** The least of four keys as `hasSmall` takes them: magnitude · 2 − 1. */
+@inline
+export function leastKey(least: v128, x: v128): v128 {
+  return i32x4.min_u(least, i32x4.sub(i32x4.shl(x, 1), i32x4.splat(1)));
+}
+
+/** Whether a value other than 0 below 2^-50 was among those of `leastKey`. */
+@inline
+export function wasSmall(least: v128): bool {
+  return v128.any_true(i32x4.lt_u(least, i32x4.splat((LEAST << 24) - 1)));
+}
+
+/** Adds the 64 lane sums of each of `count` sums at `lanes` in order, into `sums`. None of them is subnormal. */
+export function addLanes(lanes: usize, count: i32, sums: usize): void {
+  for (let k = 0; k < count; k += 4) {
+    let a: f32 = 0;
+    let b: f32 = 0;
+    let c: f32 = 0;
+    let d: f32 = 0;
+    const end = lanes + (ROW << 2);
+    for (let at = lanes; at < end; at += 4) {
+      a += load<f32>(at);
+      b += load<f32>(at, 256);
+      c += load<f32>(at, 512);
+      d += load<f32>(at, 768);
+    }
+    store<f32>(sums, a);
+    if (k + 1 < count) store<f32>(sums, b, 4);
+    if (k + 2 < count) store<f32>(sums, c, 8);
+    if (k + 3 < count) store<f32>(sums, d, 12);
+    lanes += ROW << 4;
+    sums += 16;
+  }
+}
+
+/** Adds to the word at `at`. */
+@inline
+export function addTo(at: usize, count: i32): void {
+  store<i32>(at, load<i32>(at) + count);
+}
+
+@inline
+export function addressOf(sources: usize, i: usize, block: usize): usize {
+  const source = sources + i * SOURCE;
+  const dtype = load<i32>(source, 4);
+  return <usize>load<u32>(source) + (block << <usize>(dtype == 0 ? 2 : 1));
+}
+
+/** Whether the block of each of `count` sources is BF16. */
+export function isHalves(sources: usize, count: usize): bool {
+  for (let i: usize = 0; i < count; i++) {
+    if (load<i32>(sources + i * SOURCE, 4) != 2 || load<i32>(sources + i * SOURCE, 8) == LEAVE) return false;
+  }
+  return true;
+}
+
+/** Whether the block of every source from `first` on is plain. */
+export function allPlain<T>(sources: usize, first: usize, count: usize, block: usize): bool {
+  for (let i = first; i < count; i++) if (!isPlain<T>(addressOf(sources, i, block))) return false;
+  return true;
+}
+
+/** Whether each of `count` slots is plain. */
+export function slotsPlain(slots: usize, count: usize): bool {
+  for (let i: usize = 0; i < count; i++) if (!isPlain<f32>(slots + i * SLOT)) return false;
+  return true;
+}
+
+/** Four finite values in a dtype, each in the low half of a lane where that is of 16 bits. */
+@inline
+export function packed4(bits: v128, dtype: i32): v128 {
+  if (dtype == 2) return narrowBf16x4(bits);
+  return dtype == 1 ? narrowF16x4(bits) : bits;
+}
+
+/** Which of four packed elements are those of the base, +0 and −0 being one; `magnitude`: all bits but the sign. */
+@inline
+export function samePacked(packed: v128, base: v128, magnitude: v128): v128 {
+  const zero = i32x4.eq(v128.and(v128.or(packed, base), magnitude), i32x4.splat(0));
+  return v128.or(i32x4.eq(packed, base), zero);
+}
+
+/** Puts four lane sums where the first of a list is to lie; returns where those of the next are to. */
+@inline
+export function putSum(lane: usize, sum: v128): usize {
+  v128.store(lane, sum);
+  return lane + (ROW << 2);
+}

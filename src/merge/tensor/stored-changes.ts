@@ -1,0 +1,240 @@
+/**
+ * Task vectors as they are stored: on the processor the frequent presets of the delta pipeline go from stored words to packed
+ * ones without slots in between, in as many passes as before (assembly/kernels/lib/stored-changes.ts).
+ */
+import type { Backend, BackendBuffer } from '../../backend/backend';
+import { exact } from '../../backend/exact';
+import { blockCount } from '../../backend/kernel';
+import { mergeChanges, packKept, SELECTION } from '../../backend/kernels/combine';
+import { decode, MOST_SLOTS } from '../../backend/kernels/encoding';
+import { measureChanges } from '../../backend/kernels/products';
+import { drawMask } from '../../backend/kernels/select';
+import type { DeltaPreset } from '../method';
+import type { TensorPlan } from '../plan/plan';
+import { applySelectors, type Selector, thresholdOf } from './delta-selectors';
+import { thresholdWords } from './radix-select';
+import type { TensorTask } from './tensor-task';
+import { packing } from './tile-encoding';
+import type { Tile } from './tiles';
+
+/** Whether a tensor's changes can be merged as they are stored: few, all or almost all as they lie in files. */
+export function changesStored({ base, models }: TensorPlan, preset: DeltaPreset, { kind }: Backend): boolean {
+  const { select, rescale, weights } = preset;
+  const draws = select === 'random' || (select === 'rank' && rescale !== '1/probability');
+  const cuts = (select === 'top-k' || select === 'band') && rescale !== 'l1';
+  return (
+    kind === 'cpu' &&
+    (select === 'all' || draws || cuts) &&
+    weights !== 'energy' &&
+    models.length < MOST_SLOTS &&
+    base !== undefined &&
+    !base.lowRank &&
+    !base.addend &&
+    models.every(
+      ({ view }) => (!view.lowRank && !view.addend) || (view.onBase && view.lowRank?.magnitude === undefined),
+    )
+  );
+}
+
+/** Enqueues the decoding of a tile that is merged as it is stored, for kernels that want slots. */
+export function fillSlots({ work, plan, raw }: TensorTask, elements: number): void {
+  const { engine, stride, inputs, values } = work;
+  // what is not finite is counted by those that take it as it is stored
+  const status = engine.allocate(work.status.byteLength, 'status');
+  engine.run(decode, {
+    params: { elements, stride, slots: plan.models.length + 1 },
+    buffers: { raw, inputs, values, status },
+  });
+  engine.free(status);
+}
+
+/** Windows that are counted on the way. */
+export interface WindowList {
+  windows: BackendBuffer;
+  length: number;
+  counts: BackendBuffer;
+  list: BackendBuffer;
+}
+
+/** Enqueues measuring the tile: all of it, or what masks leave. */
+export function runMeasure(
+  task: TensorTask,
+  { begin }: Tile,
+  elements: number,
+  into: { sums: BackendBuffer; norms?: BackendBuffer | undefined },
+  { masks, windows }: { masks?: ChangeMasks | undefined; windows?: WindowList | undefined },
+): void {
+  const { work, plan, raw } = task;
+  const { engine, stride, inputs, values, status } = work;
+  const place = masks?.place(begin);
+  engine.run(measureChanges, {
+    params: {
+      elements,
+      stride,
+      models: plan.models.length,
+      first_block: blockCount(begin),
+      masked: masks ? 1 : 0,
+      mask: place?.mask ?? 0,
+      mask_pitch: place?.pitch ?? 0,
+      norms: into.norms ? 1 : 0,
+      windows: windows?.length ?? 0,
+    },
+    buffers: {
+      raw,
+      inputs,
+      values,
+      masks: masks?.buffer ?? inputs,
+      windows: windows?.windows ?? inputs,
+      counts: windows?.counts ?? inputs,
+      list: windows?.list ?? inputs,
+      sums: into.sums,
+      norms: into.norms ?? inputs,
+      status,
+    },
+  });
+}
+
+/** How signs were elected. */
+export interface Election {
+  election: number;
+  zeroNegative: boolean;
+}
+
+/** A selection that is decided: thresholds, or masks of the tile. */
+export interface Decided {
+  cuts?: BackendBuffer | undefined;
+  masks?: ChangeMasks | undefined;
+}
+
+/** Puts the thresholds of all contributors on the device, where that is how they are selected. */
+export function writeCuts({ work }: TensorTask, selectors: readonly Selector[]): BackendBuffer | undefined {
+  if (!selectors.some((s) => s.kind === 'threshold')) return undefined;
+  const words = selectors.flatMap((s) => {
+    const [outer, inner] = s.kind === 'threshold' ? [thresholdOf(s.outer), thresholdOf(s.inner)] : [];
+    return Object.values(outer ? thresholdWords(outer, inner) : KEEP_ALL);
+  });
+  const cuts = work.engine.allocate(words.length * 4, 'thresholds');
+  work.engine.write(cuts, 0, new Uint8Array(Uint32Array.from(words).buffer));
+  return cuts;
+}
+
+const KEEP_ALL = thresholdWords({ key: 0, cutBlock: 0xffffffff, cutQuota: 0 });
+
+/**
+ * Enqueues merging the tile into `work.packed`, with `work.stats`, `work.counts`, `work.kept` and the products of what stays
+ * in `sums`. What is not finite is counted anew.
+ */
+export function runMergeChanges(
+  task: TensorTask,
+  { begin }: Tile,
+  elements: number,
+  { election, zeroNegative, lambda }: Election & { lambda: number },
+  { cuts, masks }: Decided,
+  sums: BackendBuffer,
+): void {
+  const { work, plan, raw } = task;
+  const { engine, stride, inputs, values, status, coefficients, packed, stats, counts, kept } = work;
+  const place = masks?.place(begin);
+  engine.clear(status);
+  engine.clear(counts);
+  engine.run(mergeChanges, {
+    params: {
+      elements,
+      stride,
+      models: plan.models.length,
+      first_block: blockCount(begin),
+      selection: masks ? SELECTION.masks : cuts ? SELECTION.cuts : SELECTION.all,
+      mask: place?.mask ?? 0,
+      mask_pitch: place?.pitch ?? 0,
+      election,
+      zero_negative: zeroNegative ? 1 : 0,
+      lambda: exact(lambda),
+      ...packing(task),
+    },
+    buffers: {
+      ...{ raw, inputs, values, cuts: cuts ?? inputs, masks: masks?.buffer ?? inputs },
+      ...{ coefficients, packed, sums, stats, counts, kept, status },
+    },
+  });
+}
+
+/**
+ * Masks of the changes of all contributors that are drawn, one bit per element: of the whole tensor, where there is room for
+ * them between its passes, or of one tile.
+ */
+export class ChangeMasks {
+  readonly buffer: BackendBuffer;
+  readonly #task: TensorTask;
+  readonly #selectors: readonly Selector[];
+  readonly #whole: boolean;
+  /** Words from one contributor to the next. */
+  readonly #pitch: number;
+  /** Contents of `work.kept` after each tile. */
+  readonly #counts = new Map<Tile, Uint8Array<ArrayBuffer>>();
+
+  private constructor(task: TensorTask, selectors: readonly Selector[]) {
+    const { work, plan } = task;
+    const bytes = (elements: number) => selectors.length * Math.ceil(elements / 32) * 4;
+    this.#task = task;
+    this.#selectors = selectors;
+    this.#whole = bytes(plan.elements) <= Math.min(task.spareBytes, work.engine.maxBufferBytes);
+    this.#pitch = Math.ceil((this.#whole ? plan.elements : work.stride) / 32);
+    this.buffer = work.engine.allocate(selectors.length * this.#pitch * 4, 'masks of changes');
+  }
+
+  /** Masks, where something is drawn. @throws AmalgamError `GpuOutOfMemory` */
+  static open(task: TensorTask, selectors: readonly Selector[]): ChangeMasks | undefined {
+    return selectors.some(({ kind }) => kind === 'random' || kind === 'rank')
+      ? new ChangeMasks(task, selectors)
+      : undefined;
+  }
+
+  /** Word of a tile's first mask, and how many words the next is from it. */
+  place(begin: number): { mask: number; pitch: number } {
+    return { mask: this.#whole ? begin / 32 : 0, pitch: this.#pitch };
+  }
+
+  /** Enqueues making the masks of a tile, and the numbers kept in `work.kept`. */
+  async make(tile: Tile, elements: number): Promise<void> {
+    const { work } = this.#task;
+    const { engine, stride, values, kept } = work;
+    engine.clear(kept);
+    if (this.#selectors.some(({ kind }) => kind === 'rank')) {
+      fillSlots(this.#task, elements);
+      await applySelectors(this.#task, this.#selectors, tile, elements);
+    }
+    const { mask, pitch } = this.place(tile.begin);
+    for (const [i, s] of this.#selectors.entries()) {
+      const at = mask + i * pitch;
+      if (s.kind === 'rank') {
+        engine.run(packKept, {
+          params: { elements, slot: (i + 1) * stride, first: at },
+          buffers: { values, mask: this.buffer },
+        });
+        continue;
+      }
+      const [below, [key0, key1]] = s.kind === 'random' ? [s.below, s.key] : [0, [0, 0]];
+      const all = s.kind === 'all' ? 1 : 0;
+      engine.run(drawMask, {
+        params: { elements, first: tile.begin, below, key0, key1, mask: at, all, out: i },
+        buffers: { masks: this.buffer, kept },
+      });
+    }
+  }
+
+  /** Stores the numbers kept of a tile whose masks were made. */
+  remember(tile: Tile, counts: Uint8Array<ArrayBuffer>): void {
+    if (this.#whole) this.#counts.set(tile, counts);
+  }
+
+  /** Brings the numbers kept of a tile back; false where its masks are to be made. */
+  apply(tile: Tile): boolean {
+    const counts = this.#counts.get(tile);
+    if (counts) this.#task.work.engine.write(this.#task.work.kept, 0, counts.slice());
+    return counts !== undefined;
+  }
+
+  close(): void {
+    this.#task.work.engine.free(this.buffer);
+  }
+}
