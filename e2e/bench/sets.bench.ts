@@ -83,7 +83,12 @@ describe.each(sets)('$name', (set) => {
       const inputs = texts.map((text) => ({ ids: text[which] }));
       const solved = async (target: RunTarget) => {
         const made = await plan(target);
-        const done = await calibrate(made.plan, { models, engine: 'cpu', signal, onProgress: () => undefined });
+        const done = await calibrate(made.plan, {
+          models,
+          engine: 'cpu',
+          signal,
+          onProgress: () => undefined,
+        });
         return done?.prepared ? { ...made, prepared: done.prepared } : made;
       };
       const { models: measured } = await measure({ targets, inputs, engine: 'cpu', ...set.protocol }, solved);

@@ -67,11 +67,14 @@ async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit
   const own = request.texts.length === 0 && !tasks;
   const { windows, length } = textSize(recipe.parameters);
   const elements = plan.tensors.reduce((sum, of) => sum + of.elements, 0);
-  const optionsOf = (onShare: (done: number, total: number, item: string) => void, backend?: Backend) =>
+  const optionsOf = (
+    onShare: (done: number, total: number, item: string, phase: string) => void,
+    backend?: Backend,
+  ) =>
     ({
       ...{ models: host.models, engine, signal: host.signal },
       ...(backend && { backend }),
-      onProgress: ({ done, total, item }) => onShare(done, total, item),
+      onProgress: ({ done, total, item, phase }) => onShare(done, total, item, phase),
     }) satisfies CalibrationOptions;
   /** Work done on as many engines as are worth it, each taking the next piece. */
   const onThreads = async (pieces: readonly ((backend: Backend) => Promise<void>)[]) => {
@@ -90,11 +93,13 @@ async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit
   };
 
   const shares = plan.contributors.map(() => ({ done: 0, total: 0 }));
-  const telling = (at: number) => (done: number, total: number, item: string) => {
-    shares[at] = { done, total };
+  const telling = (at: number) => (done: number, total: number, item: string, phase: string) => {
+    if (phase === 'hashing') return;
+    const step = phase === 'downloading' ? phase : 'writing';
+    if (step === 'writing') shares[at] = { done, total };
     const sum = (of: 'done' | 'total') => shares.reduce((all, share) => all + share[of], 0);
-    const said = { done: sum('done'), total: sum('total'), seconds: 0, secondsLeft: null };
-    host.onProgress({ step: 'writing', item, rows: [], ...said });
+    const amount = step === 'writing' ? { done: sum('done'), total: sum('total') } : { done, total };
+    host.onProgress({ step, item, rows: [], ...amount, seconds: 0, secondsLeft: null });
   };
   // text of their own is needed to compare on, or to solve from
   if (own || steps.includes('gram')) {

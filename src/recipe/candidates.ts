@@ -11,6 +11,8 @@ export interface Candidate extends Pick<BestRow, 'id' | 'kind' | 'label'> {
   recipe: Recipe;
   /** λ is searched for. */
   tuned: boolean;
+  /** The models are run over text first: minutes, where others take seconds. */
+  reads: boolean;
 }
 
 /** Parameters of a recipe for its calibration text. */
@@ -84,12 +86,13 @@ export function candidatesOf(recipe: Recipe): Candidate[] {
       const density = made.models?.[0]?.parameters.density;
       const [title] = method.title.split(' — ') as [string];
       return {
-        ...{ id: method.id, kind: 'method', recipe: made, tuned: method.parameters.lambda !== undefined },
+        ...{ id: method.id, kind: 'method', recipe: made, reads: false },
+        tuned: method.parameters.lambda !== undefined,
         label: typeof density === 'number' ? `${title} ${density.toFixed(2)}` : title,
       };
     });
   const gram = (kind: 'method' | 'gram') => (of: typeof CHANGES | (typeof GRAM)[number]) => ({
-    ...{ id: of.id, label: of.label, kind, tuned: true },
+    ...{ id: of.id, label: of.label, kind, tuned: true, reads: kind === 'gram' },
     recipe: by(recipe, methodById.get('gram')!, of.parameters),
   });
   const others = [...fitting, gram('method')(CHANGES), ...GRAM.map(gram('gram'))];
@@ -107,6 +110,9 @@ function givenOf(recipe: Recipe): Candidate | undefined {
   return {
     ...{ id: 'given', kind: 'given', label: `${title} as given`, recipe },
     tuned: recipe.parameters.lambda === 'auto',
+    reads:
+      recipe.parameters.selector === 'importance' ||
+      (method.compute.kind === 'solved' && recipe.parameters.match !== 'changes'),
   };
 }
 

@@ -51,26 +51,34 @@ export async function runRecommended(
 
 const PHASES = {
   writing: 'writing',
+  downloading: 'downloading',
   methods: 'searching',
   gram: 'calibrating',
   search: 'searching',
 } as const;
-const TITLES = { writing: 'Text', methods: 'Methods', gram: 'Gram merges', search: 'Search' } as const;
+const TITLES = {
+  downloading: 'Text',
+  writing: 'Text',
+  methods: 'Methods',
+  gram: 'Gram merges',
+  search: 'Search',
+} as const;
 
 /** Progress of the search for the best as that of a merge. */
 function asOfMerge(
   { step, item, done, total, secondsLeft }: FindBestProgress,
   steps: readonly ('writing' | BestStep)[],
 ): Progress {
+  const isBytes = step === 'downloading';
+  const at = isBytes ? 0 : steps.indexOf(step);
+  const of = steps.length + 1;
+  const unit = step === 'writing' ? 'tokens' : step === 'search' ? 'generations' : 'merges';
   return {
     ...{ phase: PHASES[step], item, secondsLeft, tensorsDone: 0, tensors: 0 },
-    ...{ bytesDone: 0, bytes: 0, bytesPerSecond: 0, finished: [] },
+    ...{ bytesDone: isBytes ? done : 0, bytes: isBytes ? total : 0, bytesPerSecond: 0, finished: [] },
     stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 },
-    counted: { done: Math.round(done), total, unit: step === 'writing' ? 'tokens' : 'rows' },
-    step: {
-      ...{ name: TITLES[step], at: steps.indexOf(step), of: steps.length + 1 },
-      share: total > 0 ? Math.min(1, (steps.indexOf(step) + done / total) / (steps.length + 1)) : 0,
-    },
+    ...(!isBytes && { counted: { done: Math.round(done), total, unit } }),
+    step: { name: TITLES[step], at, of, share: total > 0 ? Math.min(1, (at + done / total) / of) : 0 },
   };
 }
 

@@ -70,8 +70,8 @@ export interface BestRow {
 }
 
 export interface FindBestProgress {
-  /** `writing`: contributors generate text. */
-  step: 'writing' | BestStep;
+  /** `downloading`: of what is not there yet, in bytes. `writing`: contributors generate text. */
+  step: 'downloading' | 'writing' | BestStep;
   /** Label of what is under way. */
   item: string;
   /** Of the step: tokens written, rows, or merges measured. */

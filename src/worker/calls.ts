@@ -38,7 +38,8 @@ import type { ModelFolder } from '../sources/model-folder';
 import { sampleFolders, sampleTexts } from '../sources/sample';
 import { sha256Of } from '../sources/sha256';
 import { deleteBlob, listBlobs } from '../store/blobs';
-import { TOOLS, type ToolCalls } from '../tools';
+import type { ToolCalls } from '../tools';
+import { TOOL_CALLS } from '../tools/calls';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { openHubSession } from './hub-session';
 
@@ -349,8 +350,8 @@ function callsOfTools(
   models: OpenModels,
   copyPlan: (model: string) => Promise<Plan>,
 ): ToolCalls {
-  const calls = TOOLS.flatMap(({ id, jobs }) =>
-    Object.keys(jobs).map((name) => [
+  const calls = Object.entries(TOOL_CALLS).flatMap(([id, names]) =>
+    names.map((name) => [
       name,
       (request: unknown, onProgress: Report<unknown>) =>
         job.run(async (signal) => {

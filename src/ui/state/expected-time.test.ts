@@ -10,7 +10,7 @@ import type { FinishedRun } from './runs';
 import { initialState, type StudioState } from './studio-state';
 
 const recipe = sampleRecipe(sampleModels);
-const asked = buildRecipe(recipe, sampleModels, methodById.get('ties')!);
+const asked = buildRecipe(recipe, sampleModels, methodById.get(recipe.method)!);
 const plan = planFor(asked, 6, []);
 const state: StudioState = {
   ...initialState,

@@ -88,15 +88,16 @@ export async function startRecommended(studio: Studio): Promise<void> {
     const name = output.name ?? outputName({ ...well, method: 'recommended' });
     const destination = await chooseDestination(studio, name);
     if (!destination) return;
+    const asked = buildRecipe(recipe, models, methodOf(recipe));
     const started = newRun(studio, {
       ...plannedRun(studio, well, plan, destination),
       methodTitle: 'Recommended merge',
       recommended: true,
-      asked: buildRecipe(recipe, models, methodOf(recipe)),
+      asked,
       ...(names && { names }),
     });
     void carryOut(studio, started, {
-      recipe: started.recipe,
+      recipe: asked,
       engine: state.engine.choice,
       destination,
       recommended: FIND_BEST,
@@ -118,7 +119,7 @@ export async function continueRecommended(studio: Studio): Promise<void> {
   const { paused: _, ...planned } = paused;
   const started = newRun(studio, planned);
   await carryOut(studio, started, {
-    recipe: started.recipe,
+    recipe: started.asked ?? started.recipe,
     engine: state.engine.choice,
     destination,
     recommended: FIND_BEST,
