@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { stretchesOf } from '../reports/text-parts';
 import type { Recipe } from '../formats/recipe';
 import type { RunTarget } from '../reports/evaluate';
 import { BEST_STEPS, type BestRow, type FindBestRequest, type TextPart } from '../reports/find-best';
 import { type LossBlock, meanLoss, pairedDifference } from '../reports/paired-error';
+import { stretchesOf } from '../reports/text-parts';
 import { fakeStorage } from '../store/opfs.test.fake';
 import { type BestBench, findBest, type Outcome } from './find-best-job';
 

@@ -1,9 +1,9 @@
 /** Texts that models are measured on: the sample's, and those of files and datasets. */
 import { AmalgamError, errorReport } from '../../errors';
-import { inParts, stretchesOf, type TextInput } from '../../reports/text-parts';
 import { isConversations, textOfFile } from '../../formats/conversations';
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf } from '../../platform';
+import { inParts, stretchesOf, type TextInput } from '../../reports/text-parts';
 import type { MeasureText } from './measure-state';
 import { planNow } from './plan';
 import { isOfSample } from './sample-texts';
