@@ -148,9 +148,8 @@ export async function findBest(
       REST,
     );
     const seconds = (elapsed() - before) / all.length;
-    const beside = also.map(
-      (own, i): Tried => ({ ...own, id: `also ${i + 1}`, kind: 'also', lambda: null, tried: 1 }),
-    );
+    const row = { kind: 'also', lambda: null, tried: 1 } as const;
+    const beside = also.map((own, i): Tried => ({ ...own, ...row, id: `also ${i + 1}` }));
     if (beside.length > 0) await addRows('methods', beside, REST);
     return seconds;
   }
@@ -292,7 +291,7 @@ export async function findBest(
     for (const row of fresh) rows.set(row.id, row);
     describeTexts(fresh);
     const best = leastOf(
-      [...rows.values()].filter(({ kind }) => kind !== 'also'),
+      inOrder().filter(({ kind }) => kind !== 'also'),
       'choosing',
     );
     if (best && best.loss < (course.at(-1)?.loss ?? Number.POSITIVE_INFINITY)) {
@@ -331,11 +330,7 @@ export async function findBest(
   function inOrder(): BestRow[] {
     const order = candidates.map(({ id }) => id);
     const place = ({ id, kind }: BestRow) =>
-      kind === 'base' || kind === 'contributor'
-        ? -1
-        : kind === 'search' || kind === 'also'
-          ? order.length
-          : order.indexOf(id);
+      kind === 'base' || kind === 'contributor' ? -1 : order.includes(id) ? order.indexOf(id) : order.length;
     return [...rows.values()].sort((a, b) => place(a) - place(b));
   }
 
