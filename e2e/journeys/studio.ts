@@ -256,7 +256,7 @@ export async function isOpen(page: Page): Promise<void> {
 export async function mergeAgain(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   const question = page.getByRole('button', { name: 'Merge again' });
-  const second = page.locator('.run-line', { hasText: /Merged in.*[a-z]-\d/ });
+  const second = page.locator('.run-status', { hasText: /Merged in.*[a-z]-\d/ });
   // none is asked where another engine merges
   await expect(question.or(second).first()).toBeVisible();
   if (await question.isVisible()) await question.click();

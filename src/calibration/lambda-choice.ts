@@ -153,7 +153,7 @@ interface LambdaHeader extends RecordHeader {
 }
 
 /**
- * Searches for λ (lambda-search.ts) by the mean over the contributors of the mean loss on a part of the held-out text of each:
+ * Searches for λ by the mean over the contributors of the mean loss on a part of the held-out text of each:
  * all values are measured on the same windows, so that what differs is λ. The chosen one is measured on the others, too.
  */
 async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {

@@ -232,7 +232,6 @@ test('the model card is shown as text, and the commands as they are typed', asyn
   await merge(studio);
   await show('Files');
   await page.getByText(/^Model card:/).click();
-  await page.getByText(/^Recipe as YAML/).click();
   const shown = page.getByRole('region', { name: 'Text of the model card' });
   await expect.element(shown).toBeVisible();
   expect(shown.element().textContent).toBe(card);

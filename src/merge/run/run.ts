@@ -1,7 +1,7 @@
 /**
  * The run: a pure function of (input bytes, recipe). Tensors are written one after the other in the order of the output
  * files. Each engine computes one at a time while the bytes of its next one are already being read; what is computed
- * before its turn waits (output.ts). No model is ever resident.
+ * before its turn waits (ordered-output.ts). No model is ever resident.
  */
 
 import type { Backend } from '../../backend/backend';

@@ -51,12 +51,9 @@ export function FilesTab() {
       </div>
       <div className="stack output-column">
         <Form written={written} />
-        <details className="folded">
-          <summary>Recipe as YAML, and as a command</summary>
-          <Suspense fallback={<div className="yaml-space" />}>
-            <RecipeYaml />
-          </Suspense>
-        </details>
+        <Suspense>
+          <RecipeYaml />
+        </Suspense>
         {done ? <ModelCard key={done} /> : null}
       </div>
       <PlanTensors />
