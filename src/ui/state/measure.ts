@@ -264,7 +264,8 @@ async function scoreTasks(
   { measure: { tasks }, engine }: StudioState,
   onProgress: (progress: TasksProgress) => void,
 ): Promise<void> {
-  const targets = [...new Set(missing.map(({ row }) => row.target))];
+  const first = missing.filter(({ row }) => row.group === 'models');
+  const targets = [...new Set([...first, ...missing].map(({ row }) => row.target))];
   const columns = tableColumns(studio.store.getState().measure).filter(({ kind }) => kind === 'task');
   const items = targets.map(() => columns.map((): TaskItem[] => []));
   let info: readonly TaskInfo[] = [];
