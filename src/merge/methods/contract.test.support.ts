@@ -75,6 +75,21 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
     }
   });
 
+  it('reports norms of changes beside the norm of the base, else those of whole weights', async () => {
+    const model = contractModel(method, variants[0]!, 'F32', [[63, 64], [257]]);
+    const { reports } = await mergeModel(engine, method, model);
+    const normOf = (values: Float64Array) => Math.sqrt(values.reduce((sum, v) => sum + v * v, 0));
+    for (const [t, { base, models }] of model.oracle.entries()) {
+      const { baseNorm, contributors } = reports[t]!;
+      const expected = models.map(({ weights }) =>
+        normOf(baseNorm > 0 ? weights.map((w, e) => w - base![e]!) : weights),
+      );
+      for (const [i, { norm }] of contributors.entries())
+        expect(Math.abs(norm / expected[i]! - 1)).toBeLessThan(1e-3);
+      if (baseNorm > 0) expect(Math.abs(baseNorm / normOf(base!) - 1)).toBeLessThan(1e-3);
+    }
+  });
+
   it('handles a tensor without elements', async () => {
     const model = contractModel(method, variants[0]!, 'F32', [[4], [0], [0, 8]]);
     const merged = await mergeModel(engine, method, model);

@@ -247,7 +247,7 @@ async function mergeWeights(
   } finally {
     work.engine.free(table);
   }
-  return vectorStatistics(plan, sums, {
+  return vectorStatistics(task, sums, {
     change: plan.base ? sums.change : 0,
   });
 }
@@ -284,11 +284,10 @@ async function mergeSolved(
     runSum(task, weights ? rowSum(plan, weights, lambda, tile) : meanSum(plan, lambda), elements);
     await sums.finish(elements, false, emit);
   });
-  const statistics = vectorStatistics(plan, sums, {
+  const statistics = vectorStatistics(task, sums, {
     change: sums.change,
   });
-  const baseNorm = sums.products.norm(0);
-  return solution ? { ...statistics, baseNorm, ...reported(solution) } : statistics;
+  return solution ? { ...statistics, ...reported(solution) } : statistics;
 }
 
 function reported({ contributors, cosine }: PreparedSolution) {
@@ -382,7 +381,7 @@ async function mergeElementwise(
     engine.free(counters);
     engine.free(coefficients);
   }
-  return vectorStatistics(plan, sums, {
+  return vectorStatistics(task, sums, {
     change: sums.change,
     ...(method.counters ? { kept: counted.slice(0, models) } : {}),
   });

@@ -81,7 +81,7 @@ export async function mergeByProducts(
       });
     });
   }
-  return vectorStatistics(plan, sums, {
+  return vectorStatistics(task, sums, {
     change: plan.base ? sums.change : 0,
   });
 }

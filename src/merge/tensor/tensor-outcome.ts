@@ -1,7 +1,7 @@
 import { pairCount } from '../../backend/kernels/products';
 import type { MergeCounts, TensorReport } from '../../reports/job';
-import type { TensorPlan } from '../plan/plan';
 import { type Products, productsOf } from './products';
+import type { TensorTask } from './tensor-task';
 
 /** Receives the encoded bytes of a tensor, tile after tile. */
 export type Emit = (bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
@@ -59,7 +59,7 @@ export class ProductSums {
 
 /** The statistics of a merge that selects nothing by itself: norms and cosines of the vectors it works on. */
 export function vectorStatistics(
-  plan: TensorPlan,
+  { plan, form }: Pick<TensorTask, 'plan' | 'form'>,
   sums: { readonly products: ProductSums; nonFinite: number; counts(): MergeCounts },
   /** Σ (out − W₀)², and how many values were kept of each vector, where not all. */
   found: { change: number; kept?: readonly number[] },
@@ -74,7 +74,7 @@ export function vectorStatistics(
     }),
     signConflict: 0,
     cosine: products.cosines(1),
-    baseNorm: 0,
+    baseNorm: form === 'delta' ? products.norm(0) : 0,
     outputChange: ratio(Math.sqrt(found.change), products.norm(0)),
     nonFinite: sums.nonFinite,
     counts: sums.counts(),
