@@ -49,7 +49,8 @@ test('own base and two adapters: folders found their roles, merged and saved in 
   await expect(page.getByText('Folder not open.').first()).toBeVisible();
   await expect(page.getByText(/^Merged in/)).toBeVisible();
   await page.getByRole('button', { name: 'Details', exact: true }).click();
-  await expect(page.getByText(/^done in/)).toBeVisible();
+  await expect(page.getByRole('dialog').getByText(/done in/)).toBeVisible();
+  await page.keyboard.press('Escape');
   await recipe.getByRole('button', { name: 'Open again' }).first().click();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect(page.getByText(/is merged already, as/)).toBeVisible();
