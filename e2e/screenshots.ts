@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type Page } from 'playwright';
 import { build, preview } from 'vite';
+import { TOOLS } from '../src/tools';
 import { TABS } from '../src/ui/state/tabs';
 import { giveFolder } from './given-folder';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from './setup-chromium.mjs';
@@ -102,7 +103,7 @@ async function pretended(
   await page.getByLabel('Metric').selectOption('outputChange');
   for (const size of LAYERS_SIZES) {
     await page.setViewportSize(size);
-    await page.getByRole('tab', { name: /^Layers/ }).click();
+    await show(page, 'Layers');
     await picture(page, `${name}-${size.width}-${colorScheme}`);
   }
   if (!query.includes('experts')) return;
@@ -117,7 +118,7 @@ async function pretended(
 /** Every tab after a merge of the sample. */
 async function sample(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await work(page, colorScheme);
-  await page.getByRole('tab', { name: /^Layers/ }).click();
+  await show(page, 'Layers');
   await page.getByLabel('Add a run').selectOption('dare_linear');
   await page
     .getByRole('gridcell', { name: /layer 3, mlp\.down_proj/ })
@@ -125,20 +126,20 @@ async function sample(page: Page, colorScheme: 'light' | 'dark'): Promise<void> 
     .click();
   for (const size of SIZES) {
     await page.setViewportSize(size);
-    for (const { id, text: tab } of TABS) {
+    for (const { id, text } of [...TABS, ...TOOLS]) {
       if (id === 'recipe' && size.width >= 760) continue;
-      await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
-      if (tab === 'Output') await filesRead(page);
-      await picture(page, `${tab.toLowerCase()}-${size.width}-${colorScheme}`);
+      await show(page, text);
+      if (id === 'files') await filesRead(page);
+      await picture(page, `${id}-${size.width}-${colorScheme}`);
     }
   }
   for (const size of LAYERS_SIZES.slice(1, 2)) {
     await page.setViewportSize(size);
-    await page.getByRole('tab', { name: /^Layers/ }).click();
+    await show(page, 'Layers');
     await picture(page, `layers-${size.width}-${colorScheme}`);
   }
   await page.setViewportSize(SIZES[0]!);
-  await page.getByRole('tab', { name: 'Layers' }).click();
+  await show(page, 'Layers');
   await page.getByRole('radio', { name: 'Both' }).click();
   await page.getByRole('textbox', { name: 'Recipe as YAML' }).waitFor();
   await picture(page, `yaml-1440-${colorScheme}`);
@@ -158,7 +159,8 @@ async function hobbyist(page: Page): Promise<void> {
   await page.getByText('matches base').nth(1).waitFor();
   await page.getByText(/^Ready:/).waitFor();
   await picture(page, 'hobbyist-1-opened');
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await show(page, 'Measure');
+  await page.getByRole('button', { name: 'text', exact: true }).click();
   await page.getByRole('button', { name: 'Paste text' }).click();
   await page
     .getByLabel('Text', { exact: true })
@@ -168,17 +170,16 @@ async function hobbyist(page: Page): Promise<void> {
     );
   await page.getByLabel('Name of the text').fill('soup');
   await page.getByRole('button', { name: 'Add text' }).click();
+  await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByText(/^Merged in/).waitFor();
-  await page.getByRole('button', { name: 'Is it better?' }).click();
+  await page.getByRole('button', { name: 'Try', exact: true }).click();
   await page
     .getByText(/^60 tokens in/)
     .nth(3)
     .waitFor();
-  await page.locator('.perplexity .dot').nth(3).waitFor();
-  await page.getByRole('button', { name: 'Stop measuring' }).waitFor({ state: 'detached' });
   await picture(page, 'hobbyist-2-better');
-  await page.getByRole('button', { name: 'Get the files' }).click();
+  await show(page, 'Files');
   await filesRead(page);
   await picture(page, 'hobbyist-3-files');
 }
@@ -195,11 +196,12 @@ async function researcher(page: Page): Promise<void> {
   await page.getByLabel('Add a run').selectOption('dare_linear');
   await page.getByText('B − A').first().waitFor();
   await picture(page, 'researcher-1-runs');
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
-  await page.getByRole('button', { name: /^Benchmark \d+ methods/ }).click();
-  await page.getByText(/^(Best|None) of \d+ merges/).waitFor();
+  await show(page, 'Measure');
+  await page.getByRole('button', { name: 'Try all methods' }).click();
+  await page.getByText(/(of|leads) \d+ merges/).waitFor();
+  await page.getByRole('button', { name: 'Stop', exact: true }).waitFor({ state: 'detached' });
   await picture(page, 'researcher-2-benchmark');
-  await page.getByRole('tab', { name: /^Plan/ }).click();
+  await show(page, 'Files');
   await page.getByRole('radio', { name: 'Both' }).click();
   const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
   await text.waitFor();
@@ -227,33 +229,44 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await page.getByText(/^Merged in/).waitFor();
   await walk('2-merged');
-  await page.getByRole('button', { name: 'Get the files' }).click();
+  await show(page, 'Files');
   await page.getByRole('button', { name: 'Download as .zip' }).waitFor();
   await walk('3-files');
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
-  await page.getByRole('button', { name: /^Benchmark \d+ methods/ }).click();
-  const stop = page.getByRole('button', { name: 'Stop measuring' });
+  await show(page, 'Measure');
+  await page.getByRole('button', { name: 'Try all methods' }).click();
+  const stop = page.getByRole('button', { name: 'Stop', exact: true });
   await stop.waitFor();
   await stop.waitFor({ state: 'detached' });
   await walk('4-best');
   await page.setViewportSize(SIZES[0]!);
-  await page.getByRole('button', { name: 'Measure', exact: true }).click();
+  await page.getByRole('button', { name: /^Measure \d/ }).click();
   await stop.waitFor();
   await stop.waitFor({ state: 'detached' });
+  await show(page, 'Try');
   await page.getByRole('button', { name: 'Generate', exact: true }).click();
   await page
     .getByText(/^60 tokens in/)
     .nth(4)
     .waitFor();
-  await page.getByRole('tab', { name: /^Difference/ }).click();
+  await show(page, 'Difference');
   await page.getByRole('button', { name: 'Measure difference', exact: true }).click();
   await page.getByText(/^56 tensors compared/).waitFor();
-  await page.getByRole('tab', { name: /^Collapse/ }).click();
+  await show(page, 'Collapse');
   await page.getByRole('button', { name: 'Measure layers' }).click();
   await page.getByText(/^Layer \d of 6 goes/).waitFor();
-  await page.getByRole('tab', { name: /^Extract/ }).click();
+  await show(page, 'Extract LoRA');
   await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
   await page.locator('.costs > div', { hasText: 'Error left' }).waitFor();
+}
+
+/** Opens a place, or a tab of Merge by its name; where there is little room, places are a list. */
+async function show(page: Page, name: string): Promise<void> {
+  const isTab = TABS.some(({ text }) => text === name);
+  const place = isTab ? 'Merge' : name;
+  const list = page.getByLabel('Place', { exact: true });
+  if (await list.isVisible()) await list.selectOption({ label: place });
+  else await page.getByRole('link', { name: place, exact: true }).click();
+  if (isTab) await page.getByRole('tab', { name: new RegExp(`^${name}`) }).click();
 }
 
 /** The sizes of the files are known: until then they cannot be downloaded. */

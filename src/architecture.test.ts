@@ -43,7 +43,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   calibration:
     'formats reports sources store models backend linalg inputs write host forward merge evaluate'.split(' '),
   tools:
-    'formats reports sources models foreign backend linalg inputs write host merge forward evaluate'.split(
+    'formats reports sources models foreign backend linalg inputs write host merge forward evaluate recipe'.split(
       ' ',
     ),
   push: 'formats reports sources write host'.split(' '),
@@ -58,7 +58,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     ...'worker/client reports merge/method merge/methods merge/prediction tasks/harness-report tasks/metrics'.split(
       ' ',
     ),
-    'tasks/statistics',
+    'tasks/objective',
   ],
   cli: 'worker reports formats sources write host/node host/threads foreign/foreign-text tasks/harness-report'.split(
     ' ',

@@ -21,7 +21,7 @@ export const API_ROOMS: Record<string, string[]> = {
   '.move()': ['platform'],
   'arrayBuffer()': ['platform'],
   'getReader()': ['platform'],
-  'pipeTo()': ['platform', 'ui/screens/OutputFiles'],
+  'pipeTo()': ['platform', 'ui/parts/SavedFiles'],
   'awaited entries()': ['platform'],
   Worker: ['platform', 'host/node'],
   MessageChannel: ['platform'],

@@ -5,7 +5,7 @@ import type { Option } from './reports/option';
 import { imports, production, read } from './syntax.test.support';
 import { TOOLS } from './tools';
 import { TOOL_CALLS } from './tools/calls';
-import { JOB_WORDS, TABS } from './ui/state/tabs';
+import { JOB_WORDS, PLACES, TABS } from './ui/state/tabs';
 
 const roomsWith = (file: string) =>
   production.filter(({ path, room }) => path === `${room}/${file}`).map(({ room }) => room);
@@ -59,9 +59,10 @@ test('every kind of job is begun by somebody', () => {
   expect(Object.keys(JOB_WORDS).filter((kind) => !begun.includes(`'${kind}'`))).toEqual([]);
 });
 
-test('docs/design.md names the tabs in their order, those of tools by their index', () => {
-  const [, named] = /tabs \*([^*]+)\*/.exec(read('docs/design.md')) ?? [];
-  const tools: readonly string[] = TOOLS.map(({ id }) => id);
-  const tabs = TABS.flatMap(({ id, text }) => (id === 'recipe' || tools.includes(id) ? [] : [text]));
-  expect(named?.split(/\s+·\s+/)).toEqual(tabs);
+test.each([
+  ['places', PLACES.map(({ text }) => text)],
+  ['tabs', TABS.flatMap(({ id, text }) => (id === 'recipe' ? [] : [text]))],
+])('docs/design.md names the %s in their order', (what, names) => {
+  const [, named] = new RegExp(`${what} \\*([^*]+)\\*`).exec(read('docs/design.md')) ?? [];
+  expect(named?.split(/\s+·\s+/)).toEqual(names);
 });

@@ -54,7 +54,7 @@ async function chooseEngine({ person }: Walk, engine: 'WebGPU' | 'CPU'): Promise
 /** The tree hash that the page shows of the merge that just ended. */
 async function shownHash({ person }: Walk): Promise<string> {
   await person.sees('^Merged in');
-  await person.presses('tab', 'Output');
+  await person.presses('tab', '^Files');
   const title = await person.until<string>(
     'the hash',
     `document.querySelector('[title^="tree hash "]')?.getAttribute('title')`,
@@ -167,13 +167,13 @@ export const JOURNEYS: Record<string, Journey> = {
     const { person } = walk;
     await opened(walk);
     await chooseEngine(walk, 'CPU');
-    await person.presses('tab', '^Evaluate');
+    await person.presses('tab', '^Measure');
     for (const name of ['common', 'harbour', 'workshop']) await person.presses('button', `^${name}$`);
-    await person.presses('button', '^Measure$');
+    await person.presses('button', '^Measure \\d');
     return person.until<string>(
       'five perplexities',
       `(() => {
-        const all = [...document.querySelectorAll('table .perplexity-value')].map((e) => /^\\d+\\.\\d{3}/.exec(e.textContent)?.[0]);
+        const all = [...document.querySelectorAll('table .measure-value')].map((e) => /^\\d+\\.\\d+/.exec(e.textContent)?.[0]);
         return all.length === 5 && all.every(Boolean) && all.sort().join(' ');
       })()`,
     );
@@ -181,7 +181,7 @@ export const JOURNEYS: Record<string, Journey> = {
   async 'compares two models'(walk) {
     const { person } = walk;
     await opened(walk);
-    await person.presses('tab', '^Difference');
+    await person.presses('link', '^Difference');
     await person.presses('button', '^Measure difference$');
     await person.sees('^56 tensors compared: 56 modified');
     await person.sees('Both configs say the same');

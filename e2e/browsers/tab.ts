@@ -17,7 +17,7 @@ export interface Tab {
  */
 const HANDS = `(() => {
   const SELECTORS = {
-    button: 'button:not([role])', tab: '[role=tab]', radio: '[role=radio],input[type=radio]', summary: 'summary',
+    button: 'button:not([role])', tab: '[role=tab]', link: 'a[href]', radio: '[role=radio],input[type=radio]', summary: 'summary',
     textbox: 'input:not([type]),input[type=text],input[type=search],input[type=url]',
   };
   const nameOf = (e) => (e.getAttribute('aria-label') ?? (e.labels?.length ? e.labels[0].innerText : e.innerText) ?? '').replace(/\\s+/g, ' ').trim();
@@ -54,7 +54,7 @@ const HANDS = `(() => {
 /** Ceiling for true events: software rendering on a machine with other work on it. */
 const PATIENCE_MS = 400_000;
 
-type Role = 'button' | 'tab' | 'radio' | 'summary';
+type Role = 'button' | 'tab' | 'link' | 'radio' | 'summary';
 
 /** Actions of a journey on a tab; each waits for its target. */
 export interface Person {

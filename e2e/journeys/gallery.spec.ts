@@ -1,11 +1,11 @@
 /** Examples in the studio: one click opens each, all plan, one of several stages is merged; the YAML beside the form. */
-import { expect, merge, openSample, test } from './studio';
+import { expect, merge, openSample, show, test, unfold } from './studio';
 
 test('every example opens with one click and plans without errors; one of two stages merges, and leaves only its result', async ({
   page,
 }) => {
   await openSample(page);
-  await page.getByRole('tab', { name: /^Plan/ }).click();
+  await show(page, 'Files');
   const open = async () => {
     await page.getByRole('button', { name: 'Examples' }).click();
     const examples = page.getByRole('dialog').getByRole('listitem').getByRole('button');
@@ -43,6 +43,7 @@ test('the YAML beside the form: an edit of one is an edit of the other, mistakes
   await page.getByRole('radio', { name: 'Both' }).click();
   const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
   const density = page.getByRole('textbox', { name: 'density of kitchen, number' });
+  await unfold(page, 'kitchen');
   await expect(text).toHaveValue(/merge_method: ties/);
   // form → text
   await density.fill('0.35');
@@ -64,18 +65,19 @@ test('the YAML beside the form: an edit of one is an edit of the other, mistakes
   await expect(density).toHaveValue('0.45');
   await text.fill(`${yaml}amalgam:\n  exclude: ["*.mlp.*"]\n`);
   await expect(page.locator('li[data-wrong]')).toHaveCount(0);
-  await page.getByRole('tab', { name: /^Plan/ }).click();
+  await show(page, 'Files');
   await expect(page.getByText(/18 of 56 tensors are left out of the merge/)).toBeVisible();
   await page.getByRole('button', { name: 'Undo' }).click();
   await expect(text).not.toHaveValue(/exclude/);
   await page.getByRole('button', { name: 'Redo' }).click();
-  await page.getByRole('tab', { name: 'Output' }).click();
+  await show(page, 'Files');
   await expect(page.getByText('mergekit merges these tensors too.')).toBeVisible();
   // where there is no room for both, the text has the place of the form
   await page.setViewportSize({ width: 1024, height: 768 });
   await expect(text).toBeVisible();
   await expect(density).toBeHidden();
   await page.getByRole('radio', { name: 'Form' }).click();
+  await unfold(page, 'kitchen');
   await expect(density).toHaveValue('0.35');
   await expect(page.getByRole('combobox', { name: 'Merge method' })).toHaveValue('ties');
 });

@@ -4,7 +4,17 @@ import { join } from 'node:path';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT } from './addresses';
 import { expectSampleTies } from './merged-folder';
-import { counting, expect, fetchMerged, mergeAgain, openSample, pointAtFakeHub, test } from './studio';
+import {
+  counting,
+  expect,
+  fetchMerged,
+  mergeAgain,
+  openSample,
+  pointAtFakeHub,
+  show,
+  test,
+  unfold,
+} from './studio';
 
 let hub: FakeHub;
 test.beforeEach(async () => {
@@ -24,7 +34,7 @@ test('search, pick, download, merge, save in nine clicks; again without a downlo
   await page.getByRole('button', { name: 'Search the Hub' }).click();
   await pointAtFakeHub(page);
   await page.getByRole('button', { name: 'Done' }).click();
-  await page.getByRole('button', { name: 'New merge' }).click();
+  await page.getByRole('button', { name: 'New', exact: true }).click();
 
   const { click, clicks, measured } = counting();
   await click(page.getByRole('button', { name: 'Search the Hub' }));
@@ -41,9 +51,10 @@ test('search, pick, download, merge, save in nine clicks; again without a downlo
   await click(page.getByRole('button', { name: 'Done' }));
   await expect(page.getByText(/^Ready:/)).toBeVisible();
   for (const name of ['kitchen', 'harbour', 'workshop']) {
+    await unfold(page, name);
     await page.getByRole('textbox', { name: `density of ${name}, number` }).fill('0.2');
   }
-  await page.getByRole('tab', { name: /^Plan/ }).click();
+  await show(page, 'Files');
   // the sample's adapters name their base as it is called inside the app: the plan says so, and merges all the same
   await expect(page.getByText('was trained on samples/base').first()).toBeVisible();
   const before = hub.requests.length;

@@ -7,7 +7,7 @@ import { DOWNLOAD_SIZES } from '../../src/store/blob-record';
 import { startChromium } from '../faults/chromium-process';
 import { killTest } from '../faults/kill';
 import { STUDIO_URL } from './addresses';
-import { expect, isOpen, mergeAgain, test } from './studio';
+import { expect, isOpen, mergeAgain, show, test } from './studio';
 
 /** A tab that merges asks before it goes. */
 const goAnyway = (page: Page) => page.on('dialog', (dialog) => void dialog.accept());
@@ -46,7 +46,7 @@ const underWay = (page: Page) =>
   expect(page.locator('.run-more', { hasText: /^[1-9]\d? of 56/ })).toBeVisible();
 
 async function hashOf(page: Page): Promise<string> {
-  await page.getByRole('tab', { name: /Output/ }).click();
+  await show(page, 'Files');
   return (await page.getByTitle(/^tree hash [0-9a-f]{64}$/).getAttribute('title'))!;
 }
 

@@ -1,7 +1,7 @@
 /** Runs side by side: predicted, merged, and in a link that somebody else opens. */
 import type { Page } from '@playwright/test';
 import { STUDIO_URL } from './addresses';
-import { expect, freshPage, isOpen, seriousIssues, test } from './studio';
+import { expect, freshPage, isOpen, seriousIssues, show, test, unfold } from './studio';
 
 const CELL = /layer 3, mlp\.down_proj/;
 
@@ -70,9 +70,14 @@ test('a link opens the same view in a browser that knows nothing; Back goes to t
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   await open(page);
   await page.getByLabel('Add a run').selectOption('ties');
+  await unfold(page, 'kitchen');
   await page.getByLabel('density of kitchen, number').fill('0.5');
   await page.keyboard.press('Enter');
-  await page.getByRole('button', { name: /^Rename/ }).click();
+  await page
+    .getByRole('button', { name: /^Actions of/ })
+    .first()
+    .click();
+  await page.getByRole('menuitem', { name: 'Rename' }).click();
   await page.getByRole('textbox', { name: /^Name of/ }).fill('the first');
   await page.keyboard.press('Enter');
   await page.getByLabel('Metric').selectOption('lostInVote');
@@ -98,9 +103,10 @@ test('a link opens the same view in a browser that knows nothing; Back goes to t
   await expect(theirs.getByRole('complementary', { name: 'Inspector' })).toContainText(
     'layers.3.mlp.down_proj',
   );
+  await unfold(theirs, 'kitchen');
   expect(await theirs.getByLabel('density of kitchen, number').inputValue()).toBe('0.50');
   await theirs.getByLabel('Metric').selectOption('keptEnergy');
-  await theirs.getByRole('tab', { name: /^Plan/ }).click();
+  await show(theirs, 'Files');
   await theirs.goBack();
   await expect(theirs.getByLabel('Metric')).toHaveValue('keptEnergy');
   await theirs.goBack();

@@ -27,7 +27,7 @@ test('a folder that holds no model is refused in words; one with a model becomes
   // one model is taken without another click
   await expect(page.getByRole('button', { name: 'Added: workshop' }).first()).toBeVisible();
   await page.getByRole('button', { name: 'Done' }).click();
-  await expect(page.getByRole('switch', { name: 'Merge workshop' })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Remove workshop' })).toBeVisible();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
   await merge(page);
 });

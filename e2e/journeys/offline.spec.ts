@@ -7,7 +7,7 @@ import { extname, join, normalize } from 'node:path';
 import { serviceWorker } from '../../offline/vite-plugin';
 import { STUDIO_DIST } from './addresses';
 import { expectSampleTies } from './merged-folder';
-import { expect, merge, test } from './studio';
+import { expect, merge, show, test } from './studio';
 
 // each has the host to itself
 test.use({ ownBrowser: true });
@@ -65,11 +65,11 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
   await page.reload();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
   await merge(page);
-  await page.getByRole('button', { name: 'Get the files' }).click();
+  await show(page, 'Files');
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
   expectSampleTies(readFileSync(await (await download).path()));
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await show(page, 'Measure');
   // what is loaded when it is used is there too, and so are the texts
   await expect(page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button')).not.toHaveCount(
     0,

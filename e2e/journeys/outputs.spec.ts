@@ -6,7 +6,7 @@ import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
 import { hasLlama, llama } from '../llama-cpp';
 import { HUB_CDN_PORT, HUB_PORT } from './addresses';
 import { readSafetensors } from './merged-folder';
-import { expect, merge, openSample, pointAtFakeHub, test } from './studio';
+import { expect, merge, openSample, pointAtFakeHub, show, test } from './studio';
 
 const samples = join(import.meta.dirname, '../../public/samples');
 let hub: FakeHub;
@@ -41,16 +41,17 @@ test('the sample is also written as GGUF, a model is converted without a merge, 
   page,
 }) => {
   await openSample(page);
-  await page.getByRole('tab', { name: /Output/ }).click();
+  await show(page, 'Files');
   await page.getByLabel('Also write GGUF').selectOption('Q4_K_M');
   await merge(page);
-  await page.getByRole('tab', { name: /Output/ }).click();
+  await show(page, 'Files');
   await expect(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
   const file = await saved(page, /^Download .*-Q4_K_M\.gguf$/);
   expect(readFileSync(file.path).subarray(0, 4).toString()).toBe('GGUF');
   // what comes next has the real name
   await expect(page.getByRole('region', { name: 'llama.cpp: what to type' })).toContainText(file.name);
   await expect(page.getByRole('region', { name: 'transformers: what to type' })).toBeVisible();
+  await page.getByText(/^Model card:/).click();
   await expect(page.getByRole('region', { name: 'Text of the model card' })).toContainText('## Use it');
   if (hasLlama) expect(new Set(continued(file.path, 'In the kitchen', 12)).size).toBeGreaterThan(1);
 
@@ -83,13 +84,13 @@ test('two LoRAs of the Hub become a LoRA, without the weights of their base', as
   }
   await page.getByRole('button', { name: 'Done' }).click();
   await page.getByRole('combobox', { name: 'Merge method' }).selectOption('task_arithmetic');
-  await page.getByRole('tab', { name: /Output/ }).click();
+  await show(page, 'Files');
   await page.getByRole('combobox', { name: 'Output', exact: true }).selectOption('adapter');
   await expect(page.getByLabel('Combination')).toHaveValue('cat');
   await page.getByLabel('Also write GGUF').selectOption('F16');
   const before = hub.requests.length;
   await merge(page);
-  await page.getByRole('tab', { name: /Output/ }).click();
+  await show(page, 'Files');
   const asked = hub.requests.slice(before).map(({ path }) => path);
   expect(asked.some((path) => path.includes('kitchen'))).toBe(true);
   expect(asked.filter((path) => path.includes('amalgam/base'))).toEqual([]);

@@ -4,7 +4,18 @@ import type { Page } from '@playwright/test';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../fake-hub';
 import { giveFolder } from '../given-folder';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { counting, expect, fetchMerged, localNames, merge, openSample, pointAtFakeHub, test } from './studio';
+import {
+  counting,
+  expect,
+  fetchMerged,
+  localNames,
+  merge,
+  openSample,
+  pointAtFakeHub,
+  show,
+  test,
+  unfold,
+} from './studio';
 
 const samples = join(import.meta.dirname, '../../public/samples');
 
@@ -25,7 +36,7 @@ test('own base and two adapters: folders found their roles, merged and saved in 
   const recipe = page.getByRole('complementary', { name: 'Recipe' });
   await expect(recipe.getByText('mine/base')).toBeVisible();
   for (const name of ['harbour', 'kitchen'])
-    await expect(recipe.getByRole('switch', { name: `Merge ${name}` })).toBeVisible();
+    await expect(recipe.getByRole('button', { name: `Remove ${name}` })).toBeVisible();
   await expect(recipe.getByText('matches base')).toHaveCount(2);
   // the sample made way
   await expect(recipe.getByText('workshop')).toHaveCount(0);
@@ -37,8 +48,9 @@ test('own base and two adapters: folders found their roles, merged and saved in 
   await page.reload();
   await expect(page.getByText('Folder not open.').first()).toBeVisible();
   await expect(page.getByText(/^Merged in/)).toBeVisible();
-  await page.getByRole('tab', { name: 'Run', exact: true }).click();
-  await expect(page.getByText(/^done in/)).toBeVisible();
+  await page.getByRole('button', { name: 'Details', exact: true }).click();
+  await expect(page.getByRole('dialog').getByText(/done in/)).toBeVisible();
+  await page.keyboard.press('Escape');
   await recipe.getByRole('button', { name: 'Open again' }).first().click();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect(page.getByText(/is merged already, as/)).toBeVisible();
@@ -46,7 +58,7 @@ test('own base and two adapters: folders found their roles, merged and saved in 
   await expect(page.locator('.file-where')).toHaveText(/harbour.* · TIES 0\.20/);
 
   // another begins empty, and stays so after a reload
-  await page.getByRole('button', { name: 'New merge' }).click();
+  await page.getByRole('button', { name: 'New', exact: true }).click();
   await expect(page.getByText('Add models to begin.').first()).toBeVisible();
   await expect.poll(() => localNames(page)).toEqual([]);
   await page.reload();
@@ -81,8 +93,8 @@ test('an adapter names its base: the card gets it from the Hub; a dropped recipe
     `${HUB_URL}/amalgam/gated`,
   );
   // nothing is planned or diagnosed about a model that is not open
-  await page.getByRole('tab', { name: /^Plan/ }).click();
-  await expect(page.getByText('No plan yet')).toBeVisible();
+  await show(page, 'Files');
+  await expect(page.getByRole('tabpanel').getByText(/is not open/)).toBeVisible();
   await recipe.getByRole('button', { name: 'Sign in or give a token…' }).click();
   await page.getByRole('tab', { name: 'Hub' }).click();
   await page.getByText('Access token and hub').click();
@@ -102,7 +114,7 @@ test('an adapter names its base: the card gets it from the Hub; a dropped recipe
   }, yaml);
   await page.dispatchEvent('body', 'drop', { dataTransfer: dropped });
   await expect(page.getByText('Opened the recipe mine.yml.')).toBeVisible();
-  await expect(recipe.getByRole('switch', { name: 'Merge base' })).toBeVisible();
+  await expect(recipe.getByRole('button', { name: 'Remove base' })).toBeVisible();
   expect(hub.requests.slice(before)).toEqual([]);
   // a hub that is down: its card says so, and retries on request
   const down = { kind: 'status', status: 503 } as const;
@@ -180,7 +192,7 @@ test('one line tells every step of a merge and the time that all of them still t
     Object.assign(window, { told });
     const note = () => {
       const line = document.querySelector('.run-words')?.textContent;
-      const spoken = document.querySelector('.runbar [role="status"]')?.textContent;
+      const spoken = document.querySelector('.announcer')?.textContent;
       if (line && told.seen.at(-1) !== line) told.seen.push(line);
       if (spoken && told.heard.at(-1) !== spoken) told.heard.push(spoken);
     };
@@ -199,7 +211,7 @@ test('one line tells every step of a merge and the time that all of them still t
   expect(words(seen).filter((w) => /0:00|about 0/.test(w))).toEqual([]);
   expect(words(heard).some((w) => /step \d of \d · .* · about/.test(w))).toBe(true);
 
-  await page.getByRole('tab', { name: 'Run', exact: true }).click();
+  await page.getByRole('button', { name: 'Details', exact: true }).click();
   const time = page.locator('.stage-key');
   for (const name of ['opening', 'calibration', 'compute', 'write']) {
     await expect(time.getByText(name, { exact: true })).toBeVisible();
@@ -219,6 +231,7 @@ test('two tabs: neither overwrites the recipe of the other without a word', asyn
     await density(tab).fill(value);
     await density(tab).press('Enter');
   };
+  for (const tab of [page, second]) await unfold(tab, 'kitchen');
   await set(page, '0.3');
   await expect.poll(() => draftDensity(page)).toBe(0.3);
   await set(second, '0.4');
@@ -233,10 +246,10 @@ test('two tabs: neither overwrites the recipe of the other without a word', asyn
   await expect.poll(() => draftDensity(page)).toBe(0.6);
 
   // three comparisons, three names
-  await expect(page.getByRole('tab', { name: 'Difference' })).toBeVisible();
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
-  await expect(page.getByRole('button', { name: /^Benchmark \d+ methods/ })).toBeVisible();
-  await page.getByRole('tab', { name: /^Layers/ }).click();
+  await expect(page.getByRole('link', { name: 'Difference' })).toBeVisible();
+  await show(page, 'Measure');
+  await expect(page.getByRole('button', { name: 'Try all methods' })).toBeVisible();
+  await show(page, 'Layers');
   await expect(page.getByLabel('Add a run')).toBeVisible();
 });
 
@@ -261,19 +274,20 @@ test('of one’s own, densities trim by default and idle keys are doubted at a l
   page,
 }) => {
   await giveFolder(page, 'mine', ['base', 'harbour', 'kitchen']);
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
+  await show(page, 'Measure');
   const texts = page.getByRole('group', { name: 'Texts to measure on' });
   await expect(texts.getByRole('button', { name: 'kitchen' })).toHaveAttribute('aria-pressed', 'true');
   await page.getByRole('button', { name: 'Open models or LoRAs…' }).click();
   // texts of the sample are not for these
-  await expect(texts.getByRole('button', { name: 'kitchen' })).toHaveAttribute('aria-pressed', 'false');
+  await expect(texts.getByRole('button', { name: 'kitchen' })).not.toBeVisible();
   const recipe = page.getByRole('complementary', { name: 'Recipe', exact: true });
   const density = recipe.getByLabel('density of kitchen, number');
+  await unfold(page, 'kitchen');
   await expect(density).toHaveValue('0.20');
   await density.fill('1');
   await density.press('Enter');
   await expect(recipe.getByText(/Density 1, mergekit’s default, trims nothing of kitchen/)).toBeVisible();
-  await expect(page.getByRole('tab', { name: /Plan .*1 warning/ })).toBeVisible();
+  await expect(page.getByRole('tab', { name: /Files .*1 warning/ })).toBeVisible();
   await recipe.getByRole('button', { name: 'Use 0.20, as recommended' }).click();
   await expect(density).toHaveValue('0.20');
 
@@ -284,33 +298,34 @@ test('of one’s own, densities trim by default and idle keys are doubted at a l
   await text.fill(written.replace('normalize: true', 'normalise: true'));
   await expect(page.getByText(/^Line \d+: ties has no parameter normalise/)).toBeVisible();
   await expect(page.getByText(/Did you mean normalize\?/).first()).toBeVisible();
-  await expect(page.getByRole('tab', { name: /Plan .*warning/ })).toBeVisible();
+  await expect(page.getByRole('tab', { name: /Files .*warning/ })).toBeVisible();
   await text.fill(written);
   await page.getByRole('radio', { name: 'Form' }).click();
   await expect(page.getByText(/^Ready:/)).toBeVisible();
 
+  await page.getByRole('button', { name: 'text', exact: true }).click();
   await page.getByRole('button', { name: 'Paste text' }).click();
   await page
     .getByLabel('Text', { exact: true })
     .fill('Recipe: a soup of leeks and potatoes, for four people.');
   await page.getByLabel('Name of the text').fill('soup');
   await page.getByRole('button', { name: 'Add text' }).click();
+  await page.keyboard.press('Escape');
+  await show(page, 'Try');
   await page.getByLabel('tokens', { exact: true }).fill('5');
   await page.getByLabel('tokens', { exact: true }).press('Enter');
   await merge(page);
-  await page.getByRole('button', { name: 'Is it better?' }).click();
+  await page.getByRole('button', { name: 'Try', exact: true }).click();
   await expect(page.getByText(/^5 tokens in/)).toHaveCount(4);
+  await show(page, 'Measure');
+  await page.getByRole('button', { name: /^Measure 4.numbers/ }).click();
   const table = page.getByRole('table');
-  for (const row of [/^base/, /^kitchen/, /^harbour/, /^TIES 0\.20/]) {
-    await expect(table.getByRole('row', { name: row }).locator('.perplexity-value').first()).toHaveText(
-      /\d\.\d{3}/,
-    );
-  }
+  await expect(table.locator('.measure-value')).toHaveText(Array(4).fill(/^\d+\.\d/));
   await expect(table.locator('.dot')).toHaveCount(4);
-  await expect(table.locator('.dot-base').first()).toBeVisible();
+  await expect(table.locator('.dot-line').first()).toBeVisible();
 
   // a menu that obeys the page's policy
-  await page.getByRole('tab', { name: /^Layers/ }).click();
+  await show(page, 'Layers');
   await page.getByRole('button', { name: 'Export the picture and its numbers' }).click();
   await expect(page.getByRole('menuitem').first()).toBeVisible();
   await page.keyboard.press('Escape');

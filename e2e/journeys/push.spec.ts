@@ -12,7 +12,7 @@ import {
   WRITER_TOKEN,
 } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { expect, merge, openSample, pointAtFakeHub, test } from './studio';
+import { expect, merge, openSample, pointAtFakeHub, show, test } from './studio';
 
 let hub: FakeHub;
 const start = async (region: FakeHubOptions['region'] = 'us') => {
@@ -46,7 +46,7 @@ test('the merged sample arrives whole in a new private repository, of what is re
 }) => {
   await openSample(page);
   await merge(page);
-  await page.getByRole('button', { name: 'Get the files' }).click();
+  await show(page, 'Files');
   await pointAtFakeHub(page);
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();

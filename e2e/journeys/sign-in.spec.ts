@@ -7,7 +7,7 @@ import type { Page, Request } from '@playwright/test';
 import { type FakeHub, sampleModels, startFakeHub } from '../fake-hub';
 import { CLIENT_ID, HUB_CDN_PORT, HUB_PORT, HUB_URL, STUDIO_DIST, STUDIO_URL } from './addresses';
 import { filesHolding, placesInPage } from './stored-text';
-import { expect, merge, openSample, pointAtFakeHub, test } from './studio';
+import { expect, merge, openSample, pointAtFakeHub, show, test } from './studio';
 
 // what a browser leaves on the disk is searched too
 test.use({ ownBrowser: true });
@@ -45,7 +45,7 @@ test('R32: signing in opens a gated model and pushes; the token is in no storage
 
   await openSample(page);
   await merge(page);
-  await page.getByRole('button', { name: 'Get the files' }).click();
+  await show(page, 'Files');
   await pointAtFakeHub(page);
 
   await signIn(page, 'Deny');

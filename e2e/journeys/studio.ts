@@ -18,6 +18,7 @@ import {
   type Locator,
   type Page,
 } from '@playwright/test';
+import { TABS } from '../../src/ui/state/tabs';
 import { CHROMIUM_ARGS, findChromium, SWIFTSHADER_ARGS } from '../setup-chromium.mjs';
 import { HUB_URL, STUDIO_URL } from './addresses';
 
@@ -128,6 +129,26 @@ export async function openSample(page: Page): Promise<void> {
   await expect(page.getByText(/^Ready:/)).toBeVisible();
 }
 
+/** Opens a place of the top bar, or a tab of Merge by its name. */
+export async function show(
+  page: Page,
+  name: string,
+  click = (target: Locator): Promise<void> => target.click(),
+): Promise<void> {
+  const isTab = TABS.some(({ text }) => text === name);
+  if (isTab && !(await page.locator('.tabs-bar').isVisible()))
+    await click(page.getByRole('link', { name: 'Merge', exact: true }));
+  await click(
+    isTab
+      ? page.getByRole('tab', { name: new RegExp(`^${name}`) })
+      : page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: new RegExp(`^${name}`) }),
+  );
+}
+
+/** Unfolds the settings of a contributor. */
+export const unfold = (page: Page, name: string): Promise<void> =>
+  page.getByRole('button', { name: `Settings of ${name}` }).click();
+
 /** Merges what is ready. */
 export async function merge(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
@@ -156,9 +177,8 @@ export function counting() {
 export async function fetchMerged(page: Page, click: (target: Locator) => Promise<void>): Promise<void> {
   await click(page.getByRole('button', { name: 'Merge', exact: true }));
   await expect(page.getByText(/^Merged in/)).toBeVisible();
-  await click(page.getByRole('button', { name: 'Get the files' }));
   const download = page.waitForEvent('download');
-  await click(page.getByRole('button', { name: 'Download as .zip' }));
+  await click(page.getByRole('button', { name: 'Save files' }));
   await (await download).path();
 }
 
@@ -236,7 +256,7 @@ export async function isOpen(page: Page): Promise<void> {
 export async function mergeAgain(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   const question = page.getByRole('button', { name: 'Merge again' });
-  const second = page.locator('.run-line', { hasText: /Merged in.*[a-z]-\d/ });
+  const second = page.locator('.run-status', { hasText: /Merged in.*[a-z]-\d/ });
   // none is asked where another engine merges
   await expect(question.or(second).first()).toBeVisible();
   if (await question.isVisible()) await question.click();

@@ -8,7 +8,7 @@ import { type FakeHub, startFakeHub } from '../fake-hub';
 import { cardErrors } from '../fake-hub/model-card';
 import { treeHashOfFile } from '../tree-hash';
 import { HUB_CDN_PORT, HUB_PORT, HUB_URL } from './addresses';
-import { amalgam, expect, openSample, pointAtFakeHub, seriousIssues, test } from './studio';
+import { amalgam, expect, openSample, pointAtFakeHub, seriousIssues, show, test } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const fixtures = join(root, 'e2e/fixtures/tasks');
@@ -39,55 +39,55 @@ test.afterEach(async () => {
   rmSync(work, { recursive: true, force: true });
 });
 
-/** The Evaluate tab on the fake hub, the sample's recipe, no task chosen. */
+/** The Measure tab on the fake hub, the sample's recipe, no text, the list of tasks open. */
 async function openTasks(page: Page): Promise<void> {
   await openSample(page);
   await page.getByRole('button', { name: 'change' }).first().click();
   await page.getByRole('tab', { name: 'Hub' }).click();
   await pointAtFakeHub(page);
   await page.keyboard.press('Escape');
-  await page.getByRole('tab', { name: /^Evaluate/ }).click();
-  await task(page, 'Sample trades').click();
+  await show(page, 'Measure');
+  const texts = page.getByRole('group', { name: 'Texts to measure on' });
+  for (const name of ['common', 'kitchen', 'harbour', 'workshop'])
+    await texts.getByRole('button', { name }).click();
+  await page.getByRole('button', { name: 'task', exact: true }).click();
 }
 
-const task = (page: Page, name: string) =>
-  page.getByRole('group', { name: 'Tasks to score' }).getByRole('button', { name, exact: true });
-const score = (page: Page) => page.getByRole('button', { name: /^Score \d+ models?$/ });
+const list = (page: Page) => page.getByRole('dialog', { name: 'Tasks' });
+/** Chooses a task in the open list, or lets go of it. */
+const task = (page: Page, name: string) => list(page).getByRole('button', { name, exact: true });
+/** Closes the list and measures; the list is open again afterwards. */
+async function score(page: Page): Promise<void> {
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: /^Measure \d/ }).click();
+}
+const openList = (page: Page) => page.getByRole('button', { name: 'task', exact: true }).click();
 
 test('a missing column and a missing split are said before any model is read; two tasks are scored on base, contributors and merge, with the command’s numbers', async ({
   page,
 }) => {
   await openTasks(page);
   await task(page, 'PIQA').click();
-  await score(page).click();
+  await score(page);
   await expect(page.getByText(/has no column “goal”, which the task reads/)).toBeVisible();
+  await openList(page);
   await task(page, 'PIQA').click();
   await task(page, 'OpenBookQA').click();
-  await score(page).click();
+  await score(page);
   await expect(page.getByText('The dataset allenai/openbookqa has no split “test” of “main”.')).toBeVisible();
+  await openList(page);
   await task(page, 'OpenBookQA').click();
 
   await task(page, 'HellaSwag').click();
   await task(page, 'ARC-Easy').click();
-  await page.getByRole('button', { name: 'How long?' }).click();
-  await expect(
-    page.getByText(/^Predicted by the first items of the first model: .* tokens\.$/),
-  ).toBeVisible();
-  await score(page).click();
-  const arc = page.getByRole('table', { name: /^arc_easy/ });
-  const swag = page.getByRole('table', { name: /^hellaswag/ });
-  const base = (table: typeof arc) => table.getByRole('row', { name: /^base/ }).locator('td');
-  // five models, six items and five
-  await expect(arc.getByRole('row')).toHaveCount(6);
-  await expect(score(page)).not.toHaveAttribute('aria-disabled', 'true');
-  await expect(base(arc).nth(2)).toHaveText('6');
-  await expect(base(swag).nth(2)).toHaveText('5');
-  await expect(
-    arc
-      .getByRole('row', { name: /^merge/ })
-      .locator('td')
-      .nth(3),
-  ).toHaveText(/^(better|worse|no significant difference): \d+ gained, \d+ lost, p = /);
+  await score(page);
+  // five models on two tasks
+  const values = page.getByRole('table').locator('.measure-value');
+  await expect(values).toHaveCount(10);
+  await expect(page.getByRole('button', { name: /^Measure$/ })).toHaveAttribute('aria-disabled', 'true');
+  const base = page.getByRole('row', { name: /^base/ }).locator('.measure-value');
+  await page.getByRole('columnheader', { name: 'arc_easy' }).getByRole('button').click();
+  await expect(page.getByText(/(above|below|apart from) the base, on 6.items/)).toBeVisible();
 
   const report = join(work, 'report.json');
   const card = join(work, 'README.md');
@@ -126,18 +126,18 @@ test('a missing column and a missing split are said before any model is read; tw
     dataset: expect.stringMatching(/^Rowan\/hellaswag@[0-9a-f]{40}$/),
     split: 'validation',
   });
-  for (const [name, table] of [
-    ['hellaswag', swag],
-    ['arc_easy', arc],
-  ] as const) {
+  for (const [t, name] of ['hellaswag', 'arc_easy'].entries()) {
     const own = models[0]!.results[name]!;
     expect(own['acc_stderr,none']).toBeGreaterThanOrEqual(0);
     expect(models[0]!.samples[name]).toHaveLength(name === 'hellaswag' ? 5 : 6);
-    await expect(base(table).nth(0)).toContainText(own['acc,none']!.toFixed(3));
-    await expect(base(table).nth(1)).toContainText(own['acc_norm,none']!.toFixed(3));
+    await expect(base.nth(t)).toContainText((100 * own['acc,none']!).toFixed(1));
+    await expect(base.nth(t)).toHaveAttribute(
+      'title',
+      new RegExp(`acc_norm ${own['acc_norm,none']!.toFixed(3).replace('.', '\\.')}`),
+    );
   }
 
-  expect(await seriousIssues(page, '.evaluate-screen')).toEqual([]);
+  expect(await seriousIssues(page, '.measure-screen')).toEqual([]);
 });
 
 test('the command says of a missing split before any model is read', async () => {

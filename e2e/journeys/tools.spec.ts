@@ -1,12 +1,13 @@
 /** Two models compared, a LoRA found again, a layer taken out: the studio's other tools on the sample. */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
-import { expect, openSample, seriousIssues, test } from './studio';
+import { expect, openSample, seriousIssues, show, test } from './studio';
 
-async function open(page: Page, tab: 'Difference' | 'Extract' | 'Collapse') {
+async function open(page: Page, place: 'Difference' | 'Extract LoRA' | 'Collapse' | 'Convert') {
   await openSample(page);
-  await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+  await show(page, place);
 }
 
 async function downloaded(page: Page, file: string): Promise<Buffer> {
@@ -40,7 +41,7 @@ test('base and workshop are compared: chart, words, spectrum, files', async ({ p
 });
 
 test('the kitchen adapter is found again in what it makes of the base, at rank 8', async ({ page }) => {
-  await open(page, 'Extract');
+  await open(page, 'Extract LoRA');
   await page.getByRole('combobox', { name: 'Fine-tuned model' }).selectOption('samples/base+samples/kitchen');
   await page.getByRole('button', { name: 'Extract LoRA', exact: true }).click();
   const left = page.locator('.costs > div', { hasText: 'Error left' }).locator('strong');
@@ -88,4 +89,21 @@ test('layers are measured, one is taken out, and the shallower model opens again
   await expect(
     page.getByRole('combobox', { name: 'Model to prune' }).getByRole('option', { name: 'base-collapsed' }),
   ).toHaveCount(1);
+});
+
+test('one model is written in another dtype, every value as it was', async ({ page }) => {
+  await open(page, 'Convert');
+  await expect(page.getByRole('combobox', { name: 'Model to convert' })).toHaveValue('samples/base');
+  await page.getByRole('combobox', { name: 'Dtype' }).selectOption('float32');
+  await page.getByRole('button', { name: 'Convert', exact: true }).click();
+  const { tensors } = readSafetensors(await downloaded(page, 'model.safetensors'));
+  const file = join(import.meta.dirname, '../../public/samples/base/model.safetensors');
+  const { tensors: before } = readSafetensors(readFileSync(file));
+  expect([...tensors.keys()].sort()).toEqual([...before.keys()].sort());
+  for (const [name, { dtype, values }] of tensors) {
+    expect(dtype).toBe('F32');
+    expect(values).toEqual(before.get(name)!.values);
+  }
+  expect(JSON.parse((await downloaded(page, 'config.json')).toString()).torch_dtype).toBe('float32');
+  await noSeriousFaults(page);
 });

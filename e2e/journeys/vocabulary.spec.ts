@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CHAT_TOKEN, writeChatModel } from './chat-model';
-import { amalgam, expect, merge, openSample, test } from './studio';
+import { amalgam, expect, merge, openSample, show, test, unfold } from './studio';
 
 const root = join(import.meta.dirname, '../..');
 const samples = join(root, 'public/samples');
@@ -82,9 +82,10 @@ test('the studio shows the difference and merges what is chosen', async ({ page 
     Object.assign(window, { showDirectoryPicker: undefined });
   });
   await openSample(page);
-  await page.getByRole('tab', { name: /^Plan/ }).click();
+  await show(page, 'Files');
   await expect(page.getByRole('heading', { name: 'Vocabulary' })).toBeHidden();
   // a sample that was edited stays when a model is added
+  await unfold(page, 'workshop');
   await page.getByRole('switch', { name: 'Merge workshop' }).click();
   await page.getByRole('button', { name: '+ add' }).first().click();
   await page.getByRole('tab', { name: /computer|local/i }).click();

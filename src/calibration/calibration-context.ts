@@ -27,6 +27,7 @@ import {
   type CalibrationSource,
   type Contributor,
   type OpenReader,
+  readingFor,
   SELF,
   tokensToWrite,
 } from './calibration';
@@ -156,6 +157,35 @@ export async function openAhead(
   } catch (thrown) {
     close();
     throw thrown;
+  }
+}
+
+/**
+ * Has one of a plan's contributors generate its text, or stores the tokens of the one it is given, before anything reads them:
+ * so several can at once.
+ * @param both what is read for calibration beside what is held out
+ * @throws AmalgamError as {@link openAhead}, and what running models throws
+ */
+export async function writeTexts(
+  plan: Plan,
+  which: number,
+  both: boolean,
+  options: CalibrationOptions,
+): Promise<void> {
+  const context = await openAhead(plan, options);
+  try {
+    const { contributors, size, engine, signal, progress } = context.shared;
+    const contributor = contributors[which]!;
+    if (contributor.source.kind === 'self') {
+      progress.begin('writing', tokensToWrite(size, both ? 'both' : 'held-out'));
+    }
+    await readingFor(contributor, {
+      ...{ size, both, engine: engine.kind, signal },
+      use: both ? 'calibration' : 'held-out',
+      onProgress: (tokens) => progress.advance(tokens, contributor.id),
+    });
+  } finally {
+    context.close();
   }
 }
 

@@ -16,6 +16,7 @@ describe('the search for λ', () => {
         const all = await Promise.all(LAMBDA_GRID.map(async (lambda) => (await measure(lambda))[0]!));
         expect(chosen).toBe(LAMBDA_GRID[all.indexOf(Math.min(...all))]);
         expect(curve.map((p) => p.lambda)).toContain(1);
+        expect((await searchLambda(measure, { start: 0.6, step: 2 })).chosen).toBe(chosen);
         expect(curve.map((p) => p.lambda)).toEqual([...curve.map((p) => p.lambda)].sort((a, b) => a - b));
       }),
     );

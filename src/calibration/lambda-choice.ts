@@ -24,9 +24,8 @@ export const LAMBDA_GRID = [
   0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.4, 1.7, 2, 2.5, 3, 3.6, 4.3, 5.2,
 ] as const;
 
-const START = LAMBDA_GRID.indexOf(1);
-/** Places on the grid that are stepped over until the lowest point has a higher one on either side. */
-const STEP = 4;
+/** Where the search begins, and the places on the grid that it steps over until the lowest point has a higher one on either side. */
+const WIDE = { start: 1, step: 4 } as const;
 
 interface LambdaPoint {
   lambda: number;
@@ -35,7 +34,7 @@ interface LambdaPoint {
 }
 
 /**
- * Walks from λ = 1 to where neither neighbor on the grid has a lower mean loss over the contributors; of equals the
+ * Walks from λ = 1, or where it is told to begin, to where neither neighbor on the grid has a lower mean loss over the contributors; of equals the
  * smaller. Wide steps find a valley, parabolas through its three points in ln λ where its bottom lies. Losses have
  * a single minimum along λ as a rule; where they have two, this finds one of them.
  *
@@ -44,13 +43,14 @@ interface LambdaPoint {
  */
 export async function searchLambda(
   measure: (lambda: number) => Promise<number[]>,
+  { start, step }: { start: (typeof LAMBDA_GRID)[number]; step: number } = WIDE,
 ): Promise<{ chosen: number; curve: LambdaPoint[] }> {
   const known = new Map<number, LambdaPoint>();
   const lossAt = (index: number) => mean(known.get(index)!.losses);
   for (
-    let next: number | undefined = START;
+    let next: number | undefined = LAMBDA_GRID.indexOf(start);
     next !== undefined;
-    next = placeToTry([...known.keys()], lossAt)
+    next = placeToTry([...known.keys()], lossAt, step)
   ) {
     const lambda = LAMBDA_GRID[next]!;
     known.set(next, { lambda, losses: await measure(lambda) });
@@ -64,12 +64,16 @@ function lowest(known: readonly number[], lossAt: (index: number) => number): nu
 }
 
 /** The place on the grid to be measured next; undefined when both neighbors of the lowest are known. */
-function placeToTry(known: readonly number[], lossAt: (index: number) => number): number | undefined {
+function placeToTry(
+  known: readonly number[],
+  lossAt: (index: number) => number,
+  step: number,
+): number | undefined {
   const here = lowest(known, lossAt);
   const below = Math.max(-1, ...known.filter((index) => index < here));
   const above = Math.min(LAMBDA_GRID.length, ...known.filter((index) => index > here));
-  if (below < 0 && here > 0) return Math.max(0, here - STEP);
-  if (above === LAMBDA_GRID.length && here + 1 < above) return Math.min(above - 1, here + STEP);
+  if (below < 0 && here > 0) return Math.max(0, here - step);
+  if (above === LAMBDA_GRID.length && here + 1 < above) return Math.min(above - 1, here + step);
   const [down, up] = [here - below > 1, above - here > 1];
   if (!down && !up) return undefined;
   if (!down || !up) return bottomIn(...(up ? ([here, above] as const) : ([below, here] as const)));

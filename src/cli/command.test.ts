@@ -30,7 +30,6 @@ describe('parseCommand', () => {
       form: {},
       engine: 'auto',
       resume: false,
-      recommended: false,
     });
     expect(
       parseCommand(['merge', '--out=o', '--engine=cpu', '--report', 'x.json', '--resume', 'r.yml']),
@@ -42,7 +41,6 @@ describe('parseCommand', () => {
       engine: 'cpu',
       report: 'x.json',
       resume: true,
-      recommended: false,
     });
   });
 
@@ -56,7 +54,7 @@ describe('parseCommand', () => {
     }
     for (const { name, options } of VERBS) expect(options, name).toHaveProperty('hub');
     expect(helpText('evaluate')).toMatch(/--text FILE.*side by side.*--task NAME.*model-index/s);
-    expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*more evaluations/s);
+    expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*larger budget/s);
     expect(helpText('collapse')).toMatch(/--similarity 0.75.*--measure/s);
     expect(helpText('plan')).not.toContain('merge <recipe.yml>');
     expect(USAGE).toMatch(/plan <recipe.yml>.*merge <recipe.yml> --out DIR/s);

@@ -11,8 +11,10 @@ import {
 } from '../formats/quantity';
 import type { DatasetText } from '../reports/dataset';
 import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
+import { type BestRow, type FindBestReport, OVERLAPS } from '../reports/find-best';
 import type { TensorProgress } from '../reports/job';
 import type { MergeReport, VerifyReport, WrittenFiles } from '../reports/merge';
+import { meanLoss, pairedDifference } from '../reports/paired-error';
 import type { PlanProblem, PlanReport } from '../reports/plan';
 import { isQuiet } from './arguments';
 
@@ -178,13 +180,19 @@ export function verifyText(report: VerifyReport): string {
   );
 }
 
+/** ` ± 0.0123`: the standard error of a perplexity, where there is one. */
+export function errorText({ perplexity, blocks }: EvaluateReport): string {
+  const { stderr } = meanLoss([blocks ?? []]);
+  return stderr === null ? '' : ` ± ${(perplexity * stderr).toFixed(4)}`;
+}
+
 /** Result of an evaluation in one line, with its protocol. */
 export function evaluateText(report: EvaluateReport): string {
   const { window, stride, bos, masked } = report.protocol;
   const bits = report.bitsPerByte === null ? '' : `, ${report.bitsPerByte.toFixed(4)} bits per byte`;
   const front = bos === null ? 'nothing in front' : `token ${bos} in front`;
   return (
-    `perplexity ${report.perplexity.toFixed(4)}, mean loss ${report.meanNll.toFixed(5)} nats over ` +
+    `perplexity ${report.perplexity.toFixed(4)}${errorText(report)}, mean loss ${report.meanNll.toFixed(5)} nats over ` +
     `${formatCounted(report.tokens, 'token')}${bits} (${masked ? `one of ${masked} tokens masked at a time, ` : ''}windows of ${window} that advance by ${stride}, ${front}; ` +
     `${formatSeconds(report.seconds)} on ${report.engine}, ${displayName(report.adapter)}, at most ` +
     `${formatBytes(report.peakBytes)} there)`
@@ -210,6 +218,72 @@ export function mergeText(report: MergeReport, folder: string): string {
   const tensors = formatCounted(report.tensors.length, 'tensor');
   const merged = `Merged ${tensors}, ${formatBytes(bytes)}, in ${formatSeconds(report.seconds)} on ${engine}: ${folder}`;
   return report.use?.length ? `${merged}\nIts README.md says how to use it.` : merged;
+}
+
+/** Seconds, λ and what was found so far of a row that has just been measured. */
+export function bestRowText(row: BestRow): string {
+  const lambda = row.lambda === null ? '' : `, λ ${row.lambda}`;
+  const { choosing } = row.blocks;
+  const found = choosing
+    ? `loss ${meanLoss(choosing).mean.toFixed(4)}`
+    : (row.error?.message ?? 'not measured');
+  return `${displayName(row.label)}${lambda}: ${found}`;
+}
+
+/** The table of all that was tried to find the best merge, with its errors, and the verdict. */
+export function bestText(report: FindBestReport): string {
+  const { texts, rows, best, alike, lately, kept, overlap, measured, seconds } = report;
+  const base = rows.find(({ kind }) => kind === 'base')?.blocks.reporting;
+  const isTask = texts.some(({ kind }) => kind === 'task');
+  const figure = (blocks: BestRow['blocks']['reporting']) => {
+    if (!blocks) return '–';
+    const { mean, stderr } = meanLoss(blocks);
+    const [value, scale] = isTask ? [1 - mean, 1] : [Math.exp(mean), Math.exp(mean)];
+    return `${value.toFixed(4)}${stderr === null ? '' : ` ± ${(scale * stderr).toFixed(4)}`}`;
+  };
+  const against = (blocks: BestRow['blocks']['reporting']) => {
+    const apart = blocks && base ? pairedDifference(blocks, base) : null;
+    if (!apart || blocks === base) return '';
+    return `${apart.mean > 0 ? '+' : '−'}${Math.abs(apart.mean).toFixed(4)} ± ${(apart.stderr ?? Number.NaN).toFixed(4)}`;
+  };
+  const label = (id: string) => displayName(rows.find((row) => row.id === id)?.label ?? id);
+  const lines = rows.map((row) => [
+    row.id === best ? '*' : alike.includes(row.id) ? '~' : '',
+    displayName(row.label),
+    row.lambda === null ? '' : String(row.lambda),
+    row.error ? row.error.message : figure(row.blocks.reporting),
+    against(row.blocks.reporting),
+    `${row.tried}`,
+    formatSeconds(row.seconds),
+  ]);
+  const named = texts.map(
+    ({ name, tokens }) =>
+      `${displayName(name)} (${formatCounted(tokens.reporting, isTask ? 'item' : 'token')})`,
+  );
+  const shares = kept.flatMap((share, i) =>
+    share === null ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
+  );
+  return [
+    `On the part that nothing was tuned or chosen on, of ${named.join(', ')}:`,
+    ...columns([
+      ['', 'merge', 'λ', isTask ? 'metric' : 'perplexity', 'loss against base', 'tried', 'time'],
+      ...lines,
+    ]),
+    '',
+    `${label(best)} is best${alike.length > 0 ? `; cannot be told apart from it: ${alike.map(label).join(', ')}` : ''}.`,
+    ...(shares.length > 0
+      ? [`Of what the contributors gained on their own text it keeps ${shares.join(', ')}.`]
+      : []),
+    ...(overlap !== null && overlap > OVERLAPS
+      ? ['The contributors know some of the same: text of your own would say more about λ.']
+      : []),
+    ...(lately
+      ? [
+          `The last step (${lately.step}) brought ${lately.gain.toFixed(4)} in ${formatSeconds(lately.seconds)}.`,
+        ]
+      : []),
+    `${formatCounted(measured, 'merge')} measured in ${formatSeconds(seconds)}${report.ended === 'budget' ? '; the budget was used up' : ''}.`,
+  ].join('\n');
 }
 
 /** Pads every column but the last to its widest cell. */

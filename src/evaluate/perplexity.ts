@@ -8,6 +8,7 @@ import { checkSequences, type Sequence } from '../forward/chunk';
 import type { Runner } from '../forward/runner';
 import type { EvaluateReport } from '../reports/evaluate';
 import { defaultsOf } from '../reports/option';
+import { lossBlocks } from '../reports/paired-error';
 import { type EvaluateProgress, type GroupedPasses, groupedPasses } from './grouped-passes';
 import { protocolOptions } from './options';
 
@@ -155,6 +156,7 @@ export function startEvaluation(
           protocol: masking
             ? { window, stride: Math.min(stride, roomOf(window, masking)), bos, masked: MASK_EVERY }
             : { window, stride, bos },
+          blocks: lossBlocks(own),
           ...(perToken && { perToken: [...own] }),
           ...(leftOut > 0 && { leftOut }),
           engine: runner.engine.kind,

@@ -1,12 +1,13 @@
-/** Options of searching for the settings of a recipe. */
+/** Options of finding the best merge. */
 import type { Options } from '../reports/option';
 
-export const searchOptions = {
-  evaluations: {
-    kind: 'integer',
-    help: 'Merges to measure; the first is the recipe as it is.',
-    default: 60,
-    min: 2,
+export const bestOptions = {
+  budget: {
+    kind: 'number',
+    argument: 'SECONDS',
+    help: 'Nothing more is begun after these.',
+    default: 120,
+    min: 0,
   },
   seed: { kind: 'integer', help: 'Seed of the search.', default: 0, min: 0 },
 } as const satisfies Options;

@@ -66,11 +66,6 @@ export async function mergeRecipe(
   onProgress: (progress: Progress) => void,
   watch?: ShardWatch,
 ): Promise<MergeReport> {
-  if (request.recommended) {
-    const { runRecommended } = await import('./recommendation-job');
-    const plan = (recipe: Recipe) => planRecipe(recipe, models);
-    return runRecommended(request, { plan, models, signal, onProgress });
-  }
   if (request.recipe.stages) {
     const { runStages } = await import('./stages-job');
     return runStages(request, models, signal, onProgress, watch);
@@ -86,5 +81,5 @@ export async function mergeRecipe(
     watch,
   );
   if (!request.resume) return report;
-  return (await import('./recommendation-job')).withComparison(report, request);
+  return (await import('./recommended-merge')).withTable(report, request);
 }

@@ -18,7 +18,7 @@ test('gradients and filters are scaled as they stand; the search begins at the r
   ] as const;
   for (const shape of shapes) {
     const given = recipeOf([...shape] as number[], [0.25, 0.5]);
-    const space = searchSpace(given, methodById.get('ties')!);
+    const space = searchSpace(given, methodById.get('ties')!)!;
     expect(space.recipe(space.values(space.start))).toEqual(given);
     const twice = space.recipe({ 'weight 1': 2, density: 3 }).models![0]!.parameters;
     expect(twice.weight).toEqual(
@@ -27,7 +27,7 @@ test('gradients and filters are scaled as they stand; the search begins at the r
     // no more than all
     expect(twice.density).toEqual([0.75, 1]);
   }
-  const plain = searchSpace(recipeOf(0.5, 0.25), methodById.get('ties')!);
+  const plain = searchSpace(recipeOf(0.5, 0.25), methodById.get('ties')!)!;
   expect(plain.recipe({ 'weight 1': 2, density: 0.3 }).models![0]!.parameters).toEqual({
     weight: 2,
     density: 0.3,

@@ -1,5 +1,4 @@
 /** The settings of a recipe that can be searched for, as coordinates of about the same scale. Pure. */
-import { AmalgamError } from '../errors';
 import type { ParameterSetting, Recipe } from '../formats/recipe';
 import type { MergeMethod } from '../merge/method';
 
@@ -28,18 +27,10 @@ const round = (value: number) => Number(value.toPrecision(5));
 
 /**
  * Weights of the models where the method has them, λ where it has no weights or divides by them, and one density for
- * all where some of the changes are trimmed.
- * @throws AmalgamError `Usage` for a recipe without such settings, or of slices or stages
+ * all where some of the changes are trimmed; undefined for a recipe without such settings.
  */
-export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace {
+export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace | undefined {
   const models = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel);
-  if (models.length === 0 || recipe.stages) {
-    throw new AmalgamError(
-      'Usage',
-      'There are no weights to search for in a recipe of slices or stages.',
-      'Give a recipe that lists whole models under “models:”.',
-    );
-  }
   const weighted = method.modelParameters.weight !== undefined;
   const normalized =
     method.parameters.normalize !== undefined &&
@@ -60,13 +51,7 @@ export function searchSpace(recipe: Recipe, method: MergeMethod): SearchSpace {
   } else if (method.modelParameters[DENSITY] && densities.some((d) => d < 1)) {
     variables.push(logistic(DENSITY, densities.reduce((a, b) => a + b, 0) / densities.length));
   }
-  if (variables.length === 0) {
-    throw new AmalgamError(
-      'Usage',
-      `${recipe.mergeMethod} has neither weights nor λ to search for.`,
-      'Choose a method that has, for example task_arithmetic, ties or gram.',
-    );
-  }
+  if (variables.length === 0) return undefined;
   return {
     names: variables.map(({ name }) => name),
     start: variables.map(({ start, place, step }) => place(start) / step),

@@ -3,6 +3,7 @@
 import type { ErrorReport } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice, BackendKind } from './backend';
+import type { LossBlock } from './paired-error';
 
 /** The evaluation report: one schema for command, studio and tests. */
 export interface EvaluateReport {
@@ -18,6 +19,8 @@ export interface EvaluateReport {
   protocol: { window: number; stride: number; bos: number | null; masked?: number };
   /** −ln p of every scored token in nats, in order, on request. */
   perToken?: number[];
+  /** The same added up in blocks, for errors and paired differences; absent in reports of older versions. */
+  blocks?: LossBlock[];
   /** Conversations of the text that the model's chat template refuses, and that are not measured. */
   leftOut?: number;
   engine: BackendKind;
@@ -39,7 +42,7 @@ export function overTexts(reports: readonly EvaluateReport[]): EvaluateReport {
   const bits = (one: EvaluateReport) => (one.meanNll * one.tokens) / Math.LN2;
   const leftOut = sum((one) => one.leftOut ?? 0);
   const known = reports.every(({ bitsPerByte }) => bitsPerByte !== null && bitsPerByte > 0);
-  const { perToken: _, ...shared } = first;
+  const { perToken: _, blocks: __, ...shared } = first;
   return {
     ...shared,
     perplexity: Math.exp(meanNll),

@@ -4,6 +4,7 @@ import type { CardResult } from '../formats/card-results';
 import type { Recipe } from '../formats/recipe';
 import type { UseSnippet } from '../formats/use-snippets';
 import type { BackendChoice, BackendKind } from './backend';
+import type { FindBestReport, FindBestRequest } from './find-best';
 import type { CalibrationReport } from './importance';
 import type { DestinationSpec, PhaseSeconds, Progress, TensorReport, WorkSeconds } from './job';
 
@@ -13,11 +14,8 @@ export interface MergeRequest {
   destination: DestinationSpec;
   /** Elements of one tile; tests vary it. Default: from the memory budget. */
   tileElements?: number;
-  /**
-   * The recommended merge of the recipe's base and contributors: methods are compared on text, and the best is merged.
-   * Of the recipe's own parameters those of the calibration count.
-   */
-  recommended?: boolean;
+  /** The best merge of the recipe's base and contributors is found, and merged in its place. */
+  recommended?: Omit<FindBestRequest, 'recipe' | 'engine'>;
   /** Of the recommended merge: names of the output by the method that is chosen; else it is the destination's. */
   names?: Readonly<Record<string, string>>;
   /** Continues an interrupted merge of this recipe at the destination; begins where there is none. */
@@ -71,44 +69,10 @@ export interface MergeReport {
   ahead?: CalibrationReport;
   /** How the output is run elsewhere; reports of older versions have none. */
   use?: UseSnippet[];
-  /** Of the recommended merge: what was tried, and how base, contributors and result compare. */
-  recommended?: RecommendedReport;
+  /** Of the recommended merge: what was tried, and which was best. */
+  recommended?: FindBestReport;
   /** Of a recipe with stages: what was merged before, in order. */
   stagesMerged?: (MergeReport & { name: string })[];
-}
-
-/** Share of a contributor's gain that another has on the same text, from which on text of one's own is advised. */
-export const OVERLAPS = 0.3;
-
-/** How the recommended merge was chosen, and how it compares. Perplexities are on text that nothing was calibrated on. */
-export interface RecommendedReport {
-  /** In the order they were tried. */
-  candidates: {
-    title: string;
-    recipe: Recipe;
-    /** Geometric mean over the texts; null where it could not be tried, and why. */
-    perplexity: number | null;
-    lambda: number | null;
-    reason?: string;
-    seconds: number;
-  }[];
-  /** Index of the one that was merged. */
-  chosen: number;
-  /** One per contributor. */
-  texts: { id: string; calibration: string; tokens: number }[];
-  /** Perplexity on each of the texts. */
-  base: number[];
-  contributors: { id: string; perplexity: number[] }[];
-  merge: number[];
-  /** Share of each contributor's gain over the base, on its own text, that the merge keeps; null where there is no gain. */
-  kept: (number | null)[];
-  /** Most of a contributor's gain on its own text that another contributor has there too. */
-  overlap: number | null;
-  prompt: string;
-  /** Continuations of the prompt by base, contributors and merge. */
-  answers: { id: string; text: string }[];
-  /** Seconds by stage over all. */
-  seconds: Record<string, number>;
 }
 
 /** A merged model and the recipe and inputs its metadata names, to be merged again and compared. */

@@ -88,16 +88,17 @@ function sampleOf({ docId, target, loglikelihoods, isGreedy, values, refused }: 
   };
 }
 
-/** A score as a model card has it. */
+/** A score as a model card has it. @param items how many are counted */
 export function cardResult(
   { task, dataset, subset, split, fewshot, original, sampleSeed }: TaskInfo,
-  { metrics, items }: { metrics: Readonly<Record<string, MetricValue>>; items: readonly TaskItem[] },
+  metrics: Readonly<Record<string, MetricValue>>,
+  items: number,
 ): CardResult {
   const [id, revision] = dataset?.split('@') ?? [];
   return {
     ...{ task, split, fewshot, original, sampleSeed },
     dataset: id === undefined ? null : { id, revision: revision ?? 'main', config: subset },
-    items: items.filter(({ refused }) => refused === undefined).length,
+    items,
     metrics: Object.entries(metrics).map(([type, found]) => ({ type, ...found })),
   };
 }

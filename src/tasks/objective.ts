@@ -1,42 +1,39 @@
-/** Tasks as the objective of a search. */
+/** Tasks as what merges are compared by. */
 import { AmalgamError } from '../errors';
-import { mean } from '../linalg/numbers';
-import type { TaskObjective } from '../reports/search';
+import { TEXT_PARTS, type TextPart } from '../reports/find-best';
+import type { LossBlock } from '../reports/paired-error';
 import type { ScoredModel, TaskInfo, TaskItem } from '../reports/tasks';
 
+/** So small that accuracies decide, and equal ones do not leave a search without a slope. */
+const TIE = 1e-6;
+
 /**
- * Objective of a model on tasks: the mean of a metric over the tasks, every task counting the same, with its standard error.
- * @returns undefined where one of the tasks was not scored, or has no item that counts
+ * Losses of a model on tasks, item by item, dealt out into the parts of the text: 1 − the metric, to tune on less the right
+ * answers' share of the probability, a millionth of its logarithm.
  * @throws AmalgamError `Usage` for a task without the metric
  */
-export function taskObjective(
+export function taskBlocks(
   info: readonly TaskInfo[],
   outcomes: ScoredModel['tasks'],
   metric: string,
-): TaskObjective | undefined {
+): Record<TextPart, LossBlock[][]> {
   const without = info.find(({ metrics }) => !metrics.includes(metric));
   if (without) {
     throw new AmalgamError(
       'Usage',
       `The task ${without.task} has no ${metric}.`,
-      `It has ${without.metrics.join(', ')}; all tasks of a search must have the same metric.`,
+      `It has ${without.metrics.join(', ')}; all tasks must have the same metric.`,
     );
   }
-  const found = outcomes.flatMap((outcome) => {
-    if ('error' in outcome) return [];
-    const { metrics, items } = outcome.score;
-    const counted = items.filter(({ refused }) => refused === undefined);
-    const value = metrics[metric];
-    return value && counted.length > 0 ? [{ ...value, share: mean(counted.map(rightLogShare)) }] : [];
-  });
-  if (found.length < info.length) return undefined;
-  const errors = found.map(({ stderr }) => stderr);
-  const known = errors.flatMap((stderr) => stderr ?? []);
-  return {
-    value: mean(found.map(({ value }) => value)),
-    stderr: known.length < errors.length ? null : Math.hypot(...known) / known.length,
-    rightLogShare: mean(found.map(({ share }) => share)),
-  };
+  const blocksOf = (part: TextPart) =>
+    outcomes.map((outcome) =>
+      ('score' in outcome ? outcome.score.items : []).flatMap((item, i): LossBlock[] => {
+        if (item.refused !== undefined || TEXT_PARTS[i % TEXT_PARTS.length] !== part) return [];
+        const slope = part === 'tuning' ? TIE * rightLogShare(item) : 0;
+        return [{ loss: 1 - item.values[metric]! - slope, tokens: 1 }];
+      }),
+    );
+  return { tuning: blocksOf('tuning'), choosing: blocksOf('choosing'), reporting: blocksOf('reporting') };
 }
 
 /** ln of the share of the choices' probability that the right ones have; of an item without choices its ln p. */

@@ -5,4 +5,5 @@ export const TOOL_CALLS: { readonly [Id in ToolId]: readonly ToolCall[] } = {
   difference: ['compare'],
   extract: ['extractLora'],
   collapse: ['measureLayers', 'collapse'],
+  convert: ['convert'],
 };

@@ -1,5 +1,5 @@
 /**
- * The tools: each reads opened models and reports its findings. Tab, call of the worker and words of the jobs come from a
+ * The tools: each reads opened models and reports its findings. Place, call of the worker and words of the jobs come from a
  * tool's row; `Screen` (with `Detail` beside it), `job` and `verb` lie in the folder of its name. Plain data and types
  * alone, so that page, worker and command load only their own part.
  */
@@ -8,6 +8,7 @@ import type { Plan } from '../merge/plan/plan';
 import type { TensorProgress } from '../reports/job';
 import { defaultsOf, type Options, type OptionValues } from '../reports/option';
 import { collapseOptions } from './collapse/options';
+import { convertOptions } from './convert/options';
 import { compareOptions } from './difference/options';
 import { extractOptions } from './extract/options';
 
@@ -28,7 +29,7 @@ type Job = (
 
 interface Row<J> {
   id: string;
-  /** Name of the tab. */
+  /** Name of the place. */
   text: string;
   /** Fields of its form and flags of its verb. */
   options: Options;
@@ -53,7 +54,7 @@ export const TOOLS = [
   }),
   tool<typeof import('./extract/job').jobs>()({
     id: 'extract',
-    text: 'Extract',
+    text: 'Extract LoRA',
     options: extractOptions,
     jobs: { extractLora: { title: 'Extracting', busy: 'A LoRA is being extracted.' } },
   }),
@@ -65,6 +66,12 @@ export const TOOLS = [
       measureLayers: { title: 'Measuring layers', busy: 'Layers are being measured.' },
       collapse: { title: 'Collapsing', busy: 'Layers are being collapsed.' },
     },
+  }),
+  tool<typeof import('./convert/job').jobs>()({
+    id: 'convert',
+    text: 'Convert',
+    options: convertOptions,
+    jobs: { convert: { title: 'Converting', busy: 'A model is being converted.' } },
   }),
 ] as const;
 

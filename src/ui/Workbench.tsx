@@ -2,9 +2,8 @@ import './styles/screens.css';
 import { Tabs } from 'radix-ui';
 import { type ComponentType, lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import { formatCount } from '../formats/quantity';
 import { TOOLS, type ToolId, toolCallsOf } from '../tools';
-import { RunBar } from './bars/RunBar';
+import { Announcer, RunBar } from './bars/RunBar';
 import { TopBar } from './bars/TopBar';
 import { FolderButton } from './local/FolderButton';
 import { droppedFiles } from './local/local-files';
@@ -18,46 +17,34 @@ import { RecipePanel, RecipeTextPanel } from './recipe/RecipePanel';
 import { mergeGate } from './state/merge-gate';
 import { addFiles } from './state/models';
 import { openSampleFamily } from './state/named-models';
+import { isRecipeOf } from './state/recipe-identity';
 import { isUntouched } from './state/roles';
 import { startMerge } from './state/run';
-import { currentRun, runShare } from './state/runs';
+import { currentRun, isFinished } from './state/runs';
 import { notify, notifyError, setView, showTab } from './state/studio';
 import type { StudioState } from './state/studio-state';
-import { JOB_WORDS, TABS, type Tab } from './state/tabs';
+import { JOB_WORDS, placeOf, TABS, type Tab } from './state/tabs';
 import { useMedia, useNarrow, useRecipeAs, useStudio, useStudioState } from './studio-context';
 import { detailOf } from './tool-details';
 
-/* Mark and screen of each tab. */
-
-const loadPlan = () => import('./screens/PlanTab').then((m) => m.PlanTab);
-const loadLayers = () => import('./layers/LayersTab').then((m) => m.LayersTab);
-const loadRun = () => import('./screens/RunTab').then((m) => m.RunTab);
-const loadOutput = () => import('./screens/OutputTab').then((m) => m.OutputTab);
-
 /** The first paint needs none of them; they come right after it, so that no click ever waits. */
-const loadSoon: readonly (() => Promise<unknown>)[] = [loadLayers, loadPlan, loadRun, loadOutput];
-
-interface TabParts {
-  mark?: ReactNode;
-  screen: ReactNode;
-}
+const load = {
+  layers: () => import('./layers/LayersTab').then((m) => m.LayersTab),
+  try: () => import('./try/TryTab').then((m) => m.TryTab),
+  files: () => import('./screens/FilesTab').then((m) => m.FilesTab),
+};
 
 const SCREENS = import.meta.glob<{ Screen: ComponentType }>('../tools/*/Screen.tsx');
-const toolParts = Object.fromEntries(
-  TOOLS.map(({ id }) => [id, tool(id, async () => (await SCREENS[`../tools/${id}/Screen.tsx`]!()).Screen)]),
-) as Record<ToolId, TabParts>;
 
-const tabParts: Readonly<Record<Tab, TabParts>> = {
-  recipe: { screen: <RecipePanel /> },
-  plan: { mark: <PlanCount />, screen: part(loadPlan) },
-  layers: { screen: part(loadLayers) },
-  run: { mark: <RunMark />, screen: part(loadRun) },
-  evaluate: {
-    mark: <ToolMark tab="evaluate" />,
-    screen: part(() => import('./evaluate/EvaluateTab').then((m) => m.EvaluateTab)),
-  },
-  ...toolParts,
-  output: { screen: part(loadOutput) },
+const screens: Readonly<Record<Tab, ReactNode>> = {
+  recipe: <RecipePanel />,
+  layers: part(load.layers),
+  try: part(load.try),
+  measure: part(() => import('./measure/MeasureTab').then((m) => m.MeasureTab)),
+  files: part(load.files),
+  ...(Object.fromEntries(
+    TOOLS.map(({ id }) => [id, part(async () => (await SCREENS[`../tools/${id}/Screen.tsx`]!()).Screen)]),
+  ) as Record<ToolId, ReactNode>),
 };
 
 /** A screen in a script of its own, with a placeholder of its size while it loads. */
@@ -72,52 +59,28 @@ function part(load: () => Promise<ComponentType>): ReactNode {
   );
 }
 
-/** A tool of its own: how far it is stands in the tab. */
-function tool(tab: Tab, load: () => Promise<ComponentType>): TabParts {
-  return { mark: <ToolMark tab={tab} />, screen: part(load) };
-}
-
-/** Tensors of the plan, or the number of its errors, else of its warnings. */
-function PlanCount() {
-  const count = useStudioState((s) => s.plan.report?.tensors.length);
+/** In the tab itself: errors of the plan, else its warnings; how far its job is. */
+function TabMark({ tab }: { tab: Tab }) {
   const countOf = (severity: string) => (s: StudioState) =>
-    s.plan.report?.problems.filter((p) => p.severity === severity).length ?? 0;
+    tab === 'files' ? (s.plan.report?.problems.filter((p) => p.severity === severity).length ?? 0) : 0;
   const warnings = useStudioState(countOf('warning'));
   const errors = useStudioState(countOf('error'));
-  if (errors > 0) {
-    return (
-      <small className="tag" data-tone="bad">
-        {errors} {errors === 1 ? 'error' : 'errors'}
-      </small>
-    );
-  }
-  if (warnings > 0) {
-    return (
-      <small className="tag" data-tone="warn">
-        <span aria-hidden="true">⚠ {warnings}</span>
-        <span className="visually-hidden">{warnings === 1 ? '1 warning' : `${warnings} warnings`}</span>
-      </small>
-    );
-  }
-  return count === undefined ? null : <small>{formatCount(count)} tensors</small>;
-}
-
-/** How far the run is, in the tab itself. */
-function RunMark() {
-  const text = useStudioState((s) => {
-    const run = currentRun(s);
-    if (run?.status === 'failed') return 'failed';
-    if (run?.status !== 'running' || !run.progress) return '';
-    return `${Math.floor(100 * runShare(run.progress))}\u00a0%`;
-  });
-  return text === '' ? null : <small>{text}</small>;
-}
-
-function ToolMark({ tab }: { tab: Tab }) {
-  const text = useStudioState(({ job }) =>
-    job && JOB_WORDS[job.kind].tab === tab ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%` : '',
+  const share = useStudioState(({ job }) =>
+    job && job.kind !== 'merge' && JOB_WORDS[job.kind].tab === tab
+      ? `${Math.floor(100 * (job.progress?.share ?? 0))}\u00a0%`
+      : '',
   );
-  return text === '' ? null : <small>{text}</small>;
+  if (share !== '') return <small> {share}</small>;
+  const [count, tone, word] = errors > 0 ? [errors, 'bad', 'error'] : [warnings, 'warn', 'warning'];
+  return count === 0 ? null : (
+    <>
+      {' '}
+      <small className="tag" data-tone={tone}>
+        <span aria-hidden="true">{count}</span>
+        <span className="visually-hidden">{count === 1 ? `1 ${word}` : `${count} ${word}s`}</span>
+      </small>
+    </>
+  );
 }
 
 const loadInspector = () => import('./inspector/Inspector').then((m) => ({ default: m.Inspector }));
@@ -131,64 +94,53 @@ const RecipesDialog = lazy(() =>
   import('./gallery/RecipesDialog').then((m) => ({ default: m.RecipesDialog })),
 );
 
-/** The one screen: recipe left, tabs in the middle, inspector right, run bar below. */
+const ResultCard = lazy(() => import('./screens/ResultCard').then((m) => ({ default: m.ResultCard })));
+
+const RunReport = lazy(() => import('./screens/RunReport').then((m) => ({ default: m.RunReport })));
+
+/** The one screen: places on top; in Merge the recipe left and tabs beside it, in each tool its own screen. */
 export function Workbench() {
   const studio = useStudio();
   const narrow = useNarrow();
   const chosen = useStudioState((s) => s.view.tab);
   const adding = useStudioState((s) => s.view.adding);
   const recipes = useStudioState((s) => s.view.recipes);
-  const tab: Tab = chosen === 'recipe' && !narrow ? 'plan' : chosen;
-  const beside = useRecipeAs() === 'both';
+  const runReport = useStudioState((s) => s.view.runReport);
+  const tab: Tab = chosen === 'recipe' && !narrow ? 'layers' : chosen;
+  const merges = placeOf(tab) === 'merge';
+  const beside = useRecipeAs() === 'both' && merges;
   const side = useSide(tab, beside);
-  const shown = TABS.filter(({ id }) => id !== 'recipe' || narrow);
   useEffect(() => {
     // a failed part is loaded again when it is shown, and reports its failure then
-    for (const load of [...loadSoon, loadInspector]) load().catch(() => undefined);
+    for (const soon of [...Object.values(load), loadInspector]) soon().catch(() => undefined);
   }, []);
-  const dialogMissing = () => {
-    setView(studio, { adding: null, recipes: null });
-    notify(studio, 'error', PART_MISSING.title, PART_MISSING.hint);
-  };
+  const closeDialogs = () => setView(studio, { adding: null, recipes: null, runReport: false });
   return (
-    <div className="workbench" data-side={side} data-text={beside || undefined}>
-      <SkipLinks />
+    <div
+      className="workbench"
+      data-place={merges ? 'merge' : 'tool'}
+      data-side={side}
+      data-text={beside || undefined}
+    >
+      <SkipLinks merges={merges} />
       <TopBar />
-      {narrow ? null : (
+      {merges && !narrow ? (
         <aside className="recipe" aria-label="Recipe">
-          <PartBoundary>
-            <RecipePanel />
-          </PartBoundary>
+          <div className="recipe-form">
+            <PartBoundary>
+              <RecipePanel />
+            </PartBoundary>
+          </div>
+          <RunBar />
         </aside>
-      )}
+      ) : null}
       {beside ? (
         <aside className="recipe-beside" aria-label="Recipe as text">
           <RecipeTextPanel />
         </aside>
       ) : null}
       <main className="main">
-        <StartDoors />
-        <Tabs.Root className="main-tabs" value={tab} onValueChange={(next) => showTab(studio, next as Tab)}>
-          <div className="tabs-bar">
-            <TabList label="Views" chosen={tab}>
-              {shown.map(({ id, text }) => (
-                <Tabs.Trigger key={id} className="tab" value={id}>
-                  <TabLabel text={text} />
-                  {tabParts[id].mark ? <> {tabParts[id].mark}</> : null}
-                </Tabs.Trigger>
-              ))}
-            </TabList>
-          </div>
-          {shown.map(({ id }) => (
-            <Tabs.Content
-              key={id}
-              className={id === 'recipe' ? 'tab-content recipe-tab' : 'tab-content'}
-              value={id}
-            >
-              {tabParts[id].screen}
-            </Tabs.Content>
-          ))}
-        </Tabs.Root>
+        {merges ? <MergePlace tab={tab} /> : <div className="place">{screens[tab]}</div>}
       </main>
       {side === 'none' ? null : (
         <PartBoundary>
@@ -197,20 +149,21 @@ export function Workbench() {
           </Suspense>
         </PartBoundary>
       )}
-      <RunBar />
+      {merges && narrow ? <RunBar /> : null}
+      <Announcer />
       <Notices />
       <DropZone />
-      {adding ? (
-        <PartBoundary onMissing={dialogMissing}>
+      {adding || recipes || runReport ? (
+        <PartBoundary
+          onMissing={() => {
+            closeDialogs();
+            notify(studio, 'error', PART_MISSING.title, PART_MISSING.hint);
+          }}
+        >
           <Suspense>
-            <AddModelDialog target={adding} />
-          </Suspense>
-        </PartBoundary>
-      ) : null}
-      {recipes ? (
-        <PartBoundary onMissing={dialogMissing}>
-          <Suspense>
-            <RecipesDialog tab={recipes} />
+            {adding ? <AddModelDialog target={adding} /> : null}
+            {recipes ? <RecipesDialog tab={recipes} /> : null}
+            {runReport ? <RunReport /> : null}
           </Suspense>
         </PartBoundary>
       ) : null}
@@ -218,32 +171,80 @@ export function Workbench() {
   );
 }
 
-/**
- * Place of the inspector: a panel where there is room, else a drawer for the selection. Tabs without tensors get all the
- * room.
- */
+/** The tabs of Merge, what stands above them included. */
+function MergePlace({ tab }: { tab: Tab }) {
+  const studio = useStudio();
+  const narrow = useNarrow();
+  const shown = TABS.filter(({ id }) => id !== 'recipe' || narrow);
+  return (
+    <>
+      <StartDoors />
+      <Result />
+      <Tabs.Root className="main-tabs" value={tab} onValueChange={(next) => showTab(studio, next as Tab)}>
+        <div className="tabs-bar">
+          <TabList label="Views" chosen={tab}>
+            {shown.map(({ id, text }) => (
+              <Tabs.Trigger key={id} className="tab" value={id}>
+                <TabLabel text={text} />
+                <TabMark tab={id} />
+              </Tabs.Trigger>
+            ))}
+          </TabList>
+        </div>
+        {shown.map(({ id }) => (
+          <Tabs.Content
+            key={id}
+            className={id === 'recipe' ? 'tab-content recipe-tab' : 'tab-content'}
+            value={id}
+          >
+            {screens[id]}
+          </Tabs.Content>
+        ))}
+      </Tabs.Root>
+    </>
+  );
+}
+
+/** The merge that has just ended, as long as the recipe is its own. */
+function Result() {
+  const [closed, setClosed] = useState('');
+  const run = useStudioState((s) => {
+    const last = currentRun(s);
+    return last && isFinished(last) && !last.again && isRecipeOf(last.recipe, s.recipe, s.models)
+      ? last
+      : null;
+  });
+  if (!run || run.id === closed) return null;
+  return (
+    <PartBoundary>
+      <Suspense fallback={<div className="result-card" aria-busy="true" />}>
+        <ResultCard run={run} onClose={() => setClosed(run.id)} />
+      </Suspense>
+    </PartBoundary>
+  );
+}
+
+/** Place of the inspector, there for a selection only: a panel where there is room, else a drawer. */
 function useSide(tab: Tab, beside: boolean): 'panel' | 'drawer' | 'none' {
   const narrow = useMedia('(max-width: 1199px)');
   const isTool = detailOf(tab) !== undefined;
   const hasWorked = useStudioState(({ tools }) => toolCallsOf(tab).some((kind) => tools.jobs[kind]));
-  const fits = isTool ? hasWorked : tab === 'plan' || tab === 'layers' || tab === 'run';
-  // below it the middle needs the room more than a summary does
-  const roomy = useMedia('(min-width: 1360px)');
   const selected = useStudioState((s) => s.view.selected !== null);
-  if (!fits || (!roomy && !narrow && !selected && !isTool)) return 'none';
+  const fits = isTool ? hasWorked : tab === 'layers' || tab === 'files';
+  if (!fits || !selected) return 'none';
   return narrow || beside ? 'drawer' : 'panel';
 }
 
-const PLACES = [
-  { label: 'Skip to the views', selector: '.main-tabs [role="tab"][aria-selected="true"]' },
+const SKIPS = [
+  { label: 'Skip to the views', selector: '.tabs [aria-selected="true"], .places [aria-current]' },
   { label: 'Skip to Merge', selector: '.merge-button' },
 ];
 
 /** Seen only while they have the focus: the first stops of the page. */
-function SkipLinks() {
+function SkipLinks({ merges }: { merges: boolean }) {
   return (
     <div className="skip-links">
-      {PLACES.map(({ label, selector }) => (
+      {SKIPS.slice(0, merges ? 2 : 1).map(({ label, selector }) => (
         <button
           key={label}
           type="button"

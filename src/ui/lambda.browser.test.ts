@@ -55,7 +55,7 @@ test('work ahead shows in the run bar, and the λ that was found as a curve, in 
 
   goOn();
   await expect.element(page.getByText(/^Merged in/)).toBeVisible();
-  await page.getByRole('tab', { name: /^Run/ }).click();
+  await page.getByRole('button', { name: 'Details', exact: true }).click();
   const curve = page.getByRole('img', { name: /^Perplexity over λ, 3 values from 0.3 to 1; chosen λ 0.6/ });
   await expect.element(curve).toBeVisible();
   expect(curve.element().querySelectorAll('.lambda-point')).toHaveLength(3);
@@ -114,9 +114,9 @@ test('a contributor is calibrated on a text of the sample, or on one that is add
   expect(chosen()).toEqual(['kitchen.calibration.txt', 'self', 'self (2)']);
   await expect.element(group).not.toBeInTheDocument();
 
-  // it is on the library of the Evaluate tab too; where it is measured on, the form says so
-  studio.store.setState(({ evaluation }) => ({
-    evaluation: { ...evaluation, texts: evaluation.texts.map((t) => ({ ...t, chosen: true })) },
+  // it is on the library of the Measure tab too; where it is measured on, the form says so
+  studio.store.setState(({ measure }) => ({
+    measure: { ...measure, texts: measure.texts.map((t) => ({ ...t, chosen: true })) },
   }));
   await expect.element(page.getByText(/^self \(2\) is also measured on/)).toBeVisible();
 });

@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import { channelsOf } from './charts/color-scale';
-import { closeStudio, openStudio } from './open-studio.test.support';
+import { actOnRun, closeStudio, openStudio, show } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
 import { currentRun, predictedRuns } from './state/runs';
 import { setView } from './state/studio';
@@ -38,7 +38,7 @@ test('the chart is honest before anything is measured, and predicts once the cha
 
 test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async () => {
   const { studio } = await openStudio();
-  await page.getByRole('tab', { name: 'Layers' }).click();
+  await show('Layers');
   await waitFor(() => expect(document.querySelectorAll('.heatmap')).toHaveLength(1));
   const [grid] = document.querySelectorAll<HTMLElement>('.heatmap');
   const stops = grid?.querySelectorAll<HTMLElement>('[tabindex="0"]');
@@ -56,13 +56,13 @@ test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async
 test('colors lie under their cells, and follow a slider before the words do', async () => {
   const { studio } = await openStudio();
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
-  // the color in the middle of a cell, looked up where the cell is on the page
+  // the color of a cell beside its number, looked up where the cell is on the page
   const color = (name: string) => {
     const element = cell(name) as HTMLElement;
     const canvas = element.closest('.heat-body')?.querySelector('canvas') as HTMLCanvasElement;
     const [at, on] = [element.getBoundingClientRect(), canvas.getBoundingClientRect()];
     const scale = canvas.width / on.width;
-    const place = (from: number, size: number) => Math.floor((from + size / 2) * scale);
+    const place = (from: number, size: number) => Math.floor((from + size / 5) * scale);
     const [x, y] = [place(at.left - on.left, at.width), place(at.top - on.top, at.height)];
     return [...(canvas.getContext('2d')?.getImageData(x, y, 1, 1).data ?? [])].join();
   };
@@ -129,7 +129,7 @@ test('two settings are compared without a merge: on one scale, with their differ
   // hidden, and gone
   await page.getByRole('button', { name: /^B TIES/ }).click();
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(1));
-  await page.getByRole('button', { name: /^Remove TIES/ }).click();
+  await actOnRun('TIES', 'Delete');
   expect(predictedRuns(studio.store.getState())).toEqual([]);
   expect(currentRun(studio.store.getState())).toBeNull();
 });

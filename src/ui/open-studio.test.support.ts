@@ -2,12 +2,13 @@ import { expect } from 'vitest';
 import { page } from 'vitest/browser';
 import { startStudio } from './start';
 import type { Studio, StudioWorker } from './state/studio';
+import { TABS } from './state/tabs';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 let running: { studio: Studio; stop(): void; element: HTMLElement } | undefined;
 
-/** Opens the studio on a wide page with a fake worker. @param shows text to wait for; default: the sample is planned */
+/** Opens the studio on a wide page with a fake worker, contributors unfolded. @param shows text to wait for; default: the sample is planned */
 export async function openStudio(
   options: FixtureOptions = {},
   change: Partial<StudioWorker> = {},
@@ -19,8 +20,34 @@ export async function openStudio(
   document.body.append(element);
   const worker = { ...fixtureWorker(options), ...change };
   running = { ...startStudio(worker, element), element };
-  await expect.element(page.getByText(shows)).toBeVisible();
+  await expect.element(page.getByText(shows).first()).toBeVisible();
+  for (const folded of document.querySelectorAll<HTMLElement>('.card-fold[aria-expanded="false"]'))
+    folded.click();
+  for (const details of document.querySelectorAll<HTMLDetailsElement>('.recipe .folded')) details.open = true;
   return { ...running, worker };
+}
+
+/** Opens a place of the top bar, or a tab of Merge by its name. */
+export async function show(name: string): Promise<void> {
+  const isTab = TABS.some(({ text }) => text === name);
+  if (!isTab) return showPlace(name);
+  if (document.querySelector('.tabs-bar') === null) await showPlace('Merge');
+  await page.getByRole('tab', { name: new RegExp(`^${name}`) }).click();
+}
+
+async function showPlace(name: string): Promise<void> {
+  // a list where there is no room for links
+  if (document.querySelector('.places-select')) await page.getByLabelText('Place').selectOptions(name);
+  else await page.getByRole('link', { name, exact: true }).click();
+}
+
+/** Chooses from the menu of a run, by how its name begins. */
+export async function actOnRun(name: string, action: string): Promise<void> {
+  await page
+    .getByRole('button', { name: new RegExp(`^Actions of ${name}`) })
+    .first()
+    .click();
+  await page.getByRole('menuitem', { name: new RegExp(`^${action}`) }).click();
 }
 
 /** Takes down the studio that is open. */

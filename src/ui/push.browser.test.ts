@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { closeStudio, openStudio } from './open-studio.test.support';
+import { closeStudio, openStudio, show } from './open-studio.test.support';
 import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
@@ -12,7 +12,7 @@ afterEach(closeStudio);
 async function openMerged(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
   const { studio } = await openStudio(options, change);
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
-  await page.getByRole('button', { name: 'Get the files' }).click();
+  await show('Files');
   await expect.element(page.getByRole('heading', { name: 'Push to the Hub' })).toBeVisible();
   return studio;
 }

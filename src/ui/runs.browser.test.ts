@@ -4,7 +4,7 @@ import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { InterruptedRun } from '../reports/merge';
 import { draft } from './local/saved-recipes';
-import { closeStudio, openStudio } from './open-studio.test.support';
+import { actOnRun, closeStudio, openStudio, show } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
 import { currentRun, finishedRuns, interruptedRuns, predictedRuns } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
@@ -21,8 +21,6 @@ async function merge(studio: Studio) {
   await waitFor(() => expect(currentRun(studio.store.getState())?.status).toBe('done'));
 }
 
-const tab = (name: string) => page.getByRole('tab', { name });
-
 test('a finished merge is there after a reload: its recipe, its charts, to be compared, to be forgotten', async () => {
   const first = await open();
   await page.getByLabelText('density of kitchen, number').fill('0.35');
@@ -33,7 +31,7 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   const { report } = currentRun(first.store.getState())!;
   closeStudio();
   const studio = await open();
-  await tab('Layers').click();
+  await show('Layers');
   // the current recipe was merged: its counts are there
   const chip = page.getByRole('button', { name: /^A TIES · density by model .* recipe, merged/ });
   await expect.element(chip).toBeVisible();
@@ -43,30 +41,33 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   await userEvent.keyboard('{Enter}');
   await page.getByRole('button', { name: /^\+ TIES · density by model/ }).click();
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
-  await page.getByRole('button', { name: /^Rename TIES/ }).click();
+  await actOnRun('TIES', 'Rename');
   await page.getByRole('textbox', { name: /^Name of TIES/ }).fill('first try');
   await userEvent.keyboard('{Enter}');
   await waitFor(() => expect(finishedRuns(studio.store.getState())[0]?.name).toBe('first try'));
-  await page.getByRole('button', { name: 'Open the recipe of first try' }).click();
+  await actOnRun('first try', 'Open its recipe');
   expect(studio.store.getState().recipe.contributors[0]?.parameters.density).toBe(0.35);
   expect(currentRun(studio.store.getState())?.report).toEqual(report);
-  await expect.element(tab('Layers')).toHaveAttribute('aria-selected', 'true');
+  await expect.element(page.getByRole('tab', { name: 'Layers' })).toHaveAttribute('aria-selected', 'true');
   // now it is the current recipe
   await waitFor(() => expect(studio.store.getState().view.runs).toEqual(['now']));
-  await tab('Run').click();
+  await page.getByRole('button', { name: 'Details', exact: true }).click();
   await expect.element(page.getByText('all of them')).toBeVisible();
-  await tab('Output').click();
+  await page.getByRole('button', { name: 'Close', exact: true }).click();
+  await show('Files');
   await expect.element(page.getByRole('heading', { name: 'Files', exact: true })).toBeVisible();
-  await tab('Layers').click();
+  await show('Layers');
   await page.getByLabelText('density of kitchen, number').fill('0.6');
   await userEvent.keyboard('{Enter}');
   // the files are those of the merge, and said to be
-  await tab('Output').click();
+  await show('Files');
   await expect.element(page.getByRole('heading', { name: 'Files to be written' })).toBeVisible();
   await expect.element(page.getByRole('heading', { name: 'Files of the last merge' })).toBeVisible();
-  await tab('Layers').click();
-  await page.getByRole('button', { name: 'Remove first try' }).click();
+  await show('Layers');
+  await actOnRun('first try', 'Delete');
   await waitFor(() => expect(finishedRuns(studio.store.getState())).toEqual([]));
+  await page.getByRole('button', { name: 'Undo', exact: true }).last().click();
+  await waitFor(() => expect(finishedRuns(studio.store.getState())[0]?.name).toBe('first try'));
 });
 
 test('what is shown is in the address: it is there after a reload, and Back goes to the view before', async () => {
@@ -88,8 +89,8 @@ test('what is shown is in the address: it is there after a reload, and Back goes
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
   expect(studio.store.getState().view).toMatchObject({ metric, runs, layers, selected });
   await waitFor(() => expect(document.querySelectorAll('.tensor-runs td').length).toBeGreaterThan(6));
-  await tab('Output').click();
-  expect(location.hash).toContain('tab=output');
+  await show('Files');
+  expect(location.hash).toContain('tab=files');
   history.back();
   await waitFor(() => expect(studio.store.getState().view).toMatchObject({ tab: 'layers', metric, runs }));
 });
@@ -128,9 +129,9 @@ test('files of an older merge that are gone are said to be gone', async () => {
   await waitFor(() => expect(finishedRuns(first.store.getState())).toHaveLength(1));
   closeStudio();
   await open();
-  await tab('Layers').click();
-  await page.getByRole('button', { name: /^Open the recipe of/ }).click();
-  await tab('Output').click();
+  await show('Layers');
+  await actOnRun('', 'Open its recipe');
+  await show('Files');
   await expect.element(page.getByText(/No longer kept in this browser/)).toBeVisible();
   const download = page.getByRole('button', { name: 'Download model.safetensors' });
   await expect.element(download).toHaveAccessibleDescription(/deleted; merge again/);
@@ -151,7 +152,7 @@ test('charts, tables and reports are saved as files', async () => {
   };
   await choose(/^Export the picture/, 'Figure as SVG');
   await choose(/^Export the picture/, 'Numbers as CSV');
-  await tab('Run').click();
+  await page.getByRole('button', { name: 'Details', exact: true }).click();
   await page
     .getByRole('button', { name: /^Export the report/ })
     .first()
@@ -218,7 +219,7 @@ test('a merge is verified on the other engine', async () => {
   const merged = vi.spyOn(fixtureWorker(), 'merge');
   const studio = await open({}, { merge: merged });
   await merge(studio);
-  await tab('Output').click();
+  await show('Files');
   await page.getByRole('button', { name: 'Verify on CPU' }).click();
   await expect.element(page.getByText(/Same bytes on both engines/)).toBeVisible();
   expect(merged.mock.lastCall?.[0]).toMatchObject({ engine: 'cpu', destination: { kind: 'nowhere' } });
@@ -229,7 +230,8 @@ test('the model card is shown as text, and the commands as they are typed', asyn
   const card = '# A merge\n<img src=x onerror="alert(1)">';
   const studio = await open({}, { outputFile: async (_, file) => new File([card], file) });
   await merge(studio);
-  await tab('Output').click();
+  await show('Files');
+  await page.getByText(/^Model card:/).click();
   const shown = page.getByRole('region', { name: 'Text of the model card' });
   await expect.element(shown).toBeVisible();
   expect(shown.element().textContent).toBe(card);
@@ -311,8 +313,11 @@ test('runs of other models leave the comparison with their models', async () => 
   setView(studio, { runs: ['now', past!.id] });
   const { recipe, models } = studio.store.getState();
   const [first] = recipe.contributors;
-  // one of its models is still there
-  editRecipe(studio, (now) => ({ ...now, contributors: [first!] }));
+  // one that is switched off is still there
+  editRecipe(studio, (now) => ({
+    ...now,
+    contributors: now.contributors.map((c) => ({ ...c, enabled: false })),
+  }));
   expect(studio.store.getState().view.runs).toEqual(['now', past!.id]);
   const other = { ...models[0]!, ref: 'other' };
   studio.store.setState({ models: [...models, other] });
@@ -322,9 +327,9 @@ test('runs of other models leave the comparison with their models', async () => 
 
 test('who changes a tensor is told apart by place and color, also once Evaluate was looked at', async () => {
   await open();
-  await tab('Evaluate').click();
+  await show('Measure');
   await expect.element(page.getByRole('group', { name: 'Texts to measure on' })).toBeVisible();
-  await page.getByRole('tab', { name: /^Plan/ }).click();
+  await show('Files');
   const apart = (swatches: Element[]) => {
     const boxes = swatches.map((swatch) => swatch.getBoundingClientRect());
     expect(boxes.length).toBeGreaterThan(1);
@@ -371,7 +376,7 @@ test('a merge that is paused says so and goes on', async () => {
   await page.getByRole('button', { name: 'Pause' }).click();
   await expect.element(page.getByText(/^Paused: .* written and kept$/).first()).toBeVisible();
   await expect.element(page.getByText(/^3 of 56.tensors done/)).toBeVisible();
-  await page.getByRole('contentinfo').getByRole('button', { name: 'Continue' }).click();
+  await page.getByRole('button', { name: 'Continue' }).click();
   await waitFor(() => expect(currentRun(studio.store.getState())?.status).toBe('done'));
   expect(interruptedRuns(studio.store.getState())).toEqual([]);
 });

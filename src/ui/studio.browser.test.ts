@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun, RunElsewhere } from '../reports/merge';
 import { draft } from './local/saved-recipes';
-import { closeStudio, openStudio } from './open-studio.test.support';
+import { closeStudio, idle, openStudio, show } from './open-studio.test.support';
 import { recipeLink } from './state/recipe-draft';
 import { currentRun } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
@@ -26,7 +26,7 @@ test('a first-time visitor is one click from a merge, and sees it fill in', asyn
   const down = cell('model.layers.3.mlp.down_proj.weight')?.ariaLabel?.replace(/\s/g, ' ');
   expect(down).toBe('layer 3, mlp.down_proj, 80.0 % trimmed');
   expect(currentRun(studio.store.getState())?.report?.tensors).toHaveLength(56);
-  await page.getByRole('button', { name: 'Get the files' }).click();
+  await show('Files');
   await expect.element(page.getByRole('button', { name: 'Download model.safetensors' })).toBeVisible();
 });
 
@@ -45,7 +45,7 @@ test('where it costs little the changes are measured unasked; another method is 
 
 test('Ctrl and Enter merge from anywhere but where text is written', async () => {
   const { studio } = await openStudio();
-  await page.getByRole('tab', { name: 'Evaluate' }).click();
+  await show('Try');
   await page.getByRole('textbox', { name: 'Prompt' }).click();
   await userEvent.keyboard('{Control>}{Enter}{/Control}');
   await waitFor(() => expect(studio.store.getState().job).toBeNull());
@@ -317,4 +317,35 @@ test('a recipe in the address is opened, and leaves the address', async () => {
   await waitFor(() => expect(studio.store.getState().recipe.method).toBe('linear'));
   expect(location.hash).toBe('');
   expect(studio.store.getState().history.past).toEqual([]);
+});
+
+test('base, contributors and the chosen runs answer side by side, on a phone below each other; contributors may stay silent', async () => {
+  const { studio } = await openStudio();
+  await show('Try');
+  await page.getByLabelText('tokens', { exact: true }).fill('5');
+  await userEvent.keyboard('{Enter}');
+  await page.getByRole('button', { name: 'Generate', exact: true }).click();
+  await waitFor(() => expect(studio.store.getState().job).toBeNull());
+  const columns = [...document.querySelectorAll<HTMLElement>('.written-column')];
+  expect(columns.map((c) => c.ariaLabel)).toEqual([
+    'base',
+    'kitchen',
+    'harbour',
+    'workshop',
+    'A TIES · 0.20',
+  ]);
+  for (const column of columns) {
+    expect(column.querySelector('.written-text')?.textContent).toMatch(/^Recipe:( \w+){5}$/);
+    expect(column.textContent).toMatch(/5 tokens in .*, stopped at the limit/);
+  }
+  await page.viewport(390, 844);
+  await waitFor(() => expect(new Set(columns.map((c) => c.getBoundingClientRect().left)).size).toBe(1));
+  expect(document.documentElement.scrollWidth).toBeLessThanOrEqual(390);
+  await page.viewport(1440, 900);
+  await page.getByLabelText('contributors too').click();
+  await page.getByLabelText('Add a run').selectOptions('dare_linear');
+  await page.getByRole('button', { name: 'Generate', exact: true }).click();
+  await idle(studio);
+  const labels = () => [...document.querySelectorAll<HTMLElement>('.written-column')].map((c) => c.ariaLabel);
+  expect(labels()).toEqual(['base', 'A TIES · 0.20', 'B DARE · 0.20']);
 });

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
-import { closeStudio, idle, openStudio } from './open-studio.test.support';
+import { closeStudio, idle, openStudio, show } from './open-studio.test.support';
 import { currentRun } from './state/runs';
 import { editSlice, type StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
@@ -9,14 +9,14 @@ import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
 afterEach(closeStudio);
 
-/** Opens the studio at one of its tabs, with a fake worker. */
+/** Opens the studio at one of its tools, with a fake worker. */
 async function open(
-  tab: 'Difference' | 'Extract' | 'Collapse',
+  place: 'Difference' | 'Extract LoRA' | 'Collapse',
   options: FixtureOptions = {},
   change: Partial<StudioWorker> = {},
 ) {
   const { studio } = await openStudio(options, change);
-  await page.getByRole('tab', { name: new RegExp(`^${tab}`) }).click();
+  await show(place);
   return studio;
 }
 
@@ -37,8 +37,10 @@ test('a comparison fills the chart tensor by tensor, and says in words what it f
     expect(states).toHaveLength(42);
     expect(new Set(states)).toEqual(new Set(['pending', 'measured']));
   });
+  await show('Layers');
   const merge = page.getByRole('button', { name: 'Merge', exact: true });
   await expect.element(merge).toHaveAccessibleDescription('The difference of two models is being measured.');
+  await show('Difference');
   options.toolPace = 0;
   await idle(studio);
   expect(compare.mock.calls[0]?.[0]).toMatchObject({
@@ -145,7 +147,7 @@ test('identical models: nothing to do, in words', async () => {
 
 test('a LoRA is extracted by rank, energy or size; its error and modules are shown', async () => {
   const extractLora = vi.spyOn(fixtureWorker(), 'extractLora');
-  const studio = await open('Extract', {}, { extractLora });
+  const studio = await open('Extract LoRA', {}, { extractLora });
   await page.getByLabelText('Fine-tuned model').selectOptions('samples/base+samples/kitchen');
   await button('Extract LoRA').click();
   await idle(studio);
@@ -267,9 +269,10 @@ test('a model opened from the tab leaves the recipe as it is', async () => {
 test('what the last merge has written is opened by choosing it', async () => {
   const openLocal = vi.spyOn(fixtureWorker(), 'openLocal');
   const studio = await open('Difference', {}, { openLocal });
+  await show('Layers');
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect.element(page.getByText(/^Merged in/)).toBeVisible();
-  await page.getByRole('tab', { name: /^Difference/ }).click();
+  await show('Difference');
   const name = currentRun(studio.store.getState())?.destination.name ?? '';
   await page.getByLabelText('Fine-tuned model').selectOptions(name);
   await expect.element(page.getByLabelText('Fine-tuned model')).toHaveValue(name);
@@ -278,18 +281,18 @@ test('what the last merge has written is opened by choosing it', async () => {
   expect(paths).toContain(`${name}/config.json`);
 });
 
-test('both tabs fit a phone', async () => {
+test('both fit a phone', async () => {
   const studio = await open('Difference');
   await button('Measure difference').click();
   await idle(studio);
   await page.viewport(390, 844);
-  await expect.element(page.getByRole('tab', { name: 'Recipe' })).toBeVisible();
+  await expect.element(page.getByLabelText('Place')).toBeVisible();
   const overflows = () => {
     const screen = document.querySelector<HTMLElement>('.tool-screen');
     return screen ? screen.scrollWidth - screen.clientWidth : Number.NaN;
   };
   expect(overflows()).toBe(0);
-  await page.getByRole('tab', { name: /^Collapse/ }).click();
+  await show('Collapse');
   await button('Measure layers').click();
   await idle(studio);
   expect(overflows()).toBe(0);

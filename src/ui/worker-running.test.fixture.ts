@@ -11,7 +11,15 @@ import type {
   RunningProgress,
   RunTarget,
 } from '../reports/evaluate';
-import type { SearchPoint, SearchProgress, SearchReport, SearchRequest } from '../reports/search';
+import type {
+  BestRow,
+  BestText,
+  FindBestProgress,
+  FindBestReport,
+  FindBestRequest,
+  TextPart,
+} from '../reports/find-best';
+import { type LossBlock, meanLoss } from '../reports/paired-error';
 import { chance } from './worker-plan.test.fixture';
 
 export interface RunningFixtureOptions {
@@ -56,48 +64,120 @@ export async function pretendEvaluations(
   return { models, bytesRead: 7_440_000, peakBytes: 34_500_000, batches: 1, seconds: total / 500 };
 }
 
-/** A valley over the weights, with its floor at 0.7 each. */
-export async function pretendSearch(
-  { recipe, tasks, evaluations, seed }: SearchRequest,
+/** Base, contributors, some methods at their λ, and with `search` one more: all drawn from hashes of their names. */
+export async function pretendBest(
+  { recipe, texts, tasks, steps, also = [] }: FindBestRequest,
   options: RunningFixtureOptions,
-  onProgress: (progress: SearchProgress) => void,
+  onProgress: (progress: FindBestProgress) => void,
   isCanceled: () => boolean,
-): Promise<SearchReport> {
-  const count = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel).length;
-  const variables = Array.from({ length: count }, (_, i) => `weight ${i + 1}`);
-  const points: SearchPoint[] = [];
-  while (points.length < evaluations) {
+): Promise<FindBestReport> {
+  const contributors = (recipe.models ?? []).map(({ model }) => model).filter((m) => m !== recipe.baseModel);
+  const names = tasks
+    ? tasks.tasks.map((task) => ('name' in task ? task.name : task.file.name))
+    : texts.length > 0
+      ? texts.map(({ name }) => name)
+      : contributors;
+  const kind = tasks ? 'task' : texts.length > 0 ? 'given' : 'generated';
+  const tokens = { tuning: 500, choosing: 500, reporting: 500 };
+  const known = names.map((name): BestText => ({ name, kind, tokens }));
+  const methods = steps.includes('methods')
+    ? ['linear', 'task_arithmetic', 'ties', 'dare_ties', 'della', 'breadcrumbs', 'ram', 'karcher']
+    : [];
+  const wanted: Pick<BestRow, 'id' | 'kind' | 'label' | 'target' | 'lambda'>[] = [
+    { id: 'base', kind: 'base', label: 'base', target: { model: recipe.baseModel ?? '' }, lambda: null },
+    ...contributors.map((model) => ({
+      ...{
+        id: `model ${model}`,
+        kind: 'contributor' as const,
+        label: model,
+        target: { model },
+        lambda: null,
+      },
+    })),
+    { id: 'given', kind: 'given', label: 'As given', target: { recipe }, lambda: null },
+    ...also.map((of, i) => ({ ...of, id: `also ${i + 1}`, kind: 'also' as const, lambda: null })),
+    ...[...methods, ...(steps.includes('gram') ? ['gram'] : [])].map((id, i) => {
+      const lambda = i % 3 === 2 ? null : Math.round(30 + 10 * i) / 100;
+      const parameters = lambda === null ? {} : { lambda };
+      const target = { recipe: { ...recipe, mergeMethod: id, parameters } };
+      return { id, kind: id === 'gram' ? ('gram' as const) : ('method' as const), label: id, target, lambda };
+    }),
+    ...(steps.includes('search')
+      ? [
+          {
+            id: 'search',
+            kind: 'search' as const,
+            label: 'Search',
+            target: { recipe: { ...recipe, parameters: { ...recipe.parameters, lambda: 0.61 } } },
+            lambda: 0.61,
+          },
+        ]
+      : []),
+  ];
+  const rows: BestRow[] = [];
+  const began = performance.now();
+  for (const row of wanted) {
     await step(options, isCanceled);
-    const fresh = Array.from({ length: Math.min(6, evaluations - points.length) }, (_, k): SearchPoint => {
-      const n = points.length + k;
-      const values = Object.fromEntries(
-        variables.map((name) => [
-          name,
-          n === 0 ? 1 : Number((0.7 + (chance(`${name} ${seed} ${n}`) - 0.5) / (1 + n / 20)).toFixed(4)),
-        ]),
-      );
-      const away = Object.values(values).reduce((sum, value) => sum + (value - 0.7) ** 2, 0);
-      if (!tasks) return { values, perplexity: Math.exp(0.6 + away) };
-      const value = Math.round(10 * Math.exp(-away)) / 12;
-      return { values, perplexity: null, score: { value, stderr: 0.1, rightLogShare: -away } };
+    const name = nameOf(row.target);
+    const part = (of: TextPart) =>
+      names.map((text) => pretendBlocks(`${text} ${of}`, name, `${row.id} ${text}`, 16));
+    const isModel = row.kind === 'base' || row.kind === 'contributor';
+    const blocks = {
+      tuning: isModel ? null : part('tuning'),
+      choosing: part('choosing'),
+      reporting: part('reporting'),
+    };
+    const made: BestRow = { ...row, blocks, tried: row.lambda === null ? 1 : 8, seconds: 0.1 };
+    rows.push(made);
+    const left = wanted.length - rows.length;
+    onProgress({
+      ...{
+        step: row.kind === 'search' ? 'search' : 'methods',
+        item: row.label,
+        done: rows.length,
+        total: wanted.length,
+      },
+      ...{ seconds: (performance.now() - began) / 1000, secondsLeft: 0.4 * left, rows: [made], texts: known },
     });
-    points.push(...fresh);
-    const secondsLeft = (evaluations - points.length) * 0.4;
-    onProgress({ done: points.length, total: evaluations, points: fresh, secondsLeft });
   }
-  const loss = ({ perplexity, score }: SearchPoint) => (score ? -score.rightLogShare : perplexity!);
-  const best = points.reduce((at, p, i) => (loss(p) < loss(points[at]!) ? i : at), 0);
-  return { variables, points, best, recipe, reused: 0, seconds: 3 };
+  const merges = rows.filter(({ target }) => 'recipe' in target);
+  return {
+    ...{
+      texts: known,
+      rows,
+      best: merges[0]?.id ?? 'base',
+      alike: [],
+      course: [],
+      lately: null,
+      ended: 'done',
+    },
+    ...{ kept: [], overlap: null, measured: rows.length, reused: 0, seconds: 3 },
+  };
+}
+
+/** Losses of blocks of 32 tokens: each block has its own level, which all models share, and each model a noise of its own. */
+function pretendBlocks(text: string, name: string, row: string, count: number): LossBlock[] {
+  const level = 0.55 + 0.2 * chance(text.split(' ')[0] + name) + 0.1 * chance(row);
+  return Array.from({ length: count }, (_, i) => ({
+    loss: 32 * (level + 0.2 * chance(`${text} ${i}`) + 0.05 * chance(`${name} ${text} ${i}`)),
+    tokens: 32,
+  }));
 }
 
 function pretendReport(name: string, text: string, { window, stride }: EvaluateManyRequest): EvaluateReport {
   const tokens = Math.round(text.length / 2.8);
   const home = /^[a-z]+/.exec(text)?.[0] ?? '';
-  const meanNll = 0.55 + 0.2 * chance(home + name) - (name.includes(home) ? 0.25 : 0);
+  const better = name.includes(home) ? 0.25 : 0;
+  const blocks = pretendBlocks(home, name, home, Math.floor(tokens / 32)).map((block) => ({
+    ...block,
+    loss: block.loss - 32 * better,
+  }));
+  const meanNll = meanLoss([blocks]).mean;
   return {
     perplexity: Math.exp(meanNll),
     meanNll,
-    tokens,
+    blocks,
+    tokens: 32 * blocks.length,
     bitsPerByte: meanNll / 2.8 / Math.LN2,
     protocol: { window: window ?? 256, stride: stride ?? 128, bos: 0 },
     engine: 'cpu',

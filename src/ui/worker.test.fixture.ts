@@ -15,9 +15,9 @@ import { chance, planFor } from './worker-plan.test.fixture';
 import { type PushFixtureOptions, pretendPush } from './worker-push.test.fixture';
 import {
   fixtureTexts,
+  pretendBest,
   pretendEvaluations,
   pretendGeneration,
-  pretendSearch,
   type RunningFixtureOptions,
 } from './worker-running.test.fixture';
 import { pretendStatistics } from './worker-statistics.test.fixture';
@@ -104,7 +104,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
       return report;
     },
     evaluateMany: running(pretendEvaluations),
-    search: running(pretendSearch),
+    findBest: running(pretendBest),
     shippedTasks: async () => fixtureTasks,
     scoreTasks: running(pretendScores),
     generate: running(pretendGeneration),

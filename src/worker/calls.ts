@@ -7,6 +7,7 @@
 import type { Datasets } from '../dataset/job';
 import { AmalgamError } from '../errors';
 import type { RunningOptions } from '../evaluate/running-model';
+import type { SideBySideOptions } from '../evaluate/side-by-side';
 import { parseHubId } from '../formats/hub-id';
 import { counted } from '../formats/quantity';
 import { copyOf, type Recipe } from '../formats/recipe';
@@ -23,12 +24,12 @@ import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
 import type { OverlapProgress, OverlapRequest } from '../reports/delta-statistics';
 import type { EvaluateManyRequest, EvaluateRequest, RunningProgress, RunTarget } from '../reports/evaluate';
+import type { FindBestProgress, FindBestRequest } from '../reports/find-best';
 import type { CalibrationText } from '../reports/importance';
 import type { Progress } from '../reports/job';
 import type { InterruptedRun, MergeRequest, RunElsewhere, VerifyRequest } from '../reports/merge';
 import type { HubQuery, LocalFile, ModelInfo } from '../reports/models';
 import type { PushProgress, PushRequest, PushSource } from '../reports/push';
-import type { SearchProgress, SearchRequest } from '../reports/search';
 import type { ScoreTasksRequest, TasksProgress } from '../reports/tasks';
 import type { CacheInfo, WorkerInfo } from '../reports/worker';
 import { fileSource } from '../sources/file-source';
@@ -126,6 +127,20 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     onProgress: T,
   ) => ({ ...targetsOf(request, signal, onProgress), rows: (await datasets()).rows });
 
+  /** What finding the best merge needs: several targets measured side by side, by plans of its own. */
+  const bestHost = <P>(signal: AbortSignal, onProgress: Report<P>) => {
+    const host = { models, signal, onProgress: quiet };
+    return {
+      ...{ plan: planTarget, models, signal, onProgress },
+      measure: async (request: EvaluateManyRequest, plan: SideBySideOptions['plan']) =>
+        (await import('../evaluate/many-job')).runEvaluations(request, { ...host, plan }),
+      score: async (request: ScoreTasksRequest, plan: SideBySideOptions['plan']) => {
+        const { rows } = await datasets();
+        return (await import('../evaluate/task-job')).runTasks(request, { ...host, plan, rows });
+      },
+    };
+  };
+
   /** The call of a job over the plan of a recipe, whose room is loaded when it is first asked for. */
   const planJobOf =
     <R, P, T>(
@@ -190,7 +205,12 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     plan: (recipe: Recipe) => recipePlanReport(recipe, models),
     merge: (request: MergeRequest, onProgress: Report<Progress>) =>
       job.run(async (signal) =>
-        withRunLock(request, onProgress, (report) => mergeRecipe(request, models, signal, report)),
+        withRunLock(request, onProgress, async (report) => {
+          const { recommended } = request;
+          if (!recommended) return mergeRecipe(request, models, signal, report);
+          const { runRecommended } = await import('../recipe/recommended-merge');
+          return runRecommended({ ...request, recommended }, bestHost(signal, report));
+        }),
       ),
     /** The statistics pass: task vectors measured, nothing merged. Any other job stops it (`Canceled`). */
     deltaStatistics: planJobOf(
@@ -224,17 +244,10 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       job.run(async (signal) =>
         (await import('../evaluate/task-job')).runTasks(request, await tasksOf(request, signal, onProgress)),
       ),
-    /** Weights, λ and density of a recipe searched for on texts or tasks; nothing is written. */
-    search: (request: SearchRequest, onProgress: Report<SearchProgress>) =>
+    /** The best merge of a recipe's models, row by row as they are measured; nothing is written. */
+    findBest: (request: FindBestRequest, onProgress: Report<FindBestProgress>) =>
       job.run(async (signal) =>
-        (await import('../recipe/search-job')).runSearch(request, {
-          measure: async (many) =>
-            (await import('../evaluate/many-job')).runEvaluations(many, targetsOf(many, signal, quiet)),
-          score: async (tasks) =>
-            (await import('../evaluate/task-job')).runTasks(tasks, await tasksOf(tasks, signal, quiet)),
-          signal,
-          onProgress,
-        }),
+        (await import('../recipe/best-bench')).runFindBest(request, bestHost(signal, onProgress)),
       ),
     /** The tasks that ship. */
     shippedTasks: async () => (await import('../tasks/shipped')).shippedTasks(),

@@ -130,7 +130,7 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
     const outcome = await call('interrupted', []);
     const left = 'value' in outcome ? (outcome.value as InterruptedRun[]) : [];
     const isLeft = left.some((run) => names.some((d) => 'name' in d && d.name === run.destination.name));
-    return { ...request, resume: request.resume || request.recommended === true || isLeft };
+    return { ...request, resume: request.resume || request.recommended !== undefined || isLeft };
   };
 
   const calls = proxyOf<WorkerCalls>(async (name, args) => {

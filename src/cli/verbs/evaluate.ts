@@ -8,6 +8,7 @@ import type { BackendChoice } from '../../reports/backend';
 import type { DatasetRequest } from '../../reports/dataset';
 import type { EvaluateManyReport, RunningProgress } from '../../reports/evaluate';
 import type { Options, OptionValues } from '../../reports/option';
+import { pairedDifference, verdict } from '../../reports/paired-error';
 import type { ScoreTasksReport, TaskSource } from '../../reports/tasks';
 import { bufferSource } from '../../sources/buffer-source';
 import { treeOf } from '../../sources/tree-hash';
@@ -27,7 +28,7 @@ import {
 } from '../arguments';
 import { type InputFile, itemsOf, readInput, readTextFile, taskSource } from '../input-files';
 import { openTarget, openTargets, type Where } from '../job';
-import { columns, datasetText, evaluateText, withProgress } from '../print';
+import { columns, datasetText, errorText, evaluateText, withProgress } from '../print';
 import { reportWriter, writeWhole } from '../report-file';
 
 // The form of `evaluate` that scores tasks: opens all models in one engine, scores them side by side, prints a table and the tests.
@@ -110,7 +111,9 @@ async function runTasks(command: TaskCommand, place: Place): Promise<number> {
 async function writeCard(card: string, report: ScoreTasksReport, workingFolder: string): Promise<void> {
   const results = report.tasks.flatMap((info, t) => {
     const outcome = report.models[0]?.tasks[t];
-    return outcome && 'score' in outcome ? [cardResult(info, outcome.score)] : [];
+    if (!outcome || 'error' in outcome) return [];
+    const { metrics, items } = outcome.score;
+    return [cardResult(info, metrics, items.filter(({ refused }) => refused === undefined).length)];
   });
   const text = withResults(await readTextFile(card, workingFolder), basename(dirname(card)), results);
   await writeWhole(card, text);
@@ -254,25 +257,35 @@ async function readDataset(
 
 /* Results of `evaluate` in lines. */
 
-/** A line for each model, the least perplexity marked. */
+/** A line for each model with its error, the least perplexity marked, and what differs from the first beyond the error. */
 function evaluationsText(
   { models, seconds }: Pick<EvaluateManyReport, 'models' | 'seconds'>,
   names: readonly string[],
 ): string {
-  const losses = models.map(({ outcomes: [outcome] }) =>
-    outcome && 'report' in outcome ? outcome.report.meanNll : Number.POSITIVE_INFINITY,
+  const reports = models.map(({ outcomes: [outcome] }) =>
+    outcome && 'report' in outcome ? outcome.report : undefined,
   );
+  const losses = reports.map((report) => report?.meanNll ?? Number.POSITIVE_INFINITY);
   const least = Math.min(...losses);
-  const rows = models.map(({ outcomes: [outcome] }, i) => {
-    const mark = losses[i] === least && least < Number.POSITIVE_INFINITY ? '*' : '';
-    if (!outcome || 'error' in outcome)
-      return [mark, names[i]!, outcome?.error.message ?? 'not measured', '', ''];
-    const { perplexity, meanNll, tokens, leftOut } = outcome.report;
+  const [first] = reports;
+  const rows = reports.map((report, i) => {
+    const mark = losses[i] === least && report ? '*' : '';
+    if (!report) {
+      const [outcome] = models[i]!.outcomes;
+      const why = outcome && 'error' in outcome ? outcome.error.message : 'not measured';
+      return [mark, names[i]!, why, '', '', ''];
+    }
+    const { perplexity, meanNll, tokens, leftOut } = report;
     const without = leftOut ? ` (${counted(leftOut, 'conversation')} refused by its chat template)` : '';
-    return [mark, names[i]!, perplexity.toFixed(4), meanNll.toFixed(5), `${tokens}${without}`];
+    const apart = i > 0 && first ? pairedDifference([report.blocks ?? []], [first.blocks ?? []]) : null;
+    const words = { lower: 'better', higher: 'worse', alike: 'cannot be told apart' }[verdict(apart)];
+    const against =
+      apart && apart.stderr !== null ? `${apart.mean.toFixed(5)} ± ${apart.stderr.toFixed(5)}, ${words}` : '';
+    const figure = `${perplexity.toFixed(4)}${errorText(report)}`;
+    return [mark, names[i]!, figure, meanNll.toFixed(5), `${tokens}${without}`, against];
   });
-  const table = columns([['', 'model', 'perplexity', 'mean loss', 'tokens'], ...rows]);
-  return [...table, '', `${formatSeconds(seconds)} in all`].join('\n');
+  const head = ['', 'model', 'perplexity', 'mean loss', 'tokens', `loss against ${names[0]}`];
+  return [...columns([head, ...rows]), '', `${formatSeconds(seconds)} in all`].join('\n');
 }
 
 /** A line for each model, task and metric, and one for each comparison with the first model. */

@@ -1,11 +1,10 @@
 import { basename } from 'node:path';
 import { GGUF_TYPES, isGgufType } from '../../formats/gguf-type';
-import { displayName } from '../../formats/names';
-import { formatSeconds } from '../../formats/quantity';
 import type { RecipeExtensions } from '../../formats/recipe';
 import { repositoriesRead } from '../../formats/recipe-models';
+import { bestOptions } from '../../recipe/options';
 import type { BackendChoice } from '../../reports/backend';
-import { OVERLAPS, type RecommendedReport } from '../../reports/merge';
+import { BEST_STEPS } from '../../reports/find-best';
 import type { Options, OptionValues } from '../../reports/option';
 import {
   outOf,
@@ -21,7 +20,7 @@ import {
 } from '../arguments';
 import { openJob, plannedJob, readSubject, type Where } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
-import { columns, elsewhereLines, mergeText, withProgress } from '../print';
+import { bestText, elsewhereLines, mergeText, withProgress } from '../print';
 import { reportWriter } from '../report-file';
 import { openPusher, type PushOptions, pushFolder, pushText, repoOf } from './push';
 
@@ -32,8 +31,8 @@ interface MergeCommand extends Where {
   report?: string;
   /** Goes on with what an interrupted merge left, and leaves the like when interrupted. */
   resume: boolean;
-  /** Compares methods on text and merges the best. */
-  recommended: boolean;
+  /** Finds the best within so many seconds, and merges that. */
+  recommended?: OptionValues<typeof bestOptions>;
   /** Form of the output by flags, beside the recipe. */
   form: Pick<RecipeExtensions, 'output' | 'gguf' | 'ggufOnly' | 'imatrix'>;
   push?: PushOptions;
@@ -41,7 +40,11 @@ interface MergeCommand extends Where {
 
 const mergeOptions = {
   resume: { kind: 'boolean', help: 'Goes on with what an interrupted merge has written.', default: false },
-  recommended: { kind: 'boolean', help: 'Compares methods on text and merges by the best.', default: false },
+  recommended: {
+    kind: 'boolean',
+    help: 'Finds the best merge as search does, and merges it.',
+    default: false,
+  },
   adapter: { kind: 'boolean', help: 'LoRAs on one base become one LoRA.', default: false },
   gguf: { kind: 'text', argument: 'TYPE', help: 'Writes the result for llama.cpp too, as this type.' },
   ggufOnly: { kind: 'boolean', help: 'Writes nothing but the file for llama.cpp.', default: false },
@@ -54,32 +57,36 @@ const mergeOptions = {
   private: { kind: 'boolean', help: 'A repository that is made is private.', default: false },
 } as const satisfies Options;
 
-const merging = { ...outOption, ...mergeOptions, ...runOptions };
+const merging = { ...outOption, ...mergeOptions, ...bestOptions, ...runOptions };
 
 type MergeOptions = OptionValues<typeof mergeOptions>;
 
 export const mergeVerb: Verb<MergeCommand> = {
   name: 'merge',
-  usage: `  merge <recipe.yml> --out DIR [--recommended] [--adapter] [--gguf TYPE [--gguf-only] [--imatrix TEXT]] [--resume]
+  usage: `  merge <recipe.yml> --out DIR [--recommended ${usageOf(bestOptions)}] [--adapter] [--gguf TYPE [--gguf-only] [--imatrix TEXT]] [--resume]
         [--engine auto|webgpu|cpu] [--push owner/name [--private]] [--report FILE.json] ${usageOf(placeOptions)}
       Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, as one of the types
       ${GGUF_TYPES.join(', ')}; --gguf-only writes nothing else. --imatrix weights columns
       by how the result uses them on a text: a file beside the recipe, or self for text it generates. A model in place of
       the recipe is converted. With --adapter LoRAs stay a LoRA, which llama.cpp reads too: base+adapter --adapter
-      --gguf F16. --recommended takes base, models and calibration from the recipe, compares methods on
-      text and merges the best. --report writes every tensor's statistics. With --resume an interrupted merge keeps what it
+      --gguf F16. --recommended finds the best merge of the recipe’s models as search does, on text that
+      they generate, and merges that. --report writes every tensor's statistics. With --resume an interrupted merge keeps what it
       has written beside DIR, and the same command continues from there. --push sends the result to the Hub.
 `,
 
   options: merging,
 
   parse(args) {
-    const { subject: recipe, options } = parseOne('merge', 'recipe file', args, merging);
-    const { resume, recommended, adapter } = options;
+    const { subject: recipe, options, given } = parseOne('merge', 'recipe file', args, merging);
+    const { resume, recommended, adapter, budget, seed } = options;
+    if (!recommended && (given.has('budget') || given.has('seed'))) {
+      throw usage('--budget and --seed belong to --recommended.');
+    }
     return {
       recipe,
       out: outOf('merge', options),
-      ...{ resume, recommended },
+      resume,
+      ...(recommended && { recommended: { budget, seed } }),
       form: { ...(adapter ? { output: 'adapter' } : {}), ...ggufOf(options) },
       ...pushOf(options, placeOf(options)),
       ...runOf(options),
@@ -108,11 +115,14 @@ export const mergeVerb: Verb<MergeCommand> = {
     }
     await output.checkRoom(plan.bytesToWrite);
     const destination = job.worker.writeTo(output, basename(folder));
-    const request = { recipe: job.recipe, engine, destination, resume, ...(recommended && { recommended }) };
+    const request = {
+      ...{ recipe: job.recipe, engine, destination, resume },
+      ...(recommended && { recommended: { texts: [], steps: BEST_STEPS, ...recommended } }),
+    };
     const report = await withProgress((print) => job.calls.merge(request, print));
     requireCommitted(output);
     await writeReport(report);
-    if (report.recommended) say(`${recommendedText(report.recommended)}\n`);
+    if (report.recommended) say(`${bestText(report.recommended)}\n`);
     say(mergeText(report, folder));
     if (pusher && command.push) say(pushText(await pushFolder(pusher.calls, folder, command.push)));
     return 0;
@@ -137,38 +147,4 @@ function ggufOf({ gguf: type, ggufOnly, imatrix }: MergeOptions): MergeCommand['
   }
   if (!isGgufType(type)) throw usage(`--gguf is ${type}; it is one of ${GGUF_TYPES.join(', ')}.`);
   return ggufOnly ? { gguf: type, ggufOnly: true, ...text } : { gguf: type, ...text };
-}
-
-/* The recommended merge in words: the settings tried, and how its result compares. */
-
-function recommendedText(report: RecommendedReport): string {
-  const { candidates, chosen, texts, base, contributors, merge, kept, overlap, prompt, answers } = report;
-  const figure = (value: number) => value.toFixed(3);
-  const tried = candidates.map(({ title, lambda, perplexity, reason, seconds }, i) => [
-    i === chosen ? '*' : ' ',
-    title,
-    lambda === null ? (reason ?? '') : `λ ${lambda}`,
-    perplexity === null ? '–' : figure(perplexity),
-    formatSeconds(seconds),
-  ]);
-  const rows = [
-    ['perplexity on the text of', ...texts.map(({ id }) => displayName(id))],
-    ['base', ...base.map(figure)],
-    ...contributors.map(({ id, perplexity }) => [displayName(id), ...perplexity.map(figure)]),
-    ['merge', ...merge.map(figure)],
-    ['gain kept', ...kept.map((share) => (share === null ? '–' : `${Math.round(100 * share)} %`))],
-  ];
-  const shared = overlap !== null && overlap > OVERLAPS;
-  return [
-    'Tried, by the perplexity on the texts together:',
-    ...columns(tried),
-    '',
-    ...columns(rows),
-    ...(shared
-      ? ['', 'The contributors know some of the same: text of your own would say more about λ.']
-      : []),
-    '',
-    `“${prompt}” goes on as`,
-    ...answers.map(({ id, text }) => `  ${displayName(id)}: ${JSON.stringify(text)}`),
-  ].join('\n');
 }

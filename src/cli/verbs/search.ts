@@ -1,28 +1,28 @@
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import process from 'node:process';
-import { protocolOptions } from '../../evaluate/options';
 import { formatSeconds } from '../../formats/quantity';
+import { copyOf } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
-import { searchOptions } from '../../recipe/options';
+import { bestOptions } from '../../recipe/options';
 import type { BackendChoice } from '../../reports/backend';
+import { BEST_STEPS, type BestStep } from '../../reports/find-best';
 import type { Options, OptionValues } from '../../reports/option';
-import type { SearchPoint, SearchReport } from '../../reports/search';
 import type { TaskSource } from '../../reports/tasks';
 import { itemOptions } from '../../tasks/options';
-import { outOf, outOption, parseOne, runOf, runOptions, usage, usageOf, type Verb } from '../arguments';
+import { parseOne, runOf, runOptions, usage, usageOf, type Verb } from '../arguments';
 import { type InputFile, itemsOf, readInput, taskSource } from '../input-files';
 import { openJob, plannedJob, readRecipe, type Where } from '../job';
+import { bestRowText, bestText } from '../print';
 import { publishedTexts, renameTexts } from '../recipe-texts';
 import { checkReportPlace, reportWriter, writeWhole } from '../report-file';
 
-type Measured = OptionValues<typeof protocolOptions & typeof searchOptions>;
-
-interface SearchCommand extends Where, Measured {
+interface SearchCommand extends Where, OptionValues<typeof bestOptions> {
   recipe: string;
   inputs: InputFile[];
   /** Names of tasks, or paths of files of rows, in place of inputs. */
   tasks?: { names: string[]; metric: string } & ReturnType<typeof itemsOf>;
-  out: string;
+  steps: readonly BestStep[];
+  out?: string;
   report?: string;
   engine: BackendChoice;
 }
@@ -38,27 +38,33 @@ const scoredOptions = {
   ...itemOptions,
 } as const satisfies Options;
 
+const searchOptions = {
+  out: { kind: 'text', argument: 'BEST.yml', help: 'Where the recipe of the best is written.' },
+  steps: { kind: 'list', argument: BEST_STEPS.join(','), help: 'What is tried; all of it unless said.' },
+} as const satisfies Options;
+
 const searching = {
-  ...{ ...outOption, ...inputOptions, ...scoredOptions },
-  ...{ ...searchOptions, ...protocolOptions, ...runOptions },
+  ...{ ...searchOptions, ...inputOptions, ...scoredOptions },
+  ...{ ...bestOptions, ...runOptions },
 };
 
 export const searchVerb: Verb<SearchCommand> = {
   name: 'search',
-  usage: `  search <recipe.yml> --out BEST.yml (--text FILE | --tokens IDS.json) … ${usageOf(searchOptions)}
-         ${usageOf(protocolOptions)} ${usageOf(runOptions)}
-  search <recipe.yml> --out BEST.yml --task NAME[,NAME …] ${usageOf(scoredOptions, 'metric')} [--limit N [--sample-seed S]] ${usageOf(itemOptions, 'fewshot')} …
-      Searches for weights, λ and density of a recipe by the perplexity of its merges on texts, the mean of all that are
-      given, or by their accuracy on tasks (as for evaluate); the merges are measured and not written. The best recipe
-      goes to BEST.yml. What was measured is kept: the same command goes on from there, also with more evaluations.
+  usage: `  search <recipe.yml> [--out BEST.yml] [--text FILE … | --tokens IDS.json … | --task NAME[,NAME …]] [--steps ${BEST_STEPS.join(',')}]
+         ${usageOf(scoredOptions, 'metric')} [--limit N [--sample-seed S]] ${usageOf(itemOptions, 'fewshot')} ${usageOf(bestOptions)} ${usageOf(runOptions)}
+      Finds the best merge of a recipe’s models: every method that reads no text at its own λ, then Gram merges, then
+      weights, λ and density around the best; on texts, on tasks (as for evaluate), or on text that the contributors
+      generate. One part of it is tuned on, one compared on, and the table is of a third. Nothing is merged; the best
+      recipe goes to BEST.yml. What was measured is kept: the same command goes on from there, also with a larger budget.
 `,
 
   options: searching,
 
   parse(args) {
     const { subject: recipe, options, given } = parseOne('search', 'recipe file', args, searching);
-    const out = outOf('search', options, 'BEST.yml, the recipe to write');
-    const { window, stride, evaluations, seed, task: names, metric = 'acc' } = options;
+    const { out, budget, seed, task: names, metric = 'acc', steps } = options;
+    const unknown = steps.find((step) => !BEST_STEPS.some((known) => known === step));
+    if (unknown !== undefined) throw usage(`--steps has ${unknown}; it is some of ${BEST_STEPS.join(', ')}.`);
     const inputs = [
       ...options.text.map((textFile) => ({ textFile })),
       ...options.tokens.map((tokensFile) => ({ tokensFile })),
@@ -67,10 +73,10 @@ export const searchVerb: Verb<SearchCommand> = {
     if (names.length === 0 && left !== undefined) throw usage(`--${left} needs --task NAME.`);
     const tasks = names.length > 0 && { names, metric, ...itemsOf(options) };
     if (tasks && inputs.length > 0) throw usage('search goes by texts or by tasks, not by both.');
-    if (!tasks && inputs.length === 0)
-      throw usage('search needs --text FILE or --tokens IDS.json, once or more often, or --task NAME.');
     return {
-      ...{ recipe, inputs, out, window, stride, evaluations, seed },
+      ...{ recipe, inputs, budget, seed },
+      steps: BEST_STEPS.filter((step) => steps.length === 0 || steps.includes(step)),
+      ...(out !== undefined && { out }),
       ...(tasks && { tasks }),
       ...runOf(options),
     };
@@ -78,57 +84,46 @@ export const searchVerb: Verb<SearchCommand> = {
 
   async run(command, place) {
     const { workingFolder, write } = place;
-    const { window, stride, evaluations, seed, engine } = command;
+    const { steps, budget, seed, engine } = command;
     const file = resolve(workingFolder, command.recipe);
-    const out = resolve(workingFolder, command.out);
-    await checkReportPlace(out, 'out');
+    const out = command.out === undefined ? undefined : resolve(workingFolder, command.out);
+    if (out !== undefined) await checkReportPlace(out, 'out');
     const writeReport = await reportWriter(command.report, workingFolder);
     const recipe = await readRecipe(file);
-    const inputs = [];
-    for (const input of command.inputs) inputs.push(await readInput(input, workingFolder));
+    const texts = [];
+    for (const input of command.inputs) {
+      const name = basename('textFile' in input ? input.textFile : input.tokensFile);
+      texts.push({ name, input: await readInput(input, workingFolder) });
+    }
     const { names, ...asked } = command.tasks ?? { names: [], metric: 'acc', limit: null, fewshot: null };
     const sources: TaskSource[] = [];
     for (const name of names) sources.push(await taskSource(name, workingFolder));
     const tasks = command.tasks && { ...asked, tasks: sources };
     const job = await openJob(recipe, file, place, command);
     if (!(await plannedJob(job, place)).clean) return 1;
-    const report = await job.calls.search(
-      { recipe: job.recipe, inputs, ...(tasks && { tasks }), window, stride, evaluations, seed, engine },
-      ({ done, total, points, secondsLeft }) => {
-        const values = points.flatMap(({ perplexity, score }) => score?.value ?? perplexity ?? []);
-        const best = values.length === 0 ? Number.NaN : tasks ? Math.max(...values) : Math.min(...values);
+    const report = await job.calls.findBest(
+      { recipe: job.recipe, texts, ...(tasks && { tasks }), steps, budget, seed, engine },
+      ({ rows, secondsLeft }) => {
         const left = secondsLeft === null ? '' : ` · ${formatSeconds(secondsLeft)} left`;
-        process.stderr.write(`${done}/${total} measured · best of the last ${best.toFixed(4)}${left}\n`);
+        for (const row of rows) process.stderr.write(`${bestRowText(row)}${left}\n`);
       },
     );
-    // models and texts by the names that the recipe has for them
-    const texts = new Map([...publishedTexts(recipe)].map(([name, short]) => [short, name]));
-    const { parameters, models = [] } = renameTexts(report.recipe, texts);
-    const named = (recipe.models ?? []).map(({ model }, i) => ({ ...models[i]!, model }));
-    await writeWhole(out, formatRecipe({ ...recipe, parameters, models: named }));
+    if (out !== undefined) {
+      const { target } = report.rows.find(({ id }) => id === report.best)!;
+      const best = 'recipe' in target ? target.recipe : copyOf(target.model);
+      // models and texts by the names that the recipe has for them
+      const shortNames = new Map([...publishedTexts(recipe)].map(([name, short]) => [short, name]));
+      const { mergeMethod, baseModel, parameters, models = [] } = renameTexts(best, shortNames);
+      const given = [recipe.baseModel, ...(recipe.models ?? []).map(({ model }) => model)];
+      const opened = [job.recipe.baseModel, ...(job.recipe.models ?? []).map(({ model }) => model)];
+      const nameOf = (model: string) => given[opened.indexOf(model)] ?? model;
+      const { baseModel: _, ...rest } = recipe;
+      const named = models.map((entry) => ({ ...entry, model: nameOf(entry.model) }));
+      const base = baseModel === undefined ? {} : { baseModel: nameOf(baseModel) };
+      await writeWhole(out, formatRecipe({ ...rest, ...base, mergeMethod, parameters, models: named }));
+    }
     await writeReport(report);
-    await write(`${searchText(report, command.tasks?.metric)}\n`);
+    await write(`${bestText(report)}\n`);
     return 0;
   },
 };
-
-/**
- * The report in a few lines.
- * @param metric of tasks, where the search went by them
- */
-function searchText({ points, best, reused, seconds }: SearchReport, metric?: string): string {
-  const [first] = points;
-  const found = points[best]!;
-  const figure = ({ perplexity, score }: SearchPoint) => {
-    if (metric === undefined) return `perplexity ${perplexity === null ? '–' : perplexity.toFixed(4)}`;
-    const error = score?.stderr ?? null;
-    return `${metric} ${score ? score.value.toFixed(4) : '–'}${error === null ? '' : ` ± ${error.toFixed(4)}`}`;
-  };
-  const values = Object.entries(found.values).map(([name, value]) => `${name} ${value}`);
-  return [
-    `recipe as given: ${figure(first!)}`,
-    `best of ${points.length}: ${figure(found)} with ${values.join(', ')}`,
-    ...(metric === undefined ? [] : ['It was chosen on these items: score it on others before you cite it.']),
-    `${reused} of them found in the cache; ${formatSeconds(seconds)}`,
-  ].join('\n');
-}

@@ -1,8 +1,8 @@
-import '../../ui/styles/evaluate.css';
+import '../../ui/styles/measure.css';
 import '../../ui/styles/tools.css';
 import { useEffect, useMemo, useState } from 'react';
 import { formatCounted, formatParameters, formatPercent, formatReal } from '../../formats/quantity';
-import { TextChoice } from '../../ui/evaluate/TextChoice';
+import { TextChoice } from '../../ui/measure/TextChoice';
 import { Button } from '../../ui/parts/Button';
 import { type Cost, Costs } from '../../ui/parts/Costs';
 import { ToolEnd } from '../../ui/parts/ErrorCard';
@@ -12,10 +12,9 @@ import { Problem } from '../../ui/parts/Problem';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
-import { openSampleTexts } from '../../ui/state/evaluation';
-import { QUICK_CHARACTERS, scoredText } from '../../ui/state/evaluation-texts';
 import { whyNoTool } from '../../ui/state/job';
 import type { SavedOutput } from '../../ui/state/job-state';
+import { openSampleTexts, QUICK_CHARACTERS, scoredText } from '../../ui/state/measure-texts';
 import { checkpointOf, choiceName, chosenModel, fileNameOf } from '../../ui/state/model-choices';
 import { openOutput } from '../../ui/state/models';
 import { notify } from '../../ui/state/studio';
@@ -44,15 +43,15 @@ export function Screen() {
         Whole layers are dropped, or folded into the layer before them. Nothing is trained; the loss of
         quality is measured on a text of yours.
       </OneModel>
-      <Section title="1 · Measure the layers" className="evaluate-section">
+      <Section title="1 · Measure the layers" className="collapse-step">
         <TextChoice />
         <Measuring />
         <ToolBar kinds={['measureLayers']} />
       </Section>
-      <Section title="2 · Choose which to remove" className="evaluate-section">
+      <Section title="2 · Choose which to remove" className="collapse-step">
         <Choosing />
       </Section>
-      <Section title="3 · Write what is left" className="evaluate-section">
+      <Section title="3 · Write what is left" className="collapse-step">
         <Writing />
         <ToolBar kinds={['collapse']} />
         <Outcome />
@@ -65,7 +64,7 @@ export function Screen() {
 function Measuring() {
   const studio = useStudio();
   const values = useStudioState((s) => s.tools.values.collapse);
-  const quick = useStudioState((s) => s.evaluation.amount === 'quick');
+  const quick = useStudioState((s) => s.measure.amount === 'quick');
   const why = useStudioState(whyNotMeasured);
   const job = useMeasured();
   const measure = () => {
@@ -291,19 +290,19 @@ function layersOf(state: StudioState): number | null {
 }
 
 /** The chosen texts, each run separately. */
-function calibrationOf({ evaluation, tools }: StudioState): Calibration {
-  const texts = evaluation.texts.filter((t) => t.chosen).map((t) => scoredText(t.text, evaluation.amount));
+function calibrationOf({ measure, tools }: StudioState): Calibration {
+  const texts = measure.texts.filter((t) => t.chosen).map((t) => scoredText(t.text, measure.amount));
   return { input: { texts }, window: tools.values.collapse.window };
 }
 
 /** Why layers cannot be measured now, or null. */
 function whyNotMeasured(state: StudioState): string | null {
-  const { evaluation, tools } = state;
+  const { measure, tools } = state;
   if (modelOf(state) === null) return 'Open a model first.';
   const busy = whyNoTool(state);
   if (busy !== null) return busy;
-  if (evaluation.opening === 'opening') return 'Opening the sample texts…';
-  if (!evaluation.texts.some((t) => t.chosen)) return 'Choose a text first: the model is run over it.';
+  if (measure.opening === 'opening') return 'Opening the sample texts…';
+  if (!measure.texts.some((t) => t.chosen)) return 'Choose a text first: the model is run over it.';
   return optionsProblem(collapseOptions, tools.values.collapse);
 }
 

@@ -8,61 +8,31 @@ import {
 } from '../../formats/quantity';
 import { BarStrip, SpectrumPlot } from '../../ui/charts/SpectrumPlot';
 import { Panel } from '../../ui/inspector/Inspector';
-import { largest } from '../../ui/inspector/ModelOverview';
-import { Fact, Section, Shortlist } from '../../ui/parts/Section';
+import { Fact, Section } from '../../ui/parts/Section';
 import type { ToolJob } from '../../ui/state/job-state';
 import { choiceName } from '../../ui/state/model-choices';
 import { useStudioState } from '../../ui/studio-context';
 import { differenceMetric } from './Metrics';
 import type { TensorDifference } from './report';
 
-/** The panel beside the tab: the selected tensor's differences, or the tensors worth a look. */
+/** The panel beside the place: the selected tensor's differences. */
 export function Detail() {
   const selected = useStudioState((s) => s.view.selected);
   const found = useStudioState((s) => s.tools.jobs.compare);
   const tensor = found && tensorsOf(found).find((t) => t.name === selected);
+  if (!found || !tensor) return null;
   return (
-    <Panel detail={selected !== null} open={tensor !== undefined}>
-      {found && tensor ? (
-        <Numbers
-          tensor={tensor}
-          pair={`${choiceName(found.request.base)} → ${choiceName(found.request.finetuned)}`}
-        />
-      ) : (
-        <Overview tensors={found ? tensorsOf(found) : []} />
-      )}
+    <Panel>
+      <Numbers
+        tensor={tensor}
+        pair={`${choiceName(found.request.base)} → ${choiceName(found.request.finetuned)}`}
+      />
     </Panel>
   );
 }
 
 function tensorsOf({ report, finished }: ToolJob<'compare'>): readonly TensorDifference[] {
   return report?.tensors ?? finished;
-}
-
-/** Nothing is selected: the tensors worth a look. */
-function Overview({ tensors }: { tensors: readonly TensorDifference[] }) {
-  return (
-    <>
-      <Section title="Tensor">
-        <p className="quiet">A cell or a row opens here, with its numbers, its rows and its spectrum.</p>
-      </Section>
-      <Shortlist
-        title="Largest relative change"
-        tensors={largest(tensors, (t) => t.relative, 5)}
-        value={(t) => formatReal(t.relative)}
-      />
-      <Shortlist
-        title="Most weights moved"
-        tensors={largest(tensors, (t) => t.changedRatio, 5)}
-        value={(t) => formatPercent(t.changedRatio)}
-      />
-      <Shortlist
-        title="Most signs flipped"
-        tensors={largest(tensors, (t) => t.signFlipRatio, 5)}
-        value={(t) => formatPercent(t.signFlipRatio)}
-      />
-    </>
-  );
 }
 
 function Numbers({ tensor: t, pair }: { tensor: TensorDifference; pair: string }) {

@@ -5,22 +5,16 @@ import { Fact, Section } from '../../ui/parts/Section';
 import { useStudioState } from '../../ui/studio-context';
 import type { ExtractedModule } from './report';
 
-/** The panel beside the tab: the selected module, or a word on what selecting does. */
+/** The panel beside the place: the selected module. */
 export function Detail() {
   const selected = useStudioState((s) => s.view.selected);
   const modules = useStudioState((s) => s.tools.jobs.extractLora?.report?.modules);
   const module = modules?.find((m) => isOf(m, selected ?? ''));
-  return (
-    <Panel detail={selected !== null} open={module !== undefined}>
-      {module ? (
-        <ModuleNumbers module={module} />
-      ) : (
-        <Section title="Module">
-          <p className="quiet">A module of the adapter opens here, with its numbers and its spectrum.</p>
-        </Section>
-      )}
+  return module ? (
+    <Panel>
+      <ModuleNumbers module={module} />
     </Panel>
-  );
+  ) : null;
 }
 
 /** `model.layers.0.mlp.up_proj` of `model.layers.0.mlp.up_proj.weight`. */

@@ -18,10 +18,9 @@ import { Fact, FoldedList, Section, Sentences } from '../../ui/parts/Section';
 import { Select } from '../../ui/parts/Select';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
-import { openSampleTexts } from '../../ui/state/evaluation';
-import { scoredText } from '../../ui/state/evaluation-texts';
 import { whyNoTool } from '../../ui/state/job';
 import type { ToolJob } from '../../ui/state/job-state';
+import { openSampleTexts, scoredText } from '../../ui/state/measure-texts';
 import { choiceName, fileNameOf, pairProblem } from '../../ui/state/model-choices';
 import { toggleSelected } from '../../ui/state/studio';
 import { beginTool, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
@@ -66,7 +65,7 @@ function Form() {
   const extract = () => {
     const rank = rankOf(values);
     if (base === null || finetuned === null || rank === null) return;
-    const { evaluation: texts } = studio.store.getState();
+    const { measure: texts } = studio.store.getState();
     const { maxRank, include, exclude, embeddings, vectors, dtype, seed, textId } = values;
     const text = texts.texts.find((t) => t.id === textId)?.text;
     const asked = {
@@ -223,10 +222,10 @@ interface EvaluationTextFieldProps {
   onChange(id: string | null): void;
 }
 
-/** One of the texts of the Evaluate tab, or none. Texts of one's own are added there. */
+/** One of the texts of the Measure tab, or none. Texts of one's own are added there. */
 function EvaluationTextField({ label, value, none, onChange }: EvaluationTextFieldProps) {
   const studio = useStudio();
-  const texts = useStudioState((s) => s.evaluation.texts);
+  const texts = useStudioState((s) => s.measure.texts);
   useEffect(() => {
     void openSampleTexts(studio);
   }, [studio]);

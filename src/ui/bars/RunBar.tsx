@@ -7,24 +7,22 @@ import {
   formatRate,
   formatSeconds,
   formatWeightFiles,
-  NBSP,
 } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
 import type { InterruptedRun } from '../../reports/merge';
-import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { Button } from '../parts/Button';
-import { HubWaiting } from '../parts/HubWaiting';
 import { LinkButton } from '../parts/LinkButton';
 import { resumeRun } from '../state/interrupted-merges';
-import { restartStep } from '../state/job';
+import { whyBusy } from '../state/job';
 import { mergeGate } from '../state/merge-gate';
+import { whyNotOpen } from '../state/named-models';
 import { resumable, sameMerge } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
-import { cancelMerge, continueRecommended, pauseMerge, startMerge } from '../state/run';
+import { cancelMerge, continueRecommended, pauseMerge, startMerge, startRecommended } from '../state/run';
 import { currentRun, type RunState, runShare, runWords, spokenWords } from '../state/runs';
-import { notifyError, type Studio, showTab } from '../state/studio';
+import { notifyError, setView, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
-import { JOB_WORDS, type Tab } from '../state/tabs';
+import type { Tab } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
 
 const MERGE_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ Enter' : 'Ctrl+Enter';
@@ -36,7 +34,7 @@ function isMergeKey(event: KeyboardEvent): boolean {
   return !(target instanceof Element && target.closest('textarea, [role="dialog"]'));
 }
 
-/** The one primary button, and always one line of status. */
+/** The one primary button, *Find the best* beside it, and always one line of status. */
 export function RunBar() {
   const studio = useStudio();
   const gate = useStudioState(useShallow(mergeGate));
@@ -44,7 +42,7 @@ export function RunBar() {
   const paused = useStudioState((s) => (currentRun(s)?.paused ? resumable(s) : undefined));
   const stopped = useStudioState((s) => s.engine.status === 'failed');
   const job = useStudioState((s) => (s.job?.kind === 'merge' ? s.job : null));
-  const active = run?.status === 'running';
+  const active = run?.status === 'running' ? run : null;
   // full and green for the recipe that was merged, and for no other
   const done = useStudioState(
     (s) => currentRun(s)?.status === 'done' && isRecipeOf(currentRun(s)!.recipe, s.recipe, s.models),
@@ -69,75 +67,87 @@ export function RunBar() {
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, [press]);
+  const why = gate.open ? null : gate.why;
+  const whyNotStop = active && job?.canceling ? stopping(active) : null;
+  const goOn =
+    run?.status !== 'canceled' || !run.paused
+      ? null
+      : run.recommended
+        ? () => continueRecommended(studio)
+        : paused && (() => resumeRun(studio, paused));
   return (
     <footer className="runbar">
-      <Button
-        variant="primary"
-        className="merge-button"
-        why={gate.open ? null : gate.why}
-        tip={`${MERGE_KEYS} from anywhere`}
-        aria-keyshortcuts="Control+Enter Meta+Enter"
-        onClick={() => void press()}
-      >
-        Merge
-      </Button>
+      <div className="row tight">
+        <Button
+          variant="primary"
+          className="merge-button"
+          why={why}
+          tip={`${MERGE_KEYS} from anywhere in Merge`}
+          aria-keyshortcuts="Control+Enter Meta+Enter"
+          onClick={() => void press()}
+        >
+          Merge
+        </Button>
+        {active ? (
+          <>
+            <Button
+              tip="Stop here and continue later: what is written is kept"
+              why={whyNotStop}
+              onClick={() => void pauseMerge(studio)}
+            >
+              Pause
+            </Button>
+            <Button why={whyNotStop} onClick={() => void cancelMerge(studio)}>
+              Cancel
+            </Button>
+          </>
+        ) : goOn ? (
+          <Button why={why} onClick={() => void goOn()}>
+            Continue
+          </Button>
+        ) : stopped ? (
+          <Button onClick={() => location.reload()}>Reload</Button>
+        ) : (
+          <FindTheBest />
+        )}
+      </div>
       <div className="run-status">
-        <Track run={active ? run : null} done={done} />
-        {active && run ? (
-          <Working run={run} />
+        <Track run={active} done={done} />
+        {active ? (
+          <Working run={active} />
         ) : done && same !== null && same === run ? (
           <Merged run={run} onDone={() => setSame(null)} />
         ) : (
           <Resting />
         )}
-        <HubWaiting />
-        <StandingStill />
       </div>
-      {active && run ? (
-        <>
-          <Button
-            tip="Stop here and continue later: what is written is kept"
-            why={job?.canceling ? stopping(run) : null}
-            onClick={() => void pauseMerge(studio)}
-          >
-            Pause
-          </Button>
-          <Button why={job?.canceling ? stopping(run) : null} onClick={() => void cancelMerge(studio)}>
-            Cancel
-          </Button>
-        </>
-      ) : run?.recommended && run.paused && run.status === 'canceled' ? (
-        <Button why={gate.open ? null : gate.why} onClick={() => void continueRecommended(studio)}>
-          Continue
-        </Button>
-      ) : paused && run?.status === 'canceled' ? (
-        <Button why={gate.open ? null : gate.why} onClick={() => void resumeRun(studio, paused)}>
-          Continue
-        </Button>
-      ) : null}
-      {stopped ? <Button onClick={() => location.reload()}>Reload</Button> : null}
-      <Announcer />
     </footer>
   );
 }
 
-/** A job without a report for long: its progress, and a button to go on. */
-function StandingStill() {
+/** For those who want a good merge and no choices: methods are compared, and the best is merged. */
+function FindTheBest() {
   const studio = useStudio();
-  const job = useStudioState((s) => (s.job?.stalled ? s.job : null));
-  if (!job?.stalled) return null;
-  const { progress, stalled, kind } = job;
-  const where = [progress?.phase, progress?.item].filter(Boolean).join(', ');
+  const based = useStudioState((s) => s.recipe.base !== null);
+  const contributes = useStudioState((s) => s.recipe.contributors.some((c) => c.enabled));
+  const busy = useStudioState((s) => whyBusy(s)?.why ?? null);
+  const closed = useStudioState((s) => whyNotOpen(s)?.why ?? null);
+  const missing = !based ? 'Choose a base first.' : !contributes ? 'Add a model first.' : null;
   return (
-    <p className="small run-line" role="status" data-tone="bad">
-      <span className="truncate">
-        {JOB_WORDS[kind].title}: nothing new for {formatSeconds(stalled.seconds)}
-        {where === '' ? '' : ` (${where})`}; the engine{' '}
-        {stalled.answers ? 'answers, so the step may only be slow' : 'does not answer'}.
-      </span>
-      <LinkButton onClick={() => void restartStep(studio)}>Restart this step</LinkButton>
-    </p>
+    <Button
+      why={missing ?? closed ?? busy}
+      tip="Every model generates calibration text, methods are compared with λ tuned for each, and the best is merged. If you stop it, it can continue where it was."
+      onClick={() => void startRecommended(studio)}
+    >
+      Find the best
+    </Button>
   );
+}
+
+/** Opens timings, log and report of the run. */
+function DetailsLink() {
+  const studio = useStudio();
+  return <LinkButton onClick={() => setView(studio, { runReport: true })}>Details</LinkButton>;
 }
 
 /** Merge was pressed for a recipe that is merged: the files are there, and another merge would write the same ones. */
@@ -152,7 +162,7 @@ function Merged({ run, onDone }: { run: RunState; onDone(): void }) {
       <span className="run-item truncate">
         This recipe is merged already, as <span className="mono">{run.destination.name}</span>.
       </span>
-      <LinkButton onClick={act(() => showTab(studio, 'output'))}>Show its files</LinkButton>
+      <LinkButton onClick={act(() => showTab(studio, 'files'))}>Show its files</LinkButton>
       <LinkButton onClick={act(() => void startMerge(studio))}>Merge again</LinkButton>
     </p>
   );
@@ -187,46 +197,27 @@ function Track({ run, done }: { run: RunState | null; done: boolean }) {
 function Working({ run }: { run: RunState }) {
   const p = run.progress;
   const canceling = useStudioState((s) => s.job?.canceling);
-  if (canceling) return <p className="run-line">{stopping(run)}</p>;
-  if (!p) return <p className="run-line">Starting…</p>;
+  if (canceling || !p) return <p className="run-line">{canceling ? stopping(run) : 'Starting…'}</p>;
+  const { step, counted } = p;
   return (
-    <p className="run-line">
-      {p.step ? (
-        <span className="run-item truncate">
-          {p.step.name}{' '}
-          <span className="faint">
-            ({p.step.at + 1} of {p.step.of})
-          </span>
+    <>
+      <p className="run-line">
+        <span className="run-words">{runWords(p)}</span>
+        {counted || p.bytesPerSecond === 0 ? null : <span>{formatRate(p.bytesPerSecond)}</span>}
+        <DetailsLink />
+      </p>
+      <p className="run-line quiet">
+        <span className="truncate">
+          {step ? `${step.name} (${step.at + 1} of ${step.of}) · ` : ''}
+          {counted
+            ? `${formatCount(counted.done)} of ${formatCount(counted.total)} ${counted.unit}`
+            : p.tensors > 0
+              ? `${formatCount(p.tensorsDone)} of ${formatCounted(p.tensors, 'tensor')}`
+              : p.item}
         </span>
-      ) : null}
-      <span className="run-words">{runWords(p)}</span>
-      <span className="run-item run-more truncate">{p.item}</span>
-      <span className="run-more">
-        {p.counted
-          ? `${formatCount(p.counted.done)} of ${formatCount(p.counted.total)} ${p.counted.unit}`
-          : p.tensors > 0
-            ? `${formatCount(p.tensorsDone)} of ${formatCounted(p.tensors, 'tensor')}`
-            : ''}
-      </span>
-      {p.counted ? null : (
-        <>
-          <span className="run-extra">
-            {formatBytes(p.bytesDone)} of {formatBytes(p.bytes)}
-          </span>
-          <span className="run-more">{formatRate(p.bytesPerSecond)}</span>
-        </>
-      )}
-      <span className="run-extra">{sharesText(p)}</span>
-    </p>
+      </p>
+    </>
   );
-}
-
-/** `read 31 · upload 12 · compute 22 · write 35 %`, empty while nothing was measured. */
-function sharesText(times: TimesSpent): string {
-  const shares = timeShares(times).filter((s) => s.share >= 0.005);
-  return shares.length === 0
-    ? ''
-    : `${shares.map((s) => `${s.stage} ${Math.round(s.share * 100)}`).join(' · ')}${NBSP}%`;
 }
 
 /** Not running: the outcome of the last run, else what Merge would do, else why it cannot. */
@@ -234,25 +225,17 @@ function Resting() {
   const studio = useStudio();
   const line = useStudioState(useShallow(restingLine));
   return (
-    <p className="run-line" data-tone={line.tone}>
-      <span className="run-item truncate">{line.text}</span>
-      {line.more ? <span className="run-extra truncate">{line.more}</span> : null}
-      {line.better ? <LinkButton onClick={() => void isItBetter(studio)}>Is it better?</LinkButton> : null}
-      {line.tab ? (
-        <LinkButton onClick={() => line.tab && showTab(studio, line.tab)}>{line.link}</LinkButton>
-      ) : null}
-    </p>
+    <>
+      <p className="run-line wrap" data-tone={line.tone}>
+        <span className="run-item">{line.text}</span>
+        {line.tab ? (
+          <LinkButton onClick={() => line.tab && showTab(studio, line.tab)}>Show {line.tab}</LinkButton>
+        ) : null}
+        {line.of ? <DetailsLink /> : null}
+      </p>
+      {line.more ? <p className="small quiet run-more">{line.more}</p> : null}
+    </>
   );
-}
-
-/** Base, contributors and merge answer the same prompt and are measured. */
-async function isItBetter(studio: Studio): Promise<void> {
-  try {
-    const { tryMerge } = await import('../state/generation');
-    await tryMerge(studio);
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
 }
 
 interface RestingLine {
@@ -260,9 +243,8 @@ interface RestingLine {
   text: string;
   more?: string;
   tab?: Tab;
-  link?: string;
-  /** The merge can be tried. */
-  better?: true;
+  /** It is about a run, which has details. */
+  of?: true;
 }
 
 function restingLine(state: StudioState): RestingLine {
@@ -273,13 +255,13 @@ function restingLine(state: StudioState): RestingLine {
   // until it has ended well, the recommended merge is one of the recipe that it was asked for with
   const asked = run?.status === 'done' ? undefined : run?.asked;
   if (run && run.status !== 'running' && (isOf(run.recipe) || (asked && isOf(asked))))
-    return outcome(run, resumable(state));
+    return { ...outcome(run, resumable(state)), of: true };
   if (!gate.open) {
     return {
       tone: gate.tone === 'fix' ? 'bad' : 'plain',
       text: gate.why,
       ...(gate.remedy ? { more: gate.remedy } : {}),
-      ...(gate.tab ? { tab: gate.tab, link: `Show ${gate.tab}` } : {}),
+      ...(gate.tab ? { tab: gate.tab } : {}),
     };
   }
   // the plan of the recipe before may have had errors, and no figures
@@ -307,7 +289,7 @@ function restingLine(state: StudioState): RestingLine {
 
 function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
   if (run.status === 'failed') {
-    return { tone: 'bad', text: run.error?.message ?? 'The merge failed.', tab: 'run', link: 'Details' };
+    return { tone: 'bad', text: run.error?.message ?? 'The merge failed.' };
   }
   if (run.status === 'canceled') {
     const said = run.paused ? 'Paused' : 'Canceled';
@@ -335,17 +317,14 @@ function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
     more: `${formatBytes(bytes)} in ${formatWeightFiles(written.map(({ file }) => file))} · ${
       destination.kind === 'folder' ? `saved to ${destination.folder}/${destination.name}` : destination.name
     }`,
-    better: true,
-    tab: 'output',
-    link: destination.kind === 'folder' ? 'Show files' : 'Get the files',
   };
 }
 
 /** How often a running merge is spoken, in milliseconds. */
 const EVERY_MS = 5000;
 
-/** Announces the run to screen readers: its beginning and end at once, progress every five seconds. */
-function Announcer() {
+/** Announces the run to screen readers, in every place: its beginning and end at once, progress every five seconds. */
+export function Announcer() {
   const { store } = useStudio();
   const [text, setText] = useState('');
   const last = useRef({ at: 0, status: '' });
@@ -365,7 +344,7 @@ function Announcer() {
     [store],
   );
   return (
-    <span className="visually-hidden" role="status" aria-live="polite">
+    <span className="visually-hidden announcer" role="status" aria-live="polite">
       {text}
     </span>
   );

@@ -15,14 +15,8 @@ import {
 } from '../state/stored-items';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 
-interface StorageListProps {
-  /** Of finished outputs only, and not of this one. */
-  otherThan?: string | null;
-  onChange?(): void;
-}
-
 /** Everything stored, in groups, each with its size and a button to delete it; outputs can be downloaded. */
-export function StorageList({ otherThan, onChange }: StorageListProps) {
+export function StorageList({ onChange }: { onChange(): void }) {
   const studio = useStudio();
   const interrupted = useStudioState(interruptedRuns);
   const status = useStudioState((s) => currentRun(s)?.status);
@@ -31,13 +25,10 @@ export function StorageList({ otherThan, onChange }: StorageListProps) {
   const remove = async (items: readonly StoredItem[]) => {
     for (const item of items) await deleteStored(studio, item);
     look();
-    onChange?.();
+    onChange();
   };
-  const isWanted = ({ kind, name }: StoredItem) =>
-    otherThan === undefined || (kind === 'output' && name !== otherThan);
-  const groups = cache ? storedGroups(cache, interrupted, isWanted) : [];
+  const groups = cache ? storedGroups(cache, interrupted) : [];
   if (groups.length === 0) {
-    if (otherThan !== undefined) return null;
     return cache ? (
       <p className="empty">No downloads, no merged models, nothing interrupted.</p>
     ) : (

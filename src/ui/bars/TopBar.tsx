@@ -1,4 +1,4 @@
-import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { WorkerInfo } from '../../reports/worker';
 import { Button } from '../parts/Button';
@@ -8,45 +8,96 @@ import { PartBoundary } from '../parts/PartBoundary';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Fact } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
-import { NewMerge } from '../recipe/RecipePanel';
-import { methodTitle, recipeTitle } from '../state/built-recipe';
+import { Select } from '../parts/Select';
+import { TabLabel } from '../parts/TabList';
 import { engineSummary } from '../state/job';
 import { copyShareLink } from '../state/recipe-draft';
 import { redo, undo } from '../state/recipe-history';
-import { currentRun } from '../state/runs';
+import { currentRun, runShare } from '../state/runs';
 import { type Room, readRoom } from '../state/stored-items';
-import { editSlice, methodOf, setView } from '../state/studio';
+import { editSlice, setView } from '../state/studio';
 import type { BackendChoice, Theme } from '../state/studio-state';
+import { JOB_WORDS, PLACES, type Place, placeOf, type Tab } from '../state/tabs';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 
 // Radix's dialog is not part of the first paint.
 const KeysDialog = lazy(() => import('./KeysDialog').then((m) => ({ default: m.KeysDialog })));
 
-/** Name of the app and of the recipe, the engine, the theme. */
+/** Name of the app, its places, the engine, the theme. */
 export function TopBar() {
-  const narrow = useNarrow();
-  const title = useStudioState((s) => recipeTitle(s.recipe));
-  const method = useStudioState((s) => methodTitle(s.recipe, methodOf(s.recipe)));
+  const inMerge = useStudioState((s) => placeOf(s.view.tab) === 'merge');
   return (
     <header className="topbar">
       <h1 className="brand">
         <Mark />
-        Amalgam
+        <span className="brand-name">Amalgam</span>
       </h1>
-      <p className="recipe-title truncate">
-        <strong>{title}</strong>
-        <span className="quiet"> · {method}</span>
-      </p>
-      {narrow ? null : <NewMerge />}
-      <HistoryButtons />
+      <Places />
       <span className="spacer" />
+      {inMerge ? <HistoryButtons /> : null}
       <EngineBadge />
       <StorageBadge />
-      <ShareButton />
+      {inMerge ? <ShareButton /> : null}
       <KeysButton />
       <ThemeButton />
     </header>
   );
+}
+
+/** The places of the studio; Merge comes back with the tab that it was left with. */
+function Places() {
+  const studio = useStudio();
+  const narrow = useNarrow();
+  const tab = useStudioState((s) => s.view.tab);
+  const place = placeOf(tab);
+  const left = useRef<Tab>('layers');
+  if (place === 'merge') left.current = tab;
+  const go = (id: Place) => {
+    if (id !== place) setView(studio, { tab: id === 'merge' ? left.current : id, selected: null });
+  };
+  if (narrow) {
+    return (
+      <Select
+        className="select places-select"
+        aria-label="Place"
+        value={place}
+        options={PLACES.map(({ id, text }) => ({ value: id, label: text }))}
+        onChange={go}
+      />
+    );
+  }
+  return (
+    <nav className="places" aria-label="Places">
+      {PLACES.map(({ id, text }) => (
+        <a
+          key={id}
+          href={`#tab=${id === 'merge' ? 'layers' : id}`}
+          className="place-link"
+          aria-current={id === place ? 'page' : undefined}
+          onClick={(event) => {
+            // with a key it opens in another tab of the browser
+            if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+            event.preventDefault();
+            go(id);
+          }}
+        >
+          <TabLabel text={text} />
+          <PlaceMark place={id} />
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+/** How far the job of a place is, where another is shown. */
+function PlaceMark({ place }: { place: Place }) {
+  const text = useStudioState((s) => {
+    if (!s.job || placeOf(JOB_WORDS[s.job.kind].tab) !== place || placeOf(s.view.tab) === place) return '';
+    const merging = s.job.kind === 'merge' ? currentRun(s)?.progress : null;
+    const share = merging ? runShare(merging) : (s.job.progress?.share ?? 0);
+    return `${Math.floor(100 * share)}\u00a0%`;
+  });
+  return text === '' ? null : <small> {text}</small>;
 }
 
 /** The list of keys, by this button or by `?` wherever nothing is written. */

@@ -9,12 +9,10 @@ import { type LayersRun, reportsFor, shownRuns, useNow, useRuns, writesFactors }
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
-import { REST_MS, useDebounced } from '../parts/use-settled';
 import { NOW } from '../state/runs';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { detailOf } from '../tool-details';
-import { ModelOverview } from './ModelOverview';
 import { TensorDetail } from './TensorDetail';
 
 /** Most groups (merged result, models, pairs of models) that are listed; beyond them only the chosen one is. */
@@ -82,38 +80,27 @@ function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }
   );
 }
 
-/** The right panel: the selection of the tab beside it, or the whole model while nothing is selected. */
+/** The panel beside a tab: its selection. */
 export function Inspector() {
   const detail = detailOf(useStudioState((s) => s.view.tab));
   return detail ? <Suspense>{detail}</Suspense> : <MergeInspector />;
 }
 
-/** The selected tensor's numbers in the merge, or those of the whole model while none is selected. */
+/** The selected tensor's numbers in the merge. */
 function MergeInspector() {
   const selected = useStudioState((s) => s.view.selected);
   const inLayers = useStudioState((s) => s.view.tab === 'layers');
-  if (selected === null) return <WholeModel />;
+  if (selected === null) return null;
   return inLayers ? <TensorOfShown name={selected} /> : <TensorOfRecipe name={selected} />;
-}
-
-function WholeModel() {
-  const source = useNow();
-  // it looks at every tensor: once a slider rests
-  const later = useDebounced(source, source.state === 'predicted' ? REST_MS : 0);
-  return (
-    <Panel detail={false} open={false}>
-      <ModelOverview source={later} />
-    </Panel>
-  );
 }
 
 /** The tensor in the first column of Layers, with its values in the other columns. */
 function TensorOfShown({ name }: { name: string }) {
   const shown = shownRuns(useRuns());
   const tensor = shown[0]?.tensors.find((t) => t.name === name);
-  if (!shown[0] || !tensor) return <WholeModel />;
+  if (!shown[0] || !tensor) return null;
   return (
-    <Panel detail open>
+    <Panel>
       {shown.length > 1 && !writesFactors(shown[0]) ? <TensorRuns name={name} runs={shown} /> : null}
       <TensorOf run={shown[0]} tensor={tensor} />
     </Panel>
@@ -122,12 +109,10 @@ function TensorOfShown({ name }: { name: string }) {
 
 function TensorOfRecipe({ name }: { name: string }) {
   const now = useNow();
-  // as a drawer on narrow screens it would hide half of a tab that has nothing to do with tensors
-  const fits = useStudioState((s) => s.view.tab === 'plan');
   const tensor = now.tensors.find((t) => t.name === name);
-  if (!tensor) return <WholeModel />;
+  if (!tensor) return null;
   return (
-    <Panel detail open={fits}>
+    <Panel>
       <TensorOf run={now} tensor={tensor} />
     </Panel>
   );
@@ -145,31 +130,21 @@ function TensorOf({ run, tensor }: { run: LayersRun; tensor: PlanTensor }) {
   );
 }
 
-interface PanelProps {
-  /** Something is selected, and can be let go. */
-  detail: boolean;
-  /** Shown where the panel is a drawer. */
-  open: boolean;
-  children: ReactNode;
-}
-
-/** The panel itself, which a tool fills for its own tab. */
-export function Panel({ detail, open, children }: PanelProps) {
+/** The panel itself, which a tool fills for its own place; there for a selection, which can be let go. */
+export function Panel({ children }: { children: ReactNode }) {
   const studio = useStudio();
   return (
-    <aside className="inspector" aria-label="Inspector" data-open={open || undefined}>
-      {detail ? (
-        <Button
-          variant="quiet"
-          iconOnly
-          className="inspector-close"
-          tip="Back to the whole model"
-          aria-label="Close the tensor"
-          onClick={() => setView(studio, { selected: null })}
-        >
-          <CloseIcon />
-        </Button>
-      ) : null}
+    <aside className="inspector" aria-label="Inspector">
+      <Button
+        variant="quiet"
+        iconOnly
+        className="inspector-close"
+        tip="Let go of the tensor"
+        aria-label="Close the tensor"
+        onClick={() => setView(studio, { selected: null })}
+      >
+        <CloseIcon />
+      </Button>
       {children}
     </aside>
   );

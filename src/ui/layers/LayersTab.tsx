@@ -329,7 +329,7 @@ function FirstError() {
   if (!error) return null;
   return (
     <Message tone="error" title={error.message} hint={error.remedy}>
-      <button type="button" className="link" onClick={() => showTab(studio, 'plan')}>
+      <button type="button" className="link" onClick={() => showTab(studio, 'files')}>
         See the plan
       </button>
     </Message>

@@ -1,62 +1,98 @@
-import { memo, useEffect, useState } from 'react';
+import { memo, useCallback, useEffect, useState } from 'react';
 import type { Recipe } from '../../formats/recipe';
 import { methods } from '../../merge/methods/index';
 import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import { methodName } from '../format/method-name';
 import { Button } from '../parts/Button';
-import { CloseIcon } from '../parts/icons';
+import { Menu, type MenuAction } from '../parts/ExportMenu';
+import { MoreIcon } from '../parts/icons';
+import { LinkButton } from '../parts/LinkButton';
+import { PopoverFrame } from '../parts/PopoverFrame';
 import { Select } from '../parts/Select';
-import { targetKey } from '../state/evaluation-rows';
-import { outcomeKey } from '../state/evaluation-table';
+import { recallCells } from '../state/measure';
+import { runPerplexity } from '../state/measure-table';
+import { scoresOf, scoreWords } from '../state/measure-tasks';
 import { mergeGate } from '../state/merge-gate';
-import { forgetRun, renameRun, reopenRun, whyNotReopen } from '../state/past-runs';
 import {
-  addPredictedRun,
-  applyRun,
-  removePredictedRun,
-  renamePredictedRun,
-  toggleRun,
-} from '../state/predicted-runs';
+  belongsTo,
+  recipeModelIds,
+  removeRun,
+  renameRun,
+  reopenRun,
+  restoreRun,
+  whyNotReopen,
+} from '../state/past-runs';
+import { addPredictedRun, applyRun, renamePredictedRun, toggleRun } from '../state/predicted-runs';
 import { mergeRuns } from '../state/run';
 import { currentRun, NOW } from '../state/runs';
 import type { StudioState } from '../state/studio-state';
-import { recallScores, scoresOf, scoreWords } from '../state/tasks';
 import { useStudio, useStudioState } from '../studio-context';
 import { LETTERS } from './columns';
 import { type LayersRun, writesFactors } from './runs';
 
-/** The runs there are: which are shown, what they are called, and more of them. */
+/** The runs of these models in one line: which are shown, what they are called, and more of them; others are folded. */
 export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
   const studio = useStudio();
   const isReady = useStudioState((s) => s.engine.info !== null);
+  const [deleted, setDeleted] = useState<Deleted | null>(null);
   useEffect(() => {
-    if (isReady) void recallScores(studio);
+    if (isReady) void recallCells(studio);
   }, [studio, isReady]);
-  const own = runs[0]!.contributors.map((c) => c.id).join('\n');
-  const near = runs.filter((run) => run.place >= 0 || run.contributors.map((c) => c.id).join('\n') === own);
+  const ids = useStudioState((s) => recipeModelIds(s).join('\n'));
+  const near = runs.filter((run) => run.place >= 0 || run.id === NOW || belongsTo(run, ids.split('\n')));
   const others = runs.filter((run) => !near.includes(run));
+  const onDelete = useCallback((name: string, undo: () => void) => setDeleted({ name, undo }), []);
   return (
-    <section className="runs-strip row wrap" aria-label="Runs">
-      <ul>
+    <section className="runs-strip" aria-label="Runs">
+      <ul className="runs-line">
         {near.map((run) => (
-          <RunChip key={run.id} run={run} />
+          <RunChip key={run.id} run={run} onDelete={onDelete} />
         ))}
       </ul>
       <AddRun />
       <MergeShown runs={near} />
+      {deleted ? <Undo key={deleted.name} {...deleted} onEnd={() => setDeleted(null)} /> : null}
       {others.length > 0 ? (
-        <details className="runs-others">
-          <summary className="small">
-            {own === '' ? 'Earlier merges' : 'Merges of other models'} ({others.length})
-          </summary>
-          <ul className="row wrap">
+        <PopoverFrame
+          label="Merges of other models"
+          trigger={<LinkButton className="small runs-others">{others.length} of other models</LinkButton>}
+        >
+          <ul className="stack tight">
             {others.map((run) => (
-              <RunChip key={run.id} run={run} />
+              <RunChip key={run.id} run={run} onDelete={onDelete} />
             ))}
           </ul>
-        </details>
+        </PopoverFrame>
       ) : null}
     </section>
+  );
+}
+
+interface Deleted {
+  name: string;
+  undo(): void;
+}
+
+/** Time in which a deleted run can be brought back, in milliseconds. */
+const UNDO_MS = 10_000;
+
+function Undo({ name, undo, onEnd }: Deleted & { onEnd(): void }) {
+  useEffect(() => {
+    const timer = setTimeout(onEnd, UNDO_MS);
+    return () => clearTimeout(timer);
+  }, [onEnd]);
+  return (
+    <span className="row tight small" role="status">
+      <span className="truncate">{name} is deleted.</span>
+      <LinkButton
+        onClick={() => {
+          undo();
+          onEnd();
+        }}
+      >
+        Undo
+      </LinkButton>
+    </span>
   );
 }
 
@@ -72,12 +108,12 @@ const AddRun = memo(function AddRun() {
   const hasModels = useStudioState((s) => s.recipe.contributors.some((c) => c.enabled));
   return (
     <Select
-      className="field"
+      className="field run-add"
       aria-label="Add a run"
       value=""
       disabled={!hasModels}
       options={[
-        { value: '', label: 'Add run…' },
+        { value: '', label: '+ run' },
         { value: NOW, label: 'the settings as they are' },
         ...methods
           .filter((method) => method.base !== 'none')
@@ -114,7 +150,12 @@ function whyNotMerge(state: StudioState): string | null {
   return gate.open ? null : gate.why;
 }
 
-const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
+interface RunChipProps {
+  run: LayersRun;
+  onDelete(name: string, undo: () => void): void;
+}
+
+const RunChip = memo(function RunChip({ run, onDelete }: RunChipProps) {
   const studio = useStudio();
   const [renaming, setRenaming] = useState(false);
   const whyNotOpen = useStudioState((s) => whyNotReopen(s));
@@ -126,6 +167,7 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
   );
   const score = useRunScore(run.recipe);
   const shown = run.place >= 0;
+  const own = run.kept ?? run.settings;
   const rename = (name: string) => {
     setRenaming(false);
     const given = name.trim() === '' || name.trim() === run.name ? null : name.trim();
@@ -136,33 +178,22 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
     if (run.kept) reopenRun(studio, run.kept);
     else if (run.settings) applyRun(studio, run.settings);
   };
-  const merge = () => void mergeRuns(studio, [run.id]);
-  const actions: { word: string; label: string; why?: string | null; act(): void }[] = [
-    { word: 'rename', label: 'Rename', act: () => setRenaming(true) },
+  const remove = () => {
+    if (!own) return;
+    removeRun(studio, own);
+    onDelete(run.name, () => restoreRun(studio, own, shown));
+  };
+  const actions: MenuAction[] = [
+    { label: 'Rename', act: () => setRenaming(true) },
     ...(run.settings && run.state !== 'running'
-      ? [{ word: 'merge', label: 'Merge', why: whyNot, act: merge }]
+      ? [{ label: 'Merge', why: whyNot, act: () => void mergeRuns(studio, [run.id]) }]
       : []),
-    ...(isOpen ? [] : [{ word: 'open', label: 'Open the recipe of', why: whyNotOpen, act: open }]),
+    ...(isOpen ? [] : [{ label: 'Open its recipe', why: whyNotOpen, act: open }]),
+    { label: 'Delete', ...(run.kept && { hint: 'files it wrote stay' }), act: remove },
   ];
-  return (
-    <li className="run-chip row tight panel" data-shown={shown || undefined}>
-      <button
-        type="button"
-        className="run-toggle row tight"
-        aria-pressed={shown}
-        title={shown ? 'Hide this run' : 'Show this run beside the others'}
-        onClick={() => toggleRun(studio, run.id)}
-      >
-        <span className="tag run-letter" data-place={run.place}>
-          {shown ? LETTERS[run.place] : '+'}
-        </span>
-        <span className="truncate">{run.name}</span>
-        <span className="small quiet">
-          {isQueued ? 'queued' : stateText(run)}
-          {score === null ? '' : ` · ${score}`}
-        </span>
-      </button>
-      {renaming ? (
+  if (renaming) {
+    return (
+      <li className="run-chip">
         <input
           className="field"
           aria-label={`Name of ${run.name}`}
@@ -175,33 +206,37 @@ const RunChip = memo(function RunChip({ run }: { run: LayersRun }) {
             if (event.key === 'Escape') setRenaming(false);
           }}
         />
-      ) : null}
-      {run.id === NOW && run.kept === null ? null : (
-        <>
-          {actions.map(({ word, label, why = null, act }) => (
-            <button
-              key={word}
-              type="button"
-              className="link small"
-              aria-label={`${label} ${run.name}`}
-              disabled={why !== null}
-              title={why ?? undefined}
-              onClick={act}
-            >
-              {word}
+      </li>
+    );
+  }
+  return (
+    <li className="run-chip" data-shown={shown || undefined}>
+      <button
+        type="button"
+        className="run-toggle row tight"
+        aria-pressed={shown}
+        title={`${run.name}: ${shown ? 'hide it' : 'show it beside the others'}`}
+        onClick={() => toggleRun(studio, run.id)}
+      >
+        <span className="tag run-letter" data-place={run.place}>
+          {shown ? LETTERS[run.place] : '+'}
+        </span>
+        <span className="truncate">{run.name}</span>
+        <span className="small quiet">
+          {isQueued ? 'queued' : stateText(run)}
+          {score === null ? '' : ` · ${score}`}
+        </span>
+      </button>
+      {own ? (
+        <Menu
+          trigger={
+            <button type="button" className="run-menu" aria-label={`Actions of ${run.name}`}>
+              <MoreIcon />
             </button>
-          ))}
-          <Button
-            variant="quiet"
-            iconOnly
-            tip={run.settings ? 'Remove this run' : 'Forget this merge; files it wrote stay'}
-            aria-label={`Remove ${run.name}`}
-            onClick={() => (run.kept ? void forgetRun(studio, run.kept) : removePredictedRun(studio, run.id))}
-          >
-            <CloseIcon />
-          </Button>
-        </>
-      )}
+          }
+          actions={actions}
+        />
+      ) : null}
     </li>
   );
 });
@@ -224,25 +259,10 @@ function stateText(run: LayersRun): string {
  */
 function useRunScore(recipe: Recipe): string | null {
   return useStudioState((s) => {
-    const found = [perplexityOf(s, recipe), ...accuraciesOf(s, recipe)].filter((one) => one !== null);
+    if (s.measure.cells.size === 0) return null;
+    const perplexity = runPerplexity(s, recipe);
+    const scores = scoresOf(s.measure, recipe).map(scoreWords);
+    const found = [perplexity && `perplexity ${perplexity.value}`, ...scores].filter((one) => one !== null);
     return found.length === 0 ? null : found.join(' · ');
   });
-}
-
-function accuraciesOf({ tasks }: StudioState, recipe: Recipe): (string | null)[] {
-  return tasks.scores.size === 0 ? [] : scoresOf(tasks.scores, targetKey({ recipe })).map(scoreWords);
-}
-
-function perplexityOf({ evaluation }: StudioState, recipe: Recipe): string | null {
-  if (evaluation.outcomes.size === 0) return null;
-  const texts = evaluation.texts.filter((t) => t.chosen);
-  const target = targetKey({ recipe });
-  const losses = texts.flatMap((text) => {
-    const outcome = evaluation.outcomes.get(outcomeKey(target, text, evaluation));
-    return outcome && 'report' in outcome ? [outcome.report.meanNll] : [];
-  });
-  if (losses.length === 0 || losses.length < texts.length) return null;
-  // every text counts the same, as in the table of Evaluate
-  const perplexity = Math.exp(losses.reduce((sum, loss) => sum + loss, 0) / losses.length);
-  return `perplexity ${perplexity.toFixed(2)}`;
 }

@@ -1,6 +1,35 @@
 import { DropdownMenu } from 'radix-ui';
+import type { ReactElement } from 'react';
 import { Button } from './Button';
 import { DownloadIcon } from './icons';
+
+export interface MenuAction {
+  label: string;
+  hint?: string;
+  /** Why it cannot be done now. */
+  why?: string | null;
+  act(): void;
+}
+
+/** Actions that open at a button. */
+export function Menu({ trigger, actions }: { trigger: ReactElement; actions: readonly MenuAction[] }) {
+  return (
+    // a modal menu locks scrolling with a style element, which the page's policy forbids
+    <DropdownMenu.Root modal={false}>
+      <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
+      <DropdownMenu.Portal>
+        <DropdownMenu.Content className="menu" align="end" sideOffset={4} collisionPadding={12}>
+          {actions.map(({ label, hint, why = null, act }) => (
+            <DropdownMenu.Item key={label} className="menu-item" disabled={why !== null} onSelect={act}>
+              <span>{label}</span>
+              {why || hint ? <span className="small quiet">{why ?? hint}</span> : null}
+            </DropdownMenu.Item>
+          ))}
+        </DropdownMenu.Content>
+      </DropdownMenu.Portal>
+    </DropdownMenu.Root>
+  );
+}
 
 interface ExportMenuProps<T extends string> {
   label: string;
@@ -20,28 +49,14 @@ export function ExportMenu<T extends string>({ label, choices, why = null, onCho
     );
   }
   return (
-    // a modal menu locks scrolling with a style element, which the page's policy forbids
-    <DropdownMenu.Root modal={false}>
-      <DropdownMenu.Trigger asChild>
+    <Menu
+      trigger={
         <button type="button" className="button" data-variant="plain" aria-label={label}>
           <DownloadIcon />
           Export
         </button>
-      </DropdownMenu.Trigger>
-      <DropdownMenu.Portal>
-        <DropdownMenu.Content className="menu" align="end" sideOffset={4} collisionPadding={12}>
-          {choices.map((choice) => (
-            <DropdownMenu.Item
-              key={choice.value}
-              className="menu-item"
-              onSelect={() => onChoose(choice.value)}
-            >
-              <span>{choice.label}</span>
-              <span className="small quiet">{choice.hint}</span>
-            </DropdownMenu.Item>
-          ))}
-        </DropdownMenu.Content>
-      </DropdownMenu.Portal>
-    </DropdownMenu.Root>
+      }
+      actions={choices.map(({ value, ...choice }) => ({ ...choice, act: () => onChoose(value) }))}
+    />
   );
 }

@@ -1,9 +1,10 @@
 import { useEffect, useState } from 'react';
 import type { HubWait } from '../../reports/push';
 import { useStudioState } from '../studio-context';
+import { Message } from './Message';
 
 /** How long the hub is waited for, counted down; nothing while it is not. */
-export function HubWaiting() {
+export function HubWaiting({ as: Frame = 'div' }: { as?: 'div' | 'li' }) {
   const online = useStudioState((s) => s.hub.online);
   // several files may wait: work goes on when the last of them does
   const wait = useStudioState((s) =>
@@ -19,11 +20,14 @@ export function HubWaiting() {
   }, [wait]);
   if (!wait || now === 0) return null;
   return (
-    <p className="small run-line" role="timer" data-tone="bad">
-      <span className="truncate">
-        {waitText(wait, Math.max(1, Math.ceil((wait.until - now) / 1000)), online)}
-      </span>
-    </p>
+    <Frame>
+      <div role="timer">
+        <Message
+          tone="warning"
+          title={waitText(wait, Math.max(1, Math.ceil((wait.until - now) / 1000)), online)}
+        />
+      </div>
+    </Frame>
   );
 }
 

@@ -1,16 +1,18 @@
 import { useEffect, useState } from 'react';
-import { counted, formatBytes, formatCount, formatCounted } from '../../formats/quantity';
+import { counted, formatBytes, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
 import { reloadToUpdate } from '../offline/app-shell';
 import { discardRun, resumeRun, takeOverMerge, whyNotYet } from '../state/interrupted-merges';
-import { whyNoTool } from '../state/job';
+import { restartStep, whyNoTool } from '../state/job';
 import { resumable } from '../state/past-runs';
 import { openOtherDraft, overwriteDraft } from '../state/recipe-draft';
 import { currentRun, interruptedRuns } from '../state/runs';
 import { dismissNotice } from '../state/studio';
 import type { Notice } from '../state/studio-state';
+import { JOB_WORDS } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
+import { HubWaiting } from './HubWaiting';
 import { CloseIcon } from './icons';
 import { Message } from './Message';
 
@@ -58,16 +60,48 @@ function DraftNotice() {
   );
 }
 
-/** Notices without a place of their own on the page, above the run bar. */
+/** A job without a report for long: its progress, and a button to go on. */
+function StandingStill() {
+  const studio = useStudio();
+  const job = useStudioState((s) => (s.job?.stalled ? s.job : null));
+  if (!job?.stalled) return null;
+  const { progress, stalled, kind } = job;
+  const where = [progress?.phase, progress?.item].filter(Boolean).join(', ');
+  return (
+    <li>
+      <Message
+        tone="warning"
+        title={`${JOB_WORDS[kind].title}: nothing new for ${formatSeconds(stalled.seconds)}${
+          where === '' ? '' : ` (${where})`
+        }; the engine ${stalled.answers ? 'answers, so the step may only be slow' : 'does not answer'}.`}
+        live
+      >
+        <div className="row message-actions">
+          <Button onClick={() => void restartStep(studio)}>Restart this step</Button>
+        </div>
+      </Message>
+    </li>
+  );
+}
+
+/** Notices without a place of their own on the page. */
 export function Notices() {
   const notices = useStudioState((s) => s.notices);
   const waiting = useStudioState(
-    (s) => interruptedRuns(s).length > 0 || s.elsewhere !== null || s.update || s.draftElsewhere,
+    (s) =>
+      interruptedRuns(s).length > 0 ||
+      s.elsewhere !== null ||
+      s.update ||
+      s.draftElsewhere ||
+      s.hubWaits.length > 0 ||
+      s.job?.stalled !== undefined,
   );
   if (notices.length === 0 && !waiting) return null;
   return (
     <aside className="notices" aria-label="Notices">
       <ul className="stack">
+        <StandingStill />
+        <HubWaiting as="li" />
         <RunNotices />
         <UpdateNotice />
         <DraftNotice />

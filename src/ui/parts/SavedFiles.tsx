@@ -1,74 +1,156 @@
-import { useEffect, useState } from 'react';
-import { hasDirectoryPicker } from '../local/local-files';
+import { type ReactNode, useState } from 'react';
+import { formatBytes, formatCounted } from '../../formats/quantity';
+import { entriesOf, fileIn, folderIn, rooted, writableOf } from '../../platform';
+import { saveFiles } from '../local/file-download';
+import { hasDirectoryPicker, pickOutputFolder } from '../local/local-files';
+import { freeName } from '../state/built-recipe';
 import type { SavedOutput } from '../state/job-state';
 import { chooseFolder } from '../state/run';
 import { editSlice, notifyError } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { useAnswer, useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 import { FileList } from './FileList';
-import { FolderIcon } from './icons';
+import { DownloadIcon, FolderIcon } from './icons';
 import { Segmented } from './Segmented';
 import { ZipButton } from './ZipButton';
 
+const GONE = 'These files were deleted; merge again to have them.';
 const FETCHING = 'Being fetched from this browser’s storage.';
+const NO_FILES: ReadonlyMap<string, File> = new Map();
 
-/** The files a tool has written: where they are, and a download each where they are in the browser's storage. */
-export function SavedFiles({ saved }: { saved: SavedOutput }) {
-  const files = useFiles(saved);
-  const inFolder = saved.kind === 'folder';
-  const ready = saved.files.flatMap(({ name }) => {
-    const file = files.get(name);
-    return file ? [{ name, file }] : [];
+interface SavedFilesProps {
+  saved: SavedOutput;
+  /** They may have been deleted since. */
+  old?: boolean;
+  /** What they are of. */
+  children?: ReactNode;
+}
+
+/** The files that were written: where they are, a download each, and ways to have them all. */
+export function SavedFiles({ saved, old = false, children }: SavedFilesProps) {
+  const { kind, name, folder, files: written } = saved;
+  const inFolder = kind === 'folder';
+  const [found] = useAnswer<ReadonlyMap<string, File> | 'gone'>(
+    NO_FILES,
+    async (worker) => {
+      if (inFolder) return NO_FILES;
+      if (old && !(await worker.cache()).outputs.some((o) => o.name === name)) return 'gone';
+      const files = written.map(
+        async (file) => [file.name, await worker.outputFile(name, file.name)] as const,
+      );
+      return new Map(await Promise.all(files));
+    },
+    [inFolder, name, old],
+  );
+  const files = found === 'gone' ? NO_FILES : found;
+  const waiting = found === 'gone' ? GONE : FETCHING;
+  const ready = written.flatMap((one) => {
+    const file = files.get(one.name);
+    return file ? [{ name: one.name, file }] : [];
   });
   return (
     <>
       <p className="file-where">
-        {inFolder ? 'Saved to ' : 'Kept in this browser as '}
-        <strong>{inFolder ? `${saved.folder}/${saved.name}` : saved.name}</strong>
+        {children}
+        {inFolder
+          ? 'Saved to '
+          : found === 'gone'
+            ? 'No longer kept in this browser: '
+            : 'Kept in this browser as '}
+        <strong>{inFolder ? `${folder}/${name}` : name}</strong>
       </p>
       <FileList
-        files={saved.files.map(({ name, bytes = files.get(name)?.size, hash }) => ({
-          name,
-          bytes,
-          hash,
-          file: files.get(name),
-        }))}
-        waiting={inFolder ? null : FETCHING}
+        files={written.map((one) => {
+          const file = files.get(one.name);
+          return { name: one.name, bytes: one.bytes ?? file?.size, hash: one.hash, file };
+        })}
+        waiting={inFolder ? null : waiting}
       />
       {inFolder ? null : (
-        <div className="row">
-          <ZipButton
-            name={saved.name}
-            files={async () => ready}
-            why={ready.length < saved.files.length ? FETCHING : null}
-          />
-        </div>
+        <SaveAll name={name} files={ready} why={ready.length < written.length ? waiting : null} />
       )}
     </>
   );
 }
 
-/** The files that are in the browser's storage, disk-backed, by name; filled as they arrive. */
-function useFiles({ kind, name, files }: SavedOutput): ReadonlyMap<string, File> {
+interface SaveAllProps {
+  name: string;
+  files: readonly { name: string; file: File }[];
+  why: string | null;
+}
+
+/** All files as one, one by one, or into a folder of the user's own. */
+function SaveAll({ name, files, why }: SaveAllProps) {
   const studio = useStudio();
-  const [found, setFound] = useState<ReadonlyMap<string, File>>(new Map());
-  useEffect(() => {
-    if (kind !== 'downloads') return;
-    let gone = false;
-    const fetchAll = async () => {
-      const fetched = new Map<string, File>();
-      for (const file of files) {
-        fetched.set(file.name, await studio.worker.outputFile(name, file.name));
-        if (gone) return;
-      }
-      setFound(fetched);
-    };
-    fetchAll().catch((thrown: unknown) => notifyError(studio, thrown));
-    return () => {
-      gone = true;
-    };
-  }, [kind, name, files, studio]);
-  return found;
+  const [saved, setSaved] = useState('');
+  const [writing, setWriting] = useState(false);
+  const toFolder = async () => {
+    try {
+      const within = await pickOutputFolder();
+      if (!within) return;
+      setWriting(true);
+      setSaved(`Saved to ${within.name}/${await saveFolder(within, name, files)}.`);
+    } catch (thrown) {
+      notifyError(studio, thrown);
+    } finally {
+      setWriting(false);
+    }
+  };
+  return (
+    <>
+      <div className="row wrap">
+        <ZipButton
+          name={name}
+          files={async () => files}
+          why={why}
+          onSaved={(file, bytes) =>
+            setSaved(`${file}, ${formatBytes(bytes)}, is with your browser’s downloads.`)
+          }
+        />
+        <Button
+          why={why}
+          onClick={() => {
+            saveFiles(files);
+            setSaved(`${formatCounted(files.length, 'file')} are with your browser’s downloads.`);
+          }}
+        >
+          <DownloadIcon />
+          Files one by one
+        </Button>
+        {hasDirectoryPicker() ? (
+          <Button why={why ?? (writing ? 'Being written.' : null)} onClick={() => void toFolder()}>
+            <FolderIcon />
+            {writing ? 'Writing…' : 'Save into a folder…'}
+          </Button>
+        ) : null}
+      </div>
+      <p className="small" role="status">
+        {saved}
+      </p>
+    </>
+  );
+}
+
+/**
+ * Writes files into a new folder `name`, or `name-2`, … where there is one.
+ * @param within the picked folder, writable
+ * @returns the name of the new folder
+ * @throws the browser's own errors: no access, no room
+ */
+async function saveFolder(
+  within: FileSystemDirectoryHandle,
+  name: string,
+  files: readonly { name: string; file: Blob }[],
+): Promise<string> {
+  const taken = (await entriesOf(within)).map(([entry]) => entry);
+  const free = freeName(name, taken);
+  const folder = await folderIn(within, free, true);
+  for (const { name: path, file } of files) {
+    const stream = await writableOf(await fileIn(folder, path, true));
+    // closes the file when all is written, and gives it up when something fails
+    await rooted(stream, file.stream().pipeTo(stream));
+  }
+  return free;
 }
 
 /** Where a tool's files go: the same choice as for a merge, in one line. */

@@ -13,12 +13,14 @@ interface ZipButtonProps {
   why: string | null;
   /** Without words, for a row of a list. */
   small?: boolean;
+  label?: string;
   /** Told of the .zip and its bytes once the browser has it. */
   onSaved?(file: string, bytes: number): void;
 }
 
 /** All files as one .zip: browsers ask before the second of several downloads. */
-export function ZipButton({ name, files, why, small = false, onSaved }: ZipButtonProps) {
+export function ZipButton(props: ZipButtonProps) {
+  const { name, files, why, small = false, label = 'Download as .zip', onSaved } = props;
   const studio = useStudio();
   const [share, setShare] = useState<number | null>(null);
   const save = async () => {
@@ -46,7 +48,7 @@ export function ZipButton({ name, files, why, small = false, onSaved }: ZipButto
         : { variant: 'primary' as const })}
     >
       <DownloadIcon />
-      {small ? null : share === null ? 'Download as .zip' : `Reading, ${formatPercent(share)}`}
+      {small ? null : share === null ? label : `Reading, ${formatPercent(share)}`}
     </Button>
   );
 }

@@ -40,6 +40,16 @@ export const SwapIcon = () => (
     <path d="M3 5.5h9.5M10 3l2.5 2.5L10 8M13 10.5H3.5M6 8l-2.5 2.5L6 13" />
   </Icon>
 );
+export const ChevronIcon = () => (
+  <Icon>
+    <path d="m5 6.5 3 3 3-3" />
+  </Icon>
+);
+export const MoreIcon = () => (
+  <Icon>
+    <path d="M3.5 8h.01M8 8h.01M12.5 8h.01" />
+  </Icon>
+);
 export const CloseIcon = () => (
   <Icon>
     <path d="m4 4 8 8M12 4l-8 8" />

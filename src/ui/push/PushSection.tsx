@@ -13,13 +13,13 @@ import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { named, Select } from '../parts/Select';
 import { ToolBar } from '../parts/ToolBar';
-import { targetKey } from '../state/evaluation-rows';
 import { runTool, whyNoTool } from '../state/job';
 import { type PushSlice, tensorProgress } from '../state/job-state';
+import { recallCells } from '../state/measure';
+import { cardResults, scoresOf, scoreWords } from '../state/measure-tasks';
 import { currentRun, finishedRuns, type RunState } from '../state/runs';
 import { editSlice, type Studio } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
-import { cardResults, recallScores, scoresOf, scoreWords } from '../state/tasks';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 
 /** A finished output to a model repository on the Hub. Not there while nothing is finished. */
@@ -40,7 +40,7 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
   const isReady = useStudioState((s) => s.engine.info !== null);
   const outputId = useId();
   useEffect(() => {
-    if (isReady) void recallScores(studio);
+    if (isReady) void recallCells(studio);
   }, [studio, isReady]);
   // another token or another hub is another account: the state of the hub changes with either
   useEffect(() => {
@@ -289,7 +289,7 @@ function recipeOf(state: StudioState, name: string): Recipe | undefined {
 /** Scores that the push adds to the model card of an output: `sample_trades acc 0.512 ± 0.072`, one for each task. */
 function scoresOfOutput(state: StudioState, name: string): string {
   const recipe = recipeOf(state, name);
-  const words = recipe ? scoresOf(state.tasks.scores, targetKey({ recipe })).map(scoreWords) : [];
+  const words = recipe ? scoresOf(state.measure, recipe).map(scoreWords) : [];
   return words.filter((one) => one !== null).join(', ');
 }
 
@@ -307,9 +307,9 @@ async function send(
   replace: string[],
 ): Promise<void> {
   editSlice(studio, 'push', { status: 'pushing', error: null });
-  const { push: own, tasks } = studio.store.getState();
+  const { push: own, measure } = studio.store.getState();
   const recipe = recipeOf(studio.store.getState(), name);
-  const results = recipe ? cardResults(tasks.scores, recipe) : [];
+  const results = recipe ? cardResults(measure, recipe) : [];
   const request = {
     ...{ source, repo, replace, private: own.private },
     summary: `${name}, merged with Amalgam`,

@@ -14,7 +14,7 @@ import type { MergeMethod } from '../../merge/method';
 import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
 import { Button } from '../parts/Button';
-import { CloseIcon, GripIcon } from '../parts/icons';
+import { ChevronIcon, CloseIcon, GripIcon } from '../parts/icons';
 import { LinkButton } from '../parts/LinkButton';
 import { ModelMeta } from '../parts/ModelMeta';
 import { Problem } from '../parts/Problem';
@@ -33,6 +33,7 @@ import {
   setEnabled,
   settingValue,
 } from '../state/recipe-state';
+import { settingProblem } from '../state/recipe-validation';
 import { lineage } from '../state/roles';
 import { editRecipe } from '../state/studio';
 import { useStudio } from '../studio-context';
@@ -53,10 +54,11 @@ interface ContributorCardProps {
   combination: Combination | undefined;
 }
 
-/** A contributor: its summary, its relation to the base, and its parameters under the current method. */
+/** A contributor: one row with its first parameter; its summary and all others are folded below. */
 export const ContributorCard = memo(function ContributorCard(props: ContributorCardProps) {
   const { contributor, at, of, model, base, method, chosen, combination } = props;
   const [moving, setMoving] = useState(false);
+  const [open, setOpen] = useState(false);
   const studio = useStudio();
   const { ref, enabled, color, parameters } = contributor;
   const name = shortName(ref);
@@ -72,6 +74,12 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
       : undefined;
   const nothing = single !== undefined && keepsNothing(method, single);
   const advised = single && densityAdvised(method, single);
+  const fields = enabled ? effectiveSpecs(method.modelParameters, chosen, combination) : [];
+  // what is folded may be wrong, and is seen then
+  const shown = fields.filter(
+    ({ name, spec }, i) =>
+      i === 0 || open || settingProblem(spec, settingValue(parameters, name, spec)) !== null,
+  );
   return (
     <li
       className="card"
@@ -87,21 +95,27 @@ export const ContributorCard = memo(function ContributorCard(props: ContributorC
         of={of}
         moving={moving}
         onMoving={setMoving}
+        open={open}
+        onOpen={setOpen}
+        info={model}
+        base={base}
       />
-      {model ? <Related model={model} base={base} /> : null}
+      {model && open ? (
+        <ModelMeta model={model} short>
+          <Lineage model={model} base={base} />
+        </ModelMeta>
+      ) : null}
       <ModelAccess of={ref} />
-      {enabled
-        ? effectiveSpecs(method.modelParameters, chosen, combination).map(({ name: parameter, spec }) => (
-            <ParameterField
-              key={parameter}
-              name={parameter}
-              spec={spec}
-              of={name}
-              value={settingValue(parameters, parameter, spec)}
-              onEdit={edit}
-            />
-          ))
-        : null}
+      {shown.map(({ name: parameter, spec }) => (
+        <ParameterField
+          key={parameter}
+          name={parameter}
+          spec={spec}
+          of={name}
+          value={settingValue(parameters, parameter, spec)}
+          onEdit={edit}
+        />
+      ))}
       <Problem>
         {enabled &&
           nothing &&
@@ -128,13 +142,17 @@ interface CardHeadProps {
   of: number;
   moving: boolean;
   onMoving(moving: boolean): void;
+  open: boolean;
+  onOpen(open: boolean): void;
+  info: ModelInfo | undefined;
+  base: ModelInfo | undefined;
 }
 
 /**
  * Name, place and actions of the contributor as a whole; memoized, so that a step of a slider below does not draw it again.
  */
 const CardHead = memo(function CardHead(props: CardHeadProps) {
-  const { model: ref, enabled, color, at, of, moving, onMoving } = props;
+  const { model: ref, enabled, color, at, of, moving, onMoving, open, onOpen, info, base } = props;
   const studio = useStudio();
   const name = shortName(ref);
   return (
@@ -152,15 +170,29 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
       <Tip text={ref}>
         <strong className="truncate">{name}</strong>
       </Tip>
+      {info && !open ? <Lineage model={info} base={base} /> : null}
       <span className="spacer" />
-      <Switch.Root
-        className="switch"
-        checked={enabled}
-        onCheckedChange={(on) => editRecipe(studio, (r) => setEnabled(r, ref, on))}
-        aria-label={`Merge ${name}`}
+      {open || !enabled ? (
+        <Switch.Root
+          className="switch"
+          checked={enabled}
+          onCheckedChange={(on) => editRecipe(studio, (r) => setEnabled(r, ref, on))}
+          aria-label={`Merge ${name}`}
+        >
+          <Switch.Thumb className="switch-thumb" />
+        </Switch.Root>
+      ) : null}
+      <Button
+        variant="quiet"
+        iconOnly
+        className="card-fold"
+        tip={open ? 'Only the first setting' : 'All settings, and what the model is'}
+        aria-label={`Settings of ${name}`}
+        aria-expanded={open}
+        onClick={() => onOpen(!open)}
       >
-        <Switch.Thumb className="switch-thumb" />
-      </Switch.Root>
+        <ChevronIcon />
+      </Button>
       <Button
         variant="quiet"
         iconOnly
@@ -175,19 +207,17 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
   );
 });
 
-/** Summary of a contributor, and its relation to the base. */
-const Related = memo(function Related({ model, base }: { model: ModelInfo; base: ModelInfo | undefined }) {
+/** What a contributor is to the base. */
+function Lineage({ model, base }: { model: ModelInfo; base: ModelInfo | undefined }) {
   const badge = lineage(model, base);
   return (
-    <ModelMeta model={model} short>
-      <Tip text={badge.why}>
-        <span className="tag" data-tone={badge.tone}>
-          {badge.text}
-        </span>
-      </Tip>
-    </ModelMeta>
+    <Tip text={badge.why}>
+      <span className="small quiet lineage" data-tone={badge.tone}>
+        {badge.text}
+      </span>
+    </Tip>
   );
-});
+}
 
 interface GripProps {
   label: string;

@@ -23,7 +23,7 @@ import { editRecipe, methodOf } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import { ParameterField } from './ParameterField';
 
-/** The merge method: picker, one-line meaning, formula, its parameters. Everything comes from the method's file. */
+/** The merge method: picker, one-line meaning, its parameters. Everything comes from the method's file. */
 export function MethodSection() {
   const studio = useStudio();
   const method = useStudioState((s) => methodOf(s.recipe));
@@ -33,6 +33,21 @@ export function MethodSection() {
   const edit = useCallback(
     (name: string, value: SettingValue) => editRecipe(studio, (r) => setParameter(r, name, value)),
     [studio],
+  );
+  const specs = effectiveSpecs(method.parameters, parameters, combination);
+  // switches and choices are folded while they are as the method has them
+  const [shown, folded] = [true, false].map((is) =>
+    specs.filter(({ spec }) => (spec.kind === 'number') === is),
+  ) as [typeof specs, typeof specs];
+  const changed = folded.some(({ name, spec }) => settingValue(parameters, name, spec) !== spec.default);
+  const field = ({ name, spec }: (typeof specs)[number]) => (
+    <ParameterField
+      key={name}
+      name={name}
+      spec={spec}
+      value={settingValue(parameters, name, spec)}
+      onEdit={edit}
+    />
   );
   return (
     <Section title="Method" className="method" aside={<MethodHelp />}>
@@ -47,21 +62,16 @@ export function MethodSection() {
         }}
       />
       <p className="small quiet">{method.summary}</p>
-      <code className="formula" role="math" aria-label={`Formula: ${method.formula}`}>
-        {method.formula}
-      </code>
-      {effectiveSpecs(method.parameters, parameters, combination).map(({ name, spec }) => (
-        <ParameterField
-          key={name}
-          name={name}
-          spec={spec}
-          value={settingValue(parameters, name, spec)}
-          onEdit={edit}
-        />
-      ))}
+      {shown.map(field)}
       {usesSeed(method, parameters) ? <Seed /> : null}
       {ends ? <CurveEnds ends={ends} /> : null}
       <Conflict />
+      {folded.length > 0 ? (
+        <details className="folded" open={changed || undefined}>
+          <summary>{folded.map(({ spec }) => spec.label).join(', ')}</summary>
+          <div className="stack tight">{folded.map(field)}</div>
+        </details>
+      ) : null}
     </Section>
   );
 }

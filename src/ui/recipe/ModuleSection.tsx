@@ -5,7 +5,6 @@ import type { PlanTensor } from '../../reports/plan';
 import { Button } from '../parts/Button';
 import { CloseIcon, PlusIcon } from '../parts/icons';
 import { LinkButton } from '../parts/LinkButton';
-import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
 import type { RecipeState } from '../state/recipe-state';
 import { editRecipe } from '../state/studio';
@@ -111,18 +110,18 @@ export function ModuleSection() {
   if (groups.length === 0 && include.length + exclude.length === 0) return null;
   const all = include.length + exclude.length === 0;
   return (
-    <Section
-      title="Modules"
-      aside={
-        all ? (
-          <span className="small quiet">all merged</span>
-        ) : (
-          <LinkButton onClick={() => editRecipe(studio, (r) => ({ ...r, include: [], exclude: [] }))}>
-            merge all
-          </LinkButton>
-        )
-      }
-    >
+    <details className="folded modules-fold">
+      <summary>
+        Modules:{' '}
+        {all
+          ? 'all merged'
+          : `${formatCounted(left, 'tensor')} of ${formatCount(tensors.length)} stay as in the base`}
+      </summary>
+      {all ? null : (
+        <LinkButton onClick={() => editRecipe(studio, (r) => ({ ...r, include: [], exclude: [] }))}>
+          merge all
+        </LinkButton>
+      )}
       <ul className="modules">
         {groups.map((group) => (
           <Group key={group.id} group={group} exclude={exclude} />
@@ -143,12 +142,7 @@ export function ModuleSection() {
         }
       />
       <NewPattern />
-      {left > 0 ? (
-        <p className="small quiet" role="status">
-          {formatCounted(left, 'tensor')} of {formatCount(tensors.length)} stay as in the base.
-        </p>
-      ) : null}
-    </Section>
+    </details>
   );
 }
 

@@ -1,5 +1,5 @@
 import { lazy, Suspense } from 'react';
-import { formatBytes, formatCounted } from '../../formats/quantity';
+import { formatCounted } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { LinkButton } from '../parts/LinkButton';
 import { ModelMeta } from '../parts/ModelMeta';
@@ -9,14 +9,11 @@ import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
 import { fullName, shortName } from '../state/built-recipe';
-import { whyBusy } from '../state/job';
-import { whyNotOpen } from '../state/named-models';
 import { emptyRecipe, outputCombination } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
-import { startRecommended } from '../state/run';
-import { editRecipe, methodOf, setView, showTab } from '../state/studio';
+import { editRecipe, methodOf, setView } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
-import { useNarrow, useRecipeAs, useRoomy, useStudio, useStudioState } from '../studio-context';
+import { useRecipeAs, useRoomy, useStudio, useStudioState } from '../studio-context';
 import { ContributorCard } from './ContributorCard';
 import { MethodSection } from './MethodSection';
 import { ModelAccess, OpenAllAgain } from './ModelAccess';
@@ -154,11 +151,9 @@ function RecipeForm() {
     <>
       <BaseSection />
       <ContributorsSection />
-      <RecommendedSettings />
       <MethodSection />
       <ModuleSection />
       <VocabularySection />
-      <OutputSummary />
     </>
   );
 }
@@ -237,25 +232,6 @@ function ContributorsSection() {
   );
 }
 
-function OutputSummary() {
-  const studio = useStudio();
-  const outDtype = useStudioState((s) => s.recipe.outDtype);
-  const shardBytes = useStudioState((s) => s.recipe.shardBytes);
-  const adapter = useStudioState((s) => s.recipe.output === 'adapter');
-  const output = useStudioState((s) => s.output);
-  return (
-    <Section title="Output" aside={<LinkButton onClick={() => showTab(studio, 'output')}>change</LinkButton>}>
-      <div className="row wrap tight">
-        <span className="tag">{outDtype ?? 'same dtype as base'}</span>
-        <span className="tag">{adapter ? 'a LoRA' : `${formatBytes(shardBytes)} shards`}</span>
-        <span className="tag">
-          {output.kind === 'folder' ? `folder ${output.folder ?? 'not chosen yet'}` : 'downloads'}
-        </span>
-      </div>
-    </Section>
-  );
-}
-
 /** Problem of the base or the contributors that prevents a recipe. */
 function ModelsProblem({ kind }: { kind: 'base' | 'contributors' }) {
   const recipe = useStudioState((s) => s.recipe);
@@ -268,14 +244,14 @@ function ModelsProblem({ kind }: { kind: 'base' | 'contributors' }) {
   return <Problem>{problem && `${problem.message} ${problem.remedy}`}</Problem>;
 }
 
-/** How the recipe is shown, and the ways to another: an example, or one saved before. */
+/** How the recipe is shown, and the ways to another: none, an example, or one saved before. */
 function RecipeLinks() {
   const studio = useStudio();
   const as = useRecipeAs();
-  const narrow = useNarrow();
   const roomy = useRoomy();
+  const empty = useStudioState((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
   return (
-    <div className="row tight recipe-links">
+    <div className="row apart recipe-links">
       <Segmented
         label="Show the recipe as"
         value={as}
@@ -286,45 +262,20 @@ function RecipeLinks() {
         ]}
         onChange={(recipeAs) => setView(studio, { recipeAs })}
       />
-      {narrow ? <NewMerge /> : null}
-      <Button onClick={() => setView(studio, { recipes: 'examples' })}>Examples</Button>
-      <Button onClick={() => setView(studio, { recipes: 'saved' })}>Save</Button>
-    </div>
-  );
-}
-
-/** One button for those who want a good merge and no choices: it compares methods and merges the best. */
-function RecommendedSettings() {
-  const studio = useStudio();
-  const based = useStudioState((s) => s.recipe.base !== null);
-  const contributes = useStudioState((s) => s.recipe.contributors.some((c) => c.enabled));
-  const busy = useStudioState((s) => whyBusy(s)?.why ?? null);
-  const closed = useStudioState((s) => whyNotOpen(s)?.why ?? null);
-  const missing = !based ? 'Choose a base first.' : !contributes ? 'Add a model first.' : null;
-  return (
-    <div className="stack">
       <Button
-        why={missing ?? closed ?? busy}
-        tip="Starts a merge: every model generates calibration text, four methods are compared with λ tuned for each, and the best is merged and compared with the base and the contributors. If you stop it, it can continue where it was."
-        onClick={() => void startRecommended(studio)}
+        variant="quiet"
+        tip="Begins with an empty recipe; undo brings this one back"
+        why={empty ? 'The recipe is empty already.' : null}
+        onClick={() => editRecipe(studio, () => emptyRecipe)}
       >
-        Merge with recommended settings
+        New
+      </Button>
+      <Button variant="quiet" onClick={() => setView(studio, { recipes: 'examples' })}>
+        Examples
+      </Button>
+      <Button variant="quiet" onClick={() => setView(studio, { recipes: 'saved' })}>
+        Save
       </Button>
     </div>
-  );
-}
-
-/** Begins with an empty recipe; undo brings the one before back. */
-export function NewMerge() {
-  const studio = useStudio();
-  const empty = useStudioState((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
-  return (
-    <Button
-      tip="Clears the recipe; undo brings it back"
-      why={empty ? 'The recipe is empty already.' : null}
-      onClick={() => editRecipe(studio, () => emptyRecipe)}
-    >
-      New merge
-    </Button>
   );
 }

@@ -1,10 +1,10 @@
 import { lazy, Suspense, useState } from 'react';
 import { Button } from '../parts/Button';
 import { PlusIcon } from '../parts/icons';
-import { addText } from '../state/evaluation';
+import { addText } from '../state/measure-texts';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 
-const AddText = lazy(() => import('../evaluate/AddText').then((m) => ({ default: m.AddText })));
+const AddText = lazy(() => import('../measure/AddText').then((m) => ({ default: m.AddText })));
 
 interface TextParameterProps {
   /** The spoken label: `calibration of kitchen`. */
@@ -21,7 +21,7 @@ interface TextParameterProps {
 /** Which text a model reads: of its own making, one of the sample's, or one that was added in the studio. */
 export function TextParameter({ label, none, self, helpId, value, onChange }: TextParameterProps) {
   const studio = useStudio();
-  const texts = useStudioState((s) => s.evaluation.texts);
+  const texts = useStudioState((s) => s.measure.texts);
   // none until the engine has listed them
   const [sample] = useAnswer<readonly string[]>([], (worker) => worker.calibrationTexts(), []);
   const [adding, setAdding] = useState(false);
@@ -72,11 +72,11 @@ export function TextParameter({ label, none, self, helpId, value, onChange }: Te
       </span>
       {measured ? (
         <span className="parameter-problem small quiet" role="status">
-          {value} is also measured on in the Evaluate tab: there the merge has seen it.
+          {value} is also measured on in the Measure tab: there the merge has seen it.
         </span>
       ) : null}
       {adding ? (
-        <fieldset className="text-choice parameter-problem">
+        <fieldset className="chips parameter-problem">
           <legend className="visually-hidden">Add a text: {label}</legend>
           <Suspense fallback={null}>
             <AddText take={take} />

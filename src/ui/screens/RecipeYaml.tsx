@@ -14,7 +14,7 @@ import { isRecipeOpen } from '../state/named-models';
 import { methodOf } from '../state/studio';
 import { useStudioState } from '../studio-context';
 
-/** The recipe as mergekit's YAML, to read, copy and save. */
+/** The recipe as mergekit's YAML, to copy and save, and as a command; the panel shows it. */
 export function RecipeYaml() {
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);
@@ -48,10 +48,6 @@ export function RecipeYaml() {
           </dl>
         </Message>
       ) : null}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
-      <section className="yaml panel" tabIndex={0} aria-label="Recipe as YAML">
-        <pre>{yaml}</pre>
-      </section>
       <div className="row wrap">
         <CopyButton text={() => yaml} />
         <Button onClick={() => saveText(yaml, `${outputName(recipe)}.yml`)}>

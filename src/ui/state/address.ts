@@ -5,7 +5,7 @@
 import { metrics } from '../charts/metrics';
 import { type Studio, setView } from './studio';
 import { initialState, type ViewSlice } from './studio-state';
-import { TABS } from './tabs';
+import { FORMER_TABS, TAB_IDS } from './tabs';
 
 const PARTS = [
   'tab',
@@ -23,7 +23,6 @@ const PARTS = [
 export type AddressedView = Pick<ViewSlice, (typeof PARTS)[number]>;
 
 const FIRST: AddressedView = initialState.view;
-const TAB_IDS = TABS.map(({ id }) => id);
 const METRIC_IDS = metrics.map(({ id }) => id);
 
 /** The view as parts of an address; defaults are left out. Pure. */
@@ -50,7 +49,7 @@ export function viewIn(hash: string): AddressedView {
   const runs = (asked.get('runs') ?? '').split(',').filter((id) => /^[\w-]+$/.test(id));
   const [, from, to] = /^(\d{1,4})-(\d{1,4})$/.exec(asked.get('layers') ?? '') ?? [];
   return {
-    tab: among(TAB_IDS, 'tab') ?? FIRST.tab,
+    tab: among(TAB_IDS, 'tab') ?? FORMER_TABS[asked.get('tab') ?? ''] ?? FIRST.tab,
     metric: among(METRIC_IDS, 'metric') ?? FIRST.metric,
     subject: asked.get('subject'),
     scale: among(['percentile', 'full'], 'scale') ?? FIRST.scale,
@@ -62,9 +61,10 @@ export function viewIn(hash: string): AddressedView {
   };
 }
 
-/** Puts the view that the address asks for in place. */
+/** Puts the view that the address asks for in place; a run had a tab of its own once. */
 export function readAddress(studio: Studio): void {
-  setView(studio, viewIn(location.hash));
+  const runReport = new URLSearchParams(location.hash.slice(1)).get('tab') === 'run';
+  setView(studio, { ...viewIn(location.hash), runReport });
 }
 
 /** Writes the view into the address. @param entry a new one, or the present one changed */

@@ -26,7 +26,7 @@ import { sampleRecipe } from './roles';
 
 const ties = methodById.get('ties')!;
 const dare = methodById.get('dare_ties')!;
-const sample = sampleRecipe(sampleModels);
+const sample = setMethod(sampleRecipe(sampleModels), methodById.get('task_arithmetic'), ties);
 
 describe('state to recipe', () => {
   test('the sample: TIES 0.2 of both adapters on the base and of the fine-tune', () => {

@@ -1,131 +1,146 @@
-/** Who is measured: base, contributors, the recipe's merge, and the merge by every other method that fits. Pure. */
+/** Who is measured: base, contributors, the recipe's merge, its other runs, and what was tried in memory. Pure. */
 
-import { repositoriesOf } from '../../formats/recipe';
+import { formatSetting } from '../../formats/quantity';
+import { type Recipe, repositoriesOf } from '../../formats/recipe';
 import { recipeRepositories } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
-import { methodById, methods } from '../../merge/methods/index';
+import { methodById } from '../../merge/methods/index';
 import type { RunTarget } from '../../reports/evaluate';
+import type { BestRow } from '../../reports/find-best';
 import type { ModelInfo } from '../../reports/models';
+import { methodName } from '../format/method-name';
+import { runNames } from '../layers/runs';
 import { buildRecipe, contributorId, methodTitle, shortName } from './built-recipe';
-import { type RecipeState, setMethod, setParameter } from './recipe-state';
+import { deltaKey } from './delta-statistics';
+import { belongsTo, recipeModelIds } from './past-runs';
+import { recipeOfRun } from './predicted-runs';
+import { recipeKey } from './recipe-identity';
+import type { RecipeState } from './recipe-state';
 import { recipeProblems } from './recipe-validation';
+import { type FinishedRun, finishedRuns, NOW, predictedRuns } from './runs';
+import { methodOf } from './studio';
+import type { StudioState } from './studio-state';
 
 export interface EvaluationRow {
-  /** `base`, `model <ref>` or `method <id>`. */
+  /** `base`, `model <ref>`, `run <id>` or `tried <id>`. */
   id: string;
-  group: 'models' | 'merges';
+  group: 'models' | 'runs' | 'tried';
   label: string;
   /** Id in the recipe, or the full title of the method. */
   title: string;
   /** Index of the contributor's color. */
   color: number | null;
+  /** Place among the runs shown side by side, by which it has a letter; −1 without one. */
+  place: number;
   target: RunTarget;
   /** For a merge: its method. */
   method: MergeMethod | null;
+  /** λ in words; empty where there is none. */
+  lambda: string;
   /** The merge of the recipe as it stands. */
   current: boolean;
-  /** A Gram merge that matches outputs, beside the one that reads inputs. */
-  matched?: true;
-  /** Measured separately, after all others: it runs every model over text first. */
-  last?: true;
+  /** The finished merge, whose files are there. */
+  run?: FinishedRun;
+  tried?: BestRow;
 }
 
-/**
- * Every row the table can have, in order. A method fits when choosing it in the recipe would leave nothing to fix; it
- * takes weights and densities from the recipe as the method picker would. A method that runs the models over text first
- * (minutes, where others take seconds) comes last.
- */
+/** Base, contributors, and the merge of the recipe where it leaves nothing to fix. */
 export function evaluationRows(recipe: RecipeState, models: readonly ModelInfo[]): EvaluationRow[] {
   const rows: EvaluationRow[] = [];
-  const fitting = [...methods]
-    .sort((a, b) => Number(readsTexts(a)) - Number(readsTexts(b)))
-    .flatMap((method) => variantsOf(recipe, method))
-    .filter(({ method, recipe }) => recipeProblems(recipe, models, method).length === 0);
-  const labels = fitting.map((fit) => fit.label);
-  if (recipe.base !== null) {
-    rows.push(modelRow('base', shortName(recipe.base), recipe.base, null));
-  }
+  if (recipe.base !== null) rows.push(modelRow('base', shortName(recipe.base), recipe.base, null));
   for (const { ref, color } of recipe.contributors.filter((c) => c.enabled)) {
     rows.push(modelRow(`model ${ref}`, shortName(ref), contributorId(recipe.base, ref, models), color));
   }
-  for (const { id, method, recipe, label, current, matched } of fitting) {
-    // Some methods share the name of their paper; the recipe's word distinguishes them.
-    const alone = labels.indexOf(label) === labels.lastIndexOf(label);
-    rows.push({
-      id,
-      group: 'merges',
-      label: alone ? label : `${label} (${method.id})`,
-      title: method.title,
-      color: null,
-      target: { recipe: buildRecipe(recipe, models, method) },
-      method,
-      current,
-      ...(matched && { matched }),
-      ...(readsTexts(method) ? { last: true } : {}),
-    });
+  const method = methodOf(recipe);
+  if (!recipe.contributors.some((c) => c.enabled) || recipeProblems(recipe, models, method).length > 0) {
+    return rows;
   }
+  const made = buildRecipe(recipe, models, method);
+  const label = methodTitle(recipe, method);
+  rows.push({ ...mergeRow(`run ${NOW}`, 'runs', label, made), current: true });
   return rows;
 }
 
-interface Variant {
-  id: string;
-  method: MergeMethod;
-  recipe: RecipeState;
-  label: string;
-  current: boolean;
-  matched?: true;
+/** Every row of the table: runs of these models, the recipe first; what was tried for them; the models. */
+export function tableRows(
+  state: Pick<StudioState, 'recipe' | 'models' | 'runs' | 'view' | 'measure'>,
+): EvaluationRow[] {
+  const { recipe, models, view, measure } = state;
+  const own = evaluationRows(recipe, models);
+  const now = own.find((row) => row.current);
+  const key = modelsKey(recipe, models);
+  const ids = recipeModelIds({ recipe, models });
+  const planned = predictedRuns(state)
+    .filter((run) => run.of === deltaKey({ recipe, models }))
+    .map(({ id, name, ...run }) => {
+      const of = recipeOfRun({ id, name, ...run }, recipe, models);
+      return { id, recipe: buildRecipe(of, models, methodOf(of)), given: name };
+    });
+  const finished = finishedRuns(state)
+    .filter((run) => belongsTo({ ...run, recipe: run.report.recipe }, ids))
+    .map((run) => ({ id: run.id, recipe: run.report.recipe, given: run.name ?? null, run }));
+  const seen = new Set<string>();
+  const all = [
+    ...(now && 'recipe' in now.target ? [{ id: NOW, recipe: now.target.recipe, given: null }] : []),
+    ...planned,
+    ...finished,
+  ].filter((of) => !seen.has(recipeKey(of.recipe)) && seen.add(recipeKey(of.recipe)));
+  const names = runNames(all.map((of) => ({ ...of, method: methodIn(of.recipe) })));
+  const runs = all.map(({ id, recipe: made }, i): EvaluationRow => {
+    const run = finished.find((of) => recipeKey(of.recipe) === recipeKey(made))?.run;
+    return {
+      ...mergeRow(`run ${id}`, 'runs', names[i]!, made),
+      place: view.runs.indexOf(id),
+      current: id === NOW,
+      ...(run && { run }),
+    };
+  });
+  const found = measure.found?.of === key ? measure.found.rows : [];
+  const tried = found.flatMap((row): EvaluationRow[] => {
+    if (row.kind === 'base' || row.kind === 'contributor' || !('recipe' in row.target)) return [];
+    const lambda = row.lambda === null ? '' : formatSetting(row.lambda, 0.01);
+    const made = mergeRow(`tried ${row.id}`, 'tried', row.label, row.target.recipe);
+    return seen.has(recipeKey(row.target.recipe)) ? [] : [{ ...made, lambda, tried: row }];
+  });
+  return [...runs, ...tried, ...own.filter((row) => row.group === 'models')];
 }
 
-/** The merge by a method: of the Gram merge that reads inputs also the one that matches outputs, behind it. */
-function variantsOf(recipe: RecipeState, method: MergeMethod): Variant[] {
-  const by = recipeByMethod(recipe, method);
-  const { id } = method;
-  const own = {
-    id: `method ${id}`,
-    method,
-    recipe: by,
-    label: methodTitle(by, method),
-    current: id === recipe.method,
+/** Key of the models that a recipe merges, in whatever order. */
+export function modelsKey(recipe: RecipeState, models: readonly ModelInfo[]): string {
+  return modelsOf(buildRecipe(recipe, models, methodOf(recipe)), recipe.base);
+}
+
+/** @param base a method that works without one does not name it */
+function modelsOf({ models = [], baseModel }: Recipe, base: string | null): string {
+  const names = models.map(({ model }) => model).filter((model) => model !== base);
+  return JSON.stringify([baseModel ?? base, ...names.sort()]);
+}
+
+function methodIn({ mergeMethod }: Recipe): MergeMethod {
+  return methodById.get(mergeMethod) ?? methodById.get('passthrough')!;
+}
+
+function modelRow(id: string, label: string, model: string, color: number | null): EvaluationRow {
+  return {
+    ...{ id, group: 'models', label, title: model, color, place: -1, target: { model } },
+    ...{ method: null, lambda: '', current: false },
   };
-  const { match } = method.parameters;
-  if (match?.default !== 'inputs' || (by.parameters.match ?? match.default) !== 'inputs') return [own];
-  const matched: Variant = {
-    ...own,
-    id: `${own.id} outputs`,
-    recipe: matchingOutputs(by),
-    label: `${own.label}, outputs matched`,
+}
+
+function mergeRow(id: string, group: 'runs' | 'tried', label: string, recipe: Recipe): EvaluationRow {
+  const { lambda } = recipe.parameters;
+  const method = methodIn(recipe);
+  return {
+    ...{ id, group, label, title: methodName(method), color: null, place: -1, target: { recipe }, method },
+    lambda:
+      typeof lambda === 'number' ? formatSetting(lambda, 0.01) : lambda === undefined ? '' : String(lambda),
     current: false,
-    matched: true,
   };
-  return [own, matched];
-}
-
-const matchingOutputs = (recipe: RecipeState) => setParameter(recipe, 'match', 'outputs');
-
-/** The recipe that a row of a merge stands for. */
-export function recipeOfRow(
-  recipe: RecipeState,
-  { method, matched }: Pick<EvaluationRow, 'method' | 'matched'>,
-): RecipeState {
-  if (!method) return recipe;
-  const by = recipeByMethod(recipe, method);
-  return matched ? matchingOutputs(by) : by;
-}
-
-/** Whether a merge by this method runs every model over text first. */
-function readsTexts({ compute }: MergeMethod): boolean {
-  return compute.kind === 'solved';
-}
-
-/** The recipe by another method, as the method picker makes it; by its own method, the recipe itself. */
-export function recipeByMethod(recipe: RecipeState, method: MergeMethod): RecipeState {
-  return method.id === recipe.method ? recipe : setMethod(recipe, methodById.get(recipe.method), method);
 }
 
 /** Key of a target: recipes that merge the same are the same target. */
 export function targetKey(target: RunTarget): string {
-  // Both come from buildRecipe, which writes keys in one order.
-  return 'model' in target ? `model ${target.model}` : `recipe ${JSON.stringify(target.recipe)}`;
+  return 'model' in target ? `model ${target.model}` : `recipe ${recipeKey(target.recipe)}`;
 }
 
 /**
@@ -136,9 +151,4 @@ export function isPinned(target: RunTarget, models: readonly ModelInfo[]): boole
   const refs = 'recipe' in target ? recipeRepositories(target.recipe) : repositoriesOf(target.model);
   const pinned = new Set(models.filter((m) => m.origin === 'sample' || m.origin === 'hub').map((m) => m.ref));
   return refs.every((ref) => pinned.has(ref));
-}
-
-function modelRow(id: string, label: string, model: string, color: number | null): EvaluationRow {
-  const target = { model };
-  return { id, group: 'models', label, title: model, color, target, method: null, current: false };
 }

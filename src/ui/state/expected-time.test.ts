@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { methodById } from '../../merge/methods/index';
 import type { WorkerInfo } from '../../reports/worker';
-import { expectedSeconds } from '../screens/PlanTab';
+import { expectedSeconds } from '../screens/PlanSection';
 import { sampleModels } from '../worker.test.fixture';
 import { planFor } from '../worker-plan.test.fixture';
 import { buildRecipe } from './built-recipe';
@@ -10,7 +10,7 @@ import type { FinishedRun } from './runs';
 import { initialState, type StudioState } from './studio-state';
 
 const recipe = sampleRecipe(sampleModels);
-const asked = buildRecipe(recipe, sampleModels, methodById.get('ties')!);
+const asked = buildRecipe(recipe, sampleModels, methodById.get(recipe.method)!);
 const plan = planFor(asked, 6, []);
 const state: StudioState = {
   ...initialState,

@@ -1,11 +1,11 @@
-/** Actions of the Evaluate tab's second half: the same prompt continued by base, contributors and merge. */
+/** Actions of the Try tab: the same prompt continued by base, contributors and merge. */
 import { errorReport } from '../../errors';
 import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
-import { measure, openSampleTexts, whyNotWrite } from './evaluation';
 import { type EvaluationRow, evaluationRows } from './evaluation-rows';
-import type { GenerationColumn } from './evaluation-state';
+import type { GenerationColumn } from './generation-state';
 import { beginJob, reportProgress } from './job';
 import { runningProgress } from './job-state';
+import { whyNotWrite } from './measure';
 import { editSlice, type Studio, showTab } from './studio';
 
 export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {
@@ -79,18 +79,11 @@ function editColumns(studio: Studio, edit: (column: GenerationColumn) => Partial
   editSlice(studio, 'generation', ({ columns }) => ({ columns: columns.map((c) => ({ ...c, ...edit(c) })) }));
 }
 
-// The step after a merge: is it better than what went in?
+// The step after a merge.
 
-/**
- * Has base, contributors and merge continue the same prompt, and measures their perplexity on the chosen texts. A user
- * who stops the first does not get the second. Never rejects.
- */
+/** Has base, contributors and merge continue the same prompt. Never rejects. */
 export async function tryMerge(studio: Studio): Promise<void> {
-  showTab(studio, 'evaluate');
+  showTab(studio, 'try');
   const { recipe, models } = studio.store.getState();
-  const rows = evaluationRows(recipe, models).filter((r) => r.group === 'models' || r.current);
-  await openSampleTexts(studio);
-  await write(studio, rows);
-  const { columns } = studio.store.getState().generation;
-  if (columns.every(({ status }) => status !== 'canceled')) await measure(studio, rows);
+  await write(studio, evaluationRows(recipe, models));
 }

@@ -11,7 +11,7 @@ import { shortName } from './built-recipe';
 import { loadInterrupted } from './past-runs';
 import { carryOut, newRun, pauseMerge, starting } from './run';
 import { interruptedRuns, type RunState } from './runs';
-import { notify, notifyError, type Studio, showTab } from './studio';
+import { notify, notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 
 /** Why an interrupted merge cannot go on yet, or null: a model of it may just be on its way, as after a start. */
@@ -33,7 +33,6 @@ export async function resumeRun(studio: Studio, interrupted: InterruptedRun): Pr
     if (!destination) return;
     const { recipe, engine } = interrupted;
     const started = begin(studio, interrupted, await studio.worker.plan(recipe));
-    showTab(studio, 'run');
     void carryOut(studio, started, { recipe, engine, destination, resume: true });
   });
 }

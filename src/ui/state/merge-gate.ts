@@ -36,16 +36,16 @@ export function mergeGate(state: StudioState): MergeGate {
   const problem = recipeProblems(recipe, models, methodOf(recipe))[0];
   if (problem) return closed('fix', problem.message, { remedy: problem.remedy });
   if (plan.status === 'failed')
-    return closed('fix', 'The plan failed.', { tab: 'plan', ...hint(plan.error) });
+    return closed('fix', 'The plan failed.', { tab: 'files', ...hint(plan.error) });
   if (!plan.report) return closed('wait', 'Planning…');
   if (plan.status === 'ready' && !plan.report.clean) {
     const errors = plan.report.problems.filter((p) => p.severity === 'error').length;
-    return closed('fix', `The plan has ${formatCounted(errors, 'error')}.`, { tab: 'plan' });
+    return closed('fix', `The plan has ${formatCounted(errors, 'error')}.`, { tab: 'files' });
   }
   const storage = engine.info?.storage;
   if (output.kind === 'downloads' && storage && !storage.available) {
     return closed('fix', 'This browser offers no storage to keep the result in.', {
-      tab: 'output',
+      tab: 'files',
       remedy: 'Leave private browsing, or save to a folder where the browser can.',
     });
   }
@@ -56,7 +56,7 @@ export function mergeGate(state: StudioState): MergeGate {
       'fix',
       `This merge needs ${formatBytes(needed)}; this browser keeps no files, and ${room}.`,
       {
-        tab: 'output',
+        tab: 'files',
         remedy: 'Use a normal window (not a private one) with site data allowed.',
       },
     );

@@ -132,7 +132,7 @@ function remember(studio: Studio, opened: readonly ModelInfo[], asked: Pins = {}
       ...(recipe === s.recipe
         ? {}
         : { recipe, history: { past: past.map(known), future: future.map(known) } }),
-      ...(again ? { evaluation: { ...s.evaluation, outcomes: new Map() } } : {}),
+      ...(again ? { measure: { ...s.measure, cells: new Map(), found: null } } : {}),
     };
   });
 }

@@ -4,12 +4,13 @@
  */
 
 import type { DBSchema, IDBPObjectStore } from 'idb';
+import type { Recipe } from '../../formats/recipe';
 import type { CacheInfo } from '../../reports/worker';
 import { database } from '../local/database';
 import { contributorId } from './built-recipe';
 import { isAtWork } from './job';
 import { openRecipe } from './opened-recipe';
-import { hideRun } from './predicted-runs';
+import { hideRun, showRun } from './predicted-runs';
 import { isRecipeOf } from './recipe-identity';
 import type { RecipeState } from './recipe-state';
 import {
@@ -20,6 +21,7 @@ import {
   interruptedRuns,
   isFinished,
   NOW,
+  type PredictedRun,
   predictedRuns,
   type RunState,
   withEdited,
@@ -145,17 +147,29 @@ function replacePredicted(studio: Studio, run: FinishedRun): FinishedRun {
   return named;
 }
 
+/** Ids of the recipe's base and contributors, those that are switched off included. */
+export function recipeModelIds({ recipe, models }: Pick<StudioState, 'recipe' | 'models'>): string[] {
+  return [recipe.base ?? '', ...recipe.contributors.map((c) => contributorId(recipe.base, c.ref, models))];
+}
+
+/** Whether a run is one of these models: of this base, and of no other contributor. */
+export function belongsTo(
+  { recipe, contributors }: { recipe: Recipe; contributors: readonly { id: string }[] },
+  [base, ...ids]: readonly string[],
+): boolean {
+  return (recipe.baseModel ?? base) === base && contributors.every(({ id }) => ids.includes(id));
+}
+
 /** Takes finished runs out of the comparison once the recipe is one of other models than they are of. */
 function hideOthers(studio: Studio, before: RecipeState): void {
   const { recipe, models, runs, view } = studio.store.getState();
-  const idsOf = (of: RecipeState) =>
-    of.contributors.filter((c) => c.enabled).map((c) => contributorId(of.base, c.ref, models));
-  const [old, now] = [new Set(idsOf(before)), new Set(idsOf(recipe))];
+  const [old, now] = [before, recipe].map((of) => recipeModelIds({ recipe: of, models })) as [
+    string[],
+    string[],
+  ];
   const isLost = (id: string) => {
-    const ids = finishedRuns({ runs })
-      .find((run) => run.id === id)
-      ?.contributors.map((c) => c.id);
-    return ids?.some((own) => old.has(own)) && !ids.some((own) => now.has(own));
+    const run = finishedRuns({ runs }).find((own) => own.id === id);
+    return run !== undefined && belongsTo(run, old) && !belongsTo(run, now);
   };
   const left = view.runs.filter((id) => !isLost(id));
   if (left.length < view.runs.length) setView(studio, { runs: left.length > 0 ? left : [NOW] });
@@ -225,15 +239,18 @@ export async function renameRun(studio: Studio, kept: FinishedRun, name: string)
   }
 }
 
-/** Forgets a run; files it wrote stay where they are. */
-export async function forgetRun(studio: Studio, { id }: FinishedRun): Promise<void> {
-  try {
-    await deleteRun(id);
-    studio.store.setState(({ runs }) => ({ runs: runs.filter((run) => run.id !== id) }));
-    hideRun(studio, id);
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+/** Deletes a run; files it wrote stay where they are. */
+export function removeRun(studio: Studio, { id, status }: FinishedRun | PredictedRun): void {
+  studio.store.setState(({ runs }) => ({ runs: runs.filter((run) => run.id !== id) }));
+  hideRun(studio, id);
+  if (status === 'done') deleteRun(id).catch((thrown: unknown) => notifyError(studio, thrown));
+}
+
+/** Brings a deleted run back. @param shown it is shown beside the others again */
+export function restoreRun(studio: Studio, run: FinishedRun | PredictedRun, shown: boolean): void {
+  studio.store.setState(({ runs }) => ({ runs: [...runs.filter(({ id }) => id !== run.id), run] }));
+  if (shown) showRun(studio, run.id);
+  if (run.status === 'done') saveRun(run).catch((thrown: unknown) => notifyError(studio, thrown));
 }
 
 /** Why no other run can be opened now, or null. */

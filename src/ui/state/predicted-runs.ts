@@ -68,7 +68,7 @@ export function addPredictedRun(studio: Studio, methodId?: string): void {
         };
   const run = runOf(settings, models, freeId(state));
   studio.store.setState((s) => ({ runs: [...s.runs, run] }));
-  show(studio, run.id);
+  showRun(studio, run.id);
 }
 
 /** The weight and density of a model, where a method has them. */
@@ -86,22 +86,18 @@ function freeId({ runs }: StudioState): string {
   return `p${n}`;
 }
 
-function show(studio: Studio, id: string): void {
+/** Shows a run beside the others; of too many the first goes. */
+export function showRun(studio: Studio, id: string): void {
   const { runs } = studio.store.getState().view;
-  setView(studio, { runs: [...runs.filter((r) => r !== id), id].slice(-MOST_SHOWN) });
+  if (runs.includes(id)) return;
+  setView(studio, { runs: [...runs, id].slice(-MOST_SHOWN) });
 }
 
 /** Shows a run, or hides it; one is always shown. */
 export function toggleRun(studio: Studio, id: string): void {
   const { runs } = studio.store.getState().view;
-  if (!runs.includes(id)) show(studio, id);
+  if (!runs.includes(id)) showRun(studio, id);
   else if (runs.length > 1) setView(studio, { runs: runs.filter((r) => r !== id) });
-}
-
-/** Removes a predicted run. */
-export function removePredictedRun(studio: Studio, id: string): void {
-  studio.store.setState((s) => ({ runs: s.runs.filter((run) => run.id !== id) }));
-  hideRun(studio, id);
 }
 
 /** Takes a run out of the comparison. */

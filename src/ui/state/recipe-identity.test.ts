@@ -1,12 +1,16 @@
 import { expect, test } from 'vitest';
 import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { methods } from '../../merge/methods/index';
+import { methodById, methods } from '../../merge/methods/index';
 import { sampleModels } from '../worker.test.fixture';
 import { buildRecipe } from './built-recipe';
 import { isRecipeOf } from './recipe-identity';
-import { setContributorParameter } from './recipe-state';
+import { setContributorParameter, setMethod } from './recipe-state';
 import { sampleRecipe } from './roles';
+import { methodOf } from './studio';
+
+const sample = sampleRecipe(sampleModels);
+const ties = setMethod(sample, methodOf(sample), methodById.get('ties')!);
 
 test('a resumed merge, whose recipe comes from its journal, is the recipe of the form, whatever the method', () => {
   for (const method of methods) {
@@ -17,10 +21,8 @@ test('a resumed merge, whose recipe comes from its journal, is the recipe of the
 });
 
 test('another value is another recipe', () => {
-  const state = sampleRecipe(sampleModels);
-  const { recipe } = parseRecipe(
-    formatRecipe(buildRecipe(state, sampleModels, methods.find(({ id }) => id === 'ties')!)),
-  );
+  const state = ties;
+  const { recipe } = parseRecipe(formatRecipe(buildRecipe(state, sampleModels, methodOf(state))));
   const [first] = state.contributors;
   expect(isRecipeOf(recipe!, setContributorParameter(state, first!.ref, 'density', 0.3), sampleModels)).toBe(
     false,
@@ -28,9 +30,8 @@ test('another value is another recipe', () => {
 });
 
 test('after a reload, with the folders of its models not open yet, a merge is still the one of the recipe', () => {
-  const recipe = sampleRecipe(sampleModels);
-  const ties = methods.find(({ id }) => id === 'ties')!;
-  const built = buildRecipe(recipe, sampleModels, ties);
+  const recipe = ties;
+  const built = buildRecipe(recipe, sampleModels, methodOf(recipe));
   expect(built.outDtype).toBeDefined();
   expect(built.models?.some(({ model }) => model.includes('+'))).toBe(true);
   expect(isRecipeOf(built, recipe, [])).toBe(true);

@@ -4,21 +4,15 @@ import { counted } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
 import type { ModelInfo } from '../../reports/models';
 import { shortName } from './built-recipe';
-import {
-  addContributor,
-  emptyRecipe,
-  type RecipeState,
-  setBase,
-  setContributorParameter,
-} from './recipe-state';
+import { addContributor, emptyRecipe, type RecipeState, setBase } from './recipe-state';
 
-/** TIES with density 0.2 of the sample's base and everything made from it. */
+/** The first recipe of the sample's base and everything made from it. */
 export function sampleRecipe(sample: readonly ModelInfo[]): RecipeState {
   const base = sample.find((m) => m.kind === 'checkpoint' && /(^|\/)base$/.test(m.ref));
   return sample
     .filter((m) => m !== base)
     .reduce(
-      (recipe, { ref }) => setContributorParameter(addContributor(recipe, ref), ref, 'density', 0.2),
+      (recipe, { ref }) => addContributor(recipe, ref),
       base ? setBase(emptyRecipe, base.ref) : emptyRecipe,
     );
 }

@@ -4,8 +4,11 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { namedFiles } from '../../formats/gguf-type';
 import { formatBytes, formatSeconds } from '../../formats/quantity';
 import { methods } from '../../merge/methods/index';
+import { bestOptions } from '../../recipe/options';
+import { BEST_STEPS } from '../../reports/find-best';
 import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
+import { defaultsOf } from '../../reports/option';
 import { pickOutputFolder } from '../local/local-files';
 import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './built-recipe';
 import { beginJob, cancelJob, isAtWork, reportProgress } from './job';
@@ -41,9 +44,8 @@ export async function startMerge(studio: Studio): Promise<void> {
     const destination = await chooseDestination(studio, output.name ?? outputName(recipe));
     if (!destination) return;
     if (studio.store.getState().plan.status !== 'ready') await planNow(studio);
-    if (!mergeGate(studio.store.getState()).open) return showTab(studio, 'plan');
-    const { tab } = studio.store.getState().view;
-    if (tab !== 'run' && tab !== 'output') showTab(studio, 'layers');
+    if (!mergeGate(studio.store.getState()).open) return showTab(studio, 'files');
+    if (studio.store.getState().view.tab === 'recipe') showTab(studio, 'layers');
     const { recipe: now, plan, engine } = studio.store.getState();
     const started = newRun(studio, plannedRun(studio, now, plan, destination));
     void carryOut(studio, started, { recipe: started.recipe, engine: engine.choice, destination });
@@ -62,6 +64,9 @@ export async function starting(studio: Studio, begin: () => Promise<void>): Prom
     studio.transient.starting = false;
   }
 }
+
+/** What the recommended merge tries, and for how long. */
+const FIND_BEST = { texts: [], steps: BEST_STEPS, ...defaultsOf(bestOptions) };
 
 /**
  * Starts the recommended merge of the recipe's base and contributors: methods are compared, the best is merged. The recipe
@@ -83,19 +88,19 @@ export async function startRecommended(studio: Studio): Promise<void> {
     const name = output.name ?? outputName({ ...well, method: 'recommended' });
     const destination = await chooseDestination(studio, name);
     if (!destination) return;
-    showTab(studio, 'run');
+    const asked = buildRecipe(recipe, models, methodOf(recipe));
     const started = newRun(studio, {
       ...plannedRun(studio, well, plan, destination),
       methodTitle: 'Recommended merge',
       recommended: true,
-      asked: buildRecipe(recipe, models, methodOf(recipe)),
+      asked,
       ...(names && { names }),
     });
     void carryOut(studio, started, {
-      recipe: started.recipe,
+      recipe: asked,
       engine: state.engine.choice,
       destination,
-      recommended: true,
+      recommended: FIND_BEST,
       ...(names && { names }),
     });
   });
@@ -114,10 +119,10 @@ export async function continueRecommended(studio: Studio): Promise<void> {
   const { paused: _, ...planned } = paused;
   const started = newRun(studio, planned);
   await carryOut(studio, started, {
-    recipe: started.recipe,
+    recipe: started.asked ?? started.recipe,
     engine: state.engine.choice,
     destination,
-    recommended: true,
+    recommended: FIND_BEST,
     ...(paused.names && { names: paused.names }),
     resume: true,
   });
@@ -178,10 +183,8 @@ async function namesByMethod(studio: Studio, recipe: RecipeState): Promise<Recor
 export async function carryOut(studio: Studio, started: RunState, request: MergeRequest): Promise<void> {
   const end = beginJob(studio, 'merge');
   try {
-    const { cardResults } = await import('./tasks');
-    const results = request.recommended
-      ? []
-      : cardResults(studio.store.getState().tasks.scores, request.recipe);
+    const { cardResults } = await import('./measure-tasks');
+    const results = request.recommended ? [] : cardResults(studio.store.getState().measure, request.recipe);
     const known = results.length > 0 ? { ...request, results } : request;
     finish(studio, await studio.worker.merge(known, (progress) => follow(studio, started.id, progress)));
     await loadInterrupted(studio);

@@ -1,5 +1,5 @@
 /** Texts and prompt of the sample: chosen for the sample family, which learned them, and for no other models. */
-import { PROMPT, SAMPLE_PROMPT } from './evaluation-state';
+import { PROMPT, SAMPLE_PROMPT } from './generation-state';
 import { editSlice, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 
@@ -16,7 +16,7 @@ export function watchSampleTexts(studio: Studio): () => void {
     const sample = isOfSample(now);
     if (sample === isOfSample(before)) return;
     const prompt = sample ? SAMPLE_PROMPT : PROMPT;
-    editSlice(studio, 'evaluation', ({ texts }) => ({
+    editSlice(studio, 'measure', ({ texts }) => ({
       texts: texts.map((t) => (t.origin === 'sample' ? { ...t, chosen: sample } : t)),
     }));
     // one that a user wrote stays

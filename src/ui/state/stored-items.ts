@@ -63,7 +63,6 @@ const GROUPS: readonly Pick<StoredGroup, 'kind' | 'title' | 'meaning'>[] = [
 export function storedGroups(
   { blobs, outputs, masks }: CacheInfo,
   interrupted: readonly InterruptedRun[],
-  isWanted: (item: StoredItem) => boolean = () => true,
 ): StoredGroup[] {
   const cut = new Set(interrupted.map((run) => run.destination.name));
   const all: StoredItem[] = [
@@ -91,7 +90,7 @@ export function storedGroups(
   ];
   const size = ({ bytes }: StoredItem) => bytes ?? 0;
   return GROUPS.map((group) => {
-    const items = all.filter((item) => item.kind === group.kind && isWanted(item));
+    const items = all.filter((item) => item.kind === group.kind);
     items.sort((a, b) => size(b) - size(a));
     return { ...group, items, bytes: items.reduce((sum, item) => sum + size(item), 0) };
   }).filter(({ items }) => items.length > 0);

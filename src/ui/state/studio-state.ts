@@ -12,24 +12,17 @@ import type { PlanReport } from '../../reports/plan';
 import type { HubWait } from '../../reports/push';
 import type { WorkerInfo } from '../../reports/worker';
 import type { MetricId } from '../charts/metrics';
-import {
-  type EvaluationSlice,
-  type GenerationSlice,
-  initialEvaluation,
-  initialGeneration,
-  initialTasks,
-  type TasksSlice,
-} from './evaluation-state';
+import { type GenerationSlice, initialGeneration } from './generation-state';
 import { initialPush, initialTools, type Job, type PushSlice, type ToolsSlice } from './job-state';
+import { initialMeasure, type MeasureSlice } from './measure-state';
 import type { Pins } from './model-origins';
 import { emptyRecipe, type RecipeState } from './recipe-state';
 import type { Contributor, Run } from './runs';
 import type { Tab } from './tabs';
 
 export interface StudioState {
-  evaluation: EvaluationSlice;
+  measure: MeasureSlice;
   generation: GenerationSlice;
-  tasks: TasksSlice;
   tools: ToolsSlice;
   push: PushSlice;
   engine: EngineSlice;
@@ -128,6 +121,10 @@ export interface ViewSlice {
   adding: AddTarget | null;
   /** The dialog of whole recipes shows examples, or saved ones. */
   recipes: 'examples' | 'saved' | null;
+  /** Timings, log and report of the run are open. */
+  runReport: boolean;
+  /** Part of Files to be brought into sight when it is shown. */
+  filesAt: 'gguf' | 'push' | null;
   /** How the recipe is shown; where there is no room for both, `both` is the text. */
   recipeAs: RecipeAs;
   /** The metric of Layers; null: the most telling. */
@@ -215,9 +212,8 @@ export const initialState: StudioState = {
   output: { kind: 'downloads', folder: null, name: null },
   verification: null,
   elsewhere: null,
-  evaluation: initialEvaluation,
+  measure: initialMeasure,
   generation: initialGeneration,
-  tasks: initialTasks,
   tools: initialTools,
   push: initialPush,
   job: null,
@@ -230,6 +226,8 @@ export const initialState: StudioState = {
     theme: 'system',
     adding: null,
     recipes: null,
+    runReport: false,
+    filesAt: null,
     recipeAs: 'form',
     metric: null,
     subject: null,

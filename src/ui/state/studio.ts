@@ -69,16 +69,7 @@ export function editRecipe(studio: Studio, edit: (recipe: RecipeState) => Recipe
 }
 
 /** Slices of the state that are edited field by field. */
-type SliceName =
-  | 'engine'
-  | 'evaluation'
-  | 'generation'
-  | 'hub'
-  | 'output'
-  | 'push'
-  | 'tasks'
-  | 'tools'
-  | 'view';
+type SliceName = 'engine' | 'generation' | 'hub' | 'measure' | 'output' | 'push' | 'tools' | 'view';
 
 /** Changes fields of a slice. @param change the fields, or what makes them of the slice */
 export function editSlice<K extends SliceName>(

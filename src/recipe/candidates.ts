@@ -1,0 +1,199 @@
+/** The merges that are tried to find the best one, which of them wins, and what its losses say. Pure. */
+import { AmalgamError } from '../errors';
+import type { Recipe, RecipeParameters } from '../formats/recipe';
+import { formatRecipe } from '../formats/recipe-format';
+import type { MergeMethod } from '../merge/method';
+import { methodById, methods } from '../merge/methods';
+import type { BestRow, TextPart } from '../reports/find-best';
+import { meanLoss, pairedDifference } from '../reports/paired-error';
+
+export interface Candidate extends Pick<BestRow, 'id' | 'kind' | 'label'> {
+  recipe: Recipe;
+  /** λ is searched for. */
+  tuned: boolean;
+  /** The models are run over text first: minutes, where others take seconds. */
+  reads: boolean;
+}
+
+/** Parameters of a recipe for its calibration text. */
+const READING = ['calibration', 'calibration_windows', 'calibration_window'] as const;
+
+function readingIn(parameters: RecipeParameters): RecipeParameters {
+  return Object.fromEntries(
+    READING.flatMap((name) => (parameters[name] === undefined ? [] : [[name, parameters[name]]])),
+  );
+}
+
+const contributorsOf = ({ models = [], baseModel }: Recipe) =>
+  models.filter(({ model }) => model !== baseModel);
+
+/** The merge by a method with its recommended settings and models that count alike. */
+function by(recipe: Recipe, method: MergeMethod, parameters: RecipeParameters = {}): Recipe {
+  const reads = method.compute.kind === 'solved';
+  const { weight, density } = method.modelParameters;
+  const advised = density?.kind === 'number' ? density.recommended : undefined;
+  const { baseModel, ...rest } = recipe;
+  return {
+    ...rest,
+    ...(method.base === 'none' || baseModel === undefined ? {} : { baseModel }),
+    mergeMethod: method.id,
+    parameters: {
+      ...(reads && readingIn(recipe.parameters)),
+      // halfway where nothing else is said
+      ...(method.parameters.t?.kind === 'number' && method.parameters.t.default === undefined && { t: 0.5 }),
+      ...parameters,
+    },
+    models: contributorsOf(recipe).map(({ model, parameters: own }) => ({
+      model,
+      parameters: {
+        ...(reads && readingIn(own)),
+        ...(weight && { weight: 1 }),
+        ...(advised !== undefined && { density: advised }),
+      },
+    })),
+  };
+}
+
+/** Cheap and often good ones first: of equals the first is taken. */
+const FIRST = ['linear', 'task_arithmetic', 'ram', 'multislerp', 'karcher', 'breadcrumbs'];
+const GRAM = [
+  { id: 'gram', label: 'Gram merge', parameters: {} },
+  { id: 'gram outputs', label: 'Gram merge, outputs matched', parameters: { match: 'outputs' } },
+];
+const CHANGES = { id: 'gram changes', label: 'Gram merge of the changes', parameters: { match: 'changes' } };
+
+/**
+ * Every merge that fits: the recipe as it is given, methods that read no text, Gram merges; each in the order of its cost.
+ * @throws AmalgamError `Usage` for a recipe of slices or stages, or without a base
+ */
+export function candidatesOf(recipe: Recipe): Candidate[] {
+  const count = contributorsOf(recipe).length;
+  if (count === 0 || recipe.stages || recipe.baseModel === undefined) {
+    throw new AmalgamError(
+      'Usage',
+      'The best merge is found for whole models on one base.',
+      'Give a recipe with a base_model that lists the others under “models:”.',
+    );
+  }
+  const place = ({ id }: MergeMethod) => (FIRST.includes(id) ? FIRST.indexOf(id) : FIRST.length);
+  const fitting = methods
+    .filter(({ id, models, compute }) => {
+      return id !== 'passthrough' && compute.kind !== 'solved' && models.min <= count && count <= models.max;
+    })
+    .sort((a, b) => place(a) - place(b))
+    .map((method): Candidate => {
+      const made = by(recipe, method);
+      const density = made.models?.[0]?.parameters.density;
+      const [title] = method.title.split(' — ') as [string];
+      return {
+        ...{ id: method.id, kind: 'method', recipe: made, reads: false },
+        tuned: method.parameters.lambda !== undefined,
+        label: typeof density === 'number' ? `${title} ${density.toFixed(2)}` : title,
+      };
+    });
+  const gram = (kind: 'method' | 'gram') => (of: typeof CHANGES | (typeof GRAM)[number]) => ({
+    ...{ id: of.id, label: of.label, kind, tuned: true, reads: kind === 'gram' },
+    recipe: by(recipe, methodById.get('gram')!, of.parameters),
+  });
+  const others = [...fitting, gram('method')(CHANGES), ...GRAM.map(gram('gram'))];
+  const given = givenOf(recipe);
+  const known = given && others.find((of) => sameButLambda(of.recipe, given.recipe));
+  if (given && (!known || !given.tuned)) return [given, ...others];
+  return others;
+}
+
+/** The recipe itself, where it is a merge. */
+function givenOf(recipe: Recipe): Candidate | undefined {
+  const method = methodById.get(recipe.mergeMethod);
+  if (!method || method.id === 'passthrough') return undefined;
+  const [title] = method.title.split(' — ') as [string];
+  return {
+    ...{ id: 'given', kind: 'given', label: `${title} as given`, recipe },
+    tuned: recipe.parameters.lambda === 'auto',
+    reads:
+      recipe.parameters.selector === 'importance' ||
+      (method.compute.kind === 'solved' && recipe.parameters.match !== 'changes'),
+  };
+}
+
+function sameButLambda(a: Recipe, b: Recipe): boolean {
+  const [one, other] = [a, b].map((of) => formatRecipe(withLambda(of, 1)));
+  return one === other;
+}
+
+/** The recipe with a λ. */
+export function withLambda(recipe: Recipe, lambda: number): Recipe {
+  return { ...recipe, parameters: { ...recipe.parameters, lambda } };
+}
+
+/** The recipe whose plan says what the contributors read. */
+export function readingRecipe(recipe: Recipe): Recipe {
+  const reading = by(recipe, methodById.get('gram')!);
+  const arithmetic = by(recipe, methodById.get('task_arithmetic')!);
+  return {
+    ...arithmetic,
+    parameters: { ...reading.parameters, lambda: 'auto' },
+    models: arithmetic.models!.map((entry, i) => ({
+      ...entry,
+      parameters: { ...reading.models![i]!.parameters, ...entry.parameters },
+    })),
+  };
+}
+
+/** Differences that nobody notices, in nats per token: half a percent of perplexity. */
+const NEGLIGIBLE = 0.005;
+
+export const lossOf = (row: BestRow, part: TextPart) => meanLoss(row.blocks[part] ?? []).mean;
+
+/** The row with the least loss on a part of the text. */
+export function leastOf(rows: Iterable<BestRow>, part: TextPart): { row: BestRow; loss: number } | undefined {
+  const measured = [...rows].flatMap((row) => {
+    const loss = lossOf(row, part);
+    return Number.isNaN(loss) ? [] : [{ row, loss }];
+  });
+  return measured.sort((a, b) => a.loss - b.loss)[0];
+}
+
+/**
+ * The winner on the choosing text, and the rows that cannot be told apart from the best one there (within its standard
+ * error), the least loss first. Of those the simplest merge wins: the recipe as given, then as they were tried; models as they
+ * are only where they are better than every merge.
+ */
+export function winnerOf(rows: readonly BestRow[]): { best: BestRow; alike: BestRow[] } | undefined {
+  const measured = rows.filter((row) => !Number.isNaN(lossOf(row, 'choosing')));
+  const order = measured.sort((a, b) => lossOf(a, 'choosing') - lossOf(b, 'choosing'));
+  const [least] = order;
+  if (!least) return undefined;
+  const close = order.filter((row) => {
+    const apart = pairedDifference(row.blocks.choosing!, least.blocks.choosing!);
+    return row === least || (apart !== null && apart.mean <= Math.min(apart.stderr ?? 0, NEGLIGIBLE));
+  });
+  const whole = (row: BestRow) => Number(row.kind === 'base' || row.kind === 'contributor');
+  const best = close.reduce((a, b) =>
+    whole(b) < whole(a) || (whole(b) === whole(a) && rows.indexOf(b) < rows.indexOf(a)) ? b : a,
+  );
+  return { best, alike: close.filter((row) => row !== best) };
+}
+
+/** Mean losses of a row text by text on the reporting part. */
+const each = (row: BestRow | undefined) => (row?.blocks.reporting ?? []).map((text) => meanLoss([text]).mean);
+
+/**
+ * Share of each contributor's gain over the base, on its own text, that a merge keeps, and the most of a contributor's gain
+ * that another has there too. Where that is large the contributors learned some of the same, and text they generated is
+ * little evidence of how far to take them. The texts are the contributors', in their order.
+ */
+export function sharesOf(
+  rows: readonly BestRow[],
+  merge: BestRow,
+): { kept: (number | null)[]; overlap: number | null } {
+  const base = each(rows.find(({ kind }) => kind === 'base'));
+  const own = rows.filter(({ kind }) => kind === 'contributor').map(each);
+  const merged = each(merge);
+  const gains = own.map((losses, i) => base[i]! - losses[i]!);
+  const kept = gains.map((gain, i) => (gain > 0 ? (base[i]! - merged[i]!) / gain : null));
+  const shared = gains.flatMap((gain, i) =>
+    gain > 0 ? own.flatMap((losses, j) => (j === i ? [] : [(base[i]! - losses[i]!) / gain])) : [],
+  );
+  return { kept, overlap: shared.length === 0 ? null : Math.max(...shared) };
+}

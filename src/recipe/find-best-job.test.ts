@@ -1,0 +1,228 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Recipe } from '../formats/recipe';
+import type { RunTarget } from '../reports/evaluate';
+import { BEST_STEPS, type BestRow, type FindBestRequest, type TextPart } from '../reports/find-best';
+import { type LossBlock, meanLoss, pairedDifference } from '../reports/paired-error';
+import { stretchesOf } from '../reports/text-parts';
+import { fakeStorage } from '../store/opfs.test.fake';
+import { type BestBench, findBest, type Outcome } from './find-best-job';
+
+const recipe: Recipe = {
+  mergeMethod: 'ties',
+  baseModel: 'base',
+  models: ['a', 'b'].map((model) => ({ model, parameters: { weight: 1, density: 0.2 } })),
+  parameters: { lambda: 1 },
+  amalgam: {},
+};
+const request: FindBestRequest = {
+  ...{ recipe, texts: [], steps: BEST_STEPS, budget: 1e6, seed: 3, engine: 'cpu' },
+};
+
+beforeEach(() => {
+  vi.stubGlobal('navigator', fakeStorage().navigator);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type Loss = (target: RunTarget, part: TextPart) => number;
+
+/** Distance from weights times λ of 0.6 and 1.3: where task arithmetic has its floor. */
+const valley: Loss = (target) => {
+  if ('model' in target) return 4;
+  const { mergeMethod, parameters, models = [] } = target.recipe;
+  if (mergeMethod !== 'task_arithmetic') return 3;
+  const [a, b] = models.map((of) => Number(of.parameters.weight) * Number(parameters.lambda ?? 1)) as [
+    number,
+    number,
+  ];
+  return 1 + (a - 0.6) ** 2 + (b - 1.3) ** 2;
+};
+
+/** A bench of two texts in ten blocks, which fluctuate alike for all, and a little for each. */
+function benchOf(
+  loss: Loss,
+  fluctuation = 0,
+): BestBench & { asked: { targets: RunTarget[]; parts: TextPart[] }[] } {
+  const asked: { targets: RunTarget[]; parts: TextPart[] }[] = [];
+  const blocksOf = (target: RunTarget, part: TextPart): LossBlock[][] =>
+    [0, 1].map((text) =>
+      Array.from({ length: 10 }, (_, i) => {
+        const turns = 1 + (JSON.stringify(target).length % 4);
+        const own = fluctuation * Math.sin((i * turns * Math.PI) / 5 + text);
+        return { loss: 64 * (loss(target, part) + Math.sin((i * Math.PI) / 5) + own), tokens: 64 };
+      }),
+    );
+  return {
+    key: 'bench',
+    texts: ['a', 'b'].map((name) => ({ name, kind: 'generated' })),
+    seconds: 0,
+    asked,
+    async measure(targets, parts) {
+      asked.push({ targets: [...targets], parts: [...parts] });
+      return targets.map((target): Outcome => {
+        if ('recipe' in target && target.recipe.mergeMethod === 'karcher') {
+          return { error: { code: 'LimitExceeded', message: 'too large', hint: '' } };
+        }
+        return { blocks: Object.fromEntries(parts.map((part) => [part, blocksOf(target, part)])) };
+      });
+    },
+    workOf: (grams) => grams.length,
+    solve: async (_, onProgress) => onProgress(1),
+  };
+}
+
+async function run(
+  bench: BestBench,
+  change: Partial<FindBestRequest> = {},
+  stopAfter = Number.POSITIVE_INFINITY,
+) {
+  const stop = new AbortController();
+  const told = new Map<string, BestRow>();
+  let messages = 0;
+  const report = await findBest({ ...request, ...change }, bench, {
+    signal: stop.signal,
+    onProgress({ rows }) {
+      for (const row of rows) told.set(row.id, row);
+      if (++messages === stopAfter) stop.abort();
+    },
+  });
+  return { report, told };
+}
+
+const loss = (row: BestRow, part: TextPart) => meanLoss(row.blocks[part]!).mean;
+
+test('every method at its own λ, then the weights: the floor of the valley, every row told', async () => {
+  const { report, told } = await run(benchOf(valley));
+  expect(report.best).toBe('search');
+  const best = report.rows.find(({ id }) => id === 'search')!;
+  expect(loss(best, 'reporting')).toBeLessThan(1.02);
+  expect(report.ended).toBe('converged');
+  const arithmetic = report.rows.find(({ id }) => id === 'task_arithmetic')!;
+  // (λ − 0.6)² + (λ − 1.3)² is least at 0.95
+  expect(arithmetic.lambda).toBeCloseTo(0.95, 1);
+  expect([...told.values()].sort((a, b) => a.id.localeCompare(b.id))).toEqual(
+    [...report.rows].sort((a, b) => a.id.localeCompare(b.id)),
+  );
+  expect(report.rows.map(({ id }) => id)).toEqual(
+    expect.arrayContaining(['base', 'model a', 'model b', 'given', 'linear', 'gram', 'gram outputs']),
+  );
+  expect(report.lately).toMatchObject({ step: 'search' });
+  expect(report.lately!.gain).toBeGreaterThan(0.1);
+  expect(report.course.at(-1)!.row).toBe('search');
+  // one that cannot be merged says why, and the others go on
+  expect(report.rows.find(({ id }) => id === 'karcher')!.error).toMatchObject({ message: 'too large' });
+});
+
+test('no row is better than the winner on the choosing text beyond the error of the difference', async () => {
+  const uneven: Loss = (target, part) =>
+    valley(target, part) + 0.002 * (JSON.stringify(target).length % 7) * (part === 'choosing' ? 1 : -1);
+  for (const fluctuation of [0, 0.05, 0.5]) {
+    vi.stubGlobal('navigator', fakeStorage().navigator);
+    const { report } = await run(benchOf(uneven, fluctuation));
+    const best = report.rows.find(({ id }) => id === report.best)!;
+    for (const row of report.rows.filter(({ error }) => !error)) {
+      const { mean, stderr } = pairedDifference(best.blocks.choosing!, row.blocks.choosing!)!;
+      expect(mean, row.id).toBeLessThanOrEqual(stderr!);
+    }
+  }
+});
+
+test('settings are tuned on one part alone, rows compared on another', async () => {
+  // on the other parts λ = 2 would be best, and TIES better than all
+  const other: Loss = (target, part) => {
+    if (part === 'tuning') return valley(target, part);
+    return 'recipe' in target && target.recipe.mergeMethod === 'ties' ? 1 : 5;
+  };
+  const bench = benchOf(other);
+  const { report } = await run(bench);
+  expect(report.rows.find(({ id }) => id === 'task_arithmetic')!.lambda).toBeCloseTo(0.95, 1);
+  expect(report.best).toBe('given');
+  const tried = bench.asked.filter(({ parts }) => parts.length === 1);
+  expect(tried.length).toBeGreaterThan(5);
+  for (const { parts } of tried) expect(parts).toEqual(['tuning']);
+});
+
+test('of rows that cannot be told apart the simpler one wins, a merge before a model as it is', async () => {
+  const flat: Loss = (target) => ('model' in target ? 2 : 2.0001);
+  const { report } = await run(benchOf(flat, 0.002), { steps: ['methods'] });
+  expect(report.best).toBe('given');
+  expect(report.alike).toContain('base');
+  vi.stubGlobal('navigator', fakeStorage().navigator);
+  const worse: Loss = (target) => ('model' in target && target.model === 'base' ? 2 : 3);
+  expect((await run(benchOf(worse), { steps: ['methods'] })).report.best).toBe('base');
+});
+
+test('stopped and begun again it goes on from what was measured, to the same end', async () => {
+  const whole = await run(benchOf(valley));
+  vi.stubGlobal('navigator', fakeStorage().navigator);
+  await expect(run(benchOf(valley), {}, 4)).rejects.toMatchObject({ code: 'Canceled' });
+  const rest = benchOf(valley);
+  const { report } = await run(rest);
+  const plain = (rows: readonly BestRow[]) => rows.map(({ seconds: _, ...row }) => row);
+  expect(plain(report.rows)).toEqual(plain(whole.report.rows));
+  expect(report.reused).toBeGreaterThan(0);
+  expect(rest.asked.flatMap(({ targets }) => targets).length).toBe(report.measured - report.reused);
+});
+
+test('nothing is begun beyond the budget, and time that was spent before counts', async () => {
+  let now = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => now);
+  const slow = (): ReturnType<typeof benchOf> => {
+    const bench = benchOf(valley);
+    return {
+      ...bench,
+      async measure(targets, parts) {
+        now += 10_000;
+        return bench.measure(targets, parts);
+      },
+    };
+  };
+  const { report } = await run(slow(), { budget: 15 });
+  expect(report.ended).toBe('budget');
+  expect(report.rows.map(({ id }) => id)).toEqual(expect.arrayContaining(['base', 'given', 'linear']));
+  expect(report.rows.map(({ id }) => id)).not.toContain('task_arithmetic');
+  const again = slow();
+  const { report: repeated } = await run(again, { budget: 15 });
+  expect(again.asked).toEqual([]);
+  expect(repeated.seconds).toBeCloseTo(report.seconds, 6);
+  expect(repeated.rows).toEqual(report.rows);
+});
+
+test('a search alone begins at the recipe as it is given; one without weights is refused', async () => {
+  const arithmetic: Recipe = {
+    ...recipe,
+    mergeMethod: 'task_arithmetic',
+    models: ['a', 'b'].map((model) => ({ model, parameters: { weight: 1 } })),
+  };
+  const { report } = await run(benchOf(valley), { recipe: arithmetic, steps: ['search'] });
+  expect(report.rows.map(({ id }) => id)).toEqual(['base', 'model a', 'model b', 'given', 'search']);
+  expect(loss(report.rows.at(-1)!, 'choosing')).toBeLessThan(1.02);
+  const ram: Recipe = {
+    ...recipe,
+    mergeMethod: 'ram',
+    models: arithmetic.models!.map(({ model }) => ({ model, parameters: {} })),
+    parameters: {},
+  };
+  await expect(run(benchOf(valley), { recipe: ram, steps: ['search'] })).rejects.toThrow(
+    /neither weights nor λ/,
+  );
+  const { baseModel: _, ...baseless } = recipe;
+  await expect(run(benchOf(valley), { recipe: baseless })).rejects.toMatchObject({ code: 'Usage' });
+});
+
+test('stretches of a text cover it without cutting words, and a text that is too short is refused', () => {
+  const words = Array.from({ length: 4000 }, (_, i) => `word${i}`);
+  const known = new Set(words);
+  const text = words.join(' ');
+  const stretches = stretchesOf({ text }, 'text').map((of) => ('text' in of ? of.text : ''));
+  expect(stretches.length).toBe(48);
+  for (const stretch of stretches) {
+    expect(stretch.length).toBeLessThanOrEqual(1001);
+    expect(stretch.split(' ').filter((word) => !known.has(word))).toEqual([]);
+  }
+  expect(new Set(stretches).size).toBe(48);
+  const ids = Array.from({ length: 500 }, (_, i) => i);
+  expect(stretchesOf({ ids }, 'ids').flatMap((of) => ('ids' in of ? of.ids : []))).toEqual(ids.slice(0, 480));
+  expect(() => stretchesOf({ text: 'a few words' }, 'text')).toThrow(/too short/);
+});

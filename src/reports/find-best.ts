@@ -1,0 +1,114 @@
+/** The best merge of some models, found on text or on tasks: methods at their own λ, the Gram merges, then a search. */
+
+import type { ErrorReport } from '../errors';
+import type { Recipe } from '../formats/recipe';
+import type { BackendChoice } from './backend';
+import type { EvaluateRequest, RunTarget } from './evaluate';
+import type { LossBlock } from './paired-error';
+import type { ScoreTasksRequest } from './tasks';
+
+/** What is tried, in this order: methods that read no text, Gram merges, and weights, λ and density by CMA-ES from the best on. */
+export const BEST_STEPS = ['methods', 'gram', 'search'] as const;
+export type BestStep = (typeof BEST_STEPS)[number];
+
+/** The parts that every text is cut into: settings are tuned on one, rows compared on another, figures reported of a third. */
+export const TEXT_PARTS = ['tuning', 'choosing', 'reporting'] as const;
+export type TextPart = (typeof TEXT_PARTS)[number];
+
+export interface FindBestRequest {
+  /** Base and contributors, and what these read. Its own method and settings are one of the rows where they can be merged. */
+  recipe: Recipe;
+  /** Texts of the person's own. None, and no tasks: what the recipe names as `calibration`, or text the contributors generate. */
+  texts: { name: string; input: EvaluateRequest['input'] }[];
+  /** In place of texts. */
+  tasks?: SearchTasks;
+  /** Merges that are measured beside: they are rows, and none of them wins. */
+  also?: { label: string; target: RunTarget }[];
+  steps: readonly BestStep[];
+  /** Seconds after which nothing more is begun. A search ends before where it brings nothing more. */
+  budget: number;
+  seed: number;
+  engine: BackendChoice;
+}
+
+/** Items of tasks, the same for all rows, and the metric of which the mean over the tasks counts. */
+export interface SearchTasks
+  extends Pick<ScoreTasksRequest, 'tasks' | 'limit' | 'sampleSeed' | 'fewshot' | 'fewshotSeed'> {
+  metric: string;
+}
+
+/** A text or a task, in its three parts. */
+export interface BestText {
+  /** Of a text that a contributor generated, the contributor's id. */
+  name: string;
+  /** `generated`: by a contributor. `task`: items count where tokens do elsewhere, and a loss is 1 − the metric. */
+  kind: 'given' | 'generated' | 'task';
+  /** Scored tokens, or items. */
+  tokens: Readonly<Record<TextPart, number>>;
+}
+
+/** A model or merge, measured. */
+export interface BestRow {
+  /** `base`, `model <id>`, `given`, `<method>`, `gram outputs`, `gram changes`, `search`, `also <number>`: the same in every message. */
+  id: string;
+  kind: 'base' | 'contributor' | 'given' | 'method' | 'gram' | 'search' | 'also';
+  label: string;
+  /** What it is: a model as it is, or the recipe with the λ and the settings that were found. */
+  target: RunTarget;
+  /** The tuned one; null where there is none. */
+  lambda: number | null;
+  /**
+   * Losses on each part, block by block and text by text: what `paired-error.ts` reads. A part is null until it was measured;
+   * base and contributors have no `tuning`.
+   */
+  blocks: Readonly<Record<TextPart, LossBlock[][] | null>>;
+  /** Merges that were measured for it. */
+  tried: number;
+  seconds: number;
+  /** Why it could not be measured. */
+  error?: ErrorReport;
+}
+
+export interface FindBestProgress {
+  /** `downloading`: of what is not there yet, in bytes. `writing`: contributors generate text. */
+  step: 'downloading' | 'writing' | BestStep;
+  /** Label of what is under way. */
+  item: string;
+  /** Of the step: tokens written, rows, or merges measured. */
+  done: number;
+  total: number;
+  /** Seconds since the beginning, and to the end of the step, never beyond the budget. */
+  seconds: number;
+  secondsLeft: number | null;
+  /** Rows that are new or have changed since the last message. */
+  rows: BestRow[];
+  /** Once known. */
+  texts?: BestText[];
+}
+
+export interface FindBestReport {
+  texts: BestText[];
+  /** In the order they were measured. */
+  rows: BestRow[];
+  /** Id of the winner: the simplest of those that no row is better than beyond the error, on the choosing text. */
+  best: string;
+  /** Ids of rows that cannot be told apart from it on the choosing text, the least loss first. */
+  alike: string[];
+  /** The least mean loss on the choosing text over time, in nats per token. */
+  course: { seconds: number; row: string; loss: number }[];
+  /** What the last step brought on the tuning text: seconds it took, and by how much the loss fell, in nats per token. */
+  lately: { step: BestStep; seconds: number; gain: number } | null;
+  /** Why it ended: all was tried, the search brought nothing more, or the time was up. */
+  ended: 'done' | 'converged' | 'budget';
+  /** Share of each contributor's gain over the base on its own text that the winner keeps; null where there is no gain, or other text. */
+  kept: (number | null)[];
+  /** Most of a contributor's gain on its own text that another contributor has there too. */
+  overlap: number | null;
+  /** Merges measured, and those of them known from an earlier run. */
+  measured: number;
+  reused: number;
+  seconds: number;
+}
+
+/** Share of a contributor's gain that another has on the same text, from which on text of one's own is advised. */
+export const OVERLAPS = 0.3;

@@ -1,0 +1,342 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { page, userEvent } from 'vitest/browser';
+import { AmalgamError } from '../errors';
+import { closeStudio, idle, openStudio, show } from './open-studio.test.support';
+import type { StudioWorker } from './state/studio';
+import { waitFor } from './wait-for.test.support';
+import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
+
+afterEach(closeStudio);
+
+/** Opens the studio at its Measure tab, with a fake worker. */
+async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
+  const { studio } = await openStudio(options, change);
+  await show('Measure');
+  await expect.element(text('kitchen')).toBeVisible();
+  return studio;
+}
+
+const text = (name: string) =>
+  page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button', { name, exact: true });
+const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' });
+const measureButton = () => button(/^Measure( \d|$)/);
+/** A row, with a letter before its name or without. */
+const row = (name: string) => page.getByRole('row', { name: new RegExp(`^[A-D]?\\s?${name}`) });
+const findButton = () =>
+  page.getByRole('region', { name: 'Table of measurements' }).getByRole('button', { name: 'Find the best' });
+const column = (name: string) => page.getByRole('columnheader', { name, exact: true });
+
+test('measuring fills the table, every number with its error; after an edit only the merge is missing', async () => {
+  const studio = await open();
+  const evaluateMany = vi.spyOn(studio.worker, 'evaluateMany');
+  await text('common').click();
+  await text('workshop').click();
+  await expect.element(column('common')).not.toBeInTheDocument();
+  await expect.element(measureButton()).toHaveAccessibleName(/10\snumbers/);
+  await measureButton().click();
+  await idle(studio);
+  // base first, then more and more side by side; every stretch of both texts an input
+  const together = evaluateMany.mock.calls.map(([{ targets }]) => targets.length);
+  expect(together).toEqual([1, 2, 1, 1]);
+  expect(evaluateMany.mock.calls[0]![0].targets[0]).toEqual({ model: 'samples/base' });
+  const stretches = evaluateMany.mock.calls[0]![0].inputs.map((of) => ('text' in of ? of.text.length : 0));
+  expect(stretches.length).toBeGreaterThan(4);
+  expect(Math.max(...stretches)).toBeLessThan(300);
+  await expect
+    .element(
+      row('base')
+        .getByRole('cell')
+        .nth(1)
+        .getByText(/^\d\.\d{2,} ±\d\.\d{2,}$/),
+    )
+    .toBeVisible();
+  await expect.element(page.getByText(/on 2 × 1.?[34]\d\d characters/)).toBeVisible();
+  await expect.element(measureButton()).toHaveAccessibleDescription(/Every number/);
+  // one dot for each row, on one scale
+  expect(document.querySelectorAll('.measure-table .dot')).toHaveLength(5);
+
+  await page.getByLabelText('λ, number').first().fill('0.5');
+  await userEvent.keyboard('{Enter}');
+  await expect.element(measureButton()).toHaveAccessibleName(/2\snumbers, about/);
+  await measureButton().click();
+  await idle(studio);
+  expect(evaluateMany.mock.calls.at(-1)![0].targets).toHaveLength(1);
+});
+
+test('what was tried comes row by row, the best first; one is used; whole texts are other numbers', async () => {
+  const studio = await open();
+  await findButton().click();
+  await idle(studio);
+  const { rows } = studio.store.getState().measure.found!;
+  const merges = rows.filter(({ target }) => 'recipe' in target);
+  expect(merges.length).toBeGreaterThan(8);
+  await expect.element(page.getByText(/^\S+ (is the best of|leads) \d+ merges/)).toBeVisible();
+  await button(/^\d+ more$/).click();
+  const means = [...document.querySelectorAll('.measure-table tbody:nth-of-type(2) tr')].flatMap((tr) => {
+    const found = /^(\d+\.\d+)/.exec(tr.querySelectorAll('td')[1]?.textContent ?? '');
+    return found ? [Number(found[1])] : [];
+  });
+  expect(means.length).toBeGreaterThan(8);
+  expect(means).toEqual(means.toSorted((a, b) => a - b));
+  await button('Use linear').click();
+  expect(studio.store.getState().recipe.method).toBe('linear');
+  // with its own settings it is the recipe now, and no row beside it
+  await expect.element(row('Linear').getByText('this recipe')).toBeVisible();
+  await expect.element(button('Use linear')).not.toBeInTheDocument();
+
+  await button(/^the first 4.500 characters$/).click();
+  expect(studio.store.getState().measure.amount).toBe('full');
+  await expect.element(measureButton()).toHaveAccessibleName(/20\snumbers/);
+});
+
+test('rows are drawn and ordered by the column that is pressed', async () => {
+  const studio = await open();
+  await button('Try all methods').click();
+  await idle(studio);
+  const first = () =>
+    document.querySelector('.measure-table tbody:nth-of-type(2) tr:nth-of-type(2) th')?.textContent;
+  const byMean = first();
+  await expect.element(column('mean')).toHaveAttribute('aria-sort', 'ascending');
+  for (const name of ['common', 'kitchen', 'harbour', 'workshop']) {
+    await column(name).getByRole('button').click();
+    await expect.element(column(name)).toHaveAttribute('aria-sort', 'ascending');
+    if (first() !== byMean) return;
+  }
+  expect.unreachable('every text puts the same merge first');
+});
+
+test('measuring can be stopped; the merge waits for it and says so', async () => {
+  const studio = await open({ runPace: 1000 });
+  await measureButton().click();
+  const merge = button('Merge');
+  await expect.element(merge).toHaveAccessibleDescription('Models are being measured.');
+  // the button that began it stops it, and keeps the focus
+  await expect.element(button('Stop')).toHaveFocus();
+  await userEvent.keyboard('{Enter}');
+  await idle(studio);
+  expect(studio.store.getState().measure.cells.size).toBe(0);
+  await expect.element(merge).not.toHaveAttribute('aria-disabled');
+});
+
+test('trying can be stopped: the rows that are there stay', async () => {
+  const studio = await open({ runPace: 60 });
+  await findButton().click();
+  await waitFor(() => expect(studio.store.getState().measure.found?.rows.length).toBeGreaterThan(5));
+  await button('Stop').click();
+  await idle(studio);
+  expect(studio.store.getState().measure.found!.rows.length).toBeLessThan(14);
+  expect(studio.store.getState().measure.found!.report).toBeNull();
+  await expect.element(button('Use linear')).toBeVisible();
+});
+
+test('what was measured is there after a reload, marked, until it is forgotten', async () => {
+  const first = await open();
+  for (const name of ['common', 'harbour', 'workshop']) await text(name).click();
+  await measureButton().click();
+  await idle(first);
+  const shown = () => document.querySelector('.measure-value')?.textContent;
+  const value = shown();
+  expect(value).toMatch(/^\d\.\d{2,}/);
+
+  const again = await open();
+  for (const name of ['common', 'harbour', 'workshop']) await text(name).click();
+  await expect.element(page.getByText(/^5 numbers are from an earlier visit/)).toBeVisible();
+  expect(shown()).toBe(value);
+  await expect.element(measureButton()).toHaveAttribute('aria-disabled', 'true');
+  await button('Forget them').click();
+  expect(again.store.getState().measure.cells.size).toBe(0);
+  await expect.element(measureButton()).not.toHaveAttribute('aria-disabled');
+  const third = await open();
+  expect(third.store.getState().measure.cells.size).toBe(0);
+});
+
+test('models that were done when measuring was stopped keep their numbers', async () => {
+  const evaluateMany: StudioWorker['evaluateMany'] = async (request, onProgress) => {
+    const { models } = await fixtureWorker().evaluateMany(request, () => {});
+    const running = { phase: 'running', done: 1, total: 2, rate: 1, secondsLeft: 1 } as const;
+    onProgress({ ...running, finished: models.slice(0, 1).map((model, index) => ({ index, model })) });
+    throw new AmalgamError('Canceled', 'Canceled.', 'Start again.');
+  };
+  const studio = await open({}, { evaluateMany });
+  await measureButton().click();
+  await idle(studio);
+  // one model on four texts
+  expect(studio.store.getState().measure.cells.size).toBe(4);
+  expect(studio.store.getState().measure.running.size).toBe(0);
+});
+
+test('a model that cannot be run says why, once, and the others are measured', async () => {
+  const error = new AmalgamError(
+    'ArchitectureUnsupported',
+    'Nobody knows how to run this.',
+    'Merge it anyway.',
+  );
+  const studio = await open({ cannotRun: { workshop: error } });
+  await measureButton().click();
+  await idle(studio);
+  await expect.element(page.getByText(/^.*, workshop: Nobody knows/)).toBeVisible();
+  await expect.element(page.getByText('Merge it anyway.')).toBeVisible();
+  const cells = [...studio.store.getState().measure.cells.values()];
+  // three models on four texts; neither workshop nor the merge with it
+  expect(cells.filter((cell) => 'blocks' in cell)).toHaveLength(12);
+});
+
+test('a pasted text becomes a column', async () => {
+  await open();
+  await button('text').click();
+  await button('Paste text').click();
+  await page.getByLabelText('Text', { exact: true }).fill('The tide turns at noon.');
+  await page.getByLabelText('Name of the text').fill('tides');
+  await button('Add text').click();
+  await expect.element(column('tides')).toBeVisible();
+  await userEvent.keyboard('{Escape}');
+  await button('Remove tides').click();
+  await expect.element(column('tides')).not.toBeInTheDocument();
+});
+
+test('a file of a dataset becomes a column: its files, its columns, as much as is wanted', async () => {
+  const readDataset = vi.spyOn(fixtureWorker(), 'readDataset');
+  await open({}, { readDataset });
+  await button('text').click();
+  await button('Dataset').click();
+  await page.getByLabelText('Dataset', { exact: true }).fill('owner/tales');
+  await button('List files').click();
+  await page.getByLabelText('File of the dataset').selectOptions('data/test.parquet');
+  await expect.element(page.getByLabelText('Column of the file')).toHaveValue('text');
+  await expect.element(page.getByText(/Commit 0123456789ab/)).toBeVisible();
+  await page.getByLabelText('Column of the file').selectOptions('title');
+  await page.getByLabelText('characters to take').fill('5000');
+  await userEvent.keyboard('{Enter}');
+  await button('Add text').click();
+  await expect.element(column('owner/tales: data/test.parquet')).toBeVisible();
+  expect(readDataset.mock.calls[0]?.[0]).toEqual({
+    ref: 'owner/tales@0123456789abcdef0123456789abcdef01234567',
+    path: 'data/test.parquet',
+    column: 'title',
+    characters: 5000,
+  });
+});
+
+test('a dataset that cannot be had says why', async () => {
+  const gated = new AmalgamError('Gated', 'the dataset owner/tales is gated.', 'Accept its license.');
+  await open({ hubError: gated });
+  await button('text').click();
+  await button('Dataset').click();
+  await page.getByLabelText('Dataset', { exact: true }).fill('owner/tales');
+  await button('List files').click();
+  await expect.element(page.getByText('Accept its license.')).toBeVisible();
+});
+
+test('without a text the contributors generate one: columns by their names, and the recipe is measured too', async () => {
+  const studio = await open();
+  const findBest = vi.spyOn(studio.worker, 'findBest');
+  for (const name of ['common', 'kitchen', 'harbour', 'workshop']) await text(name).click();
+  await button(/^Measure$/).click();
+  await idle(studio);
+  const request = findBest.mock.calls[0]![0];
+  expect(request).toMatchObject({ texts: [], steps: [], also: [{ label: 'Task arithmetic' }] });
+  for (const name of ['kitchen', 'harbour', 'workshop']) await expect.element(column(name)).toBeVisible();
+});
+
+// Tasks.
+
+const task = (name: string) =>
+  page.getByRole('dialog', { name: 'Tasks' }).getByRole('button', { name, exact: true });
+
+/** Only the sample's task is measured. */
+async function openTask(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
+  const studio = await open(options, change);
+  for (const name of ['common', 'kitchen', 'harbour', 'workshop']) await text(name).click();
+  await button('task').click();
+  await task('Sample trades').click();
+  return studio;
+}
+
+test('a task is a column: accuracy with its error, and the sentence by its paired error', async () => {
+  const studio = await openTask();
+  await page.getByLabelText('items per task').fill('30');
+  await userEvent.keyboard('{Enter}');
+  await userEvent.keyboard('{Escape}');
+  await column('sample_trades').getByRole('button').click();
+  await measureButton().click();
+  await idle(studio);
+  // wrong at every second item, at every third; the merge at every sixth
+  await expect
+    .element(
+      row('base')
+        .getByRole('cell')
+        .nth(1)
+        .getByText(/^50\.0/),
+    )
+    .toBeVisible();
+  await expect
+    .element(
+      row('kitchen')
+        .getByRole('cell')
+        .nth(1)
+        .getByText(/^66\.7/),
+    )
+    .toBeVisible();
+  await expect.element(page.getByText(/points above the base, on 30\sitems/)).toBeVisible();
+  // in the strip of runs, and again on a later visit
+  await show('Layers');
+  const strip = page.getByRole('region', { name: 'Runs' });
+  await expect.element(strip.getByText(/sample_trades acc 0\.833 ± 0\.069/)).toBeVisible();
+  await openStudio();
+  await expect.element(strip.getByText(/sample_trades acc 0\.833 ± 0\.069/)).toBeVisible();
+});
+
+test('stopping keeps the items that are done; a task is chosen by its subset', async () => {
+  const asked: unknown[] = [];
+  const slow = fixtureWorker({ runPace: 20 });
+  const studio = await openTask(
+    {},
+    {
+      scoreTasks: (request, tell) => {
+        asked.push(request.tasks);
+        return slow.scoreTasks(request, tell);
+      },
+      cancel: () => slow.cancel(),
+    },
+  );
+  await task('Sample trades').click();
+  await task('MMLU').click();
+  await page.getByLabelText('MMLU subset').selectOptions('virology');
+  await userEvent.keyboard('{Escape}');
+  await measureButton().click();
+  const done = () => {
+    const [cell] = [...studio.store.getState().measure.cells.values()];
+    return cell && 'blocks' in cell ? cell.blocks.length : 0;
+  };
+  await waitFor(() => expect(done()).toBeGreaterThan(2));
+  await button('Stop').click();
+  await idle(studio);
+  expect(done()).toBeLessThan(48);
+  expect(asked).toEqual([[{ name: 'mmlu_virology' }]]);
+  // they count until the whole is measured, which is still offered
+  await expect.element(measureButton()).toHaveAccessibleName(/5\snumbers/);
+});
+
+test('what is wrong with a task is said where it was asked for', async () => {
+  const scoreTasks = async () => {
+    throw new AmalgamError('ColumnMissing', 'The split has no column “goal”.', 'Its columns are “a”.');
+  };
+  await openTask({}, { scoreTasks });
+  await userEvent.keyboard('{Escape}');
+  await measureButton().click();
+  await expect.element(page.getByText('The split has no column “goal”.')).toBeVisible();
+});
+
+test('on a phone the page does not scroll sideways, the table does', async () => {
+  const studio = await open();
+  await measureButton().click();
+  await idle(studio);
+  await page.viewport(390, 844);
+  await waitFor(() => expect(document.documentElement.scrollWidth).toBeLessThanOrEqual(390));
+  const table = document.querySelector<HTMLElement>('.measure-scroll')!;
+  expect(table.scrollWidth).toBeGreaterThan(table.clientWidth);
+  // the name stays in view
+  table.scrollLeft = 300;
+  const name = document.querySelector('.measure-table tbody tr:nth-of-type(2) th')!;
+  expect(name.getBoundingClientRect().left).toBeGreaterThanOrEqual(table.getBoundingClientRect().left - 1);
+});

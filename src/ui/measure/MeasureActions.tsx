@@ -1,0 +1,185 @@
+import type { ReactNode } from 'react';
+import { formatAbout, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
+import type { BestStep } from '../../reports/find-best';
+import { Button } from '../parts/Button';
+import { LinkButton } from '../parts/LinkButton';
+import { Select } from '../parts/Select';
+import { cancelJob, isAtWork } from '../state/job';
+import { find, measure, whyNotFind, whyNotMeasure } from '../state/measure';
+import { expectedSeconds, missingCells, type MeasureTable as Table } from '../state/measure-table';
+import { editSlice } from '../state/studio';
+import { PHASE_WORDS } from '../state/tabs';
+import { useStudio, useStudioState } from '../studio-context';
+
+/** Measures what is missing of runs and models, or shows how far that is. */
+export function Measuring({ table }: { table: Table }) {
+  const studio = useStudio();
+  const why = useStudioState(whyNotMeasure);
+  const atWork = useStudioState((s) => isAtWork(s, 'evaluation'));
+  const own = table.rows.filter(({ row }) => row.group !== 'tried');
+  const missing = missingCells({ ...table, rows: own });
+  const seconds = expectedSeconds(missing, table);
+  const done = table.columns.length > 0 && missing.length === 0;
+  const nothing = own.length === 0 ? 'There is nothing to measure yet.' : null;
+  return (
+    <>
+      {atWork ? <AtWork /> : null}
+      <JobButton
+        atWork={atWork}
+        why={why ?? (done ? 'Every number of runs and models is in the table.' : nothing)}
+        tip="Base and contributors first, then the runs"
+        onClick={() => void measure(studio)}
+      >
+        Measure
+        {missing.length > 0 ? (
+          <span className="quiet">
+            {' '}
+            {formatCounted(missing.length, 'number')}
+            {seconds === null ? '' : `, ${formatAbout(seconds)}`}
+          </span>
+        ) : null}
+      </JobButton>
+    </>
+  );
+}
+
+const BUDGETS = [
+  { value: '20', label: '20 s' },
+  { value: '40', label: '40 s' },
+  { value: '120', label: '2 min' },
+  { value: '600', label: '10 min' },
+  { value: '3600', label: '1 h' },
+];
+
+const STEPS: readonly { text: string; tip: string; steps: readonly BestStep[] }[] = [
+  {
+    text: 'Find the best',
+    tip: 'All methods, then Gram merges, then a search around the best, as long as there is time',
+    steps: ['methods', 'gram', 'search'],
+  },
+  { text: 'Try all methods', tip: 'Every method that fits, each at its own λ', steps: ['methods', 'gram'] },
+  {
+    text: 'Search weights and λ',
+    tip: 'Weights, λ and density by CMA-ES, from the best that is known on',
+    steps: ['search'],
+  },
+];
+
+/** Ways to try merges, or how far that is. */
+export function Trying({ table }: { table: Table }) {
+  const studio = useStudio();
+  const why = useStudioState(whyNotFind);
+  const atWork = useStudioState((s) => isAtWork(s, 'search'));
+  const budget = useStudioState((s) => s.measure.budget);
+  const rows = table.rows.filter(({ row }) => row.group === 'tried');
+  const missing = missingCells({ ...table, rows });
+  return (
+    <>
+      {atWork ? <AtWork /> : <Ended />}
+      {missing.length > 0 && !atWork && why === null ? (
+        <LinkButton
+          onClick={() =>
+            void measure(
+              studio,
+              rows.map(({ row }) => row),
+            )
+          }
+        >
+          measure {formatCounted(missing.length, 'missing number')}
+        </LinkButton>
+      ) : null}
+      {STEPS.map(({ text, tip, steps }, i) =>
+        atWork && i > 0 ? null : (
+          <JobButton key={text} atWork={atWork} why={why} tip={tip} onClick={() => void find(studio, steps)}>
+            {text}
+          </JobButton>
+        ),
+      )}
+      {atWork ? null : (
+        <Select
+          className="field"
+          aria-label="Time that trying may take"
+          value={String(budget)}
+          options={BUDGETS}
+          onChange={(next) => editSlice(studio, 'measure', { budget: Number(next) })}
+        />
+      )}
+    </>
+  );
+}
+
+/** Why the last try ended, where something was left, and what its last step brought. */
+function Ended() {
+  const report = useStudioState((s) => s.measure.found?.report);
+  if (!report || report.ended === 'done') return null;
+  const { lately } = report;
+  const gain = lately && lately.gain > 0 ? 100 * Math.expm1(lately.gain) : 0;
+  const brought = lately ? `: its last ${formatSeconds(lately.seconds)} brought ${gain.toFixed(1)} %` : '';
+  return (
+    <span className="quiet">
+      {report.ended === 'budget' ? `The time was up${brought}` : `The search brought nothing more${brought}`}
+    </span>
+  );
+}
+
+const STEP_WORDS: Readonly<Record<string, string>> = {
+  writing: 'contributors read and generate text',
+  methods: 'methods',
+  gram: 'Gram merges',
+  search: 'search',
+};
+
+/** How far the job of the tab is. */
+function AtWork() {
+  const job = useStudioState((s) => s.job);
+  const { phase = '', item = '', share = 0, counted = null, secondsLeft = null } = job?.progress ?? {};
+  const isWriting = phase === 'writing';
+  const words = [
+    STEP_WORDS[phase],
+    isWriting ? '' : item || (PHASE_WORDS[phase] ?? phase),
+    counted && !isWriting ? `${formatCount(counted.done)} of ${formatCount(counted.total)}` : '',
+  ].filter(Boolean);
+  return (
+    <>
+      <span
+        className="bar progress measure-progress"
+        role="progressbar"
+        aria-label="Measuring"
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={Math.round(100 * share)}
+      >
+        <span className="progress-fill" style={{ width: `${100 * share}%` }} />
+      </span>
+      <span className="quiet truncate">{job?.canceling ? 'Canceling…' : words.join(' · ')}</span>
+      <span className="quiet">{secondsLeft === null ? '' : `${formatAbout(secondsLeft)} left`}</span>
+    </>
+  );
+}
+
+/** Begins a job of the tab, or stops it: one button, which keeps the focus. */
+function JobButton({
+  atWork,
+  why,
+  tip,
+  onClick,
+  children,
+}: {
+  atWork: boolean;
+  why: string | null;
+  tip: string;
+  onClick(): void;
+  children: ReactNode;
+}) {
+  const studio = useStudio();
+  const isCanceling = useStudioState((s) => s.job?.canceling ?? false);
+  return (
+    <Button
+      tip={atWork ? 'What is in the table stays' : tip}
+      why={atWork ? (isCanceling ? 'Canceling…' : null) : why}
+      onClick={atWork ? () => void cancelJob(studio) : onClick}
+    >
+      {atWork ? 'Stop' : children}
+    </Button>
+  );
+}

@@ -1,0 +1,179 @@
+import '../styles/measure.css';
+import { useEffect, useMemo } from 'react';
+import type { ErrorReport } from '../../errors';
+import { formatAbout, formatCount } from '../../formats/quantity';
+import { Button } from '../parts/Button';
+import { ErrorCard } from '../parts/ErrorCard';
+import { LinkButton } from '../parts/LinkButton';
+import { tableRows } from '../state/evaluation-rows';
+import { forgetEarlier, measure, openMeasure, whyNotMeasure } from '../state/measure';
+import { conclusion } from '../state/measure-conclusion';
+import {
+  expectedSeconds,
+  measureTable,
+  missingCells,
+  type MeasureTable as Table,
+  tableErrors,
+} from '../state/measure-table';
+import { QUICK_CHARACTERS } from '../state/measure-texts';
+import { isOfSample } from '../state/sample-texts';
+import { editSlice } from '../state/studio';
+import { useStudio, useStudioState } from '../studio-context';
+import { MeasureTable } from './MeasureTable';
+import { TaskChoice } from './TaskChoice';
+import { TextChoice } from './TextChoice';
+
+/** One table of every model and merge on every text and task, and the sentence that follows from it. */
+export function MeasureTab() {
+  const studio = useStudio();
+  const isReady = useStudioState((s) => s.engine.info !== null);
+  const failure = useStudioState((s) => s.measure.error);
+  const table = useTable();
+  useEffect(() => {
+    if (isReady) void openMeasure(studio);
+  }, [studio, isReady]);
+  const errors = [...(failure ? [failure] : []), ...tableErrors(table.rows).map(named)];
+  return (
+    <div className="screen measure-screen">
+      <header className="measure-head">
+        <div className="stack tight">
+          <Finding table={table} />
+          <Protocol table={table} />
+        </div>
+        <div className="measure-choice">
+          <TextChoice />
+          <TaskChoice />
+        </div>
+      </header>
+      {errors.map((error) => (
+        <ErrorCard key={`${error.code} ${error.message}`} error={error} />
+      ))}
+      <MeasureTable table={table} />
+      <Earlier table={table} />
+    </div>
+  );
+}
+
+function useTable(): Table {
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
+  const runs = useStudioState((s) => s.runs);
+  const view = useStudioState((s) => s.view);
+  const state = useStudioState((s) => s.measure);
+  const rows = useMemo(
+    () => tableRows({ recipe, models, runs, view, measure: state }),
+    [recipe, models, runs, view, state],
+  );
+  return useMemo(() => measureTable(rows, state), [rows, state]);
+}
+
+const named = ({ rows, error }: { rows: string[]; error: ErrorReport }): ErrorReport => ({
+  ...error,
+  message: `${rows.join(', ')}: ${error.message}`,
+});
+
+/** What follows from the table, where it is outside the error, and what would tell more. */
+function Finding({ table }: { table: Table }) {
+  const said = conclusion(table);
+  if (!said) return <Beginning table={table} />;
+  return (
+    <p className="measure-lead" role="status">
+      <strong>{said.lead}</strong>
+      {said.rest} {said.open.length > 0 ? <MeasureMore table={table} rows={said.open} /> : null}
+    </p>
+  );
+}
+
+function Beginning({ table }: { table: Table }) {
+  const isSample = useStudioState(isOfSample);
+  const isOpening = useStudioState((s) => s.measure.opening === 'opening');
+  const words = (lead: string, rest: string) => (
+    <p className="measure-lead" role="status">
+      <strong>{lead}</strong> <span className="quiet">{rest}</span>
+    </p>
+  );
+  if (table.rows.length === 0) {
+    return words(
+      'Nothing to measure yet.',
+      'Choose a base or add a model in the recipe: each becomes a row.',
+    );
+  }
+  if (table.columns.length > 0 || isSample || isOpening) return words('No merge is measured yet.', '');
+  return words(
+    'No merge is measured yet.',
+    'Add a text of the kind that your merge is for. Without one, each contributor generates its own.',
+  );
+}
+
+/** The rows that cannot be told apart on a beginning, on the whole texts. */
+function MeasureMore({ table, rows }: { table: Table; rows: readonly Table['rows'][number]['row'][] }) {
+  const studio = useStudio();
+  const state = useStudioState((s) => s.measure);
+  const why = useStudioState(whyNotMeasure);
+  const isLonger = state.texts.some(({ chosen, text }) => chosen && text.length > 3 * QUICK_CHARACTERS);
+  const leader = table.leader?.row;
+  if (state.amount === 'full' || !isLonger || !leader || table.isAccuracy) return null;
+  const own = [leader, ...rows];
+  const missing = missingCells(measureTable(own, { ...state, amount: 'full' }));
+  const seconds = expectedSeconds(missing, table);
+  return (
+    <LinkButton
+      disabled={why !== null}
+      title={why ?? undefined}
+      onClick={() => {
+        editSlice(studio, 'measure', { amount: 'full' });
+        void measure(studio, own);
+      }}
+    >
+      Measure these on full texts{seconds === null ? '' : `, ${formatAbout(seconds)}`}
+    </LinkButton>
+  );
+}
+
+/** What is scored, how much of it, and how to read the errors. */
+function Protocol({ table }: { table: Table }) {
+  const studio = useStudio();
+  const amount = useStudioState((s) => s.measure.amount);
+  const { columns, leader, isAccuracy } = table;
+  const hasTexts = columns.some(({ kind }) => kind === 'text');
+  const isDrawn = leader !== null && table.rows.some(({ by }) => by.apart !== null);
+  return (
+    <p className="small quiet measure-protocol">
+      {isAccuracy ? 'Accuracy in percent, higher is better' : 'Perplexity, lower is better'}
+      {isAccuracy || columns.length === 0
+        ? ''
+        : ', on the third of each text that nothing is tuned or chosen on'}
+      {hasTexts ? (
+        <>
+          {', of '}
+          <LinkButton
+            title="A beginning takes seconds; full texts tell more apart"
+            onClick={() => editSlice(studio, 'measure', { amount: amount === 'quick' ? 'full' : 'quick' })}
+          >
+            {amount === 'quick' ? `the first ${formatCount(3 * QUICK_CHARACTERS)} characters` : 'full texts'}
+          </LinkButton>
+        </>
+      ) : null}
+      {isDrawn ? `. ± and bars: the 95 % interval of the difference from ${leader.row.label}.` : '.'}
+    </p>
+  );
+}
+
+/** Which numbers are of an earlier visit. */
+function Earlier({ table }: { table: Table }) {
+  const studio = useStudio();
+  const busy = useStudioState((s) => s.measure.running.size > 0);
+  const times = table.rows.flatMap(({ cells }) =>
+    cells.flatMap(({ measured }) => (measured?.earlier == null ? [] : [measured.earlier])),
+  );
+  if (times.length === 0) return null;
+  return (
+    <p className="small quiet">
+      {times.length === 1 ? 'One number is' : `${formatCount(times.length)} numbers are`} from an earlier
+      visit, the newest of {new Date(Math.max(...times)).toLocaleString()}.{' '}
+      <Button variant="quiet" why={busy ? 'Measuring.' : null} onClick={() => void forgetEarlier(studio)}>
+        Forget them
+      </Button>
+    </p>
+  );
+}

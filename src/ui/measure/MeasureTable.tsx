@@ -1,0 +1,344 @@
+import { scaleLinear } from 'd3-scale';
+import { type CSSProperties, type ReactNode, useState } from 'react';
+import { formatCounted, formatPercent } from '../../formats/quantity';
+import { LETTERS } from '../layers/columns';
+import { LinkButton } from '../parts/LinkButton';
+import { modelColor, Swatch } from '../parts/Swatch';
+import type { EvaluationRow } from '../state/evaluation-rows';
+import { takeTried } from '../state/measure';
+import { MEAN } from '../state/measure-state';
+import {
+  decimalsOf,
+  type PlotScale,
+  placeOn,
+  plotScale,
+  type MeasureTable as Table,
+  type TableCell,
+  type TableColumn,
+  type TableRow,
+} from '../state/measure-table';
+import { reopenRun } from '../state/past-runs';
+import { editSlice, showTab } from '../state/studio';
+import { useStudio } from '../studio-context';
+import { Measuring, Trying } from './MeasureActions';
+
+const GROUPS = [
+  { id: 'runs', title: 'Runs' },
+  { id: 'tried', title: 'Tried in memory, each at its own λ' },
+  { id: 'models', title: 'For comparison' },
+] as const;
+
+/** Tried merges that are shown before the others are asked for. */
+const FEW = 6;
+
+/** Runs, what was tried, and the models; a dot with its interval on one scale, then the numbers. */
+export function MeasureTable({ table }: { table: Table }) {
+  const { columns, rows } = table;
+  const texts = columns.filter(({ kind }) => kind !== 'task');
+  const tasks = columns.filter(({ kind }) => kind === 'task');
+  const scale = plotScale(table);
+  const hasLambda = rows.some(({ row }) => row.lambda !== '');
+  const width = 3 + (texts.length > 1 ? 1 : 0) + columns.length + (hasLambda ? 1 : 0);
+  const decimals = new Map([
+    [MEAN, decimalsOf(rows.map(({ mean }) => mean))],
+    ...columns.map(({ id }, c) => [id, decimalsOf(rows.map(({ cells }) => cells[c]!))] as const),
+  ]);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
+    <section className="scroll-x measure-scroll" tabIndex={0} aria-label="Table of measurements">
+      <table className="measure-table">
+        <caption className="visually-hidden">
+          Perplexity of every model and merge on each text, accuracy on each task, with 95 % intervals.
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">
+              <span className="visually-hidden">model or merge</span>
+            </th>
+            <PlotHead scale={scale} />
+            {texts.length > 1 ? (
+              <Head id={MEAN} table={table} name="mean" title="Geometric mean over the texts" />
+            ) : null}
+            {texts.map((column) => (
+              <Head key={column.id} id={column.id} table={table} name={column.name} title={column.name} />
+            ))}
+            {hasLambda ? <th scope="col">λ</th> : null}
+            {tasks.map((column) => (
+              <Head key={column.id} id={column.id} table={table} name={column.name} title={column.name} />
+            ))}
+            <th scope="col">
+              <span className="visually-hidden">what can be done</span>
+            </th>
+          </tr>
+        </thead>
+        {GROUPS.map(({ id, title }) => (
+          <Group key={id} id={id} title={title} table={table} width={width}>
+            {(own) => (
+              <Row
+                key={own.row.id}
+                own={own}
+                {...{ table, texts, tasks, scale, hasLambda }}
+                decimals={(column) => decimals.get(column) ?? 3}
+              />
+            )}
+          </Group>
+        ))}
+      </table>
+    </section>
+  );
+}
+
+interface GroupProps {
+  id: EvaluationRow['group'];
+  title: string;
+  table: Table;
+  width: number;
+  children(row: TableRow): ReactNode;
+}
+
+/** A group of rows under its heading, which has what adds rows or numbers to it. */
+function Group({ id, title, table, width, children }: GroupProps) {
+  const [all, setAll] = useState(false);
+  const own = table.rows.filter(({ row }) => row.group === id);
+  const shown = id === 'tried' && !all && own.length > FEW + 1 ? own.slice(0, FEW) : own;
+  if (id === 'models' && own.length === 0) return null;
+  return (
+    <tbody>
+      <tr className="measure-group">
+        <th scope="rowgroup" colSpan={width}>
+          <div className="measure-group-line">
+            <span>{title}</span>
+            {id === 'runs' ? <Measuring table={table} /> : null}
+            {id === 'tried' ? <Trying table={table} /> : null}
+          </div>
+        </th>
+      </tr>
+      {shown.map(children)}
+      {shown.length < own.length || (all && own.length > FEW + 1) ? (
+        <tr>
+          <td colSpan={width}>
+            <LinkButton aria-expanded={all} onClick={() => setAll(!all)}>
+              {all ? 'fewer' : `${own.length - shown.length} more`}
+            </LinkButton>
+          </td>
+        </tr>
+      ) : null}
+    </tbody>
+  );
+}
+
+/** Numbers along the scale. */
+function PlotHead({ scale }: { scale: PlotScale | null }) {
+  const ticks = scale ? scaleLinear().domain([scale.least, scale.most]).ticks(2) : [];
+  return (
+    <th scope="col" className="plot-head">
+      <span className="visually-hidden">drawn</span>
+      <span className="dot-ticks" aria-hidden="true">
+        {ticks.map((tick) => (
+          <span key={tick} style={at(placeOn(scale!, tick) ?? 1)}>
+            {tick}
+          </span>
+        ))}
+      </span>
+    </th>
+  );
+}
+
+const at = (place: number) => ({ '--at': place }) as CSSProperties;
+
+/** A column; rows are drawn and ordered by the one that is pressed. */
+function Head({ id, table, name, title }: { id: string; table: Table; name: string; title: string }) {
+  const studio = useStudio();
+  const chosen = table.by === id || (id !== MEAN && table.by === MEAN && table.columns.length === 1);
+  return (
+    <th scope="col" {...(chosen ? { 'aria-sort': table.isAccuracy ? 'descending' : 'ascending' } : {})}>
+      <button
+        type="button"
+        className="measure-by truncate"
+        title={`${title}: draw and order by it`}
+        onClick={() => editSlice(studio, 'measure', { by: id })}
+      >
+        {name}
+      </button>
+    </th>
+  );
+}
+
+interface RowProps {
+  own: TableRow;
+  table: Table;
+  texts: readonly TableColumn[];
+  tasks: readonly TableColumn[];
+  scale: PlotScale | null;
+  hasLambda: boolean;
+  decimals(column: string): number;
+}
+
+function Row({ own, table, texts, tasks, scale, hasLambda, decimals }: RowProps) {
+  const { row, cells, mean } = own;
+  const isLeader = row === table.leader?.row;
+  const cellOf = ({ id }: TableColumn) => cells[table.columns.findIndex((column) => column.id === id)]!;
+  const base = table.rows.find((other) => other.row.id === 'base');
+  return (
+    <tr data-leader={isLeader || undefined} data-current={row.current || undefined}>
+      <th scope="row" title={row.title}>
+        <span className="row tight">
+          {row.place >= 0 ? (
+            <span className="tag run-letter" data-place={row.place}>
+              {LETTERS[row.place]}
+            </span>
+          ) : null}
+          {row.color === null ? null : <Swatch color={row.color} />}
+          <span className="truncate">{row.label}</span>
+          {row.current ? <span className="tag measure-now">this recipe</span> : null}
+        </span>
+      </th>
+      <td className="plot-cell" aria-hidden="true">
+        {scale ? <Dot own={own} scale={scale} leader={table.leader} base={base} /> : null}
+      </td>
+      {texts.length > 1 ? (
+        <td>
+          <Value cell={mean} decimals={decimals(MEAN)} isLeader={isLeader} />
+        </td>
+      ) : null}
+      {texts.map((column) => (
+        <td key={column.id}>
+          <Value
+            cell={cellOf(column)}
+            decimals={decimals(column.id)}
+            isLeader={isLeader && texts.length === 1}
+          />
+        </td>
+      ))}
+      {hasLambda ? <td>{row.lambda || <span className="faint">–</span>}</td> : null}
+      {tasks.map((column) => (
+        <td key={column.id}>
+          <Value
+            cell={cellOf(column)}
+            decimals={decimals(column.id)}
+            isLeader={isLeader && table.by === column.id}
+          />
+        </td>
+      ))}
+      <td className="measure-do">
+        <RowAction row={row} />
+      </td>
+    </tr>
+  );
+}
+
+function RowAction({ row }: { row: EvaluationRow }) {
+  const studio = useStudio();
+  const { run } = row;
+  if (row.tried) {
+    return (
+      <LinkButton
+        aria-label={`Use ${row.label}`}
+        title="Puts this merge into the recipe"
+        onClick={() => takeTried(studio, row)}
+      >
+        use
+      </LinkButton>
+    );
+  }
+  return run ? (
+    <LinkButton
+      aria-label={`Files of ${row.label}`}
+      onClick={() => {
+        reopenRun(studio, run);
+        showTab(studio, 'files');
+      }}
+    >
+      files
+    </LinkButton>
+  ) : null;
+}
+
+interface DotProps {
+  own: TableRow;
+  scale: PlotScale;
+  leader: TableRow | null;
+  base: TableRow | undefined;
+}
+
+/** The number of a row with its interval, on the scale of all; lines at the best merge and at the base. */
+function Dot({ own: { row, by }, scale, leader, base }: DotProps) {
+  const lines = [
+    { kind: 'base', value: base?.by.value },
+    { kind: 'leader', value: leader?.by.value },
+  ];
+  const place = by.value === null ? null : placeOn(scale, by.value);
+  return (
+    <span className="dot-track">
+      {lines.map(({ kind, value }) =>
+        value == null ? null : (
+          <span key={kind} className="dot-line" data-kind={kind} style={at(placeOn(scale, value) ?? 1)} />
+        ),
+      )}
+      {by.value !== null && by.apart !== null && place !== null ? (
+        <span
+          className="dot-bar"
+          style={
+            {
+              '--at': placeOn(scale, by.value - by.apart) ?? 1,
+              '--to': placeOn(scale, by.value + by.apart) ?? 1,
+            } as CSSProperties
+          }
+        />
+      ) : null}
+      {by.value === null ? null : (
+        <span
+          className="dot"
+          data-group={row.id === 'base' ? 'base' : row.group}
+          data-beyond={place === null || undefined}
+          style={{ ...at(place ?? 1), ...(row.color === null ? {} : { color: modelColor(row.color) }) }}
+        />
+      )}
+    </span>
+  );
+}
+
+/** A number with its error, in as many digits as that allows. */
+function Value({ cell, decimals, isLeader }: { cell: TableCell; decimals: number; isLeader: boolean }) {
+  const { state, value, apart, margin, error } = cell;
+  if (state === 'running') return <span className="faint">…</span>;
+  if (state === 'failed') {
+    return (
+      <span className="tone-bad" title={error ? `${error.message} ${error.hint}` : undefined}>
+        failed
+      </span>
+    );
+  }
+  if (value === null) return <span className="faint">–</span>;
+  const scaled = cell.unit === 'accuracy' ? 100 : 1;
+  const digits = cell.unit === 'accuracy' ? Math.max(1, decimals - 2) : decimals;
+  const half = apart ?? (isLeader ? null : margin);
+  return (
+    <span className="measure-value" data-leader={isLeader || undefined} title={tooltip(cell)}>
+      {(scaled * value).toFixed(digits)}
+      {half === null ? null : <small> ±{(scaled * half).toFixed(digits)}</small>}
+    </span>
+  );
+}
+
+function tooltip({ value, unit, margin, apart, count, stamp, measured, texts }: TableCell): string {
+  const isTask = unit === 'accuracy';
+  const whole = (of: number) => (isTask ? formatPercent(of) : of.toFixed(4));
+  const [part] = stamp.split(' ');
+  return [
+    `${whole(value!)}${margin === null ? '' : ` ± ${whole(margin)}`} by itself${apart === null ? '' : `, ± ${whole(apart)} beside the best merge`} (95 %)`,
+    `${formatCounted(count, isTask ? 'item' : 'token')}${part === 'all' || part === undefined ? '' : ` of the ${part} part`}`,
+    ...(isTask
+      ? []
+      : [`loss ${Math.log(value!).toFixed(4)} nats${texts.length > 1 ? ', the mean over the texts' : ''}`]),
+    ...(measured?.bitsPerByte == null ? [] : [`${measured.bitsPerByte.toFixed(4)} bits per byte`]),
+    ...(measured && measured.leftOut > 0
+      ? [`without ${formatCounted(measured.leftOut, 'conversation')} that its chat template refuses`]
+      : []),
+    ...Object.entries(measured?.score?.metrics ?? {}).map(
+      ([metric, found]) =>
+        `${metric} ${found.value.toFixed(3)}${found.stderr === null ? '' : ` ± ${found.stderr.toFixed(3)} (1 s.e.)`}`,
+    ),
+    ...(measured?.earlier == null ? [] : [`measured ${new Date(measured.earlier).toLocaleString()}`]),
+  ].join('\n');
+}

@@ -1,0 +1,136 @@
+import { Button } from '../parts/Button';
+import { CheckIcon, CloseIcon, PlusIcon } from '../parts/icons';
+import { LabeledNumber } from '../parts/LabeledNumber';
+import { PopoverFrame } from '../parts/PopoverFrame';
+import { Select } from '../parts/Select';
+import { addTaskFiles, editTasks, toggleTask } from '../state/measure-tasks';
+import { isOfSample } from '../state/sample-texts';
+import { useStudio, useStudioState } from '../studio-context';
+
+/** Which tasks models are scored on: the chosen ones as chips, the others behind a button. */
+export function TaskChoice() {
+  const studio = useStudio();
+  const { shipped, chosen, own } = useStudioState((s) => s.measure.tasks);
+  const busy = useStudioState((s) => s.measure.running.size > 0);
+  const titleOf = (name: string) => shipped?.find((task) => task.name === name)?.title ?? name;
+  return (
+    <fieldset className="chips">
+      <legend className="visually-hidden">Tasks to score</legend>
+      {chosen.map((name) => (
+        <span key={name} className="chip" data-on>
+          <span className="chip-name">
+            <CheckIcon />
+            <span className="truncate">{titleOf(name)}</span>
+          </span>
+          <Button
+            variant="quiet"
+            iconOnly
+            why={busy ? 'Measuring.' : null}
+            aria-label={`Remove ${titleOf(name)}`}
+            onClick={() => toggleTask(studio, name)}
+          >
+            <CloseIcon />
+          </Button>
+        </span>
+      ))}
+      <PopoverFrame
+        label="Tasks"
+        className="add-text"
+        trigger={
+          <Button variant="quiet">
+            <PlusIcon /> task
+          </Button>
+        }
+      >
+        <Tasks own={own.map(({ name }) => name)} />
+      </PopoverFrame>
+    </fieldset>
+  );
+}
+
+/** All tasks, and which of their items are scored. */
+function Tasks({ own }: { own: readonly string[] }) {
+  const studio = useStudio();
+  const { shipped, chosen, subset, limit, sampleSeed, fewshot } = useStudioState((s) => s.measure.tasks);
+  const isSample = useStudioState(isOfSample);
+  // the sample's task is of what the sample was trained on
+  const offered = (shipped ?? []).filter(({ dataset }) => dataset !== null || isSample);
+  const { subsets } = offered.find((task) => chosen.includes(task.name) && task.subsets.length > 0) ?? {};
+  return (
+    <>
+      <p className="small quiet">
+        Accuracy as lm-evaluation-harness counts it. Rows come from the Hub; the sample’s ship with Amalgam.
+      </p>
+      <div className="chips">
+        {[...offered, ...own.map((name) => ({ name, title: name }))].map(({ name, title }) => (
+          <span key={name} className="chip" data-on={chosen.includes(name) || undefined}>
+            <button
+              type="button"
+              aria-pressed={chosen.includes(name)}
+              onClick={() => toggleTask(studio, name)}
+            >
+              {title}
+            </button>
+          </span>
+        ))}
+        <label className="button task-file">
+          Own task…
+          <input
+            type="file"
+            className="visually-hidden"
+            multiple
+            accept=".jsonl,.ndjson,.json"
+            onChange={(event) => {
+              void addTaskFiles(studio, [...(event.target.files ?? [])]);
+              event.target.value = '';
+            }}
+          />
+        </label>
+      </div>
+      {subsets ? (
+        <Select
+          className="field"
+          aria-label="MMLU subset"
+          value={subset || (subsets[0] ?? '')}
+          options={subsets.map((name) => ({ value: name, label: name.replaceAll('_', ' ') }))}
+          onChange={(next) => editTasks(studio, { subset: next })}
+        />
+      ) : null}
+      <div className="row wrap">
+        <LabeledNumber
+          label="items per task"
+          value={limit}
+          min={1}
+          max={100_000}
+          onChange={(next) => editTasks(studio, { limit: next })}
+        />
+        <Select
+          className="field"
+          aria-label="Which items"
+          value={sampleSeed === null ? 'first' : 'drawn'}
+          options={[
+            { value: 'first', label: 'the first, as the harness' },
+            { value: 'drawn', label: 'drawn at random' },
+          ]}
+          onChange={(next) => editTasks(studio, { sampleSeed: next === 'drawn' ? 0 : null })}
+        />
+        {sampleSeed === null ? null : (
+          <LabeledNumber
+            label="seed"
+            value={sampleSeed}
+            min={0}
+            max={2 ** 31}
+            onChange={(next) => editTasks(studio, { sampleSeed: next })}
+          />
+        )}
+        <LabeledNumber
+          label="few-shot examples"
+          value={fewshot}
+          min={0}
+          max={32}
+          onChange={(next) => editTasks(studio, { fewshot: next })}
+        />
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,282 @@
+import { lazy, Suspense, useEffect } from 'react';
+import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
+import { formatBytes } from '../../formats/quantity';
+import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
+import { CopyButton } from '../parts/CopyButton';
+import { NumberField } from '../parts/NumberField';
+import { Problem } from '../parts/Problem';
+import { SaveTo } from '../parts/SavedFiles';
+import { Section } from '../parts/Section';
+import { Select } from '../parts/Select';
+import { outputName } from '../state/built-recipe';
+import { fileName } from '../state/job-state';
+import { combinationOf, type OutDtype, setOutput } from '../state/recipe-state';
+import { recipeProblems, SHARD_BYTES } from '../state/recipe-validation';
+import { currentRun, type RunState } from '../state/runs';
+import { editRecipe, editSlice, methodOf, type Studio, setView } from '../state/studio';
+import { useAnswer, useStudio, useStudioState } from '../studio-context';
+import { ChatPreview, ChatTemplateForm, GgufForm } from './ChatTemplateForm';
+import { OutputFiles } from './OutputFiles';
+import { PlanProblems, PlanTensors } from './PlanSection';
+import { VerifySection } from './VerifySection';
+
+const PushSection = lazy(() => import('../push/PushSection').then((m) => ({ default: m.PushSection })));
+
+const RecipeYaml = lazy(() => import('./RecipeYaml').then((m) => ({ default: m.RecipeYaml })));
+
+/** The plan's warnings, the files and their form, how they are used, pushed and verified, and every output tensor. */
+export function FilesTab() {
+  const studio = useStudio();
+  const done = useStudioState((s) => (currentRun(s)?.status === 'done' ? s.currentRunId : null));
+  // a recipe as it is written says itself in which form its output comes
+  const written = useStudioState((s) => s.recipe.asWritten !== null);
+  const at = useStudioState((s) => s.view.filesAt);
+  useEffect(() => {
+    if (at === null) return;
+    document.getElementById(`files-${at}`)?.scrollIntoView({ block: 'center' });
+    setView(studio, { filesAt: null });
+  }, [studio, at]);
+  return (
+    <div className="screen files-screen" data-done={done !== null || undefined}>
+      <PlanProblems />
+      <div className="stack output-column output-files">
+        <OutputFiles />
+        <UseIt />
+        <div id="files-push">
+          <Suspense>
+            <PushSection />
+          </Suspense>
+        </div>
+        <VerifySection />
+      </div>
+      <div className="stack output-column">
+        <Form written={written} />
+        <Suspense>
+          <RecipeYaml />
+        </Suspense>
+        {done ? <ModelCard key={done} /> : null}
+      </div>
+      <PlanTensors />
+    </div>
+  );
+}
+
+/** Place and name of the files. */
+function Destination() {
+  const studio = useStudio();
+  const output = useStudioState((s) => s.output);
+  const proposed = useStudioState((s) => outputName(s.recipe));
+  const memoryBytes = useStudioState((s) => s.engine.info?.storage.memoryBytes);
+  return (
+    <>
+      <SaveTo what="Save to" />
+      {output.kind === 'downloads' && memoryBytes !== undefined ? (
+        <p className="small quiet">
+          This browser keeps no files for this page. Up to {formatBytes(memoryBytes)}, downloads from the Hub
+          included, stay in memory; download the result before you close or reload this tab.
+        </p>
+      ) : null}
+      <label className="labeled">
+        <span>Name</span>
+        <input
+          className="field mono"
+          value={output.name ?? proposed}
+          spellCheck={false}
+          autoComplete="off"
+          onChange={(event) => {
+            const name = fileName(event.target.value);
+            editSlice(studio, 'output', { name: name === '' ? null : name });
+          }}
+        />
+      </label>
+    </>
+  );
+}
+
+const dtypes: readonly { value: OutDtype | ''; label: string }[] = [
+  { value: '', label: 'same dtype as base' },
+  { value: 'bfloat16', label: 'bfloat16' },
+  { value: 'float16', label: 'float16' },
+  { value: 'float32', label: 'float32' },
+];
+
+const labels: Partial<Record<Combination, string>> = {
+  cat: 'cat: exact, ranks add up',
+  gram: 'gram: ranks add up',
+  gram_svd: 'gram_svd: cut to a rank',
+};
+
+/** Whether LoRAs become a model or a LoRA, and how. */
+function AdapterForm() {
+  const studio = useStudio();
+  const recipe = useStudioState((s) => s.recipe);
+  const combination = combinationOf(recipe);
+  const adapter = recipe.output === 'adapter';
+  return (
+    <>
+      <label className="labeled">
+        <span>Output</span>
+        <Select
+          value={recipe.output}
+          options={[
+            { value: 'model', label: 'a model' },
+            { value: 'adapter', label: 'a LoRA: all contributors are LoRAs of the base' },
+          ]}
+          disabled={!combination && !adapter}
+          title={combination ? undefined : `${methodOf(recipe).title} does not merge LoRAs into a LoRA.`}
+          onChange={(output) => editRecipe(studio, (r) => setOutput(r, output))}
+        />
+      </label>
+      {adapter && combination ? (
+        <label className="labeled">
+          <span>Combination</span>
+          <Select
+            value={combination}
+            options={(COMBINATIONS_OF[recipe.method] ?? []).map((c) => ({ value: c, label: labels[c] ?? c }))}
+            onChange={(chosen) => editRecipe(studio, (r) => ({ ...r, combination: chosen }))}
+          />
+        </label>
+      ) : null}
+      {adapter && combination?.endsWith('svd') ? (
+        <div className="labeled">
+          <span>Rank</span>
+          <NumberField
+            className="field mono shard-field"
+            label="Rank of the LoRA"
+            value={recipe.rank}
+            min={1}
+            max={1024}
+            step={1}
+            onChange={(rank) => editRecipe(studio, (r) => ({ ...r, rank: Math.round(rank) }))}
+          />
+        </div>
+      ) : null}
+    </>
+  );
+}
+
+/** Where the files go and in which form they come. @param written the recipe itself says in which form */
+function Form({ written }: { written: boolean }) {
+  const studio = useStudio();
+  const recipe = useStudioState((s) => s.recipe);
+  const models = useStudioState((s) => s.models);
+  const problem = recipeProblems(recipe, models, methodOf(recipe)).find((p) => p.place.kind === 'shardBytes');
+  if (written) {
+    return (
+      <Section title="Output">
+        <Destination />
+        <ChatPreview />
+      </Section>
+    );
+  }
+  return (
+    <Section title="Output">
+      <Destination />
+      <AdapterForm />
+      <label className="labeled">
+        <span>Dtype</span>
+        <Select
+          value={recipe.outDtype ?? ''}
+          options={dtypes}
+          onChange={(chosen) =>
+            editRecipe(studio, (r) => ({ ...r, outDtype: chosen === '' ? null : chosen }))
+          }
+        />
+      </label>
+      {recipe.output === 'adapter' ? null : (
+        <div className="labeled">
+          <span>Shard size</span>
+          <span className="row">
+            <NumberField
+              className="field mono shard-field"
+              label="Shard size in gigabytes"
+              value={recipe.shardBytes / 1e9}
+              min={SHARD_BYTES.min / 1e9}
+              max={SHARD_BYTES.max / 1e9}
+              step={0.5}
+              invalid={problem !== undefined}
+              onChange={(gb) => editRecipe(studio, (r) => ({ ...r, shardBytes: Math.round(gb * 1e9) }))}
+            />
+            <span className="quiet">GB at most</span>
+          </span>
+        </div>
+      )}
+      <Problem>{problem?.remedy}</Problem>
+      <ChatTemplateForm />
+      <div id="files-gguf" className="stack tight">
+        <GgufForm />
+      </div>
+    </Section>
+  );
+}
+
+/** How the finished output is run elsewhere, each with its real names. */
+function UseIt() {
+  const run = useStudioState((s) => (currentRun(s)?.status === 'done' ? currentRun(s) : null));
+  const use = run?.report?.use;
+  if (!run || !use || use.length === 0) return null;
+  const { kind, name } = run.destination;
+  return (
+    <Section title="Use it">
+      <p className="small quiet">
+        Run beside the folder <span className="mono">{name}</span>
+        {kind === 'folder' ? '' : ', unpacked from the .zip'}
+        {run.outputFiles.some((file) => file.endsWith('.gguf'))
+          ? '; inside it, what names the GGUF file.'
+          : '.'}
+      </p>
+      {use.map(({ title, code }) => (
+        <div key={title} className="use-snippet">
+          <div className="row">
+            <h3>{title}</h3>
+            <CopyButton text={() => code} />
+          </div>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
+          <section className="yaml panel" tabIndex={0} aria-label={`${title}: what to type`}>
+            <pre>{code}</pre>
+          </section>
+        </div>
+      ))}
+    </Section>
+  );
+}
+
+const CARD = 'README.md';
+
+/** The model card of the finished run, as the text it is: never drawn as HTML. */
+function ModelCard() {
+  const studio = useStudio();
+  const run = useStudioState(currentRun);
+  const [card] = useAnswer<string | null>(null, async () => run && readCard(studio, run), [run]);
+  if (card === null) return null;
+  return (
+    <details className="folded">
+      <summary>Model card: {CARD}, written with the weights</summary>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
+      <section className="yaml model-card panel" tabIndex={0} aria-label="Text of the model card">
+        <pre>{card}</pre>
+      </section>
+      <div className="row">
+        <CopyButton text={() => card} />
+      </div>
+    </details>
+  );
+}
+
+/** Null where it cannot be had any more: a folder that is not open, an output that was deleted. */
+async function readCard(studio: Studio, run: RunState): Promise<string | null> {
+  const { kind, name } = run.destination;
+  if (!run.outputFiles.includes(CARD)) return null;
+  if (kind === 'folder') {
+    const { folder } = studio.transient;
+    const file =
+      folder &&
+      (await folderIn(folder, name)
+        .then((opened) => fileIn(opened, CARD))
+        .catch(() => null));
+    return file ? textOf(await contentOf(file)) : null;
+  }
+  return textOf(await studio.worker.outputFile(name, CARD));
+}
+
+const textOf = async (file: File) => new TextDecoder().decode(await bytesOf(file));

@@ -1,0 +1,267 @@
+import { useEffect, useRef } from 'react';
+import { formatBytes, formatCount, formatPercent, formatRate, formatSeconds } from '../../formats/quantity';
+import type { LambdaReport } from '../../reports/importance';
+import type { MergeReport } from '../../reports/merge';
+import { acrossScale, PlotAxes, PlotPoint, type PlotRoom, upwardScale } from '../charts/PlotFrame';
+import { type TimesSpent, timeShares } from '../charts/time-shares';
+import { type Cost, Costs } from '../parts/Costs';
+import { DialogFrame } from '../parts/DialogFrame';
+import { ErrorCard } from '../parts/ErrorCard';
+import { ExportMenu } from '../parts/ExportMenu';
+import { HashDigits } from '../parts/FileList';
+import { Message } from '../parts/Message';
+import { Section } from '../parts/Section';
+import { resumable } from '../state/past-runs';
+import { currentRun, type FinishedRun, type LogEntry, PHASE_TITLES, type RunState } from '../state/runs';
+import { notifyError, setView } from '../state/studio';
+import { useStudio, useStudioState } from '../studio-context';
+import { NumbersTable, Recommended } from './Recommended';
+
+const ROOM: PlotRoom = { width: 560, height: 200, left: 46, right: 20, top: 22, bottom: 32, foot: 3 };
+
+/** The search for λ: perplexity over the values tried, the chosen one marked. The table has the same values. */
+function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
+  const { chosen, curve } = lambda;
+  const tried = curve.filter((point) => Number.isFinite(point.perplexity));
+  const best = tried.find((point) => point.lambda === chosen);
+  if (!best) return null;
+  const highest = Math.max(...tried.map((point) => point.perplexity));
+  const x = acrossScale(ROOM, [0, tried.at(-1)!.lambda]);
+  const bounds = [best.perplexity, Math.max(highest, best.perplexity * 1.001)] as const;
+  const y = upwardScale(ROOM, bounds, highest > 10 * best.perplexity, 4);
+  const words = `λ ${chosen}: perplexity ${best.perplexity.toFixed(3)}`;
+  return (
+    <figure className="lambda">
+      <svg
+        className="plot-drawing"
+        viewBox={`0 0 ${ROOM.width} ${ROOM.height}`}
+        role="img"
+        aria-label={`Perplexity over λ, ${tried.length} values from ${tried[0]!.lambda} to ${tried.at(-1)!.lambda}; chosen ${words}`}
+      >
+        <PlotAxes room={ROOM} x={x} y={y} along={6} up={y.ticks(4)} format={y.tickFormat(4)} title="λ" />
+        <polyline
+          className="plot-line"
+          stroke="var(--accent)"
+          points={tried.map((point) => `${x(point.lambda)},${y(point.perplexity)}`).join(' ')}
+        />
+        {tried.map((point) => (
+          <PlotPoint
+            key={point.lambda}
+            x={x(point.lambda)}
+            y={y(point.perplexity)}
+            words={`λ ${point.lambda}: perplexity ${point.perplexity.toFixed(3)}`}
+            className="lambda-point"
+            fill="var(--accent)"
+          />
+        ))}
+        <circle className="plot-ring lambda-chosen" cx={x(chosen)} cy={y(best.perplexity)} r={7} />
+      </svg>
+      <figcaption>
+        Chosen: <strong>{words}</strong>, the geometric mean over{' '}
+        {lambda.texts.map((t) => `${t.id} (${t.calibration})`).join(', ')}
+        {lambda.reused ? '; found before with the same models and settings' : ''}.
+      </figcaption>
+      <details>
+        <summary>As a table</summary>
+        <NumbersTable
+          label="Perplexity of every λ tried"
+          heads={['mean', ...lambda.texts.map((text) => text.id)].map((text) => ({ id: text, text }))}
+          first="λ"
+          rows={curve.map((point) => ({
+            id: String(point.lambda),
+            title: String(point.lambda),
+            chosen: point.lambda === chosen,
+            cells: [point.perplexity, ...point.each].map((value) => value.toFixed(3)),
+          }))}
+        />
+      </details>
+    </figure>
+  );
+}
+
+/** Of the run at work, or the last one: where the time goes, what happened, what was compared. */
+export function RunReport() {
+  const studio = useStudio();
+  const run = useStudioState(currentRun);
+  const kept = useStudioState((s) => resumable(s) !== undefined);
+  const close = () => setView(studio, { runReport: false });
+  if (!run) return null;
+  const { report } = run;
+  return (
+    <DialogFrame
+      title={run.title}
+      about={`${run.methodTitle} · ${statusWords(run)}`}
+      foot={report ? <RunExport run={{ ...run, report }} /> : null}
+      onClose={close}
+    >
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
+      <section className="dialog-body stack loose run-report" tabIndex={0} aria-label="Report of the run">
+        {run.error ? <ErrorCard error={run.error} /> : null}
+        {run.status === 'canceled' ? (
+          <Message tone="note" title={`${stopped(run)}. ${remainsWords(run, kept)}`} />
+        ) : null}
+        {report?.recommended ? (
+          <Recommended report={report.recommended} contributors={run.contributors} />
+        ) : null}
+        {report ? <Costs items={totals(run.planned.length, report)} /> : null}
+        <Section title="Where the time goes">
+          <TimeBar {...timesOf(run)} />
+        </Section>
+        {report?.ahead?.lambda ? (
+          <Section title="λ tuning">
+            <LambdaPlot lambda={report.ahead.lambda} />
+          </Section>
+        ) : null}
+        <Section title="Log">
+          <RunLog entries={run.log} />
+        </Section>
+        {report ? <Inputs report={report} /> : null}
+      </section>
+    </DialogFrame>
+  );
+}
+
+function remainsWords({ recommended, paused }: RunState, kept: boolean): string {
+  if (recommended && paused)
+    return 'What was computed is kept: press Continue, or Find the best after a reload.';
+  if (!kept) return 'Everything that was begun has been removed.';
+  return paused
+    ? 'What was written is kept until you continue, or delete it under Storage.'
+    : 'What was written is kept: resume the merge, or discard it.';
+}
+
+/** Of the finished merge, else of the one at work. */
+function timesOf({ report, progress }: RunState): TimesSpent {
+  return report ?? progress ?? { stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 } };
+}
+
+function statusWords(run: RunState): string {
+  if (run.status === 'running')
+    return run.progress ? PHASE_TITLES[run.progress.phase].toLowerCase() : 'starting';
+  if (run.status === 'done') return doneText(run.report);
+  return run.status === 'failed' ? 'failed' : stopped(run).toLowerCase();
+}
+
+/** `done in 1.0 s`; of a recommended merge also the time of its search. */
+function doneText(report: RunState['report']): string {
+  const merging = formatSeconds(report?.seconds ?? 0);
+  if (!report?.recommended) return `done in ${merging}`;
+  return `merged in ${merging}, ${formatSeconds(report.seconds + report.recommended.seconds)} with the search`;
+}
+
+function stopped(run: RunState): string {
+  return run.paused ? 'Paused' : 'Canceled';
+}
+
+function totals(tensors: number, { seconds, shards, peakBytes, engine, adapter }: MergeReport): Cost[] {
+  const written = shards.reduce((sum, s) => sum + s.bytes, 0);
+  return [
+    ['Tensors', formatCount(tensors), 'all of them'],
+    ['Bytes', formatBytes(written), 'of weights written'],
+    ['Throughput', formatRate(written / Math.max(seconds, 1e-3)), 'on average'],
+    ['Time', formatSeconds(seconds), 'in total'],
+    ['Memory', formatBytes(peakBytes), 'at most, for tiles'],
+    ['Engine', engine === 'webgpu' ? 'WebGPU' : 'CPU', adapter],
+  ];
+}
+
+function Inputs({ report }: { report: NonNullable<RunState['report']> }) {
+  return (
+    <Section title="Inputs">
+      <ul className="hashes panel">
+        {report.inputs.map((input) => (
+          <li key={`${input.id} ${input.file}`}>
+            <span className="truncate">
+              {input.id} <span className="faint">/ {input.file}</span>
+            </span>
+            <HashDigits hash={input.hash} length={16} />
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+/** All of the time of a run as one stacked bar with its numbers below. */
+function TimeBar(times: TimesSpent) {
+  const shares = timeShares(times);
+  return (
+    <div className="stack">
+      <div className="bar stage-bar" aria-hidden="true">
+        {shares.map(({ stage, share }) => (
+          <span
+            key={stage}
+            className="stage-part"
+            style={{ width: `${share * 100}%`, background: `var(--stage-${stage})` }}
+          />
+        ))}
+      </div>
+      <dl className="stage-key">
+        {shares.map(({ stage, seconds, share }) => (
+          <div key={stage}>
+            <dt>
+              <span className="swatch" style={{ background: `var(--stage-${stage})` }} aria-hidden="true" />
+              {stage}
+            </dt>
+            <dd>
+              {formatSeconds(seconds)} <span className="faint">{formatPercent(share)}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}
+
+const CHOICES = [
+  { value: 'html', label: 'Report as HTML', hint: 'one file: recipe, hashes, charts, numbers' },
+  { value: 'json', label: 'Report as JSON', hint: 'in full precision' },
+  { value: 'csv', label: 'Table as CSV', hint: 'every number of every tensor' },
+] as const;
+
+/** Saves the report of a finished run. */
+function RunExport({ run }: { run: RunState & Pick<FinishedRun, 'report'> }) {
+  const studio = useStudio();
+  const save = async (kind: (typeof CHOICES)[number]['value']) => {
+    const { exportRun } = await import('../export/exported-files');
+    exportRun(kind, { ...run, tensors: run.planned }, run.startedAt);
+  };
+  return (
+    <ExportMenu
+      label={`Export the report of ${run.title}`}
+      choices={CHOICES}
+      onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
+    />
+  );
+}
+
+/** The log, newest at the bottom and in view, unless the user has scrolled up to read. */
+function RunLog({ entries }: { entries: readonly LogEntry[] }) {
+  const box = useRef<HTMLOListElement>(null);
+  const follows = useRef(true);
+  const count = entries.length;
+  useEffect(() => {
+    const list = box.current;
+    if (list && follows.current && count > 0) list.scrollTop = list.scrollHeight;
+  }, [count]);
+  return (
+    <ol
+      ref={box}
+      className="log panel"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
+      tabIndex={0}
+      aria-label="Log of the run"
+      onScroll={({ currentTarget: list }) => {
+        follows.current = list.scrollHeight - list.scrollTop - list.clientHeight < 24;
+      }}
+    >
+      {entries.map((entry, i) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a log only grows at its end.
+        <li key={i} data-tone={entry.tone}>
+          <span className="log-time">{entry.at.toFixed(2)} s</span>
+          <span>{entry.text}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}

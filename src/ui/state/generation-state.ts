@@ -1,0 +1,43 @@
+/** State of the texts that models write. Plain, serializable data. */
+import type { ErrorReport } from '../../errors';
+import { generateOptions } from '../../evaluate/options';
+import type { GenerateReport, GenerationSettings, RunTarget } from '../../reports/evaluate';
+import { defaultsOf } from '../../reports/option';
+
+export interface GenerationSlice {
+  settings: GenerationSettings;
+  /** The latest generated texts, one column per model. */
+  columns: readonly GenerationColumn[];
+  /** Settings of the latest texts; null before the first time. */
+  written: GenerationSettings | null;
+}
+
+export interface GenerationColumn {
+  /** Id of the table's row for the same model. */
+  id: string;
+  label: string;
+  /** Index of the contributor's color; null for base and merge. */
+  color: number | null;
+  target: RunTarget;
+  status: 'waiting' | 'writing' | 'done' | 'failed' | 'canceled';
+  text: string;
+  progress: { done: number; rate: number } | null;
+  report: GenerateReport | null;
+  error: ErrorReport | null;
+}
+
+/** Prompts before the user writes one: of the sample family, and of other models. */
+export const SAMPLE_PROMPT = 'Recipe:';
+export const PROMPT = 'Once upon a time';
+
+export const initialGeneration: GenerationSlice = {
+  settings: {
+    prompt: SAMPLE_PROMPT,
+    chat: false,
+    ...defaultsOf(generateOptions),
+    // several columns side by side: short, and not each the most probable text
+    ...{ maxTokens: 60, temperature: 0.4, topP: 0.95 },
+  },
+  columns: [],
+  written: null,
+};

@@ -1,0 +1,330 @@
+import { expect, test } from 'vitest';
+import type { BestRow, TextPart } from '../../reports/find-best';
+import type { LossBlock } from '../../reports/paired-error';
+import { sampleModels } from '../worker.test.fixture';
+import {
+  type EvaluationRow,
+  evaluationRows,
+  isPinned,
+  modelsKey,
+  tableRows,
+  targetKey,
+} from './evaluation-rows';
+import { conclusion } from './measure-conclusion';
+import { initialMeasure, type Measured, type MeasureSlice, type MeasureText } from './measure-state';
+import {
+  cellKey,
+  decimalsOf,
+  expectedSeconds,
+  generatedKey,
+  measureTable,
+  missingCells,
+  placeOn,
+  plotScale,
+  runPerplexity,
+  tableColumns,
+  tableErrors,
+} from './measure-table';
+import { reportedStretches, textHashes } from './measure-texts';
+import { setContributorParameter, setEnabled, setParameter } from './recipe-state';
+import { sampleRecipe } from './roles';
+import { initialState } from './studio-state';
+
+const recipe = sampleRecipe(sampleModels);
+const texts: MeasureText[] = ['tales', 'recipes'].map((name) => ({
+  id: `own ${name}`,
+  name,
+  text: `${name} `.repeat(1000),
+  sha256: { quick: `beginning of ${name}`, full: name },
+  origin: 'own',
+  chosen: true,
+}));
+const empty: MeasureSlice = { ...initialMeasure, texts };
+const state = { ...initialState, recipe, models: sampleModels };
+
+/** Merges that were tried, by their ids. */
+const tried = (...ids: string[]): BestRow[] =>
+  ids.map((id, i) => ({
+    ...{ id, kind: 'method', label: id.toUpperCase(), lambda: 0.1 * (i + 1), tried: 3, seconds: 1 },
+    target: { recipe: { mergeMethod: 'linear', models: [], parameters: { lambda: i }, amalgam: {} } },
+    blocks: { tuning: null, choosing: null, reporting: null },
+  }));
+const found = (rows: BestRow[], best: string | null = null): MeasureSlice['found'] => ({
+  ...{ of: modelsKey(recipe, sampleModels), texts: [], own: false, rows },
+  report: best === null ? null : ({ best } as NonNullable<MeasureSlice['found']>['report']),
+});
+
+/** Losses of twelve blocks: a level that all models share in a block, and what is the model's own. */
+const blocks = (mean: number, noise = 0.001): LossBlock[] =>
+  Array.from({ length: 12 }, (_, i) => ({
+    loss: 32 * (mean + (i % 4 < 2 ? 0.3 : -0.3) + noise * (i % 2 === 0 ? 1 : -1)),
+    tokens: 32,
+  }));
+const cell = (own: LossBlock[], more: Partial<Measured> = {}): Measured => ({
+  ...{ blocks: own, seconds: 2, bitsPerByte: 1, leftOut: 0, earlier: null, ...more },
+});
+
+/** The slice with these losses, row by row and column by column. */
+function measured(
+  losses: Record<string, (LossBlock[] | Measured)[]>,
+  slice: MeasureSlice,
+  part: TextPart = 'reporting',
+): MeasureSlice {
+  const cells = new Map(slice.cells);
+  const columns = tableColumns(slice);
+  const rows = tableRows({ ...state, measure: slice });
+  for (const [id, own] of Object.entries(losses)) {
+    const row = rows.find((one) => one.id === id)!;
+    own.forEach((value, c) => {
+      const made = Array.isArray(value) ? cell(value) : value;
+      cells.set(cellKey(columns[c]!.key, part, targetKey(row.target)), made);
+    });
+  }
+  return { ...slice, cells };
+}
+
+const tableOf = (slice: MeasureSlice) => measureTable(tableRows({ ...state, measure: slice }), slice);
+const rowOf = (slice: MeasureSlice, id: string) => tableOf(slice).rows.find(({ row }) => row.id === id)!;
+
+test('rows are the recipe and its runs, what was tried for its models, base and contributors', () => {
+  const predicted = {
+    ...({ id: 'p1', status: 'predicted', name: null, method: 'linear' } as const),
+    ...{ parameters: {}, seed: 0, models: {} },
+    of: JSON.stringify([
+      'samples/base',
+      'samples/base+samples/kitchen',
+      'samples/base+samples/harbour',
+      'samples/workshop',
+    ]),
+  };
+  const rows = tableRows({ ...state, runs: [predicted], measure: { ...empty, found: found(tried('ram')) } });
+  expect(rows.map(({ id, group }) => `${group}: ${id}`)).toEqual([
+    'runs: run now',
+    'runs: run p1',
+    'tried: tried ram',
+    'models: base',
+    'models: model samples/kitchen',
+    'models: model samples/harbour',
+    'models: model samples/workshop',
+  ]);
+  expect(rows[0]).toMatchObject({ current: true, place: 0, lambda: '1.00' });
+  expect(rows[2]).toMatchObject({ label: 'RAM', lambda: '0.10' });
+  expect(rows.slice(-4).map(({ target }) => target)).toEqual([
+    { model: 'samples/base' },
+    { model: 'samples/base+samples/kitchen' },
+    { model: 'samples/base+samples/harbour' },
+    { model: 'samples/workshop' },
+  ]);
+});
+
+test('what was tried for other models is no row; what became the recipe is its row', () => {
+  const others = setEnabled(recipe, 'samples/workshop', false);
+  const measure = { ...empty, found: found(tried('ram')) };
+  expect(tableRows({ ...state, recipe: others, measure }).map(({ group }) => group)).not.toContain('tried');
+  const { target } = evaluationRows(recipe, sampleModels).find(({ current }) => current)!;
+  const same = found([{ ...tried('given')[0]!, target }]);
+  const ids = tableRows({ ...state, measure: { ...empty, found: same } }).map(({ id }) => id);
+  expect(ids).not.toContain('tried given');
+});
+
+test('a perplexity is e to the mean loss, its error that of the paired difference from the best merge', () => {
+  const slice = measured(
+    { 'run now': [blocks(0.6), blocks(0.7)], base: [blocks(0.7, 0.005), blocks(0.9, 0.005)] },
+    empty,
+  );
+  const base = rowOf(slice, 'base');
+  expect(base.cells[0]!.value).toBeCloseTo(Math.exp(0.7), 2);
+  // each text counts the same: of two texts the square root of the product
+  const [first, second] = base.cells.map(({ value }) => value!);
+  expect(base.mean.value).toBeCloseTo(Math.sqrt(first! * second!), 10);
+  // differences of ±0.004 in pairs of blocks: s = 0.004 √(12/11), s.e. = s/√12; over two texts /√2; t of 22 degrees 2.074
+  const error = (0.004 * Math.sqrt(12 / 11)) / Math.sqrt(12) / Math.SQRT2;
+  expect(base.mean.apart! / base.mean.value!).toBeCloseTo(2.074 * error, 5);
+  // by itself it depends on the blocks that both had
+  expect(base.mean.margin!).toBeGreaterThan(20 * base.mean.apart!);
+  expect(rowOf(slice, 'run now').mean.apart).toBeNull();
+  expect(tableOf(slice).leader?.row.id).toBe('run now');
+});
+
+test('no mean before every text is measured; cells that are measured now say so', () => {
+  const slice = measured({ base: [blocks(0.4)] }, empty);
+  expect(rowOf(slice, 'base').mean.state).toBe('none');
+  const running = new Set([
+    cellKey('beginning of recipes', 'reporting', targetKey({ model: 'samples/base' })),
+  ]);
+  expect(rowOf({ ...slice, running }, 'base').cells.map(({ state: of }) => of)).toEqual(['done', 'running']);
+});
+
+test('the sentence says only what is outside the error, and which rows are not', () => {
+  const slice = { ...empty, found: found(tried('ram', 'karcher', 'ties')) };
+  const say = (own: MeasureSlice) => {
+    const said = conclusion(tableOf(own));
+    return said && `${said.lead}${said.rest}`;
+  };
+  expect(say(slice)).toBeNull();
+  const both = (mean: number, noise?: number) => [blocks(mean, noise), blocks(mean, noise)];
+  const apart = { 'tried ram': both(0.5), 'tried karcher': both(0.6), base: both(0.7, 0.01) };
+  expect(say(measured(apart, slice))).toMatch(
+    /^RAM is the best of 2 merges, on 2 × 1.?[34]\d\d characters\. It is 18\.1 ± 0\.\d % below the base\.$/,
+  );
+  const near = { ...apart, 'tried ties': both(0.501, 0.02) };
+  expect(say(measured(near, slice))).toMatch(
+    /^RAM leads 3 merges, but one cannot be told apart from it \(TIES\), on/,
+  );
+  const worse = { ...apart, base: both(0.4, 0.01) };
+  expect(say(measured(worse, slice))).toMatch(
+    /^None of 2 merges is better than the base: RAM comes nearest, 10\.5 ± 0\.\d % above it, on/,
+  );
+  const lone = { 'run now': both(0.7, 0.02), base: both(0.701) };
+  const said = conclusion(tableOf(measured(lone, empty)));
+  expect(`${said?.lead}${said?.rest}`).toMatch(/^Task arithmetic cannot be told apart from the base, on/);
+  expect(said?.open.map(({ id }) => id)).toEqual(['base']);
+});
+
+test('the best is the one that was chosen, unless another is better beyond the error', () => {
+  const slice = { ...empty, found: found(tried('linear', 'ram', 'karcher'), 'linear') };
+  const both = (mean: number, noise?: number) => [blocks(mean, noise), blocks(mean, noise)];
+  const close = { 'tried linear': both(0.5), 'tried ram': both(0.499, 0.02), 'tried karcher': both(0.6) };
+  expect(tableOf(measured(close, slice)).leader?.row.label).toBe('LINEAR');
+  const better = { ...close, 'run now': both(0.3) };
+  expect(tableOf(measured(better, slice)).leader?.row.id).toBe('run now');
+});
+
+test('numbers of another part of the text are compared with nothing', () => {
+  const slice = { ...empty, found: found(tried('ram')) };
+  const tuned = measured({ 'tried ram': [blocks(0.1), blocks(0.1)] }, slice, 'tuning');
+  const both = measured({ 'run now': [blocks(0.6), blocks(0.6)] }, tuned);
+  expect(rowOf(both, 'tried ram').mean).toMatchObject({ state: 'done', apart: null });
+  expect(tableOf(both).leader?.row.id).toBe('run now');
+  // it is still wanted on the part that is reported
+  expect(missingCells(tableOf(both)).filter(({ row }) => row.id === 'tried ram')).toHaveLength(2);
+});
+
+test('tried merges are in the order of their means, runs and models stay where they are', () => {
+  const slice = { ...empty, found: found(tried('ram', 'karcher')) };
+  const both = (mean: number) => [blocks(mean), blocks(mean)];
+  const ids = tableOf(measured({ 'tried ram': both(0.6), 'tried karcher': both(0.5) }, slice)).rows.map(
+    ({ row }) => row.id,
+  );
+  expect(ids.slice(0, 4)).toEqual(['run now', 'tried karcher', 'tried ram', 'base']);
+});
+
+test('the same model, text and amount are measured once; failures are tried again and told once', () => {
+  const error = { code: 'TextTooShort', message: 'Too short.', hint: 'Longer.' } as const;
+  const slice = measured({ base: [blocks(0.4)] }, empty);
+  const failed = new Map(slice.cells).set(
+    cellKey('beginning of recipes', 'reporting', targetKey({ model: 'samples/base' })),
+    { error },
+  );
+  const after = { ...slice, cells: failed };
+  const ofBase = (of: MeasureSlice) =>
+    missingCells(tableOf(of)).flatMap(({ row, column }) => (row.id === 'base' ? [column.name] : []));
+  expect(ofBase(after)).toEqual(['recipes']);
+  expect(ofBase({ ...after, amount: 'full' })).toEqual(['tales', 'recipes']);
+  expect(tableErrors(tableOf(after).rows)).toEqual([{ rows: ['base'], error }]);
+});
+
+test('the time of what is missing follows the characters of what was measured', () => {
+  const slice = measured({ base: [cell(blocks(0.4), { seconds: 3 })] }, empty);
+  const table = tableOf(slice);
+  const kitchen = missingCells(table).filter(({ row }) => row.id === 'model samples/kitchen');
+  const [tales, recipes] = table.columns.map(({ characters }) => characters);
+  expect(expectedSeconds(kitchen, table)).toBeCloseTo((3 * (tales! + recipes!)) / tales!, 10);
+  expect(expectedSeconds(kitchen, tableOf(empty))).toBeNull();
+});
+
+test('without a text the columns are what the contributors generated, by their names', () => {
+  const own = { ...found(tried('ram'))!, own: true };
+  const generated = { kind: 'generated', tokens: { tuning: 1, choosing: 1, reporting: 1 } } as const;
+  const slice: MeasureSlice = {
+    ...initialMeasure,
+    found: { ...own, texts: [{ ...generated, name: 'samples/base+samples/kitchen' }] },
+  };
+  expect(tableColumns(slice)).toMatchObject([
+    { kind: 'generated', name: 'kitchen', key: generatedKey('samples/base+samples/kitchen') },
+  ]);
+  expect(missingCells(tableOf(slice))).toHaveLength(6);
+  expect(tableColumns({ ...slice, texts }).map(({ kind }) => kind)).toEqual(['text', 'text']);
+});
+
+test('by a task the larger accuracy leads, in points beside the base', () => {
+  const tasks = { ...initialMeasure.tasks, chosen: ['arc_easy'] };
+  const slice = { ...empty, tasks, by: 'task arc_easy' };
+  const { key } = tableColumns(slice).at(-1)!;
+  const items = (wrong: number) =>
+    Array.from({ length: 100 }, (_, i) => ({ loss: i < wrong ? 1 : 0, tokens: 1 }));
+  const cells = new Map([
+    [cellKey(key, 'all', targetKey({ model: 'samples/base' })), cell(items(60))],
+    [cellKey(key, 'all', targetKey(evaluationRows(recipe, sampleModels).at(-1)!.target)), cell(items(30))],
+  ]);
+  const table = tableOf({ ...slice, cells });
+  expect(table.isAccuracy).toBe(true);
+  expect(table.rows.find(({ row }) => row.id === 'base')?.by.value).toBeCloseTo(0.4, 12);
+  const said = conclusion(table)!;
+  // 30 of 100 gained: s.e. = √(0.3 · 0.7 / 99) = 0.046
+  expect(said.lead + said.rest).toBe('Task arithmetic is 30 ± 9 points above the base, on 100\u00a0items.');
+});
+
+test('dots lie on one linear scale; a merge that broke is beyond its end', () => {
+  const slice = { ...empty, found: found(tried('ram', 'dare')) };
+  const both = (mean: number) => [blocks(mean, 0), blocks(mean, 0)];
+  expect(plotScale(tableOf(measured({ base: both(1) }, slice)))).toBeNull();
+  const scale = plotScale(
+    tableOf(measured({ base: both(1), 'tried ram': both(1.2), 'tried dare': both(9) }, slice)),
+  )!;
+  const shift = rowOf(measured({ base: both(1) }, slice), 'base').mean.value! / Math.exp(1);
+  expect(scale.least).toBeCloseTo(Math.exp(1) * shift, 8);
+  expect(scale.most).toBeCloseTo(Math.exp(1.2) * shift, 8);
+  expect(placeOn(scale, (scale.least + scale.most) / 2)).toBeCloseTo(0.5, 12);
+  expect(placeOn(scale, Math.exp(9))).toBeNull();
+});
+
+test('a column has as many decimals as its errors allow', () => {
+  const cells = (apart: number | null, value = 17.9) => [{ ...rowOf(empty, 'base').mean, apart, value }];
+  expect(decimalsOf(cells(0.21))).toBe(1);
+  expect(decimalsOf(cells(0.012))).toBe(2);
+  expect(decimalsOf(cells(3.1, 250))).toBe(0);
+  expect(decimalsOf(cells(0.4, 3.4))).toBe(2);
+  expect(decimalsOf(cells(null))).toBe(3);
+});
+
+test('a run has its perplexity once all texts are measured', () => {
+  const { target } = evaluationRows(recipe, sampleModels).at(-1)!;
+  const own = 'recipe' in target ? target.recipe : null;
+  expect(runPerplexity({ measure: empty }, own!)).toBeNull();
+  const slice = measured({ 'run now': [blocks(0.6, 0), blocks(0.8, 0)] }, empty);
+  expect(runPerplexity({ measure: slice }, own!)).toEqual({
+    value: rowOf(slice, 'run now').mean.value!.toFixed(2),
+    on: 'tales, recipes',
+  });
+});
+
+test('only what the same name means on another day is kept: samples and commits, no folder of one’s own', () => {
+  const models = sampleModels.map((m) =>
+    m.ref === 'samples/harbour' ? { ...m, origin: 'local' as const } : m,
+  );
+  const now = evaluationRows(recipe, sampleModels).at(-1) as EvaluationRow;
+  expect(isPinned({ model: 'samples/base' }, models)).toBe(true);
+  expect(isPinned({ model: 'samples/base+samples/kitchen' }, models)).toBe(true);
+  expect(isPinned({ model: 'samples/base+samples/harbour' }, models)).toBe(false);
+  expect(isPinned({ model: 'unknown' }, models)).toBe(false);
+  expect(isPinned(now.target, models)).toBe(false);
+  expect(isPinned(now.target, sampleModels)).toBe(true);
+  const edited = setContributorParameter(recipe, 'samples/kitchen', 'weight', 0.5);
+  expect(targetKey(evaluationRows(edited, sampleModels).at(-1)!.target)).not.toBe(targetKey(now.target));
+  expect(evaluationRows(setParameter(edited, 'lambda', 0), sampleModels).at(-1)?.lambda).toBe('0.00');
+});
+
+test('a text shorter than the quick part is the same measurement either way, and one too short to be cut is whole', async () => {
+  const { quick, full } = await textHashes('a few words');
+  expect(quick).toBe(full);
+  const short = { ...texts[0]!, text: 'a few words' };
+  expect(reportedStretches(short, 'quick')).toEqual([{ text: 'a few words' }]);
+  // of the others a third is reported
+  const long = reportedStretches(texts[0]!, 'quick').reduce(
+    (n, of) => n + ('text' in of ? of.text.length : 0),
+    0,
+  );
+  expect(long).toBeGreaterThan(1300);
+  expect(long).toBeLessThan(1600);
+});

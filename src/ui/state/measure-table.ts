@@ -1,0 +1,352 @@
+/** The table of the Measure tab: columns, numbers with their errors, what is missing, and what follows from it. Pure. */
+
+import type { ErrorReport } from '../../errors';
+import type { Recipe } from '../../formats/recipe';
+import { TEXT_PARTS, type TextPart } from '../../reports/find-best';
+import {
+  type Estimate,
+  type LossBlock,
+  margin,
+  meanLoss,
+  pairedDifference,
+  verdict,
+} from '../../reports/paired-error';
+import { secondsLeft } from '../../reports/time-left';
+import { shortName } from './built-recipe';
+import { type EvaluationRow, targetKey } from './evaluation-rows';
+import { MEAN, type Measured, type MeasureSlice } from './measure-state';
+import { chosenTaskNames } from './measure-tasks';
+import { reportedStretches } from './measure-texts';
+
+/** Which tokens or items a number is of: the later parts say more. `all`: of a task that nothing was tuned on. */
+export type Part = TextPart | 'all';
+
+export interface TableColumn {
+  /** Id of a text, `generated <name>` or `task <name>`. */
+  id: string;
+  kind: 'text' | 'generated' | 'task';
+  name: string;
+  /** Of what is scored, and how: with a part and a target the key of a cell. */
+  key: string;
+  /** Of which there may be numbers; the last is wanted. */
+  parts: readonly Part[];
+  /** Characters that are scored; 0 of what is not measured by them. */
+  characters: number;
+}
+
+/** A number, or why there is none. */
+export interface TableCell {
+  state: 'none' | 'running' | 'failed' | 'done';
+  /** Perplexity, or accuracy. */
+  value: number | null;
+  unit: 'perplexity' | 'accuracy';
+  /** Half the width of its 95 % interval. */
+  margin: number | null;
+  /** The same of its difference from the row all are compared with; null for that row, and where they scored other tokens. */
+  apart: number | null;
+  /** Losses, text by text. */
+  texts: readonly (readonly LossBlock[])[];
+  /** Tokens, or items. */
+  count: number;
+  /** Cells of one stamp scored the same. */
+  stamp: string;
+  measured: Measured | null;
+  error: ErrorReport | null;
+}
+
+export interface TableRow {
+  row: EvaluationRow;
+  cells: readonly TableCell[];
+  /** Over the texts, each counting the same; of one text its cell. */
+  mean: TableCell;
+  /** By which it is drawn, ordered and judged. */
+  by: TableCell;
+}
+
+export interface MeasureTable {
+  columns: readonly TableColumn[];
+  /** In the order they are shown in, group by group. */
+  rows: readonly TableRow[];
+  /** Id of the column of `by`. */
+  by: string;
+  /** Larger numbers are better. */
+  isAccuracy: boolean;
+  /** The merge that all are compared with: the best number. */
+  leader: TableRow | null;
+}
+
+const NO_CELL: TableCell = {
+  ...{ state: 'none', value: null, unit: 'perplexity', margin: null, apart: null, texts: [], count: 0 },
+  ...{ stamp: '', measured: null, error: null },
+};
+
+/** Key of a cell. */
+export function cellKey(column: string, part: Part, target: string): string {
+  return `${column} ${part} ${target}`;
+}
+
+/** The chosen texts and tasks; without a text those that the contributors generated. */
+export function tableColumns({ texts, amount, found, tasks }: MeasureSlice): TableColumn[] {
+  const chosen = texts
+    .filter((text) => text.chosen)
+    .map(
+      (text): TableColumn => ({
+        ...{ id: text.id, kind: 'text', name: text.name, key: text.sha256[amount], parts: TEXT_PARTS },
+        characters: reportedStretches(text, amount).reduce(
+          (sum, of) => sum + ('text' in of ? of.text.length : 0),
+          0,
+        ),
+      }),
+    );
+  const own = found?.own ? found.texts : [];
+  const generated = own.map(({ name }): TableColumn => {
+    const id = generatedKey(name);
+    return { ...{ id, kind: 'generated', key: id, parts: TEXT_PARTS, characters: 0 }, name: lastName(name) };
+  });
+  const scored = chosenTaskNames(tasks).map(({ name, sha256 }): TableColumn => {
+    const isCut = found?.texts.some((text) => text.kind === 'task' && text.name === name);
+    const key = JSON.stringify([name, sha256 ?? '', tasks.limit, tasks.sampleSeed, tasks.fewshot]);
+    const parts: readonly Part[] = isCut ? TEXT_PARTS : ['all'];
+    return { ...{ id: `task ${name}`, kind: 'task', name, key, parts, characters: 0 } };
+  });
+  return [...(chosen.length > 0 ? chosen : generated), ...scored];
+}
+
+/** Key of the text of a contributor. */
+export const generatedKey = (name: string) => `generated ${name}`;
+
+/** The contributor’s name in `base+adapter`, without its folders. */
+const lastName = (id: string) => shortName(id.split('+').at(-1)!);
+
+/** @param rows who can be measured */
+export function measureTable(rows: readonly EvaluationRow[], measure: MeasureSlice): MeasureTable {
+  const columns = tableColumns(measure);
+  const by = columns.some(({ id }) => id === measure.by) ? measure.by : MEAN;
+  const isAccuracy = columns.find(({ id }) => id === by)?.kind === 'task';
+  const isText = columns.map(({ kind }) => kind !== 'task');
+  const made = rows.map((row): TableRow => {
+    const cells = columns.map((column) => tableCell(row, column, measure));
+    const mean = meanCell(cells.filter((_, c) => isText[c]));
+    return { row, cells, mean, by: by === MEAN ? mean : cells[columns.findIndex(({ id }) => id === by)]! };
+  });
+  const leader = leaderOf(made, measure.found?.report?.best);
+  const compared = made.map((own): TableRow => {
+    if (!leader) return own;
+    const against = (cell: TableCell, other: TableCell) => ({ ...cell, apart: apartOf(cell, other) });
+    const cells = own.cells.map((cell, c) => against(cell, leader.cells[c]!));
+    const mean = against(own.mean, leader.mean);
+    return { ...own, cells, mean, by: against(own.by, leader.by) };
+  });
+  const value = ({ by: { texts } }: TableRow) =>
+    texts.length > 0 ? meanLoss(texts).mean : Number.POSITIVE_INFINITY;
+  const groups = ['runs', 'tried', 'models'];
+  const order = (a: TableRow, b: TableRow) =>
+    groups.indexOf(a.row.group) - groups.indexOf(b.row.group) ||
+    (a.row.group === 'tried' && value(a) !== value(b) ? value(a) - value(b) : 0);
+  const lead = compared[made.indexOf(leader!)] ?? null;
+  return { columns, rows: compared.toSorted(order), by, isAccuracy, leader: lead };
+}
+
+function tableCell(row: EvaluationRow, column: TableColumn, measure: MeasureSlice): TableCell {
+  const target = targetKey(row.target);
+  const { parts } = column;
+  const keys = parts.map((part) => cellKey(column.key, part, target));
+  const known = keys.map((key) => measure.cells.get(key));
+  const at = known.findLastIndex((cell) => cell && 'blocks' in cell);
+  const measured = known[at];
+  if (measured && 'blocks' in measured) {
+    const stamp = `${parts[at]} ${measured.score?.info.dataset ?? ''}`;
+    return numberOf([measured.blocks], column.kind === 'task' ? 'accuracy' : 'perplexity', {
+      stamp,
+      measured,
+    });
+  }
+  if (keys.some((key) => measure.running.has(key))) return { ...NO_CELL, state: 'running' };
+  const failed = known.find((cell) => cell);
+  const error = failed && 'error' in failed ? failed.error : (row.tried?.error ?? null);
+  return error ? { ...NO_CELL, state: 'failed', error } : NO_CELL;
+}
+
+function numberOf(
+  texts: TableCell['texts'],
+  unit: TableCell['unit'],
+  rest: Pick<TableCell, 'stamp' | 'measured'>,
+): TableCell {
+  const loss = meanLoss(texts);
+  const value = unit === 'accuracy' ? 1 - loss.mean : Math.exp(loss.mean);
+  const count = texts.flat().reduce((sum, { tokens }) => sum + tokens, 0);
+  return {
+    ...NO_CELL,
+    ...{ state: 'done', value, unit, texts, count, ...rest },
+    margin: halfOf(loss, unit, value),
+  };
+}
+
+/** Half the width of the interval: of losses that of a perplexity is as many times as large. */
+function halfOf(loss: Estimate, unit: TableCell['unit'], value: number): number | null {
+  const half = margin(loss);
+  return half === null || unit === 'accuracy' ? half : half * value;
+}
+
+function meanCell(cells: readonly TableCell[]): TableCell {
+  const [first] = cells;
+  if (!first || cells.length === 1) return first ?? NO_CELL;
+  const state = (['running', 'none', 'failed'] as const).find((one) => cells.some((c) => c.state === one));
+  if (state) return { ...NO_CELL, state, error: cells.find(({ error }) => error)?.error ?? null };
+  const stamp = cells.map((cell) => cell.stamp).join();
+  return numberOf(
+    cells.flatMap(({ texts }) => texts),
+    'perplexity',
+    { stamp, measured: null },
+  );
+}
+
+/** Loss of one minus that of the other with its error; null where they did not score the same. */
+export function difference(cell: TableCell, other: TableCell): Estimate | null {
+  return cell.state === 'done' && other.state === 'done' && cell.stamp === other.stamp
+    ? pairedDifference(cell.texts, other.texts)
+    : null;
+}
+
+function apartOf(cell: TableCell, other: TableCell): number | null {
+  const estimate = difference(cell, other);
+  return !estimate || cell.texts === other.texts ? null : halfOf(estimate, cell.unit, cell.value!);
+}
+
+/**
+ * The merge that was chosen as the best, unless another of which as much is known is better beyond the error; without a choice the
+ * one with the least loss.
+ */
+function leaderOf(rows: readonly TableRow[], best: string | undefined): TableRow | null {
+  const merges = rows.filter(({ row, by }) => row.group !== 'models' && by.state === 'done');
+  const rank = ({ by: { stamp } }: TableRow) =>
+    TEXT_PARTS.findIndex((part) => stamp.startsWith(part)) +
+    (stamp.startsWith('all') ? TEXT_PARTS.length : 0);
+  const most = Math.max(...merges.map(rank));
+  const known = merges.filter((own) => rank(own) === most);
+  const chosen = known.find(({ row }) => row.tried && row.tried.id === best);
+  const better = known.filter((own) => !chosen || verdict(difference(own.by, chosen.by)) === 'lower');
+  const loss = ({ by }: TableRow) => meanLoss(by.texts).mean;
+  return better.reduce<TableRow | null>((a, b) => (a && loss(a) <= loss(b) ? a : b), null) ?? chosen ?? null;
+}
+
+// Of one merge alone.
+
+/** Perplexity of the merge of a recipe over the columns of the table, as `6.42`, or null; with the names of the texts. */
+export function runPerplexity(
+  { measure }: { measure: MeasureSlice },
+  recipe: Recipe,
+): { value: string; on: string } | null {
+  if (measure.cells.size === 0) return null;
+  const texts = tableColumns(measure).filter(({ kind }) => kind !== 'task');
+  const target = targetKey({ recipe });
+  const blocks = texts.flatMap(({ key }) => {
+    const cell = measure.cells.get(cellKey(key, 'reporting', target));
+    return cell && 'blocks' in cell ? [cell.blocks] : [];
+  });
+  if (blocks.length === 0 || blocks.length < texts.length) return null;
+  return { value: Math.exp(meanLoss(blocks).mean).toFixed(2), on: texts.map(({ name }) => name).join(', ') };
+}
+
+// What is missing, and how long it takes.
+
+export interface MissingCell {
+  row: EvaluationRow;
+  column: TableColumn;
+}
+
+/** Cells without a number on what is reported. */
+export function missingCells({ columns, rows }: Pick<MeasureTable, 'columns' | 'rows'>): MissingCell[] {
+  return rows.flatMap(({ row, cells }) =>
+    columns.flatMap((column, c) => {
+      const { state, stamp, measured } = cells[c]!;
+      const isThere = state === 'running' || (stamp.startsWith(column.parts.at(-1)!) && !measured?.partial);
+      return isThere ? [] : [{ row, column }];
+    }),
+  );
+}
+
+/** Seconds that these cells take, by what was measured so far; null before the first. */
+export function expectedSeconds(
+  missing: readonly MissingCell[],
+  { rows, columns }: MeasureTable,
+): number | null {
+  const pace = (kind: TableColumn['kind']) => {
+    let [work, seconds] = [0, 0];
+    for (const { cells } of rows) {
+      for (const [c, { measured, count }] of cells.entries()) {
+        if (columns[c]!.kind !== kind || !measured || measured.seconds === 0) continue;
+        work += kind === 'task' ? count : columns[c]!.characters;
+        seconds += measured.seconds;
+      }
+    }
+    return seconds > 0 ? work / seconds : 0;
+  };
+  const counts = new Map(
+    columns.map(({ id }, c) => [id, Math.max(...rows.map((own) => own.cells[c]!.count))]),
+  );
+  return secondsLeft(
+    ...(['text', 'task'] as const).map((kind) => ({
+      perSecond: pace(kind),
+      left: missing
+        .filter(({ column }) => column.kind === kind)
+        .reduce((sum, { column }) => sum + (kind === 'task' ? counts.get(column.id)! : column.characters), 0),
+    })),
+  );
+}
+
+/** Different errors of the table, each with the rows it befell. */
+export function tableErrors(rows: readonly TableRow[]): { rows: string[]; error: ErrorReport }[] {
+  const found = new Map<string, { rows: string[]; error: ErrorReport }>();
+  for (const { row, cells } of rows) {
+    for (const { error } of cells) {
+      if (!error) continue;
+      const entry = found.get(`${error.code} ${error.message}`) ?? { rows: [], error };
+      if (!entry.rows.includes(row.label)) entry.rows.push(row.label);
+      found.set(`${error.code} ${error.message}`, entry);
+    }
+  }
+  return [...found.values()];
+}
+
+// The plot.
+
+/** A linear scale, from the least number to the largest that is not far off. */
+export interface PlotScale {
+  least: number;
+  most: number;
+}
+
+/** So many times the median is far off: a merge that broke would leave one dot of all others. */
+const FAR_OFF = 1.5;
+
+/** The scale of all numbers with their intervals; null before two differ. */
+export function plotScale({ rows }: Pick<MeasureTable, 'rows'>): PlotScale | null {
+  const done = rows.flatMap(({ by }) =>
+    by.value === null ? [] : [{ value: by.value, half: by.apart ?? 0 }],
+  );
+  const values = done.map(({ value }) => value).sort((a, b) => a - b);
+  const median = values[Math.floor((values.length - 1) / 2)] ?? 0;
+  const near = done.filter(({ value }) => value <= FAR_OFF * median);
+  const ends = (near.length > 1 ? near : done).flatMap(({ value, half }) => [value - half, value + half]);
+  const [least, most] = [Math.min(...ends), Math.max(...ends)];
+  return most > least ? { least, most } : null;
+}
+
+/** Where a number lies on the scale, in [0, 1]; null beyond its end. */
+export function placeOn({ least, most }: PlotScale, value: number): number | null {
+  const at = (value - least) / (most - least);
+  return at > 1 ? null : Math.max(0, at);
+}
+
+/** Decimals of a column: so many that its errors have one digit or two, and its numbers three; without an error three. */
+export function decimalsOf(cells: readonly TableCell[]): number {
+  const middle = (values: readonly number[]) =>
+    values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
+  const halves = cells.flatMap(({ apart, margin: own }) => apart ?? own ?? []);
+  const half = middle(halves.filter((of) => of > 0));
+  const value = middle(cells.flatMap(({ value: of }) => of ?? []));
+  if (half === undefined || value === undefined) return 3;
+  const places = (of: number) => Math.ceil(-Math.log10(of));
+  return Math.min(4, Math.max(0, places(half), 2 + places(value * 1.001)));
+}

@@ -1,0 +1,180 @@
+/** Texts that models are measured on: the sample's, and those of files and datasets. */
+import { AmalgamError, errorReport } from '../../errors';
+import { isConversations, textOfFile } from '../../formats/conversations';
+import { formatBytes } from '../../formats/quantity';
+import { bytesOf } from '../../platform';
+import { inParts, stretchesOf, type TextInput } from '../../reports/text-parts';
+import type { MeasureText } from './measure-state';
+import { planNow } from './plan';
+import { isOfSample } from './sample-texts';
+import { editSlice, notifyError, type Studio } from './studio';
+
+/** Characters of a text that `quick` scores: about 500 tokens of English, seconds on any engine. */
+export const QUICK_CHARACTERS = 1500;
+
+/** Name in recipes for text that the model generates itself; no file has this name. */
+const SELF = 'self';
+
+/** Larger files are refused: a browser tab would have to hold text, tokens and losses at once. */
+export const MAX_TEXT_BYTES = 20_000_000;
+
+/**
+ * The scored part of a text: all of it, or the beginning up to the last whole word (of conversations, the last whole one).
+ */
+export function scoredText(text: string, amount: 'quick' | 'full', most = QUICK_CHARACTERS): string {
+  if (amount === 'full' || text.length <= most) return text;
+  if (isConversations(text)) {
+    const end = text.lastIndexOf('\n', most);
+    return end > 0 ? text.slice(0, end) : (text.split('\n', 1)[0] ?? text);
+  }
+  const beginning = text.slice(0, most + 1);
+  const space = beginning.search(/\s\S*$/);
+  if (space > most / 2) return beginning.slice(0, space);
+  // No word ends here (Chinese, base64): cut between characters, not inside a surrogate pair.
+  const end = /[\uD800-\uDBFF]/.test(text[most - 1] ?? '') ? most - 1 : most;
+  return text.slice(0, end);
+}
+
+/** What of a text is tuned on, compared on and reported of: three parts, each as long as `quick` is elsewhere. */
+export function searchedText({ text }: MeasureText, amount: 'quick' | 'full'): string {
+  return scoredText(text, amount, 3 * QUICK_CHARACTERS);
+}
+
+const reported = new WeakMap<MeasureText, Partial<Record<'quick' | 'full', readonly TextInput[]>>>();
+
+/** The stretches of a text that figures are reported of; of a text that is too short to be cut, all of it. */
+export function reportedStretches(text: MeasureText, amount: 'quick' | 'full'): readonly TextInput[] {
+  const known = reported.get(text) ?? {};
+  const made = known[amount] ?? stretches(text.name, searchedText(text, amount));
+  reported.set(text, { ...known, [amount]: made });
+  return made;
+}
+
+function stretches(name: string, text: string): readonly TextInput[] {
+  try {
+    return inParts([stretchesOf({ text }, name)]).reporting[0]!;
+  } catch (thrown) {
+    if (errorReport(thrown).code !== 'TextTooShort') throw thrown;
+    return [{ text }];
+  }
+}
+
+/** The name, or the name with the first number from 2 that makes it none of those taken. */
+export function freeName(name: string, taken: readonly string[]): string {
+  const all = new Set(taken);
+  let free = name;
+  for (let n = 2; all.has(free) || free === SELF; n++) free = `${name} (${n})`;
+  return free;
+}
+
+/** SHA-256 in hex of what is read of a text, quick and full. */
+export async function textHashes(text: string): Promise<{ quick: string; full: string }> {
+  const full = await sha256(text);
+  const quick = scoredText(text, 'quick', 3 * QUICK_CHARACTERS);
+  return { quick: quick.length === text.length ? full : await sha256(quick), full };
+}
+
+/** SHA-256 of a text, in hex. */
+export async function sha256(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** Opens the sample texts, once. A failure is shown in the tab, which offers to try again. */
+export async function openSampleTexts(studio: Studio): Promise<void> {
+  const { opening } = studio.store.getState().measure;
+  if (opening === 'opening' || opening === 'done') return;
+  editSlice(studio, 'measure', { opening: 'opening', openError: null });
+  const chosen = isOfSample(studio.store.getState());
+  try {
+    const opened = await Promise.all(
+      (await studio.worker.sampleTexts()).map(
+        async ({ name, text }): Promise<MeasureText> => ({
+          id: `sample ${name}`,
+          name,
+          text,
+          sha256: await textHashes(text),
+          origin: 'sample',
+          chosen,
+        }),
+      ),
+    );
+    editSlice(studio, 'measure', ({ texts }) => ({
+      opening: 'done' as const,
+      texts: [...opened, ...texts],
+    }));
+  } catch (thrown) {
+    editSlice(studio, 'measure', { opening: 'failed', openError: errorReport(thrown) });
+  }
+}
+
+/**
+ * Adds a text under an id and a name that no other has, and makes it known to the engine, which may calibrate on it.
+ *
+ * @param chosen whether it is a column of the table
+ * @returns the name
+ */
+export async function addText(studio: Studio, name: string, text: string, chosen = true): Promise<string> {
+  const sha256 = await textHashes(text);
+  const { texts } = studio.store.getState().measure;
+  const own = texts.filter((t) => t.origin === 'own').map((t) => Number(t.id.split(' ')[1]));
+  const unique = freeName(
+    name,
+    texts.map((t) => t.name),
+  );
+  const id = `own ${Math.max(0, ...own) + 1}`;
+  const added: MeasureText = { id, name: unique, text, sha256, origin: 'own', chosen };
+  editSlice(studio, 'measure', { texts: [...texts, added] });
+  await studio.worker.addCalibrationText(unique, text);
+  const { report } = studio.store.getState().plan;
+  // it may be what the plan misses
+  if (report?.problems.some(({ code }) => code === 'CalibrationUnknown')) await planNow(studio);
+  return unique;
+}
+
+/** Adds text files; other files show an error and are left out. */
+export async function addTextFiles(
+  studio: Studio,
+  files: readonly File[],
+  take: (name: string, text: string) => Promise<void>,
+): Promise<void> {
+  for (const file of files) {
+    try {
+      await take(file.name, await readTextFile(file));
+    } catch (thrown) {
+      notifyError(studio, thrown);
+    }
+  }
+}
+
+export function removeText(studio: Studio, id: string): void {
+  editSlice(studio, 'measure', ({ texts }) => ({ texts: texts.filter((t) => t.id !== id) }));
+}
+
+export function chooseText(studio: Studio, id: string, chosen: boolean): void {
+  editSlice(studio, 'measure', ({ texts }) => ({
+    texts: texts.map((t) => (t.id === id ? { ...t, chosen } : t)),
+  }));
+}
+
+async function readTextFile(file: File): Promise<string> {
+  if (file.size > MAX_TEXT_BYTES) {
+    throw new AmalgamError(
+      'LimitExceeded',
+      `${file.name} has ${formatBytes(file.size)}; the studio takes texts up to ${formatBytes(MAX_TEXT_BYTES)}.`,
+      'Cut out a part of it: a few thousand words already tell models apart.',
+    );
+  }
+  const bytes = await bytesOf(file);
+  try {
+    return textOfFile(file.name, new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (thrown) {
+    if (!(thrown instanceof TypeError)) throw thrown;
+    throw new AmalgamError(
+      'TextEmpty',
+      `${file.name} is not a UTF-8 text.`,
+      'Save it as UTF-8 text, or choose a .txt or .jsonl file.',
+      { cause: thrown },
+    );
+  }
+}
