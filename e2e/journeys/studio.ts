@@ -209,12 +209,10 @@ export async function seriousIssues(page: Page, ...parts: string[]): Promise<str
 
 /** Names of local models in the recipe that the page saved. */
 export async function localNames(page: Page): Promise<string[]> {
-  const drafts = (await keptIn(page, 'amalgam-recipes', 'draft')) as {
-    recipe?: { origins?: Record<string, { kind: string }> };
-  }[];
-  return drafts.flatMap(({ recipe }) =>
-    Object.entries(recipe?.origins ?? {}).flatMap(([name, { kind }]) => (kind === 'local' ? [name] : [])),
-  );
+  if (page.isClosed() || !page.url().startsWith(STUDIO_URL)) return [];
+  const text = await page.evaluate(() => localStorage.getItem('amalgam.draft'));
+  const { recipe }: { recipe?: { origins?: Record<string, { kind: string }> } } = JSON.parse(text ?? '{}');
+  return Object.entries(recipe?.origins ?? {}).flatMap(([name, { kind }]) => (kind === 'local' ? [name] : []));
 }
 
 /** Names of all models that were found in folders of this computer, whatever became of the recipe. */

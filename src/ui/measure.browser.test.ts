@@ -89,6 +89,28 @@ test('what was tried comes row by row, the best first; one is used; whole texts 
   await expect.element(measureButton()).toHaveAccessibleName(/20\snumbers/);
 });
 
+test('in the run bar one press tries merges and makes the best the recipe; stopped, the recipe stays', async () => {
+  const { studio } = await openStudio();
+  const find = () => page.elementLocator(document.querySelector('.runbar')!).getByText('Find the best');
+  const before = studio.store.getState().recipe;
+  await find().click();
+  await waitFor(() => expect(studio.store.getState().measure.found?.report).toBeTruthy());
+  const report = studio.store.getState().measure.found!.report!;
+  const best = report.rows.find(({ id }) => id === report.best)!;
+  await expect.element(page.getByText(`The recipe is now ${best.label}.`)).toBeVisible();
+  const { recipe } = studio.store.getState();
+  expect(recipe.method).toBe('recipe' in best.target && best.target.recipe.mergeMethod);
+  await button('Undo').click();
+  expect(studio.store.getState().recipe.method).toBe(before.method);
+
+  const stopped = new AmalgamError('Canceled', 'Canceled.', '');
+  const findBest = vi.spyOn(studio.worker, 'findBest').mockRejectedValue(stopped);
+  await find().click();
+  await waitFor(() => expect(findBest).toHaveBeenCalled());
+  await idle(studio);
+  expect(studio.store.getState().recipe.method).toBe(before.method);
+});
+
 test('rows are drawn and ordered by the column that is pressed', async () => {
   const studio = await open();
   await button('Try all methods').click();

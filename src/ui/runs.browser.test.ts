@@ -83,7 +83,7 @@ test('what is shown is in the address: it is there after a reload, and Back goes
   await waitFor(() => expect(location.hash).toContain('layers=2-5'));
   const { metric, runs, layers, selected } = first.store.getState().view;
   expect([metric, runs, layers]).toEqual(['trimmed', ['now', 'p1'], [2, 5]]);
-  await waitFor(async () => expect((await draft())?.runs).toHaveLength(1));
+  await waitFor(() => expect(draft()?.runs).toHaveLength(1));
   closeStudio();
   const studio = await open();
   await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));

@@ -1,4 +1,3 @@
-import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun, RunElsewhere } from '../reports/merge';
@@ -242,12 +241,7 @@ test('the recipe in work comes back with the next visit, and a saved one by its 
   await page.getByRole('button', { name: 'Close' }).click();
   await page.getByLabelText('density of kitchen, number').fill('0.55');
   await userEvent.keyboard('{Enter}');
-  await waitFor(async () => {
-    const library = await openDB('amalgam-recipes');
-    const kept = await library.get('draft', 'draft');
-    library.close();
-    expect(kept?.recipe.contributors[0]?.parameters.density).toBe(0.55);
-  });
+  await waitFor(() => expect(draft()?.recipe.contributors[0]?.parameters.density).toBe(0.55));
   closeStudio();
   const { studio } = await openStudio();
   expect(studio).not.toBe(first.studio);
@@ -262,7 +256,7 @@ test('the recipe in work comes back with the next visit, and a saved one by its 
 });
 
 test('edits made while the sample is still opened are kept, on a first visit and on a later one', async () => {
-  const baseOf = async () => (await draft())?.recipe.base;
+  const baseOf = () => draft()?.recipe.base;
   const slow = async () => {
     let opened: () => void = () => undefined;
     const sample = await fixtureWorker().openSample();
@@ -276,18 +270,16 @@ test('edits made while the sample is still opened are kept, on a first visit and
     await waitFor(() => expect(store.getState().opening).toContain('the sample'));
     return { studio, opened: () => opened() };
   };
-  await draft();
-  const library = await openDB('amalgam-recipes');
-  await library.delete('draft', 'draft');
-  library.close();
+  sessionStorage.clear();
+  localStorage.removeItem('amalgam.draft');
   const first = await slow();
   editRecipe(first.studio, (recipe) => ({ ...recipe, base: 'mine/base' }));
   first.opened();
-  await waitFor(async () => expect(await baseOf()).toBe('mine/base'));
+  await waitFor(() => expect(baseOf()).toBe('mine/base'));
   closeStudio();
   const later = await slow();
   await page.getByRole('button', { name: 'New merge' }).click();
-  await waitFor(async () => expect(await baseOf()).toBeNull());
+  await waitFor(() => expect(baseOf()).toBeNull());
   later.opened();
 });
 

@@ -8,7 +8,6 @@ import {
   formatSeconds,
   formatWeightFiles,
 } from '../../formats/quantity';
-import type { Recipe } from '../../formats/recipe';
 import type { InterruptedRun } from '../../reports/merge';
 import { Button } from '../parts/Button';
 import { LinkButton } from '../parts/LinkButton';
@@ -18,7 +17,7 @@ import { mergeGate } from '../state/merge-gate';
 import { whyNotOpen } from '../state/named-models';
 import { resumable, sameMerge } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
-import { cancelMerge, continueRecommended, pauseMerge, startMerge, startRecommended } from '../state/run';
+import { cancelMerge, pauseMerge, startMerge } from '../state/run';
 import { currentRun, type RunState, runShare, runWords, spokenWords } from '../state/runs';
 import { notifyError, setView, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
@@ -69,12 +68,6 @@ export function RunBar() {
   }, [press]);
   const why = gate.open ? null : gate.why;
   const whyNotStop = active && job?.canceling ? stopping(active) : null;
-  const goOn =
-    run?.status !== 'canceled' || !run.paused
-      ? null
-      : run.recommended
-        ? () => continueRecommended(studio)
-        : paused && (() => resumeRun(studio, paused));
   return (
     <footer className="runbar">
       <div className="row tight">
@@ -101,8 +94,8 @@ export function RunBar() {
               Cancel
             </Button>
           </>
-        ) : goOn ? (
-          <Button why={why} onClick={() => void goOn()}>
+        ) : paused ? (
+          <Button why={why} onClick={() => void resumeRun(studio, paused)}>
             Continue
           </Button>
         ) : stopped ? (
@@ -125,19 +118,27 @@ export function RunBar() {
   );
 }
 
-/** For those who want a good merge and no choices: methods are compared, and the best is merged. */
+/** For those who want a good merge and no choices: what Measure tries, and the best becomes the recipe. */
 function FindTheBest() {
   const studio = useStudio();
   const based = useStudioState((s) => s.recipe.base !== null);
   const contributes = useStudioState((s) => s.recipe.contributors.some((c) => c.enabled));
   const busy = useStudioState((s) => whyBusy(s)?.why ?? null);
   const closed = useStudioState((s) => whyNotOpen(s)?.why ?? null);
+  const findAndTake = async () => {
+    try {
+      const { findTheBest } = await import('../state/measure');
+      await findTheBest(studio);
+    } catch (thrown) {
+      notifyError(studio, thrown);
+    }
+  };
   const missing = !based ? 'Choose a base first.' : !contributes ? 'Add a model first.' : null;
   return (
     <Button
       why={missing ?? closed ?? busy}
-      tip="Every model generates calibration text, methods are compared with λ tuned for each, and the best is merged. If you stop it, it can continue where it was."
-      onClick={() => void startRecommended(studio)}
+      tip="Methods are tried in memory, each at its own λ, and the best becomes the recipe"
+      onClick={() => void findAndTake()}
     >
       Find the best
     </Button>
@@ -251,10 +252,7 @@ function restingLine(state: StudioState): RestingLine {
   const { plan } = state;
   const run = currentRun(state);
   const gate = mergeGate(state);
-  const isOf = (recipe: Recipe) => isRecipeOf(recipe, state.recipe, state.models);
-  // until it has ended well, the recommended merge is one of the recipe that it was asked for with
-  const asked = run?.status === 'done' ? undefined : run?.asked;
-  if (run && run.status !== 'running' && (isOf(run.recipe) || (asked && isOf(asked))))
+  if (run && run.status !== 'running' && isRecipeOf(run.recipe, state.recipe, state.models))
     return { ...outcome(run, resumable(state)), of: true };
   if (!gate.open) {
     return {
@@ -293,7 +291,6 @@ function outcome(run: RunState, kept: InterruptedRun | undefined): RestingLine {
   }
   if (run.status === 'canceled') {
     const said = run.paused ? 'Paused' : 'Canceled';
-    if (run.recommended) return { tone: 'plain', text: `${said}. What was computed is kept.` };
     if (!kept) return { tone: 'plain', text: `${said}. Nothing was kept.` };
     const { tensorsDone, bytesDone, bytes } = kept;
     const tensors = kept.tensors || run.planned.length;

@@ -1,6 +1,6 @@
 /**
- * Recipes saved in this browser: the one being edited, and those saved by name. A browser without storage (private
- * windows, strict settings) rejects; callers report that or go on without.
+ * Recipes saved in this browser: the one in work, in each tab its own, and those saved by name, which a browser without
+ * storage (private windows, strict settings) rejects.
  */
 import type { DBSchema } from 'idb';
 import type { RecipeState } from '../state/recipe-state';
@@ -8,65 +8,43 @@ import type { PredictedRun } from '../state/runs';
 import { database } from './database';
 import { remember, remembered } from './remembered-choices';
 
-export interface SavedRecipe {
+export interface NamedRecipe {
+  name: string;
   recipe: RecipeState;
   /** Milliseconds since 1970. */
   at: number;
 }
 
-export interface NamedRecipe extends SavedRecipe {
-  name: string;
-}
-
 /** The recipe in work, and the runs beside it. */
-export interface Draft extends SavedRecipe {
-  /** Absent in drafts of an older version. */
-  runs?: readonly PredictedRun[];
+export interface Draft {
+  recipe: RecipeState;
+  runs: readonly PredictedRun[];
 }
 
 interface Saved extends DBSchema {
-  draft: { key: 'draft'; value: Draft };
   named: { key: string; value: NamedRecipe };
 }
 
 const DRAFT = 'draft';
 
 const open = database<Saved>('amalgam-recipes', 1, (db) => {
-  db.createObjectStore('draft');
   db.createObjectStore('named', { keyPath: 'name' });
 });
 
 /**
- * Saves the draft, unless another tab has saved one since this one last saw it.
- * @param seen `at` of the draft that this tab read or wrote last; `anyway` replaces whatever is there
- * @returns whether it was saved
+ * Saves the recipe in work: for this tab, and, as the last of all tabs, for the next visit. Without storage it lasts as
+ * long as the page.
  */
-export async function saveDraft(kept: Draft, seen: number | undefined | 'anyway'): Promise<boolean> {
-  const { store, done } = (await open()).transaction('draft', 'readwrite');
-  const other = seen === 'anyway' ? undefined : await store.get(DRAFT);
-  const free = other === undefined || other.at === seen;
-  if (free) await store.put(kept, DRAFT);
-  await done;
-  return free;
+export function saveDraft(kept: Draft): void {
+  const text = JSON.stringify(kept);
+  remember(DRAFT, text, 'tab');
+  remember(DRAFT, text);
 }
 
-/**
- * Saves the draft of a page that is being left, synchronously: its database answers no more.
- * @param seen `at` of the drafts that this tab read or wrote, or that it is writing
- */
-export function leaveDraft(kept: Draft, seen: readonly number[]): void {
-  remember(DRAFT, JSON.stringify({ kept, seen }));
-}
-
-/** The draft: the one of the page that was left last, unless a tab has saved another since. */
-export async function draft(): Promise<Draft | undefined> {
-  const inDatabase = await (await open()).get('draft', DRAFT);
-  const text = remembered(DRAFT);
-  if (text === null) return inDatabase;
-  remember(DRAFT, null);
-  const { kept, seen }: { kept: Draft; seen: number[] } = JSON.parse(text);
-  const isNewer = inDatabase === undefined || seen.includes(inDatabase.at);
-  return isNewer && (await saveDraft(kept, inDatabase?.at)) ? kept : inDatabase;
+/** The recipe that this tab had in work, else the last of all tabs. */
+export function draft(): Draft | null {
+  const text = remembered(DRAFT, 'tab') ?? remembered(DRAFT);
+  return text === null ? null : JSON.parse(text);
 }
 
 /** Saves under a name; an older recipe of that name is replaced. */

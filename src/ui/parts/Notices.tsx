@@ -5,7 +5,6 @@ import { reloadToUpdate } from '../offline/app-shell';
 import { discardRun, resumeRun, takeOverMerge, whyNotYet } from '../state/interrupted-merges';
 import { restartStep, whyNoTool } from '../state/job';
 import { resumable } from '../state/past-runs';
-import { openOtherDraft, overwriteDraft } from '../state/recipe-draft';
 import { currentRun, interruptedRuns } from '../state/runs';
 import { dismissNotice } from '../state/studio';
 import type { Notice } from '../state/studio-state';
@@ -35,27 +34,6 @@ function OneNotice({ notice }: { notice: Notice }) {
       <Button variant="quiet" iconOnly aria-label="Dismiss" onClick={() => dismissNotice(studio, id)}>
         <CloseIcon />
       </Button>
-    </li>
-  );
-}
-
-/** Another tab has saved a recipe too; the user chooses one of them. */
-function DraftNotice() {
-  const studio = useStudio();
-  if (!useStudioState((s) => s.draftElsewhere)) return null;
-  return (
-    <li>
-      <Message
-        tone="warning"
-        title="The recipe was edited in another tab too"
-        hint="This browser keeps one of them for the next visit. Until you choose, edits in this tab are not kept."
-        live
-      >
-        <div className="row wrap message-actions">
-          <Button onClick={() => void overwriteDraft(studio)}>Keep the one in this tab</Button>
-          <Button onClick={() => void openOtherDraft(studio)}>Open the other one here</Button>
-        </div>
-      </Message>
     </li>
   );
 }
@@ -92,7 +70,6 @@ export function Notices() {
       interruptedRuns(s).length > 0 ||
       s.elsewhere !== null ||
       s.update ||
-      s.draftElsewhere ||
       s.hubWaits.length > 0 ||
       s.job?.stalled !== undefined,
   );
@@ -104,7 +81,6 @@ export function Notices() {
         <HubWaiting as="li" />
         <RunNotices />
         <UpdateNotice />
-        <DraftNotice />
         {notices.map((notice) => (
           <OneNotice key={notice.id} notice={notice} />
         ))}

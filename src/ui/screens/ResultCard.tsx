@@ -1,4 +1,4 @@
-import { formatBytes, formatCounted, formatPercent, formatSetting } from '../../formats/quantity';
+import { formatBytes, formatCounted, formatPercent } from '../../formats/quantity';
 import { awaitsMerge } from '../../merge/prediction/predicted-report';
 import type { TensorReport } from '../../reports/job';
 import { changing } from '../charts/measured';
@@ -62,27 +62,11 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
   );
 }
 
-/**
- * A merge in one sentence: of *Find the best* the share of each contributor's gain on held-out text, else the share of each
- * change's energy that the merge counted; without either, its size. Nothing that was not measured.
- */
+/** A merge in one sentence: the share of each change's energy that it counted, else its size. */
 export function resultWords({ report, contributors, methodTitle, planned }: FinishedRun): string {
   const label = (id: string) => contributors.find((c) => c.id === id)?.label ?? id;
   const bytes = report.shards.reduce((sum, { bytes }) => sum + bytes, 0);
   const size = `${formatCounted(planned.length, 'tensor')}, ${formatBytes(bytes)}`;
-  const found = report.recommended;
-  if (found) {
-    const { label: title, lambda } = found.rows.find(({ id }) => id === found.best)!;
-    const kept = found.kept.map((share, i) => {
-      const name = label(found.texts[i]!.name);
-      return share === null ? `no gain of ${name}` : `${formatPercent(share)} of ${name}’s`;
-    });
-    const merges = found.rows.filter(({ target }) => 'recipe' in target);
-    const best = `${title}${lambda === null ? '' : `, λ ${formatSetting(lambda, 0.01)}`}, is the best of ${formatCounted(merges.length, 'merge')}`;
-    return kept.length === 0
-      ? `${best}.`
-      : `${best}: of the gains on held-out text it keeps ${joined(kept)}.`;
-  }
   const totals = contributorTotals(
     report.tensors,
     contributors.map((c) => c.id),

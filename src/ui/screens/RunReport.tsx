@@ -1,5 +1,12 @@
 import { useEffect, useRef } from 'react';
-import { formatBytes, formatCount, formatPercent, formatRate, formatSeconds } from '../../formats/quantity';
+import {
+  formatBytes,
+  formatCount,
+  formatCounted,
+  formatPercent,
+  formatRate,
+  formatSeconds,
+} from '../../formats/quantity';
 import type { LambdaReport } from '../../reports/importance';
 import type { MergeReport } from '../../reports/merge';
 import { acrossScale, PlotAxes, PlotPoint, type PlotRoom, upwardScale } from '../charts/PlotFrame';
@@ -15,7 +22,6 @@ import { resumable } from '../state/past-runs';
 import { currentRun, type FinishedRun, type LogEntry, PHASE_TITLES, type RunState } from '../state/runs';
 import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-import { NumbersTable, Recommended } from './Recommended';
 
 const ROOM: PlotRoom = { width: 560, height: 200, left: 46, right: 20, top: 22, bottom: 32, foot: 3 };
 
@@ -36,7 +42,7 @@ function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
         className="plot-drawing"
         viewBox={`0 0 ${ROOM.width} ${ROOM.height}`}
         role="img"
-        aria-label={`Perplexity over λ, ${tried.length} values from ${tried[0]!.lambda} to ${tried.at(-1)!.lambda}; chosen ${words}`}
+        aria-label={`Perplexity over λ, ${formatCounted(tried.length, 'value')} from ${tried[0]!.lambda} to ${tried.at(-1)!.lambda}; chosen ${words}`}
       >
         <PlotAxes room={ROOM} x={x} y={y} along={6} up={y.ticks(4)} format={y.tickFormat(4)} title="λ" />
         <polyline
@@ -63,19 +69,39 @@ function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
       </figcaption>
       <details>
         <summary>As a table</summary>
-        <NumbersTable
-          label="Perplexity of every λ tried"
-          heads={['mean', ...lambda.texts.map((text) => text.id)].map((text) => ({ id: text, text }))}
-          first="λ"
-          rows={curve.map((point) => ({
-            id: String(point.lambda),
-            title: String(point.lambda),
-            chosen: point.lambda === chosen,
-            cells: [point.perplexity, ...point.each].map((value) => value.toFixed(3)),
-          }))}
-        />
+        <LambdaTable lambda={lambda} />
       </details>
     </figure>
+  );
+}
+
+function LambdaTable({ lambda: { chosen, curve, texts } }: { lambda: LambdaReport }) {
+  const heads = ['mean', ...texts.map(({ id }) => id)];
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
+    <section className="scroll-x" tabIndex={0} aria-label="Perplexity of every λ tried">
+      <table className="plain-table" data-numbers>
+        <thead>
+          <tr>
+            {['λ', ...heads].map((head) => (
+              <th key={head} scope="col">
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {curve.map(({ lambda, perplexity, each }) => (
+            <tr key={lambda} data-chosen={lambda === chosen || undefined}>
+              <th scope="row">{lambda}</th>
+              {[perplexity, ...each].map((value, i) => (
+                <td key={heads[i]}>{value.toFixed(3)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }
 
@@ -100,9 +126,6 @@ export function RunReport() {
         {run.status === 'canceled' ? (
           <Message tone="note" title={`${stopped(run)}. ${remainsWords(run, kept)}`} />
         ) : null}
-        {report?.recommended ? (
-          <Recommended report={report.recommended} contributors={run.contributors} />
-        ) : null}
         {report ? <Costs items={totals(run.planned.length, report)} /> : null}
         <Section title="Where the time goes">
           <TimeBar {...timesOf(run)} />
@@ -121,9 +144,7 @@ export function RunReport() {
   );
 }
 
-function remainsWords({ recommended, paused }: RunState, kept: boolean): string {
-  if (recommended && paused)
-    return 'What was computed is kept: press Continue, or Find the best after a reload.';
+function remainsWords({ paused }: RunState, kept: boolean): string {
   if (!kept) return 'Everything that was begun has been removed.';
   return paused
     ? 'What was written is kept until you continue, or delete it under Storage.'
@@ -138,15 +159,8 @@ function timesOf({ report, progress }: RunState): TimesSpent {
 function statusWords(run: RunState): string {
   if (run.status === 'running')
     return run.progress ? PHASE_TITLES[run.progress.phase].toLowerCase() : 'starting';
-  if (run.status === 'done') return doneText(run.report);
+  if (run.status === 'done') return `done in ${formatSeconds(run.report?.seconds ?? 0)}`;
   return run.status === 'failed' ? 'failed' : stopped(run).toLowerCase();
-}
-
-/** `done in 1.0 s`; of a recommended merge also the time of its search. */
-function doneText(report: RunState['report']): string {
-  const merging = formatSeconds(report?.seconds ?? 0);
-  if (!report?.recommended) return `done in ${merging}`;
-  return `merged in ${merging}, ${formatSeconds(report.seconds + report.recommended.seconds)} with the search`;
 }
 
 function stopped(run: RunState): string {

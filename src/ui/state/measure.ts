@@ -1,13 +1,14 @@
 /** Actions of the Measure tab: numbers of the table are measured, merges are tried, and a tried one is taken over. */
 
 import { type EvaluatedModel, overTexts, type RunTarget } from '../../reports/evaluate';
-import type {
-  BestRow,
-  BestStep,
-  BestText,
-  FindBestProgress,
-  FindBestRequest,
-  TextPart,
+import {
+  BEST_STEPS,
+  type BestRow,
+  type BestStep,
+  type BestText,
+  type FindBestProgress,
+  type FindBestRequest,
+  type TextPart,
 } from '../../reports/find-best';
 import type { LossBlock } from '../../reports/paired-error';
 import type { TaskInfo, TaskItem, TaskScore, TasksProgress } from '../../reports/tasks';
@@ -33,7 +34,7 @@ import { openSampleTexts, reportedStretches, searchedText } from './measure-text
 import { whyNotOpen } from './named-models';
 import { recipeState } from './opened-recipe';
 import { recipeProblems } from './recipe-validation';
-import { editRecipe, editSlice, methodOf, notifyError, type Studio } from './studio';
+import { editRecipe, editSlice, methodOf, notify, notifyError, type Studio, showTab } from './studio';
 import type { StudioState } from './studio-state';
 
 /** Opens what the tab needs: the sample texts, the list of tasks, the numbers of earlier visits. */
@@ -366,6 +367,23 @@ export async function find(studio: Studio, steps: readonly BestStep[]): Promise<
     if (steps.length > 0)
       editSlice(studio, 'measure', ({ found }) => ({ found: found && { ...found, report } }));
   });
+}
+
+/** *Find the best* in one press: shows what is tried, and puts the best into the recipe. Never rejects. */
+export async function findTheBest(studio: Studio): Promise<void> {
+  showTab(studio, 'measure');
+  await openMeasure(studio);
+  const before = studio.store.getState();
+  const why = whyNotFind(before);
+  if (why !== null) return notify(studio, 'error', why, 'Then look for the best again.');
+  await find(studio, BEST_STEPS);
+  const { recipe, measure } = studio.store.getState();
+  const report = measure.found?.report;
+  const best = report?.rows.find(({ id }) => id === report.best);
+  // stopped, or edited meanwhile: what was tried is in the table
+  if (!best || report === before.measure.found?.report || recipe !== before.recipe) return;
+  takeTried(studio, best);
+  notify(studio, 'note', `The recipe is now ${best.label}.`, 'Merge writes it; undo brings yours back.');
 }
 
 function findProgress({ step, item, done, total, secondsLeft }: FindBestProgress): JobProgress {

@@ -288,9 +288,8 @@ export async function loadInterrupted(studio: Studio): Promise<void> {
 /** Resumable remains of the last run. */
 export function resumable(state: StudioState): InterruptedMerge | undefined {
   const run = currentRun(state);
-  const names = run ? [run.destination.name, ...Object.values(run.names ?? {})] : [];
   return interruptedRuns(state).find(
-    ({ destination: { kind, name } }) => run?.destination.kind === kind && names.includes(name),
+    ({ destination: { kind, name } }) => run?.destination.kind === kind && run.destination.name === name,
   );
 }
 

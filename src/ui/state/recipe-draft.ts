@@ -7,15 +7,7 @@ import { AmalgamError } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import { bytesOf, piecesOf } from '../../platform';
 import type { ModelInfo } from '../../reports/models';
-import {
-  type Draft,
-  draft,
-  leaveDraft,
-  type NamedRecipe,
-  type SavedRecipe,
-  saveDraft,
-  saveNamed,
-} from '../local/saved-recipes';
+import { type Draft, draft, type NamedRecipe, saveDraft, saveNamed } from '../local/saved-recipes';
 import { viewParameters, writeAddress } from './address';
 import { buildRecipe } from './built-recipe';
 import { openRecipe, recipeState } from './opened-recipe';
@@ -132,91 +124,39 @@ function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
 const BETWEEN_WRITES_MS = 300;
 
 /**
- * Saves the recipe and its runs as they are edited, one write at a time, the first edit at once; returns a function that
- * stops. After another tab has saved a recipe, nothing is written until the user chooses one of them.
+ * Saves the recipe and its runs as they are edited, the first edit at once; returns a function that stops.
  * @param saved the recipe that needs no saving
  */
 export function watchDraft(studio: Studio, saved = studio.store.getState().recipe): () => void {
-  let writing = false;
-  let stopped = false;
-  const now = () => draftOf(studio);
-  let kept = { ...now(), recipe: saved };
-  const isSaved = () => kept.recipe === now().recipe && kept.runs === now().runs;
-  const keep = async () => {
-    writing = true;
-    while (!stopped && !isSaved() && !studio.store.getState().draftElsewhere) {
-      kept = now();
-      // without storage the recipe lasts as long as the tab
-      await writeDraft(studio, studio.transient.draftSeen).catch(() => {});
-      await new Promise((resolve) => setTimeout(resolve, BETWEEN_WRITES_MS));
-    }
-    writing = false;
+  const now = (): Draft => {
+    const state = studio.store.getState();
+    return { recipe: state.recipe, runs: predictedRuns(state) };
   };
-  const leave = () => {
-    const isWritten = !writing && isSaved();
-    if (isWritten || studio.store.getState().draftElsewhere) return;
-    const { draftSeen, draftWritten } = studio.transient;
-    leaveDraft(
-      { ...now(), at: Date.now() },
-      [draftSeen, draftWritten].filter((at) => at !== undefined),
-    );
+  let kept = { ...now(), recipe: saved };
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const keep = () => {
+    timer = undefined;
+    const edited = now();
+    if (edited.recipe === kept.recipe && edited.runs === kept.runs) return;
+    kept = edited;
+    saveDraft(edited);
+    timer = setTimeout(keep, BETWEEN_WRITES_MS);
   };
   const look = () => {
-    if (!writing && !isSaved()) void keep();
+    if (timer === undefined) keep();
   };
   const stop = studio.store.subscribe(look);
   look();
-  addEventListener('pagehide', leave);
+  addEventListener('pagehide', keep);
   return () => {
-    stopped = true;
-    removeEventListener('pagehide', leave);
+    clearTimeout(timer);
+    removeEventListener('pagehide', keep);
     stop();
   };
 }
 
-function draftOf(studio: Studio): Pick<Draft, 'recipe' | 'runs'> {
-  const state = studio.store.getState();
-  return { recipe: state.recipe, runs: predictedRuns(state) };
-}
-
-async function writeDraft(studio: Studio, seen: number | undefined | 'anyway'): Promise<void> {
-  const at = Date.now();
-  studio.transient.draftWritten = at;
-  const isSaved = await saveDraft({ ...draftOf(studio), at }, seen);
-  if (isSaved) studio.transient.draftSeen = at;
-  // no news after every step of a slider: all of the page would look
-  if (studio.store.getState().draftElsewhere === isSaved) studio.store.setState({ draftElsewhere: !isSaved });
-}
-
-/** Saves this tab's recipe over the one of another tab. Never rejects. */
-export async function overwriteDraft(studio: Studio): Promise<void> {
-  try {
-    await writeDraft(studio, 'anyway');
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
-}
-
-/** Takes up the recipe that another tab has saved; undo restores this tab's. Never rejects. */
-export async function openOtherDraft(studio: Studio): Promise<void> {
-  try {
-    const other = await draft();
-    studio.transient.draftSeen = other?.at;
-    studio.store.setState({ draftElsewhere: false });
-    if (other) openDraft(studio, other);
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
-}
-
 function setPredicted(studio: Studio, others: readonly PredictedRun[]): void {
   studio.store.setState(({ runs }) => ({ runs: withRuns(runs, 'predicted', others) }));
-}
-
-function openDraft(studio: Studio, kept: Draft): void {
-  openSaved(studio, kept);
-  // runs saved by an older version have no status
-  setPredicted(studio, kept.runs?.map((run) => ({ ...run, status: 'predicted' })) ?? []);
 }
 
 /**
@@ -226,11 +166,11 @@ function openDraft(studio: Studio, kept: Draft): void {
  */
 export async function restoreRecipe(studio: Studio): Promise<boolean> {
   try {
-    const kept = await draft().catch(() => undefined);
-    studio.transient.draftSeen = kept?.at;
     if (await openLink(studio)) return true;
+    const kept = draft();
     if (!kept) return false;
-    openDraft(studio, kept);
+    openSaved(studio, kept);
+    setPredicted(studio, kept.runs);
     return true;
   } catch (thrown) {
     notifyError(studio, thrown);
@@ -268,7 +208,7 @@ export async function openLink(studio: Studio): Promise<boolean> {
 }
 
 /** Puts a saved recipe in place; its cards open the models. */
-export function openSaved(studio: Studio, { recipe }: SavedRecipe): void {
+export function openSaved(studio: Studio, { recipe }: Pick<NamedRecipe, 'recipe'>): void {
   // a recipe saved by an older version lacks newer fields
   editRecipe(studio, () => ({ ...emptyRecipe, ...recipe }));
 }

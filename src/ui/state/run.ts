@@ -3,22 +3,17 @@
 import { type ErrorReport, errorReport } from '../../errors';
 import { namedFiles } from '../../formats/gguf-type';
 import { formatBytes, formatSeconds } from '../../formats/quantity';
-import { methods } from '../../merge/methods/index';
-import { bestOptions } from '../../recipe/options';
-import { BEST_STEPS } from '../../reports/find-best';
 import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
-import { defaultsOf } from '../../reports/option';
 import { pickOutputFolder } from '../local/local-files';
 import { buildRecipe, freeName, methodTitle, outputName, recipeTitle } from './built-recipe';
 import { beginJob, cancelJob, isAtWork, reportProgress } from './job';
 import { tensorProgress } from './job-state';
 import { mergeGate } from './merge-gate';
-import { recipeState } from './opened-recipe';
 import { finishUnfinished, loadInterrupted } from './past-runs';
 import { planNow, planOf } from './plan';
 import { recipeOfRun } from './predicted-runs';
-import { mergeWell, type RecipeState } from './recipe-state';
+import type { RecipeState } from './recipe-state';
 import {
   currentRun,
   type LogEntry,
@@ -30,7 +25,7 @@ import {
   type RunState,
   withEdited,
 } from './runs';
-import { editRecipe, editSlice, methodOf, notify, notifyError, type Studio, showTab } from './studio';
+import { editSlice, methodOf, notify, notifyError, type Studio, showTab } from './studio';
 import type { PlanSlice } from './studio-state';
 
 /**
@@ -63,69 +58,6 @@ export async function starting(studio: Studio, begin: () => Promise<void>): Prom
   } finally {
     studio.transient.starting = false;
   }
-}
-
-/** What the recommended merge tries, and for how long. */
-const FIND_BEST = { texts: [], steps: BEST_STEPS, ...defaultsOf(bestOptions) };
-
-/**
- * Starts the recommended merge of the recipe's base and contributors: methods are compared, the best is merged. The recipe
- * changes only when the merge has ended, so stopping it changes nothing.
- */
-export async function startRecommended(studio: Studio): Promise<void> {
-  await starting(studio, async () => {
-    const { models, output, recipe } = studio.store.getState();
-    // a folder can be asked for right after the click only
-    if (output.kind === 'folder' && !studio.transient.folder && !(await chooseFolder(studio))) return;
-    const well = mergeWell(recipe, models);
-    const plan = await planOf(studio, well);
-    const problem = plan.report.problems.find(({ severity }) => severity === 'error');
-    if (problem) return notify(studio, 'error', problem.message, problem.remedy);
-    const state = studio.store.getState();
-    const gate = mergeGate({ ...state, recipe: well, plan: { ...plan, status: 'ready', error: null } });
-    if (!gate.open) return notify(studio, 'error', gate.why, gate.remedy ?? 'Then start the merge again.');
-    const names = output.name === null ? await namesByMethod(studio, well) : undefined;
-    const name = output.name ?? outputName({ ...well, method: 'recommended' });
-    const destination = await chooseDestination(studio, name);
-    if (!destination) return;
-    const asked = buildRecipe(recipe, models, methodOf(recipe));
-    const started = newRun(studio, {
-      ...plannedRun(studio, well, plan, destination),
-      methodTitle: 'Recommended merge',
-      recommended: true,
-      asked,
-      ...(names && { names }),
-    });
-    void carryOut(studio, started, {
-      recipe: asked,
-      engine: state.engine.choice,
-      destination,
-      recommended: FIND_BEST,
-      ...(names && { names }),
-    });
-  });
-}
-
-/** Goes on with the recommended merge that was paused, with all that it has worked out. */
-export async function continueRecommended(studio: Studio): Promise<void> {
-  const state = studio.store.getState();
-  const paused = currentRun(state);
-  if (!paused?.recommended || !mergeGate(state).open) return;
-  const { kind, name } = paused.destination;
-  const handle = studio.transient.folder;
-  const destination: NamedDestination | null =
-    kind === 'downloads' ? { kind, name } : handle && { kind, handle, name };
-  if (!destination) return;
-  const { paused: _, ...planned } = paused;
-  const started = newRun(studio, planned);
-  await carryOut(studio, started, {
-    recipe: started.asked ?? started.recipe,
-    engine: state.engine.choice,
-    destination,
-    recommended: FIND_BEST,
-    ...(paused.names && { names: paused.names }),
-    resume: true,
-  });
 }
 
 /** Asks the engine to stop; the run ends as canceled once it has cleaned up. */
@@ -171,20 +103,12 @@ async function storedNames(studio: Studio): Promise<string[]> {
   return (await studio.worker.cache()).outputs.map((o) => o.name);
 }
 
-/** Output name of this recipe for every method, because measuring will choose the method. */
-async function namesByMethod(studio: Studio, recipe: RecipeState): Promise<Record<string, string>> {
-  const taken = studio.store.getState().output.kind === 'downloads' ? await storedNames(studio) : [];
-  return Object.fromEntries(
-    methods.map(({ id }) => [id, freeName(outputName({ ...recipe, method: id }), taken)]),
-  );
-}
-
 /** Has the engine do a run that was begun here, and updates its state. Never rejects. */
 export async function carryOut(studio: Studio, started: RunState, request: MergeRequest): Promise<void> {
   const end = beginJob(studio, 'merge');
   try {
     const { cardResults } = await import('./measure-tasks');
-    const results = request.recommended ? [] : cardResults(studio.store.getState().measure, request.recipe);
+    const results = cardResults(studio.store.getState().measure, request.recipe);
     const known = results.length > 0 ? { ...request, results } : request;
     finish(studio, await studio.worker.merge(known, (progress) => follow(studio, started.id, progress)));
     await loadInterrupted(studio);
@@ -232,7 +156,7 @@ function plannedRun(
   recipe: RecipeState,
   plan: Pick<PlanSlice, 'report' | 'contributors'>,
   destination: NamedDestination,
-): PlannedRun {
+): RunPlan {
   const { models, output } = studio.store.getState();
   const method = methodOf(recipe);
   const { name } = destination;
@@ -248,11 +172,8 @@ function plannedRun(
   };
 }
 
-/** A plan of a run, and its other settings. */
-type PlannedRun = RunPlan & Pick<RunState, 'of' | 'recommended' | 'names' | 'asked'>;
-
 /** Makes this the studio's run. */
-export function newRun(studio: Studio, planned: PlannedRun): RunState {
+export function newRun(studio: Studio, planned: RunPlan): RunState {
   const { title, methodTitle: method, destination } = planned;
   const { runs } = studio.store.getState();
   // two that begin in one millisecond are two
@@ -294,29 +215,13 @@ function follow(studio: Studio, id: string, progress: Progress): void {
 function finish(studio: Studio, report: MergeReport): void {
   const bytes = report.shards.reduce((sum, s) => sum + s.bytes, 0);
   const text = `Merged in ${formatSeconds(report.seconds)}: ${formatBytes(bytes)} of weights written`;
-  // the chosen settings become the recipe
-  if (report.recommended) {
-    editRecipe(studio, () => recipeState(report.recipe, studio.store.getState().models));
-  }
-  const { recipe, models } = studio.store.getState();
-  const merged = report.recommended && buildRecipe(recipe, models, methodOf(recipe));
   editRun(studio, (run) => ({
     ...run,
-    ...(merged && { recipe: merged, methodTitle: methodTitle(recipe, methodOf(recipe)) }),
-    ...(merged && namedBy(run, report.recipe.mergeMethod)),
     status: 'done',
     report,
     tensors: report.tensors,
     log: [...run.log, line(run, 'good', text)],
   }));
-}
-
-/** Fields renamed by the chosen method. */
-function namedBy(run: RunState, method: string): Partial<RunState> {
-  const name = run.names?.[method];
-  return name === undefined
-    ? {}
-    : { destination: { ...run.destination, name }, outputFiles: namedFiles(run.outputFiles, name) };
 }
 
 function editRun(studio: Studio, edit: (run: RunState) => RunState): void {

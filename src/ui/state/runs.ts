@@ -41,12 +41,6 @@ export interface RunState {
   again?: true;
   /** It was stopped to go on later. */
   paused?: true;
-  /** Methods are compared for it, and the best is merged. */
-  recommended?: true;
-  /** Then: the recipe it was asked for with, which stays until it has ended. */
-  asked?: Recipe;
-  /** Then: the output's name by the method that is chosen, unless the user chose one. */
-  names?: Readonly<Record<string, string>>;
   /** The predicted run that it merges; else the recipe. */
   of?: string;
 }
@@ -90,7 +84,15 @@ export interface InterruptedMerge extends InterruptedRun {
 /** Fields of a run that are known before it runs. */
 export type RunPlan = Pick<
   RunState,
-  'title' | 'methodTitle' | 'recipe' | 'contributors' | 'planned' | 'layers' | 'destination' | 'outputFiles'
+  | 'title'
+  | 'methodTitle'
+  | 'recipe'
+  | 'contributors'
+  | 'planned'
+  | 'layers'
+  | 'destination'
+  | 'outputFiles'
+  | 'of'
 >;
 
 /** A finished merge with its report; these are saved for later visits. */

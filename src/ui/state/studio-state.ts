@@ -55,8 +55,6 @@ export interface StudioState {
   hubWaits: HubWait[];
   /** A new version of the app waits to be taken. */
   update: boolean;
-  /** Another tab has saved a recipe since this one did: the user chooses one. */
-  draftElsewhere: boolean;
   view: ViewSlice;
   notices: Notice[];
 }
@@ -220,7 +218,6 @@ export const initialState: StudioState = {
   hub: { url: DEFAULT_HUB_URL, hasToken: false, signedInAs: null, signingIn: false, online: true, pins: {} },
   hubWaits: [],
   update: false,
-  draftElsewhere: false,
   view: {
     tab: 'layers',
     theme: 'system',

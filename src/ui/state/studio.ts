@@ -32,10 +32,6 @@ export interface Studio {
     cancelTimer?: ReturnType<typeof setTimeout>;
     /** The remaining time on display, from the worker's estimate. */
     timeLeft: (seconds: number | null) => number | null;
-    /** `at` of the saved draft that this tab read or wrote last. */
-    draftSeen?: number | undefined;
-    /** `at` of the draft that this tab began to write last. */
-    draftWritten?: number;
   };
 }
 
