@@ -22,7 +22,7 @@ import {
   restoreRun,
   whyNotReopen,
 } from '../state/past-runs';
-import { addPredictedRun, applyRun, renamePredictedRun, toggleRun } from '../state/predicted-runs';
+import { addPredictedRun, takeSettings, toggleRun } from '../state/predicted-runs';
 import { mergeRuns } from '../state/run';
 import { currentRun, NOW } from '../state/runs';
 import type { StudioState } from '../state/studio-state';
@@ -171,12 +171,11 @@ const RunChip = memo(function RunChip({ run, onDelete }: RunChipProps) {
   const rename = (name: string) => {
     setRenaming(false);
     const given = name.trim() === '' || name.trim() === run.name ? null : name.trim();
-    if (run.settings) renamePredictedRun(studio, run.id, given ?? run.settings.name);
-    else if (run.kept && given) void renameRun(studio, run.kept, given);
+    if (own && given) void renameRun(studio, own, given);
   };
   const open = () => {
     if (run.kept) reopenRun(studio, run.kept);
-    else if (run.settings) applyRun(studio, run.settings);
+    else if (run.settings) takeSettings(studio, run.settings.recipe);
   };
   const remove = () => {
     if (!own) return;

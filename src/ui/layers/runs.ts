@@ -14,7 +14,7 @@ import { methodName } from '../format/method-name';
 import { buildRecipe } from '../state/built-recipe';
 import { deltaKey } from '../state/delta-statistics';
 import { type PredictedReports, predictedReports } from '../state/predicted-reports';
-import { recipeOfRun } from '../state/predicted-runs';
+import { withSettingsOf } from '../state/predicted-runs';
 import { recipeKey } from '../state/recipe-identity';
 import { effectiveSpecs, type Settings } from '../state/recipe-state';
 import {
@@ -185,7 +185,7 @@ const made = new WeakMap<PredictedRun, { of: readonly unknown[]; run: LayersRun 
 
 /** The very object while nothing of it changes: a step of a slider is about another run. */
 function predictedRun(studio: Studio, settings: PredictedRun, state: LayersState): LayersRun {
-  const recipe = recipeOfRun(settings, state.recipe, state.models);
+  const recipe = withSettingsOf(state.recipe, settings.recipe, state.models);
   const built = buildRecipe(recipe, state.models, methodOf(recipe));
   const reports = predictedReports(studio, { ...state, recipe }, built, settings.id);
   const { contributors } = state.plan;

@@ -5,7 +5,6 @@ import { LETTERS } from '../layers/columns';
 import { LinkButton } from '../parts/LinkButton';
 import { modelColor, Swatch } from '../parts/Swatch';
 import type { EvaluationRow } from '../state/evaluation-rows';
-import { takeTried } from '../state/measure';
 import { MEAN } from '../state/measure-state';
 import {
   decimalsOf,
@@ -18,6 +17,7 @@ import {
   type TableRow,
 } from '../state/measure-table';
 import { reopenRun } from '../state/past-runs';
+import { takeSettings } from '../state/predicted-runs';
 import { editSlice, showTab } from '../state/studio';
 import { useStudio } from '../studio-context';
 import { Measuring, Trying } from './MeasureActions';
@@ -229,13 +229,13 @@ function Row({ own, table, texts, tasks, scale, hasLambda, decimals }: RowProps)
 
 function RowAction({ row }: { row: EvaluationRow }) {
   const studio = useStudio();
-  const { run } = row;
-  if (row.tried) {
+  const { run, target } = row;
+  if (row.tried && 'recipe' in target) {
     return (
       <LinkButton
         aria-label={`Use ${row.label}`}
         title="Puts this merge into the recipe"
-        onClick={() => takeTried(studio, row)}
+        onClick={() => takeSettings(studio, target.recipe)}
       >
         use
       </LinkButton>

@@ -1,4 +1,3 @@
-import { useEffect, useRef } from 'react';
 import {
   formatBytes,
   formatCount,
@@ -19,7 +18,7 @@ import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { resumable } from '../state/past-runs';
-import { currentRun, type FinishedRun, type LogEntry, PHASE_TITLES, type RunState } from '../state/runs';
+import { currentRun, type FinishedRun, PHASE_TITLES, type RunState } from '../state/runs';
 import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
@@ -126,6 +125,9 @@ export function RunReport() {
         {run.status === 'canceled' ? (
           <Message tone="note" title={`${stopped(run)}. ${remainsWords(run, kept)}`} />
         ) : null}
+        {run.notes.map((note) => (
+          <Message key={note} tone="warning" title={note} />
+        ))}
         {report ? <Costs items={totals(run.planned.length, report)} /> : null}
         <Section title="Where the time goes">
           <TimeBar {...timesOf(run)} />
@@ -135,9 +137,6 @@ export function RunReport() {
             <LambdaPlot lambda={report.ahead.lambda} />
           </Section>
         ) : null}
-        <Section title="Log">
-          <RunLog entries={run.log} />
-        </Section>
         {report ? <Inputs report={report} /> : null}
       </section>
     </DialogFrame>
@@ -246,36 +245,5 @@ function RunExport({ run }: { run: RunState & Pick<FinishedRun, 'report'> }) {
       choices={CHOICES}
       onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
     />
-  );
-}
-
-/** The log, newest at the bottom and in view, unless the user has scrolled up to read. */
-function RunLog({ entries }: { entries: readonly LogEntry[] }) {
-  const box = useRef<HTMLOListElement>(null);
-  const follows = useRef(true);
-  const count = entries.length;
-  useEffect(() => {
-    const list = box.current;
-    if (list && follows.current && count > 0) list.scrollTop = list.scrollHeight;
-  }, [count]);
-  return (
-    <ol
-      ref={box}
-      className="log panel"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
-      tabIndex={0}
-      aria-label="Log of the run"
-      onScroll={({ currentTarget: list }) => {
-        follows.current = list.scrollHeight - list.scrollTop - list.clientHeight < 24;
-      }}
-    >
-      {entries.map((entry, i) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a log only grows at its end.
-        <li key={i} data-tone={entry.tone}>
-          <span className="log-time">{entry.at.toFixed(2)} s</span>
-          <span>{entry.text}</span>
-        </li>
-      ))}
-    </ol>
   );
 }

@@ -13,7 +13,7 @@ import { runNames } from '../layers/runs';
 import { buildRecipe, contributorId, methodTitle, shortName } from './built-recipe';
 import { deltaKey } from './delta-statistics';
 import { belongsTo, recipeModelIds } from './past-runs';
-import { recipeOfRun } from './predicted-runs';
+import { withSettingsOf } from './predicted-runs';
 import { recipeKey } from './recipe-identity';
 import type { RecipeState } from './recipe-state';
 import { recipeProblems } from './recipe-validation';
@@ -72,9 +72,9 @@ export function tableRows(
   const ids = recipeModelIds({ recipe, models });
   const planned = predictedRuns(state)
     .filter((run) => run.of === deltaKey({ recipe, models }))
-    .map(({ id, name, ...run }) => {
-      const of = recipeOfRun({ id, name, ...run }, recipe, models);
-      return { id, recipe: buildRecipe(of, models, methodOf(of)), given: name };
+    .map((run) => {
+      const of = withSettingsOf(recipe, run.recipe, models);
+      return { id: run.id, recipe: buildRecipe(of, models, methodOf(of)), given: run.name };
     });
   const finished = finishedRuns(state)
     .filter((run) => belongsTo({ ...run, recipe: run.report.recipe }, ids))

@@ -26,6 +26,7 @@ import {
   tableErrors,
 } from './measure-table';
 import { reportedStretches, textHashes } from './measure-texts';
+import { runOf } from './predicted-runs';
 import { setContributorParameter, setEnabled, setParameter } from './recipe-state';
 import { sampleRecipe } from './roles';
 import { initialState } from './studio-state';
@@ -87,16 +88,7 @@ const tableOf = (slice: MeasureSlice) => measureTable(tableRows({ ...state, meas
 const rowOf = (slice: MeasureSlice, id: string) => tableOf(slice).rows.find(({ row }) => row.id === id)!;
 
 test('rows are the recipe and its runs, what was tried for its models, base and contributors', () => {
-  const predicted = {
-    ...({ id: 'p1', status: 'predicted', name: null, method: 'linear' } as const),
-    ...{ parameters: {}, seed: 0, models: {} },
-    of: JSON.stringify([
-      'samples/base',
-      'samples/base+samples/kitchen',
-      'samples/base+samples/harbour',
-      'samples/workshop',
-    ]),
-  };
+  const predicted = runOf({ ...state.recipe, method: 'linear' }, state.models, 'p1');
   const rows = tableRows({ ...state, runs: [predicted], measure: { ...empty, found: found(tried('ram')) } });
   expect(rows.map(({ id, group }) => `${group}: ${id}`)).toEqual([
     'runs: run now',

@@ -32,9 +32,9 @@ import {
 import { openTaskList, scoredCells, taskProblem, taskRequest } from './measure-tasks';
 import { openSampleTexts, reportedStretches, searchedText } from './measure-texts';
 import { whyNotOpen } from './named-models';
-import { recipeState } from './opened-recipe';
+import { takeSettings } from './predicted-runs';
 import { recipeProblems } from './recipe-validation';
-import { editRecipe, editSlice, methodOf, notify, notifyError, type Studio, showTab } from './studio';
+import { editSlice, methodOf, notify, notifyError, type Studio, showTab } from './studio';
 import type { StudioState } from './studio-state';
 
 /** Opens what the tab needs: the sample texts, the list of tasks, the numbers of earlier visits. */
@@ -381,8 +381,14 @@ export async function findTheBest(studio: Studio): Promise<void> {
   const report = measure.found?.report;
   const best = report?.rows.find(({ id }) => id === report.best);
   // stopped, or edited meanwhile: what was tried is in the table
-  if (!best || report === before.measure.found?.report || recipe !== before.recipe) return;
-  takeTried(studio, best);
+  if (
+    !best ||
+    !('recipe' in best.target) ||
+    report === before.measure.found?.report ||
+    recipe !== before.recipe
+  )
+    return;
+  takeSettings(studio, best.target.recipe);
   notify(studio, 'note', `The recipe is now ${best.label}.`, 'Merge writes it; undo brings yours back.');
 }
 
@@ -391,19 +397,4 @@ function findProgress({ step, item, done, total, secondsLeft }: FindBestProgress
   const counted = { done, total, unit };
   const share = total > 0 ? Math.min(1, done / total) : 0;
   return { phase: step, item, share, counted, bytes: null, rate: null, secondsLeft };
-}
-
-/** Puts the method and the settings of a merge that was tried into the recipe. */
-export function takeTried(studio: Studio, { target }: Pick<EvaluationRow, 'target'>): void {
-  const { models } = studio.store.getState();
-  if (!('recipe' in target)) return;
-  const made = recipeState(target.recipe, models);
-  editRecipe(studio, (recipe) => ({
-    ...recipe,
-    ...{ method: made.method, parameters: made.parameters, seed: made.seed, asWritten: made.asWritten },
-    contributors: recipe.contributors.map((own) => {
-      const found = made.contributors.find(({ ref }) => ref === own.ref);
-      return found ? { ...own, parameters: found.parameters } : own;
-    }),
-  }));
 }

@@ -3,7 +3,7 @@
  * merges.
  */
 
-import type { DBSchema, IDBPObjectStore } from 'idb';
+import type { DBSchema } from 'idb';
 import type { Recipe } from '../../formats/recipe';
 import type { CacheInfo } from '../../reports/worker';
 import { database } from '../local/database';
@@ -34,22 +34,11 @@ import { JOB_WORDS } from './tabs';
 // Finished merges saved in this browser: the recipe, the report with its hashes, and the data to draw them again. No
 // weights. Without storage (private windows, strict settings) every call rejects; callers go on without.
 
-/** Saved form of a run: `recipe` as merged, `asked` as requested; older ones have none. */
-type SavedRun = Pick<
+/** Saved form of a run. */
+type SavedRun = Omit<
   FinishedRun,
-  | 'id'
-  | 'title'
-  | 'methodTitle'
-  | 'recipe'
-  | 'contributors'
-  | 'planned'
-  | 'layers'
-  | 'destination'
-  | 'outputFiles'
-  | 'startedAt'
-  | 'report'
-> &
-  Partial<Pick<FinishedRun, 'name'>> & { asked?: FinishedRun['recipe'] };
+  'status' | 'progress' | 'tensors' | 'notes' | 'error' | 'again' | 'of' | 'paused'
+>;
 
 interface Saved extends DBSchema {
   runs: { key: string; value: SavedRun };
@@ -58,37 +47,14 @@ interface Saved extends DBSchema {
 /** Most runs that are saved: the report of a large model has some hundred kilobytes. */
 const MOST_RUNS = 30;
 
-const open = database<Saved>('amalgam-runs', 2, async (db, before, _, transaction) => {
-  if (before < 1) db.createObjectStore('runs', { keyPath: 'id' });
-  else await renameHashes(transaction.objectStore('runs'));
+const open = database<Saved>('amalgam-runs', 2, (db) => {
+  if (!db.objectStoreNames.contains('runs')) db.createObjectStore('runs', { keyPath: 'id' });
 });
-
-interface OldHash {
-  hash?: string;
-  sha256?: string;
-}
-
-/** Runs of version 1 have their hashes under another name. */
-async function renameHashes(runs: IDBPObjectStore<Saved, 'runs'[], 'runs', 'versionchange'>): Promise<void> {
-  for (const run of await runs.getAll()) {
-    for (const file of [...run.report.inputs, ...run.report.shards] as OldHash[]) {
-      if (file.sha256 !== undefined) file.hash = file.sha256;
-      delete file.sha256;
-    }
-    await runs.put(run);
-  }
-}
 
 /** Saves a run; beyond {@link MOST_RUNS} the oldest are deleted. */
 async function saveRun(run: FinishedRun): Promise<void> {
-  const { id, title, methodTitle, contributors, planned, layers, destination, outputFiles, startedAt } = run;
-  await (await open()).put('runs', {
-    ...{ id, title, methodTitle, contributors, planned, layers, destination, outputFiles, startedAt },
-    ...(run.name !== undefined && { name: run.name }),
-    recipe: run.report.recipe,
-    asked: run.recipe,
-    report: run.report,
-  });
+  const { status, progress, tensors, notes, error, again, of, paused, ...saved } = run;
+  await (await open()).put('runs', saved);
   const old = (await savedRuns()).slice(MOST_RUNS);
   for (const { id } of old) await deleteRun(id);
 }
@@ -96,15 +62,10 @@ async function saveRun(run: FinishedRun): Promise<void> {
 /** All saved runs, the newest first. */
 async function savedRuns(): Promise<FinishedRun[]> {
   const all = (await (await open()).getAll('runs')).sort((a, b) => b.startedAt - a.startedAt);
-  return all.map(({ asked, ...run }) => ({
+  return all.map((run) => ({
     ...run,
-    recipe: asked ?? run.recipe,
-    status: 'done',
-    progress: null,
+    ...{ status: 'done', progress: null, notes: [], error: null, again: true },
     tensors: run.report.tensors,
-    log: [{ at: 0, tone: 'plain', text: `Merged ${new Date(run.startedAt).toLocaleString()}` }],
-    error: null,
-    again: true,
   }));
 }
 
@@ -229,11 +190,15 @@ function bringBack(studio: Studio, { id }: FinishedRun): void {
 }
 
 /** Gives a run a name. */
-export async function renameRun(studio: Studio, kept: FinishedRun, name: string): Promise<void> {
-  const named = { ...kept, name };
-  studio.store.setState(({ runs }) => ({ runs: withEdited(runs, kept.id, () => named) }));
+export async function renameRun(
+  studio: Studio,
+  run: FinishedRun | PredictedRun,
+  name: string,
+): Promise<void> {
+  const named = { ...run, name };
+  studio.store.setState(({ runs }) => ({ runs: withEdited(runs, run.id, () => named) }));
   try {
-    await saveRun(named);
+    if (named.status === 'done') await saveRun(named);
   } catch (thrown) {
     notifyError(studio, thrown);
   }

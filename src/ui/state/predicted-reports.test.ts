@@ -1,21 +1,14 @@
 import { expect, it } from 'vitest';
 import { Predictor } from '../../merge/prediction/predictor';
 import { fixtureWorker } from '../worker.test.fixture';
+import { runOf } from './predicted-runs';
+import { emptyRecipe } from './recipe-state';
 import { NOW } from './runs';
 import { createStudio } from './studio';
 
 it('forgets what predicted a run once the run is gone', () => {
   const studio = createStudio(fixtureWorker());
-  const run = (id: string) => ({
-    id,
-    status: 'predicted' as const,
-    of: '',
-    name: null,
-    method: 'ties',
-    parameters: {},
-    seed: 0,
-    models: {},
-  });
+  const run = (id: string) => runOf(emptyRecipe, [], id);
   for (const id of [NOW, 'p1', 'p2']) studio.predictors.set(id, new Predictor());
   const kept = studio.predictors.get('p2');
   studio.store.setState({ runs: [run('p1'), run('p2')] });

@@ -1,33 +1,29 @@
 /** Runs of the Layers tab that are only predicted: other settings for the models of the recipe. No merge is needed. */
+import type { Recipe } from '../../formats/recipe';
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
-import { contributorId } from './built-recipe';
+import { buildRecipe } from './built-recipe';
 import { deltaKey } from './delta-statistics';
+import { recipeState } from './opened-recipe';
 import type { RecipeState, Settings } from './recipe-state';
-import { NOW, type PredictedRun, withEdited } from './runs';
+import { NOW, type PredictedRun } from './runs';
 import { editRecipe, methodOf, type Studio, setView } from './studio';
 import type { StudioState } from './studio-state';
 
 /** Most runs that are shown side by side. */
 const MOST_SHOWN = 4;
 
-/** The recipe with the settings of a predicted run. */
-export function recipeOfRun(
-  run: PredictedRun,
-  recipe: RecipeState,
-  models: readonly ModelInfo[],
-): RecipeState {
+/** The recipe with the method and the settings of another one of its models. */
+export function withSettingsOf(recipe: RecipeState, of: Recipe, models: readonly ModelInfo[]): RecipeState {
+  const { method, parameters, seed, asWritten, contributors } = recipeState(of, models);
   return {
     ...recipe,
-    asWritten: null,
-    method: run.method,
-    parameters: run.parameters,
-    seed: run.seed,
-    contributors: recipe.contributors.map((c) => ({
-      ...c,
-      parameters: run.models[contributorId(recipe.base, c.ref, models)] ?? {},
-    })),
+    ...{ method, parameters, seed, asWritten },
+    contributors: recipe.contributors.map((own) => {
+      const found = contributors.find(({ ref }) => ref === own.ref);
+      return found ? { ...own, parameters: found.parameters } : own;
+    }),
   };
 }
 
@@ -38,18 +34,8 @@ export function runOf(
   id: string,
   name: string | null = null,
 ): PredictedRun {
-  return {
-    id,
-    status: 'predicted',
-    of: deltaKey({ recipe, models }),
-    name,
-    method: recipe.method,
-    parameters: recipe.parameters,
-    seed: recipe.seed,
-    models: Object.fromEntries(
-      recipe.contributors.map((c) => [contributorId(recipe.base, c.ref, models), c.parameters]),
-    ),
-  };
+  const of = deltaKey({ recipe, models });
+  return { id, status: 'predicted', of, name, recipe: buildRecipe(recipe, models, methodOf(recipe)) };
 }
 
 /** Adds the settings of the recipe as a run of its own, or those with which another method begins, and shows it. */
@@ -106,14 +92,8 @@ export function hideRun(studio: Studio, id: string): void {
   setView(studio, { runs: left.length > 0 ? left : [NOW] });
 }
 
-export function renamePredictedRun(studio: Studio, id: string, name: string | null): void {
-  studio.store.setState((s) => ({
-    runs: withEdited<PredictedRun>(s.runs, id, (run) => ({ ...run, name })),
-  }));
-}
-
-/** Puts the settings of a predicted run into the recipe, to merge it or to go on from it. */
-export function applyRun(studio: Studio, run: PredictedRun): void {
+/** Puts the method and the settings of another recipe of these models into the recipe, to merge it or to go on from it. */
+export function takeSettings(studio: Studio, of: Recipe): void {
   const { models } = studio.store.getState();
-  editRecipe(studio, (recipe) => recipeOfRun(run, recipe, models));
+  editRecipe(studio, (recipe) => withSettingsOf(recipe, of, models));
 }

@@ -11,7 +11,7 @@ import { type Draft, draft, type NamedRecipe, saveDraft, saveNamed } from '../lo
 import { viewParameters, writeAddress } from './address';
 import { buildRecipe } from './built-recipe';
 import { openRecipe, recipeState } from './opened-recipe';
-import { recipeOfRun, runOf } from './predicted-runs';
+import { runOf, withSettingsOf } from './predicted-runs';
 import { emptyRecipe, type RecipeState } from './recipe-state';
 import { finishedRuns, NOW, type PredictedRun, predictedRuns, withRuns } from './runs';
 import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
@@ -237,7 +237,9 @@ async function shareLink(studio: Studio): Promise<string> {
   const shown = view.runs.flatMap((id) => {
     const planned = predictedRuns(state).find((run) => run.id === id);
     const past = finishedRuns(state).find((run) => run.id === id);
-    const own = planned ? builtRecipe(recipeOfRun(planned, recipe, models), models) : past?.report.recipe;
+    const own = planned
+      ? builtRecipe(withSettingsOf(recipe, planned.recipe, models), models)
+      : past?.report.recipe;
     const name = planned?.name ?? past?.name ?? null;
     return id === NOW ? [null] : own && !own.stages && !own.slices ? [{ yaml: formatRecipe(own), name }] : [];
   });

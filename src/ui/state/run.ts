@@ -1,8 +1,8 @@
 /** A merge from the click to the report. */
 
-import { type ErrorReport, errorReport } from '../../errors';
+import { errorReport } from '../../errors';
 import { namedFiles } from '../../formats/gguf-type';
-import { formatBytes, formatSeconds } from '../../formats/quantity';
+import { formatBytes } from '../../formats/quantity';
 import type { DestinationSpec, Progress } from '../../reports/job';
 import type { MergeReport, MergeRequest } from '../../reports/merge';
 import { pickOutputFolder } from '../local/local-files';
@@ -11,40 +11,16 @@ import { beginJob, cancelJob, isAtWork, reportProgress } from './job';
 import { tensorProgress } from './job-state';
 import { mergeGate } from './merge-gate';
 import { finishUnfinished, loadInterrupted } from './past-runs';
-import { planNow, planOf } from './plan';
-import { recipeOfRun } from './predicted-runs';
+import { planOf } from './plan';
+import { withSettingsOf } from './predicted-runs';
 import type { RecipeState } from './recipe-state';
-import {
-  currentRun,
-  type LogEntry,
-  NOW,
-  predictedRuns,
-  progressLog,
-  type Run,
-  type RunPlan,
-  type RunState,
-  withEdited,
-} from './runs';
+import { currentRun, NOW, predictedRuns, type Run, type RunPlan, type RunState, withEdited } from './runs';
 import { editSlice, methodOf, notify, notifyError, type Studio, showTab } from './studio';
 import type { PlanSlice } from './studio-state';
 
-/**
- * Starts the merge of the recipe: asks for the folder first where one is wanted (browsers allow that only right after
- * the click), plans once more if an edit is still pending, then runs. Does nothing while the gate is closed.
- */
-export async function startMerge(studio: Studio): Promise<void> {
-  if (!mergeGate(studio.store.getState()).open) return;
-  await starting(studio, async () => {
-    const { output, recipe } = studio.store.getState();
-    const destination = await chooseDestination(studio, output.name ?? outputName(recipe));
-    if (!destination) return;
-    if (studio.store.getState().plan.status !== 'ready') await planNow(studio);
-    if (!mergeGate(studio.store.getState()).open) return showTab(studio, 'files');
-    if (studio.store.getState().view.tab === 'recipe') showTab(studio, 'layers');
-    const { recipe: now, plan, engine } = studio.store.getState();
-    const started = newRun(studio, plannedRun(studio, now, plan, destination));
-    void carryOut(studio, started, { recipe: started.recipe, engine: engine.choice, destination });
-  });
+/** Merges the recipe. Does nothing while the gate is closed. Never rejects. */
+export function startMerge(studio: Studio): Promise<void> {
+  return mergeRuns(studio, [NOW]);
 }
 
 /** Does what begins a merge, one at a time; what it throws becomes a notice. */
@@ -122,7 +98,6 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
       ...run,
       status,
       error: status === 'failed' ? error : null,
-      log: [...run.log, line(run, status === 'failed' ? 'bad' : 'plain', ending(run, error))],
     }));
   } finally {
     end();
@@ -156,6 +131,7 @@ function plannedRun(
   recipe: RecipeState,
   plan: Pick<PlanSlice, 'report' | 'contributors'>,
   destination: NamedDestination,
+  of?: string,
 ): RunPlan {
   const { models, output } = studio.store.getState();
   const method = methodOf(recipe);
@@ -169,15 +145,15 @@ function plannedRun(
     layers: plan.report?.layers ?? 0,
     destination: { kind: output.kind, name, folder: output.kind === 'folder' ? output.folder : null },
     outputFiles: namedFiles(plan.report?.outputFiles ?? [], name),
+    ...(of !== undefined && { of }),
   };
 }
 
 /** Makes this the studio's run. */
 export function newRun(studio: Studio, planned: RunPlan): RunState {
-  const { title, methodTitle: method, destination } = planned;
   const { runs } = studio.store.getState();
   // two that begin in one millisecond are two
-  const last = Math.max(0, ...runs.map((run) => ('log' in run ? run.startedAt : 0)));
+  const last = Math.max(0, ...runs.map((run) => ('notes' in run ? run.startedAt : 0)));
   const startedAt = Math.max(Date.now(), last + 1);
   const started: RunState = {
     ...planned,
@@ -186,7 +162,7 @@ export function newRun(studio: Studio, planned: RunPlan): RunState {
     startedAt,
     progress: null,
     tensors: [],
-    log: [{ at: 0, tone: 'plain', text: `${title} · ${method} → ${destination.name}` }],
+    notes: [],
     report: null,
     error: null,
   };
@@ -200,45 +176,23 @@ function follow(studio: Studio, id: string, progress: Progress): void {
   reportProgress(studio, 'merge', tensorProgress(progress));
   editRun(studio, (run) => {
     if (run.id !== id || run.status !== 'running') return run;
-    const { finished, ...told } = progress;
+    const { finished, note, ...told } = progress;
     const now = { ...told, secondsLeft: studio.store.getState().job?.progress?.secondsLeft ?? null };
-    const log = progressLog(run.progress, progress, secondsSince(run));
     return {
       ...run,
       progress: now,
       tensors: finished.length === 0 ? run.tensors : [...run.tensors, ...finished],
-      log: log.length === 0 ? run.log : [...run.log, ...log],
+      notes: note === undefined ? run.notes : [...run.notes, note],
     };
   });
 }
 
 function finish(studio: Studio, report: MergeReport): void {
-  const bytes = report.shards.reduce((sum, s) => sum + s.bytes, 0);
-  const text = `Merged in ${formatSeconds(report.seconds)}: ${formatBytes(bytes)} of weights written`;
-  editRun(studio, (run) => ({
-    ...run,
-    status: 'done',
-    report,
-    tensors: report.tensors,
-    log: [...run.log, line(run, 'good', text)],
-  }));
+  editRun(studio, (run) => ({ ...run, status: 'done', report, tensors: report.tensors }));
 }
 
 function editRun(studio: Studio, edit: (run: RunState) => RunState): void {
   studio.store.setState((s) => ({ runs: withEdited(s.runs, s.currentRunId, edit) }));
-}
-
-function ending(run: RunState, error: ErrorReport): string {
-  if (error.code !== 'Canceled') return error.message;
-  return run.paused ? 'Paused' : 'Canceled';
-}
-
-function line(run: RunState, tone: LogEntry['tone'], text: string): LogEntry {
-  return { at: secondsSince(run), tone, text };
-}
-
-function secondsSince(run: RunState): number {
-  return (Date.now() - run.startedAt) / 1000;
 }
 
 /**
@@ -257,43 +211,40 @@ export async function mergeRuns(studio: Studio, ids: readonly string[]): Promise
   studio.store.setState({ queuedRuns: [] });
 }
 
-/** @returns whether it was merged */
+/**
+ * Asks for the folder first where one is wanted: browsers allow that only right after the click.
+ * @returns whether it was merged
+ */
 async function mergeOne(studio: Studio, id: string, taken: string[]): Promise<boolean> {
-  const state = studio.store.getState();
-  const recipe = settingsOf(studio, id);
-  if (!recipe) return true; // it was removed meanwhile
-  const built = buildRecipe(recipe, state.models, methodOf(recipe));
-  const plan = await planOf(studio, recipe);
-  const problem = plan.report.problems.find((p) => p.severity === 'error');
+  const before = studio.store.getState();
+  const isNow = id === NOW;
+  const run = predictedRuns(before).find((own) => own.id === id);
+  if (!isNow && !run) return true; // it was removed meanwhile
+  const recipe = run ? withSettingsOf(before.recipe, run.recipe, before.models) : before.recipe;
+  const name = (isNow ? before.output.name : null) ?? outputName(recipe);
+  const destination = await chooseDestination(studio, freeName(name, taken));
+  if (!destination) return false;
+  taken.push(destination.name);
+  const known = studio.store.getState().plan;
+  const plan = isNow && known.status === 'ready' ? known : await planOf(studio, recipe);
+  const problem = plan.report?.problems.find((p) => p.severity === 'error');
   if (problem) {
     notify(studio, 'error', problem.message, problem.remedy);
     return false;
   }
-  const destination = await chooseDestination(studio, freeName(outputName(recipe), taken));
-  if (!destination) return false;
-  taken.push(destination.name);
-  const started = newRun(studio, {
-    ...plannedRun(studio, recipe, plan, destination),
-    ...(id === NOW ? {} : { of: id }),
-  });
-  await carryOut(studio, started, { recipe: built, engine: state.engine.choice, destination });
+  const started = newRun(studio, plannedRun(studio, recipe, plan, destination, isNow ? undefined : id));
+  if (isNow && before.view.tab === 'recipe') showTab(studio, 'layers');
+  const { choice: engine } = studio.store.getState().engine;
+  await carryOut(studio, started, { recipe: started.recipe, engine, destination });
   if (currentRun(studio.store.getState())?.status !== 'done') return false;
-  if (id !== NOW)
+  if (!isNow)
     notify(
       studio,
       'note',
       `Merged ${destination.name}: ${started.methodTitle}.`,
       destination.kind === 'folder'
         ? 'It is in your folder; the recipe is as it was.'
-        : 'Its files are under Output; the recipe is as it was.',
+        : 'Its files are under Files; the recipe is as it was.',
     );
   return true;
-}
-
-function settingsOf(studio: Studio, id: string): RecipeState | undefined {
-  const state = studio.store.getState();
-  const { recipe, models } = state;
-  if (id === NOW) return recipe;
-  const run = predictedRuns(state).find((own) => own.id === id);
-  return run && recipeOfRun(run, recipe, models);
 }

@@ -1,12 +1,11 @@
 /** The merges of the studio, predicted, running, interrupted, over: one list of records, distinguished by status. Pure. */
 import type { ErrorReport } from '../../errors';
-import { formatAbout, formatBytes, formatCount, formatCounted } from '../../formats/quantity';
+import { formatAbout } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
 import { sameItems } from '../../merge/prediction/same-items';
 import type { Progress, TensorReport } from '../../reports/job';
 import type { InterruptedRun, MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
-import type { Settings } from './recipe-state';
 
 /** Id of the run of the current recipe. */
 export const NOW = 'now';
@@ -34,7 +33,8 @@ export interface RunState {
   progress: Omit<Progress, 'finished'> | null;
   /** Reports of the tensors finished so far, in the order they finished. */
   tensors: TensorReport[];
-  log: LogEntry[];
+  /** What the engine says beside its progress: something is slower, or done otherwise. */
+  notes: readonly string[];
   report: MergeReport | null;
   error: ErrorReport | null;
   /** It was brought back: its files may be gone. */
@@ -53,13 +53,6 @@ export interface Contributor {
   color: number;
 }
 
-export interface LogEntry {
-  /** Seconds since the run began. */
-  at: number;
-  tone: 'plain' | 'good' | 'bad';
-  text: string;
-}
-
 /** A run of the Layers tab that is only predicted: other settings for the models of the recipe. */
 export interface PredictedRun {
   id: string;
@@ -68,11 +61,8 @@ export interface PredictedRun {
   of: string;
   /** Given by the user; the default name is made of its differences. */
   name: string | null;
-  method: string;
-  parameters: Settings;
-  seed: number;
-  /** Settings of every model by its id (`contributorId`). */
-  models: Readonly<Record<string, Settings>>;
+  /** Its method and settings are taken; the rest is as in the recipe. */
+  recipe: Recipe;
 }
 
 /** Remains of an interrupted merge. */
@@ -151,32 +141,7 @@ export function withEdited<R extends Run>(
   return runs.map((run) => (run.id === id ? edit(run as R) : run));
 }
 
-// Log of a run, line by line, from the engine's progress messages. Pure.
-
-/** The lines a progress message adds after `before`, the message that came before it. */
-export function progressLog(
-  before: Omit<Progress, 'finished'> | null,
-  now: Progress,
-  at: number,
-): LogEntry[] {
-  const lines: LogEntry[] = [];
-  const plain = (text: string) => lines.push({ at, tone: 'plain', text });
-  if (before?.phase !== now.phase) plain(stageText(now));
-  else if (now.phase !== 'merging' && now.item !== before.item && now.item !== '') plain(now.item);
-  if (now.note !== undefined) lines.push({ at, tone: 'bad', text: now.note });
-  for (const tensor of now.finished) {
-    if (tensor.nonFinite > 0) {
-      const text = `${tensor.name}: ${formatCounted(tensor.nonFinite, 'value')} not finite`;
-      lines.push({ at, tone: 'bad', text });
-    }
-  }
-  if (now.phase === 'merging' && tenth(now) > (before ? tenth(before) : 0)) {
-    plain(
-      `${formatCount(now.tensorsDone)} of ${formatCounted(now.tensors, 'tensor')}, ${formatBytes(now.bytesDone)}`,
-    );
-  }
-  return lines;
-}
+// How far a run is, in words. Pure.
 
 /** Title of each phase on screen. */
 export const PHASE_TITLES: Readonly<Record<Progress['phase'], string>> = {
@@ -218,12 +183,4 @@ export function runShare({
   const { done, total } = counted ?? { done: bytesDone, total: bytes };
   const within = total > 0 ? Math.min(1, done / total) : 0;
   return phaseNumber ? (phaseNumber.at - 1 + within) / phaseNumber.of : within;
-}
-
-function stageText(now: Progress): string {
-  return now.item === '' ? PHASE_TITLES[now.phase] : `${PHASE_TITLES[now.phase]}: ${now.item}`;
-}
-
-function tenth(progress: Omit<Progress, 'finished'>): number {
-  return progress.tensors === 0 ? 0 : Math.floor((progress.tensorsDone / progress.tensors) * 10);
 }
