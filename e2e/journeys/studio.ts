@@ -212,7 +212,9 @@ export async function localNames(page: Page): Promise<string[]> {
   if (page.isClosed() || !page.url().startsWith(STUDIO_URL)) return [];
   const text = await page.evaluate(() => localStorage.getItem('amalgam.draft'));
   const { recipe }: { recipe?: { origins?: Record<string, { kind: string }> } } = JSON.parse(text ?? '{}');
-  return Object.entries(recipe?.origins ?? {}).flatMap(([name, { kind }]) => (kind === 'local' ? [name] : []));
+  return Object.entries(recipe?.origins ?? {}).flatMap(([name, { kind }]) =>
+    kind === 'local' ? [name] : [],
+  );
 }
 
 /** Names of all models that were found in folders of this computer, whatever became of the recipe. */

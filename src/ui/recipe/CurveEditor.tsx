@@ -4,7 +4,6 @@ import { formatCounted, formatSetting } from '../../formats/quantity';
 import { curveAt } from '../../formats/recipe';
 import type { NumberSpec } from '../../merge/method';
 import {
-  curvePresets,
   curveRange,
   curveStep,
   MOST_POINTS,
@@ -119,18 +118,6 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
         <span>{layers > 0 ? layers - 1 : 'last'}</span>
       </div>
       <div className="curve-tools">
-        {curvePresets(points, spec).map((preset) => (
-          <CurveButton
-            key={preset.label}
-            of={label}
-            name={preset.label}
-            onClick={() => onChange(preset.points)}
-          >
-            <svg viewBox="0 0 20 12" aria-hidden="true">
-              <polyline points={presetLine(preset.points)} />
-            </svg>
-          </CurveButton>
-        ))}
         <span className="spacer" />
         <span className="small quiet">{formatCounted(points.length, 'point')}</span>
         <CurveButton
@@ -158,7 +145,7 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
 /** @param of the parameter of the curve, for the spoken label */
 function CurveButton({ of, name, ...rest }: ComponentProps<'button'> & { of: string; name: string }) {
   return (
-    <button type="button" className="curve-preset" aria-label={`${name}: ${of}`} title={name} {...rest} />
+    <button type="button" className="curve-button" aria-label={`${name}: ${of}`} title={name} {...rest} />
   );
 }
 
@@ -198,15 +185,4 @@ function line(
   down: (value: number) => number,
 ): string {
   return points.map((value, i) => `${across(i)},${down(value)}`).join(' ');
-}
-
-function presetLine(points: readonly number[]): string {
-  const low = Math.min(...points);
-  const height = Math.max(...points) - low;
-  return points
-    .map(
-      (value, i) =>
-        `${2 + (16 * i) / (points.length - 1)},${height > 0 ? 10 - (8 * (value - low)) / height : 6}`,
-    )
-    .join(' ');
 }

@@ -1,7 +1,6 @@
 import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import { formatBytes, formatCount, formatCounted, formatSeconds, formatShape } from '../../formats/quantity';
-import type { RecipeParameters } from '../../formats/recipe';
+import { formatBytes, formatCount, formatCounted, formatShape } from '../../formats/quantity';
 import type { PlanProblem, PlanReport, PlanTensor } from '../../reports/plan';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
@@ -14,56 +13,13 @@ import {
   TensorName,
   VirtualTable,
 } from '../parts/VirtualTable';
-import { buildRecipe } from '../state/built-recipe';
 import { mergeGate } from '../state/merge-gate';
-import { type Contributor, type FinishedRun, finishedRuns } from '../state/runs';
-import { methodOf, toggleSelected } from '../state/studio';
-import type { PlanSlice, StudioState } from '../state/studio-state';
+import type { Contributor } from '../state/runs';
+import { toggleSelected } from '../state/studio';
+import type { PlanSlice } from '../state/studio-state';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 
-// How long a merge will take, by merges that were made here. Pure.
-
-/** A merge so many times smaller predicts nothing: most of its time was not spent on weights. */
-const TIMES_SMALLER = 20;
-
-/**
- * Predicted seconds of the planned merge once its inputs are here, by the saved run of the same method, engine and choices
- * that is nearest in size; time grows linearly in elements and contributors. Null where there is none, or only far smaller
- * ones.
- */
-export function expectedSeconds(state: StudioState): number | null {
-  const { plan, recipe, models, engine } = state;
-  if (!plan.report?.clean || plan.report.stages || !engine.info) return null;
-  const asked = buildRecipe(recipe, models, methodOf(recipe));
-  const kind = engine.choice === 'auto' ? engine.info.auto : engine.choice;
-  const size = work(plan.report.tensors);
-  const alike = ({ report }: FinishedRun) =>
-    report.engine === kind &&
-    !report.stagesMerged &&
-    report.recipe.mergeMethod === asked.mergeMethod &&
-    choices(report.recipe.parameters) === choices(asked.parameters);
-  const apart = (run: FinishedRun) => Math.abs(Math.log(work(run.planned) / size));
-  const nearest = finishedRuns(state)
-    .filter((run) => alike(run) && work(run.planned) * TIMES_SMALLER >= size)
-    .sort((a, b) => apart(a) - apart(b))[0];
-  return nearest && size > 0 ? (nearest.report.seconds * size) / work(nearest.planned) : null;
-}
-
-/** Elements read: of the base and of every model that changes it. */
-function work(tensors: readonly PlanTensor[]): number {
-  return tensors.reduce((sum, { elements, contributors }) => sum + elements * (1 + contributors.length), 0);
-}
-
-/** Parameters that are words or switches: they decide the kind of work, numbers do not. */
-function choices(parameters: RecipeParameters): string {
-  return JSON.stringify(
-    Object.entries(parameters)
-      .filter(([, value]) => typeof value === 'string' || typeof value === 'boolean')
-      .sort(([a], [b]) => (a < b ? -1 : 1)),
-  );
-}
-
-/** Problems of the plan and its cost, or why there is no plan, before any weight is downloaded. */
+/** Problems of the plan, or why there is no plan, before any weight is downloaded. */
 export function PlanProblems() {
   const plan = useStudioState((s) => s.plan);
   const failed = useStudioState((s) => s.engine.error);
@@ -78,7 +34,6 @@ export function PlanProblems() {
         <>
           <Problems problems={report.problems} />
           {report.stages ? <Stages stages={report.stages} /> : null}
-          <PlanCosts plan={report} />
         </>
       ) : (
         <p className="quiet" role="status">
@@ -95,23 +50,6 @@ export function PlanTensors() {
   return report && status !== 'failed' ? (
     <Tensors tensors={report.tensors} contributors={contributors} />
   ) : null;
-}
-
-/** What the merge will cost, in one line. */
-function PlanCosts({ plan }: { plan: PlanReport }) {
-  const seconds = useStudioState(expectedSeconds);
-  const computed = plan.tensors.filter((t) => !t.copied).length;
-  const words = [
-    `${formatCounted(plan.tensors.length, 'tensor')}: ${formatCount(computed)} computed, ${formatCount(plan.tensors.length - computed)} copied`,
-    plan.bytesToDownload > 0
-      ? `${formatBytes(plan.bytesToDownload)} to download, once`
-      : 'nothing to download',
-    `${formatBytes(plan.bytesToRead)} to read`,
-    `${formatBytes(plan.bytesToWrite)} to write in ${formatCounted(plan.shards, 'shard')} and ${formatCounted(plan.outputFiles.length - plan.shards, 'other file')}`,
-    `at most ${formatBytes(plan.peakBytes)} of memory for tiles`,
-    ...(seconds === null ? [] : [`≈ ${formatSeconds(seconds)}, as earlier merges here took`]),
-  ];
-  return <p className="small quiet">{words.join(' · ')}</p>;
 }
 
 /** Stages merged before the result, and read from the browser’s storage instead of being saved. */

@@ -64,16 +64,12 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
 
 /** A merge in one sentence: the share of each change's energy that it counted, else its size. */
 export function resultWords({ report, contributors, methodTitle, planned }: FinishedRun): string {
-  const label = (id: string) => contributors.find((c) => c.id === id)?.label ?? id;
   const bytes = report.shards.reduce((sum, { bytes }) => sum + bytes, 0);
   const size = `${formatCounted(planned.length, 'tensor')}, ${formatBytes(bytes)}`;
-  const totals = contributorTotals(
-    report.tensors,
-    contributors.map((c) => c.id),
-  );
-  const kept = totals.flatMap(({ id, keptEnergy, elements }) =>
-    keptEnergy === null || elements === 0 ? [] : [`${formatPercent(keptEnergy)} of ${label(id)}’s`],
-  );
+  const kept = contributors.flatMap(({ id, label }) => {
+    const share = keptEnergy(report.tensors, id);
+    return share === null ? [] : [`${formatPercent(share)} of ${label}’s`];
+  });
   if (kept.length === 0) return `${methodTitle}: ${size}.`;
   return `${methodTitle} keeps ${joined(kept)} change, by energy.`;
 }
@@ -82,36 +78,19 @@ function joined(words: readonly string[]): string {
   return words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }
 
-// The whole model in a few numbers, from the reports of its tensors. Pure.
-
-interface ContributorTotals {
-  id: string;
-  /** Tensors it changes. */
-  tensors: number;
-  elements: number;
-  /** Share of ‖τ‖² kept by its selection, in [0, 1]; null where it is not measured, or not yet. */
-  keptEnergy: number | null;
-}
-
-/** Sums over all tensors a contributor changes; norms add as squares. */
-export function contributorTotals(
-  reports: readonly TensorReport[],
-  ids: readonly string[],
-): ContributorTotals[] {
-  return ids.map((id) => {
-    let tensors = 0;
-    let elements = 0;
-    let square = 0;
-    let keptSquare = 0;
-    for (const report of reports) {
-      const c = changing(report).find((c) => c.id === id);
-      if (!c) continue;
-      tensors += 1;
-      elements += report.elements;
-      square += c.norm ** 2;
-      keptSquare += c.keptNorm === null || awaitsMerge(report) ? Number.NaN : c.keptNorm ** 2;
-    }
-    const keptEnergy = Number.isNaN(keptSquare) ? null : square > 0 ? keptSquare / square : 0;
-    return { id, tensors, elements, keptEnergy };
-  });
+/**
+ * Share of ‖τ‖² that the selection of a contributor keeps over all tensors it changes, in [0, 1]; null where it changes none,
+ * or where that is not measured.
+ */
+export function keptEnergy(reports: readonly TensorReport[], id: string): number | null {
+  let square = 0;
+  let keptSquare = 0;
+  for (const report of reports) {
+    const change = changing(report).find((c) => c.id === id);
+    if (!change) continue;
+    if (change.keptNorm === null || awaitsMerge(report)) return null;
+    square += change.norm ** 2;
+    keptSquare += change.keptNorm ** 2;
+  }
+  return square > 0 ? keptSquare / square : null;
 }

@@ -17,7 +17,6 @@ import { ExportMenu } from '../parts/ExportMenu';
 import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import { resumable } from '../state/past-runs';
 import { currentRun, type FinishedRun, PHASE_TITLES, type RunState } from '../state/runs';
 import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -108,7 +107,6 @@ function LambdaTable({ lambda: { chosen, curve, texts } }: { lambda: LambdaRepor
 export function RunReport() {
   const studio = useStudio();
   const run = useStudioState(currentRun);
-  const kept = useStudioState((s) => resumable(s) !== undefined);
   const close = () => setView(studio, { runReport: false });
   if (!run) return null;
   const { report } = run;
@@ -122,9 +120,6 @@ export function RunReport() {
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
       <section className="dialog-body stack loose run-report" tabIndex={0} aria-label="Report of the run">
         {run.error ? <ErrorCard error={run.error} /> : null}
-        {run.status === 'canceled' ? (
-          <Message tone="note" title={`${stopped(run)}. ${remainsWords(run, kept)}`} />
-        ) : null}
         {run.notes.map((note) => (
           <Message key={note} tone="warning" title={note} />
         ))}
@@ -141,13 +136,6 @@ export function RunReport() {
       </section>
     </DialogFrame>
   );
-}
-
-function remainsWords({ paused }: RunState, kept: boolean): string {
-  if (!kept) return 'Everything that was begun has been removed.';
-  return paused
-    ? 'What was written is kept until you continue, or delete it under Storage.'
-    : 'What was written is kept: resume the merge, or discard it.';
 }
 
 /** Of the finished merge, else of the one at work. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { TensorReport } from '../../reports/job';
 import type { FinishedRun } from '../state/runs';
-import { contributorTotals, resultWords } from './ResultCard';
+import { keptEnergy, resultWords } from './ResultCard';
 
 function report(name: string, elements: number, norm: number, keptNorm: number, kept: number): TensorReport {
   const contributors = [{ id: 'a', kept, threshold: 0, norm, keptNorm }];
@@ -24,10 +24,9 @@ function report(name: string, elements: number, norm: number, keptNorm: number, 
 
 const reports = [report('x', 100, 3, 3, 20), report('y', 300, 4, 0, 60), report('z', 50, 0, 0, 10)];
 
-test('totals are those of all tensors laid end to end; a tensor left alone does not count', () => {
-  const [a, nobody] = contributorTotals(reports, ['a', 'nobody']);
-  expect(a).toEqual({ id: 'a', tensors: 2, elements: 400, keptEnergy: 9 / 25 });
-  expect(nobody).toMatchObject({ tensors: 0, elements: 0, keptEnergy: 0 });
+test('kept energy is that of all tensors laid end to end; of who changes none there is none', () => {
+  expect(keptEnergy(reports, 'a')).toBe(9 / 25);
+  expect(keptEnergy(reports, 'nobody')).toBeNull();
 });
 
 test('the sentence says what was counted of each contributor, and only the size where nothing was', () => {

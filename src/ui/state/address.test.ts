@@ -38,16 +38,6 @@ describe('the view in an address', () => {
     expect(viewIn('')).toEqual(viewIn(`#${viewParameters(initialState.view)}`));
   });
 
-  test.each([
-    ['plan', 'files'],
-    ['output', 'files'],
-    ['evaluate', 'measure'],
-    ['run', 'layers'],
-    ['difference', 'difference'],
-  ])('an address with the tab %s, from before there were places, opens %s', (former, tab) => {
-    expect(viewIn(`#tab=${former}&metric=trimmed`)).toMatchObject({ tab, metric: 'trimmed' });
-  });
-
   test('what means nothing is as on a first visit', () => {
     const odd = viewIn('#tab=nowhere&metric=x&scale=y&runs=<b>,,&layers=5-2&recipe=abc');
     const { tab, metric, scale, runs, layers } = initialState.view;

@@ -5,7 +5,7 @@
 import { metrics } from '../charts/metrics';
 import { type Studio, setView } from './studio';
 import { initialState, type ViewSlice } from './studio-state';
-import { FORMER_TABS, TAB_IDS } from './tabs';
+import { TAB_IDS } from './tabs';
 
 const PARTS = [
   'tab',
@@ -49,7 +49,7 @@ export function viewIn(hash: string): AddressedView {
   const runs = (asked.get('runs') ?? '').split(',').filter((id) => /^[\w-]+$/.test(id));
   const [, from, to] = /^(\d{1,4})-(\d{1,4})$/.exec(asked.get('layers') ?? '') ?? [];
   return {
-    tab: among(TAB_IDS, 'tab') ?? FORMER_TABS[asked.get('tab') ?? ''] ?? FIRST.tab,
+    tab: among(TAB_IDS, 'tab') ?? FIRST.tab,
     metric: among(METRIC_IDS, 'metric') ?? FIRST.metric,
     subject: asked.get('subject'),
     scale: among(['percentile', 'full'], 'scale') ?? FIRST.scale,
@@ -61,10 +61,9 @@ export function viewIn(hash: string): AddressedView {
   };
 }
 
-/** Puts the view that the address asks for in place; a run had a tab of its own once. */
+/** Puts the view that the address asks for in place. */
 export function readAddress(studio: Studio): void {
-  const runReport = new URLSearchParams(location.hash.slice(1)).get('tab') === 'run';
-  setView(studio, { ...viewIn(location.hash), runReport });
+  setView(studio, viewIn(location.hash));
 }
 
 /** Writes the view into the address. @param entry a new one, or the present one changed */

@@ -2,14 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { curveAt } from '../../formats/recipe';
 import { density, weight } from '../../merge/methods/parameters';
-import {
-  curvePresets,
-  curveRange,
-  mayCurve,
-  snapped,
-  withMorePoints,
-  withoutPoint,
-} from './recipe-validation';
+import { curveRange, mayCurve, snapped, withMorePoints, withoutPoint } from './recipe-validation';
 
 const values = fc.array(
   fc.integer({ min: 0, max: 100 }).map((v) => v / 100),
@@ -43,21 +36,6 @@ describe('a curve', () => {
   test('loses the point asked for, but never the last two', () => {
     expect(withoutPoint([1, 2, 3], 1)).toEqual([1, 3]);
     expect(withoutPoint([1, 3], 0)).toEqual([1, 3]);
-  });
-
-  test('presets stay within the parameter and keep the height', () => {
-    const presets = curvePresets([0.2, 0.2], density);
-    expect(presets.map((p) => p.label)).toEqual(['flat', 'ramp up', 'ramp down', 'middle', 'ends']);
-    expect(presets.map((p) => p.points)).toEqual([
-      [0.2, 0.2, 0.2],
-      [0, 0.1, 0.2],
-      [0.2, 0.1, 0],
-      [0, 0.2, 0],
-      [0.2, 0, 0.2],
-    ]);
-    expect(curvePresets([0, 0], density)[0]?.points).toEqual([1, 1, 1]);
-    const least = { ...density, min: 0.1 };
-    expect(curvePresets([0.5, 0.5], least)[1]?.points[0]).toBe(0.1);
   });
 
   test('points lie on the steps of the parameter and within its bounds', () => {

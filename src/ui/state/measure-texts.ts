@@ -4,6 +4,7 @@ import { isConversations, textOfFile } from '../../formats/conversations';
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf } from '../../platform';
 import { inParts, stretchesOf, type TextInput } from '../../reports/text-parts';
+import { freeName } from './built-recipe';
 import type { MeasureText } from './measure-state';
 import { planNow } from './plan';
 import { isOfSample } from './sample-texts';
@@ -59,14 +60,6 @@ function stretches(name: string, text: string): readonly TextInput[] {
   }
 }
 
-/** The name, or the name with the first number from 2 that makes it none of those taken. */
-export function freeName(name: string, taken: readonly string[]): string {
-  const all = new Set(taken);
-  let free = name;
-  for (let n = 2; all.has(free) || free === SELF; n++) free = `${name} (${n})`;
-  return free;
-}
-
 /** SHA-256 in hex of what is read of a text, quick and full. */
 export async function textHashes(text: string): Promise<{ quick: string; full: string }> {
   const full = await sha256(text);
@@ -118,10 +111,7 @@ export async function addText(studio: Studio, name: string, text: string, chosen
   const sha256 = await textHashes(text);
   const { texts } = studio.store.getState().measure;
   const own = texts.filter((t) => t.origin === 'own').map((t) => Number(t.id.split(' ')[1]));
-  const unique = freeName(
-    name,
-    texts.map((t) => t.name),
-  );
+  const unique = freeName(name, [SELF, ...texts.map((t) => t.name)]);
   const id = `own ${Math.max(0, ...own) + 1}`;
   const added: MeasureText = { id, name: unique, text, sha256, origin: 'own', chosen };
   editSlice(studio, 'measure', { texts: [...texts, added] });

@@ -7,6 +7,7 @@ import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
 import { buildRecipe, contributorId } from './built-recipe';
+import { canonicalText } from './recipe-identity';
 import {
   addContributor,
   DEFAULT_RANK,
@@ -162,14 +163,5 @@ function meansTheSame(recipe: Recipe, built: Recipe, method: MergeMethod): boole
       gradientEnds: hasGradient(recipe) ? (amalgam.gradientEnds ?? 'mergekit') : undefined,
     },
   });
-  const text = (value: object) => JSON.stringify(value, (_, v: unknown) => (isPlain(v) ? sorted(v) : v));
-  return text(said(recipe)) === text(said(built));
-}
-
-function isPlain(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function sorted(value: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return canonicalText(said(recipe)) === canonicalText(said(built));
 }

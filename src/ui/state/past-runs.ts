@@ -3,7 +3,7 @@
  * merges.
  */
 
-import type { DBSchema } from 'idb';
+import type { DBSchema, IDBPObjectStore } from 'idb';
 import type { Recipe } from '../../formats/recipe';
 import type { CacheInfo } from '../../reports/worker';
 import { database } from '../local/database';
@@ -47,9 +47,26 @@ interface Saved extends DBSchema {
 /** Most runs that are saved: the report of a large model has some hundred kilobytes. */
 const MOST_RUNS = 30;
 
-const open = database<Saved>('amalgam-runs', 2, (db) => {
-  if (!db.objectStoreNames.contains('runs')) db.createObjectStore('runs', { keyPath: 'id' });
+const open = database<Saved>('amalgam-runs', 2, async (db, before, _, transaction) => {
+  if (before < 1) db.createObjectStore('runs', { keyPath: 'id' });
+  else await renameHashes(transaction.objectStore('runs'));
 });
+
+interface OldHash {
+  hash?: string;
+  sha256?: string;
+}
+
+/** Runs of version 1 have their hashes under another name. */
+async function renameHashes(runs: IDBPObjectStore<Saved, 'runs'[], 'runs', 'versionchange'>): Promise<void> {
+  for (const run of await runs.getAll()) {
+    for (const file of [...run.report.inputs, ...run.report.shards] as OldHash[]) {
+      if (file.sha256 !== undefined) file.hash = file.sha256;
+      delete file.sha256;
+    }
+    await runs.put(run);
+  }
+}
 
 /** Saves a run; beyond {@link MOST_RUNS} the oldest are deleted. */
 async function saveRun(run: FinishedRun): Promise<void> {

@@ -28,11 +28,16 @@ const keys = new WeakMap<Recipe, string>();
 export function recipeKey(recipe: Recipe): string {
   const known = keys.get(recipe);
   if (known !== undefined) return known;
-  const key = JSON.stringify(recipe, (_, value: unknown) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
-  );
+  const key = canonicalText(recipe);
   keys.set(recipe, key);
   return key;
+}
+
+/** The JSON of a value with the keys of its objects in one order. */
+export function canonicalText(value: object): string {
+  return JSON.stringify(value, (_, v: unknown) =>
+    typeof v === 'object' && v !== null && !Array.isArray(v)
+      ? Object.fromEntries(Object.entries(v).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : v,
+  );
 }

@@ -200,11 +200,6 @@ function outputProblems({ seed, shardBytes }: RecipeState): RecipeProblem[] {
 /** As many points as the form offers; a recipe may have more. */
 export const MOST_POINTS = 17;
 
-interface CurvePreset {
-  label: string;
-  points: number[];
-}
-
 /** Where the editor begins and ends: the slider's range, widened to what the points are. */
 export function curveRange(spec: NumberSpec, points: readonly number[]): { min: number; max: number } {
   const { min, max } = spec.slider ?? { min: Math.max(spec.min, 0), max: Math.min(spec.max, 1) };
@@ -235,22 +230,6 @@ export function withMorePoints(points: readonly number[]): number[] {
 /** The curve without a point; the others spread out again. Two are left at least. */
 export function withoutPoint(points: readonly number[], index: number): number[] {
   return points.length <= 2 ? [...points] : points.filter((_, i) => i !== index);
-}
-
-/** Shapes to begin with, between the least useful value and the height that the curve has now. */
-export function curvePresets(points: readonly number[], spec: NumberSpec): CurvePreset[] {
-  const { max } = curveRange(spec, []);
-  const highest = Math.max(...points);
-  const low = snapped(Math.max(0, spec.min), spec);
-  const high = snapped(highest > low ? highest : max, spec);
-  const half = snapped((low + high) / 2, spec);
-  return [
-    { label: 'flat', points: [high, high, high] },
-    { label: 'ramp up', points: [low, half, high] },
-    { label: 'ramp down', points: [high, half, low] },
-    { label: 'middle', points: [low, high, low] },
-    { label: 'ends', points: [high, low, high] },
-  ];
 }
 
 /** May this parameter be drawn over the layers? */

@@ -22,7 +22,6 @@ export const TABS = [
     text: 'Measure',
     jobs: {
       evaluation: { title: 'Measuring', busy: 'Models are being measured.' },
-      tasks: { title: 'Scoring', busy: 'Models are being scored on tasks.' },
       search: { title: 'Searching', busy: 'Settings are being searched for.' },
     },
   },
@@ -58,14 +57,6 @@ export function placeOf(tab: Tab): Place {
 }
 
 export const TAB_IDS: readonly Tab[] = SCREENS.map(({ id }) => id);
-
-/** Names of tabs in addresses from before there were places. */
-export const FORMER_TABS: Readonly<Record<string, Tab>> = {
-  plan: 'files',
-  output: 'files',
-  evaluate: 'measure',
-  run: 'layers',
-};
 
 type KeyOf<T> = T extends unknown ? keyof T : never;
 export type JobKind = KeyOf<(typeof SCREENS)[number]['jobs']>;
