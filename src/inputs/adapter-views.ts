@@ -219,8 +219,7 @@ function separateEnds({ model, adapter, problems }: Applying, changes: Changes):
   if (!tied || embedding === undefined || head === undefined || !stored) return;
   const own = (name: string) => replaces.has(name) || updates.has(name) || modules.has(name);
   const ownHead = own(head) || tokenRows.has(head);
-  const note = (message: string) =>
-    problems.add({ severity: 'note', code: 'TiedEndsAdapted', message, remedy: 'No action needed.' });
+  const note = (message: string) => problems.note('TiedEndsAdapted', message);
   if (adapter.config.ensureWeightTying && own(embedding)) {
     for (const map of Object.values(changes) as Map<string, unknown>[]) map.delete(head);
     note(
@@ -247,33 +246,28 @@ function separateEnds({ model, adapter, problems }: Applying, changes: Changes):
   );
   const rows = replaces.get(embedding)?.shape[0];
   if (rows === undefined || rows === start.shape[0] || replaces.has(head) || origins.has(head)) return;
-  problems.add({
-    severity: 'error',
-    code: 'AdapterInvalid',
-    message: `${adapter.path} brings an embedding of ${counted(rows, 'row')} for ${ref}, but not the head it was trained with, which has ${counted(start.shape[0]!, 'row')} here.`,
-    remedy: 'Save the adapter with its head too (save_embedding_layers=True, or lm_head in modules_to_save).',
-    tensors: [embedding, head],
-  });
+  problems.error(
+    'AdapterInvalid',
+    `${adapter.path} brings an embedding of ${counted(rows, 'row')} for ${ref}, but not the head it was trained with, which has ${counted(start.shape[0]!, 'row')} here.`,
+    'Save the adapter with its head too (save_embedding_layers=True, or lm_head in modules_to_save).',
+    [embedding, head],
+  );
 }
 
 /** Adds problems for keys of the weight file without effect, and for unknown fields of the config. */
 export function noteIgnored({ path, ignored, config }: Adapter, problems: Problems): void {
   if (config.unknown.length > 0) {
-    problems.add({
-      severity: 'warning',
-      code: 'AdapterFieldsUnknown',
-      message: `The config of ${path} says ${nameSome(config.unknown)}, which is not known here and has no effect.`,
-      remedy:
-        'Make sure that it only concerns training; otherwise merge the adapter with PEFT and use the result.',
-    });
+    problems.warn(
+      'AdapterFieldsUnknown',
+      `The config of ${path} says ${nameSome(config.unknown)}, which is not known here and has no effect.`,
+      'Make sure that it only concerns training; otherwise merge the adapter with PEFT and use the result.',
+    );
   }
   if (ignored.length === 0) return;
-  problems.add({
-    severity: 'note',
-    code: 'AdapterKeysUnused',
-    message: `${counted(ignored.length, 'tensor')} of ${path} ${ignored.length === 1 ? 'changes' : 'change'} nothing, as in PEFT: ${nameSome(ignored)}.`,
-    remedy: 'No action needed.',
-  });
+  problems.note(
+    'AdapterKeysUnused',
+    `${counted(ignored.length, 'tensor')} of ${path} ${ignored.length === 1 ? 'changes' : 'change'} nothing, as in PEFT: ${nameSome(ignored)}.`,
+  );
 }
 
 function updated(on: Applying, name: string, tensor: ModelTensor, update: AdapterUpdate): ModelTensor {
@@ -287,22 +281,20 @@ function updated(on: Applying, name: string, tensor: ModelTensor, update: Adapte
     return tensor;
   }
   if (!isWeightDtype(tensor.dtype)) {
-    problems.add({
-      severity: 'error',
-      code: 'DtypeUnsupported',
-      message: `${adapter.path} changes tensors that ${model.checkpoint.path} stores as ${tensor.dtype}, which cannot be computed with.`,
-      remedy: 'Use a copy of the base in F32, F16 or BF16.',
-      tensors: [name],
-    });
+    problems.error(
+      'DtypeUnsupported',
+      `${adapter.path} changes tensors that ${model.checkpoint.path} stores as ${tensor.dtype}, which cannot be computed with.`,
+      'Use a copy of the base in F32, F16 or BF16.',
+      [name],
+    );
   }
   if (adapter.config.fanInFanOut !== (layout === 'transposed') && update.kind === 'linear') {
-    problems.add({
-      severity: 'note',
-      code: 'FanInFanOut',
-      message: `${adapter.path} says fan_in_fan_out: ${adapter.config.fanInFanOut}, but ${model.checkpoint.path} stores the weights the other way; what is stored counts, as in PEFT.`,
-      remedy: 'No action needed.',
-      tensors: [name],
-    });
+    problems.note(
+      'FanInFanOut',
+      `${adapter.path} says fan_in_fan_out: ${adapter.config.fanInFanOut}, but ${model.checkpoint.path} stores the weights the other way; what is stored counts, as in PEFT.`,
+      undefined,
+      [name],
+    );
   }
   const lowRank: LowRank = { a, b, rank, scale, layout, ...(magnitude ? { magnitude } : {}) };
   if (magnitude && layout === 'transposed') return scaledColumns(tensor, lowRank, magnitude);
@@ -339,13 +331,12 @@ function layoutOf(
 
 function reportMissing({ model, adapter, problems }: Applying, missing: string[], all: number): void {
   const task = adapter.config.taskType;
-  problems.add({
-    severity: 'error',
-    code: 'AdapterModuleMissing',
-    message: `${missing.length} of the ${counted(all, 'tensor')} that ${adapter.path} changes ${missing.length === 1 ? 'does' : 'do'} not exist in ${model.checkpoint.path}: ${nameSome(missing)}.`,
-    remedy: `Put the adapter on the base it was trained on${trainedOn(adapter)}${task ? `, in the form for ${task}` : ''}, or leave it out.`,
-    tensors: missing,
-  });
+  problems.error(
+    'AdapterModuleMissing',
+    `${missing.length} of the ${counted(all, 'tensor')} that ${adapter.path} changes ${missing.length === 1 ? 'does' : 'do'} not exist in ${model.checkpoint.path}: ${nameSome(missing)}.`,
+    `Put the adapter on the base it was trained on${trainedOn(adapter)}${task ? `, in the form for ${task}` : ''}, or leave it out.`,
+    missing,
+  );
 }
 
 // An adapter whose tensors are of other sizes than the weights of the base.

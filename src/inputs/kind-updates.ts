@@ -55,7 +55,7 @@ export function changedByKind(
   } catch (thrown) {
     if (!(thrown instanceof AmalgamError)) throw thrown;
     const { code, message, hint } = thrown;
-    problems.add({ severity: 'error', code, message, remedy: hint, tensors: [tensor.name] });
+    problems.error(code, message, hint, [tensor.name]);
     return tensor;
   }
 }

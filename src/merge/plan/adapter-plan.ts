@@ -135,12 +135,11 @@ function noteIdle(recipe: Recipe, method: MergeMethod, combination: Combination,
   ];
   const idle = [...new Set([...named, ...keys])].filter((name) => !used.includes(name));
   if (idle.length === 0) return;
-  problems.add({
-    severity: 'warning',
-    code: 'ParameterIgnored',
-    message: `${nameSome(idle)} has no effect where adapters become an adapter.`,
-    remedy: `Of the parameters, ${combination} reads ${used.join(', ')}.`,
-  });
+  problems.warn(
+    'ParameterIgnored',
+    `${nameSome(idle)} has no effect where adapters become an adapter.`,
+    `Of the parameters, ${combination} reads ${used.join(', ')}.`,
+  );
 }
 
 /** The factors of every module, one after the other. */

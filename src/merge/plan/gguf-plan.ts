@@ -130,7 +130,7 @@ function refuse(thrown: unknown, problems: Problems): void {
     code === 'ArchitectureUnsupported'
       ? 'Write safetensors, or choose another model for the GGUF file.'
       : hint;
-  problems.add({ severity: 'error', code, message: `GGUF: ${message}`, remedy });
+  problems.error(code, `GGUF: ${message}`, remedy);
 }
 
 function wrong(message: string, hint: string): AmalgamError {

@@ -102,12 +102,7 @@ export async function checkCopied(
     fault.catch(() => looked.delete(file));
     const why = await fault;
     if (why !== undefined) {
-      problems.add({
-        severity: 'error',
-        code: 'FileDamaged',
-        message: `${content.folder}/${content.file} ${why}.`,
-        remedy: DAMAGED,
-      });
+      problems.error('FileDamaged', `${content.folder}/${content.file} ${why}.`, DAMAGED);
     }
   }
 }
@@ -130,8 +125,7 @@ export async function checkModules(
   if (!findFile(config.folder, 'modules.json')) return;
   for (const file of config.folder.files.filter(({ path }) => MODULE_WEIGHTS.test(path))) {
     const [module] = file.path.split('/');
-    const refuse = (message: string, remedy: string) =>
-      problems.add({ severity: 'error', code: 'ModuleWeights', message, remedy });
+    const refuse = (message: string, remedy: string) => problems.error('ModuleWeights', message, remedy);
     if (file.path.endsWith('.bin')) {
       if (findFile(config.folder, `${module}/model.safetensors`)) continue;
       refuse(
@@ -186,10 +180,9 @@ export function takeOthers(
     else extras.push({ path, content: { folder: from.path, file: path } });
   }
   if (left.length === 0) return;
-  problems.add({
-    severity: 'note',
-    code: 'FilesLeft',
-    message: `${counted(left.length, 'small file')} of ${from.path} ${left.length === 1 ? 'is' : 'are'} not in the output: ${nameSome(left, 8)}.`,
-    remedy: 'Those of another vocabulary must not be; copy larger ones yourself where they are needed.',
-  });
+  problems.note(
+    'FilesLeft',
+    `${counted(left.length, 'small file')} of ${from.path} ${left.length === 1 ? 'is' : 'are'} not in the output: ${nameSome(left, 8)}.`,
+    'Those of another vocabulary must not be; copy larger ones yourself where they are needed.',
+  );
 }

@@ -127,12 +127,11 @@ export async function makePlan(
   const problems = collectProblems();
   const method = methods.get(recipe.mergeMethod);
   if (!method) {
-    problems.add({
-      severity: 'error',
-      code: 'MethodUnknown',
-      message: `There is no merge method called ${JSON.stringify(recipe.mergeMethod)}.`,
-      remedy: `Choose one of ${[...methods.keys()].join(', ')}.`,
-    });
+    problems.error(
+      'MethodUnknown',
+      `There is no merge method called ${JSON.stringify(recipe.mergeMethod)}.`,
+      `Choose one of ${[...methods.keys()].join(', ')}.`,
+    );
     return emptyPlan(recipe, problems);
   }
   checkIgnoredKeys(recipe, problems);
@@ -327,20 +326,18 @@ function emptyPlan(recipe: Recipe, problems: Problems): Plan {
 function warnOfIdle(method: MergeMethod, tensors: readonly TensorPlan[], problems: Problems): void {
   if (method.compute.kind !== 'delta' || tensors.length === 0 || problems.hasErrors()) return;
   if (!tensors.every((tensor) => tensor.copy !== undefined)) return;
-  problems.add({
-    severity: 'warning',
-    code: 'NothingChanged',
-    message: 'Nothing is merged: every tensor keeps the bytes of the base.',
-    remedy: 'Give a model a weight other than 0, check that λ is not 0, and leave out fewer tensors.',
-  });
+  problems.warn(
+    'NothingChanged',
+    'Nothing is merged: every tensor keeps the bytes of the base.',
+    'Give a model a weight other than 0, check that λ is not 0, and leave out fewer tensors.',
+  );
 }
 
 function refuseNothing(problems: Problems): void {
   if (problems.hasErrors()) return;
-  problems.add({
-    severity: 'error',
-    code: 'NothingToMerge',
-    message: 'The recipe describes an output without tensors.',
-    remedy: 'Add models that hold weights.',
-  });
+  problems.error(
+    'NothingToMerge',
+    'The recipe describes an output without tensors.',
+    'Add models that hold weights.',
+  );
 }

@@ -47,12 +47,11 @@ export async function withChatTemplate(
   const template =
     chatTemplate === 'auto' ? mostCommon(found) : (BUILT_IN_TEMPLATES[chatTemplate] ?? chatTemplate);
   if (template === undefined) {
-    problems.add({
-      severity: 'warning',
-      code: 'ChatTemplateMissing',
-      message: 'chat_template: auto finds no template: none of the models has one.',
-      remedy: `Name one: ${Object.keys(BUILT_IN_TEMPLATES).join(', ')}, or write it out.`,
-    });
+    problems.warn(
+      'ChatTemplateMissing',
+      'chat_template: auto finds no template: none of the models has one.',
+      `Name one: ${Object.keys(BUILT_IN_TEMPLATES).join(', ')}, or write it out.`,
+    );
     return { files };
   }
   const others = files.filter(({ path }) => path !== FILE && path !== SETTINGS);
@@ -81,12 +80,11 @@ async function noteOtherTemplates(models: readonly Files[], problems: Problems):
   const found = await Promise.all(models.map(async (model) => [model, await templateOf(model)] as const));
   const first = found.find(([, template]) => template !== undefined)?.[0];
   if (!first) return;
-  problems.add({
-    severity: 'note',
-    code: 'ChatTemplateLeft',
-    message: `The output gets no chat template: the model its tokenizer comes from has none, but ${first.path} has one.`,
-    remedy: 'Write chat_template: auto to give the output the one that most models have.',
-  });
+  problems.note(
+    'ChatTemplateLeft',
+    `The output gets no chat template: the model its tokenizer comes from has none, but ${first.path} has one.`,
+    'Write chat_template: auto to give the output the one that most models have.',
+  );
 }
 
 /** The template of a checkpoint, or undefined. @throws AmalgamError of reading a text */

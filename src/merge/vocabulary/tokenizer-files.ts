@@ -56,12 +56,11 @@ export async function tokenizerFiles(
   const others = OTHER_FORMS.filter(has);
   const kept = changes.own.length === 0 ? others : [];
   if (kept.length < others.length) {
-    problems.add({
-      severity: 'note',
-      code: 'TokenizerFormsLeftOut',
-      message: `The output has the union as ${TOKENIZER_JSON} only; ${others.join(', ')} of ${from.ref} do not know its tokens and are left out.`,
-      remedy: 'No action needed: loaders prefer tokenizer.json.',
-    });
+    problems.note(
+      'TokenizerFormsLeftOut',
+      `The output has the union as ${TOKENIZER_JSON} only; ${others.join(', ')} of ${from.ref} do not know its tokens and are left out.`,
+      'No action needed: loaders prefer tokenizer.json.',
+    );
   }
   return [
     ...(await edited(TOKENIZER_JSON, (text) => unitedTokenizer(text, output.from, changes))),

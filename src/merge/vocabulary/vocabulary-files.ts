@@ -65,12 +65,11 @@ export async function endsOfText(
   const inConfig = ids(spoken.config ?? []).filter(isId);
   const generation = findFile(donor.folder, GENERATION);
   const text = files.generation ?? (generation && (await readSmallText(generation, donor.path, MAX_BYTES)));
-  problems.add({
-    severity: 'note',
-    code: 'EndsFollow',
-    message: `A text of the output ends at token ${all.join(' or ')}, as ${template ? `its chat template${template.from ? `, that of ${template.from.path},` : ''}` : `the tokenizer of ${from.path}`} has it, and not at ${before.join(' or ') || 'none'}, as in the config of ${donor.path}.`,
-    remedy: 'No action needed: eos_token_id is written so.',
-  });
+  problems.note(
+    'EndsFollow',
+    `A text of the output ends at token ${all.join(' or ')}, as ${template ? `its chat template${template.from ? `, that of ${template.from.path},` : ''}` : `the tokenizer of ${from.path}`} has it, and not at ${before.join(' or ') || 'none'}, as in the config of ${donor.path}.`,
+    'No action needed: eos_token_id is written so.',
+  );
   return {
     ...files,
     eos: one(inConfig.length > 0 && said.length === 0 ? inConfig : all),
@@ -143,13 +142,11 @@ export async function checkRows(
     const words = [...renumbered].map(
       ([token, said]) => `${displayName(token, 40)} ${numbers.get(token)} and not ${said}`,
     );
-    problems.add({
-      severity: 'warning',
-      code: 'TokensRenumbered',
-      message: `The ids in tokenizer.json of ${from.path} have a hole, and whoever reads it counts added tokens on from the number of the others: ${nameSome(words)}.`,
-      remedy:
-        'Amalgam does the same. Where the model was trained with the ids of the file, correct tokenizer.json: every id below an added one must be there.',
-    });
+    problems.warn(
+      'TokensRenumbered',
+      `The ids in tokenizer.json of ${from.path} have a hole, and whoever reads it counts added tokens on from the number of the others: ${nameSome(words)}.`,
+      'Amalgam does the same. Where the model was trained with the ids of the file, correct tokenizer.json: every id below an added one must be there.',
+    );
   }
   const left = output?.changes?.dropped;
   const beyond = [...known.tokens.ids].filter(([token, id]) => id >= rows && !left?.has(token));
@@ -196,12 +193,11 @@ export async function checkTokenIds(
     });
     if (beyond.length === 0) continue;
     const padded = file === 'config.json' && beyond.some(({ key }) => key === 'pad_token_id');
-    problems.add({
-      severity: 'warning',
-      code: 'TokenIdsBeyondRows',
-      message: `${file} of the output names tokens beyond the ${counted(rows, 'row')} of its embedding: ${beyond.map(({ said }) => said).join(', ')}.${padded ? ' transformers does not load a model whose pad_token_id has no row.' : ''}`,
-      remedy: `Name tokens that have a row in the ${file} it is taken from, or add rows for them (amalgam: tokenizer tokens).`,
-    });
+    problems.warn(
+      'TokenIdsBeyondRows',
+      `${file} of the output names tokens beyond the ${counted(rows, 'row')} of its embedding: ${beyond.map(({ said }) => said).join(', ')}.${padded ? ' transformers does not load a model whose pad_token_id has no row.' : ''}`,
+      `Name tokens that have a row in the ${file} it is taken from, or add rows for them (amalgam: tokenizer tokens).`,
+    );
   }
 }
 
