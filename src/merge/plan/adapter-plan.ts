@@ -20,8 +20,9 @@ import type { AdapterUpdate } from '../../inputs/adapter';
 import { noteIgnored } from '../../inputs/adapter-views';
 import { elementCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
+import { derivedTensor } from '../../inputs/row-map';
 import { readF32 } from '../../inputs/stored-tensor';
-import type { ReadTensor, TensorRef } from '../../inputs/tensor-view';
+import type { ReadTensor } from '../../inputs/tensor-view';
 import { inTensorOrder, splitLayer, tensorRole } from '../../models/tensor-role';
 import { findFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
@@ -41,6 +42,7 @@ import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-byt
 import { wantsLambda } from './plan-lambda';
 import type { OpenByPath } from './recipe-models';
 import { finishShards } from './shards';
+import { outputDtype } from './tensor-plans';
 
 type AdapterPlan = Omit<Plan, 'recipe' | 'vocabulary'>;
 
@@ -52,14 +54,8 @@ export async function planAdapter(
   problems: Problems,
   cached: ReadonlyMap<string, number>,
 ): Promise<Partial<AdapterPlan>> {
-  const refuse = (message: string, remedy: string, tensors?: string[]) =>
-    problems.add({
-      severity: 'error',
-      code: 'AdapterOutput',
-      message,
-      remedy,
-      ...(tensors ? { tensors } : {}),
-    });
+  const refuse: Refuse = (message, remedy, tensors) =>
+    problems.error('AdapterOutput', message, remedy, tensors);
   const combination = combinationOf(recipe, refuse);
   const contributors = combination ? await openContributors(recipe, open, refuse, problems) : [];
   if (recipe.mergeMethod === 'passthrough' && contributors.length > 1) {
@@ -161,9 +157,6 @@ function planTensors(
       .flatMap(({ adapter }) => [...adapter.updates.values()])
       .reduce((most, { rank }) => Math.max(most, rank), 0);
   const used = parametersOf(combination);
-  const unequal: string[] = [];
-  const misfits: string[] = [];
-  const reading: string[] = [];
   const tensors = modules.flatMap((module) => {
     const layer = splitLayer(`${module}.weight`);
     const position = layer
@@ -193,9 +186,27 @@ function planTensors(
     const shapes = new Set(parts.map(({ update: { a, b, kind } }) => `${kind} ${a.shape[1]} ${b.shape[0]}`));
     const ranks = parts.map(({ update }) => update.rank);
     const { kind } = parts[0]!.update;
-    if (shapes.size > 1) misfits.push(module);
-    if (needsOneRank(combination) && new Set(ranks).size > 1) unequal.push(module);
-    if (isGram(combination) && whole.match !== 'changes') reading.push(module);
+    if (shapes.size > 1) {
+      refuse(
+        'The adapters have factors of different sizes for the same modules.',
+        'Merge adapters of one base.',
+        [module],
+      );
+    }
+    if (isGram(combination) && whole.match !== 'changes') {
+      refuse(
+        'A Gram merge of adapters into an adapter reads no text, and match: inputs and match: outputs read one.',
+        'Set match: changes, or output: model.',
+        [module],
+      );
+    }
+    if (needsOneRank(combination) && new Set(ranks).size > 1) {
+      refuse(
+        `${combination} needs one rank, and the adapters have several.`,
+        `Choose cat, or ${combination === 'linear' ? 'svd' : `${combination}_svd`}.`,
+        [module],
+      );
+    }
     return moduleTensors(
       module,
       parts,
@@ -210,27 +221,6 @@ function planTensors(
       recipe,
     );
   });
-  if (misfits.length > 0) {
-    refuse(
-      'The adapters have factors of different sizes for the same modules.',
-      'Merge adapters of one base.',
-      misfits,
-    );
-  }
-  if (reading.length > 0) {
-    refuse(
-      'A Gram merge of adapters into an adapter reads no text, and match: inputs and match: outputs read one.',
-      'Set match: changes, or output: model.',
-      reading,
-    );
-  }
-  if (unequal.length > 0) {
-    refuse(
-      `${combination} needs one rank, and the adapters have several.`,
-      `Choose cat, or ${combination === 'linear' ? 'svd' : `${combination}_svd`}.`,
-      unequal,
-    );
-  }
   return inTensorOrder(tensors);
 }
 
@@ -271,32 +261,18 @@ function moduleTensors(
     return ready;
   };
   const from = parts.flatMap(({ update }) => [update.a, update.b]);
-  const dtype = outDtype ? OUTPUT_DTYPES[outDtype] : a.dtype;
+  const dtype = outputDtype(outDtype, a.dtype);
   return (['a', 'b'] as const).map((side) => {
     const letter = side.toUpperCase();
     const name = `base_model.model.${module}.${kind === 'embedding' ? `lora_embedding_${letter}` : `lora_${letter}.weight`}`;
     const shape = side === 'a' ? [rank, inputs] : [outputs, rank];
-    const origin: TensorRef = {
-      ...{
-        folder: a.folder,
-        file: a.file,
-        key: name,
-        dtype: 'F32',
-        shape,
-        begin: 0,
-        end: 4 * elementCount(shape),
-      },
-      derived: {
-        from,
-        async open(read) {
-          const values = (await combined(read))[side];
-          // the other side has been read, or is read from what it finds then
-          if (side === 'b') ready = undefined;
-          const written = dtype === 'F32' ? values : roundedTo(dtype, values);
-          return async (begin, end) => written.slice(begin, end);
-        },
-      },
-    };
+    const origin = derivedTensor({ ...a, key: name }, shape, from, async (read) => {
+      const values = (await combined(read))[side];
+      // the other side has been read, or is read from what it finds then
+      if (side === 'b') ready = undefined;
+      const written = dtype === 'F32' ? values : roundedTo(dtype, values);
+      return async (begin, end) => written.slice(begin, end);
+    });
     return {
       name,
       shape,
@@ -326,5 +302,3 @@ function roundedTo(dtype: Dtype, values: Float32Array): Float32Array {
   decodeToF32(bytes, dtype, out);
   return out;
 }
-
-const OUTPUT_DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;

@@ -122,7 +122,7 @@ function planTensor(
 
   const same = copiedTensor(method, base, models, parameters);
   const copy = same && isStored(same) ? same : undefined;
-  const dtype = outputDtype(recipe, reference.dtype);
+  const dtype = outputDtype(recipe.outDtype, reference.dtype);
   if (copy && recipe.outDtype && copy.dtype.startsWith('F8_')) {
     problems.error(
       'DtypeUnsupported',
@@ -180,7 +180,7 @@ function keepBase(name: string, local: string, scope: Scope, context: TensorCont
   if (base && tensor && !(isPlain(tensor.view) && isStored(tensor.view.origin))) {
     const plan = adaptedBase(name, tensor, base);
     // of eight or four bits no bytes can stay
-    const dtype = isStored(tensor.view.origin) ? plan.dtype : outputDtype(recipe, plan.dtype);
+    const dtype = isStored(tensor.view.origin) ? plan.dtype : outputDtype(recipe.outDtype, plan.dtype);
     return [{ ...plan, dtype, leftOut: true }];
   }
   if (tensor) {
@@ -213,7 +213,7 @@ function otherTower(name: string, local: string, scope: Scope, context: TensorCo
 
 /** A tensor of a slice that nothing is merged into: the base's, in the dtype of the output. */
 function baseAlone(name: string, tensor: ModelTensor, base: Participant, context: TensorContext): TensorPlan {
-  const dtype = outputDtype(context.recipe, tensor.dtype);
+  const dtype = outputDtype(context.recipe.outDtype, tensor.dtype);
   const { view } = tensor;
   return isPlain(view) &&
     isStored(view.origin) &&
@@ -262,7 +262,7 @@ function copyPlan(
 }
 
 /** What is computed is written in the recipe's dtype, else in the stored one. */
-function outputDtype({ outDtype }: Recipe, stored: Dtype): Dtype {
+export function outputDtype(outDtype: Recipe['outDtype'], stored: Dtype): Dtype {
   return outDtype && isWeightDtype(stored) ? OUTPUT_DTYPES[outDtype] : stored;
 }
 
