@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { editJsonObject, type PlainJson } from './json-edit';
+import { editJsonObject } from './json-edit';
+import type { PlainJson } from './strict-json';
 
 describe('editJsonObject', () => {
   it('keeps the spelling of everything it does not edit', () => {

@@ -6,7 +6,7 @@ import { counted } from '../formats/quantity';
 import { tensorKey } from '../models/families';
 import { splitLayer } from '../models/tensor-role';
 import type { PlanProblem } from '../reports/plan';
-import type { Adapter, AdapterUpdate, OwnModule } from './adapter';
+import { type Adapter, type AdapterUpdate, noteIgnored, type OwnModule } from './adapter';
 import { type Applying, changedByKind, changedRows, madeTensor, scaledColumns } from './kind-updates';
 import type { Model, ModelTensor } from './model';
 import { nameSome, type Problems } from './problems';
@@ -138,6 +138,7 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
   );
   separateEnds(on, changes);
   const missing: string[] = [];
+  const biasless: string[] = [];
   let biases = 0;
   const change = (name: string, to: (tensor: ModelTensor) => ModelTensor) => {
     const tensor = model.tensors.get(name);
@@ -155,16 +156,27 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
     const { bias, scale } = update;
     if (!bias) continue;
     biases++;
-    change(name.replace(/weight$/, 'bias'), (tensor) => ({
-      ...tensor,
-      view: { ...tensor.view, addend: { tensor: bias, scale } },
-    }));
+    const biasName = name.replace(/weight$/, 'bias');
+    if (model.tensors.has(name) && !model.tensors.has(biasName)) biasless.push(biasName);
+    else
+      change(biasName, (tensor) => ({
+        ...tensor,
+        view: { ...tensor.view, addend: { tensor: bias, scale } },
+      }));
   }
   for (const [path, update] of fused) missing.push(...updateExperts(on, key(path), update));
   for (const [name, own] of changes.modules) {
     change(name, (tensor) => changedByKind(on, name, tensor, own));
   }
   if (missing.length > 0) reportMissing(on, [...new Set(missing)], all + biases);
+  if (biasless.length > 0) {
+    problems.error(
+      'AdapterModuleMissing',
+      `${adapter.path} adds biases (lora_bias) where ${model.checkpoint.path} has none: ${nameSome(biasless)}.`,
+      'The merged model would have no place for them; PEFT does not merge it either. Load the adapter beside its base, or train it without lora_bias.',
+      biasless,
+    );
+  }
   noteIgnored(adapter, problems);
 }
 
@@ -251,22 +263,6 @@ function separateEnds({ model, adapter, problems }: Applying, changes: Changes):
     `${adapter.path} brings an embedding of ${counted(rows, 'row')} for ${ref}, but not the head it was trained with, which has ${counted(start.shape[0]!, 'row')} here.`,
     'Save the adapter with its head too (save_embedding_layers=True, or lm_head in modules_to_save).',
     [embedding, head],
-  );
-}
-
-/** Adds problems for keys of the weight file without effect, and for unknown fields of the config. */
-export function noteIgnored({ path, ignored, config }: Adapter, problems: Problems): void {
-  if (config.unknown.length > 0) {
-    problems.warn(
-      'AdapterFieldsUnknown',
-      `The config of ${path} says ${nameSome(config.unknown)}, which is not known here and has no effect.`,
-      'Make sure that it only concerns training; otherwise merge the adapter with PEFT and use the result.',
-    );
-  }
-  if (ignored.length === 0) return;
-  problems.note(
-    'AdapterKeysUnused',
-    `${counted(ignored.length, 'tensor')} of ${path} ${ignored.length === 1 ? 'changes' : 'change'} nothing, as in PEFT: ${nameSome(ignored)}.`,
   );
 }
 

@@ -16,8 +16,7 @@ import { type Combination, parametersOf } from '../../formats/adapter-combinatio
 import { type Dtype, isWeightDtype, weightBytes } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
 import type { Recipe } from '../../formats/recipe';
-import type { AdapterUpdate } from '../../inputs/adapter';
-import { noteIgnored } from '../../inputs/adapter-views';
+import { type AdapterUpdate, noteIgnored } from '../../inputs/adapter';
 import { elementCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
 import { derivedTensor } from '../../inputs/row-map';

@@ -23,12 +23,9 @@ export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string 
   if (path.endsWith('.json')) {
     if (`${bytes.subarray(0, 3)}` === '239,187,191')
       return 'begins with a byte order mark, with which transformers does not read it: save it as UTF-8 without one';
-    try {
-      const json: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-      if (path === 'tokenizer.json') return tokenizerFault(json);
-    } catch {
-      return 'is not JSON, or is cut off';
-    }
+    const json = parsed(bytes);
+    if ('fault' in json) return json.fault;
+    if (path === 'tokenizer.json') return tokenizerFault(json.value);
   }
   if (path.endsWith('.model') && !isWholeProtobuf(bytes)) return 'is cut off, or no SentencePiece model';
   if (path.endsWith('.safetensors')) {
@@ -42,10 +39,23 @@ export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string 
   return undefined;
 }
 
+function parsed(bytes: Uint8Array<ArrayBuffer>): { value: unknown } | { fault: string } {
+  let text = '';
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return { value: JSON.parse(text) };
+  } catch {
+    // Python's json module writes and reads these
+    const word = /[:[,\s](NaN|-?Infinity)\s*[,\]}]/.exec(text)?.[1];
+    return { fault: word ? `holds ${word}, which is not JSON` : 'is not JSON, or is cut off' };
+  }
+}
+
 /** What keeps whoever loads a tokenizer.json from reading it. */
 function tokenizerFault(json: unknown): string | undefined {
   const { model, added_tokens } = Object(json) as { model?: unknown; added_tokens?: unknown };
   const { vocab } = Object(model) as { vocab?: unknown };
+  if (typeof vocab !== 'object' || vocab === null) return 'has no vocabulary (model.vocab)';
   const added: unknown[] = Array.isArray(added_tokens) ? added_tokens : [];
   const ids = [
     ...(Array.isArray(vocab) ? [] : Object.entries(Object(vocab) as object)),

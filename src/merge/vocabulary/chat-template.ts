@@ -1,4 +1,6 @@
 /** The chat template of the output, as the recipe asks for it, written into the tokenizer files. */
+import type { AmalgamError } from '../../errors';
+import { templateFault } from '../../foreign/foreign-text';
 import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../../formats/chat-template';
 import { editJsonObject } from '../../formats/json-edit';
 import type { Recipe } from '../../formats/recipe';
@@ -40,7 +42,9 @@ export async function withChatTemplate(
 ): Promise<{ files: Plan['extras']; template?: ChosenTemplate }> {
   if (files.length === 0) return { files };
   if (chatTemplate === undefined) {
-    if ((await templateOf(donor)) === undefined) await noteOtherTemplates(models, problems);
+    const own = await templateOf(donor);
+    if (own === undefined) await noteOtherTemplates(models, problems);
+    else await checkTemplate(own, `of ${donor.path}`, problems);
     return { files };
   }
   const found = chatTemplate === 'auto' ? await Promise.all(models.map(templateOf)) : [];
@@ -54,6 +58,7 @@ export async function withChatTemplate(
     );
     return { files };
   }
+  await checkTemplate(template, 'of the output', problems);
   const others = files.filter(({ path }) => path !== FILE && path !== SETTINGS);
   const settings = files.find(({ path }) => path === SETTINGS);
   const text =
@@ -74,6 +79,23 @@ export async function withChatTemplate(
       { path: FILE, content: { text: template } },
     ],
   };
+}
+
+// a plan is made again at every move of a slider: a template is parsed once
+const parsed = new Map<string, Promise<AmalgamError | undefined>>();
+
+/** Warns of a template that nobody can render: else it would be found when it is used. */
+async function checkTemplate(template: string, whose: string, problems: Problems): Promise<void> {
+  if (Object.values(BUILT_IN_TEMPLATES).includes(template)) return;
+  const fault = parsed.get(template) ?? templateFault(template);
+  parsed.set(template, fault);
+  const why = await fault;
+  if (!why) return;
+  problems.warn(
+    'ChatTemplateInvalid',
+    `The chat template ${whose} is no template: ${why.message}`,
+    `Correct it, or choose another with chat_template: auto, ${Object.keys(BUILT_IN_TEMPLATES).join(', ')}.`,
+  );
 }
 
 async function noteOtherTemplates(models: readonly Files[], problems: Problems): Promise<void> {
