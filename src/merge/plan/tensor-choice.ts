@@ -1,6 +1,6 @@
 /** Which tensors a recipe means: its include and exclude, and patterns that mean none. */
 import { counted } from '../../formats/quantity';
-import type { ParameterSetting, Recipe, RecipeParameters } from '../../formats/recipe';
+import { type ParameterSetting, type Recipe, recipeLevels } from '../../formats/recipe';
 import { matchesTensor, towerFilters } from '../../formats/tensor-pattern';
 import type { Model } from '../../inputs/model';
 import { nameSome, type Problems } from '../../inputs/problems';
@@ -57,12 +57,9 @@ export function checkPatterns(
 }
 
 function patternsOf(recipe: Recipe): Set<string> {
-  const levels: RecipeParameters[] = [
-    recipe.parameters,
-    ...(recipe.models ?? []).map((m) => m.parameters),
-    ...(recipe.slices ?? []).flatMap((s) => [s.parameters, ...s.sources.map((source) => source.parameters)]),
-  ];
-  const filters = levels.flatMap((level) => Object.values(level).flatMap(filtersOf));
+  const filters = recipeLevels(recipe).flatMap(({ parameters }) =>
+    Object.values(parameters).flatMap(filtersOf),
+  );
   return new Set([...filters, ...(recipe.amalgam.include ?? []), ...(recipe.amalgam.exclude ?? [])]);
 }
 
