@@ -340,27 +340,17 @@ export type LayerRule = (config: ConfigFile, layer: number) => boolean;
 export const HEAD_NORM = { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' } as const;
 
 /** Sizes of a model with as many keys as queries, by the names of their fields in all spellings. */
-export const sizesOf = (
-  layers: Spellings,
-  hidden: Spellings,
-  heads: Spellings,
-  inner: Spellings | undefined,
-): Wiring['sizes'] => ({
+export const sizesOf = (layers: Names, hidden: Names, heads: Names, inner?: Names): Wiring['sizes'] => ({
   layers: fieldOf(layers),
   hidden: fieldOf(hidden),
   heads: fieldOf(heads),
   inner: inner === undefined ? 'four_times_hidden' : fieldOf(inner),
 });
-type Spellings = string | readonly string[];
-const fieldOf = (names: Spellings): NumberField => ({ fields: typeof names === 'string' ? [names] : names });
+type Names = string | readonly string[];
+const fieldOf = (names: Names): NumberField => ({ fields: typeof names === 'string' ? [names] : names });
 
 /** Modules of queries, keys and values. */
 export const apart = (query: string, key: string, value: string) => ({ query, key, value });
-
-/** A table of `count` learned positions. */
-export const positionsIn = (tensor: string, offset: number, count: NumberField) => ({
-  positions: { tensor, offset, count },
-});
 
 /** Attention with or without biases everywhere, scores over the root of a head's width. */
 export const attentionOf = (

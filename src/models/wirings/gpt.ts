@@ -2,8 +2,13 @@
  * Wirings of the GPT-2 line (transformers: modeling_gpt2.py, modeling_gpt_neox.py, modeling_bloom.py,
  * modeling_opt.py). Defaults are those of the configuration classes.
  */
-import { at, flag, or } from '../config-reader';
-import { apart, attentionOf, plainMlp, positionsIn, sizesOf, vary, type Wiring } from '../wiring';
+import { at, flag, type NumberField, or } from '../config-reader';
+import { apart, attentionOf, plainMlp, sizesOf, vary, type Wiring } from '../wiring';
+
+/** A table of `count` learned positions. */
+const positionsIn = (tensor: string, offset: number, count: NumberField) => ({
+  positions: { tensor, offset, count },
+});
 
 export const gpt2: Wiring = {
   sizes: sizesOf(
@@ -53,7 +58,6 @@ export const bloom: Wiring = {
     ['n_layer', 'num_hidden_layers'],
     ['hidden_size', 'n_embed'],
     ['n_head', 'num_attention_heads'],
-    undefined,
   ),
   norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'layer_norm_epsilon') },
   embedding: { norm: 'transformer.word_embeddings_layernorm' },
@@ -234,7 +238,7 @@ export const falcon: Wiring = {
 
 /** ALiBi, LayerNorms without biases, no biases at all. */
 export const mpt: Wiring = {
-  sizes: sizesOf('n_layers', 'd_model', 'n_heads', undefined),
+  sizes: sizesOf('n_layers', 'd_model', 'n_heads'),
   norm: { kind: 'layer', bias: false, epsilon: or(1e-5, 'layer_norm_epsilon') },
   embedding: {},
   norms: { attentionIn: 'norm_1', mlpIn: 'norm_2', final: 'transformer.norm_f' },
