@@ -48,7 +48,6 @@ test('a comparison fills the chart tensor by tensor, and says in words what it f
     finetuned: 'samples/workshop',
     threshold: 1e-6,
     loraAnalysis: true,
-    timeEngines: false,
     destination: { kind: 'downloads', name: 'compare-base-workshop' },
   });
   expect(cells().every((c) => c.dataset.state === 'measured')).toBe(true);

@@ -190,7 +190,7 @@ function likeness(norm: number, rank95: number): LoraLikeness {
 }
 
 function compareReport(
-  { base, finetuned, threshold = 1e-6, timeEngines }: Parameters<WorkerCalls['compare']>[0],
+  { base, finetuned, threshold = 1e-6 }: Parameters<WorkerCalls['compare']>[0],
   tensors: TensorDifference[],
   files: string[],
 ): CompareReport {
@@ -228,14 +228,6 @@ function compareReport(
       ...{ onlyInBase: none, onlyInFinetuned: none, moved: none },
       words: ['Both have the same tokenizer file.'],
     },
-    ...(timeEngines
-      ? {
-          timing: {
-            ...{ webgpu: 0.4, cpu: 3.4, speedUp: 8.5, maxDisagreement: 0 },
-            tensors: tensors.map(({ name }) => ({ name, webgpu: 0.007, cpu: 0.06 })),
-          },
-        }
-      : {}),
     words: [`${tensors.length} tensors compared: ${tensors.length} modified, 0 identical.`],
   };
 }
