@@ -47,9 +47,10 @@ const MAY_IMPORT: Record<string, string[]> = {
       ' ',
     ),
   push: 'formats reports sources write host'.split(' '),
-  recipe: 'formats reports sources store tasks backend linalg inputs gguf write host merge calibration'.split(
-    ' ',
-  ),
+  recipe:
+    'formats reports sources store tasks dataset backend linalg inputs gguf write host merge forward evaluate calibration'.split(
+      ' ',
+    ),
   worker: 'formats reports sources store foreign tasks backend write host merge tools'.split(' '),
   ui: [
     ...'recipe conversations chat-template card-results adapter-combination names hashes gguf-type quantity hub-id html-page'

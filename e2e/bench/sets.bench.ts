@@ -70,8 +70,8 @@ describe.each(sets)('$name', (set) => {
         steps: BEST_STEPS.filter((step) => AMALGAM_STEPS.includes(step)),
       },
       {
-        ...{ plan, models, measure, signal },
-        score: () => Promise.reject(new Error('there are no tasks')),
+        ...{ plan, models, signal },
+        rows: () => Promise.reject(new Error('there are no tasks')),
         onProgress: ({ rows }) => {
           for (const row of rows) say(`${row.label} ${row.lambda} ${row.error?.message ?? ''}`);
         },

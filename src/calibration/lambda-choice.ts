@@ -209,7 +209,7 @@ function isPart(_: unknown, at: number, { length }: readonly unknown[]): boolean
 }
 
 /** The held-out text of each contributor; generated now where no record has it. */
-export async function heldOutTexts({
+async function heldOutTexts({
   contributors,
   engine,
   size,

@@ -7,7 +7,6 @@
 import type { Datasets } from '../dataset/job';
 import { AmalgamError } from '../errors';
 import type { RunningOptions } from '../evaluate/running-model';
-import type { SideBySideOptions } from '../evaluate/side-by-side';
 import { parseHubId } from '../formats/hub-id';
 import { counted } from '../formats/quantity';
 import { copyOf, type Recipe } from '../formats/recipe';
@@ -127,19 +126,11 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     onProgress: T,
   ) => ({ ...targetsOf(request, signal, onProgress), rows: (await datasets()).rows });
 
-  /** What finding the best merge needs: several targets measured side by side, by plans of its own. */
-  const bestHost = <P>(signal: AbortSignal, onProgress: Report<P>) => {
-    const host = { models, signal, onProgress: quiet };
-    return {
-      ...{ plan: planTarget, models, signal, onProgress },
-      measure: async (request: EvaluateManyRequest, plan: SideBySideOptions['plan']) =>
-        (await import('../evaluate/many-job')).runEvaluations(request, { ...host, plan }),
-      score: async (request: ScoreTasksRequest, plan: SideBySideOptions['plan']) => {
-        const { rows } = await datasets();
-        return (await import('../evaluate/task-job')).runTasks(request, { ...host, plan, rows });
-      },
-    };
-  };
+  /** What finding the best merge needs. */
+  const bestHost = async <P>(signal: AbortSignal, onProgress: Report<P>) => ({
+    ...{ plan: planTarget, models, signal, onProgress },
+    rows: (await datasets()).rows,
+  });
 
   /** The call of a job over the plan of a recipe, whose room is loaded when it is first asked for. */
   const planJobOf =
@@ -209,7 +200,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
           const { recommended } = request;
           if (!recommended) return mergeRecipe(request, models, signal, report);
           const { runRecommended } = await import('../recipe/recommended-merge');
-          return runRecommended({ ...request, recommended }, bestHost(signal, report));
+          return runRecommended({ ...request, recommended }, await bestHost(signal, report));
         }),
       ),
     /** The statistics pass: task vectors measured, nothing merged. Any other job stops it (`Canceled`). */
@@ -247,7 +238,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** The best merge of a recipe's models, row by row as they are measured; nothing is written. */
     findBest: (request: FindBestRequest, onProgress: Report<FindBestProgress>) =>
       job.run(async (signal) =>
-        (await import('../recipe/best-bench')).runFindBest(request, bestHost(signal, onProgress)),
+        (await import('../recipe/best-bench')).runFindBest(request, await bestHost(signal, onProgress)),
       ),
     /** The tasks that ship. */
     shippedTasks: async () => (await import('../tasks/shipped')).shippedTasks(),
