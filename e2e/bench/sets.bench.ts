@@ -11,7 +11,7 @@ import process from 'node:process';
 import '../../src/foreign/foreign-text.test.support';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { calibrate } from '../../src/calibration/job';
-import { runEvaluations } from '../../src/evaluate/many-job';
+import { runEvaluations } from '../../src/evaluate/job';
 import type { Recipe } from '../../src/formats/recipe';
 import { copyOf } from '../../src/formats/recipe';
 import { openModels } from '../../src/host/models';

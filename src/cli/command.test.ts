@@ -129,7 +129,7 @@ describe('parseCommand', () => {
       parseCommand(['evaluate', 'base+lora', '--text', 'a.txt', '--stride', '64', '--per-token']),
     ).toEqual({
       verb: 'evaluate',
-      model: 'base+lora',
+      models: ['base+lora'],
       engine: 'auto',
       input: { textFile: 'a.txt' },
       window: 256,

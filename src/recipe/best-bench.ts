@@ -4,7 +4,7 @@ import type { CalibrationSize } from '../calibration/calibration';
 import { type CalibrationOptions, openAhead, writeText } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import type { Datasets } from '../dataset/job';
-import { runEvaluations } from '../evaluate/many-job';
+import { runEvaluations } from '../evaluate/job';
 import { runTasks } from '../evaluate/task-job';
 import type { Recipe } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';

@@ -233,7 +233,7 @@ function compareReport(
 }
 
 function extractReport(
-  { base, finetuned, rank, evaluation }: Parameters<WorkerCalls['extractLora']>[0],
+  { base, finetuned, rank }: Parameters<WorkerCalls['extractLora']>[0],
   linears: readonly PlanTensor[],
 ): ExtractLoraReport {
   const modules = linears.map((t) => ({
@@ -254,9 +254,6 @@ function extractReport(
     left: [{ name: 'model.embed_tokens.weight', normDelta: 0.3, why: 'Embeddings were to be left out.' }],
     merged: { error: 4.1e-7, relative: 2.2e-8, maxError: 3e-8, failed: [] },
     parameters: 112_128,
-    ...(evaluation
-      ? { perplexity: { base: evaluated(4.1), adapted: evaluated(2.6), finetuned: evaluated(2.59) } }
-      : {}),
     files: [
       { file: 'adapter_model.safetensors', bytes: 459_600, hash: `tree:${'a'.repeat(64)}` },
       { file: 'README.md', bytes: 1_200 },

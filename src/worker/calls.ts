@@ -6,7 +6,6 @@
 
 import type { Datasets } from '../dataset/job';
 import { AmalgamError } from '../errors';
-import type { RunningOptions } from '../evaluate/running-model';
 import { parseHubId } from '../formats/hub-id';
 import { counted } from '../formats/quantity';
 import { copyOf, type Recipe } from '../formats/recipe';
@@ -22,7 +21,7 @@ import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/recipe-jobs'
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
 import type { OverlapProgress, OverlapRequest } from '../reports/delta-statistics';
-import type { EvaluateManyRequest, EvaluateRequest, RunningProgress, RunTarget } from '../reports/evaluate';
+import type { EvaluateManyRequest, GenerateRequest, RunningProgress, RunTarget } from '../reports/evaluate';
 import type { FindBestProgress, FindBestRequest } from '../reports/find-best';
 import type { CalibrationText } from '../reports/importance';
 import type { Progress } from '../reports/job';
@@ -144,17 +143,6 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
         async (signal) => (await load())(request, await plan(recipeOf(request)), models, signal, onProgress),
         options,
       );
-  /** The same of a job that runs one target: a single model is the plan of copying it. */
-  const targetJobOf =
-    <R extends Pick<EvaluateRequest, 'target' | 'engine'>, T>(
-      load: () => Promise<(request: R, options: RunningOptions) => Promise<T>>,
-    ) =>
-    (request: R, onProgress: Report<RunningProgress>): Promise<T> =>
-      job.run(async (signal) => {
-        const { target, engine } = request;
-        const ready = await readyTarget(target, engine, signal, onProgress);
-        return (await load())(request, { ...ready, models, engine, signal, onProgress });
-      });
 
   return {
     /** Answers as soon as the worker comes to it. */
@@ -221,14 +209,10 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
         ),
       ),
     /** Perplexity of a model or of a merge without writing it. */
-    evaluate: targetJobOf(async () => (await import('../evaluate/job')).runEvaluation),
     /** Several models and merges on the same texts, side by side. */
     evaluateMany: (request: EvaluateManyRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) =>
-        (await import('../evaluate/many-job')).runEvaluations(
-          request,
-          targetsOf(request, signal, onProgress),
-        ),
+        (await import('../evaluate/job')).runEvaluations(request, targetsOf(request, signal, onProgress)),
       ),
     /** Accuracy of several models and merges on tasks, item by item as they are done. */
     scoreTasks: (request: ScoreTasksRequest, onProgress: Report<TasksProgress>) =>
@@ -247,7 +231,13 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       const { chatPreview } = await import('../evaluate/running-model');
       return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
     },
-    generate: targetJobOf(async () => (await import('../evaluate/generation-job')).runGeneration),
+    generate: (request: GenerateRequest, onProgress: Report<RunningProgress>) =>
+      job.run(async (signal) => {
+        const { target, engine } = request;
+        const ready = await readyTarget(target, engine, signal, onProgress);
+        const { runGeneration } = await import('../evaluate/generation-job');
+        return runGeneration(request, { ...ready, models, engine, signal, onProgress });
+      }),
     /** How far the masks of one model agree in two recipes; nothing is merged. */
     overlap: (request: OverlapRequest, onProgress: Report<OverlapProgress>) =>
       job.run(async (signal) => {

@@ -7,7 +7,7 @@ import type { ConfigComparison } from '../../reports/models';
 
 /** Progress of comparing and extracting. */
 export interface CompareProgress extends Omit<Progress, 'phase' | 'finished'> {
-  phase: 'downloading' | 'comparing' | 'extracting' | 'checking' | 'evaluating';
+  phase: 'downloading' | 'comparing' | 'extracting' | 'checking';
   /** Tensors compared since the last message; empty while extracting. */
   finished: TensorDifference[];
 }
