@@ -137,8 +137,7 @@ describe('parseCommand', () => {
       perToken: true,
     });
     expect(parseCommand(['evaluate', 'a.yml', 'b.yml', 'm', '--text', 'a.txt'])).toMatchObject({
-      model: 'a.yml',
-      others: ['b.yml', 'm'],
+      models: ['a.yml', 'b.yml', 'm'],
       perToken: false,
     });
     expect(

@@ -301,12 +301,11 @@ function scoresText(report: ScoreTasksReport, names: readonly string[]): string 
       `${names[m]}: ${counted(tokens, 'token')} in ${seconds.toFixed(1)} s${seconds > 0 ? `, ${Math.round(tokens / seconds)} tokens/s` : ''}`,
   );
   const tests = comparisons(report).map(
-    ({ task, metric, a, b, difference, onlyA, onlyB, items, p, test }) =>
-      `${names[b]} against ${names[a]} on ${task}, ${metric}: ${difference >= 0 ? '+' : ''}${difference.toFixed(4)}` +
-      (test === 'mcnemar'
-        ? `; right in ${names[b]} alone: ${onlyB}, in ${names[a]} alone: ${onlyA} of the items (McNemar’s exact test`
-        : ` over ${counted(items, 'item')} (paired bootstrap`) +
-      `, p = ${p.toPrecision(3)})`,
+    ({ task, metric, a, b, difference, stderr, items, verdict: found }) => {
+      const error = stderr === null ? '' : ` ± ${stderr.toFixed(4)}`;
+      const words = found === 'alike' ? 'cannot be told apart' : found;
+      return `${names[b]} against ${names[a]} on ${task}, ${metric}: ${difference >= 0 ? '+' : ''}${difference.toFixed(4)}${error} over ${counted(items, 'item')}, ${words}`;
+    },
   );
   const table = columns([['model', 'task', 'shots', 'metric', 'value', 'stderr', 'items'], ...rows]);
   return [...table, '', ...times, ...(tests.length > 0 ? ['', ...tests] : [])].join('\n');
