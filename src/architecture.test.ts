@@ -40,8 +40,9 @@ const MAY_IMPORT: Record<string, string[]> = {
   forward: 'formats sources models backend'.split(' '),
   evaluate:
     'formats reports store foreign dataset tasks models backend linalg inputs host forward merge'.split(' '),
-  calibration:
-    'formats reports sources store models backend linalg inputs write host forward merge evaluate'.split(' '),
+  calibration: 'formats reports sources store models backend linalg inputs host forward merge evaluate'.split(
+    ' ',
+  ),
   tools:
     'formats reports sources models foreign backend linalg inputs write host merge forward evaluate recipe'.split(
       ' ',

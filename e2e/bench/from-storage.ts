@@ -57,11 +57,6 @@ async function look(calls: WorkerCalls, job: Look, recipe: Recipe, engine: Backe
     if (!outcome || 'error' in outcome) throw new Error(outcome?.error.message);
     return { ...outcome.report, seconds };
   }
-  if (job === 'importance') {
-    const request = { recipe, engine, destination: { kind: 'nowhere' } as const };
-    const { seconds } = await calls.importance(request, silent);
-    return { adapter: 'WebAssembly', seconds };
-  }
   const [base, finetuned] = [recipe.baseModel!, recipe.models![0]!.model];
   return calls.compare({ base, finetuned, engine, loraAnalysis: false }, silent);
 }

@@ -1,9 +1,5 @@
 /** Reports of calibration: running the models, selecting changes, solving, searching for λ. */
 
-import type { Recipe } from '../formats/recipe';
-import type { BackendChoice } from './backend';
-import type { DestinationSpec } from './job';
-
 /** Report of the calibration of a merge. */
 export interface CalibrationReport {
   importance?: ImportanceReport;
@@ -66,14 +62,6 @@ export interface MaskInfo {
   title: string;
   bytes: number;
   tensors: number;
-}
-
-export interface ImportanceRequest {
-  /** Base and contributors, with the settings of `selector: importance`. */
-  recipe: Recipe;
-  engine: BackendChoice;
-  /** Takes `masks.safetensors` and `importance.json`. */
-  destination: DestinationSpec;
 }
 
 /** A text, or its token ids where no tokenizer is to be used. */

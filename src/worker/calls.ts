@@ -260,11 +260,6 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     async addCalibrationText(name: string, text: CalibrationText) {
       models.texts.add(name, text);
     },
-    /** Masks of what matters in the contributors of a recipe, written as files. */
-    importance: planJobOf(
-      async () => (await import('../calibration/importance-job')).runImportance,
-      ({ recipe }) => recipe,
-    ),
     /** Whom the token belongs to. @throws Unauthorized without a token, or with one the hub does not know */
     hubAccount: async () => (await import('../sources/hub-upload')).hubAccount(hub()),
     /** Looks at the repository that an output would go to. */
