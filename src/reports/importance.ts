@@ -49,8 +49,6 @@ export interface LambdaReport {
   curve: { lambda: number; perplexity: number; each: number[] }[];
   /** Texts that the merges were measured on, one per contributor, in words. */
   texts: { id: string; calibration: string; tokens: number }[];
-  /** The chosen one on all of the held-out text, of which the curve takes a part; absent in reports of older versions. */
-  whole?: { perplexity: number; each: number[] };
   /** True for one that was found before, with the same models and settings. */
   reused: boolean;
   seconds: number;
