@@ -1,5 +1,6 @@
 /** Actions of the Measure tab: numbers of the table are measured, merges are tried, and a tried one is taken over. */
 
+import { bestOptions } from '../../recipe/options';
 import { type EvaluatedModel, overTexts, type RunTarget } from '../../reports/evaluate';
 import {
   BEST_STEPS,
@@ -10,6 +11,7 @@ import {
   type FindBestRequest,
   type TextPart,
 } from '../../reports/find-best';
+import { defaultsOf } from '../../reports/option';
 import type { LossBlock } from '../../reports/paired-error';
 import type { TaskInfo, TaskItem, TaskScore, TasksProgress } from '../../reports/tasks';
 import { aggregate } from '../../tasks/metrics';
@@ -336,7 +338,7 @@ export async function find(studio: Studio, steps: readonly BestStep[]): Promise<
     texts,
     ...(byTasks ? { tasks: { ...taskRequest(asked.tasks), metric: 'acc' } } : {}),
     ...(runs.length > 0 ? { also: runs.map(({ label, target }) => ({ label, target })) } : {}),
-    ...{ steps, budget: asked.budget, seed: 0, engine: engine.choice },
+    ...{ ...defaultsOf(bestOptions), steps, budget: asked.budget, engine: engine.choice },
   };
   const take = (rows: readonly BestRow[], known: readonly BestText[]) => {
     editSlice(studio, 'measure', ({ found }) => {
