@@ -373,8 +373,9 @@ export async function find(studio: Studio, steps: readonly BestStep[]): Promise<
 
 /** *Find the best* in one press: shows what is tried, and puts the best into the recipe. Never rejects. */
 export async function findTheBest(studio: Studio): Promise<void> {
+  const opened = openMeasure(studio);
   showTab(studio, 'measure');
-  await openMeasure(studio);
+  await opened;
   const before = studio.store.getState();
   const why = whyNotFind(before);
   if (why !== null) return notify(studio, 'error', why, 'Then look for the best again.');
