@@ -143,8 +143,7 @@ test('R35: the storage fills up in the middle; with room again the merge goes on
       origin,
       ...(quotaSize === undefined ? {} : { quotaSize }),
     });
-  // room for a part of the output beside what the page keeps of itself, which comes in its own time
-  await page.evaluate(() => navigator.serviceWorker.ready);
+  // room for a part of the output beside what the page keeps of itself
   const used = await page.evaluate(async () => (await navigator.storage.estimate()).usage ?? 0);
   await quota(used + 1_500_000);
   await merge(page);
