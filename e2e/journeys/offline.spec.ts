@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 import { serviceWorker } from '../../offline/vite-plugin';
 import { STUDIO_DIST } from './addresses';
-import { expectSampleTies } from './merged-folder';
+import { expectSampleMean } from './merged-folder';
 import { expect, merge, show, test } from './studio';
 
 // each has the host to itself
@@ -68,7 +68,7 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
   await show(page, 'Files');
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
-  expectSampleTies(readFileSync(await (await download).path()));
+  expectSampleMean(readFileSync(await (await download).path()));
   await show(page, 'Measure');
   // what is loaded when it is used is there too, and so are the texts
   await expect(page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button')).not.toHaveCount(

@@ -147,6 +147,11 @@ export async function show(
   );
 }
 
+/** Chooses the method of the recipe by its id. */
+export const chooseMethod = async (page: Page, id: string): Promise<void> => {
+  await page.getByRole('combobox', { name: 'Merge method' }).selectOption(id);
+};
+
 /** Unfolds the settings of a contributor. */
 export const unfold = (page: Page, name: string): Promise<void> =>
   page.getByRole('button', { name: `Settings of ${name}` }).click();
