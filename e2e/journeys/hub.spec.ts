@@ -4,16 +4,7 @@ import { join } from 'node:path';
 import { type FakeHub, READER_TOKEN, sampleModels, startFakeHub } from '../fake-hub';
 import { HUB_CDN_PORT, HUB_PORT } from './addresses';
 import { expectSampleMean } from './merged-folder';
-import {
-  counting,
-  expect,
-  fetchMerged,
-  mergeAgain,
-  openSample,
-  pointAtFakeHub,
-  show,
-  test,
-} from './studio';
+import { counting, expect, fetchMerged, mergeAgain, openSample, pointAtFakeHub, show, test } from './studio';
 
 let hub: FakeHub;
 test.beforeEach(async () => {
