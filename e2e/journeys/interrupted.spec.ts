@@ -43,7 +43,7 @@ const done = (page: Page) => page.getByText(/^Merged in/).first();
 const merged = (page: Page) => expect(done(page)).toBeVisible();
 /** Some tensors are merged, and some are not. */
 const underWay = (page: Page) =>
-  expect(page.locator('.run-more', { hasText: /^[1-9]\d? of 56/ })).toBeVisible();
+  expect(page.locator('.run-line', { hasText: /^[1-9]\d? of 56/ })).toBeVisible();
 
 async function hashOf(page: Page): Promise<string> {
   await show(page, 'Files');
