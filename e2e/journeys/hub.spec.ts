@@ -19,7 +19,7 @@ test.afterEach(() => hub.close());
 const weightRequests = (from: number) =>
   hub.requests.slice(from).filter((r) => /safetensors/.test(r.path) && r.method === 'GET');
 
-test('search, pick, download, merge, save in nine clicks; again without a download', async ({ page }) => {
+test('search, pick, download, merge, save in eight clicks; again without a download', async ({ page }) => {
   await openSample(page);
   await page.getByRole('button', { name: 'Search the Hub' }).click();
   await pointAtFakeHub(page);
@@ -46,7 +46,7 @@ test('search, pick, download, merge, save in nine clicks; again without a downlo
   const before = hub.requests.length;
   await fetchMerged(page, click);
   measured('Hub base and three contributors');
-  expect(clicks()).toBe(9);
+  expect(clicks()).toBe(8);
   expect(weightRequests(before).length).toBeGreaterThan(0);
 
   const download = page.waitForEvent('download', (file) => file.suggestedFilename() === 'model.safetensors');

@@ -122,6 +122,10 @@ for (const engine of ['WebGPU', 'CPU'] as const)
     const second = await context.newPage();
     await second.goto(STUDIO_URL);
     await expect(second.getByText('Another tab is merging')).toBeVisible();
+    await expect(second.getByRole('button', { name: 'Merge', exact: true })).toHaveAttribute(
+      'aria-disabled',
+      'true',
+    );
     await second.getByRole('button', { name: 'Take over' }).click();
     await merged(second);
     const taken = await hashOf(second);

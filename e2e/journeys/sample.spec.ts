@@ -17,7 +17,7 @@ test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebG
   await openSample(page);
   await click(page.getByRole('button', { name: 'Merge', exact: true }));
   await expect(page.getByText(/^Merged in/)).toBeVisible();
-  await expect(page.getByText(/^Task arithmetic keeps 100\.0\s%/)).toBeVisible();
+  await expect(page.getByText(/^Task arithmetic: 56\stensors, 2\.48\sMB\./)).toBeVisible();
   const download = page.waitForEvent('download');
   await click(page.getByRole('button', { name: 'Save files' }));
   expect((await download).suggestedFilename()).toBe('kitchen-harbour-workshop-task_arithmetic.zip');
@@ -63,9 +63,8 @@ test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebG
       .getByRole('region', { name: 'Table of measurements' })
       .getByRole('button', { name: 'Find the best' }),
   );
-  // rows come one by one, and the sentence above says what is best, without another click
+  // without another click; what comes of it is recommended.spec's
   await expect(page.getByRole('progressbar', { name: 'Measuring' })).toBeVisible();
-  await expect(page.getByRole('row', { name: /Linear|RAM/ }).first()).toBeVisible();
   expect(clicks).toBe(2);
 });
 
