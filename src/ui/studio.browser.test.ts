@@ -1,6 +1,7 @@
 import { openDB } from 'idb';
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
+import type { InterruptedRun } from '../reports/merge';
 import { draft } from './local/saved-recipes';
 import { closeStudio, idle, openStudio, show } from './open-studio.test.support';
 import { recipeLink } from './state/recipe-draft';
@@ -85,6 +86,33 @@ test('every method makes its own form, without a word of it in the studio', asyn
   await expect.element(page.getByLabelText('scale of kitchen, number')).toBeVisible();
   await expect.element(page.getByText(/Switch off 2/).first()).toBeVisible();
   expect(document.querySelector('[aria-label="density of kitchen, number"]')).toBeNull();
+});
+
+const cutOff: InterruptedRun = {
+  destination: { kind: 'downloads', name: 'kitchen-ties' },
+  recipe: { mergeMethod: 'ties', baseModel: 'samples/base', models: [], parameters: {}, amalgam: {} },
+  engine: 'cpu',
+  adapter: 'typed arrays',
+  startedAt: '2026-11-20T00:00:00.000Z',
+  tensorsDone: 20,
+  tensors: 56,
+  bytesDone: 1_000_000,
+  bytes: 2_480_000,
+};
+
+test('R47: an interrupted merge is offered at the start, and is resumed with its engine and its place', async () => {
+  const merged = vi.fn<StudioWorker['merge']>(() => new Promise(() => {}));
+  const interrupted = async () => [cutOff];
+  await openStudio({}, { merge: merged, interrupted }, '20 of 56 tensors, 1.00 MB written.');
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await expect
+    .poll(() => merged.mock.calls[0]?.[0])
+    .toEqual({
+      recipe: cutOff.recipe,
+      engine: 'cpu',
+      destination: cutOff.destination,
+      resume: true,
+    });
 });
 
 test('a failed merge says what, what to do, and gives the details', async () => {
