@@ -300,7 +300,7 @@ test('base, contributors and the chosen runs answer side by side, on a phone bel
   ]);
   for (const column of columns) {
     expect(column.querySelector('.written-text')?.textContent).toMatch(/^Recipe:( \w+){5}$/);
-    expect(column.textContent).toMatch(/5 tokens in .*, stopped at the limit/);
+    expect(column.textContent).toMatch(/5\stokens in .*, stopped at the limit/);
   }
   await page.viewport(390, 844);
   await waitFor(() => expect(new Set(columns.map((c) => c.getBoundingClientRect().left)).size).toBe(1));
