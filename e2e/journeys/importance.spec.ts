@@ -1,10 +1,9 @@
 /** Importance and the Gram merge by the headless command, on the sample family: both engines, masks as files. */
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ImportanceReport } from '../../src/reports/importance';
 import type { MergeReport } from '../../src/reports/merge';
-import { smallSample } from '../disk-folder';
 import { goldenFolder } from '../goldens';
 import { readSafetensors } from './merged-folder';
 import { amalgam, expect, test } from './studio';
@@ -32,6 +31,30 @@ function storedTensors(path: string) {
         : [[name, { dtype, shape, bytes: file.subarray(begin + at[0], begin + at[1]) }] as const],
     ),
   );
+}
+
+/** Copies a model or an adapter of the sample without the layers behind the second. */
+function copyTwoLayers(name: string): void {
+  cpSync(join(samples, name), join(work, name), { recursive: true });
+  for (const file of readdirSync(join(work, name))) {
+    const path = join(work, name, file);
+    if (file === 'config.json') {
+      const config = JSON.parse(readFileSync(path, 'utf8')) as object;
+      writeFileSync(path, JSON.stringify({ ...config, num_hidden_layers: 2 }));
+    }
+    if (!file.endsWith('.safetensors')) continue;
+    const kept = [...storedTensors(path)].filter(([tensor]) => !/\.layers\.[2-9]\./.test(tensor));
+    let end = 0;
+    const entries = kept.map(([tensor, { dtype, shape, bytes }]) => {
+      const begin = end;
+      end += bytes.length;
+      return [tensor, { dtype, shape, data_offsets: [begin, end] }];
+    });
+    const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(header.length));
+    writeFileSync(path, Buffer.concat([length, header, ...kept.map(([, { bytes }]) => bytes)]));
+  }
 }
 
 test('importance writes one bit per weight of every linear layer, from text the model wrote', async () => {
@@ -95,12 +118,7 @@ test('masks from token ids are those of the reference, scored in f64', async () 
 
 test('a Gram merge on WebGPU is that of the processor within 1e-4 of the changes', async () => {
   // two layers: their inputs pass through a whole layer, and every kind of matrix is there
-  for (const name of ['base', 'kitchen', 'workshop']) {
-    const { files } = await smallSample(name, join(samples, name), { layers: 2 });
-    mkdirSync(join(work, name));
-    for (const { path, byteLength, open } of files)
-      writeFileSync(join(work, name, path), await open().read(0, byteLength));
-  }
+  for (const name of ['base', 'kitchen', 'workshop']) copyTwoLayers(name);
   const base = join(work, 'base');
   const model = (name: string, text: string) =>
     `  - model: ${name}\n    parameters: { calibration: ${join(samples, 'texts', text)} }\n`;
