@@ -57,7 +57,11 @@ test('press, wait, see how it compares, save; paused and reloaded in the middle 
   await openReport(page);
   // rows: base, three contributors, every merge; λ and a figure with its error for every text
   const rows = await result(page).locator('tbody tr').all();
-  expect(rows.length).toBeGreaterThan(15);
+  const best = await page
+    .getByText(/is the best of \d+.merges/)
+    .first()
+    .textContent();
+  expect(rows.length).toBe(4 + Number(/of (\d+).merges/.exec(best ?? '')?.[1]));
   for (const row of rows) {
     const [, ...figures] = await row.locator('td').allTextContents();
     expect(figures.length).toBe(3);

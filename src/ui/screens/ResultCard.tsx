@@ -78,7 +78,7 @@ export function resultWords({ report, contributors, methodTitle, planned }: Fini
       return share === null ? `no gain of ${name}` : `${formatPercent(share)} of ${name}’s`;
     });
     const merges = found.rows.filter(({ target }) => 'recipe' in target);
-    const best = `${title}${lambda === null ? '' : `, λ ${formatSetting(lambda, 0.01)}`}, is the best of ${formatCounted(merges.length, 'merge')}`;
+    const best = `${title}${lambda === null ? '' : `, λ ${formatSetting(lambda, 0.01)},`} is the best of ${formatCounted(merges.length, 'merge')}`;
     return kept.length === 0
       ? `${best}.`
       : `${best}: of the gains on held-out text it keeps ${joined(kept)}.`;
