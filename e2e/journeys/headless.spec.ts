@@ -136,7 +136,7 @@ test('evaluate: base, adapter and a merge that is never written, alike on both e
   const file = recipe(TIES);
   const models = [`${samples}/base`, `${samples}/base+${samples}/kitchen`, file];
   const evaluated = async (engine: string, ...of: string[]) => {
-    const report = join(work, `evaluate-${engine}.json`);
+    const report = join(work, `evaluate-${engine}-${of.length}.json`);
     const options = ['--tokens', ids, '--engine', engine, '--report', report];
     const { code, stderr } = await amalgam(['evaluate', ...of, ...options]);
     expect(code, stderr).toBe(0);
