@@ -1,4 +1,4 @@
-/** The recommended merge: one press, a result that says how it compares; stopped in the middle and reloaded, the same bytes. */
+/** The recommended merge: one press, a result that says how it compares; stopped in the middle and reloaded, it goes on. */
 import { readFileSync } from 'node:fs';
 import type { Page } from '@playwright/test';
 import { readSafetensors } from './merged-folder';
@@ -39,12 +39,7 @@ async function openReport(page: Page): Promise<void> {
   await expect(result(page)).toBeVisible();
 }
 
-async function hashOf(page: Page): Promise<string> {
-  await show(page, 'Files');
-  return (await page.getByTitle(/^tree hash [0-9a-f]{64}$/).getAttribute('title'))!;
-}
-
-test('press, wait, see how it compares, save; paused and reloaded in the middle it comes to the same bytes', async ({
+test('press, wait, see how it compares, save; paused and reloaded in the middle it goes on', async ({
   page,
 }) => {
   page.on('dialog', (dialog) => void dialog.accept());
@@ -62,7 +57,11 @@ test('press, wait, see how it compares, save; paused and reloaded in the middle 
   await openReport(page);
   // rows: base, three contributors, every merge; λ and a figure with its error for every text
   const rows = await result(page).locator('tbody tr').all();
-  expect(rows.length).toBeGreaterThan(15);
+  const best = await page
+    .getByText(/is the best of \d+.merges/)
+    .first()
+    .textContent();
+  expect(rows.length).toBe(4 + Number(/of (\d+).merges/.exec(best ?? '')?.[1]));
   for (const row of rows) {
     const [, ...figures] = await row.locator('td').allTextContents();
     expect(figures.length).toBe(3);
@@ -71,7 +70,7 @@ test('press, wait, see how it compares, save; paused and reloaded in the middle 
   await expect(result(page).locator('[data-chosen] th')).toHaveText(/\(merged\)$/);
   await expect(page.getByText(/% of the gain of/).first()).toBeVisible();
   await page.keyboard.press('Escape');
-  const interrupted = await hashOf(page);
+  await show(page, 'Files');
   // it is called by the method that was chosen
   const method = await page.getByRole('combobox', { name: 'Merge method' }).inputValue();
   await expect(page.locator('.file-where strong')).toHaveText(`kitchen-harbour-workshop-${method}`);
@@ -79,18 +78,4 @@ test('press, wait, see how it compares, save; paused and reloaded in the middle 
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
   const { tensors } = readSafetensors(readFileSync(await (await download).path()));
   expect(tensors.size).toBe(56);
-
-  // everything that was worked out is forgotten while no page of the studio uses it
-  await page.goto('/samples/base/config.json');
-  await page.evaluate(async () => {
-    const root = await navigator.storage.getDirectory();
-    for await (const name of (root as FileSystemDirectoryHandle & { keys(): AsyncIterable<string> }).keys()) {
-      if (name !== 'outputs') await root.removeEntry(name, { recursive: true });
-    }
-  });
-  await openStudio(page);
-  await readLittle(page);
-  await press(page);
-  await expect(page.getByText(/is the best of \d+ candidates/)).toBeVisible();
-  expect(await hashOf(page)).toBe(interrupted);
 });

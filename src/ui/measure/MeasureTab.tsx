@@ -1,7 +1,7 @@
 import '../styles/measure.css';
 import { useEffect, useMemo } from 'react';
 import type { ErrorReport } from '../../errors';
-import { formatAbout, formatCount } from '../../formats/quantity';
+import { formatAbout, formatCount, formatCounted } from '../../formats/quantity';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { LinkButton } from '../parts/LinkButton';
@@ -169,8 +169,8 @@ function Earlier({ table }: { table: Table }) {
   if (times.length === 0) return null;
   return (
     <p className="small quiet">
-      {times.length === 1 ? 'One number is' : `${formatCount(times.length)} numbers are`} from an earlier
-      visit, the newest of {new Date(Math.max(...times)).toLocaleString()}.{' '}
+      {formatCounted(times.length, 'number')} from an earlier visit, the newest of{' '}
+      {new Date(Math.max(...times)).toLocaleString()}.{' '}
       <Button variant="quiet" why={busy ? 'Measuring.' : null} onClick={() => void forgetEarlier(studio)}>
         Forget them
       </Button>

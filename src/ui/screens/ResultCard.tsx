@@ -64,7 +64,7 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
 
 /**
  * A merge in one sentence: of *Find the best* the share of each contributor's gain on held-out text, else the share of each
- * change's energy that the merge counted; without either, its size. Nothing that was not measured.
+ * change's energy that the merge counted where it left any out; without either, its size. Nothing that was not measured.
  */
 export function resultWords({ report, contributors, methodTitle, planned }: FinishedRun): string {
   const label = (id: string) => contributors.find((c) => c.id === id)?.label ?? id;
@@ -78,7 +78,7 @@ export function resultWords({ report, contributors, methodTitle, planned }: Fini
       return share === null ? `no gain of ${name}` : `${formatPercent(share)} of ${name}’s`;
     });
     const merges = found.rows.filter(({ target }) => 'recipe' in target);
-    const best = `${title}${lambda === null ? '' : `, λ ${formatSetting(lambda, 0.01)}`}, is the best of ${formatCounted(merges.length, 'merge')}`;
+    const best = `${title}${lambda === null ? '' : `, λ ${formatSetting(lambda, 0.01)},`} is the best of ${formatCounted(merges.length, 'merge')}`;
     return kept.length === 0
       ? `${best}.`
       : `${best}: of the gains on held-out text it keeps ${joined(kept)}.`;
@@ -90,7 +90,8 @@ export function resultWords({ report, contributors, methodTitle, planned }: Fini
   const kept = totals.flatMap(({ id, keptEnergy, elements }) =>
     keptEnergy === null || elements === 0 ? [] : [`${formatPercent(keptEnergy)} of ${label(id)}’s`],
   );
-  if (kept.length === 0) return `${methodTitle}: ${size}.`;
+  const trims = totals.some((of) => of.elements > 0 && of.keptEnergy !== null && of.keptEnergy < 1);
+  if (!trims) return `${methodTitle}: ${size}.`;
   return `${methodTitle} keeps ${joined(kept)} change, by energy.`;
 }
 

@@ -1,5 +1,12 @@
 import { useEffect, useRef } from 'react';
-import { formatBytes, formatCount, formatPercent, formatRate, formatSeconds } from '../../formats/quantity';
+import {
+  formatBytes,
+  formatCount,
+  formatCounted,
+  formatPercent,
+  formatRate,
+  formatSeconds,
+} from '../../formats/quantity';
 import type { LambdaReport } from '../../reports/importance';
 import type { MergeReport } from '../../reports/merge';
 import { acrossScale, PlotAxes, PlotPoint, type PlotRoom, upwardScale } from '../charts/PlotFrame';
@@ -36,7 +43,7 @@ function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
         className="plot-drawing"
         viewBox={`0 0 ${ROOM.width} ${ROOM.height}`}
         role="img"
-        aria-label={`Perplexity over λ, ${tried.length} values from ${tried[0]!.lambda} to ${tried.at(-1)!.lambda}; chosen ${words}`}
+        aria-label={`Perplexity over λ, ${formatCounted(tried.length, 'value')} from ${tried[0]!.lambda} to ${tried.at(-1)!.lambda}; chosen ${words}`}
       >
         <PlotAxes room={ROOM} x={x} y={y} along={6} up={y.ticks(4)} format={y.tickFormat(4)} title="λ" />
         <polyline

@@ -1,7 +1,7 @@
 import '../styles/tools.css';
 import '../styles/try.css';
 import { type ReactNode, useMemo, useState } from 'react';
-import { formatBytes, formatCount, formatSeconds } from '../../formats/quantity';
+import { formatBytes, formatCounted, formatSeconds } from '../../formats/quantity';
 import type { GenerationSettings } from '../../reports/evaluate';
 import { LETTERS } from '../layers/columns';
 import { RunsStrip } from '../layers/RunsStrip';
@@ -211,14 +211,14 @@ function Column({ column, prompt, begun, stale }: ColumnProps) {
 function footWords({ status, report, progress }: GenerationColumn): string {
   if (report) {
     const end = report.ended === 'stop' ? 'ended its text' : 'stopped at the limit';
-    return `${formatCount(report.ids.length)} tokens in ${formatSeconds(report.seconds)}, ${end}; at most ${formatBytes(report.peakBytes)} on the device`;
+    return `${formatCounted(report.ids.length, 'token')} in ${formatSeconds(report.seconds)}, ${end}; at most ${formatBytes(report.peakBytes)} on the device`;
   }
   switch (status) {
     case 'waiting':
       return 'Waiting for its turn';
     case 'writing':
       return progress
-        ? `${formatCount(progress.done)} tokens, ${progress.rate.toFixed(1)} a second`
+        ? `${formatCounted(progress.done, 'token')}, ${progress.rate.toFixed(1)} a second`
         : 'Opening…';
     case 'canceled':
       return 'Stopped';
