@@ -1,7 +1,6 @@
 /** The part of the fake worker that compares, extracts and collapses: figures drawn from hashes of names. */
 
 import { AmalgamError } from '../errors';
-import type { EvaluateReport } from '../reports/evaluate';
 import type { PlanTensor } from '../reports/plan';
 import { TOOLS, type ToolCalls } from '../tools';
 import type { CollapseProgress, MeasureLayersReport } from '../tools/collapse/report';
@@ -271,13 +270,5 @@ function depthReport(model: string, layers: number, block?: number): MeasureLaye
           })),
         }
       : {}),
-  };
-}
-
-function evaluated(perplexity: number): EvaluateReport {
-  return {
-    ...{ perplexity, meanNll: Math.log(perplexity), tokens: 900, bitsPerByte: null },
-    protocol: { window: 256, stride: 128, bos: 0 },
-    ...{ engine: 'webgpu', adapter: 'Apple M3', seconds: 0.5, peakBytes: 3e7 },
   };
 }
