@@ -175,7 +175,7 @@ async function hobbyist(page: Page): Promise<void> {
   await page.getByText(/^Merged in/).waitFor();
   await page.getByRole('button', { name: 'Try', exact: true }).click();
   await page
-    .getByText(/^60 tokens in/)
+    .getByText(/^60\stokens in/)
     .nth(3)
     .waitFor();
   await picture(page, 'hobbyist-2-better');
@@ -245,7 +245,7 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await show(page, 'Try');
   await page.getByRole('button', { name: 'Generate', exact: true }).click();
   await page
-    .getByText(/^60 tokens in/)
+    .getByText(/^60\stokens in/)
     .nth(4)
     .waitFor();
   await show(page, 'Difference');

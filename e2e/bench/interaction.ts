@@ -142,9 +142,9 @@ async function measureSliders({ page, cdp }: Opened): Promise<void> {
   await page.getByLabel('Add a run').selectOption('dare_ties');
   for (const metric of METRICS) {
     await page.getByLabel('Metric').selectOption(metric);
-    await page.getByRole('slider', { name: 'density of kitchen' }).focus();
+    await page.getByRole('slider', { name: 'weight of kitchen' }).focus();
     await steps(page, ['Home', ...Array(10).fill('ArrowRight')]); // compiled by then
-    await page.waitForTimeout(REST_MS); // 0 keeps nothing and has no plan
+    await page.waitForTimeout(REST_MS);
     const trace = await startTrace(cdp);
     await steps(page, Array(STEPS).fill('ArrowRight'));
     await page.waitForTimeout(REST_MS);

@@ -144,7 +144,7 @@ export const JOURNEYS: Record<string, Journey> = {
     if (!walk.tab.restart) return 'keeps nothing';
     await opened(walk);
     await chooseEngine(walk, walk.hasWebGpu ? 'WebGPU' : 'CPU');
-    const seen = `[...document.querySelectorAll('.run-more')].some((e) => /^([5-9]|[1-4]\\d) of 56/.test(e.innerText)) ? 'under way' : /^Merged in/m.test(document.body.innerText) && 'merged'`;
+    const seen = `[...document.querySelectorAll('.run-line')].some((e) => /^([5-9]|[1-4]\\d) of 56/.test(e.innerText)) ? 'under way' : /^Merged in/m.test(document.body.innerText) && 'merged'`;
     for (let tried = 1; tried <= 5; tried++) {
       await walk.person.presses('button', '^Merge$');
       await walk.person.until('the merge begun', `!/^Merged in/m.test(document.body.innerText)`);

@@ -53,7 +53,8 @@ export async function killTest(
     const outcomes: KillOutcome[] = [];
     for (let i = 0; i < kills; i++) {
       const kind = i % 2 === 0 ? 'downloads' : 'folder';
-      const shards = i % 4 < 2 ? 'several' : 'one';
+      // all four of both, and with two kills each of either
+      const shards = i % 4 === 0 || i % 4 === 3 ? 'several' : 'one';
       const damages = i % 5 === 4;
       // a third of the kills fall into the download; to flip a bit, something must be written
       const moment: Moment = damages

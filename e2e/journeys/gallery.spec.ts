@@ -1,5 +1,5 @@
 /** Examples in the studio: one click opens each, all plan, one of several stages is merged; the YAML beside the form. */
-import { expect, merge, openSample, show, test, unfold } from './studio';
+import { chooseMethod, expect, merge, openSample, show, test, unfold } from './studio';
 
 test('every example opens with one click and plans without errors; one of two stages merges, and leaves only its result', async ({
   page,
@@ -40,6 +40,7 @@ test('the YAML beside the form: an edit of one is an edit of the other, mistakes
   page,
 }) => {
   await openSample(page);
+  await chooseMethod(page, 'ties');
   await page.getByRole('radio', { name: 'Both' }).click();
   const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
   const density = page.getByRole('textbox', { name: 'density of kitchen, number' });

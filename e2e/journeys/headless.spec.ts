@@ -134,29 +134,26 @@ test('evaluate: base, adapter and a merge that is never written, alike on both e
   const ids = join(work, 'ids.json');
   writeFileSync(ids, JSON.stringify(expected.texts.kitchen.first_64_ids));
   const file = recipe(TIES);
-  const perplexities: number[][] = [];
-  for (const model of [`${samples}/base`, `${samples}/base+${samples}/kitchen`, file]) {
-    const found: number[] = [];
-    for (const engine of ['cpu', 'webgpu']) {
-      const report = join(work, `evaluate-${perplexities.length}-${engine}.json`);
-      const { code, stderr } = await amalgam([
-        'evaluate',
-        model,
-        '--tokens',
-        ids,
-        '--engine',
-        engine,
-        '--report',
-        report,
-      ]);
-      expect(code, stderr).toBe(0);
-      found.push((JSON.parse(readFileSync(report, 'utf8')) as EvaluateReport).perplexity);
-    }
-    expect(Math.abs(found[0]! / found[1]! - 1)).toBeLessThan(1e-4);
-    perplexities.push(found);
-  }
+  const models = [`${samples}/base`, `${samples}/base+${samples}/kitchen`, file];
+  const evaluated = async (engine: string, ...of: string[]) => {
+    const report = join(work, `evaluate-${engine}-${of.length}.json`);
+    const options = ['--tokens', ids, '--engine', engine, '--report', report];
+    const { code, stderr } = await amalgam(['evaluate', ...of, ...options]);
+    expect(code, stderr).toBe(0);
+    return JSON.parse(readFileSync(report, 'utf8')) as unknown;
+  };
+  const sideBySide = async (engine: string) => {
+    const report = (await evaluated(engine, ...models)) as {
+      models: { outcomes: { report: EvaluateReport }[] }[];
+    };
+    return report.models.map(({ outcomes }) => outcomes[0]!.report.perplexity);
+  };
+  const perplexities = await sideBySide('cpu');
+  for (const [i, found] of (await sideBySide('webgpu')).entries())
+    expect(Math.abs(found / perplexities[i]! - 1)).toBeLessThan(1e-4);
   // the specialist knows its own text better than the base does; the merge lies between
-  const [base, adapter, merged] = perplexities.map((p) => p[0]!);
+  const [base, adapter, merged] = perplexities;
+  expect(((await evaluated('cpu', file)) as EvaluateReport).perplexity).toBe(merged);
   expect(adapter!).toBeLessThan(merged!);
   expect(merged!).toBeLessThan(base!);
 });

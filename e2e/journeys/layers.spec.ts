@@ -1,7 +1,7 @@
 /** Runs side by side: predicted, merged, and in a link that somebody else opens. */
 import type { Page } from '@playwright/test';
 import { STUDIO_URL } from './addresses';
-import { expect, freshPage, isOpen, seriousIssues, show, test, unfold } from './studio';
+import { chooseMethod, expect, freshPage, isOpen, seriousIssues, show, test, unfold } from './studio';
 
 const CELL = /layer 3, mlp\.down_proj/;
 
@@ -28,6 +28,7 @@ test('two methods are compared without merging, by their masks too; then both ar
   page,
 }) => {
   await open(page);
+  await chooseMethod(page, 'ties');
   await page.getByLabel('Metric').selectOption('runOverlap');
   await expect(page.getByText('needs two runs')).toBeVisible();
   await page.getByLabel('Add a run').selectOption('dare_linear');
@@ -69,6 +70,7 @@ test('a link opens the same view in a browser that knows nothing; Back goes to t
 }) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   await open(page);
+  await chooseMethod(page, 'ties');
   await page.getByLabel('Add a run').selectOption('ties');
   await unfold(page, 'kitchen');
   await page.getByLabel('density of kitchen, number').fill('0.5');

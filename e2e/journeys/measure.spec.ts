@@ -54,7 +54,7 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   await page.getByLabel('temperature').fill('0');
   await page.getByLabel('temperature').press('Enter');
   await page.getByRole('button', { name: 'Generate', exact: true }).click();
-  await expect(page.getByText(/^12 tokens in/)).toHaveCount(5);
+  await expect(page.getByText(/^12\stokens in/)).toHaveCount(5);
   const text = page.getByRole('article', { name: 'base' }).locator('.written-text');
   const written = (await text.textContent()) ?? '';
   expect(written.startsWith('Story: The')).toBe(true);

@@ -1,6 +1,6 @@
 /**
  * Checks of a merged folder with nothing of Amalgam's own: a reader written from the safetensors rules and
- * an f64 oracle of TIES (Yadav et al. 2023, as mergekit normalizes it) over the sample family.
+ * f64 oracles over the sample family: the mean of the changes, and TIES (Yadav et al. 2023, as mergekit normalizes it).
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -83,18 +83,51 @@ function taskVectors(name: string): Float64Array[] {
   return [...adapters, base.values.map((w, i) => tuned.values[i]! - w)];
 }
 
+/** The change of element `e` of a tensor by the changes of the specialists; undefined where f32 and f64 may differ. */
+type Mix = (taus: readonly Float64Array[]) => (e: number) => number | undefined;
+
+/** The mean of the changes, which the studio begins with. */
+const mean: Mix = (taus) => (e) => taus.reduce((sum, tau) => sum + tau[e]!, 0) / taus.length;
+
+/** TIES at density 0.2, weight 1, normalized. An element whose |τ| lies within 1e-6 of a threshold may be kept or not. */
+const ties: Mix = (taus) => {
+  const trimmed = taus.map((tau) => {
+    const k = Math.max(1, Math.floor(0.2 * tau.length));
+    const threshold = tau.map(Math.abs).sort()[tau.length - k]!;
+    // of equal ones the first are kept
+    let equal = k - tau.filter((t) => Math.abs(t) > threshold).length;
+    const kept = Array.from(
+      tau,
+      (t) => Math.abs(t) > threshold || (Math.abs(t) === threshold && equal-- > 0),
+    );
+    return { kept, threshold };
+  });
+  return (e) => {
+    const near = taus.some((tau, i) => {
+      const { threshold } = trimmed[i]!;
+      return (
+        threshold > 0 &&
+        Math.abs(Math.abs(tau[e]!) - threshold) < 1e-6 * threshold &&
+        !isExactTie(tau, e, threshold)
+      );
+    });
+    if (near) return undefined;
+    const d = taus.map((tau, i) => (trimmed[i]!.kept[e] ? tau[e]! : 0));
+    const sum = d.reduce((a, b) => a + b, 0);
+    const agreeing = d.filter((x) => (sum >= 0 ? x > 0 : x < 0));
+    return agreeing.reduce((a, b) => a + b, 0) / Math.max(1, agreeing.length);
+  };
+};
+
 /**
- * Compares a bf16 merge of the sample (TIES, density 0.2, weight 1, normalized) with the oracle. An element whose |τ|
- * lies within 1e-6 of a threshold may be kept or not: f32 and f64 differ there.
- * Every other element must be within one ulp of bf16; where W₀ and its change cancel, within that plus the error of
- * f32 arithmetic on the operands.
+ * Compares a bf16 merge of the sample with its oracle: every element must be within one ulp of bf16; where W₀ and its change
+ * cancel, within that plus the error of f32 arithmetic on the operands.
  * @returns elements compared, how many lay on a threshold, and how many needed the allowance for cancellation
  */
-export function expectSampleTies(merged: Uint8Array): {
-  compared: number;
-  onThreshold: number;
-  canceled: number;
-} {
+function expectSample(
+  merged: Uint8Array,
+  mix: Mix,
+): { compared: number; onThreshold: number; canceled: number } {
   const { tensors } = readSafetensors(merged);
   const base = sample('base/model.safetensors');
   if (tensors.size !== base.size) throw new Error(`${tensors.size} tensors instead of ${base.size}`);
@@ -103,41 +136,19 @@ export function expectSampleTies(merged: Uint8Array): {
   let canceled = 0;
   for (const [name, w0] of base) {
     const out = tensors.get(name)!;
-    const taus = taskVectors(name);
-    const trimmed = taus.map((tau) => {
-      const k = Math.max(1, Math.floor(0.2 * tau.length));
-      const threshold = tau.map(Math.abs).sort()[tau.length - k]!;
-      // of equal ones the first are kept
-      let equal = k - tau.filter((t) => Math.abs(t) > threshold).length;
-      const kept = Array.from(
-        tau,
-        (t) => Math.abs(t) > threshold || (Math.abs(t) === threshold && equal-- > 0),
-      );
-      return { kept, threshold };
-    });
+    const mixed = mix(taskVectors(name));
     for (let e = 0; e < w0.values.length; e++) {
-      const near = taus.some((tau, i) => {
-        const { threshold } = trimmed[i]!;
-        return (
-          threshold > 0 &&
-          Math.abs(Math.abs(tau[e]!) - threshold) < 1e-6 * threshold &&
-          !isExactTie(tau, e, threshold)
-        );
-      });
-      if (near) {
+      const change = mixed(e);
+      if (change === undefined) {
         onThreshold++;
         continue;
       }
-      const d = taus.map((tau, i) => (trimmed[i]!.kept[e] ? tau[e]! : 0));
-      const sum = d.reduce((a, b) => a + b, 0);
-      const agreeing = d.filter((x) => (sum >= 0 ? x > 0 : x < 0));
-      const mixed = agreeing.reduce((a, b) => a + b, 0) / Math.max(1, agreeing.length);
-      const expected = w0.values[e]! + mixed;
+      const expected = w0.values[e]! + change;
       const ulp = 2 ** (Math.floor(Math.log2(Math.abs(expected) || 1e-38)) - 7);
       const error = Math.abs(out.values[e]! - expected);
       if (error > ulp) {
         // W₀ and its change cancel almost wholly: what is left is below the last place of f32 arithmetic
-        const f32Error = 2 ** -22 * (Math.abs(w0.values[e]!) + Math.abs(mixed));
+        const f32Error = 2 ** -22 * (Math.abs(w0.values[e]!) + Math.abs(change));
         if (error > ulp + f32Error) {
           throw new Error(`${name}[${e}] is ${out.values[e]}, the oracle says ${expected}`);
         }
@@ -148,6 +159,9 @@ export function expectSampleTies(merged: Uint8Array): {
   }
   return { compared, onThreshold, canceled };
 }
+
+export const expectSampleTies = (merged: Uint8Array) => expectSample(merged, ties);
+export const expectSampleMean = (merged: Uint8Array) => expectSample(merged, mean);
 
 /** Differences of bf16 values are exact in f32: equal magnitudes are then real ties, decided by index in both. */
 function isExactTie(tau: Float64Array, e: number, threshold: number): boolean {

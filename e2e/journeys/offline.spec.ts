@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 import { serviceWorker } from '../../offline/vite-plugin';
 import { STUDIO_DIST } from './addresses';
-import { expectSampleTies } from './merged-folder';
+import { expectSampleMean } from './merged-folder';
 import { expect, merge, show, test } from './studio';
 
 // each has the host to itself
@@ -68,7 +68,7 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
   await show(page, 'Files');
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
-  expectSampleTies(readFileSync(await (await download).path()));
+  expectSampleMean(readFileSync(await (await download).path()));
   await show(page, 'Measure');
   // what is loaded when it is used is there too, and so are the texts
   await expect(page.getByRole('group', { name: 'Texts to measure on' }).getByRole('button')).not.toHaveCount(
@@ -87,7 +87,7 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
   expect(kept.urls.some((kept) => /README|samples\/source|sw\.js/.test(kept))).toBe(false);
 });
 
-test('R56: of a host that is only half updated nothing is kept, and the old version goes on', async ({
+test('R56: of a host that is only half updated nothing is kept; a whole new version is offered, and taken by a click', async ({
   page,
 }) => {
   await page.goto(url);
@@ -112,28 +112,10 @@ test('R56: of a host that is only half updated nothing is kept, and the old vers
   expect(await installed).toBe('redundant');
   // once the host is whole, the new version comes
   writeFileSync(page1, html.replace('<title>Amalgam</title>', '<title>Amalgam 2</title>'));
-  await page.reload();
-  await page.getByRole('button', { name: 'Reload to update' }).click();
-  await expect(page).toHaveTitle('Amalgam 2');
-});
-
-test('a new version is offered, and taken by a click', async ({ page }) => {
-  await page.goto(url);
-  await expect(page.getByText(/^Ready:/)).toBeVisible();
-  await page.evaluate(async () => {
-    await navigator.serviceWorker.ready;
-  });
-  const html = readFileSync(join(folder, 'index.html'), 'utf8');
-  writeFileSync(
-    join(folder, 'index.html'),
-    html.replace('<title>Amalgam</title>', '<title>Amalgam 2</title>'),
-  );
-  writeFileSync(join(folder, 'sw.js'), serviceWorker(folder));
   // the version that was loaded is the one that opens, whatever is on the server
   await page.reload();
   await expect(page).toHaveTitle('Amalgam');
   const reload = page.getByRole('button', { name: 'Reload to update' });
-  await expect(reload).toBeVisible();
   await reload.click();
   await expect(page).toHaveTitle('Amalgam 2');
   await expect(page.getByText(/^Ready:/)).toBeVisible();

@@ -19,9 +19,16 @@ interface Case {
 
 /** What has nothing to do with each other is missing at once. */
 const CASES: Record<string, Case> = {
-  'the graphics adapter is refused, and there are no locks': {
+  'the graphics adapter is refused, there are no locks, and a file is not answered for, once': {
     worker: `navigator.gpu.requestAdapter = ${throws('OperationError', 'blocklisted')};
-      ${missing('WorkerNavigator.prototype', 'locks')}`,
+      ${missing('WorkerNavigator.prototype', 'locks')}
+      {
+        const { getFile } = FileSystemFileHandle.prototype;
+        let asked = 0;
+        FileSystemFileHandle.prototype.getFile = function () {
+          return asked++ === 0 ? new Promise(() => {}) : getFile.call(this);
+        };
+      }`,
     page: missing('Navigator.prototype', 'locks'),
     says: /This browser refuses WebGPU \(blocklisted\): merges run on the CPU/,
   },
@@ -35,15 +42,6 @@ const CASES: Record<string, Case> = {
     worker: `${missing('GPUAdapter.prototype', 'info')}
       navigator.storage.getDirectory = ${throws('UnknownError', 'transient')};`,
     shows: /This browser keeps no files/,
-  },
-  'a file is not answered for, once': {
-    worker: `{
-      const { getFile } = FileSystemFileHandle.prototype;
-      let asked = 0;
-      FileSystemFileHandle.prototype.getFile = function () {
-        return asked++ === 0 ? new Promise(() => {}) : getFile.call(this);
-      };
-    }`,
   },
 };
 

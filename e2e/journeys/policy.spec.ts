@@ -3,6 +3,9 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from './studio';
 
+// the service worker is let in
+test.use({ ownBrowser: true });
+
 /** Starts what `npm start` starts. @returns the address it prints */
 async function start(): Promise<{ url: string; studio: ChildProcess }> {
   const args = ['--import', 'tsx', 'src/cli/start.ts', '--port', '0', '--no-open'];

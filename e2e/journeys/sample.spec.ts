@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Locator } from '@playwright/test';
 import { treeHashOfFile } from '../tree-hash';
-import { expectSampleTies } from './merged-folder';
+import { expectSampleMean } from './merged-folder';
 import { expect, isOpen, merge, mergeAgain, openSample, show, test } from './studio';
 
 test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebGPU to the same bytes; every method compared by two more', async ({
@@ -17,10 +17,10 @@ test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebG
   await openSample(page);
   await click(page.getByRole('button', { name: 'Merge', exact: true }));
   await expect(page.getByText(/^Merged in/)).toBeVisible();
-  await expect(page.getByText(/^TIES 0\.20 keeps [\d.]+\s%/)).toBeVisible();
+  await expect(page.getByText(/^Task arithmetic: 56\stensors, 2\.48\sMB\./)).toBeVisible();
   const download = page.waitForEvent('download');
   await click(page.getByRole('button', { name: 'Save files' }));
-  expect((await download).suggestedFilename()).toBe('kitchen-harbour-workshop-ties.zip');
+  expect((await download).suggestedFilename()).toBe('kitchen-harbour-workshop-task_arithmetic.zip');
   expect(clicks).toBeLessThanOrEqual(2);
   await show(page, 'Files');
   const again = page.waitForEvent('download');
@@ -30,8 +30,8 @@ test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebG
   const weights = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download model.safetensors' }).click();
   const file = await (await weights).path();
-  const { compared, onThreshold, canceled } = expectSampleTies(readFileSync(file));
-  expect(compared + onThreshold).toBe(1_238_656);
+  const { compared, canceled } = expectSampleMean(readFileSync(file));
+  expect(compared).toBe(1_238_656);
   expect(canceled).toBeLessThan(20);
   await page.getByRole('button', { name: 'copy sha256 of model.safetensors' }).click();
   const sha256 = createHash('sha256').update(readFileSync(file)).digest('hex');
@@ -53,7 +53,7 @@ test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebG
   await mergeAgain(page);
   await expect(page.getByRole('banner').getByRole('button', { name: /swiftshader/i })).toBeVisible();
   await show(page, 'Files');
-  await expect(page.locator('.file-where')).toContainText('ties-2');
+  await expect(page.locator('.file-where')).toContainText('task_arithmetic-2');
   await expect(page.getByTitle(treeHashOfFile(file).replace(':', ' hash '))).toBeVisible();
 
   clicks = 0;
@@ -63,9 +63,8 @@ test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebG
       .getByRole('region', { name: 'Table of measurements' })
       .getByRole('button', { name: 'Find the best' }),
   );
-  // rows come one by one, and the sentence above says what is best, without another click
+  // without another click; what comes of it is recommended.spec's
   await expect(page.getByRole('progressbar', { name: 'Measuring' })).toBeVisible();
-  await expect(page.getByRole('row', { name: /Linear|RAM/ }).first()).toBeVisible();
   expect(clicks).toBe(2);
 });
 

@@ -27,7 +27,7 @@ export { expect };
 const ROOT = join(import.meta.dirname, '../..');
 
 interface Journey {
-  /** Whether the journey has a browser to itself, on `profile`. */
+  /** Whether the journey has a browser to itself, on `profile`, in which the service worker is let in. */
   ownBrowser: boolean;
   profile: string;
 }
@@ -39,9 +39,11 @@ async function withProfile(use: (profile: string) => Promise<void>): Promise<voi
   rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
 }
 
-function launch(profile: string): Promise<BrowserContext> {
+/** @param serviceWorkers `block` where none is looked at: keeping the app costs as much as opening it */
+function launch(profile: string, serviceWorkers: 'allow' | 'block'): Promise<BrowserContext> {
   const executablePath = findChromium();
   return chromium.launchPersistentContext(profile, {
+    serviceWorkers,
     baseURL: STUDIO_URL,
     acceptDownloads: true,
     args: [...CHROMIUM_ARGS, ...SWIFTSHADER_ARGS],
@@ -59,7 +61,7 @@ export const test = base.extend<Journey, { shared: () => Promise<BrowserContext>
       withProfile(async (profile) => {
         let started: Promise<BrowserContext> | undefined;
         await use(() => {
-          started ??= launch(profile);
+          started ??= launch(profile, 'block');
           return started;
         });
         await (await started)?.close();
@@ -67,7 +69,7 @@ export const test = base.extend<Journey, { shared: () => Promise<BrowserContext>
     { scope: 'worker' },
   ],
   context: async ({ ownBrowser, profile, shared }, use) => {
-    const context = await (ownBrowser ? launch(profile) : shared());
+    const context = await (ownBrowser ? launch(profile, 'allow') : shared());
     await use(context);
     if (ownBrowser) await context.close();
   },
@@ -144,6 +146,11 @@ export async function show(
       : page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: new RegExp(`^${name}`) }),
   );
 }
+
+/** Chooses the method of the recipe by its id. */
+export const chooseMethod = async (page: Page, id: string): Promise<void> => {
+  await page.getByRole('combobox', { name: 'Merge method' }).selectOption(id);
+};
 
 /** Unfolds the settings of a contributor. */
 export const unfold = (page: Page, name: string): Promise<void> =>

@@ -9,6 +9,10 @@ const fixture = (name: string) =>
   new Uint8Array(readFileSync(new URL(`../../e2e/fixtures/dataset/${name}`, import.meta.url)));
 const { text: rows } = JSON.parse(new TextDecoder().decode(fixture('rows.json'))) as { text: string[] };
 const line = (i: number) => `{"text":"line ${i} of many, by the harbour wall"}\n`;
+// more than is stored whole
+const large = Array.from({ length: 1000 }, (_, i) => line(i))
+  .join('')
+  .repeat(1600);
 
 let server: FakeHub;
 let storage: FakeStorage;
@@ -21,8 +25,6 @@ const files = () => ({
 });
 
 beforeAll(async () => {
-  // more than is stored whole
-  const large = Array.from({ length: 1_500_000 }, (_, i) => line(i)).join('');
   server = await startFakeHub({
     models: [
       { id: 'amalgam/tales', dataset: true, files: { ...files(), 'data/large.jsonl': large } },
@@ -88,7 +90,6 @@ describe('a dataset on the Hub', () => {
     });
     expect(await read({ ...request, ref: 'amalgam/tales' })).toMatchObject({ text: 'Another.' });
     // as it was, for the tests that follow
-    const large = Array.from({ length: 1_500_000 }, (_, i) => line(i)).join('');
     await server.push({
       id: 'amalgam/tales',
       dataset: true,

@@ -174,7 +174,10 @@ describe('several models side by side', () => {
   test('give the same in threads of their own, and read no more', async () => {
     const base: RunTarget = { model: 'samples/base' };
     // more models than threads, and fewer: then several threads have one model
-    for (const targets of [[TIES, ARITHMETIC, DARE, base], [base, TIES], [TIES]]) {
+    for (const targets of [
+      [TIES, ARITHMETIC, DARE, base],
+      [base, TIES],
+    ]) {
       const one = (await many(targets)).report;
       threads.count = 3;
       try {

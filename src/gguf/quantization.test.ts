@@ -19,13 +19,13 @@ const scratch = mkdtempSync(join(tmpdir(), 'amalgam-gguf-'));
 afterAll(() => rmSync(scratch, { recursive: true }));
 
 /** Rows that 256 divides, and rows that only 32 does, or nothing; of experts as many as named. */
-function config(inner: number, tied: boolean, type = 'llama', experts = 0): string {
+function config(inner: number, tied: boolean, layers: number, type = 'llama', experts = 0): string {
   return JSON.stringify({
     model_type: type,
     ...(experts > 0 ? { num_local_experts: experts, num_experts_per_tok: 2 } : {}),
     hidden_size: 256,
     intermediate_size: inner,
-    num_hidden_layers: 8,
+    num_hidden_layers: layers,
     num_attention_heads: 2,
     num_key_value_heads: 1,
     head_dim: 16,
@@ -111,19 +111,20 @@ async function written(
 // runs wherever llama.cpp's package exists, and fails where it should and does not (e2e/llama-cpp.ts)
 describe.runIf(hasLlama)('every tensor is as llama-quantize makes it', () => {
   test.each([
-    [256, true, GGUF_TYPES],
-    [96, false, ['Q4_K_M', 'Q5_K_M', 'Q6_K']],
-    [40, false, ['Q8_0', 'Q4_K_M']],
-    [256, false, ['Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'weighted'],
-    [96, true, ['Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'weighted'],
-    [32, false, ['Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'mixtral', 8],
-    [32, false, ['F16', 'Q8_0', 'Q4_K_M'], 'granitemoe', 3],
-    [32, false, ['F16', 'Q8_0', 'Q4_K_M'], 'gpt_oss', 3],
+    // of eight blocks the first, some in the middle and the last get more bits, of four the last two
+    [256, true, 8, GGUF_TYPES],
+    [96, false, 4, ['Q4_K_M', 'Q5_K_M', 'Q6_K']],
+    [40, false, 4, ['Q8_0', 'Q4_K_M']],
+    [256, false, 4, ['Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'weighted'],
+    [96, true, 4, ['Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'weighted'],
+    [32, false, 4, ['Q8_0', 'Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K'], 'mixtral', 8],
+    [32, false, 4, ['F16', 'Q8_0', 'Q4_K_M'], 'granitemoe', 3],
+    [32, false, 4, ['F16', 'Q8_0', 'Q4_K_M'], 'gpt_oss', 3],
   ] as const)(
-    'rows of 256, 32 and %i, tied: %s, %s %s',
-    async (inner, tied, types, more?: string, experts?: number) => {
+    'rows of 256, 32 and %i, tied: %s, %i blocks, %s %s',
+    async (inner, tied, layers, types, more?: string, experts?: number) => {
       const weighted = more === 'weighted';
-      const text = config(inner, tied, weighted ? undefined : more, experts);
+      const text = config(inner, tied, layers, weighted ? undefined : more, experts);
       const source = join(scratch, 'source.gguf');
       writeFileSync(source, await written(text, 'F32'));
       for (const type of types) {

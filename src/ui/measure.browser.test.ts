@@ -203,19 +203,6 @@ test('a model that cannot be run says why, once, and the others are measured', a
   expect(cells.filter((cell) => 'blocks' in cell)).toHaveLength(12);
 });
 
-test('a pasted text becomes a column', async () => {
-  await open();
-  await button('text').click();
-  await button('Paste text').click();
-  await page.getByLabelText('Text', { exact: true }).fill('The tide turns at noon.');
-  await page.getByLabelText('Name of the text').fill('tides');
-  await button('Add text').click();
-  await expect.element(column('tides')).toBeVisible();
-  await userEvent.keyboard('{Escape}');
-  await button('Remove tides').click();
-  await expect.element(column('tides')).not.toBeInTheDocument();
-});
-
 test('a file of a dataset becomes a column: its files, its columns, as much as is wanted', async () => {
   const readDataset = vi.spyOn(fixtureWorker(), 'readDataset');
   await open({}, { readDataset });
@@ -337,16 +324,6 @@ test('stopping keeps the items that are done; a task is chosen by its subset', a
   expect(asked).toEqual([[{ name: 'mmlu_virology' }]]);
   // they count until the whole is measured, which is still offered
   await expect.element(measureButton()).toHaveAccessibleName(/5\snumbers/);
-});
-
-test('what is wrong with a task is said where it was asked for', async () => {
-  const scoreTasks = async () => {
-    throw new AmalgamError('ColumnMissing', 'The split has no column “goal”.', 'Its columns are “a”.');
-  };
-  await openTask({}, { scoreTasks });
-  await userEvent.keyboard('{Escape}');
-  await measureButton().click();
-  await expect.element(page.getByText('The split has no column “goal”.')).toBeVisible();
 });
 
 test('on a phone the page does not scroll sideways, the table does', async () => {

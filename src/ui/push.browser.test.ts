@@ -1,6 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { AmalgamError } from '../errors';
 import { closeStudio, openStudio, show } from './open-studio.test.support';
 import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
@@ -65,25 +64,6 @@ test('files that are there are listed and replaced only after a yes', async () =
   await page.getByRole('button', { name: 'Replace these files' }).click();
   await expect.element(page.getByRole('link', { name: 'maker/taken' })).toBeVisible();
   expect(push.mock.calls[0]?.[0]).toMatchObject({ replace: ['config.json'], private: false });
-});
-
-test('a refusal is said in words, a read-only token before anything is sent', async () => {
-  const pushError = new AmalgamError(
-    'Unauthorized',
-    'Your access token may not write to maker/x.',
-    'Give a token with write permission.',
-  );
-  const studio = await openMerged({ pushError });
-  await giveToken();
-  await repository().fill('maker/x');
-  await pushButton().click();
-  await expect.element(page.getByText(pushError.message)).toBeVisible();
-  await expect.element(page.getByText(pushError.hint)).toBeVisible();
-  studio.store.setState((s) => ({
-    push: { ...s.push, account: { name: 'maker', organizations: [], mayWrite: false } },
-  }));
-  await expect.element(page.getByText('as maker, read only')).toBeVisible();
-  await expect.element(pushButton()).toHaveAttribute('aria-disabled', 'true');
 });
 
 test('it can be stopped, and a merge waits for it', async () => {

@@ -3,10 +3,9 @@ import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { InterruptedRun } from '../reports/merge';
-import { draft } from './local/saved-recipes';
 import { actOnRun, closeStudio, openStudio, show } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
-import { currentRun, finishedRuns, interruptedRuns, predictedRuns } from './state/runs';
+import { currentRun, finishedRuns, interruptedRuns } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
@@ -68,49 +67,6 @@ test('a finished merge is there after a reload: its recipe, its charts, to be co
   await waitFor(() => expect(finishedRuns(studio.store.getState())).toEqual([]));
   await page.getByRole('button', { name: 'Undo', exact: true }).last().click();
   await waitFor(() => expect(finishedRuns(studio.store.getState())[0]?.name).toBe('first try'));
-});
-
-test('what is shown is in the address: it is there after a reload, and Back goes to the view before', async () => {
-  const first = await open();
-  await waitFor(() => expect(first.store.getState().deltaStatistics.status).toBe('ready'));
-  await page.getByLabelText('Metric').selectOptions('trimmed');
-  await page.getByLabelText('Add a run').selectOptions('dare_ties');
-  await page
-    .getByRole('gridcell', { name: /layer 3, mlp\.down_proj/ })
-    .first()
-    .click();
-  await page.getByLabelText('First layer of the range').fill('2');
-  await waitFor(() => expect(location.hash).toContain('layers=2-5'));
-  const { metric, runs, layers, selected } = first.store.getState().view;
-  expect([metric, runs, layers]).toEqual(['trimmed', ['now', 'p1'], [2, 5]]);
-  await waitFor(() => expect(draft()?.runs).toHaveLength(1));
-  closeStudio();
-  const studio = await open();
-  await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(3));
-  expect(studio.store.getState().view).toMatchObject({ metric, runs, layers, selected });
-  await waitFor(() => expect(document.querySelectorAll('.tensor-runs td').length).toBeGreaterThan(6));
-  await show('Files');
-  expect(location.hash).toContain('tab=files');
-  history.back();
-  await waitFor(() => expect(studio.store.getState().view).toMatchObject({ tab: 'layers', metric, runs }));
-});
-
-test('shown runs are merged one after the other, and the recipe stays as it is', async () => {
-  const studio = await open();
-  await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
-  await page.getByLabelText('Add a run').selectOptions('dare_linear');
-  await page.getByRole('button', { name: 'Merge all 2 shown' }).click();
-  await waitFor(() => expect(finishedRuns(studio.store.getState())).toHaveLength(2));
-  const { recipe } = studio.store.getState();
-  const pastRuns = finishedRuns(studio.store.getState());
-  expect(pastRuns.map((run) => run.recipe.mergeMethod).sort()).toEqual(['dare_linear', 'ties']);
-  expect(recipe.method).toBe('ties');
-  // the merge stands where its prediction stood
-  const dare = pastRuns.find((run) => run.recipe.mergeMethod === 'dare_linear')!;
-  await waitFor(() => expect(studio.store.getState().view.runs).toEqual(['now', dare.id]));
-  expect(predictedRuns(studio.store.getState())).toEqual([]);
-  const words = () => [...document.querySelectorAll('.heat-cell')].map((c) => c.ariaLabel);
-  await waitFor(() => expect(words().some((text) => text?.includes('about'))).toBe(false));
 });
 
 test('the storage badge lists what is kept, and deletes it piece by piece', async () => {

@@ -181,40 +181,6 @@ test('a LoRA is extracted by rank, energy or size; its error and modules are sho
   });
 });
 
-test('layers are measured, chosen by the planner, and collapsed', async () => {
-  const collapse = vi.spyOn(fixtureWorker(), 'collapse');
-  const studio = await open('Collapse', {}, { collapse });
-  await expect.element(page.getByText(/Measure the layers to see which would be removed/)).toBeVisible();
-  await button('Measure layers').click();
-  await idle(studio);
-  const rows = () => [...document.querySelectorAll<HTMLElement>('.layer-row')];
-  const least = studio.store.getState().tools.jobs.measureLayers?.report?.influence ?? [];
-  const first = least.indexOf(Math.min(...least));
-  expect(rows().map((row) => row.dataset.goes)).toEqual(
-    least.map((_, layer) => (layer === first ? 'true' : undefined)),
-  );
-  await expect.element(page.getByText(new RegExp(`^Layer ${first} of 6 goes, 5 stay`))).toBeVisible();
-  await expect
-    .element(page.getByRole('img', { name: /^Similarity to the original with 3 layers as one/ }))
-    .toBeVisible();
-
-  await page.getByLabelText('layers to remove').fill('2');
-  await userEvent.keyboard('{Enter}');
-  expect(rows().filter((row) => row.dataset.goes)).toHaveLength(2);
-  await expect.element(page.getByLabelText('Removed layers are')).toHaveValue('drop');
-  await button('Collapse').click();
-  await idle(studio);
-  expect(collapse.mock.calls[0]?.[0]).toMatchObject({
-    model: 'samples/base',
-    settings: { planner: 'influence', remove: 2 },
-    destination: { kind: 'downloads', name: 'base-collapsed' },
-    calibration: { window: 256 },
-  });
-  await expect.element(page.getByText(/^base without layer/)).toBeVisible();
-  await expect.element(page.getByText('4.10 → 5.20')).toBeVisible();
-  await expect.element(button('Download model.safetensors')).toBeVisible();
-});
-
 test('choices that cannot be meant are refused before anything runs', async () => {
   const studio = await open('Collapse');
   await page.getByLabelText('layers to remove').fill('6');
@@ -232,19 +198,6 @@ test('choices that cannot be meant are refused before anything runs', async () =
     .element(button('Measure layers'))
     .toHaveAccessibleDescription('Blocks of: a whole number from 2.');
   expect(studio.store.getState().tools.jobs.collapse).toBeUndefined();
-});
-
-test('no layer within the threshold is said as nothing to do', async () => {
-  const toolError = new AmalgamError(
-    'NothingToCollapse',
-    'No block stays similar enough.',
-    'Choose a lower threshold.',
-  );
-  const studio = await open('Collapse', { toolError });
-  await page.getByLabelText('How layers are chosen').selectOptions('Greedy search');
-  await button('Collapse').click();
-  await idle(studio);
-  await expect.element(page.getByText('No block stays similar enough.')).toBeVisible();
 });
 
 test('a model opened from the tab leaves the recipe as it is', async () => {

@@ -10,8 +10,6 @@ export interface PushFixtureOptions {
   repositories?: Record<string, string[]>;
   /** Milliseconds a tenth of the upload takes. */
   pushPace?: number;
-  /** Error of the hub. */
-  pushError?: AmalgamError;
 }
 
 const OUTPUT = ['config.json', 'README.md', 'model.safetensors'];
@@ -36,7 +34,6 @@ export function pretendPush(options: PushFixtureOptions, begin: () => void, isCa
       for (let tenth = 0; tenth <= 10; tenth++) {
         await new Promise((resolve) => setTimeout(resolve, options.pushPace ?? 0));
         if (isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
-        if (options.pushError && tenth === 5) throw options.pushError;
         onProgress(progressAt(tenth / 10));
       }
       const created = !repositories.has(repo);

@@ -1,11 +1,9 @@
 /** The part of the fake worker that compares, extracts and collapses: figures drawn from hashes of names. */
 
 import { AmalgamError } from '../errors';
-import type { EvaluateReport } from '../reports/evaluate';
 import type { PlanTensor } from '../reports/plan';
 import { TOOLS, type ToolCalls } from '../tools';
-import { variantOf } from '../tools/collapse/options';
-import type { CollapseProgress, CollapseReport, MeasureLayersReport } from '../tools/collapse/report';
+import type { CollapseProgress, MeasureLayersReport } from '../tools/collapse/report';
 import type {
   CompareProgress,
   CompareReport,
@@ -94,15 +92,7 @@ export function pretendTools(tools: Tools) {
       }
       return depthReport(request.model, layers, request.curve?.block);
     },
-    async collapse(request, onProgress) {
-      begin();
-      for (let i = 1; i <= layers; i++) {
-        await step();
-        onProgress(collapseProgress('writing', `layer ${i - 1}`, i, layers));
-      }
-      if (request.destination.kind === 'downloads') tools.keep(request.destination.name, 2_100_000);
-      return collapseReport(request, layers);
-    },
+    collapse: () => Promise.reject(new Error('not pretended: the journeys collapse the sample')),
   } satisfies Partial<WorkerCalls>;
 }
 
@@ -280,38 +270,5 @@ function depthReport(model: string, layers: number, block?: number): MeasureLaye
           })),
         }
       : {}),
-  };
-}
-
-function collapseReport(
-  { model, settings }: Parameters<WorkerCalls['collapse']>[0],
-  layers: number,
-): CollapseReport {
-  const removed = [layers - 2];
-  const kept = Array.from({ length: layers }, (_, i) => i).filter((i) => !removed.includes(i));
-  return {
-    ...{ model, ...FACTS, stages: STAGES },
-    settings: { ...settings, variant: variantOf(settings) },
-    layers: { before: layers, after: kept.length },
-    parameters: { before: 1_238_656, after: 1_238_656 - removed.length * 184_000 },
-    removed,
-    stack: kept.map((origin) => ({ origin, terms: [{ layer: origin, coefficient: 1 }] })),
-    steps: [],
-    measure: null,
-    calibration: { sequences: 4, tokens: 900, window: 256 },
-    similarity: { mean: 0.93, sequences: [0.92, 0.94] },
-    perplexity: { before: evaluated(4.1), after: evaluated(5.2) },
-    inputs: [],
-    shards: [{ file: 'model.safetensors', bytes: 2_110_000, hash: `tree:${'b'.repeat(64)}` }],
-    files: ['config.json', 'tokenizer.json', 'README.md'],
-    notes: [],
-  };
-}
-
-function evaluated(perplexity: number): EvaluateReport {
-  return {
-    ...{ perplexity, meanNll: Math.log(perplexity), tokens: 900, bitsPerByte: null },
-    protocol: { window: 256, stride: 128, bos: 0 },
-    ...{ engine: 'webgpu', adapter: 'Apple M3', seconds: 0.5, peakBytes: 3e7 },
   };
 }

@@ -6,7 +6,7 @@
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { ContributorReport, MergeCounts, Progress, TensorReport } from '../reports/job';
-import type { InterruptedRun, MergeReport, MergeRequest, RunElsewhere } from '../reports/merge';
+import type { MergeReport, MergeRequest } from '../reports/merge';
 import type { HubHit, HubQuery, ModelInfo } from '../reports/models';
 import type { PlanProblem, PlanReport, PlanTensor } from '../reports/plan';
 import type { CacheInfo, WorkerInfo } from '../reports/worker';
@@ -37,8 +37,6 @@ export interface FixtureOptions extends RunningFixtureOptions, ToolFixtureOption
   /** Fails at this share of the tensors. */
   failAt?: number;
   hubError?: AmalgamError;
-  interrupted?: InterruptedRun[];
-  elsewhere?: RunElsewhere;
 }
 
 type Tell<P> = (progress: P) => void;
@@ -59,7 +57,6 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
       begin();
       return pretend(request, options, tell, isCanceled);
     };
-  const interrupted = [...(options.interrupted ?? [])];
   const outputs: CacheInfo['outputs'] = [];
   return {
     ping: async () => {},
@@ -136,15 +133,9 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     cancel: async () => {
       canceled = true;
     },
-    interrupted: async () => [...interrupted],
-    discardInterrupted: async ({ name }) => {
-      const at = interrupted.findIndex(({ destination }) => destination.name === name);
-      if (at >= 0) interrupted.splice(at, 1);
-    },
-    follow: (onRun) => {
-      if (options.elsewhere) onRun(options.elsewhere);
-      return new Promise(() => {});
-    },
+    interrupted: async () => [],
+    discardInterrupted: async () => undefined,
+    follow: () => new Promise(() => {}),
     takeOver: async () => undefined,
     onYield: () => undefined,
     sha256: async () => 'c'.repeat(64),

@@ -49,8 +49,17 @@ function only(of: DeltaStatistics, names: readonly string[]): DeltaStatistics {
   };
 }
 
-/** The predicted and the real report of every tensor that both have. */
-async function both(method: string, parameters: Numbers, model: Numbers, names = CONTRIBUTORS) {
+type Pairs = [PredictedReport, TensorReport][];
+const known = new Map<string, Promise<Pairs>>();
+
+/** The predicted and the real report of every tensor that both have; of the same merge they are worked out once. */
+function both(...of: Parameters<typeof predictedAndMerged>): Promise<Pairs> {
+  const key = JSON.stringify(of);
+  if (!known.has(key)) known.set(key, predictedAndMerged(...of));
+  return known.get(key)!;
+}
+
+async function predictedAndMerged(method: string, parameters: Numbers, model: Numbers, names = CONTRIBUTORS) {
   const descriptor = methodById.get(method)!;
   const own = names === CONTRIBUTORS ? statistics : statistics.map((of) => only(of, names));
   const predicted = new Predictor().predictTensors(own, descriptor, () => ({
@@ -61,7 +70,7 @@ async function both(method: string, parameters: Numbers, model: Numbers, names =
   }));
   const { reports } = await mergeInNode(recipeOf(method, parameters, model, names), samples, folders);
   const byName = new Map(predicted.map((r) => [r.name, r]));
-  const pairs = reports.flatMap((real): [PredictedReport, TensorReport][] => {
+  const pairs = reports.flatMap((real): Pairs => {
     const said = byName.get(real.name);
     return said && !real.copied ? [[said, real]] : [];
   });
@@ -84,9 +93,9 @@ describe.each([
   ['ties', { lambda: 0.7, rescale: 'on' }, { density: 0.6 }],
   ['ties', { semantics: 'paper' }, { density: 0.3 }],
   ['task_arithmetic', { lambda: 0.4 }, { weight: 0.5 }],
-  ['dare_linear', {}, { density: 0.4 }],
-  ['della', {}, { density: 0.5, epsilon: 0.2 }],
-  ['breadcrumbs', {}, { density: 0.5, gamma: 0.05 }],
+  ['dare_linear', {}, { density: 0.2 }],
+  ['della', {}, { density: 0.2, epsilon: 0.1 }],
+  ['breadcrumbs', { rescale: 'l1' }, { density: 0.4, gamma: 0.05 }],
 ] as [string, Numbers, Numbers][])('%s %o %o', (method, parameters, model) => {
   it('comes true in every tensor', async () => {
     const random = method.startsWith('da') || method.startsWith('de');
@@ -132,7 +141,7 @@ it.each([
   ['della', {}, { density: 0.2, epsilon: 0.1 }],
   ['della_linear', {}, { density: 0.4, epsilon: 0.3 }],
   ['breadcrumbs', { rescale: 'l1' }, { density: 0.4, gamma: 0.05 }],
-  ['ties', { rescale: 'on' }, { density: 0.3 }],
+  ['ties', { lambda: 0.7, rescale: 'on' }, { density: 0.6 }],
   ['ties', { semantics: 'paper' }, { density: 0.3 }],
 ] as [string, Parameters<typeof both>[1], Numbers][])(
   '%s %o %o: the norm after rescaling is counted within the error that is stated',
@@ -155,16 +164,15 @@ it.each([
 it.each([
   ['ties', {}, { density: 0.2 }],
   ['ties', { semantics: 'paper' }, { density: 0.3 }],
-  ['dare_ties', {}, { density: 0.3 }],
-  ['della', {}, { density: 0.4 }],
+  ['dare_ties', { rescale: false }, { density: 0.4 }],
+  ['della', {}, { density: 0.2, epsilon: 0.1 }],
   ['breadcrumbs_ties', {}, { density: 0.4 }],
-  ['task_arithmetic', {}, { weight: 0.1 }],
+  ['task_arithmetic', { lambda: 0.4 }, { weight: 0.5 }],
   ['slerp', { t: 0.3 }, {}],
 ] as [string, Numbers, Numbers][])(
   '%s %o %o: what is counted lies within the error that is stated',
   async (...of) => {
-    const models = of[0] === 'slerp' ? ['workshop'] : CONTRIBUTORS;
-    const pairs = await both(...of, models);
+    const pairs = await (of[0] === 'slerp' ? both(...of, ['workshop']) : both(...of));
     let [inside, cells] = [0, 0];
     const check = (said: number, real: number, error: number) => {
       cells += 1;

@@ -169,7 +169,7 @@ function Earlier({ table }: { table: Table }) {
   if (times.length === 0) return null;
   return (
     <p className="small quiet">
-      {formatCounted(times.length, 'number')} of an earlier visit, the newest of{' '}
+      {formatCounted(times.length, 'number')} from an earlier visit, the newest of{' '}
       {new Date(Math.max(...times)).toLocaleString()}.{' '}
       <Button variant="quiet" why={busy ? 'Measuring.' : null} onClick={() => void forgetEarlier(studio)}>
         Forget them

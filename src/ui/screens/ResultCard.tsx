@@ -62,15 +62,15 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
   );
 }
 
-/** A merge in one sentence: the share of each change's energy that it counted, else its size. */
+/** A merge in one sentence: the share of each change's energy that it counted where it left any out, else its size. */
 export function resultWords({ report, contributors, methodTitle, planned }: FinishedRun): string {
   const bytes = report.shards.reduce((sum, { bytes }) => sum + bytes, 0);
   const size = `${formatCounted(planned.length, 'tensor')}, ${formatBytes(bytes)}`;
-  const kept = contributors.flatMap(({ id, label }) => {
-    const share = keptEnergy(report.tensors, id);
-    return share === null ? [] : [`${formatPercent(share)} of ${label}’s`];
-  });
-  if (kept.length === 0) return `${methodTitle}: ${size}.`;
+  const shares = contributors.map(({ id, label }) => ({ label, share: keptEnergy(report.tensors, id) }));
+  const kept = shares.flatMap(({ label, share }) =>
+    share === null ? [] : [`${formatPercent(share)} of ${label}’s`],
+  );
+  if (!shares.some(({ share }) => share !== null && share < 1)) return `${methodTitle}: ${size}.`;
   return `${methodTitle} keeps ${joined(kept)} change, by energy.`;
 }
 
