@@ -97,11 +97,9 @@ export function whyNotFind(state: StudioState): string | null {
   const why = whyNotBegin(state);
   if (why !== null) return why;
   if (recipe.base === null) return 'Choose a base first.';
-  if (recipe.asWritten) return WRITTEN;
+  if (recipe.asWritten) return 'The form does not cover this recipe: its own method is the only one.';
   return recipeProblems(recipe, models, methodOf(recipe))[0]?.message ?? null;
 }
-
-const WRITTEN = 'The recipe is a text that the form does not cover: its own method is the only one.';
 
 /** Why nothing can be written now, or null. */
 export function whyNotWrite(state: StudioState): string | null {
@@ -377,8 +375,6 @@ export async function findTheBest(studio: Studio): Promise<void> {
   showTab(studio, 'measure');
   await opened;
   const before = studio.store.getState();
-  const why = whyNotFind(before);
-  if (why !== null) return notify(studio, 'error', why, 'Then look for the best again.');
   await find(studio, BEST_STEPS);
   const { recipe, measure } = studio.store.getState();
   const report = measure.found?.report;
