@@ -6,7 +6,12 @@ import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
-afterEach(closeStudio);
+afterEach(() => {
+  closeStudio();
+  // every test begins with the sample, not with what the one before left in work
+  sessionStorage.clear();
+  localStorage.removeItem('amalgam.draft');
+});
 
 /** Opens the studio at its Measure tab, with a fake worker. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
@@ -162,7 +167,7 @@ test('what was measured is there after a reload, marked, until it is forgotten',
 
   const again = await open();
   for (const name of ['common', 'harbour', 'workshop']) await text(name).click();
-  await expect.element(page.getByText(/^5 numbers are from an earlier visit/)).toBeVisible();
+  await expect.element(page.getByText(/^5\snumbers from an earlier visit/)).toBeVisible();
   expect(shown()).toBe(value);
   await expect.element(measureButton()).toHaveAttribute('aria-disabled', 'true');
   await button('Forget them').click();
