@@ -9,7 +9,7 @@ const server = await createServer({
   logLevel: 'error',
 });
 try {
-  const { withTables } = await server.ssrLoadModule('/src/merge/methods/docs-tables.ts');
+  const { withTables } = await server.ssrLoadModule('/docs/method-tables.ts');
   const { methods } = await server.ssrLoadModule('/src/merge/methods/index.ts');
   writeFileSync(file, withTables(readFileSync(file, 'utf8'), methods));
 } finally {

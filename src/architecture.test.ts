@@ -36,20 +36,22 @@ const MAY_IMPORT: Record<string, string[]> = {
   write: 'formats reports sources store'.split(' '),
   host: 'formats reports sources store backend inputs write'.split(' '),
   gguf: 'formats sources models backend'.split(' '),
-  merge: 'formats reports sources store models backend inputs adapters gguf write host'.split(' '),
+  merge: 'formats reports sources store foreign models backend inputs adapters gguf write host'.split(' '),
   forward: 'formats sources models backend'.split(' '),
   evaluate:
     'formats reports store foreign dataset tasks models backend linalg inputs host forward merge'.split(' '),
-  calibration:
-    'formats reports sources store models backend linalg inputs write host forward merge evaluate'.split(' '),
+  calibration: 'formats reports sources store models backend linalg inputs host forward merge evaluate'.split(
+    ' ',
+  ),
   tools:
     'formats reports sources models foreign backend linalg inputs write host merge forward evaluate recipe'.split(
       ' ',
     ),
   push: 'formats reports sources write host'.split(' '),
-  recipe: 'formats reports sources store tasks backend linalg inputs gguf write host merge calibration'.split(
-    ' ',
-  ),
+  recipe:
+    'formats reports sources store tasks dataset backend linalg inputs gguf write host merge forward evaluate calibration'.split(
+      ' ',
+    ),
   worker: 'formats reports sources store foreign tasks backend write host merge tools'.split(' '),
   ui: [
     ...'recipe conversations chat-template card-results adapter-combination names hashes gguf-type quantity hub-id html-page'

@@ -15,14 +15,11 @@ import {
 } from './checkpoints';
 import type { Way } from './rows';
 
-export type Look = 'profile' | 'compare' | 'evaluate' | 'importance';
+export type Look = 'profile' | 'compare' | 'evaluate';
 
 export interface Case {
   name: string;
-  /**
-   * Job of the case; `profile` is the statistics pass, `evaluate` the perplexity of the base, `importance` the masks
-   * alone.
-   */
+  /** Job of the case; `profile` is the statistics pass, `evaluate` the perplexity of the base. */
   job: 'merge' | Look;
   shape: Shape | 'sample';
   method: string;
@@ -111,14 +108,12 @@ const IMPORTANCE: Method = {
   modelParameters: { weight: 0.5, density: 0.2, calibration: CALIBRATION },
 };
 
-/** Importance of one model, made as masks alone or on the way to a merge; or a merge that finds them. */
-function importance(shape: Shape, what: 'masks' | 'cold merge' | 'cached merge'): Case {
+/** Importance of one model, made on the way to a merge; or a merge that finds it. */
+function importance(shape: Shape, what: 'cold merge' | 'cached merge'): Case {
   const isCached = what === 'cached merge';
   return {
     ...merge(shape, IMPORTANCE, tuned(1), cpu),
-    job: what === 'masks' ? 'importance' : 'merge',
     name: {
-      masks: `${shape.name}, importance of one model, ${CALIBRATION_TOKENS} tokens`,
       'cold merge': `${shape.name}, task_arithmetic by importance, cold masks`,
       'cached merge': `${shape.name}, task_arithmetic by importance, cached masks`,
     }[what],
@@ -128,7 +123,7 @@ function importance(shape: Shape, what: 'masks' | 'cold merge' | 'cached merge')
 }
 
 /** Reads the models and writes nothing. `compare` takes base and first model, `evaluate` the base alone. */
-function look(job: Exclude<Look, 'importance'>, shape: Shape, count: number): Case {
+function look(job: Look, shape: Shape, count: number): Case {
   const what = {
     profile: `statistics pass, ${count} models`,
     compare: 'compare two models',
@@ -176,7 +171,7 @@ export const QUICK_CASES: readonly Case[] = [
   look('profile', QWEN_SLICE, 2),
   look('compare', QWEN_SLICE, 1),
   look('evaluate', QWEN_SLICE, 0),
-  importance(QWEN_SLICE, 'masks'),
+  importance(QWEN_SLICE, 'cold merge'),
   importance(QWEN_SLICE, 'cached merge'),
   merge(QWEN_SLICE, TASK, { kind: 'lora', count: 3 }, cpu),
 ];

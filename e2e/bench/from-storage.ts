@@ -51,13 +51,11 @@ const someIds = (count: number) => Array.from({ length: count }, (_, i) => (i * 
 async function look(calls: WorkerCalls, job: Look, recipe: Recipe, engine: BackendKind): Promise<Done> {
   if (job === 'profile') return calls.deltaStatistics({ recipe, engine }, silent);
   if (job === 'evaluate') {
-    const request = { target: { recipe }, input: { ids: someIds(EVALUATED_TOKENS) }, engine };
-    return calls.evaluate(request, silent);
-  }
-  if (job === 'importance') {
-    const request = { recipe, engine, destination: { kind: 'nowhere' } as const };
-    const { seconds } = await calls.importance(request, silent);
-    return { adapter: 'WebAssembly', seconds };
+    const request = { targets: [{ recipe }], inputs: [{ ids: someIds(EVALUATED_TOKENS) }], engine };
+    const { models, seconds } = await calls.evaluateMany(request, silent);
+    const [outcome] = models[0]!.outcomes;
+    if (!outcome || 'error' in outcome) throw new Error(outcome?.error.message);
+    return { ...outcome.report, seconds };
   }
   const [base, finetuned] = [recipe.baseModel!, recipe.models![0]!.model];
   return calls.compare({ base, finetuned, engine, loraAnalysis: false }, silent);

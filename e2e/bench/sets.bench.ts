@@ -11,7 +11,7 @@ import process from 'node:process';
 import '../../src/foreign/foreign-text.test.support';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { calibrate } from '../../src/calibration/job';
-import { runEvaluations } from '../../src/evaluate/many-job';
+import { runEvaluations } from '../../src/evaluate/job';
 import type { Recipe } from '../../src/formats/recipe';
 import { copyOf } from '../../src/formats/recipe';
 import { openModels } from '../../src/host/models';
@@ -70,8 +70,8 @@ describe.each(sets)('$name', (set) => {
         steps: BEST_STEPS.filter((step) => AMALGAM_STEPS.includes(step)),
       },
       {
-        ...{ plan, models, measure, signal },
-        score: () => Promise.reject(new Error('there are no tasks')),
+        ...{ plan, models, signal },
+        rows: () => Promise.reject(new Error('there are no tasks')),
         onProgress: ({ rows }) => {
           for (const row of rows) say(`${row.label} ${row.lambda} ${row.error?.message ?? ''}`);
         },

@@ -228,7 +228,7 @@ export const fuzzTargets: FuzzTarget[] = [
     ],
     runs: 100_000,
     parse(bytes) {
-      const { weightMap } = parseShardIndex(text(bytes), 'i');
+      const weightMap = parseShardIndex(text(bytes), 'i');
       const outside = [...weightMap.values()].find((file) => !staysInside(file));
       return outside === undefined ? undefined : `${outside} leads out`;
     },

@@ -2,15 +2,21 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
+import { runEvaluations } from '../../src/evaluate/job';
+import { copyOf } from '../../src/formats/recipe';
 import type { OpenModels } from '../../src/host/models';
+import { openAdapter } from '../../src/inputs/adapter';
 import { openModel } from '../../src/inputs/opened-model';
+import { methodById } from '../../src/merge/methods';
+import { makePlan } from '../../src/merge/plan/recipe-plan';
+import type { EvaluateReport, RunTarget } from '../../src/reports/evaluate';
 import { findFile, type ModelFolder } from '../../src/sources/model-folder';
 import { decompose } from '../../src/tools/difference/decomposition';
 import { residual } from '../../src/tools/difference/delta.test.support';
 import { deltaMatrix, measurePair, openPair, openPairWorkspace } from '../../src/tools/difference/pair-task';
 import { readDelta } from '../../src/tools/difference/panel-products';
 import { pairTensors } from '../../src/tools/difference/tensor-pairs';
-import { adapterPerplexity } from '../../src/tools/extract/job';
+import { ADAPTER, adapterFolder } from '../../src/tools/extract/checks';
 import { extractInNode, sidesInNode } from '../compare-in-node';
 import { diskFolder } from '../disk-folder';
 import { readIds, readText, real } from './reference';
@@ -111,15 +117,30 @@ describe('the perplexity of an extracted adapter', () => {
     const { file, config } = await extractInNode(real, 'f32/base', 'f32/shakespeare', {
       rank: { kind: 'rank', rank },
     });
-    const { base, adapted, finetuned } = await adapterPerplexity(file, config, {
-      base: 'f32/base',
-      finetuned: 'f32/shakespeare',
-      input: { ids },
-      engine: 'cpu',
-      models: modelsOnDisk(),
-      signal: new AbortController().signal,
-      onProgress() {},
+    const onDisk = modelsOnDisk();
+    const folder = adapterFolder(file, config);
+    const models: OpenModels = {
+      ...onDisk,
+      open: (path) => (path === ADAPTER ? openAdapter(folder, ADAPTER) : onDisk.open(path)),
+      file: (of, path) =>
+        of === ADAPTER ? { folder, file: findFile(folder, path)! } : onDisk.file(of, path),
+    };
+    const plan = async (target: RunTarget) => ({
+      plan: await makePlan(copyOf((target as { model: string }).model), models.open, methodById),
+      exact: true,
     });
+    const measured = await runEvaluations(
+      {
+        targets: ['f32/base', `f32/base+${ADAPTER}`, 'f32/shakespeare'].map((model) => ({ model })),
+        inputs: [{ ids }],
+        engine: 'cpu',
+      },
+      { plan, models, signal: new AbortController().signal, onProgress() {} },
+    );
+    const [base, adapted, finetuned] = measured.models.map(({ outcomes: [outcome] }) => {
+      if (outcome && 'report' in outcome) return outcome.report;
+      throw new Error(outcome?.error.message);
+    }) as [EvaluateReport, EvaluateReport, EvaluateReport];
     const wanted = (name: string) => expected[`${name} (float32 weights)`]!.tinystories!.ppl;
     expect(Math.abs(base.perplexity / wanted('base') - 1)).toBeLessThan(1e-3);
     expect(Math.abs(finetuned.perplexity / wanted('shakespeare') - 1)).toBeLessThan(1e-3);

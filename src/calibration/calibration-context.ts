@@ -24,6 +24,7 @@ import type { BackendChoice } from '../reports/backend';
 import type { CalibrationPhaseName, PhaseSeconds, Progress } from '../reports/job';
 import { beginSha256 } from '../sources/sha256';
 import {
+  type CalibrationSize,
   type CalibrationSource,
   type Contributor,
   type OpenReader,
@@ -161,29 +162,31 @@ export async function openAhead(
 }
 
 /**
- * Has one of a plan's contributors generate its text, or stores the tokens of the one it is given, before anything reads them:
- * so several can at once.
- * @param both what is read for calibration beside what is held out
+ * Text of one of a plan's contributors, generated now where no record has it: so several can at once, before anything else reads
+ * it.
+ * @param size of the calibration, where it is not the plan's
+ * @param enough whether writing has taken long enough
  * @throws AmalgamError as {@link openAhead}, and what running models throws
  */
-export async function writeTexts(
+export async function writeText(
   plan: Plan,
   which: number,
-  both: boolean,
+  wanted: { use: 'calibration' | 'held-out'; size?: CalibrationSize; enough?: () => boolean },
   options: CalibrationOptions,
-): Promise<void> {
+): Promise<number[][]> {
   const context = await openAhead(plan, options);
   try {
     const { contributors, size, engine, signal, progress } = context.shared;
     const contributor = contributors[which]!;
+    const request = { size, ...wanted };
     if (contributor.source.kind === 'self') {
-      progress.begin('writing', tokensToWrite(size, both ? 'both' : 'held-out'));
+      progress.begin('writing', tokensToWrite(request.size, request.use));
     }
-    await readingFor(contributor, {
-      ...{ size, both, engine: engine.kind, signal },
-      use: both ? 'calibration' : 'held-out',
+    const { sequences } = await readingFor(contributor, {
+      ...{ ...request, engine: engine.kind, signal },
       onProgress: (tokens) => progress.advance(tokens, contributor.id),
     });
+    return sequences;
   } finally {
     context.close();
   }

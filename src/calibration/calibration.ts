@@ -75,6 +75,8 @@ interface ReadingOptions {
   signal?: AbortSignal;
   /** Tokens written so far, of all that are to be written; not called for a text that is given. */
   onProgress?(tokensDone: number, tokens: number): void;
+  /** Whether writing has taken long enough: what is read is then shorter. */
+  enough?(): boolean;
 }
 
 /**
@@ -88,7 +90,7 @@ export async function readingOf(
   source: CalibrationSource,
   size: CalibrationSize,
   reader: Reader,
-  { use, signal, onProgress }: ReadingOptions,
+  { use, signal, onProgress, enough }: ReadingOptions,
 ): Promise<number[][]> {
   requirePositions(reader.runner, size.length);
   const heldOut = heldOutSize(size);
@@ -114,6 +116,7 @@ export async function readingOf(
     seed: source.seed,
     prefix: await reader.prefix(),
     ...(signal && { signal }),
+    ...(enough && { enough }),
     ...(onProgress && {
       onProgress: (progress: { tokensDone: number; tokens: number }) =>
         onProgress(progress.tokensDone, progress.tokens),
@@ -177,24 +180,23 @@ interface Reading {
   writtenTokens: number;
 }
 
-interface ReadingRequest {
+interface ReadingRequest extends Pick<ReadingOptions, 'signal' | 'enough'> {
   /** Of the calibration. */
   size: CalibrationSize;
   use: 'calibration' | 'held-out';
   /** Both uses will come: a model that writes its text writes for both at once, which takes hardly longer than for one. */
   both?: boolean;
   engine: BackendKind;
-  signal?: AbortSignal;
   onProgress?(tokens: number): void;
 }
 
 /**
- * Calibration tokens of a contributor: read from a record, or generated and tokenized now.
+ * Calibration tokens of a contributor: read from a record, or generated and tokenized now, and stored unless cut short.
  * @throws AmalgamError as `readingOf` and the storage throw
  */
 export async function readingFor(contributor: Contributor, request: ReadingRequest): Promise<Reading> {
   const { id, model, source } = contributor;
-  const { size, use, both = false, engine, signal } = request;
+  const { size, use, both = false, engine, signal, enough } = request;
   const calibration = await calibrationHash(source, size);
   const folder = await openRecords(
     JSON.stringify(['reading', 2, model, calibration, engine]),
@@ -214,6 +216,7 @@ export async function readingFor(contributor: Contributor, request: ReadingReque
     const sequences = await readingOf(source, size, reader, {
       use: also ? 'both' : use,
       ...(signal && { signal }),
+      ...(enough && { enough }),
       onProgress(done) {
         request.onProgress?.(done - before);
         before = done;
@@ -223,7 +226,8 @@ export async function readingFor(contributor: Contributor, request: ReadingReque
       folder.write<RecordHeader>({ name }, [new Uint8Array(Uint32Array.from(part.flat()).buffer)]);
     if (also) await keep('held-out', sequences.slice(size.windows));
     const mine = also ? sequences.slice(0, size.windows) : sequences;
-    await keep(use, mine);
+    const isShort = sequences.some((ids) => ids.length < size.length);
+    if (!isShort) await keep(use, mine);
     return { sequences: mine, writtenTokens: source.kind === 'self' ? sequences.length * size.length : 0 };
   } finally {
     reader.close();

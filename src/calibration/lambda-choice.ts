@@ -106,8 +106,8 @@ function vertex([a, b, c]: readonly Point[]): number | undefined {
   return b!.x - ((b!.x - a!.x) * left - (b!.x - c!.x) * right) / (2 * (left - right));
 }
 
-/** Number of λ values usually tried, counting the chosen one again on the rest of the text. */
-export const USUAL_TRIES = 6;
+/** Number of λ values usually tried. */
+export const USUAL_TRIES = 5;
 /** Share of the held-out windows that values of λ are compared on, and the fewest of them. */
 const PART = { stride: 3, least: 4 };
 
@@ -154,34 +154,26 @@ interface LambdaHeader extends RecordHeader {
 
 /**
  * Searches for λ by the mean over the contributors of the mean loss on a part of the held-out text of each:
- * all values are measured on the same windows, so that what differs is λ. The chosen one is measured on the others, too.
+ * all values are measured on the same windows, so that what differs is λ.
  */
 async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {
   const { plan, contributors, signal, progress } = options;
   const begun = performance.now();
   const size = heldOutSize(options.size);
   const texts = await heldOutTexts(options);
+  const parts = texts.map((windows) => windows.filter(isPart));
   progress?.begin('searching', USUAL_TRIES);
-  const measure = async (lambda: number, on: readonly (readonly (readonly number[])[])[]) => {
+  const measure = async (lambda: number) => {
     progress?.advance(0, `λ ${lambda}`);
     const merge = await options.openMerge(withLambda(plan, lambda));
     try {
-      return await meanLosses(merge.runner, on, signal);
+      return await meanLosses(merge.runner, parts, signal);
     } finally {
       merge.close();
       progress?.advance(1, `λ ${lambda}`);
     }
   };
-  const parts = texts.map((windows) => windows.filter(isPart));
-  const { chosen, curve } = await searchLambda((lambda) => measure(lambda, parts));
-  const rests = texts.map((windows) => windows.filter((...at) => !isPart(...at)));
-  const ofParts = curve.find(({ lambda }) => lambda === chosen)!.losses;
-  const ofRests = rests.some((rest) => rest.length > 0) ? await measure(chosen, rests) : ofParts;
-  // windows are of one length
-  const whole = texts.map(({ length }, i) => {
-    const share = parts[i]!.length / length;
-    return share * ofParts[i]! + (1 - share) * ofRests[i]!;
-  });
+  const { chosen, curve } = await searchLambda(measure);
   return {
     chosen,
     curve: curve.map(({ lambda, losses }) => ({ lambda, ...perplexities(losses) })),
@@ -190,7 +182,6 @@ async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {
       calibration: calibrationTitle(source, { ...size, windows: parts[i]!.length }),
       tokens: parts[i]!.reduce((sum, ids) => sum + ids.length - 1, 0),
     })),
-    whole: perplexities(whole),
     seconds: (performance.now() - begun) / 1000,
     reused: false,
   };
@@ -209,7 +200,7 @@ function isPart(_: unknown, at: number, { length }: readonly unknown[]): boolean
 }
 
 /** The held-out text of each contributor; generated now where no record has it. */
-export async function heldOutTexts({
+async function heldOutTexts({
   contributors,
   engine,
   size,

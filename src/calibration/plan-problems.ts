@@ -2,6 +2,7 @@
 
 import { AmalgamError } from '../errors';
 import { counted } from '../formats/quantity';
+import { recipeLevels } from '../formats/recipe';
 import type { OpenModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { textSize } from '../merge/methods/importance-parameters';
@@ -160,14 +161,11 @@ const slicesRefused: PlanProblem = {
 
 /** `auto` stands for one number of the whole merge; filters, slices and models have no search of their own. */
 function misplacedAuto({ recipe }: Plan): PlanProblem[] {
-  const levels = [
-    ...(recipe.models ?? []).map((m) => m.parameters),
-    ...(recipe.slices ?? []).flatMap((s) => [s.parameters, ...s.sources.map((source) => source.parameters)]),
-  ];
+  const levels = recipeLevels(recipe).filter(({ kind }) => kind !== 'recipe');
   const filtered = Array.isArray(recipe.parameters.lambda)
     ? recipe.parameters.lambda.some((entry) => typeof entry === 'object' && entry.value === AUTO)
     : false;
-  if (!filtered && levels.every((parameters) => !holdsAuto(parameters.lambda))) return [];
+  if (!filtered && levels.every(({ parameters }) => !holdsAuto(parameters.lambda))) return [];
   return [
     {
       severity: 'error',

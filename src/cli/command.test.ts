@@ -129,7 +129,7 @@ describe('parseCommand', () => {
       parseCommand(['evaluate', 'base+lora', '--text', 'a.txt', '--stride', '64', '--per-token']),
     ).toEqual({
       verb: 'evaluate',
-      model: 'base+lora',
+      models: ['base+lora'],
       engine: 'auto',
       input: { textFile: 'a.txt' },
       window: 256,
@@ -137,8 +137,7 @@ describe('parseCommand', () => {
       perToken: true,
     });
     expect(parseCommand(['evaluate', 'a.yml', 'b.yml', 'm', '--text', 'a.txt'])).toMatchObject({
-      model: 'a.yml',
-      others: ['b.yml', 'm'],
+      models: ['a.yml', 'b.yml', 'm'],
       perToken: false,
     });
     expect(

@@ -4,7 +4,7 @@ import { basename, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
 import { textOfFile } from '../formats/conversations';
 import { parseJson } from '../formats/strict-json';
-import type { Options, OptionValues } from '../reports/option';
+import type { OptionValues } from '../reports/option';
 import type { TaskSource } from '../reports/tasks';
 import type { itemOptions } from '../tasks/options';
 import { usage } from './arguments';
@@ -43,26 +43,6 @@ export function parseTokens(text: string, name: string): number[] {
   const ids = parseJson(text, name);
   if (Array.isArray(ids) && ids.every((id) => Number.isSafeInteger(id) && id >= 0)) return ids as number[];
   throw new AmalgamError('Usage', `${name} is not an array of token ids.`, 'Write it as [1, 403, 407, …].');
-}
-
-/** Options for the text that a result is measured on. */
-export const evaluationOptions = {
-  evalText: { kind: 'text', argument: 'FILE', help: 'A text to measure the result on.', either: 'measured' },
-  evalTokens: { kind: 'text', argument: 'IDS.json', help: 'A text as token ids.', either: 'measured' },
-} as const satisfies Options;
-
-/** The text or the ids that were given, or neither. @throws Usage for both */
-export function inputOf(
-  verb: string,
-  text: string | undefined,
-  tokens: string | undefined,
-  prefix = '',
-): InputFile | undefined {
-  if (text !== undefined && tokens !== undefined) {
-    throw usage(`${verb} takes either --${prefix}text FILE or --${prefix}tokens IDS.json, not both.`);
-  }
-  if (text !== undefined) return { textFile: text };
-  return tokens === undefined ? undefined : { tokensFile: tokens };
 }
 
 // A task that is named on the command line.

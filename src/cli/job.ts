@@ -216,17 +216,6 @@ function withPlaces(
 
 // Targets of `evaluate` and `generate`: models, and recipes whose merges run without being written.
 
-/** Opens a single one. */
-export async function openTarget(
-  command: Where & { model: string },
-  place: Place,
-): Promise<{ job: Job; target: RunTarget }> {
-  const { recipe, file, isRecipe } = await readSubject(command.model, place.workingFolder);
-  const job = await openJob(recipe, file, place, command);
-  const target = isRecipe ? { recipe: job.recipe } : { model: job.recipe.models![0]!.model };
-  return { job, target };
-}
-
 /** Opens every model of all subjects in one engine. */
 export async function openTargets(
   names: readonly string[],

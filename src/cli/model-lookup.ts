@@ -176,7 +176,7 @@ async function readSmall(path: string): Promise<string> {
 /** The files an index names; none for what is no index. */
 function weightFiles(index: string): string[] {
   try {
-    return [...parseShardIndex(index, SHARD_INDEX).weightMap.values()];
+    return [...parseShardIndex(index, SHARD_INDEX).values()];
   } catch (thrown) {
     if (thrown instanceof AmalgamError) return [];
     throw thrown;

@@ -74,7 +74,7 @@ export function renameTexts(recipe: Recipe, renamed: ReadonlyMap<string, string>
 }
 
 /** Whether a calibration of this name is an array of token ids. */
-export function isTokensFile(name: string): boolean {
+function isTokensFile(name: string): boolean {
   return name.toLowerCase().endsWith('.json');
 }
 

@@ -26,6 +26,8 @@ interface GenerateOptions {
   firstSequence?: number;
   /** Called for every token as it is chosen. */
   onToken?: (token: GeneratedToken) => unknown;
+  /** Asked after every step: whether all sequences end with these many tokens. */
+  enough?: (tokens: number) => boolean;
   signal?: AbortSignal;
 }
 
@@ -96,6 +98,7 @@ export async function generate(
         await options.onToken?.({ sequence: sequence.slot, index, id });
         if (index + 1 === maxTokens || sequence.start === capacity) sequence.ended = 'length';
       }
+      if (options.enough?.(open[0]!.generated.length)) for (const one of open) one.ended ??= 'length';
     }
   } finally {
     cache.close();

@@ -1,57 +1,123 @@
-import { AmalgamError } from '../errors';
+/** Perplexity of models and merges, side by side. */
+import { AmalgamError, type ErrorReport, errorReport } from '../errors';
 import { type GuardedTokenizer, renderGuarded } from '../foreign/foreign-text';
 import type { ChatTemplate } from '../formats/chat-template';
 import { isConversations, parseConversations } from '../formats/conversations';
-import type { EvaluateReport, EvaluateRequest, RunningProgress } from '../reports/evaluate';
-import { defaultsOf } from '../reports/option';
-import { evaluateOptions } from './options';
-import { type EvaluateInput, evaluate } from './perplexity';
-import { openRunningModel, peakOf, type RunningModel, type RunningOptions } from './running-model';
+import type {
+  EvaluatedModel,
+  EvaluateManyReport,
+  EvaluateManyRequest,
+  RunningProgress,
+  TextInput,
+} from '../reports/evaluate';
+import {
+  checkInput,
+  DEFAULT_PROTOCOL,
+  type EvaluateInput,
+  type Evaluation,
+  startEvaluation,
+} from './perplexity';
+import type { RunningModel } from './running-model';
+import { runSideBySide, type SideBySideOptions, tokenizerKey } from './side-by-side';
+
+interface EvaluateManyOptions extends SideBySideOptions {
+  onProgress(progress: RunningProgress): void;
+}
 
 /**
- * Perplexity of a planned model.
- * @throws AmalgamError `TextEmpty`, `TextTooShort`, `TokenOutOfRange`, `NonFinite`, `Canceled`, and what opening throws
+ * Evaluates every target on every text. A target that cannot be run, or a text it cannot score, is an error in its
+ * place; the others go on.
+ * @throws AmalgamError `NoWebGpu`, `Canceled`, `Usage`
  */
-export async function runEvaluation(
-  request: EvaluateRequest,
-  options: RunningOptions,
-): Promise<EvaluateReport> {
-  const { window, stride, perToken } = { ...defaultsOf(evaluateOptions), ...request };
-  const tokens = mostTokens([request.input]);
-  const model = await openRunningModel({ ...options, masked: true, tokens });
-  try {
-    const input = await readInput(request.input, await neededTokenizer([request.input], model), model);
-    const report = await evaluate(
-      model.runner,
-      input,
-      { window, stride },
-      {
-        perToken,
-        signal: options.signal,
-        onProgress: ({ tokensDone, tokens, tokensPerSecond, secondsLeft }) =>
-          options.onProgress({
-            phase: 'running',
-            done: tokensDone,
-            total: tokens,
-            rate: tokensPerSecond,
-            secondsLeft,
-          } satisfies RunningProgress),
-      },
-    );
-    return { ...report, peakBytes: peakOf(model.engines) };
-  } finally {
-    model.close();
+export async function runEvaluations(
+  request: EvaluateManyRequest,
+  options: EvaluateManyOptions,
+): Promise<EvaluateManyReport> {
+  const { targets, inputs, window, stride, perToken = false } = { ...DEFAULT_PROTOCOL, ...request };
+  const protocol = { window, stride };
+  if (targets.length === 0 || inputs.length === 0) {
+    throw new AmalgamError('Usage', 'There is nothing to measure.', 'Name a model and a text at least.');
   }
+  const models = targets.map((): EvaluatedModel => ({ outcomes: [], bytes: null }));
+  const encoded = new Map<string, Awaited<ReturnType<typeof encode>>>();
+  const report = await runSideBySide<Evaluation & { texts: number[] }>(
+    {
+      targets,
+      engine: request.engine,
+      masked: true,
+      tokens: mostTokens(inputs),
+      planned({ index, plan }) {
+        models[index]!.bytes = plan.bytesToWrite;
+      },
+      async begin(entry, model) {
+        const key = tokenizerKey(entry);
+        const own = encoded.get(key) ?? (await encode(inputs, model));
+        encoded.set(key, own);
+        const texts: number[] = [];
+        for (const [t, input] of own.entries()) {
+          if ('error' in input) {
+            models[entry.index]!.outcomes[t] = input;
+            continue;
+          }
+          try {
+            checkInput(model.runner, input, protocol);
+            texts.push(t);
+          } catch (thrown) {
+            models[entry.index]!.outcomes[t] = { error: errorReport(thrown) };
+          }
+        }
+        if (texts.length === 0) return undefined;
+        const chosen = texts.map((t) => own[t] as EvaluateInput);
+        const evaluation = startEvaluation(model.runner, chosen, protocol, options.signal);
+        return Object.assign(evaluation, { texts });
+      },
+      end({ index }, evaluation, seconds) {
+        const reports = evaluation.reports({ perToken });
+        const scored = reports.reduce((sum, r) => sum + r.tokens, 0);
+        for (const [i, one] of reports.entries()) {
+          const own = { ...one, seconds: (seconds * one.tokens) / scored };
+          models[index]!.outcomes[evaluation.texts[i]!] = { report: own };
+        }
+      },
+      fail(index, thrown) {
+        models[index]!.outcomes = inputs.map((_, i) => {
+          const known = models[index]!.outcomes[i];
+          return known && 'error' in known ? known : { error: errorReport(thrown) };
+        });
+      },
+      onProgress(progress, finished) {
+        const done = finished.map((index) => ({ index, model: models[index]! }));
+        options.onProgress(done.length > 0 ? { ...progress, finished: done } : progress);
+      },
+    },
+    options,
+  );
+  return { models, ...report };
+}
+
+/** Token ids of every text for one model, or the error that prevents them. */
+async function encode(
+  inputs: EvaluateManyRequest['inputs'],
+  model: RunningModel,
+): Promise<(EvaluateInput | { error: ErrorReport })[]> {
+  const tokenizer = await neededTokenizer(inputs, model);
+  const encoded: (EvaluateInput | { error: ErrorReport })[] = [];
+  for (const input of inputs) {
+    // a model without a chat template reads the other texts all the same
+    const read = readInput(input, tokenizer, model);
+    encoded.push(await read.catch((thrown: unknown) => ({ error: errorReport(thrown) })));
+  }
+  return encoded;
 }
 
 /** Tokens that are run for texts at most: a character is one at most, and windows overlap by half by default. */
-export function mostTokens(inputs: readonly EvaluateRequest['input'][]): number {
+function mostTokens(inputs: readonly TextInput[]): number {
   return 2 * inputs.reduce((sum, input) => sum + ('ids' in input ? input.ids.length : input.text.length), 0);
 }
 
 /** The tokenizer that reading the inputs takes: a model that fills in masked tokens needs its mask for ids, too. */
-export async function neededTokenizer(
-  inputs: readonly EvaluateRequest['input'][],
+async function neededTokenizer(
+  inputs: readonly TextInput[],
   { runner, tokenizer }: Pick<RunningModel, 'runner' | 'tokenizer'>,
 ): Promise<GuardedTokenizer | undefined> {
   const needed = runner.architecture.masked || inputs.some((input) => 'text' in input);
@@ -62,8 +128,8 @@ export async function neededTokenizer(
  * Token ids of a text for a model, or the ids as given.
  * @throws AmalgamError as {@link tokenize}, and `TokenizerUnsupported` where there is no token for a masked one
  */
-export async function readInput(
-  input: EvaluateRequest['input'],
+async function readInput(
+  input: TextInput,
   tokenizer: GuardedTokenizer | undefined,
   { runner, chatTemplate }: Pick<RunningModel, 'runner' | 'chatTemplate'>,
 ): Promise<EvaluateInput> {

@@ -68,11 +68,6 @@ export function startScoring(
   });
 }
 
-/** Rows that an item runs. */
-export function itemRows(runner: Runner, pairs: readonly PairIds[], maxLength: number): number {
-  return planItem(runner, pairs, maxLength, true).rows;
-}
-
 /** An item as sequences of a pass. */
 interface PlannedItem {
   /** `after`: index in this list. */

@@ -23,6 +23,8 @@ interface GenerateManyOptions {
   /** Sequences at once. Default: as many as fit (see {@link sequencesAtOnce}). */
   atOnce?: number;
   onProgress?: (progress: { tokensDone: number; tokens: number }) => void;
+  /** Whether it has taken long enough: sequences then end early, and those of later batches are left out. */
+  enough?: () => boolean;
   signal?: AbortSignal;
 }
 
@@ -31,6 +33,8 @@ const CACHE_BYTES = 512 << 20;
 const LOGITS_BYTES = 128 << 20;
 /** More sequences in a step gain nothing. */
 const MOST = 256;
+/** Tokens that a sequence has however long they take. */
+const LEAST = 32;
 
 /**
  * Samples `count` sequences of exactly `length` tokens, prefix included. An end token does not end one: as in training
@@ -52,6 +56,7 @@ export async function generateMany(runner: Runner, options: GenerateManyOptions)
     prefix,
     signal,
     onProgress,
+    enough,
   } = options;
   check(runner, options);
   const each = length - prefix.length;
@@ -69,9 +74,11 @@ export async function generateMany(runner: Runner, options: GenerateManyOptions)
         tokensDone++;
         if (sequence === prompts.length - 1) onProgress?.({ tokensDone, tokens });
       },
+      ...(enough && { enough: (written: number) => written >= LEAST && enough() }),
       ...(signal && { signal }),
     });
     for (const { ids } of written) sequences.push([...prefix, ...ids]);
+    if (written[0]!.ids.length < each) break;
   }
   return sequences;
 }

@@ -2,7 +2,7 @@
  * Several models and merges run side by side. All go through the same layer before any goes on to the next, so what is read
  * of a file for one is there for the others; nothing is written. On the processor each core has models of its own.
  */
-import { type CountedBackend, countedBackend } from '../backend/backend';
+import { type Backend, type CountedBackend, countedBackend } from '../backend/backend';
 import type { ModelConfig } from '../formats/model-config';
 import { allEnded } from '../forward/queue';
 import { openEvaluationBackends } from '../host/backends';
@@ -43,6 +43,8 @@ export interface SideBySideOptions {
   plan(target: RunTarget): Promise<{ plan: Plan; exact: boolean; prepared?: Prepared }>;
   models: OpenModels;
   signal: AbortSignal;
+  /** Engines that are open already, and stay so; default: opened for the work. */
+  engines?: readonly Backend[];
 }
 
 /** A model's work, in steps of a layer. */
@@ -114,7 +116,7 @@ export async function runSideBySide<W extends Stepped>(
   }
   const amount = entries.reduce((sum, { plan }) => sum + multiplyAdds(plan, work.tokens), 0);
   const most = entries.length * Math.min(...entries.map(({ plan }) => enginesFor(plan)));
-  const opened = await openEvaluationBackends(work.engine, most, amount);
+  const opened = options.engines?.slice(0, most) ?? (await openEvaluationBackends(work.engine, most, amount));
   const engines = opened.map(countedBackend);
   const batches = cutBatches(entries, work.tokens);
   let bytesRead = 0;
@@ -129,7 +131,7 @@ export async function runSideBySide<W extends Stepped>(
     const peakBytes = engines.reduce((sum, engine) => sum + engine.peakBytes, 0);
     return { bytesRead, peakBytes, batches: batches.length, seconds };
   } finally {
-    for (const engine of engines) engine.close();
+    if (!options.engines) for (const engine of engines) engine.close();
   }
 }
 

@@ -144,17 +144,11 @@ describe('the sample task', () => {
     runner.close();
   });
 
-  test('examples in front, and a trial that tells how long the whole takes', async () => {
-    const { report } = await score({
-      fewshot: 2,
-      limit: 6,
-      trial: true,
-      targets: FAMILY.map((model) => ({ model })),
-    });
-    const { tasks, models, tokens } = await report();
+  test('examples in front', async () => {
+    const { report } = await score({ fewshot: 2, limit: 6, targets: FAMILY.map((model) => ({ model })) });
+    const { tasks, models } = await report();
     expect(tasks[0]).toMatchObject({ fewshot: 2, effective: 6 });
-    expect(models).toHaveLength(1);
-    expect(tokens).toBeGreaterThan(models[0]!.tokens);
+    expect(models).toHaveLength(FAMILY.length);
     expect(models[0]!.tokens).toBeGreaterThan(200);
   });
 });

@@ -23,12 +23,9 @@ import type { Task } from '../tasks/task';
 import { buildItems, type Item } from '../tasks/task-items';
 import { encodePairs, harnessMaxLength, type PairIds } from './encoded-pairs';
 import type { GroupedPasses } from './grouped-passes';
-import { itemRows, startScoring } from './log-likelihood';
+import { startScoring } from './log-likelihood';
 import type { RunningModel } from './running-model';
 import { type Entry, runSideBySide, type SideBySideOptions, tokenizerKey } from './side-by-side';
-
-/** Rows that a trial runs. */
-const TRIAL_ROWS = 256;
 
 interface ScoreTasksOptions extends SideBySideOptions {
   rows: Datasets['rows'];
@@ -64,11 +61,10 @@ export async function runTasks(
   const tasks: ReadTask[] = [];
   for (const source of request.tasks) tasks.push(await readTask(openTask(source), request, options));
   const info = tasks.map((read) => read.info);
-  const targets = request.trial ? request.targets.slice(0, 1) : request.targets;
+  const { targets } = request;
   const models = targets.map((): ScoredModel => ({ tasks: [], tokens: 0, seconds: 0, engine: null }));
   const scored = targets.map(() => tasks.map((): TaskItem[] => []));
   const encoded = new Map<string, Encoded[]>();
-  let wholeTokens = 0;
   let fresh: NonNullable<TasksProgress['items']> = [];
   const tell = (progress: RunningProgress) => {
     options.onProgress({ ...progress, ...(fresh.length > 0 ? { items: fresh } : {}) });
@@ -90,20 +86,16 @@ export async function runTasks(
     };
     for (const one of all) if (one.refused !== undefined) add(one, refusedItem(one.item, one.refused));
     const runnable = all.filter(({ refused }) => refused === undefined);
-    const rows = runnable.map(({ pairs }) => itemRows(model.runner, pairs, maxLength));
-    models[index]!.tokens = rows.reduce((a, b) => a + b, 0);
     models[index]!.engine = model.runner.engine.kind;
-    if (index === 0) wholeTokens = models[0]!.tokens;
-    const chosen = request.trial ? runnable.slice(0, trialItems(rows)) : runnable;
     return startScoring(
       model.runner,
-      chosen.map(({ pairs }) => pairs),
+      runnable.map(({ pairs }) => pairs),
       {
         maxLength,
         share: true,
         signal: options.signal,
         onItem(i, answers) {
-          const one = chosen[i]!;
+          const one = runnable[i]!;
           const { task } = tasks[one.task]!;
           add(one, scoreItem(task, one.item, answers));
         },
@@ -132,7 +124,7 @@ export async function runTasks(
     options,
   );
   const { seconds, bytesRead, peakBytes } = report;
-  return { tasks: info, models, tokens: wholeTokens, seconds, bytesRead, peakBytes };
+  return { tasks: info, models, seconds, bytesRead, peakBytes };
 }
 
 function checkRequest({ targets, tasks, limit, fewshot }: ScoreTasksRequest): void {
@@ -219,16 +211,6 @@ async function encodeItems(
 
 function refusedItem({ docId, target }: Item, refused: string): TaskItem {
   return { docId, target, loglikelihoods: [], isGreedy: [], values: {}, refused };
-}
-
-/** Items whose rows are a trial: enough that a layer's weights are not most of it. */
-function trialItems(rows: readonly number[]): number {
-  let sum = 0;
-  const last = rows.findIndex((own) => {
-    sum += own;
-    return sum >= TRIAL_ROWS;
-  });
-  return last < 0 ? rows.length : last + 1;
 }
 
 /** A character is one token at most. */

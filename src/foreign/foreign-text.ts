@@ -140,6 +140,28 @@ function nextBatch<T>(items: readonly T[], begin: number, lengthOf: (item: T) =>
   return { batch, characters };
 }
 
+/** Why a text is no chat template, or is not known to be one; undefined where it is. */
+export async function templateFault(template: string): Promise<AmalgamError | undefined> {
+  const thread = startThread(templateTooLong, undefined);
+  try {
+    await thread.ask((calls) => calls.render({ template, tokens: {} }, [], true), DEADLINE_MS);
+    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof AmalgamError) return thrown;
+    throw thrown;
+  } finally {
+    thread.close();
+  }
+}
+
+function templateTooLong(): AmalgamError {
+  return new AmalgamError(
+    'TokenizerInvalid',
+    'The chat template did not finish and was stopped.',
+    'Write the text out as plain text instead.',
+  );
+}
+
 /**
  * Conversations as a model reads them: each ends where the assistant begins, or whole.
  * @param deadlineMs tests shorten it
@@ -153,13 +175,7 @@ export async function renderGuarded(
   signal?: AbortSignal,
   deadlineMs = DEADLINE_MS,
 ): Promise<(string | null)[]> {
-  const tooLong = () =>
-    new AmalgamError(
-      'TokenizerInvalid',
-      'The chat template did not finish and was stopped.',
-      'Write the text out as plain text instead.',
-    );
-  const thread = startThread(tooLong, signal);
+  const thread = startThread(templateTooLong, signal);
   const rendered: Rendered[] = [];
   try {
     while (rendered.length < conversations.length) {

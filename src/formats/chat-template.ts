@@ -23,15 +23,18 @@ export function chatTemplateOf(
     : inConfig;
   const template = file ?? named;
   if (typeof template !== 'string') return undefined;
+  return { template, tokens: specialTokens(config) };
+}
+
+/** The tokens that a tokenizer_config.json gives a meaning, each written as a text or as `{content: …}`. */
+export function specialTokens(config: Readonly<Record<string, unknown>>): Record<string, string> {
   const tokens: Record<string, string> = {};
-  for (const name of ['bos_token', 'eos_token', 'unk_token', 'pad_token']) {
+  for (const name of ['bos_token', 'eos_token', 'unk_token', 'pad_token', 'sep_token']) {
     const token = config[name];
-    if (typeof token === 'string') tokens[name] = token;
-    else if (typeof token === 'object' && token !== null && 'content' in token) {
-      if (typeof token.content === 'string') tokens[name] = token.content;
-    }
+    const content = typeof token === 'object' && token !== null && 'content' in token ? token.content : token;
+    if (typeof content === 'string') tokens[name] = content;
   }
-  return { template, tokens };
+  return tokens;
 }
 
 const SYSTEM_FIRST =

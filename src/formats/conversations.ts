@@ -154,29 +154,28 @@ export function isConversations(text: string): boolean {
 
 /** The conversations of a text. @throws AmalgamError `JsonInvalid` naming the line */
 export function parseConversations(text: string): Message[][] {
-  return text
-    .split('\n')
-    .map((line, i) => ({ line, number: i + 1 }))
-    .filter(({ line }) => line.trim() !== '')
-    .map(({ line, number }) => {
-      const messages = parsedLine(line)?.map(messageOf);
-      if (messages?.every((message) => message !== undefined)) return messages;
-      throw new AmalgamError(
-        'JsonInvalid',
-        `Line ${number} of the conversations is no list of messages.`,
-        'Every line must look like [{"role": "user", "content": "…"}, …].',
-      );
-    });
+  return jsonLines(text).map(({ value, number }) => {
+    const messages = Array.isArray(value) ? value.map(messageOf) : undefined;
+    if (messages?.every((message) => message !== undefined)) return messages;
+    throw new AmalgamError(
+      'JsonInvalid',
+      `Line ${number} of the conversations is no list of messages.`,
+      'Every line must look like [{"role": "user", "content": "…"}, …].',
+    );
+  });
 }
 
-function parsedLine(line: string): unknown[] | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return Array.isArray(value) ? value : undefined;
-  } catch {
-    // the caller names the line
-    return undefined;
-  }
+/** The values of the lines with something in them, and their numbers; undefined for one that is no JSON. */
+function jsonLines(text: string): { value: unknown; number: number }[] {
+  return text.split(/\r?\n/).flatMap((line, i) => {
+    if (line.trim() === '') return [];
+    try {
+      return { value: JSON.parse(line) as unknown, number: i + 1 };
+    } catch {
+      // the caller names the line
+      return { value: undefined, number: i + 1 };
+    }
+  });
 }
 
 // Text files that people give: plain text, and rows of JSON.
@@ -196,11 +195,11 @@ export function textOfFile(name: string, content: string): string {
 }
 
 function textOfLines(name: string, content: string): string {
-  const rows = content
-    .split(/\r?\n/)
-    .map((line, i) => ({ line, number: i + 1 }))
-    .filter(({ line }) => line.trim() !== '')
-    .map(({ line, number }) => ({ number, row: parsedRow(line) }));
+  const rows = jsonLines(content).map(({ value, number }) => ({
+    number,
+    row:
+      typeof value === 'object' ? ((value ?? undefined) as Record<string, unknown> | undefined) : undefined,
+  }));
   const first = rows[0]?.row;
   const columns = first && typeof first.text !== 'string' ? conversationColumnsOf(first) : undefined;
   const texts = rows.map(({ row, number }) => {
@@ -217,14 +216,4 @@ function textOfLines(name: string, content: string): string {
     );
   });
   return texts.join(columns ? '\n' : '\n\n');
-}
-
-function parsedRow(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
-  } catch {
-    // not JSON at all: the caller throws, with the line's number
-    return undefined;
-  }
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { editJsonObject, type JsonValue } from './json-edit';
+import { editJsonObject } from './json-edit';
+import type { PlainJson } from './strict-json';
 
 describe('editJsonObject', () => {
   it('keeps the spelling of everything it does not edit', () => {
@@ -10,7 +11,7 @@ describe('editJsonObject', () => {
   "tie": true
 }
 `;
-    const edits = new Map<string, JsonValue>([
+    const edits = new Map<string, PlainJson>([
       ['tie', false],
       ['dtype', 'bfloat16'],
       ['layer_types', ['a', 'b']],
@@ -40,7 +41,7 @@ describe('editJsonObject', () => {
         for (const [k, v] of Object.entries(edits)) wanted.set(k, v);
         const text = editJsonObject(
           JSON.stringify(object, null, space),
-          new Map(Object.entries(edits) as [string, JsonValue][]),
+          new Map(Object.entries(edits) as [string, PlainJson][]),
         );
         expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(Object.fromEntries(wanted))));
       }),

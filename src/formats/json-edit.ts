@@ -2,12 +2,10 @@
  * Editing a JSON object as text. Parsing and printing a config again would turn `1.0` into `1`, and transformers
  * checks the types of its config fields strictly; so members that are not edited keep every character.
  */
-import { type JsonRules, openJson, peekKind, readObject, skipValue } from './strict-json';
-
-export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
+import { type JsonRules, openJson, type PlainJson, peekKind, readObject, skipValue } from './strict-json';
 
 /** A new value, or for a member that is there a change of its text. */
-export type JsonEdit = JsonValue | ((text: string) => string);
+export type JsonEdit = PlainJson | ((text: string) => string);
 
 /**
  * Sets top-level members of a JSON object, in place where they exist and at the end where they do not.

@@ -4,7 +4,7 @@
  */
 
 import { AmalgamError } from '../errors';
-import { editJsonObject, type JsonEdit, type JsonValue as PlainJson, withoutMembers } from './json-edit';
+import { editJsonObject, type JsonEdit, withoutMembers } from './json-edit';
 import {
   booleanField,
   type ConfigFields,
@@ -16,7 +16,7 @@ import {
   stringListField,
 } from './json-fields';
 import { counted } from './quantity';
-import { isJsonNumber, type JsonObject, type JsonValue } from './strict-json';
+import { isJsonNumber, type JsonObject, type JsonValue, type PlainJson } from './strict-json';
 
 /** Spellings of a field, the current one first: transformers' `attribute_map`s of the GPT-2, T5, OPT and BLOOM families. */
 const SPELLINGS = {

@@ -56,14 +56,7 @@ export function renameRepositories(recipe: Recipe, renamed: ReadonlyMap<string, 
   };
   const copy = structuredClone(recipe);
   for (const part of parts(copy)) {
-    const tokenizer = tokenizerModel(part);
-    if (part.baseModel !== undefined) part.baseModel = rename(part.baseModel);
-    for (const m of part.models ?? []) m.model = rename(m.model);
-    for (const slice of part.slices ?? []) {
-      if (slice.baseModel !== undefined) slice.baseModel = rename(slice.baseModel);
-      for (const source of slice.sources) source.model = rename(source.model);
-    }
-    if (tokenizer !== undefined) part.tokenizerSource = rename(tokenizer);
+    eachPlace(part, rename);
     for (const { source } of part.tokenizer?.tokens ?? []) {
       if (source.kind !== 'zero') source.model = rename(source.model);
     }
@@ -82,21 +75,27 @@ function stageNames(recipe: Recipe): ReadonlySet<string> {
 
 /** Every place of one recipe that names a model. */
 function places(recipe: OneRecipe): string[] {
-  const tokenizer = tokenizerModel(recipe);
-  return [
-    ...(recipe.baseModel === undefined ? [] : [recipe.baseModel]),
-    ...(recipe.models ?? []).map((m) => m.model),
-    ...(recipe.slices ?? []).flatMap((slice) => [
-      ...(slice.baseModel === undefined ? [] : [slice.baseModel]),
-      ...slice.sources.map((source) => source.model),
-    ]),
-    ...(tokenizer === undefined ? [] : [tokenizer]),
-  ];
+  const named: string[] = [];
+  eachPlace(structuredClone(recipe), (ref) => {
+    named.push(ref);
+    return ref;
+  });
+  return named;
 }
 
-/** `tokenizer_source` where it names a model; `base` and `union` are words. */
-function tokenizerModel({ tokenizerSource }: OneRecipe): string | undefined {
-  return tokenizerSource === undefined || ['base', 'union'].includes(tokenizerSource)
-    ? undefined
-    : tokenizerSource;
+/** Puts something else in the place of every model that a recipe names; `base` and `union` are no tokenizer's model. */
+function eachPlace(recipe: OneRecipe, change: (ref: string) => string): void {
+  const { tokenizerSource } = recipe;
+  const based = (place: { baseModel?: string }) => {
+    if (place.baseModel !== undefined) place.baseModel = change(place.baseModel);
+  };
+  based(recipe);
+  for (const entry of recipe.models ?? []) entry.model = change(entry.model);
+  for (const slice of recipe.slices ?? []) {
+    based(slice);
+    for (const source of slice.sources) source.model = change(source.model);
+  }
+  if (tokenizerSource !== undefined && !['base', 'union'].includes(tokenizerSource)) {
+    recipe.tokenizerSource = change(tokenizerSource);
+  }
 }

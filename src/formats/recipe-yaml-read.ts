@@ -15,6 +15,7 @@ import {
   type RecipeSource,
   type RecipeToken,
   type TokenSource,
+  yamlKey,
 } from './recipe';
 import { readModules } from './recipe-yaml-modules';
 import {
@@ -74,9 +75,7 @@ const EXTENSIONS: {
   combination: (field) => readChoice(field, COMBINATIONS),
   rank: (field) => readInteger(field, 1, 2 ** 16),
 };
-/** `gradientEnds` → `gradient_ends` */
-const keyOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-const EXTENSION_KEYS = [...Object.keys(EXTENSIONS).map(keyOf), 'parameters', 'models'];
+const EXTENSION_KEYS = [...Object.keys(EXTENSIONS).map(yamlKey), 'parameters', 'models'];
 const MAX_LAYERS = 100_000;
 
 /**
@@ -214,7 +213,7 @@ function readExtensions(field: Field | undefined, recipe: Recipe): void {
     else complain(setting, `${setting.where} is not one of the recipe’s models.`, 'Correct the name.');
   }
   for (const [name, read] of Object.entries(EXTENSIONS)) {
-    const found = fields.get(keyOf(name));
+    const found = fields.get(yamlKey(name));
     const value = found && read(found);
     if (value !== undefined) Object.assign(recipe.amalgam, { [name]: value });
   }

@@ -84,6 +84,36 @@ export interface RecipeSlice {
   ignored?: IgnoredKeys;
 }
 
+/** One place of a recipe that has parameters, and what it is called in messages. */
+export interface RecipeLevel {
+  kind: 'recipe' | 'model' | 'slice' | 'source';
+  where: string;
+  parameters: RecipeParameters;
+  ignored?: IgnoredKeys;
+}
+
+/** Every place of a recipe that has parameters, in reading order. */
+export function recipeLevels(recipe: Omit<Recipe, 'stages'>): RecipeLevel[] {
+  const level = (
+    kind: RecipeLevel['kind'],
+    where: string,
+    { parameters, ignored }: Pick<RecipeLevel, 'parameters' | 'ignored'>,
+  ): RecipeLevel => ({ kind, where, parameters, ...(ignored && { ignored }) });
+  return [
+    level('recipe', 'the recipe', recipe),
+    ...(recipe.models ?? []).map((model) => level('model', model.model, model)),
+    ...(recipe.slices ?? []).flatMap((slice, i) => [
+      level('slice', `slice ${i + 1}`, slice),
+      ...slice.sources.map((source) => level('source', `${source.model} in slice ${i + 1}`, source)),
+    ]),
+  ];
+}
+
+/** The key of a setting in YAML: `gradientEnds` → `gradient_ends`. */
+export function yamlKey(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
 /** Settings unknown to mergekit. Absent keys have their default. */
 export interface RecipeExtensions {
   /** Seed of every random choice, an integer in [0, 2^32). Default 0. */

@@ -3,18 +3,14 @@ import { checkTensorName, compareCodePoints, displayName, MAX_TENSOR_NAME, safeR
 import { MAX_TENSORS } from './safetensors-header';
 import {
   endJson,
-  isJsonNumber,
   type JsonCursor,
   type JsonRules,
-  type JsonValue,
   limit,
   openJson,
   peekKind,
   readObject,
   readString,
-  readValue,
   skipValue,
-  strictInteger,
 } from './strict-json';
 
 /** Name of the shard index, which a folder of several shards needs and which is written last. */
@@ -31,41 +27,25 @@ const INDEX_RULES: JsonRules = {
   maxString: MAX_TENSOR_NAME,
 };
 
-/** `model.safetensors.index.json`: which file holds which tensor. */
-interface ShardIndex {
-  /** Tensor name → relative file name, in the order of the index. */
-  weightMap: Map<string, string>;
-  metadata: Map<string, JsonValue>;
-  /** `metadata.total_size` in bytes, where it is a sound integer. */
-  totalSize?: number;
-}
-
 /**
- * Parses a shard index.
+ * Tensor name → relative file name of a shard index, in its order. Whatever else is in it says nothing that the headers do not.
  *
  * @throws AmalgamError `JsonInvalid`, `DuplicateKey` (a tensor listed twice), `LimitExceeded`, `IndexInvalid`,
  *   `UnsafePath`, `UnsafeName`, `NotSafetensors` (an index of PyTorch pickles)
  */
-export function parseShardIndex(text: string, fileName: string): ShardIndex {
+export function parseShardIndex(text: string, fileName: string): Map<string, string> {
   const cursor = openJson(text, fileName, INDEX_RULES);
   if (peekKind(cursor) !== 'object') throw invalid(fileName, 'is not an object');
   let weightMap: Map<string, string> | undefined;
-  let metadata = new Map<string, JsonValue>();
   readObject(cursor, (key) => {
     if (key === 'weight_map') weightMap = readWeightMap(cursor);
-    else if (key === 'metadata') {
-      const value = readValue(cursor);
-      if (value instanceof Map) metadata = value;
-      else if (value !== null) throw invalid(fileName, 'has metadata that are not an object');
-    } else skipValue(cursor);
+    else skipValue(cursor);
   });
   endJson(cursor);
   if (weightMap === undefined || weightMap.size === 0)
     throw invalid(fileName, 'has no weight_map, or an empty one');
 
-  const total = metadata.get('total_size');
-  const totalSize = isJsonNumber(total) ? strictInteger(total.text) : undefined;
-  return { weightMap, metadata, ...(totalSize === undefined ? {} : { totalSize }) };
+  return weightMap;
 }
 
 function readWeightMap(cursor: JsonCursor): Map<string, string> {

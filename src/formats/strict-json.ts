@@ -58,6 +58,16 @@ export function strictInteger(text: string): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
+/** A value as `JSON.parse` has it. */
+export type PlainJson = null | boolean | number | string | PlainJson[] | { [key: string]: PlainJson };
+
+/** A value of the tree as plain data. */
+export function plainJson(value: JsonValue): PlainJson {
+  if (Array.isArray(value)) return value.map(plainJson);
+  if (value instanceof Map) return Object.fromEntries([...value].map(([key, v]) => [key, plainJson(v)]));
+  return isJsonNumber(value) ? Number(value.text) : value;
+}
+
 /** Reads a whole text into a tree. @throws AmalgamError `rules.code`, `DuplicateKey`, `LimitExceeded` */
 export function parseStrictJson(text: string, fileName: string, rules: JsonRules): JsonValue {
   const cursor = openJson(text, fileName, rules);

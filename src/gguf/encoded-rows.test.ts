@@ -62,6 +62,15 @@ describe.runIf(hasLlama)('blocks are those of ggml, bit for bit', () => {
   });
 });
 
+test.each([...TYPES, 'F16'] as const)('%s: NaN is said as what it is', async (type) => {
+  const bytes = new Uint8Array(new Float32Array(256).fill(0.5).fill(Number.NaN, 7, 8).buffer);
+  const rows = { bytes, dtype: 'F32', type, columns: 256, plus: 0, tensor: 'broken' } as const;
+  await expect(encodeRows(createCpuBackend(), rows)).rejects.toMatchObject({
+    code: 'NonFinite',
+    message: 'broken has values that are NaN or infinite.',
+  });
+});
+
 test.each(TYPES)('%s: a scale that F16 cannot hold is refused', async (type) => {
   const encoded = (most: number) => {
     const values = new Float32Array(256).fill(0.5);

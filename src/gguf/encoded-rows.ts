@@ -34,8 +34,9 @@ function plainNumbers({ bytes, dtype, type, plus, tensor }: RowsToEncode): Uint8
   decodeToF32(bytes, dtype, values);
   if (plus !== 0) for (let i = 0; i < values.length; i++) values[i]! += plus;
   const out = new Uint8Array(values.length * BLOCK_TYPES[type].bytes);
-  if (type === 'F16' && values.some((value) => !(Math.abs(value) <= MOST_F16))) {
-    throw cannotHold(tensor, type, 'Write BF16 or F32 instead.');
+  if (type === 'F16') {
+    if (!values.every(Number.isFinite)) throw broken(tensor);
+    if (values.some((value) => Math.abs(value) > MOST_F16)) throw tooLarge(tensor, type);
   }
   encodeFromF32(values, type as WeightDtype, out);
   return out;
@@ -73,9 +74,9 @@ async function blocksOn(
   for (const buffer of Object.values(buffers)) engine.free(buffer);
   const [blocks, status] = await answer;
   const bad = new DataView(status!.buffer).getUint32(status!.byteOffset, true);
-  if (bad > 0) throw cannotHold(tensor, type, 'Look for the broken model, or leave the tensor out.');
+  if (bad > 0) throw broken(tensor);
   const encoded = blocks!.subarray(0, byteLength);
-  if (hasInfiniteScale(encoded, type)) throw cannotHold(tensor, type, 'Write BF16 or F32 instead.');
+  if (hasInfiniteScale(encoded, type)) throw tooLarge(tensor, type);
   return encoded;
 }
 
@@ -88,6 +89,18 @@ function hasInfiniteScale(blocks: Uint8Array, type: BlockType): boolean {
   return false;
 }
 
-function cannotHold(tensor: string, type: BlockType, remedy: string): AmalgamError {
-  return new AmalgamError('NonFinite', `${tensor} has values that ${type} cannot hold.`, remedy);
+function broken(tensor: string): AmalgamError {
+  return new AmalgamError(
+    'NonFinite',
+    `${tensor} has values that are NaN or infinite.`,
+    'Look for the broken model, or leave the tensor out.',
+  );
+}
+
+function tooLarge(tensor: string, type: BlockType): AmalgamError {
+  return new AmalgamError(
+    'NonFinite',
+    `${tensor} has values that are too large for ${type}.`,
+    'Write BF16 or F32 instead.',
+  );
 }

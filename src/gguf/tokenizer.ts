@@ -4,9 +4,10 @@
  * score of the merged piece; as score it gets the rank of the first merge that makes it.
  */
 
+import { chatTemplateOf, specialTokens } from '../formats/chat-template';
 import { displayName } from '../formats/names';
 import { counted } from '../formats/quantity';
-import { isJsonNumber, type JsonObject, type JsonValue, parseStrictJson } from '../formats/strict-json';
+import { type JsonObject, type JsonValue, parseStrictJson, plainJson } from '../formats/strict-json';
 import {
   type AddedToken,
   aroundText,
@@ -95,11 +96,11 @@ function metadataOf(
   if (size > rows) {
     throw refused(`The tokenizer has ids up to ${size - 1}, but the embedding has ${counted(rows, 'row')}.`);
   }
-  const settings = texts.config === undefined ? new Map() : objectOf(texts.config, 'tokenizer_config.json');
-  const unknown = contentOf(settings.get('unk_token'));
-  const { tokens, types } = tokenTable(read, rows, kind.model, unknown);
-  const special = specialIds(read, settings, config, rows);
-  const template = texts.chatTemplate ?? chatTemplate(settings.get('chat_template'));
+  const settings = texts.config === undefined ? {} : objectOf(texts.config, 'tokenizer_config.json');
+  const named = specialTokens(settings);
+  const { tokens, types } = tokenTable(read, rows, kind.model, named.unk_token);
+  const special = specialIds(read, named, config, rows);
+  const template = chatTemplateOf(settings, texts.chatTemplate)?.template;
   return [
     ['tokenizer.ggml.model', { type: 'text', value: kind.model }],
     ['tokenizer.ggml.pre', { type: 'text', value: kind.pre }],
@@ -237,18 +238,18 @@ function scores({ merges }: TokenizerTokens, tokens: readonly string[]): number[
  */
 function specialIds(
   { ids, rest }: TokenizerTokens,
-  settings: JsonObject,
+  named: Readonly<Record<string, string>>,
   config: JsonObject,
   rows: number,
 ): [string, GgufValue][] {
   const found = new Map(
     Object.entries(SPECIAL).flatMap(([key, name]): [string, number][] => {
-      const token = contentOf(settings.get(name));
+      const token = named[name];
       const id = (token === undefined ? undefined : ids.get(token)) ?? firstNumber(config.get(`${name}_id`));
       return id === undefined || id >= rows ? [] : [[key, id]];
     }),
   );
-  const { ahead, behind } = aroundText(plain(rest.get('post_processor')));
+  const { ahead, behind } = aroundText(plainJson(rest.get('post_processor') ?? null));
   if (ahead.length > 1) throw refused(`llama.cpp puts one token in front of a text, not ${ahead.length}.`);
   const end = found.get('eos_token_id') ?? behind[0];
   if (behind.some((id) => id !== end) || behind.length > 1) {
@@ -269,13 +270,6 @@ function specialIds(
   ];
 }
 
-/** A part of strict JSON as `JSON.parse` has it. */
-function plain(value: JsonValue | undefined): unknown {
-  if (Array.isArray(value)) return value.map(plain);
-  if (value instanceof Map) return Object.fromEntries([...value].map(([key, each]) => [key, plain(each)]));
-  return isJsonNumber(value) ? Number(value.text) : value;
-}
-
 function stepsOf(processor: JsonValue | undefined): JsonObject[] {
   if (!(processor instanceof Map)) return [];
   const parts = processor.get('processors') ?? processor.get('normalizers');
@@ -292,21 +286,6 @@ function prependsSpace(rest: JsonObject): boolean {
   return stepsOf(rest.get('normalizer')).some((step) => step.get('type') === 'Prepend');
 }
 
-/** A template, or of several named ones the default. */
-function chatTemplate(value: JsonValue | undefined): string | undefined {
-  if (typeof value === 'string') return value;
-  if (!Array.isArray(value)) return undefined;
-  const named = value.filter((each) => each instanceof Map);
-  const found = named.find((each) => each.get('name') === 'default')?.get('template');
-  return typeof found === 'string' ? found : undefined;
-}
-
-/** A token as a text or as `{content: …}`. */
-function contentOf(value: JsonValue | undefined): string | undefined {
-  const content = value instanceof Map ? value.get('content') : value;
-  return typeof content === 'string' ? content : undefined;
-}
-
 function firstNumber(value: JsonValue | undefined): number | undefined {
   const first = Array.isArray(value) ? value[0] : value;
   if (typeof first !== 'object' || first === null || !('text' in first)) return undefined;
@@ -314,7 +293,7 @@ function firstNumber(value: JsonValue | undefined): number | undefined {
   return Number.isInteger(number) && number >= 0 ? number : undefined;
 }
 
-function objectOf(text: string, fileName: string): JsonObject {
+function objectOf(text: string, fileName: string): Record<string, unknown> {
   const value = parseStrictJson(text, fileName, TOKENIZER_JSON_RULES);
-  return value instanceof Map ? value : new Map();
+  return value instanceof Map ? (plainJson(value) as Record<string, unknown>) : {};
 }

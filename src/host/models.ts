@@ -6,7 +6,7 @@ import type { CalibrationText } from '../reports/importance';
 import type { ModelInfo } from '../reports/models';
 import type { Hub } from '../sources/hub-request';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
-import { SAMPLE_TEXTS, sampleCalibrationText } from '../sources/sample';
+import { SAMPLE_TEXTS, sampleText } from '../sources/sample';
 import { openForHeader } from '../store/cached-source';
 
 export interface OpenModels {
@@ -96,6 +96,6 @@ function calibrationTexts() {
     },
     has: (name: string) => given.has(name) || isSample(name),
     /** The text of a known name. @throws AmalgamError what fetching the sample's throws */
-    read: async (name: string) => given.get(name) ?? sampleCalibrationText(name),
+    read: async (name: string) => given.get(name) ?? sampleText(name),
   };
 }

@@ -35,7 +35,7 @@ function gpt2(path: string, config: object = { model_type: 'gpt2', n_layer: 1, n
       'h.0.mlp.c_fc.weight': ['F32', [4, 4]],
       'ln_f.weight': ['F32', [4]],
     }),
-    'tokenizer.json': '{}',
+    'tokenizer.json': '{"model":{"vocab":{}}}',
   });
 }
 
@@ -136,6 +136,35 @@ describe('adapters', () => {
       addend: { scale: 2, tensor: { folder: 'lora' } },
     });
     expect(tensor(plan, `${q0}.bias`)).not.toHaveProperty('copy');
+  });
+
+  it('with biases for modules that have none are refused with the step that helps', async () => {
+    const shapes: Shapes = { ...factors(q0, 4, 4), [`base_model.model.${q0}.lora_B.bias`]: ['F32', [4]] };
+    const adapter = tinyAdapter('lora', shapes, { lora_bias: true });
+    const { problems } = await planOf(['base+lora'], tinyModel('base'), adapter);
+    expect(problems).toEqual([
+      expect.objectContaining({
+        code: 'AdapterModuleMissing',
+        message: expect.stringContaining('adds biases (lora_bias) where base has none'),
+        remedy: expect.stringContaining('train it without lora_bias'),
+      }),
+    ]);
+  });
+
+  it.each([
+    [{ target_modules: ['q_proj', 'up_proj'] }, undefined],
+    [{ target_modules: ['self_attn.q_proj'] }, up1],
+    [{ target_modules: '.*q_proj' }, undefined],
+    [{ target_modules: ['q_proj', 'up_proj'], layers_to_transform: [0, 1] }, undefined],
+    [{ target_modules: ['q_proj', 'up_proj'], layers_to_transform: 1 }, q0],
+  ])('of other modules than their config names are said: %o', async (config, beyond) => {
+    const adapter = tinyAdapter('lora', { ...factors(q0, 4, 4), ...factors(up1, 4, 8) }, config);
+    const { problems } = await planOf(['base+lora'], tinyModel('base'), adapter);
+    expect(problems.filter(({ code }) => code === 'AdapterTargetsDiffer').map((p) => p.message)).toEqual(
+      beyond === undefined
+        ? []
+        : [expect.stringMatching(`layers_to_transform\\): ${beyond}\\. They are merged`)],
+    );
   });
 
   it('update the embedding they were trained on, transposed; a tied head stays as it was there', async () => {
@@ -257,7 +286,7 @@ describe('another spelling of the base’s names', () => {
       'vision_tower.encoder.layers.0.fc1.weight': ['F32', [4, 4]],
       'language_model.model.norm.weight': ['F32', [4]],
     }),
-    'tokenizer.json': '{}',
+    'tokenizer.json': '{"model":{"vocab":{}}}',
   });
 
   it('of a multimodal model in memory is found in its checkpoint', async () => {
@@ -279,7 +308,7 @@ describe('another spelling of the base’s names', () => {
           [`${prefix}embeddings.word_embeddings.weight`]: ['F32', [8, 4]],
           [`${prefix}encoder.layer.0.output.dense.weight`]: ['F32', [4, 4]],
         }),
-        'tokenizer.json': '{}',
+        'tokenizer.json': '{"model":{"vocab":{}}}',
       });
     const plan = await planOf(['tuned'], bert('base', ''), bert('tuned', 'bert.'));
     expect(errors(plan)).toEqual([]);

@@ -6,7 +6,7 @@ import { counted } from '../formats/quantity';
 import { tensorKey } from '../models/families';
 import { splitLayer } from '../models/tensor-role';
 import type { PlanProblem } from '../reports/plan';
-import type { Adapter, AdapterUpdate, OwnModule } from './adapter';
+import { type Adapter, type AdapterUpdate, noteIgnored, type OwnModule } from './adapter';
 import { type Applying, changedByKind, changedRows, madeTensor, scaledColumns } from './kind-updates';
 import type { Model, ModelTensor } from './model';
 import { nameSome, type Problems } from './problems';
@@ -138,6 +138,7 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
   );
   separateEnds(on, changes);
   const missing: string[] = [];
+  const biasless: string[] = [];
   let biases = 0;
   const change = (name: string, to: (tensor: ModelTensor) => ModelTensor) => {
     const tensor = model.tensors.get(name);
@@ -155,16 +156,27 @@ export function applyAdapter(model: Model, adapter: Adapter, problems: Problems)
     const { bias, scale } = update;
     if (!bias) continue;
     biases++;
-    change(name.replace(/weight$/, 'bias'), (tensor) => ({
-      ...tensor,
-      view: { ...tensor.view, addend: { tensor: bias, scale } },
-    }));
+    const biasName = name.replace(/weight$/, 'bias');
+    if (model.tensors.has(name) && !model.tensors.has(biasName)) biasless.push(biasName);
+    else
+      change(biasName, (tensor) => ({
+        ...tensor,
+        view: { ...tensor.view, addend: { tensor: bias, scale } },
+      }));
   }
   for (const [path, update] of fused) missing.push(...updateExperts(on, key(path), update));
   for (const [name, own] of changes.modules) {
     change(name, (tensor) => changedByKind(on, name, tensor, own));
   }
   if (missing.length > 0) reportMissing(on, [...new Set(missing)], all + biases);
+  if (biasless.length > 0) {
+    problems.error(
+      'AdapterModuleMissing',
+      `${adapter.path} adds biases (lora_bias) where ${model.checkpoint.path} has none: ${nameSome(biasless)}.`,
+      'The merged model would have no place for them; PEFT does not merge it either. Load the adapter beside its base, or train it without lora_bias.',
+      biasless,
+    );
+  }
   noteIgnored(adapter, problems);
 }
 
@@ -219,8 +231,7 @@ function separateEnds({ model, adapter, problems }: Applying, changes: Changes):
   if (!tied || embedding === undefined || head === undefined || !stored) return;
   const own = (name: string) => replaces.has(name) || updates.has(name) || modules.has(name);
   const ownHead = own(head) || tokenRows.has(head);
-  const note = (message: string) =>
-    problems.add({ severity: 'note', code: 'TiedEndsAdapted', message, remedy: 'No action needed.' });
+  const note = (message: string) => problems.note('TiedEndsAdapted', message);
   if (adapter.config.ensureWeightTying && own(embedding)) {
     for (const map of Object.values(changes) as Map<string, unknown>[]) map.delete(head);
     note(
@@ -247,33 +258,12 @@ function separateEnds({ model, adapter, problems }: Applying, changes: Changes):
   );
   const rows = replaces.get(embedding)?.shape[0];
   if (rows === undefined || rows === start.shape[0] || replaces.has(head) || origins.has(head)) return;
-  problems.add({
-    severity: 'error',
-    code: 'AdapterInvalid',
-    message: `${adapter.path} brings an embedding of ${counted(rows, 'row')} for ${ref}, but not the head it was trained with, which has ${counted(start.shape[0]!, 'row')} here.`,
-    remedy: 'Save the adapter with its head too (save_embedding_layers=True, or lm_head in modules_to_save).',
-    tensors: [embedding, head],
-  });
-}
-
-/** Adds problems for keys of the weight file without effect, and for unknown fields of the config. */
-export function noteIgnored({ path, ignored, config }: Adapter, problems: Problems): void {
-  if (config.unknown.length > 0) {
-    problems.add({
-      severity: 'warning',
-      code: 'AdapterFieldsUnknown',
-      message: `The config of ${path} says ${nameSome(config.unknown)}, which is not known here and has no effect.`,
-      remedy:
-        'Make sure that it only concerns training; otherwise merge the adapter with PEFT and use the result.',
-    });
-  }
-  if (ignored.length === 0) return;
-  problems.add({
-    severity: 'note',
-    code: 'AdapterKeysUnused',
-    message: `${counted(ignored.length, 'tensor')} of ${path} ${ignored.length === 1 ? 'changes' : 'change'} nothing, as in PEFT: ${nameSome(ignored)}.`,
-    remedy: 'No action needed.',
-  });
+  problems.error(
+    'AdapterInvalid',
+    `${adapter.path} brings an embedding of ${counted(rows, 'row')} for ${ref}, but not the head it was trained with, which has ${counted(start.shape[0]!, 'row')} here.`,
+    'Save the adapter with its head too (save_embedding_layers=True, or lm_head in modules_to_save).',
+    [embedding, head],
+  );
 }
 
 function updated(on: Applying, name: string, tensor: ModelTensor, update: AdapterUpdate): ModelTensor {
@@ -287,22 +277,20 @@ function updated(on: Applying, name: string, tensor: ModelTensor, update: Adapte
     return tensor;
   }
   if (!isWeightDtype(tensor.dtype)) {
-    problems.add({
-      severity: 'error',
-      code: 'DtypeUnsupported',
-      message: `${adapter.path} changes tensors that ${model.checkpoint.path} stores as ${tensor.dtype}, which cannot be computed with.`,
-      remedy: 'Use a copy of the base in F32, F16 or BF16.',
-      tensors: [name],
-    });
+    problems.error(
+      'DtypeUnsupported',
+      `${adapter.path} changes tensors that ${model.checkpoint.path} stores as ${tensor.dtype}, which cannot be computed with.`,
+      'Use a copy of the base in F32, F16 or BF16.',
+      [name],
+    );
   }
   if (adapter.config.fanInFanOut !== (layout === 'transposed') && update.kind === 'linear') {
-    problems.add({
-      severity: 'note',
-      code: 'FanInFanOut',
-      message: `${adapter.path} says fan_in_fan_out: ${adapter.config.fanInFanOut}, but ${model.checkpoint.path} stores the weights the other way; what is stored counts, as in PEFT.`,
-      remedy: 'No action needed.',
-      tensors: [name],
-    });
+    problems.note(
+      'FanInFanOut',
+      `${adapter.path} says fan_in_fan_out: ${adapter.config.fanInFanOut}, but ${model.checkpoint.path} stores the weights the other way; what is stored counts, as in PEFT.`,
+      undefined,
+      [name],
+    );
   }
   const lowRank: LowRank = { a, b, rank, scale, layout, ...(magnitude ? { magnitude } : {}) };
   if (magnitude && layout === 'transposed') return scaledColumns(tensor, lowRank, magnitude);
@@ -339,13 +327,12 @@ function layoutOf(
 
 function reportMissing({ model, adapter, problems }: Applying, missing: string[], all: number): void {
   const task = adapter.config.taskType;
-  problems.add({
-    severity: 'error',
-    code: 'AdapterModuleMissing',
-    message: `${missing.length} of the ${counted(all, 'tensor')} that ${adapter.path} changes ${missing.length === 1 ? 'does' : 'do'} not exist in ${model.checkpoint.path}: ${nameSome(missing)}.`,
-    remedy: `Put the adapter on the base it was trained on${trainedOn(adapter)}${task ? `, in the form for ${task}` : ''}, or leave it out.`,
-    tensors: missing,
-  });
+  problems.error(
+    'AdapterModuleMissing',
+    `${missing.length} of the ${counted(all, 'tensor')} that ${adapter.path} changes ${missing.length === 1 ? 'does' : 'do'} not exist in ${model.checkpoint.path}: ${nameSome(missing)}.`,
+    `Put the adapter on the base it was trained on${trainedOn(adapter)}${task ? `, in the form for ${task}` : ''}, or leave it out.`,
+    missing,
+  );
 }
 
 // An adapter whose tensors are of other sizes than the weights of the base.

@@ -8,10 +8,13 @@ import { displayName } from '../formats/names';
 import { counted } from '../formats/quantity';
 import type { StoredTensor } from '../formats/safetensors-header';
 import { SHARD_INDEX } from '../formats/shard-index';
+import { isJsonNumber } from '../formats/strict-json';
+import { splitLayer } from '../models/tensor-role';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readHeader, readSmallText, tensorRef } from './header';
 import { kindOf } from './kinds';
 import type { AdapterKind } from './kinds/kind';
+import { nameSome, type Problems } from './problems';
 import type { TensorRef } from './tensor-view';
 
 /** Low-rank update of one module; shapes as in {@link AdapterPair}. */
@@ -213,4 +216,48 @@ function noWeights(folder: ModelFolder, path: string): AmalgamError {
     `${path} has a config of an adapter, but no ${WEIGHTS}.`,
     'Get the adapter again from its author, with its weights.',
   );
+}
+
+/** Adds problems for keys of the weight file without effect, and for fields of the config that are unknown or not so. */
+export function noteIgnored(adapter: Adapter, problems: Problems): void {
+  const { path, ignored, config } = adapter;
+  const beyond = untargeted(adapter);
+  if (beyond.length > 0) {
+    problems.warn(
+      'AdapterTargetsDiffer',
+      `${path} has factors for modules that its config does not name (target_modules, layers_to_transform): ${nameSome(beyond)}. They are merged; PEFT leaves them out.`,
+      'Its config and its weights may be of two trainings: get both from one place, or correct the config.',
+    );
+  }
+  if (config.unknown.length > 0) {
+    problems.warn(
+      'AdapterFieldsUnknown',
+      `The config of ${path} says ${nameSome(config.unknown)}, which is not known here and has no effect.`,
+      'Make sure that it only concerns training; otherwise merge the adapter with PEFT and use the result.',
+    );
+  }
+  if (ignored.length === 0) return;
+  problems.note(
+    'AdapterKeysUnused',
+    `${counted(ignored.length, 'tensor')} of ${path} ${ignored.length === 1 ? 'changes' : 'change'} nothing, as in PEFT: ${nameSome(ignored)}.`,
+  );
+}
+
+/** Modules with factors that PEFT would not give any, by names and layers of the config; expressions are not looked into. */
+function untargeted({ config: { type, raw }, updates, madeOf }: Adapter): string[] {
+  const targets = raw.get('target_modules');
+  const layers = raw.get('layers_to_transform') ?? undefined;
+  const listed = (Array.isArray(layers) ? layers : [layers])
+    .filter(isJsonNumber)
+    .map(({ text }) => Number(text));
+  if (type !== 'LORA' || madeOf) return [];
+  return [...updates].flatMap(([module, { experts }]) => {
+    const layer = splitLayer(`${module}.weight`)?.index;
+    const isOther = listed.length > 0 && layer !== undefined && !listed.includes(layer);
+    const isNamed =
+      !Array.isArray(targets) ||
+      targets.length === 0 ||
+      targets.some((end) => typeof end === 'string' && `.${module}`.endsWith(`.${end}`));
+    return experts === undefined && (isOther || !isNamed) ? [module] : [];
+  });
 }

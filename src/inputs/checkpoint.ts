@@ -60,8 +60,7 @@ export async function openCheckpoint(
   const indexFile = findFile(folder, SHARD_INDEX);
   const index =
     indexFile &&
-    parseShardIndex(await readSmallText(indexFile, path, MAX_INDEX_BYTES, signal), `${path}/${SHARD_INDEX}`)
-      .weightMap;
+    parseShardIndex(await readSmallText(indexFile, path, MAX_INDEX_BYTES, signal), `${path}/${SHARD_INDEX}`);
   const weightFiles = index ? indexedFiles(folder, path, index) : [singleFile(folder, path)];
   requireAllShards(weightFiles, path);
   const tensors = await readTensors(weightFiles, path, signal);

@@ -9,6 +9,7 @@
  */
 import type { ModelConfig } from '../formats/model-config';
 import { isJsonNumber } from '../formats/strict-json';
+import { derivedTensor } from './row-map';
 import { readF32 } from './stored-tensor';
 import type { ReadTensor, TensorRef } from './tensor-view';
 
@@ -46,7 +47,7 @@ export function dequantized(
       }
       scales.add(scaleName);
       formats.add('FP8');
-      tensors.set(name, derived(ref, ref.shape, [ref, scale], eightBits(ref, scale, block)));
+      tensors.set(name, derivedTensor(ref, ref.shape, [ref, scale], eightBits(ref, scale, block)));
     } else if (ref.dtype === 'U8' && name.endsWith('_blocks') && ref.shape.length === 4) {
       const plain = name.slice(0, -'_blocks'.length);
       const scale = stored.get(`${plain}_scales`);
@@ -57,7 +58,10 @@ export function dequantized(
       }
       scales.add(`${plain}_scales`);
       formats.add('MXFP4');
-      tensors.set(plain, derived(ref, [experts, groups * 32, rows], [ref, scale], fourBits(ref, scale)));
+      tensors.set(
+        plain,
+        derivedTensor(ref, [experts, groups * 32, rows], [ref, scale], fourBits(ref, scale)),
+      );
     } else tensors.set(name, ref);
   }
   for (const name of scales) tensors.delete(name);
@@ -74,7 +78,7 @@ export function dequantized(
 export function castTensor(ref: TensorRef, stored: ReadonlyMap<string, TensorRef>): TensorRef | undefined {
   if (ref.derived) return undefined;
   if (ref.dtype === 'F64') {
-    return derived(ref, ref.shape, [ref], async (read) => async (begin, end) => {
+    return derivedTensor(ref, ref.shape, [ref], async (read) => async (begin, end) => {
       const { buffer } = await read(ref, begin * 8, end * 8);
       return Float32Array.from(new Float64Array(buffer));
     });
@@ -82,7 +86,7 @@ export function castTensor(ref: TensorRef, stored: ReadonlyMap<string, TensorRef
   if (ref.dtype !== 'F8_E4M3' && ref.dtype !== 'F8_E5M2') return undefined;
   if ([`${ref.key}_scale_inv`, `${ref.key}_scale`].some((name) => stored.has(name))) return undefined;
   const values = eightBitValues(ref.dtype);
-  return derived(ref, ref.shape, [ref], async (read) => async (begin, end) => {
+  return derivedTensor(ref, ref.shape, [ref], async (read) => async (begin, end) => {
     return Float32Array.from(await read(ref, begin, end), (bits) => values[bits]!);
   });
 }
@@ -114,16 +118,6 @@ export function unreadQuantization(
       return said ?? `integers of ${dtype.slice(1)} bits`;
   }
   return formats.size > 0 ? undefined : said;
-}
-
-function derived(
-  { folder, file, key }: TensorRef,
-  shape: readonly number[],
-  from: readonly TensorRef[],
-  open: NonNullable<TensorRef['derived']>['open'],
-): TensorRef {
-  const end = 4 * shape.reduce((n, extent) => n * extent, 1);
-  return { folder, file, key, dtype: 'F32', shape, begin: 0, end, derived: { from, open } };
 }
 
 /** `quantization_config.weight_block_size`: rows and columns with a scale of their own. */

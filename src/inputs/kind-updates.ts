@@ -8,6 +8,7 @@ import type { Adapter, OwnModule } from './adapter';
 import type { AdaptedModule, PartValues, RowChange, Rows } from './kinds/kind';
 import type { Model, ModelTensor } from './model';
 import type { Problems } from './problems';
+import { derivedTensor } from './row-map';
 import { type ReadTensor, readF32, weightDtype } from './stored-tensor';
 import type { LowRank, TensorRef } from './tensor-view';
 
@@ -55,7 +56,7 @@ export function changedByKind(
   } catch (thrown) {
     if (!(thrown instanceof AmalgamError)) throw thrown;
     const { code, message, hint } = thrown;
-    problems.add({ severity: 'error', code, message, remedy: hint, tensors: [tensor.name] });
+    problems.error(code, message, hint, [tensor.name]);
     return tensor;
   }
 }
@@ -145,16 +146,10 @@ export function madeTensor(
   make: (values: PartValues) => Float32Array,
 ): TensorRef {
   const from = Object.values(parts);
-  return {
-    ...derivedFrom(from[0]!, shape),
-    derived: {
-      from,
-      async open(read) {
-        const values = make(await partValues(parts, read));
-        return async (begin, end) => values.slice(begin, end);
-      },
-    },
-  };
+  return derivedTensor(from[0]!, shape, from, async (read) => {
+    const values = make(await partValues(parts, read));
+    return async (begin, end) => values.slice(begin, end);
+  });
 }
 
 /**
@@ -169,28 +164,20 @@ export function changedRows(
   parts: Parts,
   open: (values: PartValues, eachRow: EachRow) => RowChange | Promise<RowChange>,
 ): TensorRef {
-  return {
-    ...derivedFrom(origin, origin.shape),
-    derived: {
-      from: [origin, ...Object.values(parts)],
-      async open(read) {
-        const change = await open(await partValues(parts, read), (visit) =>
-          eachRow(origin, width, read, visit),
-        );
-        return async (begin, end) => {
-          const first = Math.floor(begin / width);
-          const rows = await readRows(origin, width, first, Math.ceil(end / width), read);
-          const row = new Float64Array(width);
-          for (let at = 0; at < rows.length; at += width) {
-            row.set(rows.subarray(at, at + width));
-            change(row, first + at / width);
-            rows.set(row, at);
-          }
-          return rows.subarray(begin - first * width, end - first * width);
-        };
-      },
-    },
-  };
+  return derivedTensor(origin, origin.shape, [origin, ...Object.values(parts)], async (read) => {
+    const change = await open(await partValues(parts, read), (visit) => eachRow(origin, width, read, visit));
+    return async (begin, end) => {
+      const first = Math.floor(begin / width);
+      const rows = await readRows(origin, width, first, Math.ceil(end / width), read);
+      const row = new Float64Array(width);
+      for (let at = 0; at < rows.length; at += width) {
+        row.set(rows.subarray(at, at + width));
+        change(row, first + at / width);
+        rows.set(row, at);
+      }
+      return rows.subarray(begin - first * width, end - first * width);
+    };
+  });
 }
 
 /** Visits every row of the tensor before any is changed: a second reading, for what depends on all of them. */
@@ -226,12 +213,6 @@ async function readRows(
   const values = new Float32Array((to - from) * width);
   decodeToF32(await read(origin, from * width * bytes, to * width * bytes), dtype, values);
   return values;
-}
-
-function derivedFrom(origin: TensorRef, shape: readonly number[]): TensorRef {
-  const { folder, file, key } = origin;
-  const end = 4 * shape.reduce((n, extent) => n * extent, 1);
-  return { folder, file, key, dtype: 'F32', shape, begin: 0, end };
 }
 
 async function partValues(parts: Parts, read: ReadTensor): Promise<PartValues> {

@@ -102,7 +102,7 @@ export function tinyModel(path: string, options: TinyOptions = {}): ModelFolder 
   return memoryFolder(path, {
     'config.json': config,
     'model.safetensors': safetensors(tinyShapes(options)),
-    'tokenizer.json': '{"model":{}}',
+    'tokenizer.json': '{"model":{"vocab":{}}}',
     ...options.files,
   });
 }

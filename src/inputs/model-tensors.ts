@@ -71,13 +71,11 @@ function takeHeadAsEmbedding(
   problems: Problems,
 ): void {
   if (endsDiffer) {
-    problems.add({
-      severity: 'warning',
-      code: 'EndsDiffer',
-      message: `The config of ${path} ties its head to the embedding, but both are stored and differ. They are taken as two, as transformers 5 does, and what is written has both (tie_word_embeddings: false); versions before ignore the head.`,
-      remedy:
-        'Set tie_word_embeddings in the config of that model to what it was trained with, if you know better.',
-    });
+    problems.warn(
+      'EndsDiffer',
+      `The config of ${path} ties its head to the embedding, but both are stored and differ. They are taken as two, as transformers 5 does, and what is written has both (tie_word_embeddings: false); versions before ignore the head.`,
+      'Set tie_word_embeddings in the config of that model to what it was trained with, if you know better.',
+    );
   }
   const head = family && stored.get(family.head);
   if (!head || !saysTied(config, family, stored)) return;
@@ -87,12 +85,10 @@ function takeHeadAsEmbedding(
   const bare = ![...stored.keys()].some((name) => name.startsWith(family.prefix));
   const name = bare ? tensorKey(family.embedding, family) : family.embedding;
   stored.set(name, head);
-  problems.add({
-    severity: 'note',
-    code: 'HeadIsEmbedding',
-    message: `${path} stores its head alone, to which its config ties the embedding: it is both, and is written as ${name}.`,
-    remedy: 'No action needed.',
-  });
+  problems.note(
+    'HeadIsEmbedding',
+    `${path} stores its head alone, to which its config ties the embedding: it is both, and is written as ${name}.`,
+  );
 }
 
 function missingScales({ path }: Checkpoint, tensors: string[]): PlanProblem {

@@ -4,7 +4,7 @@
  */
 
 import { DTYPE_BITS } from '../formats/dtype';
-import type { RowMap, RowSource, TensorRef } from './tensor-view';
+import type { Derived, RowMap, RowSource, TensorRef } from './tensor-view';
 
 /** Longest piece of stored rows that is read at once. */
 export const PIECE_BYTES = 4 * 1024 * 1024;
@@ -31,6 +31,17 @@ export function mappedTensor(origin: TensorRef, map: RowMap): TensorRef {
   const shape = map.axis === 'rows' ? [rows, ...origin.shape.slice(1)] : [...origin.shape.slice(0, -1), rows];
   const elements = shape.reduce((product, extent) => product * extent, 1);
   return { ...origin, dtype, shape, begin: 0, end: (elements * DTYPE_BITS[dtype]) / 8, rows: map };
+}
+
+/** A tensor of `shape` whose values are computed from others when they are read, in F32; its place is the origin's. */
+export function derivedTensor(
+  { folder, file, key }: Pick<TensorRef, 'folder' | 'file' | 'key'>,
+  shape: readonly number[],
+  from: readonly TensorRef[],
+  open: Derived['open'],
+): TensorRef {
+  const end = 4 * shape.reduce((n, extent) => n * extent, 1);
+  return { folder, file, key, dtype: 'F32', shape, begin: 0, end, derived: { from, open } };
 }
 
 /** The stored tensors that reading one takes. */

@@ -2,7 +2,15 @@
  * Differences in how a recipe reads elsewhere. mergekit 0.1.4 ignores keys it does not know (its `config.py` takes them and
  * drops them), and so ours: settings lost or read otherwise there are named before a recipe is exported.
  */
-import type { ParameterScalar, ParameterSetting, Recipe, RecipeExtensions } from '../formats/recipe';
+import {
+  type ParameterScalar,
+  type ParameterSetting,
+  type Recipe,
+  type RecipeExtensions,
+  type RecipeLevel,
+  recipeLevels,
+  yamlKey,
+} from '../formats/recipe';
 import { isGlob } from '../formats/tensor-pattern';
 import { drawsRandomly, type MergeMethod, type ParameterSpec } from './method';
 
@@ -76,37 +84,16 @@ function ofMethod(recipe: OneRecipe, method: MergeMethod): ExportWarning[] {
             'mergekit then computes in the dtype of the models, which for bfloat16 is coarser than here. With an output dtype the recipe asks it for float32.',
         },
       ];
-  return [...levels(recipe).flatMap((level) => ofParameters(level, method)), ...dtype];
+  return [...recipeLevels(recipe).flatMap((level) => ofParameters(level, method)), ...dtype];
 }
 
-interface Level {
-  parameters: Record<string, ParameterSetting>;
-  where: string;
-  inSlice: boolean;
-}
-
-function levels(recipe: OneRecipe): Level[] {
-  return [
-    { parameters: recipe.parameters, where: 'the recipe', inSlice: false },
-    ...(recipe.models ?? []).map(({ model, parameters }) => ({ parameters, where: model, inSlice: false })),
-    ...(recipe.slices ?? []).flatMap((slice, i) => [
-      { parameters: slice.parameters, where: `slice ${i + 1}`, inSlice: true },
-      ...slice.sources.map(({ model, parameters }) => ({
-        parameters,
-        where: `${model} in slice ${i + 1}`,
-        inSlice: true,
-      })),
-    ]),
-  ];
-}
-
-function ofParameters({ parameters, where, inSlice }: Level, method: MergeMethod): ExportWarning[] {
+function ofParameters({ kind, parameters, where }: RecipeLevel, method: MergeMethod): ExportWarning[] {
   const specs = new Map([...Object.entries(method.parameters), ...Object.entries(method.modelParameters)]);
   return Object.entries(parameters).flatMap(([name, setting]) => {
     const spec = specs.get(name);
     if (!spec) return [];
     return [...new Set(valuesOf(setting))].flatMap((value) => {
-      const found = reading(spec, value, inSlice);
+      const found = reading(spec, value, kind === 'slice' || kind === 'source');
       return found ? [{ setting: `${name}: ${value} of ${where}`, ...found }] : [];
     });
   });
@@ -136,7 +123,7 @@ function valuesOf(setting: ParameterSetting): ParameterScalar[] {
 }
 
 function ofFilters(recipe: OneRecipe): ExportWarning[] {
-  const globs = levels(recipe).flatMap(({ parameters }) =>
+  const globs = recipeLevels(recipe).flatMap(({ parameters }) =>
     Object.values(parameters).flatMap((setting) =>
       Array.isArray(setting)
         ? setting.flatMap((entry) =>
@@ -196,13 +183,11 @@ function ofExtensions(recipe: OneRecipe, method: MergeMethod): ExportWarning[] {
   const lost = (Object.keys(amalgam) as (keyof RecipeExtensions)[]).flatMap((key) => {
     if (amalgam[key] === undefined || (key === 'seed' && known.seed === undefined)) return [];
     const consequence = key in known ? known[key] : 'mergekit ignores it.';
-    return consequence === '' || consequence === undefined ? [] : [{ setting: yamlName(key), consequence }];
+    return consequence === '' || consequence === undefined
+      ? []
+      : [{ setting: `amalgam.${yamlKey(key)}`, consequence }];
   });
   return [...random, ...lost];
-}
-
-function yamlName(key: string): string {
-  return `amalgam.${key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
 }
 
 /** Whether any tensor's result depends on the seed, by the method-wide parameters of the recipe. */
@@ -220,5 +205,5 @@ function hasGradient(recipe: OneRecipe): boolean {
   const isGradient = (setting: ParameterSetting): boolean =>
     Array.isArray(setting) &&
     setting.some((entry) => (typeof entry === 'number' ? setting.length > 1 : isGradient(entry.value)));
-  return levels(recipe).some(({ parameters }) => Object.values(parameters).some(isGradient));
+  return recipeLevels(recipe).some(({ parameters }) => Object.values(parameters).some(isGradient));
 }

@@ -4,10 +4,9 @@
  */
 
 import { AmalgamError } from '../errors';
-import type { JsonValue } from '../formats/json-edit';
 import { editConfig, type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { displayName } from '../formats/names';
-import type { JsonValue as ReadJson } from '../formats/strict-json';
+import type { JsonValue, PlainJson } from '../formats/strict-json';
 import { type Architecture, type Attention, type Block, partOf } from './architecture';
 import { expectedTensors, leavesOf, linearSites } from './claim';
 import { readNumber, unsupported, valueAt } from './config-reader';
@@ -77,7 +76,7 @@ function kindFields(
   wiring: Wiring,
   before: Architecture,
   order: readonly number[],
-): Map<string, JsonValue> {
+): Map<string, PlainJson> {
   return new Map([
     ...kindLists(config, wiring, before, order),
     ...windowStart(config, wiring, before, order),
@@ -100,8 +99,8 @@ function kindLists(
   { attention }: Wiring,
   { blocks }: Architecture,
   order: readonly number[],
-): Map<string, JsonValue> {
-  const lists = new Map<string, JsonValue>();
+): Map<string, PlainJson> {
+  const lists = new Map<string, PlainJson>();
   const isMissing = (field: string) => !Array.isArray(valueAt(config, field));
   const { window, position } = attention;
   const windows = blocks.map((block) => partOf(block, 'attention')?.window !== undefined);
@@ -127,7 +126,7 @@ function windowStart(
   { attention: { window } }: Wiring,
   { blocks }: Architecture,
   order: readonly number[],
-): [string, JsonValue][] {
+): [string, PlainJson][] {
   if (!window || window.layers === 'all' || typeof window.layers.orElse !== 'object') return [];
   if (!('fromLayer' in window.layers.orElse)) return [];
   const { fromLayer } = window.layers.orElse;
@@ -168,7 +167,7 @@ export function restack(config: ModelConfig, order: readonly number[]): Restacke
   const inner = text instanceof Map ? text : undefined;
   const innerType = inner?.get('model_type');
   const type = knowsIndexFields(modelType) || typeof innerType !== 'string' ? modelType : innerType;
-  const read = (field: string): ReadJson | undefined => config.raw.get(field) ?? inner?.get(field);
+  const read = (field: string): JsonValue | undefined => config.raw.get(field) ?? inner?.get(field);
   const { fields, unsaid } = restackFields(type, read, layers, order);
   const before = resolved(config);
   const wiring = before && familyOf(modelType)?.modelTypes[modelType]?.wiring;

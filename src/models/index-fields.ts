@@ -1,6 +1,5 @@
 /** Config fields that depend on the index of a layer, family by family, and their values for restacked layers. */
-import type { JsonValue as PlainJson } from '../formats/json-edit';
-import { isJsonNumber, type JsonValue } from '../formats/strict-json';
+import { isJsonNumber, type JsonValue, type PlainJson, plainJson } from '../formats/strict-json';
 
 /**
  * `indices`: a list of layers · `first`, `last`: how many of the first or last ones · `upto`: the last one, −1 for all ·
@@ -141,13 +140,15 @@ function newValue(
   if (kind === 'keys') {
     if (!(value instanceof Map)) return undefined;
     const moved = order.flatMap((layer, i) =>
-      value.has(String(layer)) ? [[String(i), plain(value.get(String(layer))!)] as const] : [],
+      value.has(String(layer)) ? [[String(i), plainJson(value.get(String(layer))!)] as const] : [],
     );
-    const others = [...value].flatMap(([key, v]) => (/^\d+$/.test(key) ? [] : [[key, plain(v)] as const]));
+    const others = [...value].flatMap(([key, v]) =>
+      /^\d+$/.test(key) ? [] : [[key, plainJson(v)] as const],
+    );
     return { is: Object.fromEntries([...others, ...moved]) };
   }
   if (Array.isArray(value)) {
-    const entries = value.map(plain);
+    const entries = value.map(plainJson);
     if (kind === 'indices') return { is: order.flatMap((layer, i) => (entries.includes(layer) ? [i] : [])) };
     if (kind === 'cycle') return { is: order.map((layer) => entries[layer % entries.length]!) };
     return kind === 'list' && entries.length === layers
@@ -181,12 +182,4 @@ function everyValue(
   const rest = offset ? at(offset.field, offset.orElse) : 0;
   const isOne = (layer: number) => (layer + shift - rest) % n === 0;
   return order.every((layer, i) => isOne(layer) === isOne(i)) ? undefined : 'unsaid';
-}
-
-/** A parsed value as it is edited. */
-function plain(value: JsonValue): PlainJson {
-  if (isJsonNumber(value)) return Number(value.text);
-  if (Array.isArray(value)) return value.map(plain);
-  if (value instanceof Map) return Object.fromEntries([...value].map(([key, v]) => [key, plain(v)]));
-  return value;
 }

@@ -339,13 +339,18 @@ export type LayerRule = (config: ConfigFile, layer: number) => boolean;
 
 export const HEAD_NORM = { query: 'self_attn.q_norm', key: 'self_attn.k_norm', over: 'head' } as const;
 
-/** Sizes of a model with as many keys as queries. */
-export const sizesOf = (
-  layers: NumberField,
-  hidden: NumberField,
-  heads: NumberField,
-  inner: Wiring['sizes']['inner'],
-): Wiring['sizes'] => ({ layers, hidden, heads, inner });
+/** Sizes of a model with as many keys as queries, by the names of their fields in all spellings. */
+export const sizesOf = (layers: Names, hidden: Names, heads: Names, inner?: Names): Wiring['sizes'] => ({
+  layers: fieldOf(layers),
+  hidden: fieldOf(hidden),
+  heads: fieldOf(heads),
+  inner: inner === undefined ? 'four_times_hidden' : fieldOf(inner),
+});
+type Names = string | readonly string[];
+const fieldOf = (names: Names): NumberField => ({ fields: typeof names === 'string' ? [names] : names });
+
+/** Modules of queries, keys and values. */
+export const apart = (query: string, key: string, value: string) => ({ query, key, value });
 
 /** Attention with or without biases everywhere, scores over the root of a head's width. */
 export const attentionOf = (

@@ -1,19 +1,23 @@
 /** What measures merges to find the best of them: texts in their parts, tasks, engines, Gram merges that are solved once. */
 import type { Backend } from '../backend/backend';
-import { type CalibrationOptions, openAhead, writeTexts } from '../calibration/calibration-context';
+import type { CalibrationSize } from '../calibration/calibration';
+import { type CalibrationOptions, openAhead, writeText } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
-import { heldOutTexts } from '../calibration/lambda-choice';
+import type { Datasets } from '../dataset/job';
+import { runEvaluations } from '../evaluate/job';
+import { runTasks } from '../evaluate/task-job';
 import type { Recipe } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';
+import { allEnded } from '../forward/queue';
 import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { textSize } from '../merge/methods/importance-parameters';
 import type { Plan } from '../merge/plan/plan';
 import { withLambda as planWithLambda } from '../merge/plan/plan-lambda';
 import type { Prepared } from '../merge/tensor/prepared';
-import type { EvaluateManyReport, EvaluateManyRequest, RunTarget } from '../reports/evaluate';
+import type { BackendChoice } from '../reports/backend';
+import type { RunTarget } from '../reports/evaluate';
 import type { BestText, FindBestRequest, SearchTasks, TextPart } from '../reports/find-best';
-import type { ScoreTasksReport, ScoreTasksRequest } from '../reports/tasks';
 import { inParts, stretchesOf, type TextParts } from '../reports/text-parts';
 import { taskBlocks } from '../tasks/objective';
 import { readingRecipe, withLambda } from './candidates';
@@ -24,16 +28,14 @@ interface Ready {
   exact: boolean;
   prepared?: Prepared;
 }
-type ReadyOf = (target: RunTarget) => Promise<Ready>;
 
 /** What the bench needs of the session. */
 export interface BestHost extends FindBestContext {
   /** The clean plan of a target, and whether it is a model as it is. @throws AmalgamError `PlanHasErrors` */
   plan(target: RunTarget): Promise<Ready>;
   models: OpenModels;
-  /** Measures texts, and scores tasks, on targets side by side. */
-  measure(request: EvaluateManyRequest, plan: ReadyOf): Promise<EvaluateManyReport>;
-  score(request: ScoreTasksRequest, plan: ReadyOf): Promise<ScoreTasksReport>;
+  /** Rows of data sets, for tasks. */
+  rows: Datasets['rows'];
 }
 
 /** Finds the best merge of opened models. @throws AmalgamError as `findBest`, and what reading models and generating text throws */
@@ -41,11 +43,34 @@ export async function runFindBest(request: FindBestRequest, host: BestHost) {
   const begun = performance.now();
   const reading = (await host.plan({ recipe: readingRecipe(request.recipe) })).plan;
   const sized = { ...request, recipe: withReading(request.recipe, reading) };
-  const bench = await openBench(sized, host);
-  return findBest(sized, { ...bench, seconds: (performance.now() - begun) / 1000 }, host);
+  const engines = openEngines(request.engine);
+  try {
+    const bench = await openBench(sized, host, engines);
+    return await findBest(sized, { ...bench, seconds: (performance.now() - begun) / 1000 }, host);
+  } finally {
+    await engines.close();
+  }
 }
 
-/** Size of the text that every contributor reads, by the elements of the base; every token is a step of generating. */
+/** Engines for as long as merges are measured: on the processor one per core, since starting them takes longer than a measurement. */
+function openEngines(choice: BackendChoice) {
+  let opened: ReturnType<typeof openEvaluationBackends> | undefined;
+  return {
+    open() {
+      const all = Number.POSITIVE_INFINITY;
+      opened ??= openEvaluationBackends(choice, all, all);
+      return opened;
+    },
+    /** Another call of `open` opens them anew: of a device that was lost. */
+    async close() {
+      const open = await opened?.catch(() => undefined);
+      opened = undefined;
+      for (const engine of open ?? []) engine.close();
+    },
+  };
+}
+
+/** Size of the text that every contributor reads for Gram merges, by the elements of the base; every token is a step of generating. */
 const READS = [
   { below: 2e6, windows: 33, length: 128 },
   { below: 2e7, windows: 32, length: 256 },
@@ -61,12 +86,23 @@ function withReading(recipe: Recipe, { tensors }: Plan): Recipe {
   return { ...recipe, parameters: { ...recipe.parameters, ...reading } };
 }
 
-async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit<BestBench, 'seconds'>> {
-  const { recipe, engine, steps, tasks } = request;
+/** Share of the budget that writing the text to compare on may take, however slow the models are: the rest is for merges. */
+const WRITING_SHARE = 1 / 3;
+/** Calibration whose held-out text merges are compared on: more and shorter windows than those of {@link READS}, as every token is a step. */
+function comparedSize({ parameters }: Recipe): CalibrationSize {
+  const { windows, length } = textSize(parameters);
+  return { windows: 3 * windows, length: Math.max(32, length / 2) };
+}
+
+async function openBench(
+  request: FindBestRequest,
+  host: BestHost,
+  engines: ReturnType<typeof openEngines>,
+): Promise<Omit<BestBench, 'seconds'>> {
+  const { recipe, engine, tasks, budget } = request;
   const { plan } = await host.plan({ recipe: readingRecipe(recipe) });
   const own = request.texts.length === 0 && !tasks;
   const { windows, length } = textSize(recipe.parameters);
-  const elements = plan.tensors.reduce((sum, of) => sum + of.elements, 0);
   const optionsOf = (
     onShare: (done: number, total: number, item: string, phase: string) => void,
     backend?: Backend,
@@ -76,20 +112,13 @@ async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit
       ...(backend && { backend }),
       onProgress: ({ done, total, item, phase }) => onShare(done, total, item, phase),
     }) satisfies CalibrationOptions;
-  /** Work done on as many engines as are worth it, each taking the next piece. */
+  /** Work done on all engines, each taking the next piece. */
   const onThreads = async (pieces: readonly ((backend: Backend) => Promise<void>)[]) => {
-    const work = windows * length * elements;
-    const threads = await openEvaluationBackends(engine, pieces.length, work);
     const left = [...pieces];
-    try {
-      const all = threads.map(async (thread) => {
-        for (let next = left.shift(); next; next = left.shift()) await next(thread);
-      });
-      const failed = (await Promise.allSettled(all)).find(({ status }) => status === 'rejected');
-      if (failed?.status === 'rejected') throw failed.reason;
-    } finally {
-      for (const thread of threads) thread.close();
-    }
+    const all = (await engines.open()).map(async (thread) => {
+      for (let next = left.shift(); next; next = left.shift()) await next(thread);
+    });
+    await allEnded(all);
   };
 
   const shares = plan.contributors.map(() => ({ done: 0, total: 0 }));
@@ -101,12 +130,16 @@ async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit
     const amount = step === 'writing' ? { done: sum('done'), total: sum('total') } : { done, total };
     host.onProgress({ step, item, rows: [], ...amount, seconds: 0, secondsLeft: null });
   };
-  // text of their own is needed to compare on, or to solve from
-  if (own || steps.includes('gram')) {
-    const both = steps.includes('gram');
-    const pieces = plan.contributors.map(
-      (_, i) => (backend: Backend) => writeTexts(plan, i, both, optionsOf(telling(i), backend)),
-    );
+  const written: number[][][] = [];
+  if (own) {
+    const rounds = Math.ceil(plan.contributors.length / (await engines.open()).length);
+    const allowed = (1000 * budget * WRITING_SHARE) / rounds;
+    const pieces = plan.contributors.map((_, i) => async (backend: Backend) => {
+      const begun = performance.now();
+      const enough = () => performance.now() - begun > allowed;
+      const wanted = { use: 'held-out', size: comparedSize(recipe), enough } as const;
+      written[i] = await writeText(plan, i, wanted, optionsOf(telling(i), backend));
+    });
     await onThreads(pieces);
   }
   const context = await openAhead(plan, optionsOf(telling(0)));
@@ -116,7 +149,6 @@ async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit
   let texts: Pick<BestText, 'name' | 'kind'>[];
   try {
     if (own) {
-      const written = await heldOutTexts(context.shared);
       parts = inParts(written.map((sequences) => sequences.map((ids) => ({ ids }))));
       texts = contributors.map(({ id, source }) => ({
         name: id,
@@ -166,7 +198,8 @@ async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit
     measure: (targets, asked) => (tasks ? scoreAll(tasks, targets, asked) : measureAll(targets, asked)),
     workOf(grams) {
       const read = contributors.length * windows * length;
-      const passes = grams.map(({ parameters }) => (parameters.match === 'outputs' ? 4 : 1.5));
+      // what they read is written before
+      const passes = [2, ...grams.map(({ parameters }) => (parameters.match === 'outputs' ? 4 : 1.5))];
       const inputs = [...parts.choosing, ...parts.reporting].flat();
       const measured = inputs.reduce(
         (sum, of) => sum + ('ids' in of ? of.ids.length : of.text.length / 4),
@@ -175,13 +208,18 @@ async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit
       return (passes.reduce((a, b) => a + b, 0) * read) / Math.max(1, measured);
     },
     async solve(grams, onProgress) {
-      const done = grams.map(() => 0);
+      const done = [...contributors, ...grams].map(() => 0);
+      const tellOf = (piece: number) => (at: number, total: number) => {
+        done[piece] = total > 0 ? at / total : 0;
+        onProgress(done.reduce((a, b) => a + b, 0) / done.length);
+      };
+      const texts = contributors.map((_, i) => async (backend: Backend) => {
+        await writeText(plan, i, { use: 'calibration' }, optionsOf(tellOf(i), backend));
+      });
+      await onThreads(texts);
       const pieces = grams.map((gram, i) => async (backend: Backend) => {
-        const tell = (at: number, total: number) => {
-          done[i] = total > 0 ? at / total : 0;
-          onProgress(done.reduce((a, b) => a + b, 0) / done.length);
-        };
-        await ready({ recipe: withLambda(gram, 1) }, optionsOf(tell, backend)).catch((thrown: unknown) => {
+        const options = optionsOf(tellOf(contributors.length + i), backend);
+        await ready({ recipe: withLambda(gram, 1) }, options).catch((thrown: unknown) => {
           if (host.signal.aborted) throw thrown;
         });
       });
@@ -189,9 +227,18 @@ async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit
     },
   };
 
+  async function sideBySide() {
+    const { models, signal } = host;
+    return { plan: ready, models, signal, engines: await engines.open(), onProgress: () => undefined };
+  }
+
   async function measureAll(targets: readonly RunTarget[], asked: readonly TextPart[]): Promise<Outcome[]> {
     const inputs = asked.flatMap((part) => parts[part].flat());
-    const { models } = await host.measure({ targets: [...targets], inputs, engine }, ready);
+    const { models } = await runEvaluations({ targets: [...targets], inputs, engine }, await sideBySide());
+    const isLost = models.some(({ outcomes }) =>
+      outcomes.some((outcome) => 'error' in outcome && outcome.error.code === 'GpuLost'),
+    );
+    if (isLost) await engines.close();
     return models.map(({ outcomes }) => {
       const failed = outcomes.find((outcome) => 'error' in outcome);
       if (failed && 'error' in failed) return { error: failed.error };
@@ -214,7 +261,8 @@ async function openBench(request: FindBestRequest, host: BestHost): Promise<Omit
     const keys = targets.map((target) => JSON.stringify(target));
     const fresh = targets.filter((_, i) => !scored.has(keys[i]!));
     if (fresh.length > 0) {
-      const report = await host.score({ ...wanted, targets: fresh, engine }, ready);
+      const asked = { ...wanted, targets: fresh, engine };
+      const report = await runTasks(asked, { ...(await sideBySide()), rows: host.rows });
       for (const [i, { tasks: outcomes }] of report.models.entries()) {
         const failed = outcomes.find((outcome) => 'error' in outcome);
         const all = () => taskBlocks(report.tasks, outcomes, metric);

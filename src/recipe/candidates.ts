@@ -140,8 +140,8 @@ export function readingRecipe(recipe: Recipe): Recipe {
   };
 }
 
-/** Differences that nobody notices, in nats per token: half a percent of perplexity. */
-const NEGLIGIBLE = 0.005;
+/** Differences that nobody notices, in nats per token: a fifth of a percent of perplexity. */
+const NEGLIGIBLE = 0.002;
 
 export const lossOf = (row: BestRow, part: TextPart) => meanLoss(row.blocks[part] ?? []).mean;
 

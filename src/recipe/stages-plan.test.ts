@@ -17,7 +17,7 @@ const golden = ['base', 'a', 'b', 'c'].map((name) =>
   memoryFolder(name, {
     'config.json': file('config.json'),
     'model.safetensors': file(`in_${name}.safetensors`),
-    'tokenizer.json': '{}',
+    'tokenizer.json': '{"model":{"vocab":{}}}',
   }),
 );
 const FIRST = `name: first

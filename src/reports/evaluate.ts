@@ -58,22 +58,17 @@ export function overTexts(reports: readonly EvaluateReport[]): EvaluateReport {
 /** Model to run: one as a recipe names it, or the merge of a recipe, computed as it is read and never written. */
 export type RunTarget = { model: string } | { recipe: Recipe };
 
-export interface EvaluateRequest {
-  target: RunTarget;
-  input: { text: string } | { ids: number[] };
+/** A text, or its token ids. */
+export type TextInput = { text: string } | { ids: number[] };
+
+/** Models and merges on the same texts, side by side: each input byte is read once a pass for all of them. */
+export interface EvaluateManyRequest {
+  targets: RunTarget[];
+  inputs: TextInput[];
   /** Tokens the model sees at once, default 256, and by which windows advance, default 128. */
   window?: number;
   stride?: number;
   perToken?: boolean;
-  engine: BackendChoice;
-}
-
-/** Several models and merges on the same texts, side by side: each input byte is read once a pass for all of them. */
-export interface EvaluateManyRequest {
-  targets: RunTarget[];
-  inputs: ({ text: string } | { ids: number[] })[];
-  window?: number;
-  stride?: number;
   engine: BackendChoice;
 }
 

@@ -3,7 +3,7 @@
 import type { ErrorReport } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice } from './backend';
-import type { EvaluateRequest, RunTarget } from './evaluate';
+import type { RunTarget, TextInput } from './evaluate';
 import type { LossBlock } from './paired-error';
 import type { ScoreTasksRequest } from './tasks';
 
@@ -19,7 +19,7 @@ export interface FindBestRequest {
   /** Base and contributors, and what these read. Its own method and settings are one of the rows where they can be merged. */
   recipe: Recipe;
   /** Texts of the person's own. None, and no tasks: what the recipe names as `calibration`, or text the contributors generate. */
-  texts: { name: string; input: EvaluateRequest['input'] }[];
+  texts: { name: string; input: TextInput }[];
   /** In place of texts. */
   tasks?: SearchTasks;
   /** Merges that are measured beside: they are rows, and none of them wins. */

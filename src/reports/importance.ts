@@ -1,9 +1,5 @@
 /** Reports of calibration: running the models, selecting changes, solving, searching for λ. */
 
-import type { Recipe } from '../formats/recipe';
-import type { BackendChoice } from './backend';
-import type { DestinationSpec } from './job';
-
 /** Report of the calibration of a merge. */
 export interface CalibrationReport {
   importance?: ImportanceReport;
@@ -53,8 +49,6 @@ export interface LambdaReport {
   curve: { lambda: number; perplexity: number; each: number[] }[];
   /** Texts that the merges were measured on, one per contributor, in words. */
   texts: { id: string; calibration: string; tokens: number }[];
-  /** The chosen one on all of the held-out text, of which the curve takes a part; absent in reports of older versions. */
-  whole?: { perplexity: number; each: number[] };
   /** True for one that was found before, with the same models and settings. */
   reused: boolean;
   seconds: number;
@@ -66,14 +60,6 @@ export interface MaskInfo {
   title: string;
   bytes: number;
   tensors: number;
-}
-
-export interface ImportanceRequest {
-  /** Base and contributors, with the settings of `selector: importance`. */
-  recipe: Recipe;
-  engine: BackendChoice;
-  /** Takes `masks.safetensors` and `importance.json`. */
-  destination: DestinationSpec;
 }
 
 /** A text, or its token ids where no tokenizer is to be used. */

@@ -29,8 +29,6 @@ export interface ScoreTasksRequest {
   /** Default 1234, as the harness. */
   fewshotSeed?: number;
   engine: BackendChoice;
-  /** Runs only enough of the first target to estimate how long the whole takes. */
-  trial?: boolean;
 }
 
 /** Description of a task, known once its rows are read. */
@@ -90,10 +88,8 @@ export interface ScoredModel {
 
 export interface ScoreTasksReport {
   tasks: TaskInfo[];
-  /** In the order of the targets; of a trial the first alone. */
+  /** In the order of the targets. */
   models: ScoredModel[];
-  /** Tokens that the whole runs through each model: known of the first target. */
-  tokens: number;
   seconds: number;
   bytesRead: number;
   peakBytes: number;

@@ -1,10 +1,9 @@
 /** A text cut into the part that settings are tuned on, the one that merges are compared on, and the one that is reported. Pure. */
 import { AmalgamError } from '../errors';
 import { isConversations } from '../formats/conversations';
-import type { EvaluateRequest } from './evaluate';
+import type { TextInput } from './evaluate';
 import { TEXT_PARTS, type TextPart } from './find-best';
 
-export type TextInput = EvaluateRequest['input'];
 /** By part: text by text, the stretches that are read each for itself. */
 export type TextParts = Record<TextPart, TextInput[][]>;
 

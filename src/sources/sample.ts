@@ -34,16 +34,15 @@ export function sampleTexts(
 ): Promise<{ name: string; text: string }[]> {
   const evaluation = SAMPLE_TEXTS.filter(([file]) => file.endsWith('.eval.txt'));
   return Promise.all(
-    evaluation.map(async ([file, bytes]) => {
-      const source = sampleSource(`${samplesUrl}texts/${file}`, `samples/texts/${file}`, bytes, transfer);
-      const text = new TextDecoder('utf-8', { fatal: true }).decode(await source.read(0, bytes));
-      return { name: file.replace('.eval.txt', ''), text };
-    }),
+    evaluation.map(async ([file]) => ({
+      name: file.replace('.eval.txt', ''),
+      text: await sampleText(file, samplesUrl, transfer),
+    })),
   );
 }
 
-/** A calibration text of the family by its file name, `kitchen.calibration.txt`. @throws AmalgamError what fetching throws */
-export async function sampleCalibrationText(
+/** A text of the family by its file name, `kitchen.calibration.txt`. @throws AmalgamError what fetching throws */
+export async function sampleText(
   file: string,
   samplesUrl = new URL('.', new URL(readmeUrl, import.meta.url)).href,
   transfer: Transfer = {},

@@ -1,7 +1,7 @@
 /** Scores as lm-evaluation-harness reports them (`results.json`, 0.4.13), and whether models differ. */
 import type { CardResult } from '../formats/card-results';
+import { meanLoss, verdict } from '../reports/paired-error';
 import type { MetricValue, ScoredModel, ScoreTasksReport, TaskInfo, TaskItem } from '../reports/tasks';
-import { type PairedTest, pairedTest } from './statistics';
 
 const higherIsBetter = (metric: string): boolean => metric !== 'perplexity';
 
@@ -27,12 +27,18 @@ interface HarnessSample {
   [metric: string]: unknown;
 }
 
-/** B against A on the items of a task. */
-interface Comparison extends PairedTest {
+/** B against A on the items of a task that both were scored on. */
+interface Comparison {
   task: string;
   metric: string;
   a: number;
   b: number;
+  items: number;
+  /** Mean of b − a, and its standard error. */
+  difference: number;
+  stderr: number | null;
+  /** Outside its error of 95 in 100, or not. */
+  verdict: 'better' | 'worse' | 'alike';
 }
 
 export function harnessResults(
@@ -103,29 +109,28 @@ export function cardResult(
   };
 }
 
-/** Every model against the first, task by task and metric by metric, on the items that both were scored on. */
+/** Every model against the first, task by task and metric by metric, judged as perplexities are (reports/paired-error.ts). */
 export function comparisons({ tasks, models }: Pick<ScoreTasksReport, 'tasks' | 'models'>): Comparison[] {
   return models.slice(1).flatMap((_, i) =>
     tasks.flatMap(({ task, metrics }, t) =>
-      metrics.flatMap((metric) => {
-        const pairs = pairedValues(itemsOf(models[0], t), itemsOf(models[i + 1], t), metric);
-        return pairs.length === 0 ? [] : [{ task, metric, a: 0, b: i + 1, ...pairedTest(pairs) }];
+      metrics.flatMap((metric): Comparison[] => {
+        const known = new Map(itemsOf(models[0], t).map((item) => [item.docId, item.values[metric]]));
+        const losses = itemsOf(models[i + 1], t).flatMap(({ docId, values }) => {
+          const [x, y] = [known.get(docId), values[metric]];
+          return x === undefined || y === undefined ? [] : [{ loss: x - y, tokens: 1 }];
+        });
+        if (losses.length === 0) return [];
+        const apart = meanLoss([losses]);
+        return [
+          {
+            ...{ task, metric, a: 0, b: i + 1, items: losses.length },
+            ...{ difference: -apart.mean, stderr: apart.stderr },
+            verdict: ({ lower: 'better', higher: 'worse', alike: 'alike' } as const)[verdict(apart)],
+          },
+        ];
       }),
     ),
   );
-}
-
-/** Values of a metric of the items that both have. */
-export function pairedValues(
-  a: readonly TaskItem[],
-  b: readonly TaskItem[],
-  metric: string,
-): [number, number][] {
-  const known = new Map(a.map((item) => [item.docId, item.values[metric]]));
-  return b.flatMap((item): [number, number][] => {
-    const [x, y] = [known.get(item.docId), item.values[metric]];
-    return x === undefined || y === undefined ? [] : [[x, y]];
-  });
 }
 
 function itemsOf(model: ScoredModel | undefined, task: number): readonly TaskItem[] {

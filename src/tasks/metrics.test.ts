@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import type { ScoredModel, TaskInfo, TaskItem } from '../reports/tasks';
+import { comparisons } from './harness-report';
 import { aggregate, scoreItem } from './metrics';
 import { openTask } from './shipped';
-import { mcnemarP, meanStderr, pairedTest } from './statistics';
 import type { Item } from './task-items';
 
 const golden = JSON.parse(readFileSync('e2e/fixtures/golden/lm-eval/loglikelihood.json', 'utf8')) as {
@@ -63,29 +64,23 @@ test('an item that is refused is not counted', () => {
   expect(aggregate(['acc'], [right, refused]).acc).toEqual({ value: 1, stderr: null });
 });
 
-describe('is B better than A?', () => {
-  test('McNemar’s exact test, by hand', () => {
-    expect(mcnemarP(0, 0)).toBe(1);
-    expect(mcnemarP(1, 1)).toBe(1);
-    // 2 (C(10,0) + C(10,1)) / 2¹⁰
-    expect(mcnemarP(1, 9)).toBeCloseTo(22 / 1024, 12);
-    expect(mcnemarP(9, 1)).toBeCloseTo(22 / 1024, 12);
-    expect(mcnemarP(0, 2000)).toBeLessThan(1e-300);
-    // against the normal approximation, where it is good
-    expect(mcnemarP(480, 520)).toBeCloseTo(0.2174, 3);
-  });
-  test('counts the items that only one gets right', () => {
-    const pairs = [...Array(9).fill([0, 1]), [1, 0], [1, 1], [0, 0]] as [number, number][];
-    const test = pairedTest(pairs);
-    expect(test).toMatchObject({ onlyA: 1, onlyB: 9, items: 12, test: 'mcnemar' });
-    expect(test.difference).toBeCloseTo(8 / 12, 12);
-    expect(test.stderr).toBeCloseTo(meanStderr(pairs.map(([a, b]) => b - a))!, 12);
-  });
-  test('what is no 0 or 1 is resampled: a clear difference, and none', () => {
-    const clear = Array.from({ length: 60 }, (_, i) => [0.3, 0.5 + (i % 5) / 50] as const);
-    expect(pairedTest(clear)).toMatchObject({ test: 'bootstrap', onlyB: 60 });
-    expect(pairedTest(clear).p).toBeLessThan(0.001);
-    const even = Array.from({ length: 60 }, (_, i) => [0.5, i % 2 ? 0.6 : 0.4] as const);
-    expect(pairedTest(even).p).toBeGreaterThan(0.5);
-  });
+test('is B better than A? what only one gets right, judged by its error', () => {
+  const items = (values: number[]) =>
+    values.map((acc, docId) => ({ docId, values: { acc } }) as unknown as TaskItem);
+  const model = (values: number[]) =>
+    ({ tasks: [{ score: { metrics: {}, items: items(values) } }] }) as unknown as ScoredModel;
+  const of = (a: number[], b: number[]) =>
+    comparisons({ tasks: [{ task: 'own', metrics: ['acc'] } as TaskInfo], models: [model(a), model(b)] })[0]!;
+  // nine of twelve are right in B alone, one in A alone
+  const a = [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0];
+  const b = [1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0];
+  const found = of(a, b);
+  expect(found).toMatchObject({ task: 'own', a: 0, b: 1, items: 12, verdict: 'better' });
+  expect(found.difference).toBeCloseTo(8 / 12, 12);
+  // √(Σ (d − d̄)² / (n − 1) / n)
+  expect(found.stderr).toBeCloseTo(Math.sqrt((10 - 64 / 12) / 11 / 12), 12);
+  expect(of(b, a)).toMatchObject({ verdict: 'worse' });
+  expect(of(a, a.toReversed())).toMatchObject({ verdict: 'alike' });
+  // an item that only one was scored on does not count
+  expect(of(a.slice(0, 5), b).items).toBe(5);
 });

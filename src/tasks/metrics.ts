@@ -3,7 +3,6 @@
 import { argmax, mean } from '../linalg/numbers';
 import type { MetricValue, TaskItem } from '../reports/tasks';
 import { codePoints } from './python';
-import { meanStderr } from './statistics';
 import type { Task } from './task';
 import type { Item } from './task-items';
 
@@ -67,4 +66,12 @@ function summarize(metric: string, items: readonly TaskItem[]): MetricValue {
     return { value, stderr: stderr === null ? null : value * stderr };
   }
   return { value: mean(values), stderr };
+}
+
+/** Standard error of the mean, from the sample's deviation (n − 1); null for a single value. */
+function meanStderr(values: readonly number[]): number | null {
+  const n = values.length;
+  if (n < 2) return null;
+  const mu = mean(values);
+  return Math.sqrt(values.reduce((sum, v) => sum + (v - mu) ** 2, 0) / (n - 1) / n);
 }

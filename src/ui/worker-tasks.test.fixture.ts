@@ -48,14 +48,13 @@ export async function pretendScores(
       sampleSeed: request.sampleSeed ?? null,
     }),
   );
-  const targets = request.trial ? request.targets.slice(0, 1) : request.targets;
+  const { targets } = request;
   const total = effective * info.length * targets.length * 120;
   const tell = (done: number, more: Partial<TasksProgress>) =>
     onProgress({ phase: 'running', done, total, rate: 3000, secondsLeft: (total - done) / 3000, ...more });
   tell(0, { info });
   const items = targets.map(() => info.map((): TaskItem[] => []));
-  const run = request.trial ? Math.min(4, effective) : effective;
-  for (let docId = 0; docId < run; docId++) {
+  for (let docId = 0; docId < effective; docId++) {
     await new Promise((done) => setTimeout(done, runPace));
     if (isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
     const fresh = targets.flatMap((_, model) =>
@@ -64,14 +63,13 @@ export async function pretendScores(
     for (const { model, task, item } of fresh) items[model]![task]!.push(item);
     tell(((docId + 1) * total) / effective, { items: fresh });
   }
-  const tokens = ((total / targets.length) * run) / effective;
+  const tokens = total / targets.length;
   const score = (own: TaskItem[]) => ({
     score: { metrics: aggregate(['acc', 'acc_norm'], own), items: own },
   });
   return {
     tasks: info,
     models: items.map((own) => ({ tasks: own.map(score), tokens, seconds: tokens / 3000, engine: 'cpu' })),
-    tokens: total / targets.length,
     seconds: total / 3000,
     bytesRead: 7_440_000,
     peakBytes: 34_500_000,

@@ -190,7 +190,7 @@ function likeness(norm: number, rank95: number): LoraLikeness {
 }
 
 function compareReport(
-  { base, finetuned, threshold = 1e-6, timeEngines }: Parameters<WorkerCalls['compare']>[0],
+  { base, finetuned, threshold = 1e-6 }: Parameters<WorkerCalls['compare']>[0],
   tensors: TensorDifference[],
   files: string[],
 ): CompareReport {
@@ -228,20 +228,12 @@ function compareReport(
       ...{ onlyInBase: none, onlyInFinetuned: none, moved: none },
       words: ['Both have the same tokenizer file.'],
     },
-    ...(timeEngines
-      ? {
-          timing: {
-            ...{ webgpu: 0.4, cpu: 3.4, speedUp: 8.5, maxDisagreement: 0 },
-            tensors: tensors.map(({ name }) => ({ name, webgpu: 0.007, cpu: 0.06 })),
-          },
-        }
-      : {}),
     words: [`${tensors.length} tensors compared: ${tensors.length} modified, 0 identical.`],
   };
 }
 
 function extractReport(
-  { base, finetuned, rank, evaluation }: Parameters<WorkerCalls['extractLora']>[0],
+  { base, finetuned, rank }: Parameters<WorkerCalls['extractLora']>[0],
   linears: readonly PlanTensor[],
 ): ExtractLoraReport {
   const modules = linears.map((t) => ({
@@ -262,9 +254,6 @@ function extractReport(
     left: [{ name: 'model.embed_tokens.weight', normDelta: 0.3, why: 'Embeddings were to be left out.' }],
     merged: { error: 4.1e-7, relative: 2.2e-8, maxError: 3e-8, failed: [] },
     parameters: 112_128,
-    ...(evaluation
-      ? { perplexity: { base: evaluated(4.1), adapted: evaluated(2.6), finetuned: evaluated(2.59) } }
-      : {}),
     files: [
       { file: 'adapter_model.safetensors', bytes: 459_600, hash: `tree:${'a'.repeat(64)}` },
       { file: 'README.md', bytes: 1_200 },

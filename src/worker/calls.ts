@@ -6,8 +6,6 @@
 
 import type { Datasets } from '../dataset/job';
 import { AmalgamError } from '../errors';
-import type { RunningOptions } from '../evaluate/running-model';
-import type { SideBySideOptions } from '../evaluate/side-by-side';
 import { parseHubId } from '../formats/hub-id';
 import { counted } from '../formats/quantity';
 import { copyOf, type Recipe } from '../formats/recipe';
@@ -23,7 +21,7 @@ import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/recipe-jobs'
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
 import type { OverlapProgress, OverlapRequest } from '../reports/delta-statistics';
-import type { EvaluateManyRequest, EvaluateRequest, RunningProgress, RunTarget } from '../reports/evaluate';
+import type { EvaluateManyRequest, GenerateRequest, RunningProgress, RunTarget } from '../reports/evaluate';
 import type { FindBestProgress, FindBestRequest } from '../reports/find-best';
 import type { CalibrationText } from '../reports/importance';
 import type { Progress } from '../reports/job';
@@ -127,19 +125,11 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     onProgress: T,
   ) => ({ ...targetsOf(request, signal, onProgress), rows: (await datasets()).rows });
 
-  /** What finding the best merge needs: several targets measured side by side, by plans of its own. */
-  const bestHost = <P>(signal: AbortSignal, onProgress: Report<P>) => {
-    const host = { models, signal, onProgress: quiet };
-    return {
-      ...{ plan: planTarget, models, signal, onProgress },
-      measure: async (request: EvaluateManyRequest, plan: SideBySideOptions['plan']) =>
-        (await import('../evaluate/many-job')).runEvaluations(request, { ...host, plan }),
-      score: async (request: ScoreTasksRequest, plan: SideBySideOptions['plan']) => {
-        const { rows } = await datasets();
-        return (await import('../evaluate/task-job')).runTasks(request, { ...host, plan, rows });
-      },
-    };
-  };
+  /** What finding the best merge needs. */
+  const bestHost = async <P>(signal: AbortSignal, onProgress: Report<P>) => ({
+    ...{ plan: planTarget, models, signal, onProgress },
+    rows: (await datasets()).rows,
+  });
 
   /** The call of a job over the plan of a recipe, whose room is loaded when it is first asked for. */
   const planJobOf =
@@ -153,17 +143,6 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
         async (signal) => (await load())(request, await plan(recipeOf(request)), models, signal, onProgress),
         options,
       );
-  /** The same of a job that runs one target: a single model is the plan of copying it. */
-  const targetJobOf =
-    <R extends Pick<EvaluateRequest, 'target' | 'engine'>, T>(
-      load: () => Promise<(request: R, options: RunningOptions) => Promise<T>>,
-    ) =>
-    (request: R, onProgress: Report<RunningProgress>): Promise<T> =>
-      job.run(async (signal) => {
-        const { target, engine } = request;
-        const ready = await readyTarget(target, engine, signal, onProgress);
-        return (await load())(request, { ...ready, models, engine, signal, onProgress });
-      });
 
   return {
     /** Answers as soon as the worker comes to it. */
@@ -209,7 +188,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
           const { recommended } = request;
           if (!recommended) return mergeRecipe(request, models, signal, report);
           const { runRecommended } = await import('../recipe/recommended-merge');
-          return runRecommended({ ...request, recommended }, bestHost(signal, report));
+          return runRecommended({ ...request, recommended }, await bestHost(signal, report));
         }),
       ),
     /** The statistics pass: task vectors measured, nothing merged. Any other job stops it (`Canceled`). */
@@ -230,14 +209,10 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
         ),
       ),
     /** Perplexity of a model or of a merge without writing it. */
-    evaluate: targetJobOf(async () => (await import('../evaluate/job')).runEvaluation),
     /** Several models and merges on the same texts, side by side. */
     evaluateMany: (request: EvaluateManyRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) =>
-        (await import('../evaluate/many-job')).runEvaluations(
-          request,
-          targetsOf(request, signal, onProgress),
-        ),
+        (await import('../evaluate/job')).runEvaluations(request, targetsOf(request, signal, onProgress)),
       ),
     /** Accuracy of several models and merges on tasks, item by item as they are done. */
     scoreTasks: (request: ScoreTasksRequest, onProgress: Report<TasksProgress>) =>
@@ -247,7 +222,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** The best merge of a recipe's models, row by row as they are measured; nothing is written. */
     findBest: (request: FindBestRequest, onProgress: Report<FindBestProgress>) =>
       job.run(async (signal) =>
-        (await import('../recipe/best-bench')).runFindBest(request, bestHost(signal, onProgress)),
+        (await import('../recipe/best-bench')).runFindBest(request, await bestHost(signal, onProgress)),
       ),
     /** The tasks that ship. */
     shippedTasks: async () => (await import('../tasks/shipped')).shippedTasks(),
@@ -256,7 +231,13 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       const { chatPreview } = await import('../evaluate/running-model');
       return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
     },
-    generate: targetJobOf(async () => (await import('../evaluate/generation-job')).runGeneration),
+    generate: (request: GenerateRequest, onProgress: Report<RunningProgress>) =>
+      job.run(async (signal) => {
+        const { target, engine } = request;
+        const ready = await readyTarget(target, engine, signal, onProgress);
+        const { runGeneration } = await import('../evaluate/generation-job');
+        return runGeneration(request, { ...ready, models, engine, signal, onProgress });
+      }),
     /** How far the masks of one model agree in two recipes; nothing is merged. */
     overlap: (request: OverlapRequest, onProgress: Report<OverlapProgress>) =>
       job.run(async (signal) => {
@@ -279,11 +260,6 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     async addCalibrationText(name: string, text: CalibrationText) {
       models.texts.add(name, text);
     },
-    /** Masks of what matters in the contributors of a recipe, written as files. */
-    importance: planJobOf(
-      async () => (await import('../calibration/importance-job')).runImportance,
-      ({ recipe }) => recipe,
-    ),
     /** Whom the token belongs to. @throws Unauthorized without a token, or with one the hub does not know */
     hubAccount: async () => (await import('../sources/hub-upload')).hubAccount(hub()),
     /** Looks at the repository that an output would go to. */

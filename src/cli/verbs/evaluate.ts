@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { fromErrorReport } from '../../errors';
 import { datasetOptions, evaluateOptions } from '../../evaluate/options';
 import { withResults } from '../../formats/card-results';
 import { HASHES_FILE, withOutputHash } from '../../formats/output-hashes';
@@ -27,7 +28,7 @@ import {
   type Verb,
 } from '../arguments';
 import { type InputFile, itemsOf, readInput, readTextFile, taskSource } from '../input-files';
-import { openTarget, openTargets, type Where } from '../job';
+import { openTargets, type Where } from '../job';
 import { columns, datasetText, errorText, evaluateText, withProgress } from '../print';
 import { reportWriter, writeWhole } from '../report-file';
 
@@ -128,10 +129,8 @@ const datasetsOf = ({ tasks }: ScoreTasksReport) =>
   Object.fromEntries(tasks.map(({ task, dataset, split }) => [task, { dataset, split }]));
 
 interface EvaluateCommand extends Where, OptionValues<typeof evaluateOptions> {
-  /** A model reference, or the path of a recipe whose merge is run without being written. */
-  model: string;
-  /** Models and recipes besides, measured side by side with the first. */
-  others?: string[];
+  /** Model references, or paths of recipes whose merges are measured without being written. */
+  models: string[];
   engine: BackendChoice;
   report?: string;
   input: InputFile | { dataset: DatasetRequest };
@@ -168,10 +167,9 @@ ${TASK_USAGE}`,
 };
 
 function parseEvaluate(args: string[]): EvaluateCommand {
-  const { subjects, options, given } = parseSome('evaluate', 'model', args, perplexityOptions);
-  const [model, ...others] = subjects as [string, ...string[]];
+  const { subjects: models, options, given } = parseSome('evaluate', 'model', args, perplexityOptions);
   const { window, stride, perToken } = options;
-  if (others.length > 0 && perToken) throw usage('--per-token is for one model.');
+  if (models.length > 1 && perToken) throw usage('--per-token is for one model.');
   if (Object.keys(inputOptions).filter((name) => given.has(name)).length !== 1) {
     throw usage(
       'evaluate needs either --text FILE, --tokens IDS.json, --dataset owner/name:path or --task NAME.',
@@ -181,8 +179,7 @@ function parseEvaluate(args: string[]): EvaluateCommand {
     throw usage('--rows and --characters belong to --dataset.');
   }
   return {
-    model,
-    ...(others.length > 0 && { others }),
+    models,
     ...runOf(options),
     input: evaluateInput(options),
     ...{ window, stride, perToken },
@@ -211,32 +208,24 @@ function evaluateInput({
   };
 }
 
+/** Opens all in one engine and measures them side by side; prints a line of one model, of several a table. */
 async function evaluate(command: EvaluateCommand, place: Place): Promise<number> {
-  if (command.others) return evaluateMany(command, command.others, place);
-  const { window, stride, perToken, engine, input: given } = command;
-  const writeReport = await reportWriter(command.report, place.workingFolder);
-  const local = 'dataset' in given ? undefined : await readInput(given, place.workingFolder);
-  const { job, target } = await openTarget(command, place);
-  const report = await withProgress(async (print) => {
-    const input = local ?? (await readDataset(given, job.calls, place, print));
-    return job.calls.evaluate({ target, input, window, stride, perToken, engine }, print);
-  });
-  await writeReport(report);
-  await place.write(`${evaluateText(report)}\n`);
-  return 0;
-}
-
-/** Opens all in one engine, measures them side by side, prints a table. */
-async function evaluateMany(command: EvaluateCommand, others: string[], place: Place): Promise<number> {
-  const { model, window, stride, engine, input: given } = command;
-  const names = [model, ...others];
+  const { models: names, window, stride, perToken, engine, input: given } = command;
   const writeReport = await reportWriter(command.report, place.workingFolder);
   const local = 'dataset' in given ? undefined : await readInput(given, place.workingFolder);
   const { calls, targets } = await openTargets(names, place, command);
   const report = await withProgress(async (print) => {
     const input = local ?? (await readDataset(given, calls, place, print));
-    return calls.evaluateMany({ targets, inputs: [input], window, stride, engine }, print);
+    return calls.evaluateMany({ targets, inputs: [input], window, stride, perToken, engine }, print);
   });
+  if (names.length === 1) {
+    const [outcome] = report.models[0]!.outcomes;
+    if (!outcome || 'error' in outcome) throw fromErrorReport(outcome!.error);
+    const one = { ...outcome.report, peakBytes: report.peakBytes };
+    await writeReport(one);
+    await place.write(`${evaluateText(one)}\n`);
+    return 0;
+  }
   await writeReport({ ...report, models: report.models.map((one, i) => ({ name: names[i]!, ...one })) });
   await place.write(`${evaluationsText(report, names)}\n`);
   return report.models.some(({ outcomes }) => outcomes.some((outcome) => 'error' in outcome)) ? 1 : 0;
@@ -312,12 +301,11 @@ function scoresText(report: ScoreTasksReport, names: readonly string[]): string 
       `${names[m]}: ${counted(tokens, 'token')} in ${seconds.toFixed(1)} s${seconds > 0 ? `, ${Math.round(tokens / seconds)} tokens/s` : ''}`,
   );
   const tests = comparisons(report).map(
-    ({ task, metric, a, b, difference, onlyA, onlyB, items, p, test }) =>
-      `${names[b]} against ${names[a]} on ${task}, ${metric}: ${difference >= 0 ? '+' : ''}${difference.toFixed(4)}` +
-      (test === 'mcnemar'
-        ? `; right in ${names[b]} alone: ${onlyB}, in ${names[a]} alone: ${onlyA} of the items (McNemar’s exact test`
-        : ` over ${counted(items, 'item')} (paired bootstrap`) +
-      `, p = ${p.toPrecision(3)})`,
+    ({ task, metric, a, b, difference, stderr, items, verdict: found }) => {
+      const error = stderr === null ? '' : ` ± ${stderr.toFixed(4)}`;
+      const words = found === 'alike' ? 'cannot be told apart' : found;
+      return `${names[b]} against ${names[a]} on ${task}, ${metric}: ${difference >= 0 ? '+' : ''}${difference.toFixed(4)}${error} over ${counted(items, 'item')}, ${words}`;
+    },
   );
   const table = columns([['model', 'task', 'shots', 'metric', 'value', 'stderr', 'items'], ...rows]);
   return [...table, '', ...times, ...(tests.length > 0 ? ['', ...tests] : [])].join('\n');

@@ -4,7 +4,7 @@ import { printableText } from '../../formats/names';
 import { counted, formatBytes } from '../../formats/quantity';
 import type { GenerateRequest } from '../../reports/evaluate';
 import { parseOne, runOf, runOptions, usage, usageOf, type Verb } from '../arguments';
-import { openTarget, type Where } from '../job';
+import { openTargets, type Where } from '../job';
 import { reportWriter } from '../report-file';
 
 interface GenerateCommand extends Omit<GenerateRequest, 'target'>, Omit<Where, 'engine'> {
@@ -43,12 +43,12 @@ export const generateVerb: Verb<GenerateCommand> = {
   async run(command, place) {
     const { prompt, chat, maxTokens, temperature, topP, seed, engine } = command;
     const writeReport = await reportWriter(command.report, place.workingFolder);
-    const { job, target } = await openTarget(command, place);
+    const { calls, targets } = await openTargets([command.model], place, command);
     // a file gets what the model wrote, a terminal what can be printed of it
     const shown = (written: string) => (process.stdout.isTTY ? printableText(written) : written);
     process.stdout.write(shown(chat ? `${prompt}\n\n` : prompt));
-    const request = { target, prompt, chat, maxTokens, temperature, topP, seed, engine };
-    const report = await job.calls.generate(request, ({ text }) => process.stdout.write(shown(text ?? '')));
+    const request = { target: targets[0]!, prompt, chat, maxTokens, temperature, topP, seed, engine };
+    const report = await calls.generate(request, ({ text }) => process.stdout.write(shown(text ?? '')));
     await place.write('\n');
     await writeReport(report);
     const rate = `${report.tokensPerSecond.toFixed(1)} tokens/s on ${report.engine}`;

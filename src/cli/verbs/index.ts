@@ -3,7 +3,6 @@ import { TOOLS } from '../../tools';
 import type { Verb } from '../arguments';
 import { evaluateVerb } from './evaluate';
 import { generateVerb } from './generate';
-import { importanceVerb } from './importance';
 import { mergeVerb } from './merge';
 import { planVerb } from './plan';
 import { pushVerb } from './push';
@@ -20,7 +19,6 @@ export const VERBS: readonly Verb[] = [
   evaluateVerb,
   generateVerb,
   ...TOOL_VERBS,
-  importanceVerb,
   searchVerb,
   pushVerb,
 ];

@@ -12,8 +12,8 @@ import {
 } from './parameters';
 
 /**
- * DELLA's dropping by rank, Deep et al. 2024, with a plain sum. mergekit 0.1.4 matches ‖τ‖₁, the paper divides every
- * change by its own probability.
+ * DELLA's dropping by rank, Deep et al. 2024, with a plain sum: keeps a change with a probability that grows with its rank in
+ * its row. mergekit 0.1.4 matches ‖τ‖₁, the paper divides every change by its own probability.
  */
 export const dellaLinear = defineMethod({
   id: 'della_linear',

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { withTables } from './docs-tables';
+import { withTables } from '../../../docs/method-tables';
 import { methods } from './index';
 
 const page = readFileSync(new URL('../../../docs/methods.md', import.meta.url), 'utf8');

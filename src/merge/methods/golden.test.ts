@@ -20,7 +20,7 @@ const models = Object.fromEntries(
     memoryFolder(name, {
       'config.json': file('config.json'),
       'model.safetensors': file(`in_${name}.safetensors`),
-      'tokenizer.json': '{}',
+      'tokenizer.json': '{"model":{"vocab":{}}}',
     }),
   ]),
 );

@@ -33,11 +33,7 @@ const score: ChoiceSpec = {
   default: 'wanda',
   extension: true,
   calibrates: true,
-  choices: [
-    { value: 'wanda', label: 'wanda' },
-    { value: 'obs', label: 'obs' },
-    { value: 'sparsegpt', label: 'sparsegpt' },
-  ],
+  choices: ['wanda', 'obs', 'sparsegpt'].map((value) => ({ value, label: value })),
 };
 
 const scope: ChoiceSpec = {

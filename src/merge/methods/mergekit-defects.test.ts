@@ -17,7 +17,7 @@ const models = Object.fromEntries(
     memoryFolder(name, {
       'config.json': file('config.json'),
       'model.safetensors': file(`in_${name}.safetensors`),
-      'tokenizer.json': '{}',
+      'tokenizer.json': '{"model":{"vocab":{}}}',
     }),
   ]),
 );

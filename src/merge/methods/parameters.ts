@@ -1,5 +1,5 @@
 /** Parameter specs that several methods share, so that a label or a bound is written once. */
-import type { BooleanSpec, ChoiceSpec, DeltaPreset, NumberSpec } from '../method';
+import type { BooleanSpec, ChoiceSpec, DeltaPreset, MergeMethod, NumberSpec } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
 
 export const weight: NumberSpec = {
@@ -158,6 +158,12 @@ export function consensusOf(
     normalize: true,
     divisor: 'count',
   };
+}
+
+/** What a method on differences computes, with the sign election of TIES on weighted changes. */
+export function withSignElection({ compute }: MergeMethod): MergeMethod['compute'] {
+  if (compute.kind !== 'delta') return compute;
+  return { kind: 'delta', preset: (p) => ({ ...compute.preset(p), consensus: 'sum' }) };
 }
 
 /** `majority_sign_method` is PEFT's alone. */

@@ -1,13 +1,13 @@
 import ramWgsl from '../../../shaders/ram.wgsl?raw';
 import { exact } from '../../backend/exact';
 import { defineKernel } from '../../backend/kernel';
-import { defineMethod, type NumberSpec } from '../method';
+import { defineMethod, type ElementwiseCompute, type NumberSpec } from '../method';
 
 /**
  * W₀ + mean of the active changes, or λᵢ times the one that is active alone. Coefficients: ε, 1/1 … 1/n, λ₁ … λₙ;
  * counters: elements active in each model, then those active in it alone. See shaders/ram.wgsl.
  */
-export const ramKernel = defineKernel({
+const ramKernel = defineKernel({
   id: 'ram',
   wgsl: ramWgsl,
   params: { elements: 'u32', stride: 'u32', models: 'u32' },
@@ -57,6 +57,19 @@ export function ramCoefficients(epsilon: number, lambdas: readonly number[]): nu
   return [epsilon, ...lambdas.map((_, i) => 1 / (i + 1)), ...lambdas];
 }
 
+/** Every λ is 1. */
+export const ramCompute: ElementwiseCompute<{ epsilon: number }> = {
+  kind: 'elementwise',
+  form: 'delta',
+  kernel: ramKernel,
+  coefficients: ({ epsilon }, models) =>
+    ramCoefficients(
+      epsilon,
+      models.map(() => 1),
+    ),
+  counters: (models) => 2 * models,
+};
+
 /** Reinforced Agent Merging 2026; mergekit 0.1.4 `ram.py`: unique changes are added whole, shared ones averaged. */
 export const ram = defineMethod({
   id: 'ram',
@@ -74,15 +87,5 @@ export const ram = defineMethod({
     spread: 'element',
     settings: [{ parameters: { epsilon: 0.005 } }, { parameters: { epsilon: 0 } }],
   },
-  compute: {
-    kind: 'elementwise',
-    form: 'delta',
-    kernel: ramKernel,
-    coefficients: ({ epsilon }, models) =>
-      ramCoefficients(
-        epsilon,
-        models.map(() => 1),
-      ),
-    counters: (models) => 2 * models,
-  },
+  compute: ramCompute,
 });

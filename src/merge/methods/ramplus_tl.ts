@@ -1,5 +1,5 @@
 import { defineMethod } from '../method';
-import { ramCoefficients, ramEpsilon, ramKernel } from './ram';
+import { ramCoefficients, ramCompute, ramEpsilon } from './ram';
 
 /**
  * Reinforced Agent Merging, plus, tensor-local 2026; mergekit 0.1.4 `ram.py`: as RAM, but a model's unique changes grow
@@ -43,15 +43,7 @@ export const ramplusTl = defineMethod({
     settings: [{ parameters: { epsilon: 0.005, r: 0.2, alpha: 0.5 } }],
   },
   compute: {
-    kind: 'elementwise',
-    form: 'delta',
-    kernel: ramKernel,
-    coefficients: ({ epsilon }, models) =>
-      ramCoefficients(
-        epsilon,
-        models.map(() => 1),
-      ),
-    counters: (models) => 2 * models,
+    ...ramCompute,
     recount({ epsilon, r, alpha }, models, counted) {
       const lambdas = models.map((_, i) => {
         const unique = counted[models.length + i]!;

@@ -64,12 +64,11 @@ export async function openContributors(
     refuse(`The adapters stand on several bases: ${nameSome([...bases])}.`, 'Put all of them on one.');
   const trained = new Set(found.flatMap(({ adapter }) => adapter.config.baseModel ?? []));
   if (trained.size > 1) {
-    problems.add({
-      severity: 'warning',
-      code: 'AdapterBaseDiffers',
-      message: `The adapters were trained on different bases by their configs: ${nameSome([...trained])}.`,
-      remedy: 'Merge adapters of one base, unless you know that the bases are the same.',
-    });
+    problems.warn(
+      'AdapterBaseDiffers',
+      `The adapters were trained on different bases by their configs: ${nameSome([...trained])}.`,
+      'Merge adapters of one base, unless you know that the bases are the same.',
+    );
   }
   if (recipe.slices)
     refuse('Slices cut layers of models; adapters have none.', 'List the adapters under models.');

@@ -104,11 +104,10 @@ export function extrasOf(
 export function noteOrigins({ path, origins, updates }: Adapter, problems: Problems): void {
   const under = [...origins.keys()].filter((name) => updates.has(name.replace(/\.weight$/, '')));
   if (under.length === 0) return;
-  problems.add({
-    severity: 'warning',
-    code: 'AdapterKeysUnused',
-    message: `${path} brings weights that its factors were trained on, and the merged adapter does not.`,
-    remedy: 'If they differ from those of the base, merge with output: model.',
-    tensors: under,
-  });
+  problems.warn(
+    'AdapterKeysUnused',
+    `${path} brings weights that its factors were trained on, and the merged adapter does not.`,
+    'If they differ from those of the base, merge with output: model.',
+    under,
+  );
 }

@@ -16,12 +16,12 @@ import { type Combination, parametersOf } from '../../formats/adapter-combinatio
 import { type Dtype, isWeightDtype, weightBytes } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
 import type { Recipe } from '../../formats/recipe';
-import type { AdapterUpdate } from '../../inputs/adapter';
-import { noteIgnored } from '../../inputs/adapter-views';
+import { type AdapterUpdate, noteIgnored } from '../../inputs/adapter';
 import { elementCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
+import { derivedTensor } from '../../inputs/row-map';
 import { readF32 } from '../../inputs/stored-tensor';
-import type { ReadTensor, TensorRef } from '../../inputs/tensor-view';
+import type { ReadTensor } from '../../inputs/tensor-view';
 import { inTensorOrder, splitLayer, tensorRole } from '../../models/tensor-role';
 import { findFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
@@ -41,6 +41,7 @@ import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-byt
 import { wantsLambda } from './plan-lambda';
 import type { OpenByPath } from './recipe-models';
 import { finishShards } from './shards';
+import { outputDtype } from './tensor-plans';
 
 type AdapterPlan = Omit<Plan, 'recipe' | 'vocabulary'>;
 
@@ -52,14 +53,8 @@ export async function planAdapter(
   problems: Problems,
   cached: ReadonlyMap<string, number>,
 ): Promise<Partial<AdapterPlan>> {
-  const refuse = (message: string, remedy: string, tensors?: string[]) =>
-    problems.add({
-      severity: 'error',
-      code: 'AdapterOutput',
-      message,
-      remedy,
-      ...(tensors ? { tensors } : {}),
-    });
+  const refuse: Refuse = (message, remedy, tensors) =>
+    problems.error('AdapterOutput', message, remedy, tensors);
   const combination = combinationOf(recipe, refuse);
   const contributors = combination ? await openContributors(recipe, open, refuse, problems) : [];
   if (recipe.mergeMethod === 'passthrough' && contributors.length > 1) {
@@ -135,12 +130,11 @@ function noteIdle(recipe: Recipe, method: MergeMethod, combination: Combination,
   ];
   const idle = [...new Set([...named, ...keys])].filter((name) => !used.includes(name));
   if (idle.length === 0) return;
-  problems.add({
-    severity: 'warning',
-    code: 'ParameterIgnored',
-    message: `${nameSome(idle)} has no effect where adapters become an adapter.`,
-    remedy: `Of the parameters, ${combination} reads ${used.join(', ')}.`,
-  });
+  problems.warn(
+    'ParameterIgnored',
+    `${nameSome(idle)} has no effect where adapters become an adapter.`,
+    `Of the parameters, ${combination} reads ${used.join(', ')}.`,
+  );
 }
 
 /** The factors of every module, one after the other. */
@@ -162,9 +156,6 @@ function planTensors(
       .flatMap(({ adapter }) => [...adapter.updates.values()])
       .reduce((most, { rank }) => Math.max(most, rank), 0);
   const used = parametersOf(combination);
-  const unequal: string[] = [];
-  const misfits: string[] = [];
-  const reading: string[] = [];
   const tensors = modules.flatMap((module) => {
     const layer = splitLayer(`${module}.weight`);
     const position = layer
@@ -194,9 +185,27 @@ function planTensors(
     const shapes = new Set(parts.map(({ update: { a, b, kind } }) => `${kind} ${a.shape[1]} ${b.shape[0]}`));
     const ranks = parts.map(({ update }) => update.rank);
     const { kind } = parts[0]!.update;
-    if (shapes.size > 1) misfits.push(module);
-    if (needsOneRank(combination) && new Set(ranks).size > 1) unequal.push(module);
-    if (isGram(combination) && whole.match !== 'changes') reading.push(module);
+    if (shapes.size > 1) {
+      refuse(
+        'The adapters have factors of different sizes for the same modules.',
+        'Merge adapters of one base.',
+        [module],
+      );
+    }
+    if (isGram(combination) && whole.match !== 'changes') {
+      refuse(
+        'A Gram merge of adapters into an adapter reads no text, and match: inputs and match: outputs read one.',
+        'Set match: changes, or output: model.',
+        [module],
+      );
+    }
+    if (needsOneRank(combination) && new Set(ranks).size > 1) {
+      refuse(
+        `${combination} needs one rank, and the adapters have several.`,
+        `Choose cat, or ${combination === 'linear' ? 'svd' : `${combination}_svd`}.`,
+        [module],
+      );
+    }
     return moduleTensors(
       module,
       parts,
@@ -211,27 +220,6 @@ function planTensors(
       recipe,
     );
   });
-  if (misfits.length > 0) {
-    refuse(
-      'The adapters have factors of different sizes for the same modules.',
-      'Merge adapters of one base.',
-      misfits,
-    );
-  }
-  if (reading.length > 0) {
-    refuse(
-      'A Gram merge of adapters into an adapter reads no text, and match: inputs and match: outputs read one.',
-      'Set match: changes, or output: model.',
-      reading,
-    );
-  }
-  if (unequal.length > 0) {
-    refuse(
-      `${combination} needs one rank, and the adapters have several.`,
-      `Choose cat, or ${combination === 'linear' ? 'svd' : `${combination}_svd`}.`,
-      unequal,
-    );
-  }
   return inTensorOrder(tensors);
 }
 
@@ -272,32 +260,18 @@ function moduleTensors(
     return ready;
   };
   const from = parts.flatMap(({ update }) => [update.a, update.b]);
-  const dtype = outDtype ? OUTPUT_DTYPES[outDtype] : a.dtype;
+  const dtype = outputDtype(outDtype, a.dtype);
   return (['a', 'b'] as const).map((side) => {
     const letter = side.toUpperCase();
     const name = `base_model.model.${module}.${kind === 'embedding' ? `lora_embedding_${letter}` : `lora_${letter}.weight`}`;
     const shape = side === 'a' ? [rank, inputs] : [outputs, rank];
-    const origin: TensorRef = {
-      ...{
-        folder: a.folder,
-        file: a.file,
-        key: name,
-        dtype: 'F32',
-        shape,
-        begin: 0,
-        end: 4 * elementCount(shape),
-      },
-      derived: {
-        from,
-        async open(read) {
-          const values = (await combined(read))[side];
-          // the other side has been read, or is read from what it finds then
-          if (side === 'b') ready = undefined;
-          const written = dtype === 'F32' ? values : roundedTo(dtype, values);
-          return async (begin, end) => written.slice(begin, end);
-        },
-      },
-    };
+    const origin = derivedTensor({ ...a, key: name }, shape, from, async (read) => {
+      const values = (await combined(read))[side];
+      // the other side has been read, or is read from what it finds then
+      if (side === 'b') ready = undefined;
+      const written = dtype === 'F32' ? values : roundedTo(dtype, values);
+      return async (begin, end) => written.slice(begin, end);
+    });
     return {
       name,
       shape,
@@ -327,5 +301,3 @@ function roundedTo(dtype: Dtype, values: Float32Array): Float32Array {
   decodeToF32(bytes, dtype, out);
   return out;
 }
-
-const OUTPUT_DTYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;

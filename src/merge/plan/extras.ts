@@ -72,32 +72,29 @@ export function planExtras(
         : editConfig(parseModelConfig(mapped, 'config.json'), { fields: new Map([['eos_token_id', eos]]) });
     extras.push({ path: 'config.json', content: { text: written } });
     if (config.config?.modelType === undefined) {
-      problems.add({
-        severity: 'warning',
-        code: 'ConfigMissing',
-        message: `The config.json of ${config.path} names no model_type, so that nobody can load the output by it.`,
-        remedy: 'Use the config.json that the model was published with.',
-      });
+      problems.warn(
+        'ConfigMissing',
+        `The config.json of ${config.path} names no model_type, so that nobody can load the output by it.`,
+        'Use the config.json that the model was published with.',
+      );
     }
   } else {
-    problems.add({
-      severity: 'warning',
-      code: 'ConfigMissing',
-      message: `${config.path} has no config.json, so the output will have none either.`,
-      remedy: 'Add a config.json to the output before you load it.',
-    });
+    problems.warn(
+      'ConfigMissing',
+      `${config.path} has no config.json, so the output will have none either.`,
+      'Add a config.json to the output before you load it.',
+    );
   }
   const { generation } = vocabulary;
   if (generation === undefined) take(config, ['generation_config.json']);
   else extras.push({ path: 'generation_config.json', content: { text: generation } });
   extras.push(...vocabulary.tokenizer);
   if (vocabulary.tokenizer.length === 0) {
-    problems.add({
-      severity: 'warning',
-      code: 'TokenizerMissing',
-      message: `${vocabulary.path} has no tokenizer files, so the output will have none either.`,
-      remedy: 'Name a model that has them as tokenizer_source, or copy them to the output.',
-    });
+    problems.warn(
+      'TokenizerMissing',
+      `${vocabulary.path} has no tokenizer files, so the output will have none either.`,
+      'Name a model that has them as tokenizer_source, or copy them to the output.',
+    );
   }
   takeCode(config, take, problems);
 
@@ -147,12 +144,11 @@ function commonLicense(models: readonly OpenModel[], problems: Problems): { lice
   );
   const [license, ...others] = new Set(known.values());
   if (others.length > 0) {
-    problems.add({
-      severity: 'warning',
-      code: 'LicensesDiffer',
-      message: `The models have different licenses: ${[...known].map(([path, name]) => `${path} ${name}`).join(', ')}.`,
-      remedy: 'Check what they allow together before you share the result; the model card names no license.',
-    });
+    problems.warn(
+      'LicensesDiffer',
+      `The models have different licenses: ${[...known].map(([path, name]) => `${path} ${name}`).join(', ')}.`,
+      'Check what they allow together before you share the result; the model card names no license.',
+    );
   }
   return license !== undefined && others.length === 0 && known.size === models.length ? { license } : {};
 }
@@ -166,12 +162,11 @@ function takeCode(
   if (!from.config?.raw.has('auto_map')) return;
   const code = from.folder.files.map((file) => file.path).filter((path) => /^[^/]+\.py$/.test(path));
   const copied = take(from, code);
-  problems.add({
-    severity: 'note',
-    code: 'CustomCode',
-    message: `${from.path} is loaded by Python code of its own (auto_map)${copied ? ', which is copied to the output' : ', which its folder does not hold'}.`,
-    remedy: 'Whoever loads the output must trust that code (trust_remote_code).',
-  });
+  problems.note(
+    'CustomCode',
+    `${from.path} is loaded by Python code of its own (auto_map)${copied ? ', which is copied to the output' : ', which its folder does not hold'}.`,
+    'Whoever loads the output must trust that code (trust_remote_code).',
+  );
 }
 
 function outputConfig(

@@ -1,6 +1,6 @@
 /** The GGUF file of an output: planned from its config, its tokenizer and its tensors, or refused by name. */
 import { AmalgamError } from '../../errors';
-import { NO_IMATRIX } from '../../formats/gguf-type';
+import { type GgufType, NO_IMATRIX } from '../../formats/gguf-type';
 import type { Recipe } from '../../formats/recipe';
 import type { AdapterModule } from '../../gguf/adapter-plan';
 import type { GgufPlan } from '../../gguf/gguf-plan';
@@ -37,16 +37,13 @@ export async function extraText(
  * @param textOf text of a file of the output, see {@link extraText}
  * @returns undefined where the recipe asks for none, or for one that cannot be written: that is a problem then
  */
-export async function planOutputGguf(
+export function planOutputGguf(
   recipe: Recipe,
   tensors: readonly TensorPlan[],
   textOf: (path: string) => Promise<string | undefined>,
   problems: Problems,
 ): Promise<GgufPlan | undefined> {
-  const { gguf: type, ggufOnly, imatrix } = recipe.amalgam;
-  if (type === undefined && !ggufOnly && imatrix === undefined) return undefined;
-  try {
-    if (type === undefined) throw withoutType(recipe);
+  return plannedGguf(recipe, problems, async (type) => {
     const config = await textOf('config.json');
     if (config === undefined)
       throw wrong('A GGUF file needs a config.json.', 'Write safetensors, or add one.');
@@ -70,10 +67,7 @@ export async function planOutputGguf(
       problems.add({ severity: isNote ? 'note' : 'warning', code: 'GgufDiffers', ...warning });
     }
     return planned;
-  } catch (thrown) {
-    refuse(thrown, problems);
-    return undefined;
-  }
+  });
 }
 
 /**
@@ -82,16 +76,14 @@ export async function planOutputGguf(
  * @param openBase the base that the recipe names
  * @returns as {@link planOutputGguf}
  */
-export async function planAdapterGguf(
+export function planAdapterGguf(
   recipe: Recipe,
   modules: readonly AdapterModule[],
   openBase: () => Promise<Checkpoint | undefined>,
   problems: Problems,
 ): Promise<GgufPlan | undefined> {
-  const { gguf: type, ggufOnly, imatrix } = recipe.amalgam;
-  if (type === undefined && !ggufOnly && imatrix === undefined) return undefined;
-  try {
-    if (type === undefined) throw withoutType(recipe);
+  return plannedGguf(recipe, problems, async (type) => {
+    const { imatrix } = recipe.amalgam;
     if (imatrix !== undefined && imatrix !== NO_IMATRIX)
       throw wrong('The columns of a LoRA are not weighed.', 'Leave imatrix out.');
     const base = await openBase();
@@ -108,29 +100,33 @@ export async function planAdapterGguf(
       config: base.config.text,
       modules,
     });
+  });
+}
+
+/** The plan of the file that a recipe asks for; a fault of it becomes a problem. @throws what is none */
+async function plannedGguf(
+  { amalgam: { gguf: type, ggufOnly, imatrix } }: Recipe,
+  problems: Problems,
+  plan: (type: GgufType) => Promise<GgufPlan>,
+): Promise<GgufPlan | undefined> {
+  if (type === undefined && !ggufOnly && imatrix === undefined) return undefined;
+  try {
+    if (type !== undefined) return await plan(type);
+    throw wrong(
+      `${ggufOnly ? 'gguf_only' : 'imatrix'} is set, but gguf names no type.`,
+      'Say gguf: Q4_K_M, or leave it out.',
+    );
   } catch (thrown) {
-    refuse(thrown, problems);
+    if (!(thrown instanceof AmalgamError) || thrown.code === 'Canceled') throw thrown;
+    const { code, message, hint } = thrown;
+    // what a forward pass lacks is no matter for a merge, but llama.cpp's graph is one
+    const remedy =
+      code === 'ArchitectureUnsupported'
+        ? 'Write safetensors, or choose another model for the GGUF file.'
+        : hint;
+    problems.error(code, `GGUF: ${message}`, remedy);
     return undefined;
   }
-}
-
-function withoutType({ amalgam: { ggufOnly } }: Recipe): AmalgamError {
-  return wrong(
-    `${ggufOnly ? 'gguf_only' : 'imatrix'} is set, but gguf names no type.`,
-    'Say gguf: Q4_K_M, or leave it out.',
-  );
-}
-
-/** A fault becomes a problem of the plan. @throws what is none */
-function refuse(thrown: unknown, problems: Problems): void {
-  if (!(thrown instanceof AmalgamError) || thrown.code === 'Canceled') throw thrown;
-  const { code, message, hint } = thrown;
-  // what a forward pass lacks is no matter for a merge, but llama.cpp's graph is one
-  const remedy =
-    code === 'ArchitectureUnsupported'
-      ? 'Write safetensors, or choose another model for the GGUF file.'
-      : hint;
-  problems.add({ severity: 'error', code, message: `GGUF: ${message}`, remedy });
 }
 
 function wrong(message: string, hint: string): AmalgamError {

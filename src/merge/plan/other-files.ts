@@ -23,12 +23,9 @@ export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string 
   if (path.endsWith('.json')) {
     if (`${bytes.subarray(0, 3)}` === '239,187,191')
       return 'begins with a byte order mark, with which transformers does not read it: save it as UTF-8 without one';
-    try {
-      const json: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-      if (path === 'tokenizer.json') return tokenizerFault(json);
-    } catch {
-      return 'is not JSON, or is cut off';
-    }
+    const json = parsed(bytes);
+    if ('fault' in json) return json.fault;
+    if (path === 'tokenizer.json') return tokenizerFault(json.value);
   }
   if (path.endsWith('.model') && !isWholeProtobuf(bytes)) return 'is cut off, or no SentencePiece model';
   if (path.endsWith('.safetensors')) {
@@ -42,10 +39,23 @@ export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string 
   return undefined;
 }
 
+function parsed(bytes: Uint8Array<ArrayBuffer>): { value: unknown } | { fault: string } {
+  let text = '';
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return { value: JSON.parse(text) };
+  } catch {
+    // Python's json module writes and reads these
+    const word = /[:[,\s](NaN|-?Infinity)\s*[,\]}]/.exec(text)?.[1];
+    return { fault: word ? `holds ${word}, which is not JSON` : 'is not JSON, or is cut off' };
+  }
+}
+
 /** What keeps whoever loads a tokenizer.json from reading it. */
 function tokenizerFault(json: unknown): string | undefined {
   const { model, added_tokens } = Object(json) as { model?: unknown; added_tokens?: unknown };
   const { vocab } = Object(model) as { vocab?: unknown };
+  if (typeof vocab !== 'object' || vocab === null) return 'has no vocabulary (model.vocab)';
   const added: unknown[] = Array.isArray(added_tokens) ? added_tokens : [];
   const ids = [
     ...(Array.isArray(vocab) ? [] : Object.entries(Object(vocab) as object)),
@@ -102,12 +112,7 @@ export async function checkCopied(
     fault.catch(() => looked.delete(file));
     const why = await fault;
     if (why !== undefined) {
-      problems.add({
-        severity: 'error',
-        code: 'FileDamaged',
-        message: `${content.folder}/${content.file} ${why}.`,
-        remedy: DAMAGED,
-      });
+      problems.error('FileDamaged', `${content.folder}/${content.file} ${why}.`, DAMAGED);
     }
   }
 }
@@ -130,8 +135,7 @@ export async function checkModules(
   if (!findFile(config.folder, 'modules.json')) return;
   for (const file of config.folder.files.filter(({ path }) => MODULE_WEIGHTS.test(path))) {
     const [module] = file.path.split('/');
-    const refuse = (message: string, remedy: string) =>
-      problems.add({ severity: 'error', code: 'ModuleWeights', message, remedy });
+    const refuse = (message: string, remedy: string) => problems.error('ModuleWeights', message, remedy);
     if (file.path.endsWith('.bin')) {
       if (findFile(config.folder, `${module}/model.safetensors`)) continue;
       refuse(
@@ -186,10 +190,9 @@ export function takeOthers(
     else extras.push({ path, content: { folder: from.path, file: path } });
   }
   if (left.length === 0) return;
-  problems.add({
-    severity: 'note',
-    code: 'FilesLeft',
-    message: `${counted(left.length, 'small file')} of ${from.path} ${left.length === 1 ? 'is' : 'are'} not in the output: ${nameSome(left, 8)}.`,
-    remedy: 'Those of another vocabulary must not be; copy larger ones yourself where they are needed.',
-  });
+  problems.note(
+    'FilesLeft',
+    `${counted(left.length, 'small file')} of ${from.path} ${left.length === 1 ? 'is' : 'are'} not in the output: ${nameSome(left, 8)}.`,
+    'Those of another vocabulary must not be; copy larger ones yourself where they are needed.',
+  );
 }

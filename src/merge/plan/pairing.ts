@@ -76,23 +76,20 @@ function noteConfigs(reference: Model, model: Model, problems: Problems): void {
   const [base, other] = [reference.checkpoint.config, model.checkpoint.config];
   const said = base && other ? computedOtherwise(base, other) : [];
   if (said.length === 0) return;
-  problems.add({
-    severity: 'warning',
-    code: 'ConfigsDiffer',
-    message: `By its config, ${model.ref} computes with its weights differently from ${reference.ref}: ${nameSome(said)}. The output has the config of one of them.`,
-    remedy:
-      'Merge models that were trained with the same settings, or make sure that the difference does not matter for what you take from each.',
-  });
+  problems.warn(
+    'ConfigsDiffer',
+    `By its config, ${model.ref} computes with its weights differently from ${reference.ref}: ${nameSome(said)}. The output has the config of one of them.`,
+    'Merge models that were trained with the same settings, or make sure that the difference does not matter for what you take from each.',
+  );
 }
 
 function noteQuantization({ ref, dequantized }: Model, problems: Problems): void {
   if (!dequantized) return;
-  problems.add({
-    severity: 'note',
-    code: 'Dequantized',
-    message: `Weights of ${ref} are stored as ${dequantized.join(' and ')}: they are read with their scales, and written as BF16 where the recipe has no out_dtype.`,
-    remedy: 'No action needed. Choose an output dtype to have them in another.',
-  });
+  problems.note(
+    'Dequantized',
+    `Weights of ${ref} are stored as ${dequantized.join(' and ')}: they are read with their scales, and written as BF16 where the recipe has no out_dtype.`,
+    'No action needed. Choose an output dtype to have them in another.',
+  );
 }
 
 /** An adapter from the Hub on a base from the Hub that is not the one it names. */
@@ -102,12 +99,11 @@ function noteLineage({ checkpoint, adapter }: Model, problems: Problems): void {
   if (!adapter || trainedOn === undefined || !hub) return;
   if (!/^[\w.-]+\/[\w.-]+$/.test(trainedOn) || namesOneModel(trainedOn, hub.repo)) return;
   // tensors that do not fit are errors of their own
-  problems.add({
-    severity: 'note',
-    code: 'AdapterBaseDiffers',
-    message: `${adapter.path} says that it was trained on ${trainedOn}, and the recipe puts it on ${checkpoint.path}.`,
-    remedy: `No action needed where the two are the same model; else put it on ${trainedOn}.`,
-  });
+  problems.note(
+    'AdapterBaseDiffers',
+    `${adapter.path} says that it was trained on ${trainedOn}, and the recipe puts it on ${checkpoint.path}.`,
+    `No action needed where the two are the same model; else put it on ${trainedOn}.`,
+  );
 }
 
 function noteDtypes(models: readonly Model[], problems: Problems): void {
@@ -119,10 +115,9 @@ function noteDtypes(models: readonly Model[], problems: Problems): void {
   }
   if (byDtype.size < 2 || new Set(models.map((model) => model.checkpoint)).size < 2) return;
   const parts = [...byDtype].map(([dtype, paths]) => `${dtype} in ${nameSome([...paths])}`);
-  problems.add({
-    severity: 'note',
-    code: 'DtypesDiffer',
-    message: `Weights are stored in different formats: ${parts.join('; ')}. Everything is computed in F32 and rounded once.`,
-    remedy: 'No action needed. Choose an output dtype to have all of them in one format.',
-  });
+  problems.note(
+    'DtypesDiffer',
+    `Weights are stored in different formats: ${parts.join('; ')}. Everything is computed in F32 and rounded once.`,
+    'No action needed. Choose an output dtype to have all of them in one format.',
+  );
 }

@@ -22,13 +22,7 @@ export function checkTogether(
     models.map((m) => m.parameters),
   );
   if (!conflict) return;
-  problems.add({
-    severity: 'error',
-    code: 'ParameterConflict',
-    message: `${method.id}: ${conflict.reason}.`,
-    remedy: conflict.remedy,
-    tensors: [name],
-  });
+  problems.error('ParameterConflict', `${method.id}: ${conflict.reason}.`, conflict.remedy, [name]);
 }
 
 /**
@@ -51,20 +45,18 @@ export function checkDensities(
       advised = densities[0]!;
     }
     if (!own.every(({ parameters }) => keepsNothing(method, parameters))) continue;
-    problems.add({
-      severity: 'error',
-      code: 'NothingKept',
-      message: `density of ${id} is 0 everywhere: nothing of it is kept.`,
-      remedy: `Give it a density above 0, or take ${id} out of the recipe.`,
-    });
+    problems.error(
+      'NothingKept',
+      `density of ${id} is 0 everywhere: nothing of it is kept.`,
+      `Give it a density above 0, or take ${id} out of the recipe.`,
+    );
   }
   if (whole.length === 0) return;
-  problems.add({
-    severity: 'warning',
-    code: 'NothingTrimmed',
-    message: `Density 1, mergekit’s default, trims nothing of ${nameSome(whole)}.`,
-    remedy: `Set a density below 1; ${advised} is recommended for ${method.id}.`,
-  });
+  problems.warn(
+    'NothingTrimmed',
+    `Density 1, mergekit’s default, trims nothing of ${nameSome(whole)}.`,
+    `Set a density below 1; ${advised} is recommended for ${method.id}.`,
+  );
 }
 
 /** Parameters that a whole model is measured with must not change from tensor to tensor. */
@@ -81,13 +73,12 @@ export function checkWholeModel(
         const key = `${id}\n${parameter}`;
         if (!first.has(key)) first.set(key, own[parameter]);
         else if (first.get(key) !== own[parameter]) {
-          problems.add({
-            severity: 'error',
-            code: 'ParameterVaries',
-            message: `${parameter} of ${id} changes from tensor to tensor, but it is measured on the whole model.`,
-            remedy: `Give one ${parameter} per model, or choose semantics that work tensor by tensor.`,
-            tensors: [name],
-          });
+          problems.error(
+            'ParameterVaries',
+            `${parameter} of ${id} changes from tensor to tensor, but it is measured on the whole model.`,
+            `Give one ${parameter} per model, or choose semantics that work tensor by tensor.`,
+            [name],
+          );
         }
       }
     }

@@ -24,7 +24,7 @@ function goldenModel(name: string): ModelFolder {
   return memoryFolder(name, {
     'config.json': bytes(join(golden, 'config.json')),
     'model.safetensors': bytes(join(golden, `in_${name}.safetensors`)),
-    'tokenizer.json': '{}',
+    'tokenizer.json': '{"model":{"vocab":{}}}',
   });
 }
 

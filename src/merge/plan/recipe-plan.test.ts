@@ -147,7 +147,7 @@ describe('makePlan', () => {
           [`${prefix}h.0.attn.bias`]: ['U8', [1, 1, 2, 2]],
           [`${prefix}ln_f.weight`]: ['F32', [4]],
         }),
-        'tokenizer.json': '{}',
+        'tokenizer.json': '{"model":{"vocab":{}}}',
       });
     const plan = await planOf(recipeOf(['tuned']), gpt2('base', ''), gpt2('tuned', 'transformer.'));
     expect(plan.problems).toEqual([]);

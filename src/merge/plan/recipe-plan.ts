@@ -1,7 +1,7 @@
 /** From a recipe to a plan: everything a run will do, from configs and headers alone. */
 
 import { displayName, nearestName } from '../../formats/names';
-import { type IgnoredKeys, RECIPE_KEYS, type Recipe, type RecipeParameters } from '../../formats/recipe';
+import { RECIPE_KEYS, type Recipe, type RecipeLevel, recipeLevels } from '../../formats/recipe';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import type { Model } from '../../inputs/model';
 import { embeddingRows, storedEmbeddingRows } from '../../inputs/model-tensors';
@@ -60,52 +60,45 @@ function checkParameterNames(recipe: Recipe, method: MergeMethod, problems: Prob
           : `${didYouMean(nearestName(name, takes))}Its parameters are ${nameSome(takes, 12)}.`,
     });
   };
-  const check = (parameters: RecipeParameters, where: string, ofModel: boolean) => {
+  for (const { kind, where, parameters } of recipeLevels(recipe)) {
+    const ofModel = kind === 'model' || kind === 'source';
     for (const name of Object.keys(parameters)) {
       if (has(method.modelParameters, name)) continue;
       const global = has(method.parameters, name);
-      if (!global || ofModel) report(name, where, global);
+      if (!global || ofModel) report(name, kind === 'recipe' ? 'parameters' : where, global);
     }
-  };
-  check(recipe.parameters, 'parameters', false);
-  for (const { model, parameters } of recipe.models ?? []) check(parameters, model, true);
-  for (const [i, slice] of (recipe.slices ?? []).entries()) {
-    check(slice.parameters, `slice ${i + 1}`, false);
-    for (const { model, parameters } of slice.sources) check(parameters, `${model} in slice ${i + 1}`, true);
   }
 }
 
-const MODEL_KEYS = ['model', 'parameters'];
-const SLICE_KEYS = ['sources', 'base_model', 'parameters'];
-const SOURCE_KEYS = [...MODEL_KEYS, 'layer_range'];
+const KNOWN_KEYS: Readonly<Record<RecipeLevel['kind'], readonly string[]>> = {
+  recipe: RECIPE_KEYS,
+  model: ['model', 'parameters'],
+  slice: ['sources', 'base_model', 'parameters'],
+  source: ['model', 'parameters', 'layer_range'],
+};
 
 /** Warns of keys that no reader of recipes knows, each with the nearest one that there is. */
 function checkIgnoredKeys(recipe: Recipe, problems: Problems): void {
-  const report = (ignored: IgnoredKeys | undefined, where: string, known: readonly string[]) => {
+  for (const { kind, where, ignored } of recipeLevels(recipe)) {
     const unknown = Object.keys(ignored ?? {});
-    const meant = new Map(unknown.map((name) => [name, nearestName(name, known)]));
+    const meant = new Map(unknown.map((name) => [name, nearestName(name, KNOWN_KEYS[kind])]));
     const strange = unknown.filter((name) => meant.get(name) === undefined);
-    const shown = strange.map((name) => displayName(name));
+    const place = kind === 'recipe' ? '' : ` ${kind === 'slice' ? 'in' : 'beside'} ${where}`;
     const warn = (names: string, keys: string[], remedy: string) =>
       problems.add({
         severity: 'warning',
         code: 'KeyIgnored',
         keys,
-        message: `mergekit ignores ${names}${where}, and so does Amalgam.`,
+        message: `mergekit ignores ${names}${place}, and so does Amalgam.`,
         remedy,
       });
     for (const [name, nearest] of meant) {
       if (nearest !== undefined) warn(displayName(name), [name], `Did you mean ${nearest}?`);
     }
-    if (strange.length > 0)
+    if (strange.length > 0) {
+      const shown = strange.map((name) => displayName(name));
       warn(nameSome(shown, 12), strange, 'No action needed, unless it was meant to have an effect.');
-  };
-  report(recipe.ignored, '', RECIPE_KEYS);
-  for (const { model, ignored } of recipe.models ?? []) report(ignored, ` beside ${model}`, MODEL_KEYS);
-  for (const [i, slice] of (recipe.slices ?? []).entries()) {
-    report(slice.ignored, ` in slice ${i + 1}`, SLICE_KEYS);
-    for (const { model, ignored } of slice.sources)
-      report(ignored, ` beside ${model} in slice ${i + 1}`, SOURCE_KEYS);
+    }
   }
 }
 
@@ -127,12 +120,11 @@ export async function makePlan(
   const problems = collectProblems();
   const method = methods.get(recipe.mergeMethod);
   if (!method) {
-    problems.add({
-      severity: 'error',
-      code: 'MethodUnknown',
-      message: `There is no merge method called ${JSON.stringify(recipe.mergeMethod)}.`,
-      remedy: `Choose one of ${[...methods.keys()].join(', ')}.`,
-    });
+    problems.error(
+      'MethodUnknown',
+      `There is no merge method called ${JSON.stringify(recipe.mergeMethod)}.`,
+      `Choose one of ${[...methods.keys()].join(', ')}.`,
+    );
     return emptyPlan(recipe, problems);
   }
   checkIgnoredKeys(recipe, problems);
@@ -327,20 +319,18 @@ function emptyPlan(recipe: Recipe, problems: Problems): Plan {
 function warnOfIdle(method: MergeMethod, tensors: readonly TensorPlan[], problems: Problems): void {
   if (method.compute.kind !== 'delta' || tensors.length === 0 || problems.hasErrors()) return;
   if (!tensors.every((tensor) => tensor.copy !== undefined)) return;
-  problems.add({
-    severity: 'warning',
-    code: 'NothingChanged',
-    message: 'Nothing is merged: every tensor keeps the bytes of the base.',
-    remedy: 'Give a model a weight other than 0, check that λ is not 0, and leave out fewer tensors.',
-  });
+  problems.warn(
+    'NothingChanged',
+    'Nothing is merged: every tensor keeps the bytes of the base.',
+    'Give a model a weight other than 0, check that λ is not 0, and leave out fewer tensors.',
+  );
 }
 
 function refuseNothing(problems: Problems): void {
   if (problems.hasErrors()) return;
-  problems.add({
-    severity: 'error',
-    code: 'NothingToMerge',
-    message: 'The recipe describes an output without tensors.',
-    remedy: 'Add models that hold weights.',
-  });
+  problems.error(
+    'NothingToMerge',
+    'The recipe describes an output without tensors.',
+    'Add models that hold weights.',
+  );
 }

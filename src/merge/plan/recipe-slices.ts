@@ -73,12 +73,11 @@ function outlineSlice(
   if (method.base === 'none' && slice.base !== undefined) warnOfBase(slice.base, sources, method, problems);
   if (method.base === 'none' || slice.base === undefined) {
     if (method.base === 'required') {
-      problems.add({
-        severity: 'error',
-        code: 'BaseMissing',
-        message: `${where} has no base model, and ${method.id} merges differences from a base.`,
-        remedy: 'Choose the model that the others were fine-tuned from as base_model, or another method.',
-      });
+      problems.error(
+        'BaseMissing',
+        `${where} has no base model, and ${method.id} merges differences from a base.`,
+        'Choose the model that the others were fine-tuned from as base_model, or another method.',
+      );
     }
     return { sources, parameters };
   }
@@ -86,12 +85,11 @@ function outlineSlice(
   const listed = sources.find((source) => source.ref === ref);
   // the base of slerp is one end of its arc, not what differences are taken from
   if (listed && sources.length > 1 && method.id !== 'slerp') {
-    problems.add({
-      severity: 'note',
-      code: 'BaseListed',
-      message: `${where} lists the base ${ref} among the models; its difference from itself is zero, and it is left out.`,
-      remedy: 'No action needed. Remove it from the list to make that explicit.',
-    });
+    problems.note(
+      'BaseListed',
+      `${where} lists the base ${ref} among the models; its difference from itself is zero, and it is left out.`,
+      'No action needed. Remove it from the list to make that explicit.',
+    );
   }
   return {
     base: listed
@@ -109,12 +107,11 @@ function warnOfBase(
   problems: Problems,
 ): void {
   if (sources.some(({ ref }) => ref === canonicalRef(base))) return;
-  problems.add({
-    severity: 'warning',
-    code: 'BaseIgnored',
-    message: `${method.id} works without a base: ${base} gives the config and the tokenizer, but none of its weights.`,
-    remedy: 'List it among the models if its weights are to count, or choose another method.',
-  });
+  problems.warn(
+    'BaseIgnored',
+    `${method.id} works without a base: ${base} gives the config and the tokenizer, but none of its weights.`,
+    'List it among the models if its weights are to count, or choose another method.',
+  );
 }
 
 /** A base that a slice does not list gives the layers that all its sources give. */
@@ -124,12 +121,11 @@ function layersOfBase(
   problems: Problems,
 ): Pick<SliceSource, 'layers'> {
   if (new Set(sources.map(({ layers }) => layers?.begin)).size > 1) {
-    problems.add({
-      severity: 'error',
-      code: 'BaseLayersUnclear',
-      message: `${where} takes other layers from one model than from the next, and does not say which ones of the base they differ from.`,
-      remedy: 'List the base among the sources of the slice, with its layer_range.',
-    });
+    problems.error(
+      'BaseLayersUnclear',
+      `${where} takes other layers from one model than from the next, and does not say which ones of the base they differ from.`,
+      'List the base among the sources of the slice, with its layer_range.',
+    );
   }
   const layers = sources[0]?.layers;
   return layers ? { layers } : {};
@@ -142,22 +138,20 @@ function eachOnce(sources: readonly SliceSource[], where: string, problems: Prob
   for (const source of sources) {
     const { layers } = once.get(source.ref) ?? source;
     if (layers?.begin !== source.layers?.begin || layers?.end !== source.layers?.end) {
-      problems.add({
-        severity: 'error',
-        code: 'ModelTwice',
-        message: `${where} takes two ranges of layers from ${source.ref}.`,
-        remedy: 'Give each range a slice of its own.',
-      });
+      problems.error(
+        'ModelTwice',
+        `${where} takes two ranges of layers from ${source.ref}.`,
+        'Give each range a slice of its own.',
+      );
     } else if (once.has(source.ref)) twice.add(source.ref);
     once.set(source.ref, source);
   }
   if (twice.size > 0) {
-    problems.add({
-      severity: 'warning',
-      code: 'ModelTwice',
-      message: `${where} lists a model more than once: ${nameSome([...twice])}. It counts once, with the parameters given last, as in mergekit.`,
-      remedy: 'Take the other entries out.',
-    });
+    problems.warn(
+      'ModelTwice',
+      `${where} lists a model more than once: ${nameSome([...twice])}. It counts once, with the parameters given last, as in mergekit.`,
+      'Take the other entries out.',
+    );
   }
   return [...once.values()];
 }
@@ -180,25 +174,23 @@ function addBase(
   );
   if (!complete) return;
   slice.sources.push({ ref, parameters: {} });
-  problems.add({
-    severity: 'note',
-    code: 'BaseAdded',
-    message: `base_model ${ref} is not among the models: it is added to them, as in mergekit, and counts like any other.`,
-    remedy: 'List it among the models to make that explicit, or take base_model out.',
-  });
+  problems.note(
+    'BaseAdded',
+    `base_model ${ref} is not among the models: it is added to them, as in mergekit, and counts like any other.`,
+    'List it among the models to make that explicit, or take base_model out.',
+  );
 }
 
 function checkLengths(sources: readonly SliceSource[], where: string, problems: Problems): void {
   const lengths = sources.map(({ layers }) => (layers ? layers.end - layers.begin : 0));
   if (new Set(lengths).size <= 1) return;
-  problems.add({
-    severity: 'error',
-    code: 'LayerRangesDiffer',
-    message: `${where} takes different numbers of layers from its models: ${sources
+  problems.error(
+    'LayerRangesDiffer',
+    `${where} takes different numbers of layers from its models: ${sources
       .map(({ ref }, i) => `${lengths[i]} from ${ref}`)
       .join(', ')}.`,
-    remedy: 'Give every source of a slice a layer_range of the same length.',
-  });
+    'Give every source of a slice a layer_range of the same length.',
+  );
 }
 
 function checkCount(slice: SliceOutline, method: MergeMethod, where: string, problems: Problems): void {
@@ -208,11 +200,9 @@ function checkCount(slice: SliceOutline, method: MergeMethod, where: string, pro
   if (count >= min && count <= max) return;
   if (count === 0 && slice.base?.listed) return;
   const wanted = min === max ? `exactly ${min}` : count < min ? `at least ${min}` : `at most ${max}`;
-  problems.add({
-    severity: 'error',
-    code: 'ModelCount',
-    message: `${where} has ${count} ${count === 1 ? 'model' : 'models'}${slice.base ? ' besides the base' : ''}; ${method.id} takes ${wanted}.`,
-    remedy:
-      count < min ? 'Add a model.' : 'Take models out, or merge in two steps: first some, then the results.',
-  });
+  problems.error(
+    'ModelCount',
+    `${where} has ${count} ${count === 1 ? 'model' : 'models'}${slice.base ? ' besides the base' : ''}; ${method.id} takes ${wanted}.`,
+    count < min ? 'Add a model.' : 'Take models out, or merge in two steps: first some, then the results.',
+  );
 }

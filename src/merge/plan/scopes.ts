@@ -163,12 +163,11 @@ function checkRanges(
     const depth = stackDepths(models.get(ref)!).get(stack) ?? 0;
     if (!layers || layers.end <= depth) continue;
     fits = false;
-    problems.add({
-      severity: 'error',
-      code: 'LayerRangeOutside',
-      message: `Slice ${slice + 1} takes layers ${layers.begin} to ${layers.end - 1} of ${ref}, which has ${counted(depth, 'layer')}.`,
-      remedy: `Give a layer_range within [0, ${depth}].`,
-    });
+    problems.error(
+      'LayerRangeOutside',
+      `Slice ${slice + 1} takes layers ${layers.begin} to ${layers.end - 1} of ${ref}, which has ${counted(depth, 'layer')}.`,
+      `Give a layer_range within [0, ${depth}].`,
+    );
   }
   return fits;
 }
@@ -194,12 +193,11 @@ function mainStack(model: Model, problems: Problems): string | undefined {
     const texts = stacks.filter((stack) => depths.get(stack) === config.layers && !OTHER_TOWER.test(stack));
     if (texts.length === 1) return texts[0]!;
   }
-  problems.add({
-    severity: 'error',
-    code: 'StackUnclear',
-    message: `${model.ref} has ${stacks.length === 0 ? 'no layers' : `several stacks of layers (${stacks.join(', ')})`}, so slices have no clear meaning.`,
-    remedy: 'Merge it whole, with “models” in place of “slices”.',
-  });
+  problems.error(
+    'StackUnclear',
+    `${model.ref} has ${stacks.length === 0 ? 'no layers' : `several stacks of layers (${stacks.join(', ')})`}, so slices have no clear meaning.`,
+    'Merge it whole, with “models” in place of “slices”.',
+  );
   return undefined;
 }
 

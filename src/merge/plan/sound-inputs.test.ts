@@ -260,10 +260,12 @@ test.each([
   ['tokenizer.json', 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n', 'pointer'],
   ['tokenizer.json', '{"model": {"vocab"', 'cut off'],
   ['tokenizer.json', '\ufeff{"model": {}}', 'byte order mark'],
+  ['tokenizer.json', '{}', 'no vocabulary'],
+  ['generation_config.json', '{"temperature": NaN}', 'holds NaN, which is not JSON'],
   ['tokenizer.json', '{"model": {"vocab": {"a": 0, "b": -1}}}', '“b” no id'],
   [
     'tokenizer.json',
-    '{"model": {}, "added_tokens": [{"content": "<pad>", "id": 4000000000}]}',
+    '{"model": {"vocab": {}}, "added_tokens": [{"content": "<pad>", "id": 4000000000}]}',
     '“<pad>” no id',
   ],
   ['special_tokens_map.json', '<!DOCTYPE html><html></html>', 'web page'],

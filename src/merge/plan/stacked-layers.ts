@@ -25,32 +25,25 @@ export function restackedText(
   const type = config!.modelType ?? 'unknown';
   const numbered = (layers: readonly number[]) => nameSome(layers.map((i) => `${i} (from ${layerOrder[i]})`));
   if (unsaid.length > 0 || misplaced.length > 0) {
-    problems.add({
-      severity: 'error',
-      code: 'LayerKindsFixed',
-      message:
-        unsaid.length > 0
-          ? `In ${type} models such as ${path} the fields ${unsaid.join(', ')} say what a layer is made of by its index, and no values of these fields describe this stack.`
-          : `In ${type} models such as ${path} the index of a layer says what it is made of: these layers of the output hold other tensors than config.json would call for: ${numbered(misplaced)}.`,
-      remedy:
-        'Cut the slices so that every layer keeps its place in the pattern; the output would not load as it is.',
-    });
+    problems.error(
+      'LayerKindsFixed',
+      unsaid.length > 0
+        ? `In ${type} models such as ${path} the fields ${unsaid.join(', ')} say what a layer is made of by its index, and no values of these fields describe this stack.`
+        : `In ${type} models such as ${path} the index of a layer says what it is made of: these layers of the output hold other tensors than config.json would call for: ${numbered(misplaced)}.`,
+      'Cut the slices so that every layer keeps its place in the pattern; the output would not load as it is.',
+    );
   } else if (changed.length > 0) {
-    problems.add({
-      severity: 'warning',
-      code: 'LayerKindsByIndex',
-      message: `In ${type} models such as ${path} the kind of a layer follows from its index, and stacking moves layers to other indices. Layers that would be computed differently: ${numbered(changed)}.`,
-      remedy:
-        'Cut the slices so that every layer keeps its place in the pattern, or add layer_types to the config of the output.',
-    });
+    problems.warn(
+      'LayerKindsByIndex',
+      `In ${type} models such as ${path} the kind of a layer follows from its index, and stacking moves layers to other indices. Layers that would be computed differently: ${numbered(changed)}.`,
+      'Cut the slices so that every layer keeps its place in the pattern, or add layer_types to the config of the output.',
+    );
   } else if (!known) {
-    problems.add({
-      severity: 'warning',
-      code: 'LayerKindsUnknown',
-      message: `It is not known whether layers of ${type} models such as ${path} depend on their index, and stacking moves them to other indices.`,
-      remedy:
-        'Look for fields of config.json that name layers or say how many are of a kind, and correct them in the output.',
-    });
+    problems.warn(
+      'LayerKindsUnknown',
+      `It is not known whether layers of ${type} models such as ${path} depend on their index, and stacking moves them to other indices.`,
+      'Look for fields of config.json that name layers or say how many are of a kind, and correct them in the output.',
+    );
   }
   return text;
 }

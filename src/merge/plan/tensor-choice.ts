@@ -1,6 +1,6 @@
 /** Which tensors a recipe means: its include and exclude, and patterns that mean none. */
 import { counted } from '../../formats/quantity';
-import type { ParameterSetting, Recipe, RecipeParameters } from '../../formats/recipe';
+import { type ParameterSetting, type Recipe, recipeLevels } from '../../formats/recipe';
 import { matchesTensor, towerFilters } from '../../formats/tensor-pattern';
 import type { Model } from '../../inputs/model';
 import { nameSome, type Problems } from '../../inputs/problems';
@@ -26,20 +26,18 @@ export function checkPatterns(
 ): void {
   const kept = tensors.filter((tensor) => tensor.leftOut).map(({ name }) => name);
   if (tensors.length > 0 && kept.length === tensors.length) {
-    problems.add({
-      severity: 'error',
-      code: 'NothingToMerge',
-      message: 'include and exclude leave every tensor as the base has it.',
-      remedy: 'Change include or exclude so that something is merged.',
-    });
+    problems.error(
+      'NothingToMerge',
+      'include and exclude leave every tensor as the base has it.',
+      'Change include or exclude so that something is merged.',
+    );
   } else if (kept.length > 0) {
-    problems.add({
-      severity: 'note',
-      code: 'TensorsLeftOut',
-      message: `${kept.length} of ${counted(tensors.length, 'tensor')} ${kept.length === 1 ? 'is' : 'are'} left out of the merge and ${kept.length === 1 ? 'stays as the base has it' : 'stay as the base has them'}.`,
-      remedy: 'No action needed: include and exclude say so.',
-      tensors: kept,
-    });
+    problems.note(
+      'TensorsLeftOut',
+      `${kept.length} of ${counted(tensors.length, 'tensor')} ${kept.length === 1 ? 'is' : 'are'} left out of the merge and ${kept.length === 1 ? 'stays as the base has it' : 'stay as the base has them'}.`,
+      'No action needed: include and exclude say so.',
+      kept,
+    );
   }
   const names = new Set(tensors.map((tensor) => tensor.name));
   for (const model of models) for (const tensor of model.tensors.values()) names.add(tensor.name);
@@ -51,21 +49,17 @@ export function checkPatterns(
       !means(pattern) && !towerFilters(pattern).some((other) => patterns.has(other) && means(other)),
   );
   if (idle.length === 0 || names.size === 0) return;
-  problems.add({
-    severity: 'warning',
-    code: 'PatternUnused',
-    message: `No tensor is meant by ${nameSome(idle.map((p) => JSON.stringify(p)))}.`,
-    remedy: `Names look like ${[...names][Math.floor(names.size / 2)]}; a pattern with * or ? must match all of a name.`,
-  });
+  problems.warn(
+    'PatternUnused',
+    `No tensor is meant by ${nameSome(idle.map((p) => JSON.stringify(p)))}.`,
+    `Names look like ${[...names][Math.floor(names.size / 2)]}; a pattern with * or ? must match all of a name.`,
+  );
 }
 
 function patternsOf(recipe: Recipe): Set<string> {
-  const levels: RecipeParameters[] = [
-    recipe.parameters,
-    ...(recipe.models ?? []).map((m) => m.parameters),
-    ...(recipe.slices ?? []).flatMap((s) => [s.parameters, ...s.sources.map((source) => source.parameters)]),
-  ];
-  const filters = levels.flatMap((level) => Object.values(level).flatMap(filtersOf));
+  const filters = recipeLevels(recipe).flatMap(({ parameters }) =>
+    Object.values(parameters).flatMap(filtersOf),
+  );
   return new Set([...filters, ...(recipe.amalgam.include ?? []), ...(recipe.amalgam.exclude ?? [])]);
 }
 

@@ -69,26 +69,24 @@ function compareNames(
       .map(([, tensor]) => tensor.name);
   const report = (less: Model, more: Model, tensors: string[]) => {
     if (tensors.length === 0) return;
-    problems.add({
-      severity: 'error',
-      code: 'TensorMissing',
-      message: `${less.ref} lacks tensors that ${more.ref} has.`,
-      remedy: `Take ${source.model.ref} out of the recipe: the two were not made from the same base.`,
+    problems.error(
+      'TensorMissing',
+      `${less.ref} lacks tensors that ${more.ref} has.`,
+      `Take ${source.model.ref} out of the recipe: the two were not made from the same base.`,
       tensors,
-    });
+    );
   };
   const missing = lacks(source, reference);
   const others = isTextOnly(source, reference)
     ? missing.filter((name) => !isOfText(tensorKey(name, undefined)))
     : [];
   if (others.length > 0) {
-    problems.add({
-      severity: 'note',
-      code: 'TextTowerAlone',
-      message: `${source.model.ref} is a text model: it is merged into the text tower of ${reference.model.ref}, whose other towers do not change by it.`,
-      remedy: 'No action needed.',
-      tensors: others,
-    });
+    problems.note(
+      'TextTowerAlone',
+      `${source.model.ref} is a text model: it is merged into the text tower of ${reference.model.ref}, whose other towers do not change by it.`,
+      undefined,
+      others,
+    );
   }
   report(
     source.model,
@@ -124,16 +122,14 @@ function planTensor(
 
   const same = copiedTensor(method, base, models, parameters);
   const copy = same && isStored(same) ? same : undefined;
-  const dtype = outputDtype(recipe, reference.dtype);
+  const dtype = outputDtype(recipe.outDtype, reference.dtype);
   if (copy && recipe.outDtype && copy.dtype.startsWith('F8_')) {
-    problems.add({
-      severity: 'error',
-      code: 'DtypeUnsupported',
-      message: `${copy.folder} stores tensors as ${copy.dtype} with scales of no known form, which cannot be brought to ${recipe.outDtype}.`,
-      remedy:
-        'Use a copy of the model in F32, F16 or BF16, or leave out_dtype away to copy them as they are.',
-      tensors: [name],
-    });
+    problems.error(
+      'DtypeUnsupported',
+      `${copy.folder} stores tensors as ${copy.dtype} with scales of no known form, which cannot be brought to ${recipe.outDtype}.`,
+      'Use a copy of the model in F32, F16 or BF16, or leave out_dtype away to copy them as they are.',
+      [name],
+    );
     return [];
   }
   if (copy && (copy.dtype === dtype || !isWeightDtype(copy.dtype))) {
@@ -143,25 +139,21 @@ function planTensor(
     (view) => !isWeightDtype(view.origin.dtype),
   );
   if (base && odd.includes(base) && !base.origin.dtype.startsWith('F8_')) {
-    problems.add({
-      severity: 'warning',
-      code: 'DtypeCopied',
-      message: `${base.origin.folder} stores tensors as ${base.origin.dtype}, which cannot be computed with; they stay as the base has them.`,
-      remedy:
-        'No action needed, unless these tensors are weights: then use a copy of the models in F32, F16 or BF16.',
-      tensors: [name],
-    });
+    problems.warn(
+      'DtypeCopied',
+      `${base.origin.folder} stores tensors as ${base.origin.dtype}, which cannot be computed with; they stay as the base has them.`,
+      'No action needed, unless these tensors are weights: then use a copy of the models in F32, F16 or BF16.',
+      [name],
+    );
     return [copyPlan(name, reference, base.origin, models, parameters, context, base)];
   }
   if (odd.length > 0) {
-    problems.add({
-      severity: 'error',
-      code: 'DtypeUnsupported',
-      message: `${odd[0]!.origin.folder} stores tensors as ${odd[0]!.origin.dtype}, which can be copied but not computed with.`,
-      remedy:
-        'Use a copy of the model in F32, F16 or BF16, leave these tensors as the base has them with exclude, or copy the model whole with passthrough.',
-      tensors: [name],
-    });
+    problems.error(
+      'DtypeUnsupported',
+      `${odd[0]!.origin.folder} stores tensors as ${odd[0]!.origin.dtype}, which can be copied but not computed with.`,
+      'Use a copy of the model in F32, F16 or BF16, leave these tensors as the base has them with exclude, or copy the model whole with passthrough.',
+      [name],
+    );
     return [];
   }
   return [
@@ -188,7 +180,7 @@ function keepBase(name: string, local: string, scope: Scope, context: TensorCont
   if (base && tensor && !(isPlain(tensor.view) && isStored(tensor.view.origin))) {
     const plan = adaptedBase(name, tensor, base);
     // of eight or four bits no bytes can stay
-    const dtype = isStored(tensor.view.origin) ? plan.dtype : outputDtype(recipe, plan.dtype);
+    const dtype = isStored(tensor.view.origin) ? plan.dtype : outputDtype(recipe.outDtype, plan.dtype);
     return [{ ...plan, dtype, leftOut: true }];
   }
   if (tensor) {
@@ -196,36 +188,32 @@ function keepBase(name: string, local: string, scope: Scope, context: TensorCont
     const plan = copyPlan(name, tensor, origin, [], {}, context, { ...tensor.view, onBase: true });
     return [{ ...plan, leftOut: true }];
   }
-  problems.add({
-    severity: 'error',
-    code: 'NoBaseToKeep',
-    message: `include and exclude keep tensors of the base, and this recipe gives ${method.id} no base that has them.`,
-    remedy:
-      method.base === 'none'
-        ? 'Give the base as base_model and list it among the models, or choose a method that works from a base.'
-        : 'Give the base as base_model.',
-    tensors: [name],
-  });
+  problems.error(
+    'NoBaseToKeep',
+    `include and exclude keep tensors of the base, and this recipe gives ${method.id} no base that has them.`,
+    method.base === 'none'
+      ? 'Give the base as base_model and list it among the models, or choose a method that works from a base.'
+      : 'Give the base as base_model.',
+    [name],
+  );
   return [];
 }
 
 /** A tensor that a text model lacks, by a method that has no base: the one of `base_model`, where that is given. */
 function otherTower(name: string, local: string, scope: Scope, context: TensorContext): TensorPlan[] {
   if (context.recipe.baseModel !== undefined) return keepBase(name, local, scope, context);
-  context.problems.add({
-    severity: 'error',
-    code: 'NoBaseToKeep',
-    message:
-      'A text model is merged into a multimodal one, and the recipe does not say whose other towers stay.',
-    remedy: 'Give the multimodal model as base_model.',
-    tensors: [name],
-  });
+  context.problems.error(
+    'NoBaseToKeep',
+    'A text model is merged into a multimodal one, and the recipe does not say whose other towers stay.',
+    'Give the multimodal model as base_model.',
+    [name],
+  );
   return [];
 }
 
 /** A tensor of a slice that nothing is merged into: the base's, in the dtype of the output. */
 function baseAlone(name: string, tensor: ModelTensor, base: Participant, context: TensorContext): TensorPlan {
-  const dtype = outputDtype(context.recipe, tensor.dtype);
+  const dtype = outputDtype(context.recipe.outDtype, tensor.dtype);
   const { view } = tensor;
   return isPlain(view) &&
     isStored(view.origin) &&
@@ -274,7 +262,7 @@ function copyPlan(
 }
 
 /** What is computed is written in the recipe's dtype, else in the stored one. */
-function outputDtype({ outDtype }: Recipe, stored: Dtype): Dtype {
+export function outputDtype(outDtype: Recipe['outDtype'], stored: Dtype): Dtype {
   return outDtype && isWeightDtype(stored) ? OUTPUT_DTYPES[outDtype] : stored;
 }
 
@@ -329,13 +317,12 @@ function resolve(
   const levels = [...(source ? [source.parameters] : []), scope.parameters, recipe.parameters];
   const { values, faults } = resolveParameters(specs, levels, tensorName, scope.position);
   for (const { parameter, reason } of faults) {
-    problems.add({
-      severity: 'error',
-      code: 'ParameterInvalid',
-      message: `${parameter}${source ? ` of ${source.model.ref}` : ''} ${reason}.`,
-      remedy: `Correct ${parameter} in the recipe.`,
-      tensors: [outputName],
-    });
+    problems.error(
+      'ParameterInvalid',
+      `${parameter}${source ? ` of ${source.model.ref}` : ''} ${reason}.`,
+      `Correct ${parameter} in the recipe.`,
+      [outputName],
+    );
   }
   return values;
 }
@@ -350,11 +337,5 @@ function checkWeights(
   const own = models.map((m) => m.parameters);
   const conflict = own.length > 0 && weightsConflict(method, parameters, own);
   if (!conflict) return;
-  problems.add({
-    severity: 'error',
-    code: 'WeightsCancel',
-    message: `${method.id}: ${conflict.reason}.`,
-    remedy: conflict.remedy,
-    tensors: [name],
-  });
+  problems.error('WeightsCancel', `${method.id}: ${conflict.reason}.`, conflict.remedy, [name]);
 }

@@ -18,12 +18,10 @@ export function resolveHeads(models: readonly Model[], problems: Problems): bool
   if (untied.length === 0) {
     const stored = tied.filter(({ tensors, head }) => tensors.delete(head!));
     if (stored.length > 0) {
-      problems.add({
-        severity: 'note',
-        code: 'TiedHeadLeftOut',
-        message: `${names(stored)} ties its head to the embedding and stores the head all the same; loaders ignore it, and the output does not have it.`,
-        remedy: 'No action needed.',
-      });
+      problems.note(
+        'TiedHeadLeftOut',
+        `${names(stored)} ties its head to the embedding and stores the head all the same; loaders ignore it, and the output does not have it.`,
+      );
     }
     return true;
   }
@@ -31,12 +29,10 @@ export function resolveHeads(models: readonly Model[], problems: Problems): bool
     const embedding = model.tensors.get(model.embedding!);
     if (embedding) model.tensors.set(model.head!, { ...embedding, name: model.head! });
   }
-  problems.add({
-    severity: 'note',
-    code: 'HeadUntied',
-    message: `${names(untied)} has a head of its own, ${names(tied)} has its embedding for a head: there the embedding stands in, and the output has its own head (tie_word_embeddings: false).`,
-    remedy: 'No action needed.',
-  });
+  problems.note(
+    'HeadUntied',
+    `${names(untied)} has a head of its own, ${names(tied)} has its embedding for a head: there the embedding stands in, and the output has its own head (tie_word_embeddings: false).`,
+  );
   return false;
 }
 

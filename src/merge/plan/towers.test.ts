@@ -22,7 +22,7 @@ function llava(path: string, fill: number) {
   return memoryFolder(path, {
     'config.json': { model_type: 'llava', text_config, vision_config: { hidden_size: 4 } },
     'model.safetensors': safetensors(shapes, fill),
-    'tokenizer.json': '{}',
+    'tokenizer.json': '{"model":{"vocab":{}}}',
   });
 }
 
@@ -45,7 +45,7 @@ function text(path: string, fill: number, change: Record<string, unknown> = {}) 
   return memoryFolder(path, {
     'config.json': { ...config, ...change },
     'model.safetensors': safetensors(shapes, fill),
-    'tokenizer.json': '{}',
+    'tokenizer.json': '{"model":{"vocab":{}}}',
   });
 }
 

@@ -1,4 +1,6 @@
 /** The chat template of the output, as the recipe asks for it, written into the tokenizer files. */
+import type { AmalgamError } from '../../errors';
+import { templateFault } from '../../foreign/foreign-text';
 import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../../formats/chat-template';
 import { editJsonObject } from '../../formats/json-edit';
 import type { Recipe } from '../../formats/recipe';
@@ -40,21 +42,23 @@ export async function withChatTemplate(
 ): Promise<{ files: Plan['extras']; template?: ChosenTemplate }> {
   if (files.length === 0) return { files };
   if (chatTemplate === undefined) {
-    if ((await templateOf(donor)) === undefined) await noteOtherTemplates(models, problems);
+    const own = await templateOf(donor);
+    if (own === undefined) await noteOtherTemplates(models, problems);
+    else await checkTemplate(own, `of ${donor.path}`, problems);
     return { files };
   }
   const found = chatTemplate === 'auto' ? await Promise.all(models.map(templateOf)) : [];
   const template =
     chatTemplate === 'auto' ? mostCommon(found) : (BUILT_IN_TEMPLATES[chatTemplate] ?? chatTemplate);
   if (template === undefined) {
-    problems.add({
-      severity: 'warning',
-      code: 'ChatTemplateMissing',
-      message: 'chat_template: auto finds no template: none of the models has one.',
-      remedy: `Name one: ${Object.keys(BUILT_IN_TEMPLATES).join(', ')}, or write it out.`,
-    });
+    problems.warn(
+      'ChatTemplateMissing',
+      'chat_template: auto finds no template: none of the models has one.',
+      `Name one: ${Object.keys(BUILT_IN_TEMPLATES).join(', ')}, or write it out.`,
+    );
     return { files };
   }
+  await checkTemplate(template, 'of the output', problems);
   const others = files.filter(({ path }) => path !== FILE && path !== SETTINGS);
   const settings = files.find(({ path }) => path === SETTINGS);
   const text =
@@ -77,16 +81,32 @@ export async function withChatTemplate(
   };
 }
 
+// a plan is made again at every move of a slider: a template is parsed once
+const parsed = new Map<string, Promise<AmalgamError | undefined>>();
+
+/** Warns of a template that nobody can render: else it would be found when it is used. */
+async function checkTemplate(template: string, whose: string, problems: Problems): Promise<void> {
+  if (Object.values(BUILT_IN_TEMPLATES).includes(template)) return;
+  const fault = parsed.get(template) ?? templateFault(template);
+  parsed.set(template, fault);
+  const why = await fault;
+  if (!why) return;
+  problems.warn(
+    'ChatTemplateInvalid',
+    `The chat template ${whose} is no template: ${why.message}`,
+    `Correct it, or choose another with chat_template: auto, ${Object.keys(BUILT_IN_TEMPLATES).join(', ')}.`,
+  );
+}
+
 async function noteOtherTemplates(models: readonly Files[], problems: Problems): Promise<void> {
   const found = await Promise.all(models.map(async (model) => [model, await templateOf(model)] as const));
   const first = found.find(([, template]) => template !== undefined)?.[0];
   if (!first) return;
-  problems.add({
-    severity: 'note',
-    code: 'ChatTemplateLeft',
-    message: `The output gets no chat template: the model its tokenizer comes from has none, but ${first.path} has one.`,
-    remedy: 'Write chat_template: auto to give the output the one that most models have.',
-  });
+  problems.note(
+    'ChatTemplateLeft',
+    `The output gets no chat template: the model its tokenizer comes from has none, but ${first.path} has one.`,
+    'Write chat_template: auto to give the output the one that most models have.',
+  );
 }
 
 /** The template of a checkpoint, or undefined. @throws AmalgamError of reading a text */

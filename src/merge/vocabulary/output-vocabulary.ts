@@ -120,12 +120,11 @@ function checkUnion(
   if (own.length === 0) return undefined;
   const owners = others.filter((other) => own.some(({ token }) => other.tokens.own.has(token)));
   const refuse = (why: string): 'refused' => {
-    problems.add({
-      severity: 'error',
-      code: 'TokenizersNotUnited',
-      message: `No single tokenizer can be the union of ${nameSome([from, ...owners].map(({ ref }) => ref))}: ${why}.`,
-      remedy: `Choose the tokenizer of one model: tokenizer_source: base, or the model's name.`,
-    });
+    problems.error(
+      'TokenizersNotUnited',
+      `No single tokenizer can be the union of ${nameSome([from, ...owners].map(({ ref }) => ref))}: ${why}.`,
+      `Choose the tokenizer of one model: tokenizer_source: base, or the model's name.`,
+    );
     return 'refused';
   };
   let longest = from;

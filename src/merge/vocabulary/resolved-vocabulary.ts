@@ -77,12 +77,11 @@ export async function resolveVocabulary(
   }
   const unknown = read.filter((_, i) => !known[i]) as string[];
   if (unknown.length > 0) {
-    problems.add({
-      severity: 'error',
-      code: 'VocabularyUnknown',
-      message: `The vocabularies cannot be unified: ${unknown.join('; ')}.`,
-      remedy: 'Put the tokenizer.json of that model into its folder, or leave the model out.',
-    });
+    problems.error(
+      'VocabularyUnknown',
+      `The vocabularies cannot be unified: ${unknown.join('; ')}.`,
+      'Put the tokenizer.json of that model into its folder, or leave the model out.',
+    );
     return { from, asked: true, info: info };
   }
   return resolve(question, known as KnownVocabulary[], from, info, problems);
@@ -136,12 +135,11 @@ function assumed(
     const vocabulary = all[i]!;
     if (typeof found !== 'string') return found;
     if (typeof first === 'string' || vocabulary.file || vocabulary.rows !== first.rows) return undefined;
-    problems.add({
-      severity: 'warning',
-      code: 'TokenizerAssumed',
-      message: `${vocabulary.path} has no tokenizer.json; its tokens are taken to be those of ${first.ref}.`,
-      remedy: 'Put its own tokenizer.json into its folder, if it has another one.',
-    });
+    problems.warn(
+      'TokenizerAssumed',
+      `${vocabulary.path} has no tokenizer.json; its tokens are taken to be those of ${first.ref}.`,
+      'Put its own tokenizer.json into its folder, if it has another one.',
+    );
     return { ...vocabulary, tokens: first.tokens, rows: first.rows, ids: first.ids };
   });
 }
@@ -186,19 +184,13 @@ function ask(
       const opening = sizes
         ? `${ref} has a vocabulary of ${rows}, but ${first.ref} has ${first.rows}.`
         : `The tokens of ${ref} have other ids than those of ${first.ref}.`;
-      problems.add({
-        severity: 'error',
-        code: 'VocabularyMismatch',
-        message: [opening, ...words].join(' '),
-        remedy: CHOICE,
-      });
+      problems.error('VocabularyMismatch', [opening, ...words].join(' '), CHOICE);
     } else if (found) {
-      problems.add({
-        severity: 'warning',
-        code: 'VocabulariesDiffer',
-        message: `${found.words.join(' ')} The recipe says nothing else, so rows are merged by index.`,
-        remedy: `That is right where tokens were only renamed. Otherwise: ${CHOICE}`,
-      });
+      problems.warn(
+        'VocabulariesDiffer',
+        `${found.words.join(' ')} The recipe says nothing else, so rows are merged by index.`,
+        `That is right where tokens were only renamed. Otherwise: ${CHOICE}`,
+      );
     }
   }
   if (asked || differences.length > 0) return asked;
@@ -236,29 +228,26 @@ function sayOutput(
       ? `${counted(averaged, 'token')} that several models have, and not all, ${averaged === 1 ? 'begins as its mean where it is' : 'begin as their mean where they are'} missing.`
       : '',
   ];
-  problems.add({
-    severity: 'note',
-    code: 'VocabularyOutput',
-    message: parts.filter(Boolean).join(' '),
-    remedy: 'No action needed. Rows follow their tokens, whatever ids the models have for them.',
-  });
+  problems.note(
+    'VocabularyOutput',
+    parts.filter(Boolean).join(' '),
+    'No action needed. Rows follow their tokens, whatever ids the models have for them.',
+  );
   for (const model of models) {
     const lost = [...model.ids.keys()].filter((token) => !ids.has(token));
     if (lost.length === 0) continue;
-    problems.add({
-      severity: 'note',
-      code: 'TokensLeftOut',
-      message: `${lost.length} ${lost.length === 1 ? 'token' : 'tokens'} of ${model.ref} ${lost.length === 1 ? 'is' : 'are'} not in the output: ${nameSome(lost)}.`,
-      remedy: 'To keep them, choose tokenizer_source: union.',
-    });
+    problems.note(
+      'TokensLeftOut',
+      `${lost.length} ${lost.length === 1 ? 'token' : 'tokens'} of ${model.ref} ${lost.length === 1 ? 'is' : 'are'} not in the output: ${nameSome(lost)}.`,
+      'To keep them, choose tokenizer_source: union.',
+    );
   }
   if (zero.length > 0) {
-    problems.add({
-      severity: 'warning',
-      code: 'TokensWithoutEmbedding',
-      message: `${zero.length} ${zero.length === 1 ? 'token is' : 'tokens are'} in none of the models that are merged, so ${zero.length === 1 ? 'its row is' : 'their rows are'} zero: ${nameSome(zero)}.`,
-      remedy: 'Train the output, or do not use these tokens.',
-    });
+    problems.warn(
+      'TokensWithoutEmbedding',
+      `${zero.length} ${zero.length === 1 ? 'token is' : 'tokens are'} in none of the models that are merged, so ${zero.length === 1 ? 'its row is' : 'their rows are'} zero: ${nameSome(zero)}.`,
+      'Train the output, or do not use these tokens.',
+    );
   }
 }
 

@@ -57,12 +57,11 @@ export function withTokenIds(
     if (nested.size > 0) edits.set('text_config', (part) => editJsonObject(part, nested));
   }
   if (gone.length > 0) {
-    problems.add({
-      severity: 'warning',
-      code: 'SpecialTokenMissing',
-      message: `${fileName} of ${ids.ref} names tokens that the output does not have: ${nameSome(gone)}.`,
-      remedy: `Set ${nameSome(gone)} in ${fileName} of the output, or choose tokenizer_source: union.`,
-    });
+    problems.warn(
+      'SpecialTokenMissing',
+      `${fileName} of ${ids.ref} names tokens that the output does not have: ${nameSome(gone)}.`,
+      `Set ${nameSome(gone)} in ${fileName} of the output, or choose tokenizer_source: union.`,
+    );
   }
   return editJsonObject(text, edits);
 }

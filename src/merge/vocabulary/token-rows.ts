@@ -108,33 +108,30 @@ function isMappable(
   problems: Problems,
 ): boolean {
   if (shape[0] !== rows && !(PER_LAYER.test(name) && shape[0]! < rows)) {
-    problems.add({
-      severity: 'error',
-      code: 'VocabularyMismatch',
-      message: `${name} of ${ref} has ${counted(shape[0]!, 'row')}, but its embedding has ${rows}.`,
-      remedy: `Bring the two to one size first (resize_token_embeddings), or leave ${ref} out.`,
-      tensors: [name],
-    });
+    problems.error(
+      'VocabularyMismatch',
+      `${name} of ${ref} has ${counted(shape[0]!, 'row')}, but its embedding has ${rows}.`,
+      `Bring the two to one size first (resize_token_embeddings), or leave ${ref} out.`,
+      [name],
+    );
     return false;
   }
   if (!isWeightDtype(dtype) || !isWeightDtype(view.origin.dtype)) {
-    problems.add({
-      severity: 'error',
-      code: 'DtypeUnsupported',
-      message: `${ref} stores ${name} as ${dtype}, whose rows cannot be brought to another vocabulary.`,
-      remedy: 'Use a copy of the model in F32, F16 or BF16.',
-      tensors: [name],
-    });
+    problems.error(
+      'DtypeUnsupported',
+      `${ref} stores ${name} as ${dtype}, whose rows cannot be brought to another vocabulary.`,
+      'Use a copy of the model in F32, F16 or BF16.',
+      [name],
+    );
     return false;
   }
   if (view.lowRank?.magnitude || view.addend) {
-    problems.add({
-      severity: 'error',
-      code: 'AdapterUnsupported',
-      message: `${adapter?.path ?? ref} uses ${view.addend ? 'lora_bias' : 'DoRA'} on ${name}, which cannot be brought to another vocabulary.`,
-      remedy: 'Merge this adapter into its base first (passthrough of this one model), and use the result.',
-      tensors: [name],
-    });
+    problems.error(
+      'AdapterUnsupported',
+      `${adapter?.path ?? ref} uses ${view.addend ? 'lora_bias' : 'DoRA'} on ${name}, which cannot be brought to another vocabulary.`,
+      'Merge this adapter into its base first (passthrough of this one model), and use the result.',
+      [name],
+    );
     return false;
   }
   return true;
@@ -175,8 +172,7 @@ function chosenRows(
 ): Map<string, { fill: Fill; force: boolean }> {
   const choices = new Map<string, { fill: Fill; force: boolean }>();
   for (const { token, source, force = false } of chosen) {
-    const refuse = (message: string, remedy: string) =>
-      problems.add({ severity: 'error', code: 'TokenSourceInvalid', message, remedy });
+    const refuse = (message: string, remedy: string) => problems.error('TokenSourceInvalid', message, remedy);
     if (!output.ids.has(token)) continue;
     if (source.kind === 'zero') {
       choices.set(token, { fill: 'zero', force });

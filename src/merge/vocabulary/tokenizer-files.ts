@@ -1,6 +1,6 @@
 /** The tokenizer files of the output: copies of one model's, or these with the tokens of the union. */
-import { editJsonObject, type JsonEdit, type JsonValue } from '../../formats/json-edit';
-import { MAX_JSON_LENGTH } from '../../formats/strict-json';
+import { editJsonObject, type JsonEdit } from '../../formats/json-edit';
+import { MAX_JSON_LENGTH, type PlainJson } from '../../formats/strict-json';
 import type { AddedToken } from '../../formats/tokenizer-json';
 import { readSmallText } from '../../inputs/header';
 import type { Problems } from '../../inputs/problems';
@@ -56,12 +56,11 @@ export async function tokenizerFiles(
   const others = OTHER_FORMS.filter(has);
   const kept = changes.own.length === 0 ? others : [];
   if (kept.length < others.length) {
-    problems.add({
-      severity: 'note',
-      code: 'TokenizerFormsLeftOut',
-      message: `The output has the union as ${TOKENIZER_JSON} only; ${others.join(', ')} of ${from.ref} do not know its tokens and are left out.`,
-      remedy: 'No action needed: loaders prefer tokenizer.json.',
-    });
+    problems.note(
+      'TokenizerFormsLeftOut',
+      `The output has the union as ${TOKENIZER_JSON} only; ${others.join(', ')} of ${from.ref} do not know its tokens and are left out.`,
+      'No action needed: loaders prefer tokenizer.json.',
+    );
   }
   return [
     ...(await edited(TOKENIZER_JSON, (text) => unitedTokenizer(text, output.from, changes))),
@@ -133,20 +132,20 @@ function appendInside(container: string, entries: readonly string[]): string {
   return `${before}${comma}\n${entries.join(',\n')}\n${container.slice(close)}`;
 }
 
-function addedData({ id, content, singleWord, lstrip, rstrip, normalized, special }: AddedToken): JsonValue {
+function addedData({ id, content, singleWord, lstrip, rstrip, normalized, special }: AddedToken): PlainJson {
   return { id, content, single_word: singleWord, lstrip, rstrip, normalized, special };
 }
 
 /** tokenizer_config.json: its table of added tokens, where it has one. */
 function unitedSettings(text: string, { added, dropped }: TokenizerChanges): string {
-  const table = (JSON.parse(text) as { added_tokens_decoder?: Record<string, JsonValue> })
+  const table = (JSON.parse(text) as { added_tokens_decoder?: Record<string, PlainJson> })
     .added_tokens_decoder;
   if (typeof table !== 'object' || table === null) return text;
   const kept = Object.entries(table).filter(
     ([, token]) => !dropped.has((token as { content?: string } | null)?.content ?? ''),
   );
-  const more = added.map((token): [string, JsonValue] => {
-    const { id: _, ...rest } = addedData(token) as { [key: string]: JsonValue };
+  const more = added.map((token): [string, PlainJson] => {
+    const { id: _, ...rest } = addedData(token) as { [key: string]: PlainJson };
     return [String(token.id), rest];
   });
   const edits = new Map<string, JsonEdit>([['added_tokens_decoder', Object.fromEntries([...kept, ...more])]]);

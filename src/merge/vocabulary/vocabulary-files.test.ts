@@ -32,6 +32,58 @@ test('ids of added tokens that tokenizer.json says and no reader gives them are 
   ]);
 });
 
+const wordsOn = async (files: Record<string, string | object>) => {
+  const plan = await makePlan(copyRecipe, openerOf(whole('m', { files })), methodById);
+  return plan.problems.map(({ severity, code, message }) => `${severity} ${code} ${message}`);
+};
+const vocab = { a: 0, b: 1, c: 2, '</s>': 3 };
+const tokenizer = { model: { type: 'BPE', vocab, merges: [] } };
+
+test('tokens that share an id are said', async () => {
+  const json = { model: { type: 'BPE', vocab: { ...vocab, d: 1 }, merges: [] } };
+  expect(await wordsOn({ 'tokenizer.json': json })).toEqual([
+    expect.stringMatching(/^warning TokensShareId .*b and d \(1\)/),
+  ]);
+});
+
+test.each(['tokenizer_config.json', 'special_tokens_map.json'])(
+  'an end token in %s that the tokenizer lacks is said',
+  async (file) => {
+    const words = (settings: object) => wordsOn({ 'tokenizer.json': tokenizer, [file]: settings });
+    expect(await words({ eos_token: '</s>', pad_token: null })).toEqual([]);
+    expect(await words({ eos_token: { content: '</s>' } })).toEqual([]);
+    expect(
+      await words({ eos_token: '<|end|>', added_tokens_decoder: { 4: { content: '<|end|>' } } }),
+    ).toEqual([]);
+    expect(await words({ eos_token: '<|end|>' })).toEqual([
+      expect.stringMatching(
+        new RegExp(`^warning SpecialTokenUnknown ${file} of m .*eos_token “<\\|end\\|>”`),
+      ),
+    ]);
+  },
+);
+
+test.each(['chat_template.jinja', 'tokenizer_config.json'])(
+  'a chat template in %s that is none is said, and so is one of the recipe',
+  async (file) => {
+    const files = (template: string) => ({
+      'tokenizer.json': tokenizer,
+      [file]: file.endsWith('.json') ? { chat_template: template } : template,
+    });
+    expect(await wordsOn(files('{% for m in messages %}{{ m.content }}{% endfor %}'))).toEqual([]);
+    const broken = '{% for m in messages %}{{ m.content }}';
+    expect(await wordsOn(files(broken))).toEqual([
+      expect.stringMatching(/^warning ChatTemplateInvalid The chat template of m /),
+    ]);
+    const plan = await makePlan(
+      { ...copyRecipe, chatTemplate: broken },
+      openerOf(whole('m', { files: files('{{ messages }}') })),
+      methodById,
+    );
+    expect(plan.problems.map(({ code }) => code)).toEqual(['ChatTemplateInvalid']);
+  },
+);
+
 describe('ids that a config names', () => {
   const rows = 8;
   const said = async (files: { config?: object; generation?: object }, origin?: ModelOrigin) => {

@@ -1,5 +1,5 @@
 /** The small files that depend on the output's vocabulary: the tokenizer, and configs that name ids of tokens. */
-import { chatTemplateOf } from '../../formats/chat-template';
+import { specialTokens } from '../../formats/chat-template';
 import { editJsonObject } from '../../formats/json-edit';
 import { parseModelConfig } from '../../formats/model-config';
 import { displayName } from '../../formats/names';
@@ -65,12 +65,11 @@ export async function endsOfText(
   const inConfig = ids(spoken.config ?? []).filter(isId);
   const generation = findFile(donor.folder, GENERATION);
   const text = files.generation ?? (generation && (await readSmallText(generation, donor.path, MAX_BYTES)));
-  problems.add({
-    severity: 'note',
-    code: 'EndsFollow',
-    message: `A text of the output ends at token ${all.join(' or ')}, as ${template ? `its chat template${template.from ? `, that of ${template.from.path},` : ''}` : `the tokenizer of ${from.path}`} has it, and not at ${before.join(' or ') || 'none'}, as in the config of ${donor.path}.`,
-    remedy: 'No action needed: eos_token_id is written so.',
-  });
+  problems.note(
+    'EndsFollow',
+    `A text of the output ends at token ${all.join(' or ')}, as ${template ? `its chat template${template.from ? `, that of ${template.from.path},` : ''}` : `the tokenizer of ${from.path}`} has it, and not at ${before.join(' or ') || 'none'}, as in the config of ${donor.path}.`,
+    'No action needed: eos_token_id is written so.',
+  );
   return {
     ...files,
     eos: one(inConfig.length > 0 && said.length === 0 ? inConfig : all),
@@ -99,17 +98,11 @@ async function idsOf(
 }
 
 /** `eos_token_id` of both configs of a folder, and its tokenizer's end token. */
-async function statedEnds({
-  path,
-  folder,
-}: Files): Promise<{ config?: number[]; generation?: number[]; token?: string }> {
-  const read = async (name: string): Promise<Record<string, unknown>> => {
-    const file = findFile(folder, name);
-    const value = file && parseJson(await readSmallText(file, path, MAX_BYTES), `${path}/${name}`);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-  };
+async function statedEnds(
+  files: Files,
+): Promise<{ config?: number[]; generation?: number[]; token?: string }> {
   const [config, generation, settings] = await Promise.all(
-    ['config.json', GENERATION, 'tokenizer_config.json'].map(read),
+    ['config.json', GENERATION, 'tokenizer_config.json'].map((name) => jsonOf(files, name)),
   );
   const idsIn = (fields: Record<string, unknown> | undefined) => {
     const value = fields?.eos_token_id;
@@ -121,7 +114,7 @@ async function statedEnds({
   const inner = config!.text_config as Record<string, unknown> | undefined;
   const inConfig = idsIn(config) ?? idsIn(inner);
   const inGeneration = idsIn(generation);
-  const token = chatTemplateOf({ ...settings, chat_template: '' })?.tokens.eos_token;
+  const token = specialTokens(settings!).eos_token;
   return {
     ...(inConfig ? { config: inConfig } : {}),
     ...(inGeneration ? { generation: inGeneration } : {}),
@@ -143,13 +136,29 @@ export async function checkRows(
     const words = [...renumbered].map(
       ([token, said]) => `${displayName(token, 40)} ${numbers.get(token)} and not ${said}`,
     );
-    problems.add({
-      severity: 'warning',
-      code: 'TokensRenumbered',
-      message: `The ids in tokenizer.json of ${from.path} have a hole, and whoever reads it counts added tokens on from the number of the others: ${nameSome(words)}.`,
-      remedy:
-        'Amalgam does the same. Where the model was trained with the ids of the file, correct tokenizer.json: every id below an added one must be there.',
-    });
+    problems.warn(
+      'TokensRenumbered',
+      `The ids in tokenizer.json of ${from.path} have a hole, and whoever reads it counts added tokens on from the number of the others: ${nameSome(words)}.`,
+      'Amalgam does the same. Where the model was trained with the ids of the file, correct tokenizer.json: every id below an added one must be there.',
+    );
+  }
+  await checkSpecialTokens(from, output?.ids ?? numbers, problems);
+  const holders = new Map<number, string[]>();
+  for (const [token, id] of numbers) {
+    const sharing = holders.get(id);
+    if (sharing) sharing.push(token);
+    else holders.set(id, [token]);
+  }
+  const shared = [...holders].filter(([, sharing]) => sharing.length > 1);
+  if (shared.length > 0) {
+    const words = shared.map(
+      ([id, sharing]) => `${sharing.map((token) => displayName(token, 40)).join(' and ')} (${id})`,
+    );
+    problems.warn(
+      'TokensShareId',
+      `In tokenizer.json of ${from.path} several tokens have one id, and so one row: ${nameSome(words)}.`,
+      'Correct the ids, or use the tokenizer.json that the model was published with.',
+    );
   }
   const left = output?.changes?.dropped;
   const beyond = [...known.tokens.ids].filter(([token, id]) => id >= rows && !left?.has(token));
@@ -165,6 +174,37 @@ export async function checkRows(
         ? 'Choose the tokenizer of the model whose rows the output has, or tokenizer_source: union.'
         : 'Texts with them cannot be run. Leave them out of the tokenizer, or add rows for them (amalgam: tokenizer tokens).',
   });
+}
+
+/** Reports tokens with a meaning, such as the end of a text, that the tokenizer beside them does not have. */
+async function checkSpecialTokens(
+  { path, folder }: Vocabulary,
+  known: ReadonlyMap<string, number>,
+  problems: Problems,
+): Promise<void> {
+  for (const name of ['tokenizer_config.json', 'special_tokens_map.json']) {
+    const settings = await jsonOf({ path, folder }, name);
+    // a loader adds these to the tokens of tokenizer.json
+    const more = Object.values(Object(settings.added_tokens_decoder)).map(
+      (token) => Object(token).content as unknown,
+    );
+    const unknown = Object.entries(specialTokens(settings)).filter(
+      ([, token]) => !known.has(token) && !more.includes(token),
+    );
+    if (unknown.length === 0) continue;
+    problems.warn(
+      'SpecialTokenUnknown',
+      `${name} of ${path} names tokens that its tokenizer.json does not have: ${nameSome(unknown.map(([key, token]) => `${key} “${displayName(token, 40)}”`))}.`,
+      'Name tokens of the vocabulary there: a loader adds such a token behind all others, where the model has no row for it.',
+    );
+  }
+}
+
+/** The object in a JSON file of a folder; empty where the file is not there. @throws AmalgamError of reading a text */
+async function jsonOf({ path, folder }: Files, name: string): Promise<Record<string, unknown>> {
+  const file = findFile(folder, name);
+  const value = file && parseJson(await readSmallText(file, path, MAX_BYTES), `${path}/${name}`);
+  return Object(value) as Record<string, unknown>;
 }
 
 /** Ids of tokens that a text is made of, as configs name them; those of pictures and sound are replaced before they are looked up. */
@@ -196,12 +236,11 @@ export async function checkTokenIds(
     });
     if (beyond.length === 0) continue;
     const padded = file === 'config.json' && beyond.some(({ key }) => key === 'pad_token_id');
-    problems.add({
-      severity: 'warning',
-      code: 'TokenIdsBeyondRows',
-      message: `${file} of the output names tokens beyond the ${counted(rows, 'row')} of its embedding: ${beyond.map(({ said }) => said).join(', ')}.${padded ? ' transformers does not load a model whose pad_token_id has no row.' : ''}`,
-      remedy: `Name tokens that have a row in the ${file} it is taken from, or add rows for them (amalgam: tokenizer tokens).`,
-    });
+    problems.warn(
+      'TokenIdsBeyondRows',
+      `${file} of the output names tokens beyond the ${counted(rows, 'row')} of its embedding: ${beyond.map(({ said }) => said).join(', ')}.${padded ? ' transformers does not load a model whose pad_token_id has no row.' : ''}`,
+      `Name tokens that have a row in the ${file} it is taken from, or add rows for them (amalgam: tokenizer tokens).`,
+    );
   }
 }
 

@@ -2,20 +2,15 @@
  * Wirings of encoders that fill in masked tokens (transformers: modeling_bert.py, modeling_roberta.py, modeling_distilbert.py,
  * modeling_modernbert.py). Defaults are those of the configuration classes.
  */
-import { at, flag, or } from '../config-reader';
-import { attentionOf, fusedMlp, plainMlp, sizesOf, type Wiring } from '../wiring';
+import { flag, or } from '../config-reader';
+import { apart, attentionOf, fusedMlp, plainMlp, sizesOf, type Wiring } from '../wiring';
 
 const activation = or('gelu', 'hidden_act');
 
 /** Norms behind the sums; positions and the kind of text are added to the embedding. */
 export const bert: Wiring = {
   masked: true,
-  sizes: sizesOf(
-    at('num_hidden_layers'),
-    at('hidden_size'),
-    at('num_attention_heads'),
-    at('intermediate_size'),
-  ),
+  sizes: sizesOf('num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size'),
   norm: { kind: 'layer', bias: true, epsilon: or(1e-12, 'layer_norm_eps') },
   embedding: {
     norm: 'bert.embeddings.LayerNorm',
@@ -31,11 +26,7 @@ export const bert: Wiring = {
   },
   norms: { before: false, attentionIn: 'attention.output.LayerNorm', mlpIn: 'output.LayerNorm' },
   attention: attentionOf(
-    {
-      query: 'attention.self.query',
-      key: 'attention.self.key',
-      value: 'attention.self.value',
-    },
+    apart('attention.self.query', 'attention.self.key', 'attention.self.value'),
     'attention.output.dense',
     true,
     'none',
@@ -96,10 +87,10 @@ const distilActivation = or('gelu', 'activation');
 export const distilbert: Wiring = {
   masked: true,
   sizes: sizesOf(
-    at('n_layers', 'num_hidden_layers'),
-    at('dim', 'hidden_size'),
-    at('n_heads', 'num_attention_heads'),
-    at('hidden_dim'),
+    ['n_layers', 'num_hidden_layers'],
+    ['dim', 'hidden_size'],
+    ['n_heads', 'num_attention_heads'],
+    'hidden_dim',
   ),
   norm: { kind: 'layer', bias: true, epsilon: or(1e-12) },
   embedding: {
@@ -112,7 +103,7 @@ export const distilbert: Wiring = {
   },
   norms: { before: false, attentionIn: 'sa_layer_norm', mlpIn: 'output_layer_norm' },
   attention: attentionOf(
-    { query: 'attention.q_lin', key: 'attention.k_lin', value: 'attention.v_lin' },
+    apart('attention.q_lin', 'attention.k_lin', 'attention.v_lin'),
     'attention.out_lin',
     true,
     'none',

@@ -2,24 +2,23 @@
  * Wirings of the GPT-2 line (transformers: modeling_gpt2.py, modeling_gpt_neox.py, modeling_bloom.py,
  * modeling_opt.py). Defaults are those of the configuration classes.
  */
-import { at, flag, or } from '../config-reader';
-import { attentionOf, plainMlp, sizesOf, vary, type Wiring } from '../wiring';
+import { at, flag, type NumberField, or } from '../config-reader';
+import { apart, attentionOf, plainMlp, sizesOf, vary, type Wiring } from '../wiring';
+
+/** A table of `count` learned positions. */
+const positionsIn = (tensor: string, offset: number, count: NumberField) => ({
+  positions: { tensor, offset, count },
+});
 
 export const gpt2: Wiring = {
   sizes: sizesOf(
-    at('n_layer', 'num_hidden_layers'),
-    at('n_embd', 'hidden_size'),
-    at('n_head', 'num_attention_heads'),
-    at('n_inner'),
+    ['n_layer', 'num_hidden_layers'],
+    ['n_embd', 'hidden_size'],
+    ['n_head', 'num_attention_heads'],
+    'n_inner',
   ),
   norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'layer_norm_epsilon') },
-  embedding: {
-    positions: {
-      tensor: 'transformer.wpe.weight',
-      offset: 0,
-      count: or(1024, 'n_positions', 'max_position_embeddings'),
-    },
-  },
+  embedding: positionsIn('transformer.wpe.weight', 0, or(1024, 'n_positions', 'max_position_embeddings')),
   norms: { attentionIn: 'ln_1', mlpIn: 'ln_2', final: 'transformer.ln_f' },
   attention: {
     ...attentionOf({ fused: 'attn.c_attn', order: 'blocks' }, 'attn.c_proj', true, 'none'),
@@ -32,12 +31,7 @@ export const gpt2: Wiring = {
 };
 
 export const gptNeox: Wiring = {
-  sizes: sizesOf(
-    at('num_hidden_layers'),
-    at('hidden_size'),
-    at('num_attention_heads'),
-    at('intermediate_size'),
-  ),
+  sizes: sizesOf('num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size'),
   norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'layer_norm_eps') },
   embedding: {},
   norms: {
@@ -61,10 +55,9 @@ export const gptNeox: Wiring = {
 
 export const bloom: Wiring = {
   sizes: sizesOf(
-    at('n_layer', 'num_hidden_layers'),
-    at('hidden_size', 'n_embed'),
-    at('n_head', 'num_attention_heads'),
-    'four_times_hidden',
+    ['n_layer', 'num_hidden_layers'],
+    ['hidden_size', 'n_embed'],
+    ['n_head', 'num_attention_heads'],
   ),
   norm: { kind: 'layer', bias: true, epsilon: or(1e-5, 'layer_norm_epsilon') },
   embedding: { norm: 'transformer.word_embeddings_layernorm' },
@@ -87,7 +80,7 @@ export const bloom: Wiring = {
 };
 
 export const opt: Wiring = {
-  sizes: sizesOf(at('num_hidden_layers'), at('hidden_size'), at('num_attention_heads'), at('ffn_dim')),
+  sizes: sizesOf('num_hidden_layers', 'hidden_size', 'num_attention_heads', 'ffn_dim'),
   norm: { kind: 'layer', bias: true, epsilon: or(1e-5) },
   embedding: {
     positions: {
@@ -109,7 +102,7 @@ export const opt: Wiring = {
     finalRemoved: flag('_remove_final_layer_norm', false),
   },
   attention: attentionOf(
-    { query: 'self_attn.q_proj', key: 'self_attn.k_proj', value: 'self_attn.v_proj' },
+    apart('self_attn.q_proj', 'self_attn.k_proj', 'self_attn.v_proj'),
     'self_attn.out_proj',
     flag('enable_bias', true),
     'none',
@@ -125,12 +118,11 @@ export const gptj: Wiring = {
   embedding: {},
   norms: { attentionIn: 'ln_1', mlpIn: 'ln_1', final: 'transformer.ln_f' },
   parallel: true,
-  attention: attentionOf(
-    { query: 'attn.q_proj', key: 'attn.k_proj', value: 'attn.v_proj' },
-    'attn.out_proj',
-    false,
-    { theta: 10_000, pairs: 'adjacent', dims: or(64, 'rotary_dim') },
-  ),
+  attention: attentionOf(apart('attn.q_proj', 'attn.k_proj', 'attn.v_proj'), 'attn.out_proj', false, {
+    theta: 10_000,
+    pairs: 'adjacent',
+    dims: or(64, 'rotary_dim'),
+  }),
   mlp: plainMlp(['mlp.fc_in', 'mlp.fc_out'], true, or('gelu_new', 'activation_function')),
   head: { bias: 'lm_head.bias' },
 };
@@ -145,24 +137,14 @@ export const codegen: Wiring = {
 export const gptNeo: Wiring = {
   ...gpt2,
   sizes: sizesOf(
-    at('num_layers', 'num_hidden_layers'),
-    at('hidden_size'),
-    at('num_heads', 'num_attention_heads'),
-    at('intermediate_size'),
+    ['num_layers', 'num_hidden_layers'],
+    'hidden_size',
+    ['num_heads', 'num_attention_heads'],
+    'intermediate_size',
   ),
-  embedding: {
-    positions: {
-      tensor: 'transformer.wpe.weight',
-      offset: 0,
-      count: or(2048, 'max_position_embeddings'),
-    },
-  },
+  embedding: positionsIn('transformer.wpe.weight', 0, or(2048, 'max_position_embeddings')),
   attention: {
-    projections: {
-      query: 'attn.attention.q_proj',
-      key: 'attn.attention.k_proj',
-      value: 'attn.attention.v_proj',
-    },
+    projections: apart('attn.attention.q_proj', 'attn.attention.k_proj', 'attn.attention.v_proj'),
     bias: false,
     output: 'attn.attention.out_proj',
     outputBias: true,
@@ -201,10 +183,10 @@ export const gptBigcode: Wiring = vary(gpt2, {
 });
 
 const falconSizes = sizesOf(
-  at('num_hidden_layers', 'n_layer'),
-  at('hidden_size'),
-  at('num_attention_heads', 'n_head'),
-  at('ffn_hidden_size'),
+  ['num_hidden_layers', 'n_layer'],
+  'hidden_size',
+  ['num_attention_heads', 'n_head'],
+  'ffn_hidden_size',
 );
 const bias = flag('bias', false);
 const falconAttention: Wiring['attention'] = attentionOf(
@@ -256,7 +238,7 @@ export const falcon: Wiring = {
 
 /** ALiBi, LayerNorms without biases, no biases at all. */
 export const mpt: Wiring = {
-  sizes: sizesOf(at('n_layers'), at('d_model'), at('n_heads'), 'four_times_hidden'),
+  sizes: sizesOf('n_layers', 'd_model', 'n_heads'),
   norm: { kind: 'layer', bias: false, epsilon: or(1e-5, 'layer_norm_epsilon') },
   embedding: {},
   norms: { attentionIn: 'norm_1', mlpIn: 'norm_2', final: 'transformer.norm_f' },

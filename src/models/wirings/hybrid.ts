@@ -17,7 +17,7 @@ import {
 import { sharedAhead, shortConvolution } from '../resolved-convolutions';
 import { layersByPeriod, layersFrom, numbersAt } from '../resolved-experts';
 import { listed, mamba2 as mamba2Mixer, mamba as mambaMixer } from '../resolved-mixers';
-import { fusedMlp, gatedMlp, type MixerMaker, named, plainMlp, vary, type Wiring } from '../wiring';
+import { apart, fusedMlp, gatedMlp, type MixerMaker, named, plainMlp, vary, type Wiring } from '../wiring';
 import { graniteExperts } from './experts';
 import { granite, llama, partialRope } from './llama';
 
@@ -205,7 +205,7 @@ export const nemotronH: Wiring = vary(llama, {
   norms: alone.norms,
   single: true,
   attention: {
-    projections: { query: 'mixer.q_proj', key: 'mixer.k_proj', value: 'mixer.v_proj' },
+    projections: apart('mixer.q_proj', 'mixer.k_proj', 'mixer.v_proj'),
     // regardless of attention_bias
     bias: false,
     output: 'mixer.o_proj',

@@ -17,7 +17,16 @@ import {
 import { recurrentUnit } from '../resolved-convolutions';
 import { everyLayer, numbersAt } from '../resolved-experts';
 import { delta, lightning, listed } from '../resolved-mixers';
-import { gatedMlp, HEAD_NORM, type NumberField, vary, type Wiring, windowEvery, windowOf } from '../wiring';
+import {
+  apart,
+  gatedMlp,
+  HEAD_NORM,
+  type NumberField,
+  vary,
+  type Wiring,
+  windowEvery,
+  windowOf,
+} from '../wiring';
 import { mixtral, mixtralExperts, qwenNextExperts } from './experts';
 import { siluInside } from './hybrid';
 import { gemma, llama, olmo2, partialRope } from './llama';
@@ -114,11 +123,7 @@ export const recurrentGemma: Wiring = vary(gemma, {
   },
   norms: { attentionIn: 'temporal_pre_norm', mlpIn: 'channel_pre_norm', final: 'model.final_norm' },
   attention: {
-    projections: {
-      query: 'temporal_block.q_proj',
-      key: 'temporal_block.k_proj',
-      value: 'temporal_block.v_proj',
-    },
+    projections: apart('temporal_block.q_proj', 'temporal_block.k_proj', 'temporal_block.v_proj'),
     output: 'temporal_block.o_proj',
     outputBias: true,
     position: partialRope(10_000, 0.5),

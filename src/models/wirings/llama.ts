@@ -5,6 +5,7 @@
  */
 import { at, flag, or } from '../config-reader';
 import {
+  apart,
   fusedMlp,
   gatedMlp,
   HEAD_NORM,
@@ -34,7 +35,7 @@ export const llama: Wiring = {
   embedding: {},
   norms: { attentionIn: 'input_layernorm', mlpIn: 'post_attention_layernorm', final: 'model.norm' },
   attention: {
-    projections: { query: 'self_attn.q_proj', key: 'self_attn.k_proj', value: 'self_attn.v_proj' },
+    projections: apart('self_attn.q_proj', 'self_attn.k_proj', 'self_attn.v_proj'),
     bias: flag('attention_bias', false),
     output: 'self_attn.o_proj',
     outputBias: flag('attention_bias', false),

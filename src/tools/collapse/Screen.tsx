@@ -138,8 +138,8 @@ function Writing() {
     const model = modelOf(state);
     if (model === null) return;
     const { perplexity } = values;
-    const asked = { model, settings: settingsOf(values), calibration: calibrationOf(state) };
-    void beginTool(studio, 'collapse', perplexity ? asked : { ...asked, evaluation: null }, {
+    const asked = { model, settings: settingsOf(values), calibration: calibrationOf(state), perplexity };
+    void beginTool(studio, 'collapse', asked, {
       name: `${fileNameOf(model)}-collapsed`,
       files: ({ shards, files }) => [
         ...shards.map(({ file, bytes, hash }) => ({ name: file, bytes, hash })),

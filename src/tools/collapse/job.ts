@@ -33,6 +33,7 @@ import {
 import { checkSettings } from './choose-layers';
 import { variantOf } from './options';
 import type {
+  Calibration,
   CollapseProgress,
   CollapseReport,
   CollapseRequest,
@@ -110,7 +111,8 @@ async function runCollapse(
   checkSettings(settings, layers);
   const encode = textEncoder(model, models, signal);
   const calibration = await cutCalibration(request.calibration, encode);
-  const evaluation = await evaluationInputs(request, encode);
+  const evaluation =
+    request.perplexity === false ? null : await evaluationInputs(request.calibration, encode);
   return withResources(async ({ keep, output }) => {
     // what can refuse does so before anything is downloaded
     const engine = keep(await openBackend(request.engine));
@@ -183,16 +185,11 @@ async function runCollapse(
   });
 }
 
-/** The texts perplexity is measured on, each by itself as Evaluate does: the one given, else the calibration's; none for null. */
-async function evaluationInputs(
-  { evaluation, calibration }: CollapseRequest,
-  encode: EncodeText,
-): Promise<EvaluateInput[] | null> {
-  const input = evaluation === undefined ? calibration.input : evaluation;
-  if (!input) return null;
+/** The texts of the calibration as perplexity is measured on them, each by itself as Evaluate does. */
+async function evaluationInputs({ input }: Calibration, encode: EncodeText): Promise<EvaluateInput[]> {
   if ('ids' in input) return [{ ids: input.ids, bos: null }];
   const read: EvaluateInput[] = [];
-  for (const text of 'texts' in input ? input.texts : [input.text]) read.push(await encode(text));
+  for (const text of input.texts) read.push(await encode(text));
   // of one token nothing is scored; alone it is refused
   const scored = read.filter(({ ids }) => ids.length > 1);
   return scored.length > 0 ? scored : read;

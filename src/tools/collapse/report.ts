@@ -68,8 +68,8 @@ export interface CollapseRequest {
   destination: DestinationSpec;
   settings: CollapseSettings;
   calibration: Calibration;
-  /** Text for the perplexity before and after. Default: the calibration text; null: not measured. */
-  evaluation?: { text: string } | { ids: number[] } | null;
+  /** Whether perplexity before and after is measured, on the calibration text. Default true. */
+  perplexity?: boolean;
   /** Largest output shard in bytes. Default 2 000 000 000. */
   shardBytes?: number;
   /** Elements of one tile; tests vary it. */

@@ -45,10 +45,6 @@ describe('collapse', () => {
     [['m', '--out', 'o', '--text', 'a', '--block', '1'], /--block is 1/],
     [['m', '--measure'], /--text FILE or --tokens/],
     [['m', '--measure', '--text', 'a', '--remove', '1'], /--remove does not go with it/],
-    [
-      ['m', '--out', 'o', '--text', 'a', '--eval-text', 'a', '--eval-tokens', 'b'],
-      /at most one of --eval-text and --eval-tokens/,
-    ],
   ])('%j is refused in words', (args, words) => {
     expect(() => parse(...args)).toThrow(words);
   });

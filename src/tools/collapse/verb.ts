@@ -1,5 +1,5 @@
 import { usage } from '../../cli/arguments';
-import { evaluationOptions, inputOf, readInput, readText } from '../../cli/input-files';
+import { readInput, readText } from '../../cli/input-files';
 import { toolVerb } from '../../cli/tool-verb';
 import type { Options, OptionValues } from '../../reports/option';
 import { checkTarget } from './choose-layers';
@@ -13,13 +13,13 @@ const textOptions = {
   measure: { kind: 'boolean', help: 'Only says what could go, and writes no model.', default: false },
 } as const satisfies Options;
 
-const options = { ...textOptions, ...collapseOptions, ...evaluationOptions };
+const options = { ...textOptions, ...collapseOptions };
 
 export const verb = toolVerb({
   name: 'collapse',
   subjects: ['model'],
   about:
-    'A shallower model. laco folds blocks of --block layers while what the model says stays similar, influence removes the layers of least block influence, angular the block over which the stream turns least. A text is needed to run the model on: --text or --tokens. Perplexity before and after is measured on --eval-text, else on that text. --measure only says what could go: block influence, angular distances and, with --block, the similarity left when the block at each layer is collapsed.',
+    'A shallower model. laco folds blocks of --block layers while what the model says stays similar, influence removes the layers of least block influence, angular the block over which the stream turns least. A text is needed to run the model on: --text or --tokens. Perplexity before and after is measured on it. --measure only says what could go: block influence, angular distances and, with --block, the similarity left when the block at each layer is collapsed.',
   options,
   writes: ({ measure }) => !measure,
 
@@ -39,16 +39,11 @@ export const verb = toolVerb({
   },
 
   async read(typed, workingFolder) {
-    const evaluated = inputOf('collapse', typed.evalText, typed.evalTokens, 'eval-');
-    return {
-      calibration: { input: await readTexts(typed, workingFolder), window: typed.window },
-      evaluation: evaluated && (await readInput(evaluated, workingFolder)),
-    };
+    return { input: await readTexts(typed, workingFolder), window: typed.window };
   },
 
-  async run(calls, { models, engine, options: typed, given, read, destination }, onProgress) {
+  async run(calls, { models, engine, options: typed, given, read: calibration, destination }, onProgress) {
     const [model] = models as [string];
-    const { calibration, evaluation } = read;
     if (!destination) {
       const curve = given.has('block') && { curve: { block: typed.block, variant: variantOf(typed) } };
       return calls.measureLayers({ model, engine, calibration, ...curve }, onProgress);
@@ -56,7 +51,7 @@ export const verb = toolVerb({
     return calls.collapse(
       {
         ...{ model, engine, destination, settings: settingsOf(typed), calibration },
-        ...(typed.perplexity ? evaluation && { evaluation } : { evaluation: null }),
+        perplexity: typed.perplexity,
       },
       onProgress,
     );

@@ -1,4 +1,4 @@
-import { formatCount, formatCounted, formatParameters, formatShape } from '../../formats/quantity';
+import { formatCounted, formatShape } from '../../formats/quantity';
 import { Message } from '../../ui/parts/Message';
 import { FoldedList, Section, Sentences } from '../../ui/parts/Section';
 import type { CompareReport } from './report';
@@ -26,11 +26,9 @@ export function Findings({ report }: { report: CompareReport }) {
         </Section>
         <Section title="Architecture">
           <Words words={architecture.words} />
-          <Architecture architecture={architecture} />
         </Section>
         <Section title="Tokenizer">
           <Words words={tokenizer.words} />
-          <TokenSamples tokenizer={tokenizer} />
         </Section>
       </div>
       <Uncompared report={report} />
@@ -65,73 +63,6 @@ function ConfigTable({ differences }: { differences: CompareReport['config']['di
         ))}
       </tbody>
     </table>
-  );
-}
-
-/** Side by side; folded away where both are the same. */
-function Architecture({ architecture: { base, finetuned } }: Pick<CompareReport, 'architecture'>) {
-  const rows: [string, string, string][] = [
-    ['type', base.modelType ?? '–', finetuned.modelType ?? '–'],
-    ['layers', formatCount(base.layers), formatCount(finetuned.layers)],
-    ['hidden', counted(base.hiddenSize), counted(finetuned.hiddenSize)],
-    ['heads', heads(base), heads(finetuned)],
-    ['vocabulary', counted(base.vocabularySize), counted(finetuned.vocabularySize)],
-    ['parameters', formatParameters(base.parameters), formatParameters(finetuned.parameters)],
-    ['dtype', Object.keys(base.dtypes).join(' + '), Object.keys(finetuned.dtypes).join(' + ')],
-  ];
-  const table = (
-    <table className="plain-table">
-      <thead>
-        <tr>
-          <td />
-          <th scope="col">base</th>
-          <th scope="col">fine-tuned model</th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(([label, a, b]) => (
-          <tr key={label} data-differs={a !== b || undefined}>
-            <th scope="row">{label}</th>
-            <td>{a}</td>
-            <td>{b}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-  return rows.every(([, a, b]) => a === b) ? (
-    <details>
-      <summary className="small quiet">Its figures</summary>
-      {table}
-    </details>
-  ) : (
-    table
-  );
-}
-
-const counted = (n: number | null) => (n === null ? '–' : formatCount(n));
-
-function heads({ attentionHeads, keyValueHeads }: CompareReport['architecture']['base']): string {
-  return `${counted(attentionHeads)} / ${counted(keyValueHeads)}`;
-}
-
-function TokenSamples({ tokenizer }: Pick<CompareReport, 'tokenizer'>) {
-  const samples = [
-    ['Only in the base', tokenizer.onlyInBase],
-    ['Only in the other', tokenizer.onlyInFinetuned],
-    ['With a different id', tokenizer.moved],
-  ] as const;
-  return samples.map(([label, { count, examples }]) =>
-    count === 0 ? null : (
-      <p key={label} className="small">
-        {label}: {formatCounted(count, 'token')}, such as{' '}
-        {examples.map((token) => (
-          <code key={token} className="tag">
-            {token}
-          </code>
-        ))}
-      </p>
-    ),
   );
 }
 

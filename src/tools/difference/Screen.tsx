@@ -1,6 +1,6 @@
 import '../../ui/styles/tools.css';
 import { memo, useEffect, useMemo, useRef, useState } from 'react';
-import { formatCount, formatCounted, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
+import { formatCount, formatCounted, formatPercent, formatReal } from '../../formats/quantity';
 import { copyOf } from '../../formats/recipe';
 import type { PlanTensor } from '../../reports/plan';
 import { type CellOf, type Heatmap, heatmapOf } from '../../ui/charts/heatmap-data';
@@ -15,7 +15,7 @@ import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
 import { Problem } from '../../ui/parts/Problem';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
-import { Fact, Section } from '../../ui/parts/Section';
+import { Section } from '../../ui/parts/Section';
 import { Segmented } from '../../ui/parts/Segmented';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
@@ -28,7 +28,7 @@ import { useNarrow, useStudio, useStudioState } from '../../ui/studio-context';
 import { Findings } from './Findings';
 import { type DifferenceMetricId, differenceMetric, differenceMetrics } from './Metrics';
 import { compareOptions } from './options';
-import type { CompareReport, EngineTiming, TensorDifference } from './report';
+import type { CompareReport, TensorDifference } from './report';
 
 /** The numbers behind the chart, the most changed tensors first; sortable. */
 const DifferenceTable = memo(function DifferenceTable({ found }: { found: ToolJob<'compare'> }) {
@@ -198,8 +198,8 @@ function Form() {
   const problem = optionsProblem(compareOptions, values);
   const compare = () => {
     if (base === null || finetuned === null) return;
-    const { threshold, loraAnalysis, timeEngines } = values;
-    const asked = { base, finetuned, threshold, loraAnalysis, timeEngines };
+    const { threshold, loraAnalysis } = values;
+    const asked = { base, finetuned, threshold, loraAnalysis };
     const name = fileNameOf('compare', base, finetuned);
     const files = ({ files }: CompareReport) => files.map((file) => ({ name: file }));
     // without storage there is still a comparison, only no files
@@ -247,7 +247,6 @@ function Result({ found }: { found: ToolJob<'compare'> }) {
           <DifferenceTable found={found} />
         </>
       )}
-      {report?.timing ? <EngineTimes timing={report.timing} /> : null}
       {found.saved ? (
         <Section title="Report files">
           <SavedFiles saved={found.saved} />
@@ -266,25 +265,4 @@ function Totals({ report: { total } }: { report: CompareReport }) {
     ['Bits differ', formatPercent(total.bitDifferentRatio), 'of all elements'],
   ];
   return <Costs items={items} />;
-}
-
-/** Both engines over the same tensors: seconds, the speed-up, and by how much they disagree. */
-function EngineTimes({ timing }: { timing: EngineTiming }) {
-  const { webgpu, cpu, speedUp, maxDisagreement } = timing;
-  const faster = speedUp >= 1;
-  return (
-    <Section title="Tensor by tensor">
-      <dl className="stack facts tool-facts">
-        <Fact label="WebGPU" value={formatSeconds(webgpu)} />
-        <Fact label="CPU, WebAssembly" value={formatSeconds(cpu)} />
-      </dl>
-      <p>
-        {faster ? 'WebGPU' : 'The CPU'} is {formatReal(faster ? speedUp : 1 / speedUp)} times as fast here.{' '}
-        {maxDisagreement === 0
-          ? 'Both engines agree to the last bit.'
-          : `Their sums differ by at most ${formatReal(maxDisagreement)} of their size.`}
-      </p>
-      <p className="small quiet">Upload, kernels and readback; reading the files is not counted.</p>
-    </Section>
-  );
 }

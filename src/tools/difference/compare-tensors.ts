@@ -16,7 +16,7 @@ import {
   openPairWorkspace,
   type PairSums,
 } from './pair-task';
-import type { CompareReport, EngineTiming, LoraLikeness, TensorDifference } from './report';
+import type { CompareReport, LoraLikeness, TensorDifference } from './report';
 import { describeDifference, floorF32, relativeDifference } from './tensor-difference';
 import {
   pairBytes,
@@ -31,10 +31,8 @@ export interface CompareOptions {
   base: Model;
   tuned: Model;
   engine: Backend;
-  /** More engines of the same kind: as many tensors more are compared at once. Not with `other`. */
+  /** More engines of the same kind: as many tensors more are compared at once. */
   threads?: readonly Backend[];
-  /** Measures everything again for the timing. */
-  other?: Backend;
   read: ReadTensor;
   threshold: number;
   loraAnalysis: boolean;
@@ -50,7 +48,6 @@ export interface CompareOptions {
 interface ComparedTensors
   extends Pick<CompareReport, 'tensors' | 'ranking' | 'raw' | 'failed' | 'total'>,
     Pick<TensorPairs, 'onlyInBase' | 'onlyInFinetuned' | 'shapeMismatches'> {
-  timing?: EngineTiming;
   /** Name → ‖Δ‖ of every row. */
   rowNorms: Map<string, Float32Array>;
 }
@@ -80,10 +77,9 @@ export function bytesToCompare({ shared, raw }: Pick<TensorPairs, 'shared' | 'ra
  *   first failure when every tensor failed
  */
 export async function compareTensors(options: CompareOptions): Promise<ComparedTensors> {
-  const { base, tuned, engine, threads = [], other, tileElements } = options;
+  const { base, tuned, engine, threads = [], tileElements } = options;
   const pairs = pairTensors(base, tuned);
   requireShared(base, tuned, pairs);
-  const timing: EngineTiming = { webgpu: 0, cpu: 0, speedUp: 0, maxDisagreement: 0, tensors: [] };
   const works: Workspace[] = [];
   const open = (on: Backend) => {
     const work = openPairWorkspace(on, pairs.shared, tileElements, threads.length + 1);
@@ -93,8 +89,7 @@ export async function compareTensors(options: CompareOptions): Promise<ComparedT
   let compared: Compared[];
   try {
     const own = [engine, ...threads].map(open);
-    const timed = other && { other, work: open(other), timing };
-    compared = await compareShared(pairs.shared, own, { ...options, ...(timed && { timed }) });
+    compared = await compareShared(pairs.shared, own, options);
   } finally {
     for (const work of works) work.close();
   }
@@ -111,12 +106,10 @@ export async function compareTensors(options: CompareOptions): Promise<ComparedT
   }
   const { onlyInBase, onlyInFinetuned, shapeMismatches } = pairs;
   const tensors = found.map(({ difference }) => difference);
-  if (timing.webgpu > 0) timing.speedUp = timing.cpu / timing.webgpu;
   return {
     tensors,
     ranking: [...tensors].sort((a, b) => b.relative - a.relative).map(({ name }) => name),
     ...{ raw, failed, onlyInBase, onlyInFinetuned, shapeMismatches },
-    ...(other ? { timing } : {}),
     rowNorms: new Map(
       found.map(({ pair, sums }) => [pair.name, Float32Array.from(sums.rowSquares, Math.sqrt)]),
     ),
@@ -155,13 +148,11 @@ function totalOf(found: readonly ComparedPair[], raw: CompareReport['raw']): Com
   };
 }
 
-type Options = CompareOptions & { timed?: { other: Backend; work: Workspace; timing: EngineTiming } };
-
 /** Compares the pairs, as many at once as there are workspaces. */
 function compareShared(
   shared: readonly TensorPair[],
   works: readonly Workspace[],
-  options: Options,
+  options: CompareOptions,
 ): Promise<Compared[]> {
   const workers = works.map((work) => (pair: TensorPair) => {
     const open = pairElements(pair) > 0 ? openPair(pair, work, options.read, works.length) : undefined;
@@ -183,27 +174,23 @@ function compareShared(
 async function comparePair(
   pair: TensorPair,
   open: OpenPair | undefined,
-  options: Options,
+  options: CompareOptions,
 ): Promise<ComparedPair> {
   const begin = performance.now();
-  const threshold = floorF32(options.threshold);
-  const before = spent(options.engine);
-  const sums = open ? await measurePair(open, threshold) : noSums();
-  const seconds = spent(options.engine) - before;
+  const sums = open ? await measurePair(open, floorF32(options.threshold)) : noSums();
   const spectrum = open ? await analyze(open, sums, options) : { stableRank: null };
   const difference: TensorDifference = {
     ...describeDifference(pair, sums),
     ...spectrum,
     seconds: (performance.now() - begin) / 1000,
   };
-  if (open) await timeOther(pair, sums, seconds, options);
   return { pair, difference, sums };
 }
 
 type SpectrumFields = Pick<TensorDifference, 'stableRank' | 'lora' | 'spectrumFailed'>;
 
 /** Stable rank of every matrix that changed at all, and the likeness to a LoRA of a modified one. */
-async function analyze(open: OpenPair, sums: PairSums, options: Options): Promise<SpectrumFields> {
+async function analyze(open: OpenPair, sums: PairSums, options: CompareOptions): Promise<SpectrumFields> {
   const { pair, rows, cols } = open;
   if (pair.base.shape.length !== 2) return { stableRank: null };
   if (sums.squares === 0) return { stableRank: 0 };
@@ -223,48 +210,6 @@ async function analyze(open: OpenPair, sums: PairSums, options: Options): Promis
     if (FATAL.has(code)) throw thrown;
     return { stableRank: null, spectrumFailed: message };
   }
-}
-
-async function timeOther(
-  pair: TensorPair,
-  sums: PairSums,
-  seconds: number,
-  { engine, timed, read, threshold }: Options,
-): Promise<void> {
-  if (!timed) return;
-  const { other, work, timing } = timed;
-  const open = openPair(pair, work, read);
-  try {
-    const before = spent(other);
-    const again = await measurePair(open, floorF32(threshold));
-    const figures = { [engine.kind]: seconds, [other.kind]: spent(other) - before };
-    const [webgpu, cpu] = [figures.webgpu ?? 0, figures.cpu ?? 0];
-    timing.webgpu += webgpu;
-    timing.cpu += cpu;
-    timing.maxDisagreement = Math.max(timing.maxDisagreement, disagreement(sums, again));
-    timing.tensors.push({ name: pair.name, webgpu, cpu });
-  } finally {
-    open.close();
-  }
-}
-
-/** Seconds an engine has worked: upload, kernels, readback. */
-function spent({ seconds }: Backend): number {
-  return seconds.upload + seconds.compute + seconds.readback;
-}
-
-function disagreement(a: PairSums, b: PairSums): number {
-  const apart = (x: number, y: number) =>
-    x === y ? 0 : Math.abs(x - y) / Math.max(Math.abs(x), Math.abs(y));
-  const keys = Object.keys(a).filter((key) => key !== 'rowSquares') as Exclude<
-    keyof PairSums,
-    'rowSquares'
-  >[];
-  const sums = keys.map((key) => apart(a[key], b[key]));
-  return a.rowSquares.reduce(
-    (most, x, row) => Math.max(most, apart(x, b.rowSquares[row]!)),
-    Math.max(...sums),
-  );
 }
 
 async function compareBytes(

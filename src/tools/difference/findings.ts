@@ -29,7 +29,6 @@ export function findingsOf(report: ReportFigures): string[] {
       'could not be compared',
     ),
     ...likeness(tensors, total.modified),
-    ...engines(report),
   ];
 }
 
@@ -84,18 +83,6 @@ function likeness(tensors: ReportFigures['tensors'], modified: number): string[]
       'could not be decomposed',
       'could not be decomposed',
     ),
-  ];
-}
-
-function engines({ timing }: ReportFigures): string[] {
-  if (!timing) return [];
-  const { webgpu, cpu, speedUp, maxDisagreement } = timing;
-  const agreement =
-    maxDisagreement === 0
-      ? 'Both give the same bits.'
-      : `Their sums disagree by at most ${real(maxDisagreement)}.`;
-  return [
-    `Tensor by tensor: WebGPU took ${real(webgpu)} s, WebAssembly took ${real(cpu)} s: ${real(speedUp)} times as long. ${agreement}`,
   ];
 }
 

@@ -2,7 +2,7 @@
 
 import type { Backend } from '../../backend/backend';
 import { AmalgamError } from '../../errors';
-import { openBackend, openPassBackends } from '../../host/backends';
+import { openPassBackends } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
 import { progressMeter, secondsOf } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
@@ -14,7 +14,7 @@ import { bytesToCompare, requireShared } from './compare-tensors';
 import { compareOptions } from './options';
 import type { CompareProgress, CompareReport, CompareRequest } from './report';
 import { reportFiles } from './report-files';
-import { pairElements, pairTensors, type TensorPair } from './tensor-pairs';
+import { pairElements, pairTensors } from './tensor-pairs';
 
 /**
  * Compares two models. Whatever fails, the destination is discarded.
@@ -35,13 +35,10 @@ async function runCompare(
   requireShared(sides.base, sides.tuned, pairs);
   return withResources(async ({ keep, output }) => {
     // what can refuse does so before anything is downloaded
-    // one engine alone where two are timed beside each other
-    const engines = request.timeEngines
-      ? [await openBackend(request.engine)]
-      : await openPassBackends(request.engine, elementsOf(pairs.shared));
+    const elements = pairs.shared.reduce((sum, pair) => sum + pairElements(pair), 0);
+    const engines = await openPassBackends(request.engine, elements);
     for (const engine of engines) keep(engine);
     const [engine, ...threads] = engines as [Backend, ...Backend[]];
-    const other = request.timeEngines && keep(await openBackend(engine.kind === 'cpu' ? 'webgpu' : 'cpu'));
     const destination = request.destination && (await output(request.destination));
     const meter = progressMeter<CompareProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
     const { read } = keep(await openForReading({ inputs: weightFiles(sides) }, models, meter, signal));
@@ -52,7 +49,6 @@ async function runCompare(
         tuned: sides.tuned,
         engine,
         threads,
-        ...(other ? { other } : {}),
         read,
         threshold,
         loraAnalysis,
@@ -75,10 +71,6 @@ async function runCompare(
     meter.flush();
     return { ...comparison.report, stages: meter.stages(), files };
   });
-}
-
-function elementsOf(pairs: readonly TensorPair[]): number {
-  return pairs.reduce((sum, pair) => sum + pairElements(pair), 0);
 }
 
 /** The calls of the tool. */

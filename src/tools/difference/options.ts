@@ -16,12 +16,6 @@ export const compareOptions = {
     label: 'LoRA analysis',
     default: true,
   },
-  timeEngines: {
-    kind: 'boolean',
-    help: 'Every tensor is measured on the other engine too: the seconds of each, and how far they disagree.',
-    label: 'time both engines',
-    default: false,
-  },
   metric: {
     kind: 'choice',
     only: 'studio',

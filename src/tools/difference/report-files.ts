@@ -50,7 +50,6 @@ function weightDifferencesJson(report: Report, rowNorms: ReadonlyMap<string, Flo
     shape_mismatches: report.shapeMismatches,
     compared_byte_by_byte: report.raw,
     failed: report.failed,
-    ...(report.timing ? { engine_timing: report.timing } : {}),
     tensors: entries(report.tensors, (t) => ({
       ...figures(t),
       row_norms: shortNumbers(rowNorms.get(t.name)),

@@ -7,7 +7,7 @@ import type { ConfigComparison } from '../../reports/models';
 
 /** Progress of comparing and extracting. */
 export interface CompareProgress extends Omit<Progress, 'phase' | 'finished'> {
-  phase: 'downloading' | 'comparing' | 'extracting' | 'checking' | 'evaluating';
+  phase: 'downloading' | 'comparing' | 'extracting' | 'checking';
   /** Tensors compared since the last message; empty while extracting. */
   finished: TensorDifference[];
 }
@@ -25,8 +25,6 @@ export interface CompareRequest {
   threshold?: number;
   /** Spectra of all modified matrices. Default true; without, only the stable rank is computed. */
   loraAnalysis?: boolean;
-  /** Measures every tensor on the other engine too. Default false. */
-  timeEngines?: boolean;
   /** Seed of the randomized decompositions. Default 0. */
   seed?: number;
   /** Elements of one tile; tests vary it. */
@@ -127,7 +125,6 @@ export interface CompareReport {
   config: ConfigComparison;
   architecture: ArchitectureComparison;
   tokenizer: TokenizerComparison;
-  timing?: EngineTiming;
   /** The findings as sentences. */
   words: string[];
   /** Files written, where there is a destination. */
@@ -173,16 +170,4 @@ export interface TokenizerComparison {
 export interface TokenSample {
   count: number;
   examples: string[];
-}
-
-/** Both engines over the same tensors. */
-export interface EngineTiming {
-  /** Seconds of upload, kernels and readback, reading excluded. */
-  webgpu: number;
-  cpu: number;
-  /** cpu / webgpu. */
-  speedUp: number;
-  /** Largest difference of any sum relative to its size; 0 when both agree to the bit. */
-  maxDisagreement: number;
-  tensors: { name: string; webgpu: number; cpu: number }[];
 }

@@ -27,11 +27,11 @@ test('a comparison in words, on lines of their own', () => {
 test('two models and a folder; the figures of the reports as defaults', () => {
   expect(parseCommand(['compare', 'base', 'base+lora', '--out', 'd'])).toMatchObject({
     ...{ verb: 'compare', out: 'd', subjects: ['base', 'base+lora'], engine: 'auto' },
-    options: { threshold: 1e-6, loraAnalysis: true, timeEngines: false },
+    options: { threshold: 1e-6, loraAnalysis: true },
   });
-  const typed = 'a b --out d --threshold 0 --no-lora-analysis --time-engines --engine cpu';
+  const typed = 'a b --out d --threshold 0 --no-lora-analysis --engine cpu';
   expect(verb.parse(typed.split(' '))).toMatchObject({
-    options: { threshold: 0, loraAnalysis: false, timeEngines: true },
+    options: { threshold: 0, loraAnalysis: false },
     engine: 'cpu',
   });
 });

@@ -1,5 +1,5 @@
 import '../../ui/styles/tools.css';
-import { memo, useEffect } from 'react';
+import { memo } from 'react';
 import {
   formatBytes,
   formatCount,
@@ -14,13 +14,11 @@ import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
 import { Problem } from '../../ui/parts/Problem';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
-import { Fact, FoldedList, Section, Sentences } from '../../ui/parts/Section';
-import { Select } from '../../ui/parts/Select';
+import { FoldedList, Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { nameColumn, numberColumn, type TableColumn, VirtualTable } from '../../ui/parts/VirtualTable';
 import { whyNoTool } from '../../ui/state/job';
 import type { ToolJob } from '../../ui/state/job-state';
-import { openSampleTexts, scoredText } from '../../ui/state/measure-texts';
 import { choiceName, fileNameOf, pairProblem } from '../../ui/state/model-choices';
 import { toggleSelected } from '../../ui/state/studio';
 import { beginTool, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
@@ -65,14 +63,11 @@ function Form() {
   const extract = () => {
     const rank = rankOf(values);
     if (base === null || finetuned === null || rank === null) return;
-    const { measure: texts } = studio.store.getState();
-    const { maxRank, include, exclude, embeddings, vectors, dtype, seed, textId } = values;
-    const text = texts.texts.find((t) => t.id === textId)?.text;
+    const { maxRank, include, exclude, embeddings, vectors, dtype, seed } = values;
     const asked = {
       ...{ base, finetuned, rank, maxRank, embeddings, vectors, dtype, seed },
       include: include.filter(Boolean),
       exclude: exclude.filter(Boolean),
-      ...(text === undefined ? {} : { evaluation: { text: scoredText(text, texts.amount) } }),
     };
     void beginTool(studio, 'extractLora', asked, {
       name: fileNameOf('lora', finetuned),
@@ -84,17 +79,8 @@ function Form() {
       <OptionsForm options={extractOptions} names={RANKS} values={values} onChange={edit} />
       <Problem>{problem}</Problem>
       <details className="tool-more">
-        <summary className="small quiet">Modules, embeddings, dtype, perplexity</summary>
+        <summary className="small quiet">Modules, embeddings, dtype</summary>
         <OptionsForm options={extractOptions} names={MORE} values={values} onChange={edit} />
-        <div className="row small quiet tool-field">
-          <span aria-hidden="true">perplexity on</span>
-          <EvaluationTextField
-            label="Text on which base, adapter and fine-tune are run"
-            value={values.textId ?? null}
-            none="not measured"
-            onChange={(textId) => edit({ textId: textId ?? '' })}
-          />
-        </div>
       </details>
       <div className="row wrap apart">
         <Button className="strong" why={busy ?? pairProblem(pair) ?? problem ?? unsaved} onClick={extract}>
@@ -120,7 +106,6 @@ function Result({ job }: { job: ToolJob<'extractLora'> }) {
       />
       <ToolEnd run={job} stopped="Stopped. Nothing was saved." nothing="NothingToExtract" />
       {report ? <Totals report={report} /> : null}
-      {report?.perplexity ? <Perplexities perplexity={report.perplexity} /> : null}
       {report ? <Notes report={report} /> : null}
       {report ? <Modules modules={report.modules} /> : null}
       {saved ? (
@@ -145,27 +130,6 @@ function Totals({ report }: { report: ExtractLoraReport }) {
     ['Size', formatBytes(bytes), formatCounted(files.length, 'file')],
   ];
   return <Costs items={items} />;
-}
-
-function Perplexities({ perplexity }: { perplexity: NonNullable<ExtractLoraReport['perplexity']> }) {
-  const rows = [
-    ['base', perplexity.base],
-    ['base + adapter', perplexity.adapted],
-    ['fine-tune', perplexity.finetuned],
-  ] as const;
-  return (
-    <Section title="Perplexity">
-      <dl className="stack facts tool-facts">
-        {rows.map(([name, report]) => (
-          <Fact key={name} label={name} value={report.perplexity.toFixed(3)} />
-        ))}
-      </dl>
-      <p className="small quiet">
-        On {formatCounted(perplexity.base.tokens, 'token')}. The nearer the base with the adapter comes to the
-        fine-tune, the less was lost.
-      </p>
-    </Section>
-  );
 }
 
 /** Tensors outside the factors, with the reasons. */
@@ -213,28 +177,3 @@ const columns: TableColumn<ExtractedModule>[] = [
   numberColumn('norm', '‖Δ‖', '62px', (m) => m.normDelta, formatReal),
   numberColumn('error', 'Error left', '76px', (m) => m.error, formatReal, 'not finite'),
 ];
-
-interface EvaluationTextFieldProps {
-  label: string;
-  value: string | null;
-  /** The choice of no text. */
-  none: string;
-  onChange(id: string | null): void;
-}
-
-/** One of the texts of the Measure tab, or none. Texts of one's own are added there. */
-function EvaluationTextField({ label, value, none, onChange }: EvaluationTextFieldProps) {
-  const studio = useStudio();
-  const texts = useStudioState((s) => s.measure.texts);
-  useEffect(() => {
-    void openSampleTexts(studio);
-  }, [studio]);
-  return (
-    <Select
-      aria-label={label}
-      value={texts.some((t) => t.id === value) ? (value ?? '') : ''}
-      options={[{ value: '', label: none }, ...texts.map((t) => ({ value: t.id, label: t.name }))]}
-      onChange={(id) => onChange(id === '' ? null : id)}
-    />
-  );
-}

@@ -154,7 +154,7 @@ export interface ExtractedLora {
   file: AdapterFile;
   config: string;
   card: string;
-  report: Omit<ExtractLoraReport, 'files' | 'stages' | 'seconds' | 'perplexity'>;
+  report: Omit<ExtractLoraReport, 'files' | 'stages' | 'seconds'>;
 }
 
 /**

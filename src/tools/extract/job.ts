@@ -1,27 +1,19 @@
 /** One extraction from two references to a committed adapter: weights, card, and the config last. */
 
-import { runEvaluation } from '../../evaluate/job';
-import { copyOf, formatModelRef, parseModelRef } from '../../formats/recipe';
 import { openBackend } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
-import { type ProgressMeter, progressMeter } from '../../host/progress-meter';
+import { progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
-import { openAdapter } from '../../inputs/adapter';
 import type { ReadTensor } from '../../inputs/stored-tensor';
-import { methodById } from '../../merge/methods';
-import { requireClean } from '../../merge/plan/clean-plan';
-import { makePlan } from '../../merge/plan/recipe-plan';
-import type { BackendChoice } from '../../reports/backend';
 import { defaultsOf } from '../../reports/option';
-import { findFile } from '../../sources/model-folder';
 import type { Destination, WrittenShard } from '../../write/destination';
 import { commitOutput, writeWhole } from '../../write/output-commit';
 import { partWriter, ShardWriter } from '../../write/shard-writer';
 import { openSides, weightFiles } from '../difference/compare-models';
 import type { CompareProgress } from '../difference/report';
 import { type AdapterFile, readEntry } from './adapter-file';
-import { ADAPTER, adapterFolder, checkExtraction } from './checks';
+import { checkExtraction } from './checks';
 import { extractLora } from './extract-lora';
 import { extractOptions } from './options';
 import type { ExtractLoraReport, ExtractLoraRequest } from './report';
@@ -68,9 +60,6 @@ async function runExtractLora(
       },
       notes,
     );
-    const perplexity =
-      request.evaluation &&
-      (await measureAdapter(request.evaluation, file, config, request, report, models, meter, signal));
     const texts = [
       { file: 'README.md', text: card },
       { file: 'adapter_config.json', text: config },
@@ -81,7 +70,6 @@ async function runExtractLora(
     meter.flush();
     return {
       ...report,
-      ...(perplexity && { perplexity }),
       seconds: (performance.now() - begin) / 1000,
       stages: meter.stages(),
       files: [
@@ -93,23 +81,6 @@ async function runExtractLora(
       ],
     };
   });
-}
-
-/** @param report names both models, those of the Hub pinned */
-function measureAdapter(
-  input: NonNullable<ExtractLoraRequest['evaluation']>,
-  file: AdapterFile,
-  config: string,
-  { engine }: ExtractLoraRequest,
-  { base, finetuned }: Pick<ExtractLoraReport, 'base' | 'finetuned'>,
-  models: OpenModels,
-  meter: ProgressMeter<CompareProgress>,
-  signal: AbortSignal,
-): Promise<NonNullable<ExtractLoraReport['perplexity']>> {
-  meter.begin('evaluating', 0, 0);
-  const onProgress = (title: string, share: number) =>
-    meter.advance(0, `${title}, ${Math.floor(100 * share)} %`);
-  return adapterPerplexity(file, config, { base, finetuned, input, engine, models, signal, onProgress });
 }
 
 async function writeWeights(
@@ -137,54 +108,3 @@ async function writeWeights(
 
 /** The calls of the tool. */
 export const jobs = { extractLora: runExtractLora } as const;
-
-// Perplexity of an adapter that is about to be written, beside its base and the fine-tune it was extracted from.
-
-interface AdapterCostOptions {
-  base: string;
-  finetuned: string;
-  input: { text: string } | { ids: number[] };
-  engine: BackendChoice;
-  models: OpenModels;
-  signal: AbortSignal;
-  /** Which of the three is running, and the share of it that is done. */
-  onProgress(title: string, share: number): void;
-}
-
-/**
- * Runs base, base + adapter and fine-tune over the same text; the adapter is read from memory like any other.
- * @throws AmalgamError what running a model throws
- */
-export async function adapterPerplexity(
-  file: AdapterFile,
-  config: string,
-  { base, finetuned, input, engine, models, signal, onProgress }: AdapterCostOptions,
-): Promise<NonNullable<ExtractLoraReport['perplexity']>> {
-  const folder = adapterFolder(file, config);
-  const withAdapter: OpenModels = {
-    ...models,
-    open: (path) => (path === ADAPTER ? openAdapter(folder, ADAPTER) : models.open(path)),
-    file: (of, path) => (of === ADAPTER ? { folder, file: findFile(folder, path)! } : models.file(of, path)),
-  };
-  const measure = async (model: string, title: string) => {
-    const plan = await makePlan(copyOf(model), withAdapter.open, methodById);
-    requireClean(plan);
-    return runEvaluation(
-      { target: { model }, input, engine },
-      {
-        plan,
-        models: withAdapter,
-        engine,
-        exact: true,
-        signal,
-        onProgress: ({ phase, done, total }) => onProgress(title, phase === 'running' ? done / total : 0),
-      },
-    );
-  };
-  const adapted = formatModelRef({ ...parseModelRef(base), adapter: { path: ADAPTER } });
-  return {
-    base: await measure(base, 'base'),
-    adapted: await measure(adapted, 'base with adapter'),
-    finetuned: await measure(finetuned, 'fine-tune'),
-  };
-}

@@ -76,11 +76,6 @@ export const extractOptions = {
     labels: ['F32', 'F16', 'BF16 (costs about 0.2 %)'],
     default: 'F32',
   },
-  textId: {
-    kind: 'text',
-    only: 'studio',
-    help: 'The text on which base, adapter and fine-tune are run.',
-  },
   seed: { kind: 'integer', help: 'Seed of the randomized decompositions.', default: 0, min: 0 },
 } as const satisfies Options;
 

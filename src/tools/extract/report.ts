@@ -1,6 +1,5 @@
 /** Requests and reports of extracting a LoRA: plain data for the worker boundary. */
 import type { BackendChoice, BackendKind } from '../../reports/backend';
-import type { EvaluateReport } from '../../reports/evaluate';
 import type { DestinationSpec, WorkSeconds } from '../../reports/job';
 
 /** Choice of the rank of each module. */
@@ -30,8 +29,6 @@ export interface ExtractLoraRequest {
   vectors?: 'save' | 'skip';
   /** Dtype of the factors. Default `F32`. */
   dtype?: 'F32' | 'F16' | 'BF16';
-  /** A text or ids on which base, base with adapter and fine-tune are run. Default: none of them is. */
-  evaluation?: { text: string } | { ids: number[] };
   /** Seed of the randomized decompositions. Default 0. */
   seed?: number;
   tileElements?: number;
@@ -83,8 +80,6 @@ export interface ExtractLoraReport {
     failed: { name: string; message: string }[];
   };
   parameters: number;
-  /** Of all three on the same text, where one was given. */
-  perplexity?: { base: EvaluateReport; adapted: EvaluateReport; finetuned: EvaluateReport };
   files: { file: string; bytes: number; hash?: string }[];
   /** Other remarks, as sentences. */
   notes: string[];

@@ -47,12 +47,12 @@ test('every way to choose ranks', () => {
 
 test('modules, dtype and the rest', () => {
   const typed =
-    'extract-lora a b --out d --rank 4 --include attn,mlp --include up --exclude k_proj --embeddings lora --vectors skip --dtype bfloat16 --seed 3 --max-rank 8 --report r.json --eval-text t.txt';
+    'extract-lora a b --out d --rank 4 --include attn,mlp --include up --exclude k_proj --embeddings lora --vectors skip --dtype bfloat16 --seed 3 --max-rank 8 --report r.json';
   expect(parseCommand(typed.split(' '))).toMatchObject({
     report: 'r.json',
     options: {
       ...{ include: ['attn', 'mlp', 'up'], exclude: ['k_proj'], embeddings: 'lora', vectors: 'skip' },
-      ...{ dtype: 'BF16', seed: 3, maxRank: 8, evalText: 't.txt' },
+      ...{ dtype: 'BF16', seed: 3, maxRank: 8 },
     },
   });
 });
@@ -64,7 +64,6 @@ test.each([
   [['--budget', 'much'], '--budget is much'],
   [['--budget', '0.5'], '--budget is 0.5'],
   [['--rank', '1', '--embeddings', 'x'], 'one of save, lora, skip'],
-  [['--rank', '1', '--eval-text', 'a', '--eval-tokens', 'b'], 'at most one of --eval-text and --eval-tokens'],
 ])('%j is refused in words', (args, words) => {
   expect(() => verb.parse(['a', 'b', '--out', 'd', ...args])).toThrow(words);
 });

@@ -1,4 +1,3 @@
-import { evaluationOptions, inputOf, readInput } from '../../cli/input-files';
 import { toolVerb } from '../../cli/tool-verb';
 import { displayName } from '../../formats/names';
 import { formatBytes, formatCounted, formatReal, formatSeconds } from '../../formats/quantity';
@@ -10,7 +9,7 @@ const MOST_LINES = 12;
 
 /** Text of an extraction for the terminal: size, ranks, error, and the changes it leaves out. */
 export function extractText(report: ExtractLoraReport, folder: string): string {
-  const { modules, saved, left, merged, files, seconds, engine, adapter, notes, perplexity } = report;
+  const { modules, saved, left, merged, files, seconds, engine, adapter, notes } = report;
   const ranks = modules.map(({ rank }) => rank);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const whole = saved.length > 0 ? `, ${formatCounted(saved.length, 'tensor')} carried whole` : '';
@@ -23,11 +22,6 @@ export function extractText(report: ExtractLoraReport, folder: string): string {
   return [
     `Extracted ${formatCounted(modules.length, 'module')} of rank ${span(ranks)}${whole}: ${formatBytes(bytes)}`,
     `Merged back, ${formatReal(merged.error)} of the difference is left (largest single error ${formatReal(merged.maxError)}; worst module ${displayName(modules[worst]!.module)}: ${formatReal(errors[worst]!)})`,
-    ...(perplexity
-      ? [
-          `Perplexity ${formatReal(perplexity.base.perplexity)} of the base, ${formatReal(perplexity.adapted.perplexity)} with the adapter, ${formatReal(perplexity.finetuned.perplexity)} of the fine-tune, over ${formatCounted(perplexity.adapted.tokens, 'token')}`,
-        ]
-      : []),
     ...merged.failed.map(({ name, message }) => `not finite when merged: ${displayName(name)}, ${message}`),
     ...notes.map((note) => displayName(note, 2000)),
     ...leftOut.slice(0, MOST_LINES),
@@ -48,20 +42,16 @@ export const verb = toolVerb({
   name: 'extract-lora',
   subjects: ['base', 'finetuned'],
   about:
-    'The difference as a LoRA adapter for PEFT. --energy keeps this share of each change, --cutoff singular values down to this share of the largest, --budget what captures most in so many bytes. --include and --exclude choose modules by a part of their path. --eval-text measures the perplexity of base, base with adapter and fine-tune.',
-  options: { ...extractOptions, ...evaluationOptions },
-  async read({ evalText, evalTokens }, workingFolder) {
-    const file = inputOf('extract-lora', evalText, evalTokens, 'eval-');
-    return file && (await readInput(file, workingFolder));
-  },
-  async run(calls, { models, engine, options, read: evaluation, destination }, onProgress) {
+    'The difference as a LoRA adapter for PEFT. --energy keeps this share of each change, --cutoff singular values down to this share of the largest, --budget what captures most in so many bytes. --include and --exclude choose modules by a part of their path.',
+  options: extractOptions,
+  read: async () => undefined,
+  async run(calls, { models, engine, options, destination }, onProgress) {
     const [base, finetuned] = models as [string, string];
     const { maxRank, include, exclude, embeddings, vectors, dtype, seed } = options;
     return calls.extractLora(
       {
         ...{ base, finetuned, engine, destination: destination!, rank: rankOf(options)! },
         ...{ maxRank, include, exclude, embeddings, vectors, dtype, seed },
-        ...(evaluation && { evaluation }),
       },
       onProgress,
     );

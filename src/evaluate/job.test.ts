@@ -18,8 +18,7 @@ import { defaultsOf } from '../reports/option';
 import { jobs } from '../tools/collapse/job';
 import { collapseOptions } from '../tools/collapse/options';
 import { allKernels } from '../worker/all-kernels';
-import { runEvaluation } from './job';
-import { runEvaluations } from './many-job';
+import { runEvaluations } from './job';
 
 const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const text = readFileSync(join(SAMPLES, 'texts/common.eval.txt'), 'utf8').slice(0, 240);
@@ -81,9 +80,14 @@ async function many(
   };
   const report = await runEvaluations(request, { plan, models, signal, onProgress });
   const alone = async (target: RunTarget, input: { text: string }) =>
-    runEvaluation(
-      { target, input, window: 64, stride: 32, engine: 'cpu' },
-      { ...(await plan(target)), models, engine: 'cpu', signal, onProgress },
+    reportOf(
+      (
+        await runEvaluations(
+          { targets: [target], inputs: [input], window: 64, stride: 32, engine: 'cpu' },
+          { plan, models, signal, onProgress },
+        )
+      ).models[0]!,
+      0,
     );
   return { report, alone, onProgress };
 }

@@ -1,6 +1,6 @@
 /** The tables of docs/methods.md, written from the method files (`npm run docs:methods`). */
-import type { DeltaPreset, MergeMethod, ParameterSpec } from '../method';
-import type { ResolvedParameters } from '../plan/plan';
+import type { DeltaPreset, MergeMethod, ParameterSpec } from '../src/merge/method';
+import type { ResolvedParameters } from '../src/merge/plan/plan';
 
 /** Everything between the markers of docs/methods.md, as Markdown. */
 function methodTables(methods: readonly MergeMethod[]): string {
