@@ -44,18 +44,6 @@ test('the sentence says what was counted of each contributor, and only the size 
   );
   const none = { ...run, report: { ...run.report, tensors: [] } };
   expect(resultWords(none).replaceAll(/\s/g, ' ')).toBe('TIES 0.20: 3 tensors, 2.48 MB.');
-  for (const [lambda, words] of [
-    [null, 'Linear is the best of 1 merge: of the gains on held-out text it keeps 25.0 % of kitchen’s.'],
-    [
-      0.5,
-      'Linear, λ 0.50, is the best of 1 merge: of the gains on held-out text it keeps 25.0 % of kitchen’s.',
-    ],
-  ] as const) {
-    const rows = [{ id: 'x', label: 'Linear', lambda, target: { recipe: {} } }];
-    const recommended = { best: 'x', rows, kept: [0.25], texts: [{ name: 'a' }] };
-    const found = { ...run, report: { ...run.report, recommended } } as unknown as FinishedRun;
-    expect(resultWords(found).replaceAll(/\s/g, ' ')).toBe(words);
-  }
   // a method that leaves nothing out keeps all of all, which says nothing
   const all = { ...run, report: { ...run.report, tensors: [report('x', 100, 3, 3, 100)] } };
   expect(resultWords(all).replaceAll(/\s/g, ' ')).toBe('TIES 0.20: 3 tensors, 2.48 MB.');
