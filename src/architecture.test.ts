@@ -226,6 +226,19 @@ describe('files', () => {
     expect(tooLong(paths, MAX_SOURCE_LINES)).toEqual([]);
   });
 
+  test('every class of a style sheet is named by the page', () => {
+    const pages = filesBelow('src').filter((path) => /(?<!\.test)\.tsx?$/.test(path));
+    const named = new Set(pages.flatMap((path) => read(path).match(/[\w-]+/g)));
+    const unused = filesBelow('src')
+      .filter((path) => path.endsWith('.css'))
+      .flatMap((path) => {
+        const selectors = read(path).replace(/\/\*.*?\*\/|\{[^{}]*\}/gs, '');
+        return [...selectors.matchAll(/\.([a-z][\w-]*)/g)].map(([, name]) => `${path}: ${name}`);
+      })
+      .filter((line) => !named.has(line.split(' ')[1]!));
+    expect(unused).toEqual([]);
+  });
+
   test(`every shader is imported and at most ${MAX_SHADER_LINES} lines long`, () => {
     const shaders = filesBelow('shaders').filter((path) => path.endsWith('.wgsl'));
     expect(shaders.length).toBeGreaterThan(0);

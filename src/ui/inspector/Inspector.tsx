@@ -4,11 +4,11 @@ import type { Measured } from '../charts/measured';
 import { differenceText, subjectsOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, metrics } from '../charts/metrics';
 import { valueText } from '../charts/shown-metric';
-import { LETTERS } from '../layers/columns';
 import { type LayersRun, reportsFor, shownRuns, useNow, useRuns, writesFactors } from '../layers/runs';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
 import { Section } from '../parts/Section';
+import { RunLetter } from '../parts/Swatch';
 import { NOW } from '../state/runs';
 import { setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -46,9 +46,7 @@ function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }
             </th>
             {runs.map((run, i) => (
               <th key={run.id} scope="col" title={run.name}>
-                <span className="tag run-letter" data-place={i}>
-                  {LETTERS[i]}
-                </span>
+                <RunLetter place={i} />
               </th>
             ))}
             {isPair ? <th scope="col">B − A</th> : null}

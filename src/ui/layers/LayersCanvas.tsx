@@ -14,6 +14,7 @@ import { cellPlace, type Heatmap } from '../charts/heatmap-data';
 import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
 import { rangeOf } from '../charts/measured';
 import { type ShownMetric, valueText } from '../charts/shown-metric';
+import { RunLetter, runColor } from '../parts/Swatch';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 import type { CanvasColumn, CanvasView } from './columns';
@@ -115,7 +116,12 @@ function DepthPlot({ view, cell, heads }: DepthPlotProps) {
         ) : null}
         {chance.length > 0 ? <polyline className="depth-chance" points={path(chance)} /> : null}
         {lines.map((line) => (
-          <polyline key={line.id} className="depth-line" data-place={line.place} points={path(line.points)} />
+          <polyline
+            key={line.id}
+            className="depth-line"
+            style={runColor(line.place)}
+            points={path(line.points)}
+          />
         ))}
       </svg>
     </figure>
@@ -219,9 +225,7 @@ const Block = memo(function Block(props: BlockProps) {
   return (
     <figure className="layers-block stack tight">
       <figcaption id={titleId} className="row tight small" title={title}>
-        <span className="tag run-letter" data-place={place}>
-          {letter}
-        </span>
+        <RunLetter place={place}>{letter}</RunLetter>
         <span className="truncate">{title}</span>
         <span className="visually-hidden">, {metric.label} by layer and module</span>
         <span className="small quiet layers-mean">

@@ -9,6 +9,7 @@ import { MoreIcon } from '../parts/icons';
 import { LinkButton } from '../parts/LinkButton';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Select } from '../parts/Select';
+import { RunLetter } from '../parts/Swatch';
 import { recallCells } from '../state/measure';
 import { runPerplexity } from '../state/measure-table';
 import { scoresOf, scoreWords } from '../state/measure-tasks';
@@ -27,7 +28,6 @@ import { mergeRuns } from '../state/run';
 import { currentRun, NOW } from '../state/runs';
 import type { StudioState } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
-import { LETTERS } from './columns';
 import { type LayersRun, writesFactors } from './runs';
 
 /** The runs of these models in one line: which are shown, what they are called, and more of them; others are folded. */
@@ -192,7 +192,7 @@ const RunChip = memo(function RunChip({ run, onDelete }: RunChipProps) {
   ];
   if (renaming) {
     return (
-      <li className="run-chip">
+      <li className="chip run-chip">
         <input
           className="field"
           aria-label={`Name of ${run.name}`}
@@ -209,17 +209,15 @@ const RunChip = memo(function RunChip({ run, onDelete }: RunChipProps) {
     );
   }
   return (
-    <li className="run-chip" data-shown={shown || undefined}>
+    <li className="chip run-chip" data-on={shown || undefined}>
       <button
         type="button"
-        className="run-toggle row tight"
+        className="run-toggle"
         aria-pressed={shown}
         title={`${run.name}: ${shown ? 'hide it' : 'show it beside the others'}`}
         onClick={() => toggleRun(studio, run.id)}
       >
-        <span className="tag run-letter" data-place={run.place}>
-          {shown ? LETTERS[run.place] : '+'}
-        </span>
+        {shown ? <RunLetter place={run.place} /> : <RunLetter place={-1}>+</RunLetter>}
         <span className="truncate">{run.name}</span>
         <span className="small quiet">
           {isQueued ? 'queued' : stateText(run)}
@@ -229,9 +227,9 @@ const RunChip = memo(function RunChip({ run, onDelete }: RunChipProps) {
       {own ? (
         <Menu
           trigger={
-            <button type="button" className="run-menu" aria-label={`Actions of ${run.name}`}>
+            <Button variant="quiet" iconOnly aria-label={`Actions of ${run.name}`}>
               <MoreIcon />
-            </button>
+            </Button>
           }
           actions={actions}
         />

@@ -22,6 +22,7 @@ import { type Measured, mean, rangeOf } from '../charts/measured';
 import { differenceMetric } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, type Subject } from '../charts/metrics';
 import type { ShownMetric } from '../charts/shown-metric';
+import { LETTERS } from '../parts/Swatch';
 import { useSameList } from '../parts/use-settled';
 import { passesFilter } from '../parts/VirtualTable';
 import { useShownTheme, useStudioState } from '../studio-context';
@@ -76,9 +77,6 @@ interface Drawn {
   of: readonly unknown[];
   columns: ReadonlyMap<string, RunColumn>;
 }
-
-/** Letters of the shown runs, by their places. */
-export const LETTERS = ['A', 'B', 'C', 'D'];
 
 /** Everything the canvas draws. */
 export function useLayersView(

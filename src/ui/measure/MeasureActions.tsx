@@ -4,6 +4,7 @@ import type { BestStep } from '../../reports/find-best';
 import { Button } from '../parts/Button';
 import { LinkButton } from '../parts/LinkButton';
 import { Select } from '../parts/Select';
+import { Progress } from '../parts/ToolBar';
 import { cancelJob, isAtWork } from '../state/job';
 import { find, measure, whyNotFind, whyNotMeasure } from '../state/measure';
 import { expectedSeconds, missingCells, type MeasureTable as Table } from '../state/measure-table';
@@ -141,16 +142,7 @@ function AtWork() {
   ].filter(Boolean);
   return (
     <>
-      <span
-        className="bar progress measure-progress"
-        role="progressbar"
-        aria-label="Measuring"
-        aria-valuemin={0}
-        aria-valuemax={100}
-        aria-valuenow={Math.round(100 * share)}
-      >
-        <span className="progress-fill" style={{ width: `${100 * share}%` }} />
-      </span>
+      <Progress label="Measuring" share={share} className="measure-progress" />
       <span className="quiet truncate">{job?.canceling ? 'Canceling…' : words.join(' · ')}</span>
       <span className="quiet">{secondsLeft === null ? '' : `${formatAbout(secondsLeft)} left`}</span>
     </>

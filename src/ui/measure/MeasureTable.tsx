@@ -1,9 +1,8 @@
 import { scaleLinear } from 'd3-scale';
 import { type CSSProperties, type ReactNode, useState } from 'react';
 import { formatCounted, formatPercent } from '../../formats/quantity';
-import { LETTERS } from '../layers/columns';
 import { LinkButton } from '../parts/LinkButton';
-import { modelColor, Swatch } from '../parts/Swatch';
+import { modelColor, RunLetter, Swatch } from '../parts/Swatch';
 import type { EvaluationRow } from '../state/evaluation-rows';
 import { MEAN } from '../state/measure-state';
 import {
@@ -183,11 +182,7 @@ function Row({ own, table, texts, tasks, scale, hasLambda, decimals }: RowProps)
     <tr data-leader={isLeader || undefined} data-current={row.current || undefined}>
       <th scope="row" title={row.title}>
         <span className="row tight">
-          {row.place >= 0 ? (
-            <span className="tag run-letter" data-place={row.place}>
-              {LETTERS[row.place]}
-            </span>
-          ) : null}
+          {row.place >= 0 ? <RunLetter place={row.place} /> : null}
           {row.color === null ? null : <Swatch color={row.color} />}
           <span className="truncate">{row.label}</span>
           {row.current ? <span className="tag measure-now">this recipe</span> : null}

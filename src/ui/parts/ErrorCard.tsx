@@ -44,12 +44,18 @@ export function errorDetails(error: ErrorReport, state: StudioState): string {
 export function ErrorCard({ error }: { error: ErrorReport }) {
   const studio = useStudio();
   return (
-    <Message tone="error" title={error.message} hint={error.hint} live>
-      <div className="row message-actions">
-        <CopyButton label="Copy details" text={() => errorDetails(error, studio.store.getState())} />
-        <code className="faint">{error.code}</code>
-      </div>
-    </Message>
+    <Message
+      tone="error"
+      title={error.message}
+      hint={error.hint}
+      actions={
+        <>
+          <CopyButton label="Copy details" text={() => errorDetails(error, studio.store.getState())} />
+          <code className="faint">{error.code}</code>
+        </>
+      }
+      live
+    />
   );
 }
 

@@ -7,13 +7,15 @@ interface MessageProps {
   /** Next step for the user. */
   hint?: ReactNode;
   children?: ReactNode;
+  /** Buttons, in a row below. */
+  actions?: ReactNode;
   live?: boolean;
 }
 
 const icons = { error: ErrorIcon, warning: WarningIcon, note: InfoIcon, ok: CheckIcon };
 
 /** A message and its next step. */
-export function Message({ tone, title, hint, children, live }: MessageProps) {
+export function Message({ tone, title, hint, children, actions, live }: MessageProps) {
   const Icon = icons[tone];
   return (
     <div
@@ -25,6 +27,7 @@ export function Message({ tone, title, hint, children, live }: MessageProps) {
       <div className="message-title">{title}</div>
       {hint ? <div className="quiet">{hint}</div> : null}
       {children}
+      {actions ? <div className="row wrap message-actions">{actions}</div> : null}
     </div>
   );
 }

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { type ComponentProps, useEffect, useState } from 'react';
 import { counted, formatBytes, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
 import { reloadToUpdate } from '../offline/app-shell';
@@ -46,18 +46,25 @@ function StandingStill() {
   const { progress, stalled, kind } = job;
   const where = [progress?.phase, progress?.item].filter(Boolean).join(', ');
   return (
+    <Standing
+      tone="warning"
+      title={`${JOB_WORDS[kind].title}: nothing new for ${formatSeconds(stalled.seconds)}${
+        where === '' ? '' : ` (${where})`
+      }; the engine ${stalled.answers ? 'answers, so the step may only be slow' : 'does not answer'}.`}
+    >
+      <Button onClick={() => void restartStep(studio)}>Restart this step</Button>
+    </Standing>
+  );
+}
+
+/** A notice that stays until its state is over. Children: buttons. */
+function Standing({
+  children,
+  ...message
+}: Pick<ComponentProps<typeof Message>, 'tone' | 'title' | 'hint' | 'children'>) {
+  return (
     <li>
-      <Message
-        tone="warning"
-        title={`${JOB_WORDS[kind].title}: nothing new for ${formatSeconds(stalled.seconds)}${
-          where === '' ? '' : ` (${where})`
-        }; the engine ${stalled.answers ? 'answers, so the step may only be slow' : 'does not answer'}.`}
-        live
-      >
-        <div className="row message-actions">
-          <Button onClick={() => void restartStep(studio)}>Restart this step</Button>
-        </div>
-      </Message>
+      <Message {...message} actions={children} live />
     </li>
   );
 }
@@ -95,20 +102,15 @@ function UpdateNotice() {
   const why = useStudioState(whyNoTool);
   if (!update) return null;
   return (
-    <li>
-      <Message
-        tone="note"
-        title="A new version of Amalgam is ready"
-        hint="The recipe is kept; what was measured and written in this tab is not."
-        live
-      >
-        <div className="row message-actions">
-          <Button why={why} onClick={reloadToUpdate}>
-            Reload to update
-          </Button>
-        </div>
-      </Message>
-    </li>
+    <Standing
+      tone="note"
+      title="A new version of Amalgam is ready"
+      hint="The recipe is kept; what was measured and written in this tab is not."
+    >
+      <Button why={why} onClick={reloadToUpdate}>
+        Reload to update
+      </Button>
+    </Standing>
   );
 }
 
@@ -126,9 +128,7 @@ function RunNotices() {
       {interrupted
         .filter((run) => run !== paused)
         .map((run) => (
-          <li key={`${run.destination.kind} ${run.destination.name}`}>
-            <Interrupted run={run} />
-          </li>
+          <Interrupted key={`${run.destination.kind} ${run.destination.name}`} run={run} />
         ))}
     </>
   );
@@ -143,7 +143,7 @@ function Interrupted({ run }: { run: InterruptedRun }) {
       ? 'It was cut off before the first tensor.'
       : `${formatCount(run.tensorsDone)} of ${formatCounted(run.tensors, 'tensor')}, ${formatBytes(run.bytesDone)} written.`;
   return (
-    <Message
+    <Standing
       tone="note"
       title={
         <>
@@ -151,15 +151,12 @@ function Interrupted({ run }: { run: InterruptedRun }) {
         </>
       }
       hint={kind === 'folder' ? `${far} Whole files in the folder are kept.` : far}
-      live
     >
-      <div className="row message-actions">
-        <Button variant="primary" why={why} onClick={() => void resumeRun(studio, run)}>
-          Resume
-        </Button>
-        <Button onClick={() => void discardRun(studio, run)}>Discard</Button>
-      </div>
-    </Message>
+      <Button variant="primary" why={why} onClick={() => void resumeRun(studio, run)}>
+        Resume
+      </Button>
+      <Button onClick={() => void discardRun(studio, run)}>Discard</Button>
+    </Standing>
   );
 }
 
@@ -172,21 +169,16 @@ function Elsewhere() {
       ? `${progress.tensorsDone} of ${counted(progress.tensors, 'tensor')}. `
       : '';
   return (
-    <li>
-      <Message
-        tone="note"
-        title={
-          <>
-            Another tab is merging <span className="mono">{elsewhere?.name}</span>
-          </>
-        }
-        hint={`${far}This tab can plan and show results; it can merge when that one is done.`}
-        live
-      >
-        <div className="row message-actions">
-          <Button onClick={() => void takeOverMerge(studio)}>Take over</Button>
-        </div>
-      </Message>
-    </li>
+    <Standing
+      tone="note"
+      title={
+        <>
+          Another tab is merging <span className="mono">{elsewhere?.name}</span>
+        </>
+      }
+      hint={`${far}This tab can plan and show results; it can merge when that one is done.`}
+    >
+      <Button onClick={() => void takeOverMerge(studio)}>Take over</Button>
+    </Standing>
   );
 }

@@ -32,11 +32,12 @@ export class PartBoundary extends Component<PartBoundaryProps, { thrown: unknown
     if (this.props.onMissing) return null;
     return (
       <div className="screen">
-        <Message tone="error" title={PART_MISSING.title} hint={PART_MISSING.hint} live>
-          <div className="row message-actions">
-            <Button onClick={() => location.reload()}>Reload</Button>
-          </div>
-        </Message>
+        <Message
+          tone="error"
+          {...PART_MISSING}
+          actions={<Button onClick={() => location.reload()}>Reload</Button>}
+          live
+        />
       </div>
     );
   }

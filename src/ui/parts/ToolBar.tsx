@@ -47,16 +47,7 @@ function Bar({ job, stop, children }: { job: Job; stop: string; children: ReactN
   const share = p?.share ?? 0;
   return (
     <div className="tool-bar panel">
-      <div
-        className="bar progress"
-        role="progressbar"
-        aria-label={title}
-        aria-valuemin={0}
-        aria-valuemax={100}
-        aria-valuenow={Math.round(share * 100)}
-      >
-        <div className="progress-fill" style={{ width: `${share * 100}%` }} />
-      </div>
+      <Progress label={title} share={share} />
       <p className="small tool-line">
         <span className="truncate mono">
           {job.canceling ? 'Canceling…' : p ? p.item || stageWord(p) : 'Starting…'}
@@ -88,6 +79,30 @@ function Bar({ job, stop, children }: { job: Job; stop: string; children: ReactN
         {stop}
       </Button>
     </div>
+  );
+}
+
+/** A bar filled as far as a job is. @param share in [0, 1] */
+export function Progress({
+  label,
+  share,
+  className = '',
+}: {
+  label: string;
+  share: number;
+  className?: string;
+}) {
+  return (
+    <span
+      className={`bar progress ${className}`.trimEnd()}
+      role="progressbar"
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={Math.round(share * 100)}
+    >
+      <span className="progress-fill" style={{ width: `${share * 100}%` }} />
+    </span>
   );
 }
 

@@ -380,13 +380,8 @@ export async function findTheBest(studio: Studio): Promise<void> {
   const report = measure.found?.report;
   const best = report?.rows.find(({ id }) => id === report.best);
   // stopped, or edited meanwhile: what was tried is in the table
-  if (
-    !best ||
-    !('recipe' in best.target) ||
-    report === before.measure.found?.report ||
-    recipe !== before.recipe
-  )
-    return;
+  const isNew = report !== before.measure.found?.report && recipe === before.recipe;
+  if (!isNew || !best || !('recipe' in best.target)) return;
   takeSettings(studio, best.target.recipe);
   notify(studio, 'note', `The recipe is now ${best.label}.`, 'Merge writes it; undo brings yours back.');
 }
