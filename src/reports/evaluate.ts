@@ -104,13 +104,24 @@ export interface GenerationSettings {
 
 export interface GenerateRequest extends GenerationSettings {
   target: RunTarget;
+  /** A model that is asked what it would have given each generated token. */
+  against?: RunTarget;
   engine: BackendChoice;
+}
+
+/** A generated token: its text (empty where only a later one completes a character) and its probability at temperature 1. */
+export interface WrittenToken {
+  text: string;
+  probability: number;
+  /** What `against` gives it after the same tokens; absent without one, and where that has another vocabulary. */
+  against?: number;
 }
 
 export interface GenerateReport {
   /** Generated text, without the prompt. */
   text: string;
   ids: number[];
+  tokens: WrittenToken[];
   /** `stop`: the model ended its text. `length`: the limit was reached. */
   ended: 'stop' | 'length';
   tokensPerSecond: number;

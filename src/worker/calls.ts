@@ -235,8 +235,12 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       job.run(async (signal) => {
         const { target, engine } = request;
         const ready = await readyTarget(target, engine, signal, onProgress);
+        const against = request.against && (await planTarget(request.against));
         const { runGeneration } = await import('../evaluate/generation-job');
-        return runGeneration(request, { ...ready, models, engine, signal, onProgress });
+        return runGeneration(request, {
+          ...{ ...ready, models, engine, signal, onProgress },
+          ...(against && { against }),
+        });
       }),
     /** How far the masks of one model agree in two recipes; nothing is merged. */
     overlap: (request: OverlapRequest, onProgress: Report<OverlapProgress>) =>
