@@ -65,11 +65,16 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   const live = page.getByRole('article', { name: /^A / }).locator('.written-text');
   const before = await live.textContent();
   const weight = page.getByRole('textbox', { name: 'weight of kitchen, number' });
-  await weight.fill('-2');
+  await weight.fill('5');
   await weight.press('Enter');
   await expect(live).not.toHaveText(before!);
   await expect(page.getByText(/12\stokens in/)).toHaveCount(2);
   expect(await text.textContent()).toBe(written);
+
+  // which of its changes made it say so
+  await show(page, 'Layers');
+  await page.getByLabel('Metric').selectOption('effect');
+  await expect(page.getByRole('gridcell', { name: /^layer \d, [\w.]+, [+\u2212]?[\d.e\u2212]+ nats$/ })).toHaveCount(42);
 
   await show(page, 'Measure');
   expect(await seriousIssues(page, '.measure-screen')).toEqual([]);

@@ -1,9 +1,24 @@
 import { AmalgamError } from '../errors';
-import { type GuardedStream, renderGuarded } from '../foreign/foreign-text';
-import type { GenerateReport, GenerateRequest, WrittenToken } from '../reports/evaluate';
+import { type GuardedStream, type GuardedTokenizer, renderGuarded } from '../foreign/foreign-text';
+import { type Inputs, openInputs } from '../host/weight-inputs';
+import type { Plan } from '../merge/plan/plan';
+import type {
+  EffectsRequest,
+  GenerateReport,
+  GenerateRequest,
+  WeightEffect,
+  WrittenToken,
+} from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import { generate, WRITING_RESIDENT_BYTES } from './generation';
-import { openRunningModel, peakOf, type RunningModel, type RunningOptions } from './running-model';
+import { openPlannedWeights } from './planned-weights';
+import {
+  downloadMeter,
+  openRunningModel,
+  peakOf,
+  type RunningModel,
+  type RunningOptions,
+} from './running-model';
 
 /**
  * Continues a prompt; the text goes out with the progress as it comes.
@@ -19,9 +34,7 @@ export async function runGeneration(
   let stream: GuardedStream | undefined;
   try {
     const tokenizer = await model.tokenizer();
-    const prompt = request.chat
-      ? await tokenizer.encode(await chatPrompt(model, request.prompt, options.signal))
-      : [...tokenizer.prefix, ...(await tokenizer.encode(request.prompt))];
+    const prompt = await promptIds(model, tokenizer, request, options.signal);
     const decoder = tokenizer.stream(prompt);
     stream = decoder;
     const begun = performance.now();
@@ -75,6 +88,51 @@ export async function runGeneration(
     stream?.close();
     model.close();
   }
+}
+
+/**
+ * Measures what each weight of a merge does to a text, against the weights of its base; nothing is written.
+ * @param base the plan of the base
+ * @throws AmalgamError as {@link runGeneration}, and `ArchitectureUnsupported`, `ShapeMismatch` for a base of another shape
+ */
+export async function runEffects(
+  request: EffectsRequest,
+  { base, ...options }: RunningOptions & { base: Plan },
+): Promise<WeightEffect[]> {
+  const { signal, models, onProgress } = options;
+  const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
+  let files: Inputs | undefined;
+  try {
+    files = await openInputs(base, models, signal, downloadMeter(base.bytesToDownload, onProgress));
+    const others = await openPlannedWeights(base, model.engines, files.read, true);
+    const prompt = await promptIds(model, await model.tokenizer(), request, signal);
+    const effects: WeightEffect[] = [];
+    const begun = performance.now();
+    await model.runner.weightEffects({
+      ...{ sequence: { ids: [...prompt, ...request.ids], from: prompt.length }, others, signal },
+      onEffect(effect, total) {
+        const done = effects.push(effect);
+        const rate = done / ((performance.now() - begun) / 1000);
+        const time = secondsLeft({ left: total - done, perSecond: rate });
+        onProgress({ phase: 'running', done, total, rate, secondsLeft: time });
+      },
+    });
+    return effects;
+  } finally {
+    files?.close();
+    model.close();
+  }
+}
+
+/** Ids of a prompt, what stands in front of it included. */
+async function promptIds(
+  model: RunningModel,
+  tokenizer: GuardedTokenizer,
+  { prompt, chat }: Pick<GenerateRequest, 'prompt' | 'chat'>,
+  signal: AbortSignal,
+): Promise<number[]> {
+  if (chat) return tokenizer.encode(await chatPrompt(model, prompt, signal));
+  return [...tokenizer.prefix, ...(await tokenizer.encode(prompt))];
 }
 
 /** Has a model of the same vocabulary read the prompt and what was written, and adds the probability of each token. */

@@ -50,6 +50,10 @@ export function openJoinedRunner(
       shared.readers(1);
       return first.openWalk(texts, signal);
     },
+    weightEffects(request) {
+      shared.readers(1);
+      return first.weightEffects(request);
+    },
     close() {
       for (const runner of runners) runner.close();
     },

@@ -17,7 +17,7 @@ import { type LogitSums, type Output, openHeadPass, type Wanted, wantedRows } fr
 import { copiedRows, copyState, type KvCache, widestState } from './kv-cache';
 import type { Model, ModelLayer } from './model';
 import { blockStates, requireOneStream } from './parts/kinds';
-import type { StateShape } from './parts/part';
+import type { BlockWeights, StateShape } from './parts/part';
 import { beginPlanes, joinPlanes, planeRows } from './planes';
 import type { Queue } from './queue';
 
@@ -31,6 +31,22 @@ export interface TappedRows {
   pieces: Chunk['pieces'];
   /** Enqueue dispatches here. */
   queue: Queue;
+}
+
+/** Copies the rows that a tap sees to the host, [rows · width]; waits for the device. */
+export async function readRows({
+  buffer,
+  rows,
+  width,
+  stride,
+  queue,
+}: TappedRows): Promise<Float32Array<ArrayBuffer>> {
+  const [bytes] = await queue.read([{ buffer, byteLength: ((rows - 1) * stride + width) * 4 }]);
+  const all = new Float32Array(bytes!.buffer);
+  if (stride === width) return all;
+  const out = new Float32Array(rows * width);
+  for (let r = 0; r < rows; r++) out.set(all.subarray(r * stride, r * stride + width), r * width);
+  return out;
 }
 
 /** Looks at what passes. The rows are gone when the promise is settled. */
@@ -49,6 +65,8 @@ export interface Entry {
   layer: number;
   /** The stream as it enters that block, [rows · hidden] per chunk, in the order a `residual` tap saw them. */
   streams: readonly Float32Array<ArrayBuffer>[];
+  /** Other weights for that block. */
+  weights?(own: BlockWeights): BlockWeights;
 }
 
 export interface PassRequest {
@@ -278,7 +296,8 @@ export function startPass(model: Model, request: PassRequest): Pass {
       else {
         const index = first + done - 1;
         const layer = await layers.take(index, signal);
-        if (layer.kind === 'block') await blockStep(layer);
+        if (layer.kind === 'block')
+          await blockStep(enter?.weights && index === first ? { ...layer, ...enter.weights(layer) } : layer);
         else for (const head of heads) await head.tile(layer);
         layers.release(index);
       }

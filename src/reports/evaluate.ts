@@ -132,6 +132,25 @@ export interface GenerateReport {
   peakBytes: number;
 }
 
+/** Asks for the effect of every weight of a merge on a text that was written. */
+export interface EffectsRequest {
+  recipe: Recipe;
+  /** The model whose weights are put in their place, one at a time. */
+  base: string;
+  prompt: string;
+  chat: boolean;
+  /** Ids of the text behind the prompt, whose probability is looked at. */
+  ids: number[];
+  engine: BackendChoice;
+}
+
+/** What a weight of a merge does to a text, against the base's: Σ ln p with it less Σ ln p without it, in nats. */
+export interface WeightEffect {
+  /** Name of the tensor. */
+  name: string;
+  effect: number;
+}
+
 /** Progress of running a model. */
 export interface RunningProgress {
   /** `preparing`: a merge is calibrated. */
