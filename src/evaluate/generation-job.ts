@@ -110,8 +110,8 @@ export async function runEffects(
     const begun = performance.now();
     await model.runner.weightEffects({
       ...{ sequence: { ids: [...prompt, ...request.ids], from: prompt.length }, others, signal },
-      onEffect(effect, total) {
-        const done = effects.push(effect);
+      onEffect(name, effect, total) {
+        const done = effects.push({ name, effect });
         const rate = done / ((performance.now() - begun) / 1000);
         const time = secondsLeft({ left: total - done, perSecond: rate });
         onProgress({ phase: 'running', done, total, rate, secondsLeft: time });

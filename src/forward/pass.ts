@@ -19,34 +19,12 @@ import type { Model, ModelLayer } from './model';
 import { blockStates, requireOneStream } from './parts/kinds';
 import type { BlockWeights, StateShape } from './parts/part';
 import { beginPlanes, joinPlanes, planeRows } from './planes';
-import type { Queue } from './queue';
+import type { DeviceRows } from './queue';
 
-/** Rows on the device while a tap looks at them: f32, row r from r · stride on, `width` wide. */
-export interface TappedRows {
-  buffer: BackendBuffer;
-  rows: number;
-  width: number;
-  stride: number;
+/** Rows on the device while a tap looks at them. */
+export interface TappedRows extends DeviceRows {
   /** Sequence and ids of each stretch of rows. */
   pieces: Chunk['pieces'];
-  /** Enqueue dispatches here. */
-  queue: Queue;
-}
-
-/** Copies the rows that a tap sees to the host, [rows · width]; waits for the device. */
-export async function readRows({
-  buffer,
-  rows,
-  width,
-  stride,
-  queue,
-}: TappedRows): Promise<Float32Array<ArrayBuffer>> {
-  const [bytes] = await queue.read([{ buffer, byteLength: ((rows - 1) * stride + width) * 4 }]);
-  const all = new Float32Array(bytes!.buffer);
-  if (stride === width) return all;
-  const out = new Float32Array(rows * width);
-  for (let r = 0; r < rows; r++) out.set(all.subarray(r * stride, r * stride + width), r * width);
-  return out;
 }
 
 /** Looks at what passes. The rows are gone when the promise is settled. */
@@ -345,6 +323,19 @@ export function startPass(model: Model, request: PassRequest): Pass {
     },
     close: () => layers.rest(),
   };
+}
+
+/** All steps of a pass, then its result; it is closed however it ends. */
+export async function wholePass(
+  pass: Pass,
+  onStep?: (stepsDone: number, steps: number) => void,
+): Promise<PassResult> {
+  try {
+    while (await pass.step()) onStep?.(pass.stepsDone, pass.steps);
+    return await pass.result();
+  } finally {
+    pass.close();
+  }
 }
 
 /** Rows of keys that fit a buffer. */

@@ -6,7 +6,15 @@ import { createKvCache, type KvCache } from './kv-cache';
 import { openModel } from './model';
 import { createOperations } from './operations';
 import { kindOf, partsOf } from './parts/kinds';
-import { longSequences, mostKeyRows, type Pass, type PassRequest, type PassResult, startPass } from './pass';
+import {
+  longSequences,
+  mostKeyRows,
+  type Pass,
+  type PassRequest,
+  type PassResult,
+  startPass,
+  wholePass,
+} from './pass';
 import { createQueue } from './queue';
 import { openWalk, type Walk, type WalkText } from './walk';
 import { type EffectsOfWeights, measureWeightEffects } from './weight-effects';
@@ -112,19 +120,6 @@ export function openRunner(
       queue.free(operations.nothing);
     },
   };
-}
-
-/** All steps of a pass, then its result; it is closed however it ends. */
-export async function wholePass(
-  pass: Pass,
-  onStep?: (stepsDone: number, steps: number) => void,
-): Promise<PassResult> {
-  try {
-    while (await pass.step()) onStep?.(pass.stepsDone, pass.steps);
-    return await pass.result();
-  } finally {
-    pass.close();
-  }
 }
 
 /** Rows that go through a block at once: bounded by memory, and by how long one dispatch may take. */

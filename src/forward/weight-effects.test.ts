@@ -4,7 +4,6 @@ import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { encodeText, openSample } from '../evaluate/sample.test.fixture';
 import { parseModelConfig } from '../formats/model-config';
 import { resolveArchitecture } from '../models/resolution';
-import type { WeightEffect } from '../reports/evaluate';
 import { readTensors } from './golden.test.fixture';
 import { openRunner } from './runner';
 import { sourceOf } from './runner.test.cases';
@@ -30,12 +29,12 @@ async function logProbability(tensors: ReturnType<typeof read>) {
 describe('effects of weights', () => {
   test('are those of whole models that lack one change each', async () => {
     const runner = openSample('workshop', { residentBytes: 1e9 });
-    const effects: WeightEffect[] = [];
+    const effects: { name: string; effect: number }[] = [];
     const all = await runner.weightEffects({
       sequence,
       others: sourceOf(base),
-      onEffect: (effect, of) => {
-        effects.push(effect);
+      onEffect: (name, effect, of) => {
+        effects.push({ name, effect });
         expect(of).toBe(42);
       },
     });

@@ -5,20 +5,19 @@
  */
 import type { Linear } from '../models/architecture';
 import { claimTensors, leavesOf } from '../models/claim';
-import type { WeightEffect } from '../reports/evaluate';
 import type { Sequence } from './chunk';
 import { createWeightReader, type DeviceLinear } from './device-weights';
 import type { Model } from './model';
-import { type Pass, type PassRequest, readRows } from './pass';
-import { wholePass } from './runner';
+import { type Pass, type PassRequest, wholePass } from './pass';
+import { readRows } from './queue';
 import type { WeightSource } from './weight-source';
 
 export interface EffectsOfWeights {
   sequence: Sequence;
   /** The weights that are put in their place, of the same architecture. */
   others: WeightSource;
-  /** Called for every linear map of the blocks, from the first block on, with how many there are. */
-  onEffect(effect: WeightEffect, of: number): void;
+  /** Called for every linear map of the blocks, by its stored name, from the first block on; `of`: how many there are. */
+  onEffect(name: string, effect: number, of: number): void;
   signal?: AbortSignal;
 }
 
@@ -71,7 +70,7 @@ export async function measureWeightEffects(
             weights: (own) => ({ ...own, linear: (linear) => instead.get(linear) ?? own.linear(linear) }),
           },
         });
-        onEffect({ name, effect: without - whole }, count);
+        onEffect(name, without - whole, count);
       } finally {
         for (const linear of instead.values()) other.free(linear);
       }

@@ -5,7 +5,8 @@
 
 import { AmalgamError } from '../../errors';
 import type { Sequence } from '../../forward/chunk';
-import { type Entry, readRows } from '../../forward/pass';
+import type { Entry } from '../../forward/pass';
+import { readRows } from '../../forward/queue';
 import type { Runner } from '../../forward/runner';
 import type { LayerMeasure } from './report';
 
