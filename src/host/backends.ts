@@ -1,11 +1,12 @@
+import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { createThreadBackend } from '../backend/cpu/thread-backend';
+import { type BatchCalls, createThreadBackend } from '../backend/cpu/thread-backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { type BackendChoice, type BackendKind, CPU_ADAPTER } from '../reports/backend';
 import { giveBack } from '../sources/spare-arrays';
 import { backendInfo } from './backend-info';
-import { hasMergeThreads, startThread } from './threads';
+import { hasThreads, openThread } from './threads';
 
 /** Opens the engine asked for. @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none */
 export async function openBackend(choice: BackendChoice): Promise<Backend> {
@@ -22,7 +23,7 @@ const THREADS_BYTES = { tiles: 96 * 2 ** 20, kept: 192 * 2 ** 20 };
 
 /** Threads of a merge of so many elements: one per core on the processor; none for a small one, or on a graphics device. */
 export function mergeThreadCount(kind: BackendKind, elements: number): number {
-  if (kind === 'webgpu' || elements < THREADS_FROM || !hasMergeThreads()) return 0;
+  if (kind === 'webgpu' || elements < THREADS_FROM || !hasThreads()) return 0;
   return Math.min(MOST_MERGE_THREADS, navigator.hardwareConcurrency);
 }
 
@@ -76,6 +77,17 @@ export function openEncodingBackends(elements: number): [engine: Backend, ...thr
 function openThreads(adapter: string, wanted: number): [Backend, ...Backend[]] {
   const count = Math.min(wanted, MOST_THREADS);
   const share = { tileBytes: THREADS_BYTES.tiles / count, keptBytes: THREADS_BYTES.kept / count };
-  const open = () => createThreadBackend(startThread(), adapter, share, giveBack);
+  const open = () => {
+    const { ask, terminate } = openThread<BatchCalls>();
+    return createThreadBackend(
+      {
+        compute: (batch, transfer) => ask((calls) => calls.compute(Comlink.transfer(batch, transfer))),
+        terminate,
+      },
+      adapter,
+      share,
+      giveBack,
+    );
+  };
   return [open(), ...Array.from({ length: count - 1 }, open)];
 }

@@ -1,6 +1,11 @@
-/** Every kernel by id, for the threads of the CPU engine. */
+/** Every kernel by id, and what a thread does with them. */
+import { serveBatches } from '../backend/cpu/serve-thread';
+import type { BatchCalls } from '../backend/cpu/thread-backend';
 import type { Kernel } from '../backend/kernel';
+import { reporting } from '../host/threads';
 import { methods } from '../merge/methods';
+import type { RemoteCalls } from '../merge/run/remote-thread';
+import { serveMergeThread } from '../merge/run/serve-thread';
 
 const modules = import.meta.glob<Record<string, unknown>>(
   ['../backend/kernels/*.ts', '!../backend/kernels/*.test.*'],
@@ -20,3 +25,8 @@ const kernels = [
 ];
 
 export const allKernels: ReadonlyMap<string, Kernel> = new Map(kernels.map((kernel) => [kernel.id, kernel]));
+
+/** The calls of a thread, for its owner. @param disk opens the files of this machine, where there are such */
+export function threadCalls(...disk: Parameters<typeof serveMergeThread>): RemoteCalls & BatchCalls {
+  return { ...serveMergeThread(...disk), ...reporting(serveBatches(allKernels)) };
+}

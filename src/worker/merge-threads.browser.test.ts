@@ -20,7 +20,7 @@ import { runPlan } from '../merge/run/run';
 import { startWorker } from '../platform';
 import { findFile, type ModelFolder } from '../sources/model-folder';
 import { treeOf } from '../sources/tree-hash';
-import mergeUrl from './merge.worker?worker&url';
+import threadUrl from './thread.worker?worker&url';
 
 const SHAPE = { hidden: 256, vocabulary: 3000, layers: 3 };
 
@@ -55,19 +55,14 @@ const NAME = 'threads-test.safetensors';
 afterEach(async () => (await navigator.storage.getDirectory()).removeEntry(NAME).catch(() => undefined));
 
 test('two threads and one engine of this thread give the same bytes, reports and hashes', async () => {
-  startThreadsWith(
-    () => {
-      throw new Error('no thread of a backend');
-    },
-    () => {
-      const worker = startWorker(mergeUrl, 'merge');
-      return {
-        endpoint: worker,
-        onError: (tell) => worker.addEventListener('error', ({ message }) => tell(message)),
-        terminate: () => worker.terminate(),
-      };
-    },
-  );
+  startThreadsWith(() => {
+    const worker = startWorker(threadUrl, 'merge');
+    return {
+      endpoint: worker,
+      onError: (tell) => worker.addEventListener('error', ({ message }) => tell(message)),
+      terminate: () => worker.terminate(),
+    };
+  });
   const folders = await Promise.all(['base', 'a', 'b'].map((name, i) => pickedModel(name, i + 1)));
   const recipe = recipeOf(['a', 'b'], { mergeMethod: 'ties', parameters: { density: 0.3 } });
   const plan = await makePlan(recipe, openerOf(...folders), methodById);

@@ -34,20 +34,15 @@ const disk = {
 let out: string;
 beforeAll(() => {
   out = mkdtempSync(join(tmpdir(), 'amalgam-threads-'));
-  startThreadsWith(
-    () => {
-      throw new Error('no thread of a backend');
-    },
-    () => {
-      const { port1, port2 } = new MessageChannel();
-      Comlink.expose(serveMergeThread(disk), port2);
-      return {
-        endpoint: port1,
-        onError: () => {},
-        terminate: () => port1.close(),
-      };
-    },
-  );
+  startThreadsWith(() => {
+    const { port1, port2 } = new MessageChannel();
+    Comlink.expose(serveMergeThread(disk), port2);
+    return {
+      endpoint: port1,
+      onError: () => {},
+      terminate: () => port1.close(),
+    };
+  });
 });
 afterAll(() => rmSync(out, { recursive: true }));
 

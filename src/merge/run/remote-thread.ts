@@ -4,10 +4,9 @@
  * plan, results of calibration, files that another thread cannot open.
  */
 import * as Comlink from 'comlink';
-import { AmalgamError, type ErrorReport, errorReport, fromErrorReport } from '../../errors';
 import type { ColumnImportance } from '../../gguf/gguf-file';
 import type { GgufPlan } from '../../gguf/gguf-plan';
-import { startMergeThread } from '../../host/threads';
+import { openThread, reporting } from '../../host/threads';
 import type { HashedInputs } from '../../host/weight-inputs';
 import { inputName } from '../../inputs/stored-tensor';
 import type { Derived } from '../../inputs/tensor-view';
@@ -152,7 +151,7 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
       act?.(...args);
     },
   };
-  const threads = Array.from({ length: count }, () => openRemote());
+  const threads = Array.from({ length: count }, () => openThread<RemoteCalls>());
   const close = () => {
     for (const { terminate } of threads) terminate();
   };
@@ -197,34 +196,6 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
   };
 }
 
-/** A worker whose calls fail when it stops. */
-function openRemote() {
-  const port = startMergeThread();
-  const calls = Comlink.wrap<RemoteCalls>(port.endpoint);
-  let stopped: AmalgamError | undefined;
-  const waiting = new Set<(why: AmalgamError) => void>();
-  port.onError((message) => {
-    stopped ??= new AmalgamError(
-      'WorkerDied',
-      `A thread of the CPU engine stopped: ${message || 'it could not be started'}.`,
-      'Start again; if memory is short, close other tabs.',
-    );
-    for (const fail of waiting) fail(stopped);
-  });
-  return {
-    ask: <T>(act: (calls: Comlink.Remote<RemoteCalls>) => Promise<T>): Promise<T> =>
-      new Promise<T>((resolve, reject) => {
-        if (stopped) return reject(stopped);
-        waiting.add(reject);
-        void act(calls)
-          .catch(rethrow)
-          .then(resolve, reject)
-          .finally(() => waiting.delete(reject));
-      }),
-    terminate: () => port.terminate(),
-  };
-}
-
 function moved<T extends Uint8Array | Uint32Array | Float32Array>(array: T): T {
   return Comlink.transfer(array, [array.buffer]);
 }
@@ -263,24 +234,4 @@ function portable<T>(value: T, found: Derived[], stubs: Derived[], seen = new Ma
     stubs.push(copy as unknown as Derived);
   }
   return copy as T;
-}
-
-/** Calls whose errors cross as plain data, for comlink would drop their code and next step. */
-export function reporting<Calls extends object>(calls: Calls): Calls {
-  const reported = Object.entries(calls).map(([name, call]: [string, (...args: unknown[]) => unknown]) => [
-    name,
-    async (...args: unknown[]) => {
-      try {
-        return await call(...args);
-      } catch (thrown) {
-        throw errorReport(thrown);
-      }
-    },
-  ]);
-  return Object.fromEntries(reported) as Calls;
-}
-
-/** For `catch` of such a call. */
-export function rethrow(thrown: ErrorReport | Error): never {
-  throw thrown instanceof Error ? thrown : fromErrorReport(thrown);
 }

@@ -3,6 +3,7 @@ import * as Comlink from 'comlink';
 import type { Backend } from '../../backend/backend';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { ggufEncoder } from '../../gguf/gguf-file';
+import { reporting, rethrow } from '../../host/threads';
 import { readingRows } from '../../inputs/row-reader';
 import { inputName } from '../../inputs/stored-tensor';
 import { sharedAccess } from '../../platform';
@@ -17,14 +18,7 @@ import { writeAt } from '../../write/opfs-sink';
 import { methodById } from '../methods';
 import type { Prepared } from '../tensor/prepared';
 import { type MergeThread, openMergeThread, type UnitOutput } from './merge-thread';
-import {
-  type OwnerCalls,
-  type PreparedOutline,
-  type RemoteCalls,
-  reporting,
-  rethrow,
-  type ThreadJob,
-} from './remote-thread';
+import type { OwnerCalls, PreparedOutline, RemoteCalls, ThreadJob } from './remote-thread';
 import type { MeasuringProgress } from './whole-model';
 
 /** Opens the files of this machine, where there are such. */
