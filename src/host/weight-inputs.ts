@@ -124,8 +124,7 @@ const LEAST_HELD = 4;
 /**
  * Opens every weight file, downloading first what is on the Hub and not in the cache. What the name of a file in another
  * program's cache says of its sha256 is believed once the file was hashed.
- * @param known hashes that the same job has found before
- * @param isPlain whether unknown hashes are to be plain sha256, as versions of before wrote them
+ * @param found hashes that the same job has found before
  * @throws IntegrityError, and what the store and the sources throw
  */
 export async function openHashedInputs(
@@ -134,17 +133,17 @@ export async function openHashedInputs(
   signal: AbortSignal,
   onDownload: (bytes: number, name: string) => void,
   meter: HashMeter,
-  { known: found = new Map(), isPlain = false }: { known?: InputHashes; isPlain?: boolean } = {},
+  found: InputHashes = new Map(),
 ): Promise<HashedInputs> {
   const known = new Map<string, string>();
-  const plain: { name: string; byteLength: number; claimed: string | undefined }[] = [];
+  const plain: { name: string; byteLength: number; claimed: string }[] = [];
   const unknown = new Set<string>();
   for (const { folder, file, byteLength } of plan.inputs) {
     const name = inputName(folder, file);
     const { sha256, claimedSha256: claimed } = models.file(folder, file).file;
     const hash = sha256 ?? found.get(name);
     if (hash !== undefined) known.set(name, hash);
-    else if (claimed !== undefined || isPlain) plain.push({ name, byteLength, claimed });
+    else if (claimed !== undefined) plain.push({ name, byteLength, claimed });
     else unknown.add(name);
   }
   const held = Math.max(LEAST_HELD, Math.floor(HELD_BYTES / TREE_PIECE_BYTES / Math.max(1, unknown.size)));
@@ -161,7 +160,7 @@ export async function openHashedInputs(
     if (plain.length > 0) meter.begin(plain.reduce((sum, { byteLength }) => sum + byteLength, 0));
     for (const { name, claimed } of plain) {
       const sha256 = await sha256Of(inputs.source(name), signal, (bytes) => meter.advance(bytes, name));
-      if (claimed !== undefined && sha256 !== claimed) throw otherBytes(name);
+      if (sha256 !== claimed) throw otherBytes(name);
       known.set(name, sha256);
     }
   } catch (thrown) {

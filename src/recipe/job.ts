@@ -155,7 +155,7 @@ export async function runMerge(
       signal,
       (bytes, name) => meter.advance(bytes, name),
       hashing,
-      { ...(calibrated && { known: calibrated.hashes }), isPlain: record.found?.begun.version === 1 },
+      calibrated?.hashes,
     );
     // what an interrupted run has read is looked at again before anything is added to it
     if (record.found) await inputs.hashAll(hashing);
