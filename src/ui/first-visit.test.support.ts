@@ -4,6 +4,7 @@ import { beforeEach } from 'vitest';
 
 beforeEach(async () => {
   localStorage.clear();
+  sessionStorage.clear();
   history.replaceState(null, '', `${location.pathname}${location.search}`);
   for (const { name } of await indexedDB.databases()) {
     if (!name?.startsWith('amalgam-')) continue;

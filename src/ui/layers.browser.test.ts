@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import { channelsOf } from './charts/color-scale';
-import { actOnRun, closeStudio, openStudio, show } from './open-studio.test.support';
+import { actOnRun, closeStudio, openTies, show } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
 import { currentRun, predictedRuns } from './state/runs';
 import { setView } from './state/studio';
@@ -15,7 +15,7 @@ const cells = () => [...document.querySelectorAll<HTMLElement>('.heat-cell')];
 const cell = (name: string) => document.querySelector<HTMLElement>(`.heat-cell[data-name="${name}"]`);
 
 test('the chart is honest before anything is measured, and predicts once the changes are', async () => {
-  const { studio } = await openStudio({ download: 3e9 });
+  const { studio } = await openTies({ download: 3e9 });
   const offer = page.getByRole('button', { name: 'Measure the changes now' });
   await expect.element(offer).toBeVisible();
   await expect.element(page.getByText(/downloads 3.00\sGB/)).toBeVisible();
@@ -37,7 +37,7 @@ test('the chart is honest before anything is measured, and predicts once the cha
 });
 
 test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async () => {
-  const { studio } = await openStudio();
+  const { studio } = await openTies();
   await show('Layers');
   await waitFor(() => expect(document.querySelectorAll('.heatmap')).toHaveLength(1));
   const [grid] = document.querySelectorAll<HTMLElement>('.heatmap');
@@ -54,7 +54,7 @@ test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async
 });
 
 test('colors lie under their cells, and follow a slider before the words do', async () => {
-  const { studio } = await openStudio();
+  const { studio } = await openTies();
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   // the color of a cell beside its number, looked up where the cell is on the page
   const color = (name: string) => {
@@ -107,7 +107,7 @@ test('colors lie under their cells, and follow a slider before the words do', as
 });
 
 test('two settings are compared without a merge: on one scale, with their difference', async () => {
-  const { studio } = await openStudio();
+  const { studio } = await openTies();
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Metric').selectOptions('trimmed');
   await page.getByLabelText('Add a run').selectOptions('the settings as they are');
@@ -135,7 +135,7 @@ test('two settings are compared without a merge: on one scale, with their differ
 });
 
 test('mask overlap of two runs: needs two, is counted when chosen, and stands in one column', async () => {
-  const { studio } = await openStudio();
+  const { studio } = await openTies();
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Metric').selectOptions('runOverlap');
   await expect.element(page.getByText(/needs two runs: show two/)).toBeVisible();
@@ -182,7 +182,7 @@ test('mask overlap of two runs: needs two, is counted when chosen, and stands in
 
 test('mask overlap of two runs says why there is none', async () => {
   const failing = new AmalgamError('NonFinite', 'A value is NaN.', 'Look at the model.');
-  const { studio } = await openStudio({ toolError: failing });
+  const { studio } = await openTies({ toolError: failing });
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   await page.getByLabelText('Metric').selectOptions('runOverlap');
   await page.getByLabelText('Add a run').selectOptions('the settings as they are');

@@ -6,12 +6,7 @@ import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 
-afterEach(() => {
-  closeStudio();
-  // every test begins with the sample, not with what the one before left in work
-  sessionStorage.clear();
-  localStorage.removeItem('amalgam.draft');
-});
+afterEach(closeStudio);
 
 /** Opens the studio at its Measure tab, with a fake worker. */
 async function open(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {

@@ -27,6 +27,14 @@ export async function openStudio(
   return { ...running, worker };
 }
 
+/** Opens the studio, and chooses TIES where the recipe has another method: each contributor has a density. */
+export async function openTies(...given: Parameters<typeof openStudio>) {
+  const opened = await openStudio(...given);
+  await page.getByRole('combobox', { name: 'Merge method' }).selectOptions('ties');
+  await expect.element(page.getByText(/^(Ready:|Merged in)/).first()).toBeVisible();
+  return opened;
+}
+
 /** Opens a place of the top bar, or a tab of Merge by its name. */
 export async function show(name: string): Promise<void> {
   const isTab = TABS.some(({ text }) => text === name);

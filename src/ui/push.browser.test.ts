@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { closeStudio, openStudio, show } from './open-studio.test.support';
+import { closeStudio, openTies, show } from './open-studio.test.support';
 import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
@@ -9,7 +9,7 @@ afterEach(closeStudio);
 
 /** Opens the studio, merges, and shows the finished output. */
 async function openMerged(options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) {
-  const { studio } = await openStudio(options, change);
+  const { studio } = await openTies(options, change);
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await show('Files');
   await expect.element(page.getByRole('heading', { name: 'Push to the Hub' })).toBeVisible();

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { closeStudio, openStudio } from './open-studio.test.support';
+import { closeStudio, openTies } from './open-studio.test.support';
 import { buildRecipe } from './state/built-recipe';
 import { methodOf, type Studio, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
@@ -8,7 +8,7 @@ import { waitFor } from './wait-for.test.support';
 afterEach(closeStudio);
 
 async function open(): Promise<Studio> {
-  const { studio } = await openStudio();
+  const { studio } = await openTies();
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
   setView(studio, { metric: 'trimmed' });
   return studio;

@@ -3,7 +3,7 @@ import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { InterruptedRun } from '../reports/merge';
-import { actOnRun, closeStudio, openStudio, show } from './open-studio.test.support';
+import { actOnRun, closeStudio, openTies, show } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
 import { currentRun, finishedRuns, interruptedRuns } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
@@ -13,7 +13,7 @@ import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
 afterEach(closeStudio);
 
 const open = async (options: FixtureOptions = {}, change: Partial<StudioWorker> = {}) =>
-  (await openStudio(options, change)).studio;
+  (await openTies(options, change)).studio;
 
 async function merge(studio: Studio) {
   await page.getByRole('button', { name: 'Merge', exact: true }).click();

@@ -2,7 +2,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun } from '../reports/merge';
 import { draft } from './local/saved-recipes';
-import { closeStudio, idle, openStudio, show } from './open-studio.test.support';
+import { closeStudio, idle, openStudio, openTies, show } from './open-studio.test.support';
 import { recipeLink } from './state/recipe-draft';
 import { currentRun } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
@@ -28,7 +28,7 @@ test('where it costs little the changes are measured unasked; another method is 
 });
 
 test('Ctrl and Enter merge from anywhere but where text is written', async () => {
-  const { studio } = await openStudio();
+  const { studio } = await openTies();
   await show('Try');
   await page.getByRole('textbox', { name: 'Prompt' }).click();
   await userEvent.keyboard('{Control>}{Enter}{/Control}');
@@ -41,7 +41,7 @@ test('Ctrl and Enter merge from anywhere but where text is written', async () =>
 
 test('an edit is planned again, with the edited value', async () => {
   const plan = vi.spyOn(fixtureWorker(), 'plan');
-  const { studio } = await openStudio({}, { plan });
+  const { studio } = await openTies({}, { plan });
   const field = page.getByLabelText('density of kitchen, number');
   await field.fill('0.35');
   await userEvent.keyboard('{Enter}');
@@ -53,7 +53,7 @@ test('an edit is planned again, with the edited value', async () => {
 });
 
 test('what is out of bounds is said at the field, and Merge says why it waits', async () => {
-  await openStudio();
+  await openTies();
   await page.getByLabelText('density of harbour, number').fill('200');
   await userEvent.keyboard('{Enter}');
   await expect.element(page.getByText('Must be from 0 to 100.').first()).toBeVisible();
@@ -77,7 +77,7 @@ test('plan errors keep Merge closed and are shown with their remedy', async () =
 });
 
 test('every method makes its own form, without a word of it in the studio', async () => {
-  await openStudio();
+  await openTies();
   const picker = page.getByLabelText('Merge method');
   await picker.selectOptions('dare_ties');
   await expect.element(page.getByLabelText('seed')).toBeVisible();
@@ -145,7 +145,7 @@ test('a Hub model is searched, pinned at a revision and added; the token goes to
   await page.getByRole('button', { name: '+ add' }).click();
   await page.getByRole('tab', { name: 'Hugging Face Hub' }).click();
   await page.getByText(/Access token and hub/).click();
-  await page.getByLabelText('Token').fill('hf_secret');
+  await page.getByLabelText('Token', { exact: true }).fill('hf_secret');
   await userEvent.keyboard('{Enter}');
   await expect.element(page.getByText(/token set/)).toBeVisible();
   expect(setHub).toHaveBeenCalledWith({ token: 'hf_secret' });
@@ -178,24 +178,24 @@ test('on a phone the recipe is a tab and the run bar stays', async () => {
 
 test('undo and redo, by key and by button', async () => {
   const { studio } = await openStudio();
-  const densities = () => studio.store.getState().recipe.contributors.map((c) => c.parameters.density);
+  const weights = () => studio.store.getState().recipe.contributors.map((c) => c.parameters.weight ?? 1);
   const undoButton = page.getByRole('button', { name: 'Undo' });
   await expect.element(undoButton).toHaveAttribute('aria-disabled', 'true');
-  const field = page.getByLabelText('density of kitchen, number');
+  const field = page.getByLabelText('weight of kitchen, number');
   await field.fill('0.35');
   await userEvent.keyboard('{Enter}');
-  expect(densities()).toEqual([0.35, 0.2, 0.2]);
+  expect(weights()).toEqual([0.35, 1, 1]);
   (document.activeElement as HTMLElement).blur();
   await userEvent.keyboard('{Control>}z{/Control}');
-  expect(densities()).toEqual([0.2, 0.2, 0.2]);
+  expect(weights()).toEqual([1, 1, 1]);
   await page.getByRole('button', { name: 'Redo' }).click();
-  expect(densities()).toEqual([0.35, 0.2, 0.2]);
+  expect(weights()).toEqual([0.35, 1, 1]);
   await undoButton.click();
-  expect(densities()).toEqual([0.2, 0.2, 0.2]);
+  expect(weights()).toEqual([1, 1, 1]);
 });
 
 test('the recipe in work comes back with the next visit, and a saved one by its name', async () => {
-  const first = await openStudio();
+  const first = await openTies();
   await page.getByLabelText('density of kitchen, number').fill('0.45');
   await userEvent.keyboard('{Enter}');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
@@ -207,7 +207,7 @@ test('the recipe in work comes back with the next visit, and a saved one by its 
   await userEvent.keyboard('{Enter}');
   await waitFor(() => expect(draft()?.recipe.contributors[0]?.parameters.density).toBe(0.55));
   closeStudio();
-  const { studio } = await openStudio();
+  const { studio } = await openTies();
   expect(studio).not.toBe(first.studio);
   const density = () => studio.store.getState().recipe.contributors[0]?.parameters.density;
   await waitFor(() => expect(density()).toBe(0.55));
@@ -234,21 +234,19 @@ test('edits made while the sample is still opened are kept, on a first visit and
     await waitFor(() => expect(store.getState().opening).toContain('the sample'));
     return { studio, opened: () => opened() };
   };
-  sessionStorage.clear();
-  localStorage.removeItem('amalgam.draft');
   const first = await slow();
   editRecipe(first.studio, (recipe) => ({ ...recipe, base: 'mine/base' }));
   first.opened();
   await waitFor(() => expect(baseOf()).toBe('mine/base'));
   closeStudio();
   const later = await slow();
-  await page.getByRole('button', { name: 'New merge' }).click();
+  await page.getByRole('button', { name: 'New', exact: true }).click();
   await waitFor(() => expect(baseOf()).toBeNull());
   later.opened();
 });
 
 test('an edit that was not written yet when the page was left comes back', async () => {
-  const { studio } = await openStudio();
+  const { studio } = await openTies();
   const density = (of: Studio) => of.store.getState().recipe.contributors[0]?.parameters.density;
   for (const value of [0.61, 0.62, 0.63]) {
     editRecipe(studio, ({ contributors: [first, ...others], ...recipe }) => ({
@@ -258,7 +256,7 @@ test('an edit that was not written yet when the page was left comes back', async
   }
   dispatchEvent(new Event('pagehide'));
   closeStudio();
-  const again = (await openStudio()).studio;
+  const again = (await openTies()).studio;
   await waitFor(() => expect(density(again)).toBe(0.63));
 });
 
@@ -276,7 +274,7 @@ test('a recipe in the address is opened, and leaves the address', async () => {
 });
 
 test('base, contributors and the chosen runs answer side by side, on a phone below each other; contributors may stay silent', async () => {
-  const { studio } = await openStudio();
+  const { studio } = await openTies();
   await show('Try');
   await page.getByLabelText('tokens', { exact: true }).fill('5');
   await userEvent.keyboard('{Enter}');

@@ -87,16 +87,6 @@ test('cells speak the metric that is chosen; a tensor opens with its rows and it
   await waitFor(() => expect(first.some((name) => names()[0]?.includes(name))).toBe(true));
 });
 
-test('both engines are timed side by side', async () => {
-  const studio = await open('Difference');
-  await page.getByRole('switch', { name: 'Time both engines' }).click();
-  await button('Measure difference').click();
-  await idle(studio);
-  await expect
-    .element(page.getByText(/WebGPU is 8\.50 times as fast here\. Both engines agree/))
-    .toBeVisible();
-});
-
 test('a comparison can be stopped; what was measured stays, and no file is kept', async () => {
   const studio = await open('Difference', { toolPace: 300 });
   await button('Measure difference').click();
