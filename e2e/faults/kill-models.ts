@@ -24,7 +24,7 @@ export function killModels(): FakeModel[] {
         tie_word_embeddings: true,
         torch_dtype: 'bfloat16',
       }),
-      'tokenizer.json': '{"model":{}}',
+      'tokenizer.json': '{"model":{"vocab":{}}}',
       'model.safetensors': weights(seed + 1),
     },
   }));

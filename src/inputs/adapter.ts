@@ -1,7 +1,6 @@
 /** Opening an adapter of PEFT or mlx_lm: its config and the header of its weights. No weight is read. */
 
 import { AmalgamError } from '../errors';
-import { matchModules } from '../foreign/foreign-text';
 import { type AdapterConfig, type ModulePattern, parseAdapterConfig } from '../formats/adapter-config';
 import { type AdapterPair, modulePaths, readAdapterTensors } from '../formats/adapter-tensors';
 import { displayName } from '../formats/names';
@@ -108,7 +107,11 @@ export async function openAdapter(
   const header = await readHeader(weightFile, path, signal);
   for (const stored of header.values()) refs.set(stored, tensorRef(path, weightFile, stored));
   const paths = modulePaths(config, header.keys(), method);
-  const match = (patterns: ModulePattern[]) => matchModules(patterns, paths, config.fileName, signal);
+  const match = async (patterns: ModulePattern[]): Promise<ReadonlyMap<string, number>> => {
+    if (patterns.length === 0) return new Map();
+    const { matchModules } = await import('../foreign/foreign-text');
+    return matchModules(patterns, paths, config.fileName, signal);
+  };
   const ranks = await match(config.rankPatterns);
   const alphas = await match(config.alphaPatterns);
   refuseEmpty(config, header);

@@ -109,14 +109,14 @@ test('a contributor is calibrated on a text of the sample, or on one that is add
   await userEvent.keyboard('{Enter}Plane with the grain.{Tab}self{Tab}{Enter}');
   // no text is called what stands for the model's own
   const workshop = page.getByRole('combobox', { name: 'calibration of workshop' });
-  await expect.element(workshop).toHaveValue('self (2)');
-  expect(given).toEqual([['self (2)', 'Plane with the grain.']]);
-  expect(chosen()).toEqual(['kitchen.calibration.txt', 'self', 'self (2)']);
+  await expect.element(workshop).toHaveValue('self-2');
+  expect(given).toEqual([['self-2', 'Plane with the grain.']]);
+  expect(chosen()).toEqual(['kitchen.calibration.txt', 'self', 'self-2']);
   await expect.element(group).not.toBeInTheDocument();
 
   // it is on the library of the Measure tab too; where it is measured on, the form says so
   studio.store.setState(({ measure }) => ({
     measure: { ...measure, texts: measure.texts.map((t) => ({ ...t, chosen: true })) },
   }));
-  await expect.element(page.getByText(/^self \(2\) is also measured on/)).toBeVisible();
+  await expect.element(page.getByText(/^self-2 is also measured on/)).toBeVisible();
 });

@@ -1,6 +1,5 @@
 /** The chat template of the output, as the recipe asks for it, written into the tokenizer files. */
 import type { AmalgamError } from '../../errors';
-import { templateFault } from '../../foreign/foreign-text';
 import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../../formats/chat-template';
 import { editJsonObject } from '../../formats/json-edit';
 import type { Recipe } from '../../formats/recipe';
@@ -87,7 +86,8 @@ const parsed = new Map<string, Promise<AmalgamError | undefined>>();
 /** Warns of a template that nobody can render: else it would be found when it is used. */
 async function checkTemplate(template: string, whose: string, problems: Problems): Promise<void> {
   if (Object.values(BUILT_IN_TEMPLATES).includes(template)) return;
-  const fault = parsed.get(template) ?? templateFault(template);
+  const faultOf = async () => (await import('../../foreign/foreign-text')).templateFault(template);
+  const fault = parsed.get(template) ?? faultOf();
   parsed.set(template, fault);
   const why = await fault;
   if (!why) return;
