@@ -74,7 +74,7 @@ interface MeasuredHeader extends SpentHeader {
 }
 
 /**
- * Tries what fits, tells every row as it is there, and says which is best.
+ * Tries what fits, a first group however slow the machine is, tells every row as it is there, and says which is best.
  * @throws AmalgamError `Usage`, `Canceled`, what the bench throws, and the failure of the first merge where none could be measured
  */
 export async function findBest(
@@ -114,8 +114,9 @@ export async function findBest(
     Candidate[],
   ];
   const whole = await measureModels();
-  for (const group of [plain, ...chunks(tuned, TOGETHER)]) {
-    if (group.length > 0 && within()) await step('methods', () => tryAll('methods', group));
+  const groups = [plain, ...chunks(tuned, TOGETHER)].filter((of) => of.length > 0);
+  for (const group of groups) {
+    if (group === groups[0] || within()) await step('methods', () => tryAll('methods', group));
   }
   if (steps.includes('gram') && within(whole * bench.workOf(grams.map((of) => of.recipe)))) {
     await step('gram', tryGrams);
@@ -360,8 +361,7 @@ export async function findBest(
   function failure(): AmalgamError {
     const failed = inOrder().find((row) => row.error && row.kind !== 'base' && row.kind !== 'contributor');
     if (failed?.error) return fromErrorReport(failed.error);
-    const hint = 'Change the models, or choose a method yourself.';
-    return new AmalgamError('PlanHasErrors', 'No method fits these models.', hint);
+    return new AmalgamError('PlanHasErrors', 'No method fits these models.', 'Change the models.');
   }
 }
 

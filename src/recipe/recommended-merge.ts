@@ -18,8 +18,8 @@ export async function runRecommended(
   request: MergeRequest & Required<Pick<MergeRequest, 'recommended'>>,
   host: RecommendedHost,
 ): Promise<MergeReport> {
-  const { recommended: wanted, names, ...rest } = request;
-  const { engine, recipe: given } = request;
+  const { recommended: wanted, ...rest } = request;
+  const { engine, recipe: given, destination } = request;
   const steps = ['writing', ...wanted.steps] as const;
   const report = await runFindBest(
     { ...wanted, recipe: given, engine },
@@ -29,21 +29,11 @@ export async function runRecommended(
   const { outDtype, amalgam } = given;
   const recipe: Recipe =
     'recipe' in target ? target.recipe : { ...copyOf(target.model), ...(outDtype && { outDtype }), amalgam };
-  const name = names?.[recipe.mergeMethod];
-  const destination: DestinationSpec =
-    name === undefined || !('name' in request.destination)
-      ? request.destination
-      : { ...request.destination, name };
   const { plan } = await host.plan({ recipe });
   const folder = await folderOf(destination, plan.recipe);
   await folder.write<TableHeader>({ name: NAME, report }, []);
-  const merged = await runMerge(
-    plan,
-    { ...rest, recipe, destination },
-    host.models,
-    host.signal,
-    (progress) =>
-      host.onProgress({ ...progress, step: { name: 'Merge', at: steps.length, of: steps.length + 1 } }),
+  const merged = await runMerge(plan, { ...rest, recipe }, host.models, host.signal, (progress) =>
+    host.onProgress({ ...progress, step: { name: 'Merge', at: steps.length, of: steps.length + 1 } }),
   );
   await deleteMasks(folder.id);
   return { ...merged, recommended: report };

@@ -16,8 +16,6 @@ export interface MergeRequest {
   tileElements?: number;
   /** The best merge of the recipe's base and contributors is found, and merged in its place. */
   recommended?: Omit<FindBestRequest, 'recipe' | 'engine'>;
-  /** Of the recommended merge: names of the output by the method that is chosen; else it is the destination's. */
-  names?: Readonly<Record<string, string>>;
   /** Continues an interrupted merge of this recipe at the destination; begins where there is none. */
   resume?: boolean;
   /** Scores of the same merge before it was written, for the model card. */

@@ -142,12 +142,14 @@ test('measuring can be stopped; the merge waits for it and says so', async () =>
 
 test('trying can be stopped: the rows that are there stay', async () => {
   const studio = await open({ runPace: 60 });
+  const { recipe } = studio.store.getState();
   await findButton().click();
   await waitFor(() => expect(studio.store.getState().measure.found?.rows.length).toBeGreaterThan(5));
   await button('Stop').click();
   await idle(studio);
-  expect(studio.store.getState().measure.found!.rows.length).toBeLessThan(14);
+  expect(studio.store.getState().measure.found!.rows.length).toBeGreaterThan(5);
   expect(studio.store.getState().measure.found!.report).toBeNull();
+  expect(studio.store.getState().recipe).toBe(recipe);
   await expect.element(button('Use linear')).toBeVisible();
 });
 

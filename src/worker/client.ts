@@ -126,10 +126,10 @@ export function connectWorker(start: () => Worker = () => startWorker(workerUrl,
   };
   /** The request; with `resume` where an interrupted merge lies at its destination. */
   const resumed = async (request: MergeRequest): Promise<MergeRequest> => {
-    const names = [request.destination, ...Object.values(request.names ?? {}).map((name) => ({ name }))];
+    const { destination } = request;
     const outcome = await call('interrupted', []);
     const left = 'value' in outcome ? (outcome.value as InterruptedRun[]) : [];
-    const isLeft = left.some((run) => names.some((d) => 'name' in d && d.name === run.destination.name));
+    const isLeft = 'name' in destination && left.some((run) => destination.name === run.destination.name);
     return { ...request, resume: request.resume || request.recommended !== undefined || isLeft };
   };
 

@@ -113,8 +113,8 @@ export interface OpenMergeThreads extends MergeThreads {
 export async function openMergeThreads(options: MergeThreadsOptions): Promise<OpenMergeThreads> {
   const { inputs, count, prepared, plan } = options;
   const values: Derived[] = [];
-  const stubs: Derived[] = [];
-  const { tensors, recipe } = portable({ tensors: plan.tensors, recipe: plan.recipe }, values, stubs);
+  const standIns: Derived[] = [];
+  const { tensors, recipe } = portable({ tensors: plan.tensors, recipe: plan.recipe }, values, standIns);
   const job: ThreadJob = {
     plan: { tensors, recipe },
     inputs: await Promise.all(
@@ -125,7 +125,7 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
         return { name, byteLength, isHashed, ...(origin && { origin: await origin() }) };
       }),
     ),
-    derived: stubs,
+    derived: standIns,
     ...(options.gguf && { gguf: options.gguf }),
     isPrepared: prepared !== undefined,
     share: { tileBytes: SHARED.tiles / count, keptBytes: SHARED.kept / count },
@@ -216,9 +216,9 @@ function outlineOf(prepared: Prepared, { tensors }: Plan, name: string): Prepare
 
 /**
  * A copy of plain data in which derived values have lost their code, for it does not cross.
- * @param found gets the derived values @param stubs and what stands for each in the copy
+ * @param found gets the derived values @param standIns and what stands for each in the copy
  */
-function portable<T>(value: T, found: Derived[], stubs: Derived[], seen = new Map<unknown, unknown>()): T {
+function portable<T>(value: T, found: Derived[], standIns: Derived[], seen = new Map<unknown, unknown>()): T {
   if (typeof value !== 'object' || value === null) return value;
   if (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype) return value;
   const known = seen.get(value);
@@ -227,11 +227,11 @@ function portable<T>(value: T, found: Derived[], stubs: Derived[], seen = new Ma
   seen.set(value, copy);
   for (const [key, part] of Object.entries(value)) {
     if (typeof part !== 'function')
-      (copy as Record<string, unknown>)[key] = portable(part, found, stubs, seen);
+      (copy as Record<string, unknown>)[key] = portable(part, found, standIns, seen);
   }
   if ('open' in value && 'from' in value) {
     found.push(value as unknown as Derived);
-    stubs.push(copy as unknown as Derived);
+    standIns.push(copy as unknown as Derived);
   }
   return copy as T;
 }
