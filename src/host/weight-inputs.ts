@@ -14,6 +14,8 @@ import type { ProgressMeter } from './progress-meter';
 export interface Inputs {
   /** By {@link inputName}. */
   source(name: string): OpenSource;
+  /** The file as it is stored, by {@link inputName}: what is read from it is neither shared nor hashed. */
+  stored(name: string): OpenSource;
   read: ReadTensor;
   close(): void;
 }
@@ -66,6 +68,7 @@ export async function openInputs(
   share: (source: OpenSource, name: string) => OpenSource = (source) => source,
 ): Promise<Inputs> {
   const sources = new Map<string, OpenSource>();
+  const stored = new Map<string, OpenSource>();
   const close = () => {
     for (const source of sources.values()) source.close();
   };
@@ -78,7 +81,9 @@ export async function openInputs(
         onDownload(bytes - before, name);
         before = bytes;
       };
-      sources.set(name, share(await openCached(folder, file, { signal, onBytes }), name));
+      const source = await openCached(folder, file, { signal, onBytes });
+      stored.set(name, source);
+      sources.set(name, share(source, name));
     }
   } catch (error) {
     close();
@@ -86,6 +91,7 @@ export async function openInputs(
   }
   return {
     source: (name) => sources.get(name)!,
+    stored: (name) => stored.get(name)!,
     read: readingRows((ref, begin, end) =>
       sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end, signal),
     ),
@@ -107,8 +113,6 @@ interface HashMeter {
 export interface HashedInputs extends Inputs {
   /** Hashes known without reading all of a file. */
   readonly known: InputHashes;
-  /** The file as it is stored, by {@link inputName}: what is read from it is not hashed. */
-  stored(name: string): OpenSource;
   /** Leaves of the other files that were begun so far, by the number of their piece. */
   pieces(): ReadonlyMap<string, ReadonlyMap<number, Promise<Leaf>>>;
   /** Takes a leaf that another thread has found. @throws AmalgamError `RunChanged` where it is another one than here */
@@ -148,9 +152,7 @@ export async function openHashedInputs(
   }
   const held = Math.max(LEAST_HELD, Math.floor(HELD_BYTES / TREE_PIECE_BYTES / Math.max(1, unknown.size)));
   const hashed = new Map<string, HashedSource>();
-  const stored = new Map<string, OpenSource>();
   const inputs = await openInputs(plan, models, signal, onDownload, (source, name) => {
-    stored.set(name, source);
     if (!unknown.has(name)) return source;
     const reading = hashedSource(source, held);
     hashed.set(name, reading);
@@ -170,7 +172,6 @@ export async function openHashedInputs(
   return {
     ...inputs,
     known,
-    stored: (name) => stored.get(name)!,
     take: async (name, piece, leaf) => hashed.get(name)?.take(piece, leaf),
     pieces: () => new Map([...hashed].map(([name, source]) => [name, source.leaves()])),
     async hashAll({ begin, advance }) {

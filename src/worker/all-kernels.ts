@@ -2,10 +2,13 @@
 import { serveBatches } from '../backend/cpu/serve-thread';
 import type { BatchCalls } from '../backend/cpu/thread-backend';
 import type { Kernel } from '../backend/kernel';
-import { reporting } from '../host/threads';
+import { type Disk, servePasses } from '../host/serve-thread';
+import { type PassCalls, reporting } from '../host/threads';
 import { methods } from '../merge/methods';
-import type { RemoteCalls } from '../merge/run/remote-thread';
+import { openStatistics } from '../merge/prediction/delta-statistics';
+import type { MergeCalls } from '../merge/run/remote-thread';
 import { serveMergeThread } from '../merge/run/serve-thread';
+import { openComparison } from '../tools/difference/compare-tensors';
 
 const modules = import.meta.glob<Record<string, unknown>>(
   ['../backend/kernels/*.ts', '!../backend/kernels/*.test.*'],
@@ -27,6 +30,12 @@ const kernels = [
 export const allKernels: ReadonlyMap<string, Kernel> = new Map(kernels.map((kernel) => [kernel.id, kernel]));
 
 /** The calls of a thread, for its owner. @param disk opens the files of this machine, where there are such */
-export function threadCalls(...disk: Parameters<typeof serveMergeThread>): RemoteCalls & BatchCalls {
-  return { ...serveMergeThread(...disk), ...reporting(serveBatches(allKernels)) };
+export function threadCalls(disk?: Disk): ThreadCalls {
+  return {
+    ...serveMergeThread(disk),
+    ...servePasses({ statistics: openStatistics, compare: openComparison }, disk),
+    ...reporting(serveBatches(allKernels)),
+  };
 }
+
+export type ThreadCalls = MergeCalls & PassCalls & BatchCalls;
