@@ -18,27 +18,16 @@ import { pairElements, type TensorPair } from './tensor-pairs';
 /** So much of a Δ stays on the device, so that a decomposition need not make it again; threads share it. */
 const RESIDENT_BYTES = 512 * 2 ** 20;
 
-/** Buffers for what stays of a Δ and a tile of the rest, and for its sums. */
-interface PairBuffers {
-  delta: BackendBuffer;
-  sums: BackendBuffer;
-}
-
-/** With the buffers of a pair that is closed, for the next one: memory that is new costs more than what it is filled with. */
-export interface PairWorkspace extends Workspace {
-  spare: PairBuffers | undefined;
-}
-
 export interface OpenPair extends MatrixShape {
   pair: TensorPair;
-  work: PairWorkspace;
+  work: Workspace;
   task: TensorTask;
   /** Elements of Δ, from the first on, that stay on the device. */
   staying: number;
   /** The tiles behind them, with Δ in slot 1. */
   rest?: TensorTask;
-  /** Its buffers, taken at the first call. @throws `GpuOutOfMemory` */
-  device(): PairBuffers;
+  /** Buffers for what stays of Δ and a tile of the rest, and for its sums; made at the first call. @throws `GpuOutOfMemory` */
+  device(): { delta: BackendBuffer; sums: BackendBuffer };
   close(): void;
 }
 
@@ -71,7 +60,7 @@ export function openPairWorkspace(
   pairs: readonly TensorPair[],
   tileElements?: number,
   threads = 1,
-): PairWorkspace {
+): Workspace {
   const largest = pairs.reduce((most, pair) => Math.max(most, pairElements(pair)), 1);
   const chunk = (pair: TensorPair) =>
     Math.min(pairElements(pair), PANEL_CHUNK * matrixShape(pair.base.shape).cols);
@@ -80,20 +69,7 @@ export function openPairWorkspace(
   const least = threads > 1 ? Math.min(rows, alone) : undefined;
   const tile = tileElementsFor(engine, 2, largest, tileElements, least);
   // two versions besides the slot for a merge's base
-  const work = openWorkspace(engine, 2, tileElements ? tile : wholeArrays(tile, Math.min(tile, rows)));
-  const opened: PairWorkspace = {
-    ...work,
-    spare: undefined,
-    close() {
-      freePair(engine, opened.spare);
-      work.close();
-    },
-  };
-  return opened;
-}
-
-function freePair(engine: Workspace['engine'], buffers: PairBuffers | undefined): void {
-  for (const buffer of Object.values(buffers ?? {})) engine.free(buffer);
+  return openWorkspace(engine, 2, tileElements ? tile : wholeArrays(tile, Math.min(tile, rows)));
 }
 
 /** How many elements of a Δ may stay on one of so many threads. */
@@ -112,7 +88,7 @@ function stayingTiles(tiles: readonly Tile[], room: number, largestTile: number)
  * taken then too.
  * @param threads that share the memory for Δ
  */
-export function openPair(pair: TensorPair, work: PairWorkspace, read: ReadTensor, threads = 1): OpenPair {
+export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, threads = 1): OpenPair {
   const { engine } = work;
   const { name, base, tuned } = pair;
   const elements = pairElements(pair);
@@ -141,8 +117,7 @@ export function openPair(pair: TensorPair, work: PairWorkspace, read: ReadTensor
   const change = { ...plan, base: one!.view, models: [other!] };
   const rest = count < tiles.length && openTask(change, 'delta', work, read, 1, tiles.slice(count));
   const groups = tiles.reduce((most, tile) => Math.max(most, segmentsOf(tile, shape)), 0);
-  const wanted = { delta: (staying + (rest ? largestTile : 0)) * 4, sums: groups * DIFFERENCE_WORDS * 4 };
-  let buffers: PairBuffers | undefined;
+  let buffers: { delta: BackendBuffer; sums: BackendBuffer } | undefined;
   return {
     pair,
     ...shape,
@@ -152,16 +127,9 @@ export function openPair(pair: TensorPair, work: PairWorkspace, read: ReadTensor
     ...(rest ? { rest } : {}),
     device() {
       if (buffers) return buffers;
-      const { spare } = work;
-      work.spare = undefined;
-      if (spare && spare.delta.byteLength >= wanted.delta && spare.sums.byteLength >= wanted.sums) {
-        buffers = spare;
-        return spare;
-      }
-      freePair(engine, spare);
-      const delta = engine.allocate(wanted.delta, 'difference');
+      const delta = engine.allocate((staying + (rest ? largestTile : 0)) * 4, 'difference');
       try {
-        buffers = { delta, sums: engine.allocate(wanted.sums, 'difference sums') };
+        buffers = { delta, sums: engine.allocate(groups * DIFFERENCE_WORDS * 4, 'difference sums') };
       } catch (thrown) {
         engine.free(delta);
         throw thrown;
@@ -171,8 +139,7 @@ export function openPair(pair: TensorPair, work: PairWorkspace, read: ReadTensor
     close() {
       task.close();
       if (rest) rest.close();
-      if (work.spare) freePair(engine, buffers);
-      else work.spare = buffers;
+      for (const buffer of Object.values(buffers ?? {})) engine.free(buffer);
     },
   };
 }
