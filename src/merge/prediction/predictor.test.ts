@@ -10,7 +10,7 @@ import type { TensorReport } from '../../reports/job';
 import { methodById } from '../methods';
 import { resolveParameters } from '../plan/parameters';
 import { measureDeltaStatistics } from './delta-statistics';
-import { type PredictedReport, plainReport, sampledError } from './predicted-report';
+import { type PredictedReport, sampledError } from './predicted-report';
 import { Predictor } from './predictor';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
@@ -213,20 +213,18 @@ it.each([
   const descriptor = methodById.get(method)!;
   const stepped = new Predictor();
   const at = (predictor: Predictor, moved: Numbers) =>
-    predictor
-      .predictTensors(statistics, descriptor, () => ({
-        parameters: resolveParameters(descriptor.parameters, [{}], '', 0).values,
-        models: CONTRIBUTORS.map(
-          (_, i) =>
-            resolveParameters(
-              descriptor.modelParameters,
-              [{ weight: 1, density: 0.3, ...(i ? {} : moved) }],
-              '',
-              0,
-            ).values,
-        ),
-      }))
-      .map(plainReport);
+    predictor.predictTensors(statistics, descriptor, () => ({
+      parameters: resolveParameters(descriptor.parameters, [{}], '', 0).values,
+      models: CONTRIBUTORS.map(
+        (_, i) =>
+          resolveParameters(
+            descriptor.modelParameters,
+            [{ weight: 1, density: 0.3, ...(i ? {} : moved) }],
+            '',
+            0,
+          ).values,
+      ),
+    }));
   at(stepped, a);
   expect(at(stepped, b)).toEqual(at(new Predictor(), b));
 });
