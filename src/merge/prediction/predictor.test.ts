@@ -205,6 +205,25 @@ it.each([
 );
 
 it.each([
+  ['ties', {}, { density: 0.2 }],
+  ['ties', { lambda: 0.7, rescale: 'on', normalize: false }, { density: 0.6, weight: -0.5 }],
+  ['breadcrumbs_ties', {}, { density: 0.4, gamma: 0.1 }],
+] as [string, Numbers, Numbers][])(
+  '%s %o %o: where the sample is the whole tensor, it is merged as the tensor is',
+  async (...of) => {
+    const whole = (await both(...of)).filter(([said]) => said.sampled === said.elements);
+    expect(whole.length).toBeGreaterThan(5);
+    for (const [said, real] of whole) {
+      expect(said.counts!.shared).toEqual(real.counts!.shared);
+      expect(said.counts!.lost).toEqual(real.counts!.lost);
+      expect(said.counts!.atBase).toBe(real.counts!.atBase);
+      within(said.signConflict, real.signConflict, 0, 1e-9);
+      within(said.outputChange, real.outputChange, 0.01);
+    }
+  },
+);
+
+it.each([
   ['ties', { density: 0.2 }, { density: 0.21 }],
   ['ties', { weight: 0.5 }, { weight: -0.5 }],
   ['breadcrumbs', { density: 0.5 }, { density: 0.48 }],

@@ -170,13 +170,16 @@ export function mergeSample(
   contributions: readonly SampleContribution[],
 ): SampleMerge {
   const votes = contributions.map((c) => votesOf(preset, c));
-  const factors = contributions.map((c) => c.weight * c.scale);
-  const shares = contributions.map((c) => (preset.divisor === 'count' ? 1 : c.weight));
+  const factors = Float64Array.from(contributions, (c) => c.weight * c.scale);
+  const ballots =
+    preset.ballots === 'unweighted' ? Float64Array.from(contributions, (c) => c.scale) : factors;
+  const shares = Float64Array.from(contributions, (c) => (preset.divisor === 'count' ? 1 : c.weight));
   const elects = preset.consensus !== 'none';
   const divides = preset.normalize && elects;
   const whole = shares.reduce((a, b) => a + b, 0);
   const all = preset.normalize && !elects ? reciprocalOf(preset, whole, whole) : 1;
-  const merged: SampleMerge = { atBase: 0, square: 0, lost: contributions.map(() => 0) };
+  const lost = contributions.map(() => 0);
+  let [atBase, square] = [0, 0];
   // 32 elements of a model at a time, and no branch for what is not kept: a step of a slider comes by millions of them
   const [vote, sum, divisor] = [new Float64Array(32), new Float64Array(32), new Float64Array(32)];
   for (let first = 0, word = 0; first < base.length; first += 32, word++) {
@@ -190,8 +193,7 @@ export function mergeSample(
           addBits(vote, count, up[word]!, 1);
           addBits(vote, count, down[word]!, -1);
         } else {
-          const ballot = preset.ballots === 'unweighted' ? contributions[i]!.scale : factors[i]!;
-          addKept(vote, count, changes[i]!, first, up[word]! | down[word]!, ballot);
+          addKept(vote, count, changes[i]!, first, up[word]! | down[word]!, ballots[i]!);
         }
       }
       lower = negativeOf(vote);
@@ -201,14 +203,15 @@ export function mergeSample(
     for (let i = 0; i < votes.length; i++) {
       const [up, down] = [votes[i]!.up[word]!, votes[i]!.down[word]!];
       const agreeing = elects ? (up & ~lower) | (down & lower) : up | down;
-      merged.lost[i]! += ones((up | down) & ~agreeing);
+      lost[i]! += ones((up | down) & ~agreeing);
       addKept(sum, count, changes[i]!, first, agreeing, factors[i]!);
       if (divides) addBits(divisor, count, agreeing, shares[i]!);
     }
     if (divides) divide(sum, divisor, preset);
-    settle(merged, { base, first, count }, sum, all * preset.lambda, dtype);
+    square += scale(sum, count, all * preset.lambda);
+    atBase += countAtBase(base, first, sum, count, dtype);
   }
-  return merged;
+  return { atBase, square, lost };
 }
 
 /** Adds values times a factor where a bit is 1. */
@@ -242,22 +245,29 @@ function divide(sum: Float64Array, divisor: Float64Array, preset: DeltaPreset): 
   for (let bit = 0; bit < sum.length; bit++) sum[bit]! *= reciprocalOf(by, divisor[bit]!, divisor[bit]!);
 }
 
-/** Counts 32 elements whose changes are known up to a factor. */
-function settle(
-  merged: SampleMerge,
-  { base, first, count }: { base: Float32Array; first: number; count: number },
-  sum: Float64Array,
-  factor: number,
-  dtype: string,
-): void {
-  let [atBase, square] = [0, 0];
+/** Multiplies sums; returns Σ of their squares. */
+function scale(sum: Float64Array, count: number, factor: number): number {
+  let square = 0;
   for (let bit = 0; bit < count; bit++) {
     const delta = sum[bit]! * factor;
+    sum[bit] = delta;
     square += delta * delta;
-    if (staysAtBase(base[first + bit]!, delta, dtype)) atBase += 1;
   }
-  merged.atBase += atBase;
-  merged.square += square;
+  return square;
+}
+
+function countAtBase(
+  base: Float32Array,
+  first: number,
+  delta: Float64Array,
+  count: number,
+  dtype: string,
+): number {
+  let staying = 0;
+  for (let bit = 0; bit < count; bit++) {
+    if (staysAtBase(base[first + bit]!, delta[bit]!, dtype)) staying += 1;
+  }
+  return staying;
 }
 
 const F32 = new Float32Array(2);
