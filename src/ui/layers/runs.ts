@@ -32,9 +32,6 @@ import { methodOf } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { useStudioState } from '../studio-context';
 
-/** Id of two runs that are shown as one, where a metric is about both. */
-export const PAIR = 'pair';
-
 export interface LayersRun {
   id: string;
   name: string;
