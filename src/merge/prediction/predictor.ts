@@ -99,7 +99,10 @@ export class Predictor {
     // most recipes have the same settings for every tensor
     const presets = new Map<PredictionSettings, DeltaPreset>();
     for (const { settings } of tensors) {
-      if (!presets.has(settings)) presets.set(settings, compute.preset(settings.parameters));
+      // written and read, presets of a method are of one shape: what is compiled for a step holds for the next
+      if (!presets.has(settings)) {
+        presets.set(settings, JSON.parse(JSON.stringify(compute.preset(settings.parameters))));
+      }
     }
     const wholeModel = [...presets.values()].some((p) => p.scope === 'model')
       ? modelThresholds(tensors)

@@ -3,7 +3,7 @@
 import { f32ToBf16, f32ToF16 } from '../../formats/half';
 import type { TensorSample } from '../../reports/delta-statistics';
 import type { DeltaPreset } from '../method';
-import { type Divisor, reciprocalOf } from '../tensor/delta-measure';
+import { reciprocalOf } from '../tensor/delta-measure';
 
 /** Which elements of a sample are kept, by sign: bit e % 32 of word ⌊e / 32⌋. Those that are 0 are in neither. */
 export interface KeptSample {
@@ -240,9 +240,7 @@ function negativeOf(numbers: Float64Array): number {
 
 /** Divides each sum by what its divisor comes to under a preset. */
 function divide(sum: Float64Array, divisor: Float64Array, preset: DeltaPreset): void {
-  // of one shape, whatever the method's is: it is looked at for every element
-  const by: Divisor = { consensus: preset.consensus, divisor: preset.divisor, floor: preset.floor };
-  for (let bit = 0; bit < sum.length; bit++) sum[bit]! *= reciprocalOf(by, divisor[bit]!, divisor[bit]!);
+  for (let bit = 0; bit < sum.length; bit++) sum[bit]! *= reciprocalOf(preset, divisor[bit]!, divisor[bit]!);
 }
 
 /** Multiplies sums; returns Σ of their squares. */

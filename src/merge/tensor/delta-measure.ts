@@ -108,15 +108,8 @@ function reciprocal(preset: DeltaPreset, agreeing: readonly number[]): number {
   );
 }
 
-/** The fields of a preset that decide what a sum is divided by. */
-export interface Divisor {
-  consensus: DeltaPreset['consensus'];
-  divisor?: DeltaPreset['divisor'] | undefined;
-  floor?: number | undefined;
-}
-
 /** The same from how many agree and the sum of their weights. */
-export function reciprocalOf(preset: Divisor, count: number, sum: number): number {
+export function reciprocalOf(preset: DeltaPreset, count: number, sum: number): number {
   if (preset.divisor === 'count') return 1 / Math.max(1, count);
   if (preset.floor !== undefined) return 1 / (sum === 0 ? 1 : Math.max(sum, preset.floor));
   // mergekit: an exact 0 (consensus) or |Σw| < 1e-8 (plain sum) counts as 1
