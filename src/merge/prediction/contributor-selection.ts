@@ -1,69 +1,51 @@
-/** Selection of a contributor's task vector under given settings, predicted from its histogram alone. */
+/** Selection of a contributor's task vector under given settings, predicted from its histogram and its sample. */
 
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
 import type { DeltaPreset } from '../method';
 import type { ResolvedParameters } from '../plan/plan';
-import { densityOf } from '../tensor/delta-selectors';
-import { keptCount, keyToMagnitude } from '../tensor/radix-select';
+import { band, densityOf } from '../tensor/delta-selectors';
+import { keyToMagnitude } from '../tensor/radix-select';
+import { keptSums, largest, type MagnitudeCurve, magnitudeCurve } from './magnitude-curve';
+import { type ContributorError, shareError } from './predicted-report';
 import {
-  above,
-  binAt,
-  binShare,
-  insideBin,
-  l1Ratio,
-  largest,
-  type MagnitudeCurve,
-  magnitudeCurve,
-} from './magnitude-curve';
-import type { ContributorError } from './predicted-report';
-import { type ReplayedSample, replaySample } from './replayed-sample';
-import {
-  elementsBetween,
-  emptySample,
+  countFrom,
+  drawsOf,
   type KeptSample,
-  keepBySize,
-  keepDrawn,
-  patternOf,
-  patternsOf,
-  type SampleBins,
-  type SampleContribution,
-  type SampleSelection,
-  sampleBins,
-  stepBySize,
-  thresholdInBin,
-  tiesOf,
-} from './sample-selection';
+  keepSample,
+  orderSample,
+  type SampleOrder,
+} from './sample-merge';
 
 /** Selection of a contributor under given settings. */
 interface Selected {
-  preset: DeltaPreset;
-  model: ResolvedParameters;
-  modelThreshold: ModelThreshold | undefined;
   report: ContributorReport;
   error: ContributorError;
-  selection: SampleSelection;
+  /** Factor of the kept values. */
+  scale: number;
+  /** What is kept of the sample. */
+  sample(): KeptSample;
 }
 
 /**
  * The statistics of a tensor made ready, once, to be asked often. It remembers what it was asked last: most steps of a slider
- * change one contributor, and few elements of its sample.
+ * change one contributor.
  */
 export class PreparedStatistics {
   readonly statistics: DeltaStatistics;
   readonly curves: readonly MagnitudeCurve[];
   /** Cosines between contributors; a zero task vector has 0 with all. */
   readonly cosine: number[][];
-  readonly #selected: (Selected | undefined)[] = [];
-  readonly #bins: (SampleBins | undefined)[] = [];
-  readonly #whole: (KeptSample | undefined)[] = [];
-  readonly #ranks: (Float64Array | undefined)[] = [];
-  readonly #kept: ({ of: SampleSelection; sample: KeptSample } | undefined)[] = [];
-  #replayed: ReplayedSample | undefined;
+  readonly #selected: ({ key: string; selected: Selected } | undefined)[] = [];
+  readonly #orders: (SampleOrder | undefined)[] = [];
 
-  constructor(statistics: DeltaStatistics) {
-    this.statistics = statistics;
-    this.curves = statistics.contributors.map((_, i) => magnitudeCurve(statistics, i));
+  constructor({ sample, ...statistics }: DeltaStatistics) {
+    const finite = (values: Float32Array) => values.map((value) => (Number.isFinite(value) ? value : 0));
+    this.statistics = {
+      ...statistics,
+      sample: statistics.nonFinite ? { ...sample, changes: sample.changes.map(finite) } : sample,
+    };
+    this.curves = statistics.contributors.map((_, i) => magnitudeCurve(this.statistics, i));
     this.cosine = this.curves.map((a, i) =>
       this.curves.map((b, j) => {
         const scale = a.norm * b.norm;
@@ -72,117 +54,76 @@ export class PreparedStatistics {
     );
   }
 
-  /** Selection of contributor `index` under given settings. */
+  /**
+   * Selection of contributor `index` under given settings.
+   * @param modelKey the key of its threshold, where that is one of the whole model
+   */
   selected(
     index: number,
     preset: DeltaPreset,
     model: ResolvedParameters,
-    modelThreshold: ModelThreshold | undefined,
+    modelKey: number | undefined,
   ): Selected {
+    const { select, rescale } = preset;
+    const { density, epsilon, gamma } = model;
+    const key = [select, rescale, density, epsilon, gamma, modelKey].join();
     const known = this.#selected[index];
-    if (
-      known &&
-      known.modelThreshold?.threshold === modelThreshold?.threshold &&
-      known.modelThreshold?.share === modelThreshold?.share &&
-      known.preset.select === preset.select &&
-      known.preset.scope === preset.scope &&
-      known.preset.rescale === preset.rescale &&
-      known.model.density === model.density &&
-      known.model.epsilon === model.epsilon &&
-      known.model.gamma === model.gamma
-    ) {
-      return known;
-    }
+    if (known?.key === key) return known.selected;
+    const selected = this.#select(index, preset, model, modelKey);
+    this.#selected[index] = { key, selected };
+    return selected;
+  }
+
+  #select(
+    index: number,
+    preset: DeltaPreset,
+    model: ResolvedParameters,
+    modelKey: number | undefined,
+  ): Selected {
     const curve = this.curves[index]!;
-    const found = selectionOf(this, index, preset, model, modelThreshold);
-    const { kept, threshold, energy, rescaled, sample } = found;
+    const { kept, threshold, keptOf, error, keeps } = selectionOf(this, index, preset, model, modelKey);
+    const { energy, rescaled, l1 } = keptSums(curve, keptOf);
+    const byChance = preset.rescale === '1/probability' && kept < curve.elements;
     const keptNorm = Math.sqrt(energy);
-    const made: Selected = {
-      preset,
-      model,
-      modelThreshold,
+    const scale =
+      kept === 0 || kept >= curve.elements || preset.rescale === 'none'
+        ? 1
+        : preset.rescale === 'l1'
+          ? l1
+          : 1 / densityOf(model);
+    // ‖·‖ = √energy; where only the rescaled norm is known, what is kept of the energy is about what is kept
+    const share = byChance ? kept / curve.elements : energy / curve.norm ** 2;
+    let sample: KeptSample | undefined;
+    return {
       report: {
         id: this.statistics.contributors[index]!.id,
         kept,
         threshold,
         norm: curve.norm,
-        keptNorm: rescaled === undefined ? keptNorm : null,
-        rescaledNorm:
-          rescaled === undefined ? scaleOf(preset, model, found, curve) * keptNorm : Math.sqrt(rescaled),
+        keptNorm: byChance ? null : keptNorm,
+        rescaledNorm: byChance ? Math.sqrt(rescaled) : scale * keptNorm,
       },
-      error: {
-        ...found.error,
-        // ‖·‖ = √energy; where only the rescaled norm is known, what is kept of the energy is about what is kept
-        norm:
-          found.error.energy /
-          (2 * (rescaled === undefined ? energy / curve.norm ** 2 : kept / curve.elements) || 1),
-      },
-      selection: sample,
+      error: { ...error, norm: error.energy / (2 * share || 1) },
+      scale,
+      sample: () => (sample ??= keepSample(this.statistics.sample.changes[index]!, keeps())),
     };
-    this.#selected[index] = made;
-    return made;
   }
 
-  /** Which elements of the sample contributor `index` keeps: until it is asked what it keeps under other settings. */
-  keptSample(index: number, { selection }: Selected): KeptSample {
-    const values = this.statistics.sample.changes[index]!;
-    const last = this.#kept[index];
-    if (last?.of === selection) return last.sample;
-    const sample = last?.sample ?? emptySample(values.length);
-    if (selection.kind === 'random') {
-      keepDrawn(sample, this.#wholeSample(index), values.length, selection.chance, index);
-    } else if (sample.band) {
-      stepBySize(sample, sample.band, this.bins(index), selection);
-    } else {
-      keepBySize(sample, values, selection);
-    }
-    this.#kept[index] = { of: selection, sample };
-    return sample;
-  }
-
-  /** The merge of the sample under certain settings: until it is replayed under others. */
-  replay(preset: DeltaPreset, contributions: readonly SampleContribution[]): ReplayedSample {
-    this.#replayed = replaySample(this.statistics, preset, contributions, this.#replayed);
-    return this.#replayed;
-  }
-
-  /** A contributor's sample by magnitude. */
-  bins(index: number): SampleBins {
-    this.#bins[index] ??= sampleBins(patternsOf(this.statistics.sample.changes[index]!));
-    return this.#bins[index];
-  }
-
-  /** For every sampled value of a contributor, how many elements of the tensor are larger. */
-  ranks(index: number): Float64Array {
-    this.#ranks[index] ??= Float64Array.from(
-      this.statistics.sample.changes[index]!,
-      (v) => above(this.curves[index]!, Math.abs(v)).count,
-    );
-    return this.#ranks[index];
-  }
-
-  /** All of the sample of a contributor by sign. */
-  #wholeSample(index: number): KeptSample {
-    const known = this.#whole[index];
-    if (known) return known;
-    const values = this.statistics.sample.changes[index]!;
-    const made = emptySample(values.length);
-    keepBySize(made, values, { kind: 'all' });
-    this.#whole[index] = made;
-    return made;
+  /** A contributor's sample by size. */
+  order(index: number): SampleOrder {
+    this.#orders[index] ??= orderSample(this.statistics.sample.changes[index]!);
+    return this.#orders[index];
   }
 }
 
 interface Selection {
   kept: number;
   threshold: number;
-  energy: number;
   error: Omit<ContributorError, 'norm'>;
   /** How many are kept of those between the `before`-th and the `after`-th largest. */
   keptOf(before: number, after: number): number;
-  /** ‖τ̂‖² where every kept value is rescaled by a chance of its own. */
-  rescaled?: number;
-  sample: SampleSelection;
+  /** Whether an element of the sample is kept. */
+  keeps(): (element: number) => boolean;
 }
 
 export const EXACT: ContributorError = { kept: 0, energy: 0, norm: 0, threshold: 0 };
@@ -204,176 +145,83 @@ function drawError({ elements, edges, energies }: MagnitudeCurve, density: numbe
   };
 }
 
-/** Factor of the kept values. */
-function scaleOf(
-  preset: DeltaPreset,
-  model: ResolvedParameters,
-  { kept, keptOf }: Pick<Selection, 'kept' | 'keptOf'>,
-  curve: MagnitudeCurve,
-): number {
-  const density = densityOf(model);
-  if (kept >= curve.elements || preset.rescale === 'none') return 1;
-  if (preset.rescale !== 'l1') return density > 0 ? 1 / density : 1;
-  return l1Ratio(curve, keptOf);
-}
-
-/** Those from the `first` to the `end`-th largest. */
-function largestOf(first: number, end: number): Selection['keptOf'] {
-  return (before, after) => Math.max(0, Math.min(end, after) - Math.max(first, before));
-}
-
-/** Each with the same chance. */
-function drawnOf(chance: number): Selection['keptOf'] {
-  return (before, after) => chance * (after - before);
-}
-
-/** A threshold, and the share of the elements equal to it that is kept. */
-export interface ModelThreshold {
-  threshold: number;
-  share: number;
-}
-
-/** Where the `count` largest end, by the histogram and, inside its bin, by the sample. */
-function thresholdAt(prepared: PreparedStatistics, index: number, count: number): ModelThreshold {
-  const curve = prepared.curves[index]!;
-  const bin = binAt(curve, count);
-  const found =
-    bin &&
-    thresholdInBin([{ bins: prepared.bins(index), count: bin.inside }], bin.low, bin.high, count - bin.above);
-  return found ?? { threshold: largest(curve, count).threshold, share: 1 };
-}
-
-function bandFrom(
-  prepared: PreparedStatistics,
-  index: number,
-  outer: ModelThreshold,
-  inner?: ModelThreshold,
-): SampleSelection {
-  const ties = ({ threshold, share }: ModelThreshold) =>
-    Math.round(share * tiesOf(prepared.bins(index), threshold));
-  return {
-    kind: 'band',
-    from: outer.threshold,
-    below: inner?.threshold ?? Number.POSITIVE_INFINITY,
-    ...(outer.share < 1 ? { ties: ties(outer) } : {}),
-    ...(inner ? { dropped: ties(inner) } : {}),
-  };
-}
-
 function selectionOf(
   prepared: PreparedStatistics,
   index: number,
   preset: DeltaPreset,
   model: ResolvedParameters,
-  modelThreshold: ModelThreshold | undefined,
+  modelKey: number | undefined,
 ): Selection {
   const curve = prepared.curves[index]!;
   const { elements } = curve;
+  const size = prepared.statistics.sample.base.length;
   const density = densityOf(model);
-  const all = curve.norm ** 2;
-  if (preset.select === 'all' || density >= 1) {
-    return {
-      kept: elements,
-      threshold: 0,
-      energy: all,
-      error: EXACT,
-      keptOf: drawnOf(1),
-      sample: { kind: 'all' },
-    };
-  }
-  if (density <= 0 || elements === 0) {
-    return {
-      kept: 0,
-      threshold: 0,
-      energy: 0,
-      error: EXACT,
-      keptOf: drawnOf(0),
-      sample: { kind: 'random', chance: 0 },
-    };
-  }
-  if (preset.select === 'random') {
+  /** Those from the `first` to the `end`-th largest. */
+  const between = (
+    first: number,
+    end: number,
+    { threshold, ...error }: Selection['error'],
+    at = largest(curve, end).threshold,
+  ): Selection => ({
+    kept: end - first,
+    threshold: threshold > 0 ? at : 0,
+    error: { ...error, threshold },
+    keptOf: (before, after) => Math.max(0, Math.min(end, after) - Math.max(first, before)),
+    keeps() {
+      if (first === 0 && end === elements) return () => true;
+      const { ranks } = prepared.order(index);
+      const [from, below] = [first, end].map((rank) => Math.round((rank * size) / elements)) as [
+        number,
+        number,
+      ];
+      return (e) => ranks[e]! >= from && ranks[e]! < below;
+    },
+  });
+  if (preset.select === 'all' || density >= 1) return between(0, elements, EXACT);
+  if (density <= 0 || elements === 0) return between(0, 0, EXACT);
+  if (preset.select === 'random' || preset.select === 'rank') {
+    // MagPrune's chance grows with the rank; ranks in the tensor stand in for ranks in the row
+    const epsilon = preset.select === 'rank' ? Number(model.epsilon) : 0;
+    const chance = (larger: number) => density + epsilon - 2 * epsilon * larger;
     return {
       kept: Math.round(density * elements),
       threshold: 0,
-      energy: density * all,
       error: drawError(curve, density),
-      keptOf: drawnOf(density),
-      sample: { kind: 'random', chance: density },
+      keptOf: (before, after) => (after - before) * chance((before + after) / 2 / elements),
+      keeps() {
+        const draws = drawsOf(size, index);
+        if (epsilon === 0) return (e) => draws[e]! < density;
+        const { ranks } = prepared.order(index);
+        return (e) => draws[e]! < chance(ranks[e]! / size);
+      },
     };
   }
-  if (preset.select === 'rank') {
-    return rankSelection(prepared, index, density, Number(model.epsilon), preset.rescale === '1/probability');
+  if (modelKey !== undefined) {
+    const share = countFrom(prepared.order(index), modelKey) / size;
+    const error = { kept: shareError(share, size, Number.POSITIVE_INFINITY), energy: 0.1, threshold: 0.125 };
+    return between(0, Math.round(share * elements), error, keyToMagnitude(modelKey));
   }
-  if (preset.scope === 'model' && modelThreshold !== undefined) {
-    const { threshold } = modelThreshold;
-    const kept = keptAbove(prepared, index, modelThreshold);
-    const { energy } = largest(curve, kept);
-    const error = { kept: 0.2 * binShare(curve, threshold) + 1 / elements, energy: 0.1, threshold: 0.125 };
-    const sample = bandFrom(prepared, index, modelThreshold);
-    return { kept, threshold, energy, error, keptOf: largestOf(0, kept), sample };
-  }
-  const k = keptCount(density, elements);
-  const dropped =
-    preset.select === 'band' ? Math.min(Math.floor(Number(model.gamma) * elements), elements - k) : 0;
-  const outer = thresholdAt(prepared, index, dropped + k);
-  const inner = dropped > 0 ? thresholdAt(prepared, index, dropped) : undefined;
-  return {
-    kept: k,
-    threshold: outer.threshold,
-    energy: largest(curve, dropped + k).energy - largest(curve, dropped).energy,
-    error: BINNED,
-    keptOf: largestOf(dropped, dropped + k),
-    sample: bandFrom(prepared, index, outer, inner),
-  };
+  const [outer, inner] = band(preset, model, elements);
+  return between(inner, outer, BINNED);
 }
 
-/** How many elements a threshold lets through: exactly above its bin, by the sample inside it. */
-function keptAbove(
-  prepared: PreparedStatistics,
-  index: number,
-  { threshold, share }: ModelThreshold,
-): number {
-  const curve = prepared.curves[index]!;
-  const low = keyToMagnitude((patternOf(threshold) >>> 20) << 20);
-  const high = keyToMagnitude(((patternOf(threshold) >>> 20) + 1) << 20);
-  const bins = prepared.bins(index);
-  const size = (from: number, below: number) => {
-    const [first, end] = elementsBetween(bins, patternOf(from), patternOf(below));
-    return end - first;
-  };
-  const inside = size(low, high);
-  if (inside === 0) return above(curve, threshold).count;
-  const [first, end] = elementsBetween(bins, patternOf(threshold) + 1, patternOf(high));
-  const part = (end - first + share * tiesOf(bins, threshold)) / inside;
-  return Math.round(above(curve, high).count + part * insideBin(curve, low));
-}
-
-/** MagPrune's chance grows with the rank; ranks in the tensor stand in for ranks in the row. */
-function rankSelection(
-  prepared: PreparedStatistics,
-  index: number,
-  density: number,
-  epsilon: number,
-  rescales: boolean,
-): Selection {
-  const curve = prepared.curves[index]!;
-  const { elements, counts, energies } = curve;
-  const chance = (count: number) => density + epsilon - (2 * epsilon * count) / elements;
-  let [energy, rescaled] = [0, 0];
-  for (let j = 1; j < counts.length; j++) {
-    const part = energies[j]! - energies[j - 1]!;
-    const q = chance((counts[j]! + counts[j - 1]!) / 2);
-    energy += part * q;
-    rescaled += q > 0 ? part / q : 0;
+/**
+ * Key of a contributor's threshold over all of its tensors, by their samples: what is as large stays, one more than ⌊ρN⌋ of N.
+ * @param members its tensors, and its index in each
+ */
+export function modelThreshold(members: readonly [PreparedStatistics, number][], density: number): number {
+  const samples = members.flatMap(([of, index]) => {
+    const { keys, ranks } = of.order(index);
+    return keys.length > 0 ? [{ keys, ranks, weight: of.statistics.elements / keys.length }] : [];
+  });
+  const all = samples.reduce((sum, { keys, weight }) => sum + keys.length * weight, 0);
+  const wanted = Math.min(all, Math.floor(density * all) + 1);
+  let [holds, fails] = [0, 0x7fffffff];
+  while (fails - holds > 1) {
+    const middle = Math.floor((holds + fails) / 2);
+    const there = samples.reduce((sum, of) => sum + of.weight * countFrom(of, middle), 0);
+    if (there >= wanted) holds = middle;
+    else fails = middle;
   }
-  const chances = prepared.ranks(index).map(chance);
-  return {
-    kept: Math.round(density * elements),
-    threshold: 0,
-    energy,
-    error: drawError(curve, density),
-    keptOf: (before, after) => (after - before) * chance((before + after) / 2),
-    ...(rescales ? { rescaled } : {}),
-    sample: { kind: 'random', chance: chances },
-  };
+  return holds;
 }

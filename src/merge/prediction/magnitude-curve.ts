@@ -60,7 +60,12 @@ export function largest(curve: MagnitudeCurve, count: number): { threshold: numb
   const { counts, energies, edges } = curve;
   const bins = counts.length - 1;
   if (bins === 0 || count >= counts[bins]!) return { threshold: edges[bins]!, energy: energies[bins]! };
-  const j = firstFrom(bins, (at) => counts[at + 1]! >= count);
+  let [j, last] = [0, bins - 1];
+  while (j < last) {
+    const middle = (j + last) >> 1;
+    if (counts[middle + 1]! >= count) last = middle;
+    else j = middle + 1;
+  }
   const share = (count - counts[j]!) / (counts[j + 1]! - counts[j]!);
   const high = edges[j]!;
   const low = edges[j + 1]!;
@@ -69,94 +74,26 @@ export function largest(curve: MagnitudeCurve, count: number): { threshold: numb
   return { threshold, energy: energies[j]! + (energies[j + 1]! - energies[j]!) * Math.min(1, part) };
 }
 
-/** How many elements lie at or above a magnitude, and their ‖·‖². */
-export function above(curve: MagnitudeCurve, magnitude: number): { count: number; energy: number } {
-  const { counts, energies, edges } = curve;
-  const bins = counts.length - 1;
-  if (bins === 0 || magnitude >= edges[0]!) return { count: 0, energy: 0 };
-  if (magnitude <= edges[bins]!) return { count: counts[bins]!, energy: energies[bins]! };
-  const j = firstFrom(bins, (at) => edges[at + 1]! <= magnitude);
-  const share = (edges[j]! - magnitude) / (edges[j]! - edges[j + 1]!);
-  const count = Math.round(counts[j]! + share * (counts[j + 1]! - counts[j]!));
-  return { count, energy: largest(curve, count).energy };
-}
-
-/** The bin in which the `count` largest end, and how many elements lie above it and inside it. */
-export function binAt(
-  { counts, edges }: MagnitudeCurve,
-  count: number,
-): { low: number; high: number; above: number; inside: number } | undefined {
-  const bins = counts.length - 1;
-  if (bins <= 0 || count <= 0 || count >= counts[bins]!) return undefined;
-  const j = firstFrom(bins, (at) => counts[at + 1]! >= count);
-  return { low: edges[j + 1]!, high: edges[j]!, above: counts[j]!, inside: counts[j + 1]! - counts[j]! };
-}
-
-/** How many elements lie in the bin above a lower edge. */
-export function insideBin({ counts, edges }: MagnitudeCurve, low: number): number {
-  const bins = counts.length - 1;
-  for (let j = 0; j < bins; j++) if (edges[j + 1] === low) return counts[j + 1]! - counts[j]!;
-  return 0;
-}
-
-/** The share of all elements that lie in the bin of a magnitude: as many may lie on either side of it. */
-export function binShare({ counts, edges, elements }: MagnitudeCurve, magnitude: number): number {
-  const bins = counts.length - 1;
-  if (bins <= 0 || magnitude >= edges[0]! || magnitude <= edges[bins]!) return 0;
-  const j = firstFrom(bins, (at) => edges[at + 1]! <= magnitude);
-  return (counts[j + 1]! - counts[j]!) / elements;
-}
-
 /**
- * ‖τ‖₁ over ‖·‖₁ of what is kept, values evenly spread inside a bin.
+ * Sums over what is kept, values evenly spread inside a bin: its ‖·‖², the same where every value is divided by its chance to be
+ * kept, and ‖τ‖₁ over its ‖·‖₁.
  * @param keptOf how many are kept of those between the `before`-th and the `after`-th largest
  */
-export function l1Ratio(
-  { counts, edges }: MagnitudeCurve,
+export function keptSums(
+  { counts, edges, energies }: MagnitudeCurve,
   keptOf: (before: number, after: number) => number,
-): number {
-  let [all, part] = [0, 0];
+): { energy: number; rescaled: number; l1: number } {
+  let [energy, rescaled, all, part] = [0, 0, 0, 0];
   for (let j = 1; j < counts.length; j++) {
+    const count = counts[j]! - counts[j - 1]!;
+    if (count === 0) continue;
+    const share = keptOf(counts[j - 1]!, counts[j]!) / count;
+    const own = energies[j]! - energies[j - 1]!;
     const mean = (edges[j]! + edges[j - 1]!) / 2;
-    all += (counts[j]! - counts[j - 1]!) * mean;
-    part += keptOf(counts[j - 1]!, counts[j]!) * mean;
+    energy += share * own;
+    rescaled += share > 0 ? own / share : 0;
+    all += count * mean;
+    part += share * count * mean;
   }
-  return part > 0 ? all / part : 1;
-}
-
-/** The first of `bins` bins that satisfies what all later ones satisfy too. */
-function firstFrom(bins: number, holds: (bin: number) => boolean): number {
-  let low = 0;
-  let high = bins - 1;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (holds(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
-/**
- * The curves of several tensors as one, for thresholds of a whole model: counts and energies over the union of bins.
- */
-export function mergeCurves(curves: readonly MagnitudeCurve[]): MagnitudeCurve {
-  const union = new Set<number>();
-  for (const curve of curves) for (const edge of curve.edges) union.add(edge);
-  const edges = Float64Array.from(union).sort((a, b) => b - a);
-  const counts = new Float64Array(edges.length);
-  const energies = new Float64Array(edges.length);
-  let elements = 0;
-  let square = 0;
-  for (const curve of curves) {
-    elements += curve.elements;
-    square += curve.norm ** 2;
-    let j = 0;
-    for (let e = 0; e < edges.length; e++) {
-      while (j + 1 < curve.edges.length && curve.edges[j + 1]! >= edges[e]!) j++;
-      if (curve.edges[j]! < edges[e]!) continue; // all of this curve lies below
-      counts[e]! += curve.counts[j]!;
-      energies[e]! += curve.energies[j]!;
-    }
-  }
-  return { elements, norm: Math.sqrt(square), edges, counts, energies };
+  return { energy, rescaled, l1: part > 0 ? all / part : 1 };
 }

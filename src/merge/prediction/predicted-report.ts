@@ -60,7 +60,7 @@ const QUANTILE = 2.25;
  * Half the width of the interval in which a share lies that was found in `size` of `all` elements (Wilson's score
  * interval with the finite-population correction; Wilson 1927, Cochran 1977).
  */
-function shareError(share: number, size: number, all: number): number {
+export function shareError(share: number, size: number, all: number): number {
   if (size <= 0) return 1;
   if (size >= all) return 0;
   const z2 = QUANTILE ** 2 * (1 - size / all);
@@ -84,7 +84,7 @@ interface Outline {
   errors: readonly ContributorError[];
   predicted: PredictedReport['predicted'];
   exactChange: boolean;
-  isRandom?: boolean;
+  isRandom: boolean;
 }
 
 /** A predicted report whose joint values of the models are computed on first access. */
@@ -112,13 +112,14 @@ export class LazyReport implements PredictedReport {
 
   constructor(
     { statistics, cosine, contributors, errors, predicted, exactChange, isRandom }: Outline,
+    dtype: string,
     lazy: LazyFigures,
   ) {
     this.name = statistics.name;
     this.layer = statistics.layer;
     this.module = statistics.module;
     this.shape = statistics.shape;
-    this.dtype = statistics.dtype;
+    this.dtype = dtype;
     this.elements = statistics.elements;
     this.contributors = contributors;
     this.cosine = cosine;
@@ -128,7 +129,7 @@ export class LazyReport implements PredictedReport {
     this.sampled = statistics.sample.base.length;
     this.errors = errors;
     this.exactChange = exactChange;
-    this.isRandom = isRandom ?? false;
+    this.isRandom = isRandom;
     this.#lazy = lazy;
   }
 

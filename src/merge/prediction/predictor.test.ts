@@ -9,7 +9,7 @@ import type { TensorReport } from '../../reports/job';
 import { methodById } from '../methods';
 import { resolveParameters } from '../plan/parameters';
 import { deltaStatistics } from './delta-statistics.test.support';
-import { type PredictedReport, plainReport, sampledError } from './predicted-report';
+import { type PredictedReport, sampledError } from './predicted-report';
 import { Predictor } from './predictor';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
@@ -204,6 +204,25 @@ it.each([
 );
 
 it.each([
+  ['ties', {}, { density: 0.2 }],
+  ['ties', { lambda: 0.7, rescale: 'on', normalize: false }, { density: 0.6, weight: -0.5 }],
+  ['breadcrumbs_ties', {}, { density: 0.4, gamma: 0.1 }],
+] as [string, Numbers, Numbers][])(
+  '%s %o %o: where the sample is the whole tensor, it is merged as the tensor is',
+  async (...of) => {
+    const whole = (await both(...of)).filter(([said]) => said.sampled === said.elements);
+    expect(whole.length).toBeGreaterThan(5);
+    for (const [said, real] of whole) {
+      expect(said.counts!.shared).toEqual(real.counts!.shared);
+      expect(said.counts!.lost).toEqual(real.counts!.lost);
+      expect(said.counts!.atBase).toBe(real.counts!.atBase);
+      within(said.signConflict, real.signConflict, 0, 1e-9);
+      within(said.outputChange, real.outputChange, 0.01);
+    }
+  },
+);
+
+it.each([
   ['ties', { density: 0.2 }, { density: 0.21 }],
   ['ties', { weight: 0.5 }, { weight: -0.5 }],
   ['breadcrumbs', { density: 0.5 }, { density: 0.48 }],
@@ -212,20 +231,18 @@ it.each([
   const descriptor = methodById.get(method)!;
   const stepped = new Predictor();
   const at = (predictor: Predictor, moved: Numbers) =>
-    predictor
-      .predictTensors(statistics, descriptor, () => ({
-        parameters: resolveParameters(descriptor.parameters, [{}], '', 0).values,
-        models: CONTRIBUTORS.map(
-          (_, i) =>
-            resolveParameters(
-              descriptor.modelParameters,
-              [{ weight: 1, density: 0.3, ...(i ? {} : moved) }],
-              '',
-              0,
-            ).values,
-        ),
-      }))
-      .map(plainReport);
+    predictor.predictTensors(statistics, descriptor, () => ({
+      parameters: resolveParameters(descriptor.parameters, [{}], '', 0).values,
+      models: CONTRIBUTORS.map(
+        (_, i) =>
+          resolveParameters(
+            descriptor.modelParameters,
+            [{ weight: 1, density: 0.3, ...(i ? {} : moved) }],
+            '',
+            0,
+          ).values,
+      ),
+    }));
   at(stepped, a);
   expect(at(stepped, b)).toEqual(at(new Predictor(), b));
 });

@@ -5,19 +5,17 @@
  */
 
 import type { Recipe } from '../../formats/recipe';
-import type { DeltaStatistics } from '../../reports/delta-statistics';
+import type { DeltaStatistics, TensorSample } from '../../reports/delta-statistics';
 import type { ContributorReport } from '../../reports/job';
 import type { PlanTensor } from '../../reports/plan';
 import { type DeltaPreset, drawsRandomly, type MergeMethod, type ProductsCompute } from '../method';
 import { densityOf } from '../tensor/delta-selectors';
+import { ratio } from '../tensor/tensor-outcome';
 import { groupsOf } from '../tensor/tiles';
-import { EXACT, type ModelThreshold, PreparedStatistics } from './contributor-selection';
-import { binAt, insideBin, largest, type MagnitudeCurve, mergeCurves } from './magnitude-curve';
+import { EXACT, modelThreshold, PreparedStatistics } from './contributor-selection';
 import { LazyReport, type PredictedReport } from './predicted-report';
 import { type PredictionSettings, recipeSettings } from './recipe-settings';
-import { replayedAtBase, replayedChange, replayedShared, staysAtBase } from './replayed-sample';
-import { sameItems } from './same-items';
-import { onesOf, sampleConflict, thresholdInBin } from './sample-selection';
+import { mergeSample, type SampleMerge, sampleConflicts, sampleShared, staysAtBase } from './sample-merge';
 
 /** Selectors that look at one contributor's magnitudes alone. */
 const PREDICTABLE: ReadonlySet<DeltaPreset['select']> = new Set(['all', 'top-k', 'random', 'rank', 'band']);
@@ -32,34 +30,41 @@ interface PredictionRequest {
   method: MergeMethod;
 }
 
+/** Results that are remembered: one for each run of a page, and those of a slider that comes back. */
+const MOST_KNOWN = 32;
+
 /**
- * Predictor of one run. It caches the prepared statistics and its last result: a step of a slider changes little, and several
- * parts of a page may ask for the same.
+ * Predictor of merges. It remembers statistics made ready and its last results: a step of a slider changes one run, and several
+ * parts of a page ask for the same.
  */
 export class Predictor {
-  readonly #prepared = new WeakMap<DeltaStatistics, PreparedStatistics>();
-  /** By contributor, the curves of all tensors as one. */
-  readonly #wholeCurves = new Map<string, { of: readonly MagnitudeCurve[]; curve: MagnitudeCurve }>();
-  #planned: (MeasuredPlan & { statistics: readonly DeltaStatistics[] }) | undefined;
-  #last: { of: PredictionRequest; reports: ReadonlyMap<string, PredictedReport> } | undefined;
+  readonly #prepared = new WeakMap<TensorSample, PreparedStatistics>();
+  #of: Pick<PredictionRequest, 'measured' | 'planned'> | undefined;
+  /** Reports by recipe, the last asked for last. */
+  readonly #known = new Map<string, ReadonlyMap<string, PredictedReport>>();
 
-  /** The report of every measured tensor that the plan would compute, by name. */
+  /** The report of every measured tensor that the plan would compute, by name; the same object for the same settings. */
   predict(request: PredictionRequest): ReadonlyMap<string, PredictedReport> {
-    const { recipe, method, layers } = request;
-    const last = this.#last;
-    // another object with the same settings: a slider of another run moved
-    const isSame = last && samePlan(last.of, request) && sameRecipe(last.of.recipe, recipe);
-    const reports = isSame
-      ? last.reports
-      : new Map(
-          this.predictTensors(
-            this.#plannedStatistics(request),
-            method,
-            recipeSettings(recipe, method, layers),
-          ).map((report) => [report.name, report]),
-        );
-    this.#last = { of: request, reports };
+    const { measured, planned, recipe } = request;
+    if (this.#of?.measured !== measured || this.#of.planned !== planned) this.#known.clear();
+    this.#of = { measured, planned };
+    const key = JSON.stringify(recipe);
+    const reports = this.#known.get(key) ?? this.#predict(request);
+    this.#known.delete(key);
+    this.#known.set(key, reports);
+    if (this.#known.size > MOST_KNOWN) this.#known.delete(this.#known.keys().next().value!);
     return reports;
+  }
+
+  #predict({ measured, planned, layers, recipe, method }: PredictionRequest) {
+    const merged = new Map(planned.filter((t) => !t.copied).map((t) => [t.name, t]));
+    const statistics = measured.flatMap((t) => {
+      const plan = merged.get(t.name);
+      // the output's dtype decides which small changes are rounded away
+      return plan ? { ...t, dtype: plan.dtype } : [];
+    });
+    const reports = this.predictTensors(statistics, method, recipeSettings(recipe, method, layers));
+    return new Map(reports.map((report) => [report.name, report]));
   }
 
   /**
@@ -71,43 +76,43 @@ export class Predictor {
     method: MergeMethod,
     settingsOf: (statistics: DeltaStatistics) => PredictionSettings | undefined,
   ): PredictedReport[] {
-    const prepared: PreparedStatistics[] = [];
-    const settings: PredictionSettings[] = [];
-    for (const statistics of all) {
-      const of = settingsOf(statistics);
-      if (!of) continue;
-      prepared.push(this.#prepare(statistics));
-      settings.push(of);
-    }
+    const tensors = all.flatMap((statistics): PredictedTensor[] => {
+      const settings = settingsOf(statistics);
+      if (!settings) return [];
+      return [{ prepared: this.#prepare(statistics), dtype: statistics.dtype, settings }];
+    });
     const { compute } = method;
     if (compute.kind === 'weights') {
-      return prepared.map((p, t) => {
-        const c = compute.coefficients(settings[t]!.models, settings[t]!.parameters);
-        return predictedSum(p, [c.reduce((a, b) => a + b, 0) - 1, ...c]);
+      return tensors.map((tensor) => {
+        const { models, parameters } = tensor.settings;
+        const c = compute.coefficients(models, parameters);
+        return predictedSum(tensor, [c.reduce((a, b) => a + b, 0) - 1, ...c]);
       });
     }
     if (compute.kind === 'products') {
-      return prepared.map((p, t) => {
-        const c = productsChange(p, compute, settings[t]!);
-        return c ? predictedSum(p, c) : predictedChanges(p);
+      return tensors.map((tensor) => {
+        const c = productsChange(tensor, compute);
+        return c ? predictedSum(tensor, c) : predictedChanges(tensor);
       });
     }
-    if (compute.kind !== 'delta') return prepared.map(predictedChanges);
+    if (compute.kind !== 'delta') return tensors.map(predictedChanges);
     // most recipes have the same settings for every tensor
-    const known = new Map<PredictionSettings, DeltaPreset>();
-    const presets = settings.map((s) => {
-      const preset = known.get(s) ?? compute.preset(s.parameters);
-      known.set(s, preset);
-      return preset;
-    });
-    const wholeModel = presets.some((p) => p.scope === 'model')
-      ? this.#modelThresholds(prepared, settings)
+    const presets = new Map<PredictionSettings, DeltaPreset>();
+    for (const { settings } of tensors) {
+      // written and read, presets of a method are of one shape: what is compiled for a step holds for the next
+      if (!presets.has(settings)) {
+        presets.set(settings, JSON.parse(JSON.stringify(compute.preset(settings.parameters))));
+      }
+    }
+    const wholeModel = [...presets.values()].some((p) => p.scope === 'model')
+      ? modelThresholds(tensors)
       : undefined;
-    return prepared.map((p, t) =>
-      PREDICTABLE.has(presets[t]!.select)
-        ? predictedDelta(p, presets[t]!, settings[t]!, wholeModel)
-        : predictedChanges(p),
-    );
+    return tensors.map((tensor) => {
+      const preset = presets.get(tensor.settings)!;
+      return PREDICTABLE.has(preset.select)
+        ? predictedDelta(tensor, preset, wholeModel)
+        : predictedChanges(tensor);
+    });
   }
 
   /**
@@ -123,9 +128,8 @@ export class Predictor {
     if (method.compute.kind !== 'delta') return undefined;
     const preset = method.compute.preset(settings.parameters);
     if (!PREDICTABLE.has(preset.select) || preset.scope === 'model') return undefined;
-    const prepared = this.#prepare(statistics);
-    const selected = prepared.selected(index, preset, settings.models[index]!, undefined);
-    const { positive, negative } = prepared.keptSample(index, selected);
+    const selected = this.#prepare(statistics).selected(index, preset, settings.models[index]!, undefined);
+    const { positive, negative } = selected.sample();
     const size = statistics.sample.base.length;
     return Uint8Array.from(
       { length: size },
@@ -134,97 +138,57 @@ export class Predictor {
   }
 
   #prepare(statistics: DeltaStatistics): PreparedStatistics {
-    const known = this.#prepared.get(statistics);
+    const known = this.#prepared.get(statistics.sample);
     if (known) return known;
     const made = new PreparedStatistics(statistics);
-    this.#prepared.set(statistics, made);
+    this.#prepared.set(statistics.sample, made);
     return made;
   }
-
-  /** The statistics of tensors that the plan would compute; the same ones for the same plan. */
-  #plannedStatistics({ measured, planned }: PredictionRequest): readonly DeltaStatistics[] {
-    if (!this.#planned || !samePlan(this.#planned, { measured, planned })) {
-      const merged = new Map(planned.filter((t) => !t.copied).map((t) => [t.name, t]));
-      const statistics = measured.flatMap((t) => {
-        const plan = merged.get(t.name);
-        if (!plan) return [];
-        // the output's dtype decides which small changes are rounded away
-        return plan.dtype === t.dtype ? t : { ...t, dtype: plan.dtype };
-      });
-      this.#planned = { measured, planned, statistics };
-    }
-    return this.#planned.statistics;
-  }
-
-  /** The threshold of every contributor over all tensors, at its density in the first of them. */
-  #modelThresholds(
-    prepared: readonly PreparedStatistics[],
-    settings: readonly PredictionSettings[],
-  ): ReadonlyMap<string, ModelThreshold> {
-    const own = new Map<string, { members: [PreparedStatistics, number][]; density: number }>();
-    for (const [t, of] of prepared.entries()) {
-      for (const [i, { id }] of of.statistics.contributors.entries()) {
-        const known = own.get(id);
-        if (known) known.members.push([of, i]);
-        else own.set(id, { members: [[of, i]], density: densityOf(settings[t]!.models[i]!) });
-      }
-    }
-    return new Map(
-      [...own].map(([id, { members, density }]) => {
-        const curve = this.#wholeCurve(
-          id,
-          members.map(([of, i]) => of.curves[i]!),
-        );
-        const count = Math.floor(density * curve.elements) + 1;
-        const bin = binAt(curve, count);
-        const inBin = bin
-          ? members.map(([of, i]) => ({ bins: of.bins(i), count: insideBin(of.curves[i]!, bin.low) }))
-          : [];
-        const found = bin && thresholdInBin(inBin, bin.low, bin.high, count - bin.above);
-        // all that equal the threshold stay
-        const threshold = found?.threshold ?? largest(curve, count).threshold;
-        return [id, { threshold, share: 1 }];
-      }),
-    );
-  }
-
-  #wholeCurve(id: string, all: readonly MagnitudeCurve[]): MagnitudeCurve {
-    const known = this.#wholeCurves.get(id);
-    if (known && sameItems(known.of, all)) return known.curve;
-    const curve = mergeCurves(all);
-    this.#wholeCurves.set(id, { of: all, curve });
-    return curve;
-  }
 }
 
-type MeasuredPlan = Pick<PredictionRequest, 'measured' | 'planned'>;
-
-function samePlan(a: MeasuredPlan, b: MeasuredPlan): boolean {
-  return a.measured === b.measured && a.planned === b.planned;
+interface PredictedTensor {
+  prepared: PreparedStatistics;
+  /** Of the output. */
+  dtype: string;
+  settings: PredictionSettings;
 }
 
-function sameRecipe(a: Recipe, b: Recipe): boolean {
-  return a === b || JSON.stringify(a) === JSON.stringify(b);
+/** The threshold of every contributor over all tensors, at its density in the first of them. */
+function modelThresholds(tensors: readonly PredictedTensor[]): ReadonlyMap<string, number> {
+  const own = new Map<string, { members: [PreparedStatistics, number][]; density: number }>();
+  for (const { prepared, settings } of tensors) {
+    for (const [i, { id }] of prepared.statistics.contributors.entries()) {
+      const known = own.get(id);
+      if (known) known.members.push([prepared, i]);
+      else own.set(id, { members: [[prepared, i]], density: densityOf(settings.models[i]!) });
+    }
+  }
+  return new Map([...own].map(([id, { members, density }]) => [id, modelThreshold(members, density)]));
 }
 
 function predictedDelta(
-  prepared: PreparedStatistics,
+  { prepared, dtype, settings }: PredictedTensor,
   preset: DeltaPreset,
-  settings: PredictionSettings,
-  wholeModel: ReadonlyMap<string, ModelThreshold> | undefined,
+  wholeModel: ReadonlyMap<string, number> | undefined,
 ): PredictedReport {
   const { statistics } = prepared;
-  const { elements, sample } = statistics;
+  const { sample, products } = statistics;
   const kept = statistics.contributors.map(({ id }, i) =>
     prepared.selected(i, preset, settings.models[i]!, wholeModel?.get(id)),
   );
   const contributions = () =>
-    kept.map((of, i) => ({
-      kept: prepared.keptSample(i, of),
-      share: of.report.kept / elements,
+    kept.map(({ sample, scale }, i) => ({
+      kept: sample(),
+      scale,
       weight: Number(settings.models[i]!.weight ?? 1),
     }));
-  const replayed = () => prepared.replay(preset, contributions());
+  let known: SampleMerge | undefined;
+  const merged = () => {
+    known ??= mergeSample(sample, dtype, preset, contributions());
+    return known;
+  };
+  /** Elements of the tensor that one of the sample stands for. */
+  const each = statistics.elements / (sample.base.length || 1);
   return new LazyReport(
     {
       statistics,
@@ -235,27 +199,23 @@ function predictedDelta(
       exactChange: false,
       isRandom: drawsRandomly(preset),
     },
+    dtype,
     {
-      signConflict: () => sampleConflict(sample.base.length, preset, contributions()),
-      outputChange: () => replayedChange(statistics, replayed()),
+      signConflict: () => (sampleConflicts(preset, contributions()) * each) / (statistics.elements || 1),
+      outputChange: () => ratio(Math.sqrt(merged().square * each), Math.sqrt(products[0]![0]!)),
       counts() {
-        const scale = elements / sample.base.length;
         let shared: number[][] | undefined;
-        let lost: number[] | undefined;
-        let atBase: number | undefined;
         // a chart shows one of them
         return {
           get atBase() {
-            atBase ??= replayedAtBase(statistics, replayed()) * elements;
-            return atBase;
+            return merged().atBase * each;
           },
           get shared() {
-            shared ??= replayedShared(replayed()).map((row) => row.map((n) => n * scale));
+            shared ??= sampleShared(contributions()).map((row) => row.map((n) => n * each));
             return shared;
           },
           get lost() {
-            lost ??= preset.consensus === 'none' ? [] : replayed().lost.map((bits) => onesOf(bits) * scale);
-            return lost;
+            return preset.consensus === 'none' ? [] : merged().lost.map((n) => n * each);
           },
         };
       },
@@ -264,26 +224,27 @@ function predictedDelta(
 }
 
 /** W₀ + (Σcᵢ − 1)·W₀ + Σ cᵢτᵢ: the change is known exactly. @param c of W₀ and of every τ */
-function predictedSum(prepared: PreparedStatistics, c: readonly number[]): PredictedReport {
+function predictedSum({ prepared, dtype }: PredictedTensor, c: readonly number[]): PredictedReport {
   const { statistics } = prepared;
   const change = changeOf(statistics, c);
-  return new LazyReport(
-    { ...outline(prepared), predicted: 'merge', exactChange: true },
-    {
-      signConflict: () => 0,
-      outputChange: () => change,
-      counts: () => ({ atBase: sumAtBase(statistics, c) * statistics.elements, shared: [], lost: [] }),
-    },
-  );
+  return new LazyReport({ ...outline(prepared), predicted: 'merge', exactChange: true }, dtype, {
+    signConflict: () => 0,
+    outputChange: () => change,
+    counts: () => ({
+      atBase: sumAtBase(statistics.sample, dtype, c) * statistics.elements,
+      shared: [],
+      lost: [],
+    }),
+  });
 }
 
 /** The share of the sample that Σ cᵢvᵢ leaves at the base. */
-function sumAtBase({ sample: { base, changes }, dtype }: DeltaStatistics, c: readonly number[]): number {
+function sumAtBase({ base, changes }: TensorSample, dtype: string, c: readonly number[]): number {
   let staying = 0;
   for (let e = 0; e < base.length; e++) {
     let delta = c[0]! * base[e]!;
     for (let i = 0; i < changes.length; i++) delta += c[i + 1]! * changes[i]![e]!;
-    if (delta === 0 || staysAtBase(base[e]!, delta, dtype)) staying++;
+    if (staysAtBase(base[e]!, delta, dtype)) staying++;
   }
   return base.length > 0 ? staying / base.length : 0;
 }
@@ -293,10 +254,10 @@ function sumAtBase({ sample: { base, changes }, dtype }: DeltaStatistics, c: rea
  * columns, or has no result.
  */
 function productsChange(
-  { statistics: { products, shape } }: PreparedStatistics,
+  { prepared, settings: { parameters, models } }: PredictedTensor,
   compute: ProductsCompute,
-  { parameters, models }: PredictionSettings,
 ): number[] | undefined {
+  const { products, shape } = prepared.statistics;
   if (groupsOf(compute.groups?.(parameters, shape) ?? 'tensor', shape) !== 'tensor') return undefined;
   const n = models.length;
   const changes = compute.vectors !== 'weights';
@@ -315,11 +276,12 @@ function productsChange(
   return changes ? [0, ...found] : [found.reduce((a, b) => a + b, 0) - 1, ...found.slice(1)];
 }
 
-function predictedChanges(prepared: PreparedStatistics): PredictedReport {
-  return new LazyReport(
-    { ...outline(prepared), predicted: 'changes', exactChange: false },
-    { signConflict: () => 0, outputChange: () => 0, counts: () => undefined },
-  );
+function predictedChanges({ prepared, dtype }: PredictedTensor): PredictedReport {
+  return new LazyReport({ ...outline(prepared), predicted: 'changes', exactChange: false }, dtype, {
+    signConflict: () => 0,
+    outputChange: () => 0,
+    counts: () => undefined,
+  });
 }
 
 /** All of every task vector. */
@@ -328,7 +290,7 @@ function outline({ statistics, curves, cosine }: PreparedStatistics) {
     const { norm } = curves[i]!;
     return { id, kept: statistics.elements, threshold: 0, norm, keptNorm: norm };
   });
-  return { statistics, cosine, contributors, errors: contributors.map(() => EXACT) };
+  return { statistics, cosine, contributors, errors: contributors.map(() => EXACT), isRandom: false };
 }
 
 /** ‖Σ cᵢvᵢ‖ / ‖W₀‖ by the products of the vectors. */
@@ -337,6 +299,5 @@ function changeOf({ products }: DeltaStatistics, c: readonly number[]): number {
   for (const [i, row] of products.entries()) {
     for (const [j, product] of row.entries()) square += c[i]! * c[j]! * product;
   }
-  const base = products[0]![0]!;
-  return base > 0 ? Math.sqrt(Math.max(0, square) / base) : 0;
+  return ratio(Math.sqrt(Math.max(0, square)), Math.sqrt(products[0]![0]!));
 }

@@ -103,37 +103,6 @@ export async function countVotes(
   return votes;
 }
 
-/**
- * The elements of a tensor in which a contributor keeps a change other than 0, one bit each: element e is bit e mod 32 of
- * word ⌊e / 32⌋.
- * @param model its place among the tensor's contributors
- */
-export async function keptMask(
-  task: TensorTask,
-  settings: DeltaSettings,
-  model: number,
-): Promise<Uint32Array> {
-  const { work, plan } = task;
-  const mask = new Uint32Array(Math.ceil(plan.elements / 32));
-  const resolved = await resolve(task, settings);
-  try {
-    await task.pass(async (tile, elements) => {
-      await resolved.trim(tile, elements);
-      const [bytes] = await work.engine.read([
-        { buffer: work.values, byteOffset: (model + 1) * work.stride * 4, byteLength: elements * 4 },
-      ]);
-      const words = new Uint32Array(bytes!.buffer);
-      for (let e = 0; e < elements; e++) {
-        const at = tile.begin + e;
-        if ((words[e]! & 0x7fffffff) !== 0) mask[at >>> 5]! |= 1 << (at & 31);
-      }
-    });
-  } finally {
-    resolved.close();
-  }
-  return mask;
-}
-
 /** Finds thresholds, scales and coefficients, in as few passes as the preset allows. */
 async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resolved> {
   const { plan, work } = task;

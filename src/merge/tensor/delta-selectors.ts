@@ -96,7 +96,7 @@ export function densityOf(parameters: ResolvedParameters): number {
  * Belilovsky 2023) as in mergekit 0.1.4, `sparsify.py`: of n elements ⌊γn⌋ largest go, ⌊ρn⌋ below them stay, and where
  * that is more than there are, fewer of the largest go.
  */
-function band(
+export function band(
   preset: DeltaPreset,
   parameters: ResolvedParameters,
   elements: number,

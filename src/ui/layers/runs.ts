@@ -28,9 +28,9 @@ import {
   predictedRuns,
   type RunState,
 } from '../state/runs';
-import { methodOf, type Studio } from '../state/studio';
+import { methodOf } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
-import { useStudio, useStudioState } from '../studio-context';
+import { useStudioState } from '../studio-context';
 
 export interface LayersRun {
   id: string;
@@ -52,7 +52,6 @@ export interface LayersRun {
 
 /** Every run there is, the present one first; finished merges of other models last. */
 export function useRuns(): LayersRun[] {
-  const studio = useStudio();
   const now = useNow();
   const planned = useStudioState(predictedRuns);
   const past = useStudioState(finishedRuns);
@@ -67,10 +66,10 @@ export function useRuns(): LayersRun[] {
       planned
         .filter((run) => run.of === deltaKey({ recipe, models }))
         .map((run): LayersRun => {
-          const own = predictedRun(studio, run, { recipe, models, deltaStatistics, plan });
+          const own = predictedRun(run, { recipe, models, deltaStatistics, plan });
           return merged?.of === run.id ? { ...own, ...mergeOf(merged) } : own;
         }),
-    [studio, planned, recipe, models, deltaStatistics, plan, merged],
+    [planned, recipe, models, deltaStatistics, plan, merged],
   );
   const finished = useMemo(() => past.map(finishedRun), [past]);
   const before = useRef<readonly { of: LayersRun; run: LayersRun }[]>([]);
@@ -113,7 +112,6 @@ export function writesFactors({ recipe }: LayersRun): boolean {
 
 /** The run of the current recipe: being merged, merged now or on an earlier visit, or predicted. */
 export function useNow(): LayersRun {
-  const studio = useStudio();
   const run = useStudioState(currentRun);
   const past = useStudioState(finishedRuns);
   const plan = useStudioState((s) => s.plan);
@@ -130,7 +128,7 @@ export function useNow(): LayersRun {
     if (merged) return isFinished(merged) ? merged : null;
     return past.find((own) => recipeKey(own.report.recipe) === recipeKey(built)) ?? null;
   }, [past, merged, built]);
-  const predicted = predictedReports(studio, { deltaStatistics, plan, recipe, models }, built, NOW);
+  const predicted = predictedReports({ deltaStatistics, plan, recipe, models }, built);
   return useMemo((): LayersRun => {
     const own = merged?.recipe ?? built;
     const base = {
@@ -181,10 +179,10 @@ type LayersState = Pick<StudioState, 'recipe' | 'models' | 'deltaStatistics' | '
 const made = new WeakMap<PredictedRun, { of: readonly unknown[]; run: LayersRun }>();
 
 /** The very object while nothing of it changes: a step of a slider is about another run. */
-function predictedRun(studio: Studio, settings: PredictedRun, state: LayersState): LayersRun {
+function predictedRun(settings: PredictedRun, state: LayersState): LayersRun {
   const recipe = withSettingsOf(state.recipe, settings.recipe, state.models);
   const built = buildRecipe(recipe, state.models, methodOf(recipe));
-  const reports = predictedReports(studio, { ...state, recipe }, built, settings.id);
+  const reports = predictedReports({ ...state, recipe }, built);
   const { contributors } = state.plan;
   const tensors = state.plan.report?.tensors ?? NONE;
   const of = [reports, contributors, tensors, recipeKey(built)];

@@ -9,8 +9,7 @@ import type { ModelInfo } from '../../reports/models';
 import { buildRecipe } from './built-recipe';
 import { deltaKey } from './delta-statistics';
 import type { RecipeState } from './recipe-state';
-import { NOW } from './runs';
-import { methodOf, type Studio } from './studio';
+import { methodOf } from './studio';
 import type { DeltaStatisticsSlice, PlanSlice } from './studio-state';
 
 export type PredictedReports = ReadonlyMap<string, PredictedReport>;
@@ -23,13 +22,7 @@ interface PredictionState {
 }
 
 const NOTHING: PredictedReports = new Map();
-
-/** The predictor of a run: a step of a slider looks at what it changed in its own run, and leaves the others alone. */
-function predictorOf({ predictors }: Studio, run: string): Predictor {
-  const known = predictors.get(run) ?? new Predictor();
-  predictors.set(run, known);
-  return known;
-}
+const predictor = new Predictor();
 
 /**
  * The predicted report of every measured tensor that the plan would compute, by name; empty while the statistics are of
@@ -37,16 +30,14 @@ function predictorOf({ predictors }: Studio, run: string): Predictor {
  * @param built the recipe of the state, as it would be merged
  */
 export function predictedReports(
-  studio: Studio,
   { deltaStatistics, plan, recipe, models }: PredictionState,
   built: Recipe,
-  run: string,
 ): PredictedReports {
   const { tensors: measured, key } = deltaStatistics;
   if (!plan.report || measured.length === 0 || key !== deltaKey({ recipe, models })) return NOTHING;
   if (built.slices || built.stages) return NOTHING; // other layers than those that were measured
   const { tensors: planned, layers = 0 } = plan.report;
-  return predictorOf(studio, run).predict({
+  return predictor.predict({
     ...{ measured, planned, layers },
     ...{ recipe: built, method: methodOf(recipe) },
   });
@@ -54,7 +45,6 @@ export function predictedReports(
 
 /** The sampled masks of a tensor's contributors, by id; those that are not known are left out. */
 export function predictedMasks(
-  studio: Studio,
   statistics: DeltaStatistics,
   { plan, recipe, models }: Omit<PredictionState, 'deltaStatistics'>,
 ): ReadonlyMap<string, Uint8Array> {
@@ -64,7 +54,7 @@ export function predictedMasks(
   const masks = new Map<string, Uint8Array>();
   if (!settings) return masks;
   for (const [i, { id }] of statistics.contributors.entries()) {
-    const mask = predictorOf(studio, NOW).mask(statistics, method, settings, i);
+    const mask = predictor.mask(statistics, method, settings, i);
     if (mask) masks.set(id, mask);
   }
   return masks;

@@ -3,12 +3,10 @@ import { createStore, type StoreApi } from 'zustand/vanilla';
 import { errorReport } from '../../errors';
 import type { MergeMethod } from '../../merge/method';
 import { methodById, methods } from '../../merge/methods/index';
-import type { Predictor } from '../../merge/prediction/predictor';
 import { steadyTimeLeft } from '../../reports/time-left';
 import type { Engine } from '../../worker/client';
 import { withOpened } from './model-origins';
 import type { RecipeState } from './recipe-state';
-import { NOW } from './runs';
 import { initialState, type StudioState, type ViewSlice } from './studio-state';
 import type { Tab } from './tabs';
 
@@ -18,8 +16,6 @@ export type StudioWorker = Omit<Engine, 'openDisk' | 'verify' | 'evaluate' | 'im
 export interface Studio {
   readonly worker: StudioWorker;
   readonly store: StoreApi<StudioState>;
-  /** Predictor of each run, as long as the run exists. */
-  readonly predictors: Map<string, Predictor>;
   /**
    * State that cannot be serialized: the picked output folder, whether Merge was just pressed, and the abort of a sign-in.
    */
@@ -37,17 +33,9 @@ export interface Studio {
 
 export function createStudio(worker: StudioWorker): Studio {
   const store = createStore<StudioState>(() => initialState);
-  const predictors = new Map<string, Predictor>();
-  store.subscribe(({ runs }, before) => {
-    if (runs === before.runs) return;
-    for (const id of predictors.keys()) {
-      if (id !== NOW && !runs.some((run) => run.id === id)) predictors.delete(id);
-    }
-  });
   return {
     worker,
     store,
-    predictors,
     transient: { folder: null, starting: false, signIn: null, heardAt: 0, timeLeft: steadyTimeLeft() },
   };
 }
