@@ -121,6 +121,28 @@ const faults: Record<string, [ModelFolder, inPlan: RegExp, inCompare: RegExp]> =
     /^Quantized $/,
     /quantized \(MLX/,
   ],
+  quanto: [
+    whole('m', {
+      tensors: {
+        'model.layers.0.self_attn.q_proj.weight': undefined,
+        'model.layers.0.self_attn.q_proj.weight._data': ['I8', [8, 8]],
+        'model.layers.0.self_attn.q_proj.weight._scale': ['BF16', [8, 1]],
+      },
+    }),
+    /^Quantized $/,
+    /quantized \(quanto/,
+  ],
+  torchao: [
+    whole('m', {
+      tensors: {
+        'model.layers.0.self_attn.q_proj.weight': undefined,
+        'model.layers.0.self_attn.q_proj._weight_qdata': ['I8', [8, 8]],
+        'model.layers.0.self_attn.q_proj._weight_scale': ['BF16', [8, 1]],
+      },
+    }),
+    /^Quantized $/,
+    /quantized \(torchao/,
+  ],
   bitsandbytes: [
     whole('m', { config: { quantization_config: { quant_method: 'bitsandbytes' } } }),
     /^Quantized $/,
