@@ -23,15 +23,6 @@ import { makePlan } from './recipe-plan';
 
 const whole = (path: string, options: TinyOptions = {}) =>
   tinyModel(path, { whole: true, hidden: 8, vocabulary: 8, ...options });
-/** One weight in eight bits, under the names of a tool that says nothing in the config. */
-const inEight = (data: string, scale: string) =>
-  whole('m', {
-    tensors: {
-      'model.layers.0.self_attn.q_proj.weight': undefined,
-      [`model.layers.0.self_attn.q_proj.${data}`]: ['I8', [8, 8]],
-      [`model.layers.0.self_attn.q_proj.${scale}`]: ['BF16', [8, 1]],
-    },
-  });
 const copyRecipe: Recipe = {
   mergeMethod: 'passthrough',
   models: [{ model: 'm', parameters: {} }],
@@ -130,8 +121,6 @@ const faults: Record<string, [ModelFolder, inPlan: RegExp, inCompare: RegExp]> =
     /^Quantized $/,
     /quantized \(MLX/,
   ],
-  quanto: [inEight('weight._data', 'weight._scale'), /^Quantized $/, /quantized \(quanto/],
-  torchao: [inEight('_weight_qdata', '_weight_scale'), /^Quantized $/, /quantized \(torchao/],
   bitsandbytes: [
     whole('m', { config: { quantization_config: { quant_method: 'bitsandbytes' } } }),
     /^Quantized $/,

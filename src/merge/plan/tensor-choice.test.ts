@@ -218,6 +218,22 @@ test('names that a training wrapped are those of the model, in checkpoints and i
   }
 });
 
+test.each([
+  ['quanto', 'weight._data', 'weight._scale'],
+  ['torchao', '_weight_qdata', '_weight_scale'],
+])('eight bits by the names of %s are one error, first and alone', async (tool, data, scale) => {
+  const q = 'model.layers.0.self_attn.q_proj';
+  const tensors: TinyOptions['tensors'] = {
+    [`${q}.weight`]: undefined,
+    [`${q}.${data}`]: ['I8', [8, 8]],
+    [`${q}.${scale}`]: ['BF16', [8, 1]],
+  };
+  const plan = await makePlan(recipeOf(['m']), openerOf(whole('base'), whole('m', { tensors })), methodById);
+  expect(plan.problems.map(({ severity, message }) => `${severity} ${message}`)).toEqual([
+    `error The weights of m are quantized (${tool}) and cannot be computed with.`,
+  ]);
+});
+
 test('weights in a single file and in others that an index names: said which are taken', async () => {
   const weightMap = Object.fromEntries(
     Object.keys(tinyShapes({ whole: true, hidden: 8 })).map((name) => [name, 'a.safetensors']),
