@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Progress } from '../reports/job';
 import type { PlanReport } from '../reports/plan';
-import { planText, problemLines, progressPrinter, progressText, verifyText } from './print';
+import { bestText, planText, problemLines, progressPrinter, progressText, verifyText } from './print';
 
 const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
 
@@ -132,4 +132,18 @@ test('a log gets a line per phase and per ten seconds; a terminal one line that 
   expect(terminal).toHaveLength(3);
   expect(terminal[1]).toBe(`\r\x1b[K${progressText(progress).slice(0, 19)}`);
   expect(terminal[2]).toBe('\n');
+});
+
+test('a contributor on whose text the winner is worse than the base keeps nothing', () => {
+  const text = bestText({
+    texts: ['kitchen', 'harbour'].map((name) => ({
+      ...{ name, kind: 'generated' },
+      tokens: { tuning: 1, choosing: 1, reporting: 1 },
+    })),
+    rows: [],
+    ...{ best: 'ties', alike: [], course: [], lately: null, ended: 'done', kept: [0.42, -0.109] },
+    ...{ overlap: null, measured: 1, reused: 0, seconds: 1 },
+  });
+  expect(text).toContain('it keeps 42 % of kitchen.');
+  expect(text).toContain('On the text of harbour it is worse than the base, and nothing is kept.');
 });

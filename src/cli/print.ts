@@ -261,8 +261,9 @@ export function bestText(report: FindBestReport): string {
       `${displayName(name)} (${formatCounted(tokens.reporting, isTask ? 'item' : 'token')})`,
   );
   const shares = kept.flatMap((share, i) =>
-    share === null ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
+    share === null || share < 0 ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
   );
+  const lost = kept.flatMap((share, i) => (share !== null && share < 0 ? displayName(texts[i]!.name) : []));
   return [
     `On the part that nothing was tuned or chosen on, of ${named.join(', ')}:`,
     ...columns([
@@ -273,6 +274,9 @@ export function bestText(report: FindBestReport): string {
     `${label(best)} is best${alike.length > 0 ? `; cannot be told apart from it: ${alike.map(label).join(', ')}` : ''}.`,
     ...(shares.length > 0
       ? [`Of what the contributors gained on their own text it keeps ${shares.join(', ')}.`]
+      : []),
+    ...(lost.length > 0
+      ? [`On the text of ${lost.join(' and of ')} it is worse than the base, and nothing is kept.`]
       : []),
     ...(overlap !== null && overlap > OVERLAPS
       ? ['The contributors know some of the same: text of your own would say more about λ.']
