@@ -54,12 +54,27 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   await page.getByLabel('temperature').fill('0');
   await page.getByLabel('temperature').press('Enter');
   await page.getByRole('button', { name: 'Generate', exact: true }).click();
-  await expect(page.getByText(/^12\stokens in/)).toHaveCount(5);
+  await expect(page.getByText(/12\stokens in/)).toHaveCount(2);
   const text = page.getByRole('article', { name: 'base' }).locator('.written-text');
   const written = (await text.textContent()) ?? '';
   expect(written.startsWith('Story: The')).toBe(true);
   expect(written.length).toBeGreaterThan('Story: The'.length + 12);
   expect(`Story: The${greedy.text}`.startsWith(written)).toBe(true);
+
+  // a weight is moved: the merge writes something else, before anything is merged
+  const live = page.getByRole('article', { name: /^A / }).locator('.written-text');
+  const before = await live.textContent();
+  const weight = page.getByRole('textbox', { name: 'weight of kitchen, number' });
+  await weight.fill('5');
+  await weight.press('Enter');
+  await expect(live).not.toHaveText(before!);
+  await expect(page.getByText(/12\stokens in/)).toHaveCount(2);
+  expect(await text.textContent()).toBe(written);
+
+  // which of its changes made it say so
+  await show(page, 'Layers');
+  await page.getByLabel('Metric').selectOption('effect');
+  await expect(page.getByRole('gridcell', { name: /^layer \d, [\w.]+, [+\u2212]?[\d.e\u2212]+ nats$/ })).toHaveCount(42);
 
   await show(page, 'Measure');
   expect(await seriousIssues(page, '.measure-screen')).toEqual([]);

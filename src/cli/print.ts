@@ -9,7 +9,6 @@ import {
   formatShape,
   formatWeightFiles,
 } from '../formats/quantity';
-import { leastOf } from '../recipe/candidates';
 import type { DatasetText } from '../reports/dataset';
 import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
 import { type BestRow, type FindBestReport, OVERLAPS } from '../reports/find-best';
@@ -263,8 +262,10 @@ export function bestText(report: FindBestReport): string {
   );
   const chosen = rows.find(({ id }) => id === best)!;
   const models = rows.filter(({ kind }) => kind === 'base' || kind === 'contributor');
-  const alone = leastOf(models, 'reporting')?.row;
-  const beside = alone && pairedDifference(chosen.blocks.reporting ?? [], alone.blocks.reporting!);
+  const better = models.find(({ blocks }) => {
+    const apart = chosen.blocks.reporting && pairedDifference(chosen.blocks.reporting, blocks.reporting ?? []);
+    return verdict(apart) === 'higher';
+  });
   const shares = kept.flatMap((share, i) =>
     share === null || share < 0 ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
   );
@@ -283,7 +284,7 @@ export function bestText(report: FindBestReport): string {
       ? [`Of what the contributors gained on their own text it keeps ${shares.join(', ')}.`]
       : []),
     ...(worse.length > 0 ? [`It is worse than the base on the text of ${worse.join(', ')}.`] : []),
-    ...(verdict(beside ?? null) === 'higher' ? [`${label(alone!.id)} alone is better here.`] : []),
+    ...(better ? [`${label(better.id)} alone is better here.`] : []),
     ...(overlap !== null && overlap > OVERLAPS
       ? ['The contributors know some of the same: text of your own would say more about λ.']
       : []),

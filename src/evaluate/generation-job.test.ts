@@ -4,28 +4,28 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { diskFolder } from '../../e2e/disk-folder';
+import { copyOf } from '../formats/recipe';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
+import type { WrittenToken } from '../reports/evaluate';
 import { runGeneration } from './generation-job';
+import { encodeText, openSample } from './sample.test.fixture';
 
 const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m['content'] | trim }}{% endfor %}";
 const folder = mkdtempSync(join(tmpdir(), 'amalgam-chat-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Text that a model of the sample generates, alone on the processor. */
-async function written(model: string, path: string, prompt: string, chat: boolean) {
+/** Text that a model of the sample generates, alone on the processor; the base of the sample is asked too where it is told. */
+async function written(model: string, path: string, prompt: string, chat: boolean, asksBase = false) {
   const models = openModels(() => ({ url: 'https://hub.invalid' }));
   await models.add(await diskFolder(model, path), model);
-  const recipe = {
-    mergeMethod: 'passthrough',
-    models: [{ model, parameters: {} }],
-    parameters: {},
-    amalgam: {},
-  };
+  await models.add(await diskFolder('base', join(SAMPLES, 'base')), 'base');
   const signal = new AbortController().signal;
-  const plan = await makePlan(recipe, (name) => models.open(name), methodById);
+  const planOf = (name: string) => makePlan(copyOf(name), (ref) => models.open(ref), methodById);
+  const plan = await planOf(model);
+  const against = asksBase ? { plan: await planOf('base'), exact: true } : undefined;
   return runGeneration(
     {
       target: { model },
@@ -37,9 +37,33 @@ async function written(model: string, path: string, prompt: string, chat: boolea
       seed: 0,
       engine: 'cpu',
     },
-    { plan, models, engine: 'cpu', exact: true, signal, onProgress: () => {} },
+    { plan, models, engine: 'cpu', exact: true, signal, onProgress: () => {}, ...(against && { against }) },
   );
 }
+
+test('every token has its text, its probability, and the one that the base gives it', async () => {
+  const { ids, text, tokens } = await written('workshop', join(SAMPLES, 'workshop'), 'Job:', false, true);
+  expect(tokens.map((token) => token.text).join('')).toBe(text);
+  const prompt = encodeText('Job:');
+  for (const [model, of] of [
+    ['workshop', ({ probability }: WrittenToken) => probability],
+    ['base', ({ against }: WrittenToken) => against],
+  ] as const) {
+    const runner = openSample(model);
+    for (const [i, token] of tokens.entries()) {
+      // all logits, and an f64 softmax
+      const before = [...prompt, ...ids.slice(0, i)];
+      const { logits } = await runner.pass({
+        sequences: [{ ids: before, from: before.length - 1 }],
+        output: 'logits',
+      });
+      const weights = [...logits[0]!].map(Math.exp);
+      const expected = weights[ids[i]!]! / weights.reduce((a, b) => a + b, 0);
+      expect(of(token)! / expected).toBeCloseTo(1, 4);
+    }
+    runner.close();
+  }
+});
 
 test('a chat goes through the template of the model, which writes its own beginning', async () => {
   cpSync(join(SAMPLES, 'workshop'), folder, { recursive: true });

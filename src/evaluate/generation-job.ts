@@ -1,31 +1,46 @@
 import { AmalgamError } from '../errors';
-import { type GuardedStream, renderGuarded } from '../foreign/foreign-text';
-import type { GenerateReport, GenerateRequest } from '../reports/evaluate';
+import { type GuardedStream, type GuardedTokenizer, renderGuarded } from '../foreign/foreign-text';
+import { type Inputs, openInputs } from '../host/weight-inputs';
+import type { Plan } from '../merge/plan/plan';
+import type {
+  EffectsRequest,
+  GenerateReport,
+  GenerateRequest,
+  WeightEffect,
+  WrittenToken,
+} from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import { generate, WRITING_RESIDENT_BYTES } from './generation';
-import { openRunningModel, peakOf, type RunningModel, type RunningOptions } from './running-model';
+import { openPlannedWeights } from './planned-weights';
+import {
+  downloadMeter,
+  openRunningModel,
+  peakOf,
+  type RunningModel,
+  type RunningOptions,
+} from './running-model';
 
 /**
  * Continues a prompt; the text goes out with the progress as it comes.
+ * @param against another model, over the same files that are open, that gives every token its own probability afterwards
  * @throws AmalgamError `TokenizerUnsupported` (no chat template), `TextEmpty`, `ContextTooLong`, `NonFinite`, `Canceled`, and what opening throws
  */
 export async function runGeneration(
   request: GenerateRequest,
-  options: RunningOptions,
+  { against, ...options }: RunningOptions & { against?: Pick<RunningOptions, 'plan' | 'exact'> },
 ): Promise<GenerateReport> {
   const { maxTokens, temperature, topP, seed } = request;
   const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
   let stream: GuardedStream | undefined;
   try {
     const tokenizer = await model.tokenizer();
-    const prompt = request.chat
-      ? await tokenizer.encode(await chatPrompt(model, request.prompt, options.signal))
-      : [...tokenizer.prefix, ...(await tokenizer.encode(request.prompt))];
+    const prompt = await promptIds(model, tokenizer, request, options.signal);
     const decoder = tokenizer.stream(prompt);
     stream = decoder;
     const begun = performance.now();
     const secondsSince = () => (performance.now() - begun) / 1000;
     let text = '';
+    const tokens: WrittenToken[] = [];
     const tell = (done: number, more: string) => {
       text += more;
       const rate = done / Math.max(1e-9, secondsSince());
@@ -43,15 +58,25 @@ export async function runGeneration(
       sampling: { temperature, topP, seed },
       stop: model.ends,
       signal: options.signal,
-      onToken: async ({ index, id }) => tell(index + 1, await decoder.push(id)),
+      onToken: async ({ index, id, probability }) => {
+        const more = await decoder.push(id);
+        tokens.push({ text: more, probability });
+        tell(index + 1, more);
+      },
     });
     const { ids, ended } = generated!;
-    tell(ids.length, await decoder.end());
+    const rest = await decoder.end();
+    if (tokens.length > 0) tokens.at(-1)!.text += rest;
+    tell(ids.length, rest);
     const seconds = secondsSince();
-    const { engine } = model.runner;
+    const { engine, architecture } = model.runner;
+    model.rest();
+    if (against && ids.length > 0)
+      await addProbabilities(tokens, prompt, ids, architecture.vocab, { ...options, ...against });
     return {
       text,
       ids,
+      tokens,
       ended,
       tokensPerSecond: seconds > 0 ? ids.length / seconds : 0,
       engine: engine.kind,
@@ -61,6 +86,73 @@ export async function runGeneration(
     };
   } finally {
     stream?.close();
+    model.close();
+  }
+}
+
+/**
+ * Measures what each weight of a merge does to a text, against the weights of its base; nothing is written.
+ * @param base the plan of the base
+ * @throws AmalgamError as {@link runGeneration}, and `ArchitectureUnsupported`, `ShapeMismatch` for a base of another shape
+ */
+export async function runEffects(
+  request: EffectsRequest,
+  { base, ...options }: RunningOptions & { base: Plan },
+): Promise<WeightEffect[]> {
+  const { signal, models, onProgress } = options;
+  const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
+  let files: Inputs | undefined;
+  try {
+    files = await openInputs(base, models, signal, downloadMeter(base.bytesToDownload, onProgress));
+    const others = await openPlannedWeights(base, model.engines, files.read, true);
+    const prompt = await promptIds(model, await model.tokenizer(), request, signal);
+    const effects: WeightEffect[] = [];
+    const begun = performance.now();
+    await model.runner.weightEffects({
+      ...{ sequence: { ids: [...prompt, ...request.ids], from: prompt.length }, others, signal },
+      onEffect(name, effect, total) {
+        const done = effects.push({ name, effect });
+        const rate = done / ((performance.now() - begun) / 1000);
+        const time = secondsLeft({ left: total - done, perSecond: rate });
+        onProgress({ phase: 'running', done, total, rate, secondsLeft: time });
+      },
+    });
+    return effects;
+  } finally {
+    files?.close();
+    model.close();
+  }
+}
+
+/** Ids of a prompt, what stands in front of it included. */
+async function promptIds(
+  model: RunningModel,
+  tokenizer: GuardedTokenizer,
+  { prompt, chat }: Pick<GenerateRequest, 'prompt' | 'chat'>,
+  signal: AbortSignal,
+): Promise<number[]> {
+  if (chat) return tokenizer.encode(await chatPrompt(model, prompt, signal));
+  return [...tokenizer.prefix, ...(await tokenizer.encode(prompt))];
+}
+
+/** Has a model of the same vocabulary read the prompt and what was written, and adds the probability of each token. */
+async function addProbabilities(
+  tokens: WrittenToken[],
+  prompt: readonly number[],
+  ids: readonly number[],
+  vocab: number,
+  options: RunningOptions,
+): Promise<void> {
+  const model = await openRunningModel(options);
+  try {
+    if (model.runner.architecture.vocab !== vocab) return;
+    const { losses } = await model.runner.pass({
+      sequences: [{ ids: [...prompt, ...ids], from: prompt.length }],
+      output: 'loss',
+      signal: options.signal,
+    });
+    for (const [i, token] of tokens.entries()) token.against = Math.exp(-losses[0]![i]!);
+  } finally {
     model.close();
   }
 }

@@ -37,6 +37,8 @@ export interface GeneratedToken {
   /** Index among the generated tokens. */
   index: number;
   id: number;
+  /** At temperature 1, among all tokens. */
+  probability: number;
 }
 
 interface Generated {
@@ -95,7 +97,8 @@ export async function generate(
           continue;
         }
         sequence.generated.push(id);
-        await options.onToken?.({ sequence: sequence.slot, index, id });
+        const probability = probabilityOf(scores[i]!, id);
+        await options.onToken?.({ sequence: sequence.slot, index, id, probability });
         if (index + 1 === maxTokens || sequence.start === capacity) sequence.ended = 'length';
       }
       if (options.enough?.(open[0]!.generated.length)) for (const one of open) one.ended ??= 'length';
@@ -196,7 +199,15 @@ export function sample(scores: Scores, sampling: Sampling, sequence: number, ste
   return temperature === 1 && topP === 1 ? drawOfAll(scores, u) : draw(scores.logits, sampling, u);
 }
 
-/** Index of the largest value, the lowest where several are equal. */
+/** Probability of a token: e^(x − largest) / Σ e^(x − largest), the sums of all segments taken to one largest. */
+function probabilityOf({ logits, sums: { begins, values } }: Scores, id: number): number {
+  let top = Number.NEGATIVE_INFINITY;
+  for (let s = 0; s < begins.length; s++) top = Math.max(top, values[2 * s]!);
+  let total = 0;
+  for (let s = 0; s < begins.length; s++) total += values[2 * s + 1]! * Math.exp(values[2 * s]! - top);
+  return Math.exp(logits[id]! - top) / total;
+}
+
 /** A number in [0, 1) with 53 random bits. */
 function uniform(seed: number, sequence: number, step: number): number {
   const words = new Uint32Array(4);

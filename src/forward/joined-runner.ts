@@ -6,9 +6,9 @@ import type { Backend } from '../backend/backend';
 import type { Architecture } from '../models/architecture';
 import { spareArray } from '../sources/spare-arrays';
 import type { Sequence } from './chunk';
-import type { Pass, PassResult } from './pass';
+import { type Pass, type PassResult, wholePass } from './pass';
 import { allEnded } from './queue';
-import { openRunner, type Runner, type RunnerOptions, wholePass } from './runner';
+import { openRunner, type Runner, type RunnerOptions } from './runner';
 import type { WeightSource } from './weight-source';
 
 const DEFAULT_ACTIVATION_BYTES = 256 * 2 ** 20;
@@ -49,6 +49,10 @@ export function openJoinedRunner(
     openWalk(texts, signal) {
       shared.readers(1);
       return first.openWalk(texts, signal);
+    },
+    weightEffects(request) {
+      shared.readers(1);
+      return first.weightEffects(request);
     },
     close() {
       for (const runner of runners) runner.close();

@@ -17,20 +17,14 @@ import { type LogitSums, type Output, openHeadPass, type Wanted, wantedRows } fr
 import { copiedRows, copyState, type KvCache, widestState } from './kv-cache';
 import type { Model, ModelLayer } from './model';
 import { blockStates, requireOneStream } from './parts/kinds';
-import type { StateShape } from './parts/part';
+import type { BlockWeights, StateShape } from './parts/part';
 import { beginPlanes, joinPlanes, planeRows } from './planes';
-import type { Queue } from './queue';
+import type { DeviceRows } from './queue';
 
-/** Rows on the device while a tap looks at them: f32, row r from r · stride on, `width` wide. */
-export interface TappedRows {
-  buffer: BackendBuffer;
-  rows: number;
-  width: number;
-  stride: number;
+/** Rows on the device while a tap looks at them. */
+export interface TappedRows extends DeviceRows {
   /** Sequence and ids of each stretch of rows. */
   pieces: Chunk['pieces'];
-  /** Enqueue dispatches here. */
-  queue: Queue;
 }
 
 /** Looks at what passes. The rows are gone when the promise is settled. */
@@ -49,6 +43,8 @@ export interface Entry {
   layer: number;
   /** The stream as it enters that block, [rows · hidden] per chunk, in the order a `residual` tap saw them. */
   streams: readonly Float32Array<ArrayBuffer>[];
+  /** Other weights for that block. */
+  weights?(own: BlockWeights): BlockWeights;
 }
 
 export interface PassRequest {
@@ -278,7 +274,8 @@ export function startPass(model: Model, request: PassRequest): Pass {
       else {
         const index = first + done - 1;
         const layer = await layers.take(index, signal);
-        if (layer.kind === 'block') await blockStep(layer);
+        if (layer.kind === 'block')
+          await blockStep(enter?.weights && index === first ? { ...layer, ...enter.weights(layer) } : layer);
         else for (const head of heads) await head.tile(layer);
         layers.release(index);
       }
@@ -326,6 +323,19 @@ export function startPass(model: Model, request: PassRequest): Pass {
     },
     close: () => layers.rest(),
   };
+}
+
+/** All steps of a pass, then its result; it is closed however it ends. */
+export async function wholePass(
+  pass: Pass,
+  onStep?: (stepsDone: number, steps: number) => void,
+): Promise<PassResult> {
+  try {
+    while (await pass.step()) onStep?.(pass.stepsDone, pass.steps);
+    return await pass.result();
+  } finally {
+    pass.close();
+  }
 }
 
 /** Rows of keys that fit a buffer. */

@@ -108,3 +108,29 @@ export async function allEnded<T>(underWay: readonly Promise<T>[]): Promise<T[]>
   await Promise.allSettled(underWay);
   return Promise.all(underWay);
 }
+
+/** Rows on the device: f32, row r from r · stride on, `width` wide. */
+export interface DeviceRows {
+  buffer: BackendBuffer;
+  rows: number;
+  width: number;
+  stride: number;
+  /** Enqueue dispatches here. */
+  queue: Queue;
+}
+
+/** Copies rows to the host, [rows · width]; waits for the device. */
+export async function readRows({
+  buffer,
+  rows,
+  width,
+  stride,
+  queue,
+}: DeviceRows): Promise<Float32Array<ArrayBuffer>> {
+  const [bytes] = await queue.read([{ buffer, byteLength: ((rows - 1) * stride + width) * 4 }]);
+  const all = new Float32Array(bytes!.buffer);
+  if (stride === width) return all;
+  const out = new Float32Array(rows * width);
+  for (let r = 0; r < rows; r++) out.set(all.subarray(r * stride, r * stride + width), r * width);
+  return out;
+}

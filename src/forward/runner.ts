@@ -6,9 +6,18 @@ import { createKvCache, type KvCache } from './kv-cache';
 import { openModel } from './model';
 import { createOperations } from './operations';
 import { kindOf, partsOf } from './parts/kinds';
-import { longSequences, mostKeyRows, type Pass, type PassRequest, type PassResult, startPass } from './pass';
+import {
+  longSequences,
+  mostKeyRows,
+  type Pass,
+  type PassRequest,
+  type PassResult,
+  startPass,
+  wholePass,
+} from './pass';
 import { createQueue } from './queue';
 import { openWalk, type Walk, type WalkText } from './walk';
+import { type EffectsOfWeights, measureWeightEffects } from './weight-effects';
 import type { WeightSource } from './weight-source';
 import { createWorkspace } from './workspace';
 
@@ -55,6 +64,8 @@ export interface Runner {
   ): Promise<PassResult>;
   /** Texts that go through the model from site to site. @throws as `startPass` */
   openWalk(texts: readonly WalkText[], signal?: AbortSignal): Walk;
+  /** What each linear map of the blocks does to a text. */
+  weightEffects(request: EffectsOfWeights): Promise<number>;
   /** @throws AmalgamError `ContextTooLong` */
   openCache(slots: number, capacity: number): KvCache;
   close(): void;
@@ -77,15 +88,14 @@ export function openRunner(
   const queue = createQueue(engine);
   const operations = createOperations(queue);
   const workspace = createWorkspace(queue);
-  const model = openModel(architecture, source, operations, workspace, {
-    residentBytes: settings.residentBytes,
-    // the fewest rows that go through a tile at once, times its weights of two bytes or four
-    tileBytes: Math.min(
-      settings.tileBytes,
-      engine.maxBufferBytes,
-      Math.floor((2 * queue.dispatchWork) / CHUNK_ROWS.least),
-    ),
-  });
+  // the fewest rows that go through a tile at once, times its weights of two bytes or four
+  const tileBytes = Math.min(
+    settings.tileBytes,
+    engine.maxBufferBytes,
+    Math.floor((2 * queue.dispatchWork) / CHUNK_ROWS.least),
+  );
+  const { residentBytes } = settings;
+  const model = openModel(architecture, source, operations, workspace, { residentBytes, tileBytes });
   const chunkRows = rowsOfChunk(architecture, queue.dispatchWork, settings.activationBytes);
   const startRunnerPass: Runner['startPass'] = (request) => startPass(model, { ...request, chunkRows });
   return {
@@ -102,6 +112,7 @@ export function openRunner(
     startPass: startRunnerPass,
     pass: (request, onStep) => wholePass(startRunnerPass(request), onStep),
     openWalk: (texts, signal) => openWalk(model, texts, chunkRows, signal),
+    weightEffects: (request) => measureWeightEffects(model, startRunnerPass, request, tileBytes),
     openCache: (slots, capacity) => createKvCache(queue, architecture, slots, capacity),
     close() {
       model.close();
@@ -109,19 +120,6 @@ export function openRunner(
       queue.free(operations.nothing);
     },
   };
-}
-
-/** All steps of a pass, then its result; it is closed however it ends. */
-export async function wholePass(
-  pass: Pass,
-  onStep?: (stepsDone: number, steps: number) => void,
-): Promise<PassResult> {
-  try {
-    while (await pass.step()) onStep?.(pass.stepsDone, pass.steps);
-    return await pass.result();
-  } finally {
-    pass.close();
-  }
 }
 
 /** Rows that go through a block at once: bounded by memory, and by how long one dispatch may take. */

@@ -104,13 +104,24 @@ export interface GenerationSettings {
 
 export interface GenerateRequest extends GenerationSettings {
   target: RunTarget;
+  /** A model that is asked what it would have given each generated token. */
+  against?: RunTarget;
   engine: BackendChoice;
+}
+
+/** A generated token: its text (empty where only a later one completes a character) and its probability at temperature 1. */
+export interface WrittenToken {
+  text: string;
+  probability: number;
+  /** What `against` gives it after the same tokens; absent without one, and where that has another vocabulary. */
+  against?: number;
 }
 
 export interface GenerateReport {
   /** Generated text, without the prompt. */
   text: string;
   ids: number[];
+  tokens: WrittenToken[];
   /** `stop`: the model ended its text. `length`: the limit was reached. */
   ended: 'stop' | 'length';
   tokensPerSecond: number;
@@ -119,6 +130,25 @@ export interface GenerateReport {
   seconds: number;
   /** Most bytes held on the device: weights, activations, keys and values. */
   peakBytes: number;
+}
+
+/** Asks for the effect of every weight of a merge on a text that was written. */
+export interface EffectsRequest {
+  recipe: Recipe;
+  /** The model whose weights are put in their place, one at a time. */
+  base: string;
+  prompt: string;
+  chat: boolean;
+  /** Ids of the text behind the prompt, whose probability is looked at. */
+  ids: number[];
+  engine: BackendChoice;
+}
+
+/** What a weight of a merge does to a text, against the base's: Σ ln p with it less Σ ln p without it, in nats. */
+export interface WeightEffect {
+  /** Name of the tensor. */
+  name: string;
+  effect: number;
 }
 
 /** Progress of running a model. */

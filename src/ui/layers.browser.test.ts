@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import { channelsOf } from './charts/color-scale';
-import { actOnRun, closeStudio, openTies, show } from './open-studio.test.support';
+import { actOnRun, closeStudio, idle, openTies, show } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
 import { currentRun, predictedRuns } from './state/runs';
 import { setView } from './state/studio';
@@ -134,60 +134,44 @@ test('two settings are compared without a merge: on one scale, with their differ
   expect(currentRun(studio.store.getState())).toBeNull();
 });
 
-test('mask overlap of two runs: needs two, is counted when chosen, and stands in one column', async () => {
+test('effects on the text: of what was written in Try, for every run, measured when chosen and again for other settings', async () => {
   const { studio } = await openTies();
   await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
-  await page.getByLabelText('Metric').selectOptions('runOverlap');
-  await expect.element(page.getByText(/needs two runs: show two/)).toBeVisible();
-  const [kitchen] = studio.store.getState().plan.contributors;
-  await page.getByLabelText('Add a run').selectOptions('the settings as they are');
-  await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap')).toHaveLength(1));
-  await expect.element(page.getByText('A | B').first()).toBeVisible();
-  const { status, tensors } = studio.store.getState().overlap;
-  expect(status).toBe('ready');
-  const down = tensors.find(({ name }) => name === 'model.layers.3.mlp.down_proj.weight')!;
-  const share = down.both / (down.kept[0] + down.kept[1] - down.both);
-  const said = () => cell(down.name)?.ariaLabel?.replace(/\s/g, ' ');
-  expect(said()).toBe(`layer 3, mlp.down_proj, overlap ${(share * 100).toFixed(1)} %`);
-  await expect.element(page.getByText('random masks of the same size')).toBeVisible();
-  expect(JSON.parse(studio.store.getState().overlap.key).at(-1)).toBe(kitchen!.id);
-  // what was counted is in the files, whichever number is shown
-  await page.getByLabelText('Metric').selectOptions('trimmed');
+  await page.getByLabelText('Metric').selectOptions('effect');
+  await page.getByRole('button', { name: 'Write one in Try' }).click();
+  await page.getByRole('button', { name: 'Generate', exact: true }).click();
+  await idle(studio);
+  const effects = vi.spyOn(studio.worker, 'effects');
+  await show('Layers');
+  await expect.element(page.getByText(/^On “Recipe: /)).toBeVisible();
+  const down = 'model.layers.3.mlp.down_proj.weight';
+  const said = () => cell(down)?.ariaLabel?.replace(/\s/g, ' ');
+  await waitFor(() => expect(said()).toMatch(/^layer 3, mlp.down_proj, (\+|−)?[\d.]+ nats$/));
+  expect(effects.mock.calls[0]![0]).toMatchObject({ base: 'samples/base', prompt: 'Recipe:' });
+  expect(cell('model.embed_tokens.weight')?.ariaLabel ?? 'none').not.toMatch(/nats/);
+  // it is in the files
   const saved = savedFiles();
-  for (const item of [/^Numbers as CSV/, /^Numbers as JSON/, /^Report as HTML/]) {
-    await page.getByRole('button', { name: /^Export the picture/ }).click();
-    await page.getByRole('menuitem', { name: item }).click();
-  }
-  await waitFor(() => expect(saved.size).toBe(3));
-  const [csv, json, html] = await Promise.all(saved.values());
+  await page.getByRole('button', { name: /^Export the picture/ }).click();
+  await page.getByRole('menuitem', { name: /^Numbers as CSV/ }).click();
+  await waitFor(() => expect(saved.size).toBe(1));
+  const [csv] = await Promise.all(saved.values());
   vi.restoreAllMocks();
-  const lines = csv!.split('\r\n').filter((line) => line.includes(`,runOverlap,${kitchen!.id},`));
-  expect(lines).toHaveLength(tensors.length);
-  expect(lines.every((line) => line.endsWith(',exact'))).toBe(true);
-  const runs: { maskOverlap?: unknown }[] = JSON.parse(json!);
-  expect(runs).toHaveLength(3);
-  expect(runs[2]!.maskOverlap).toEqual(tensors);
-  expect(html).toContain(`overlap ${(share * 100).toFixed(1)}`);
-  await page.getByLabelText('Metric').selectOptions('runOverlap');
-  // another model, and settings that change: counted again
-  await page.getByLabelText('Of which model').selectOptions('workshop');
-  await waitFor(() => expect(studio.store.getState().overlap.key).toMatch(/workshop"\]$/));
-  await waitFor(() => expect(studio.store.getState().overlap.status).toBe('ready'));
-  const before = studio.store.getState().overlap.key;
+  expect(csv!.split('\r\n').filter((line) => /,effect,,-?[\d.]+,0,exact$/.test(line))).toHaveLength(42);
+  // a second run, and settings that change
+  await page.getByLabelText('Add a run').selectOptions('the settings as they are');
   await page.getByLabelText('density of kitchen, number').fill('0.35');
   await userEvent.keyboard('{Enter}');
-  await waitFor(() => expect(studio.store.getState().overlap.key).not.toBe(before));
-  await waitFor(() => expect(said()).toMatch(/overlap/));
+  await waitFor(() => expect(studio.store.getState().effects.ofRecipes.size).toBeGreaterThan(1));
+  await waitFor(() => expect(document.querySelectorAll('.layers-block .heatmap').length).toBeGreaterThan(1));
 });
 
-test('mask overlap of two runs says why there is none', async () => {
+test('effects on the text say why there are none', async () => {
   const failing = new AmalgamError('NonFinite', 'A value is NaN.', 'Look at the model.');
   const { studio } = await openTies({ toolError: failing });
-  await waitFor(() => expect(studio.store.getState().deltaStatistics.status).toBe('ready'));
-  await page.getByLabelText('Metric').selectOptions('runOverlap');
-  await page.getByLabelText('Add a run').selectOptions('the settings as they are');
+  await show('Try');
+  await page.getByRole('button', { name: 'Generate', exact: true }).click();
+  await idle(studio);
+  await show('Layers');
+  await page.getByLabelText('Metric').selectOptions('effect');
   await expect.element(page.getByText('A value is NaN. Look at the model.')).toBeVisible();
-  await page.getByLabelText('Add a run').selectOptions('task_arithmetic');
-  await page.getByRole('button', { name: /^B TIES/ }).click();
-  await expect.element(page.getByText(/trims nothing, so there are no masks to compare/)).toBeVisible();
 });

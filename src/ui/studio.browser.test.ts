@@ -273,11 +273,12 @@ test('a recipe in the address is opened, and leaves the address', async () => {
   expect(studio.store.getState().history.past).toEqual([]);
 });
 
-test('base, contributors and the chosen runs answer side by side, on a phone below each other; contributors may stay silent', async () => {
+test('base and the chosen runs answer side by side, contributors too where they are asked, on a phone below each other', async () => {
   const { studio } = await openTies();
   await show('Try');
   await page.getByLabelText('tokens', { exact: true }).fill('5');
   await userEvent.keyboard('{Enter}');
+  await page.getByLabelText('contributors too').click();
   await page.getByRole('button', { name: 'Generate', exact: true }).click();
   await waitFor(() => expect(studio.store.getState().job).toBeNull());
   const columns = [...document.querySelectorAll<HTMLElement>('.written-column')];
@@ -298,8 +299,50 @@ test('base, contributors and the chosen runs answer side by side, on a phone bel
   await page.viewport(1440, 900);
   await page.getByLabelText('contributors too').click();
   await page.getByLabelText('Add a run').selectOptions('dare_linear');
-  await page.getByRole('button', { name: 'Generate', exact: true }).click();
-  await idle(studio);
   const labels = () => [...document.querySelectorAll<HTMLElement>('.written-column')].map((c) => c.ariaLabel);
   expect(labels()).toEqual(['base', 'A TIES · 0.20', 'B DARE · 0.20']);
+  // what is new is written by itself
+  await waitFor(() => expect(writtenOf('B DARE · 0.20')).toMatch(/^Recipe:( \w+){5}$/));
+});
+
+const columnOf = (label: string) =>
+  document.querySelector<HTMLElement>(`.written-column[aria-label="${label}"]`);
+const writtenOf = (label: string) => columnOf(label)?.querySelector('.written-text')?.textContent;
+
+test('texts follow the sliders with the same seed; what the base would not have said is tinted', async () => {
+  const { studio } = await openTies();
+  await show('Try');
+  await page.getByLabelText('tokens', { exact: true }).fill('5');
+  await userEvent.keyboard('{Enter}');
+  const generate = page.getByRole('button', { name: 'Generate', exact: true });
+  await generate.click();
+  await waitFor(() => expect(writtenOf('A TIES · 0.20')).toMatch(/^Recipe:( \w+){5}$/));
+  await idle(studio);
+  const [base, before] = [writtenOf('base'), writtenOf('A TIES · 0.20')];
+  const tinted = [...columnOf('A TIES · 0.20')!.querySelectorAll('mark')];
+  expect(tinted.map(({ title }) => title)).toEqual(['41.0\u00a0% here, 2.0\u00a0% in the base']);
+  expect(columnOf('base')!.querySelector('mark')).toBeNull();
+
+  const calls = vi.spyOn(studio.worker, 'generate');
+  editRecipe(studio, (recipe) => ({ ...recipe, contributors: recipe.contributors.slice(1) }));
+  await waitFor(() => expect(writtenOf('A TIES · 0.20')).not.toBe(before));
+  await idle(studio);
+  expect(writtenOf('A TIES · 0.20')).toMatch(/^Recipe:( \w+){5}$/);
+  expect(writtenOf('base')).toBe(base);
+  expect(calls).toHaveBeenCalledTimes(1);
+  expect(calls.mock.calls[0]![0].seed).toBe(0);
+
+  await page.getByLabelText('follow the sliders').click();
+  editRecipe(studio, (recipe) => ({ ...recipe, contributors: recipe.contributors.slice(1) }));
+  await expect.element(page.getByText('Of the recipe before. Generate writes it again.')).toBeVisible();
+  await generate.click();
+  await idle(studio);
+  expect(calls).toHaveBeenCalledTimes(2);
+
+  // all is there: once more is another draw, of all
+  await generate.click();
+  await idle(studio);
+  expect(calls).toHaveBeenCalledTimes(4);
+  expect(calls.mock.calls.slice(2).map(([{ seed }]) => seed)).toEqual([1, 1]);
+  expect(writtenOf('base')).not.toBe(base);
 });

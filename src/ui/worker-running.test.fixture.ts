@@ -10,6 +10,7 @@ import type {
   GenerateRequest,
   RunningProgress,
   RunTarget,
+  WrittenToken,
 } from '../reports/evaluate';
 import type {
   BestRow,
@@ -196,10 +197,12 @@ export async function pretendGeneration(
   const name = nameOf(request.target);
   refuse(name, options);
   let whole = '';
+  const tokens: WrittenToken[] = [];
   for (let i = 0; i < request.maxTokens; i++) {
     await step(options, isCanceled);
     const text = ` ${WORDS[Math.floor(WORDS.length * chance(`${name} ${request.seed} ${i}`))]}`;
     whole += text;
+    tokens.push({ text, probability: 0.41, ...(request.against && { against: i === 0 ? 0.02 : 0.4 }) });
     onProgress({
       phase: 'running',
       done: i + 1,
@@ -211,6 +214,7 @@ export async function pretendGeneration(
   }
   return {
     text: whole,
+    tokens,
     ids: Array.from({ length: request.maxTokens }, (_, i) => i),
     ended: 'length',
     tokensPerSecond: 20,

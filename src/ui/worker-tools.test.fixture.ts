@@ -75,14 +75,12 @@ export function pretendTools(tools: Tools) {
       if (request.destination.kind === 'downloads') tools.keep(request.destination.name, 460_000);
       return extractReport(request, linears);
     },
-    async overlap({ recipes }) {
+    async effects({ recipe }) {
       begin();
       await step();
-      return planFor(recipes[0], layers, []).tensors.flatMap(({ name, elements, copied }) => {
-        const kept = Math.floor(elements / 5);
-        const both = Math.floor((kept * (1 + (name.length % 7))) / 8);
-        return copied ? [] : [{ name, elements, kept: [kept, kept] as const, both }];
-      });
+      return planFor(recipe, layers, []).tensors.flatMap(({ name, copied, layer, shape }) =>
+        copied || layer === null || shape.length !== 2 ? [] : [{ name, effect: ((name.length % 7) - 3) / 8 }],
+      );
     },
     async measureLayers(request, onProgress) {
       begin();

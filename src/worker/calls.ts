@@ -20,8 +20,13 @@ import { cleanStages, forgetInterrupted, interruptedRuns } from '../recipe/inter
 import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/recipe-jobs';
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
-import type { OverlapProgress, OverlapRequest } from '../reports/delta-statistics';
-import type { EvaluateManyRequest, GenerateRequest, RunningProgress, RunTarget } from '../reports/evaluate';
+import type {
+  EffectsRequest,
+  EvaluateManyRequest,
+  GenerateRequest,
+  RunningProgress,
+  RunTarget,
+} from '../reports/evaluate';
 import type { FindBestProgress, FindBestRequest } from '../reports/find-best';
 import type { CalibrationText } from '../reports/importance';
 import type { Progress } from '../reports/job';
@@ -40,8 +45,6 @@ import type { ToolCalls } from '../tools';
 import { TOOL_CALLS } from '../tools/calls';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { openHubSession } from './hub-session';
-
-const quiet = () => undefined;
 
 /** The calls, as their callers see them. */
 export type WorkerCalls = ReturnType<typeof createCalls>;
@@ -235,15 +238,21 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       job.run(async (signal) => {
         const { target, engine } = request;
         const ready = await readyTarget(target, engine, signal, onProgress);
+        const against = request.against && (await planTarget(request.against));
         const { runGeneration } = await import('../evaluate/generation-job');
-        return runGeneration(request, { ...ready, models, engine, signal, onProgress });
+        return runGeneration(request, {
+          ...{ ...ready, models, engine, signal, onProgress },
+          ...(against && { against }),
+        });
       }),
-    /** How far the masks of one model agree in two recipes; nothing is merged. */
-    overlap: (request: OverlapRequest, onProgress: Report<OverlapProgress>) =>
+    /** What every weight of a merge does to a text; nothing is written. */
+    effects: (request: EffectsRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {
-        const { plan: ready } = targetsOf(request, signal, quiet);
-        const { runMaskOverlap } = await import('../tools/difference/mask-overlap');
-        return runMaskOverlap(request, { plan: (recipe) => ready({ recipe }), models, signal, onProgress });
+        const { recipe, engine } = request;
+        const ready = await readyTarget({ recipe }, engine, signal, onProgress);
+        const { plan: base } = await planTarget({ model: request.base });
+        const { runEffects } = await import('../evaluate/generation-job');
+        return runEffects(request, { ...ready, base, models, engine, signal, onProgress });
       }),
     /** Opens a dataset on the Hub, `owner/name[@revision]` or its page's address, pinned to a commit. */
     openDataset: async (idOrUrl: string) => (await datasets()).open(idOrUrl),

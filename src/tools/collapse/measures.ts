@@ -5,7 +5,8 @@
 
 import { AmalgamError } from '../../errors';
 import type { Sequence } from '../../forward/chunk';
-import type { Entry, TappedRows } from '../../forward/pass';
+import type { Entry } from '../../forward/pass';
+import { readRows } from '../../forward/queue';
 import type { Runner } from '../../forward/runner';
 import type { LayerMeasure } from './report';
 
@@ -250,22 +251,6 @@ export function groupSequences(sequences: readonly Sequence[], rows: number): Se
     used += length;
   }
   return groups;
-}
-
-/** Copies the rows a tap sees to the host, [rows · width]; waits for the device. */
-async function readRows({
-  buffer,
-  rows,
-  width,
-  stride,
-  queue,
-}: TappedRows): Promise<Float32Array<ArrayBuffer>> {
-  const [bytes] = await queue.read([{ buffer, byteLength: ((rows - 1) * stride + width) * 4 }]);
-  const all = new Float32Array(bytes!.buffer);
-  if (stride === width) return all;
-  const out = new Float32Array(rows * width);
-  for (let r = 0; r < rows; r++) out.set(all.subarray(r * stride, r * stride + width), r * width);
-  return out;
 }
 
 /** Pieces put one behind the other. */

@@ -72,13 +72,13 @@ function isWithinErrors(map: Heatmap): boolean {
 
 /** Where the full scale of a metric begins and ends, never empty; a diverging one is symmetric about 0. */
 export function domain(metric: ShownMetric, values: readonly number[]): { min: number; max: number } {
-  if (metric.diverging) return { min: -1, max: 1 };
-  const most = values.reduce((a, b) => Math.max(a, b), 0);
+  const most = values.reduce((a, b) => Math.max(a, metric.diverging ? Math.abs(b) : b), 0);
   const [, round = 1] = scaleLinear()
     .domain([0, most || 1])
     .nice(4)
     .domain();
-  return { min: metric.full.min, max: metric.full.max ?? round };
+  const max = metric.full.max ?? round;
+  return { min: metric.diverging ? -max : metric.full.min, max };
 }
 
 /**

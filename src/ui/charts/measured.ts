@@ -5,7 +5,6 @@
  */
 import type { DeltaPreset, MergeMethod, ResolvedParameters } from '../../merge/method';
 import { type ContributorError, isPredicted, sampledError } from '../../merge/prediction/predicted-report';
-import type { MaskOverlap } from '../../reports/delta-statistics';
 import type { ContributorReport, TensorReport } from '../../reports/job';
 
 export interface Measured {
@@ -147,9 +146,14 @@ export function rangeOf(values: readonly number[]): { least: number; most: numbe
   return { least, most };
 }
 
-/** A tensor of two runs: nothing is known of it but how far the masks of one model agree. */
-export interface RunsReport extends TensorReport {
-  runs: { model: string; overlap: MaskOverlap };
+/** A tensor of a run, with what its change does to a text, where that was measured. */
+export interface EffectReport extends TensorReport {
+  effect: number | null;
+}
+
+/** The effect of a tensor on the text; none of what is no linear map of a block. */
+export function effectOf(report: TensorReport | EffectReport): Measured | null {
+  return 'effect' in report && report.effect !== null ? { value: report.effect, weight: 1, error: 0 } : null;
 }
 
 /** The changes that two contributors both keep, as a share of the union of their masks. */
@@ -157,11 +161,6 @@ export function overlapOfModels(report: TensorReport, subject: readonly string[]
   const found = countsOfModels(report, subject);
   const measured = found && overlapOf(found);
   return measured && { ...measured, error: sampledError(report, measured.value, measured.weight) };
-}
-
-/** The changes of one contributor that two runs both keep, of those that either keeps. */
-export function overlapOfRuns(report: TensorReport | RunsReport, [model]: readonly string[]) {
-  return 'runs' in report && report.runs.model === model ? overlapOf(report.runs.overlap) : null;
 }
 
 /** The share of weights that no model would change, were masks drawn at random; null where there are no masks. */
@@ -176,13 +175,16 @@ export function untouchedByChance(report: TensorReport): number | null {
 }
 
 /** Expected overlap of two random masks of the same densities: pq / (p + q − pq). */
-export function chanceOverlap(report: TensorReport | RunsReport, subject: readonly string[]): number | null {
-  const counts = 'runs' in report ? report.runs.overlap : countsOfModels(report, subject);
+export function chanceOverlap(report: TensorReport, subject: readonly string[]): number | null {
+  const counts = countsOfModels(report, subject);
   const [p, q] = (counts?.kept ?? [0, 0]).map((kept) => kept / report.elements) as [number, number];
   return p + q > 0 ? (p * q) / (p + q - p * q) : null;
 }
 
-type Counts = Pick<MaskOverlap, 'kept' | 'both'>;
+interface Counts {
+  kept: readonly [number, number];
+  both: number;
+}
 
 /** The share, and the union of the masks as its weight in a mean. */
 function overlapOf({ kept, both }: Counts) {

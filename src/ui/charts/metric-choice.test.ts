@@ -200,7 +200,7 @@ it('each metric has the number that its row names', () => {
       threshold: 0.25,
       size: 0.25,
     },
-    runOverlap: undefined,
+    effect: undefined,
   };
   for (const metric of metrics) {
     const found = measure(metric, report, ['a', 'b']);

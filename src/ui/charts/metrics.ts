@@ -11,12 +11,12 @@ import {
   chanceOverlap,
   changing,
   cosineOf,
+  effectOf,
   keptEnergy,
   type Measured,
   ofContributor,
   outputChangeOf,
   overlapOfModels,
-  overlapOfRuns,
   shareOf,
   untouchedByChance,
 } from './measured';
@@ -264,17 +264,20 @@ const ROWS = [
     chance: chanceOverlap,
   },
   {
-    ...SHARE,
-    id: 'runOverlap',
-    label: 'Mask overlap of two runs',
-    meaning: 'Weights of the model that both runs keep, as a share of those that either keeps (IoU).',
-    per: 'contributor',
-    absent: 'not trimmed by both runs',
-    ofMerge: true,
-    phrase: (v) => `overlap ${formatPercent(v)}`,
-    measure: overlapOfRuns,
-    whyAbsent: noMasks,
-    chance: chanceOverlap,
+    ...SIZE,
+    id: 'effect',
+    label: 'Effect on the text',
+    meaning:
+      'How much more probable each change makes the text written last in Try, in nats: exact, one change left out at a time.',
+    per: 'tensor',
+    absent: 'no linear map of a layer',
+    full: { min: Number.NEGATIVE_INFINITY, max: null },
+    diverging: true,
+    // reports of merges that have not run are of no concern: it is measured on the text
+    ofMerge: false,
+    format: (v) => `${signed(v)} nats`,
+    phrase: (v) => `${signed(v)} nats`,
+    measure: effectOf,
   },
   {
     id: 'cosine',
@@ -316,6 +319,10 @@ export function measure(metric: Metric, report: TensorReport, subject: Subject):
 /** Whether a report lacks a metric because the method has not run and cannot be predicted. */
 export function isAwaited(metric: Metric, report: TensorReport): boolean {
   return metric.ofMerge && awaitsMerge(report);
+}
+
+function signed(value: number): string {
+  return value > 0 ? `+${formatReal(value)}` : formatReal(value);
 }
 
 function cosineText(value: number): string {

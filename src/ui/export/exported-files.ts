@@ -13,7 +13,6 @@ import { absenceOf, subjectsOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, metrics } from '../charts/metrics';
 import { timeShares } from '../charts/time-shares';
 import type { ShownLayers } from '../layers/columns';
-import { countedOverlap } from '../layers/run-overlap';
 import { type LayersRun, reportsFor } from '../layers/runs';
 import { saveFile, saveText } from '../local/file-download';
 import { LETTERS } from '../parts/Swatch';
@@ -140,11 +139,11 @@ export async function pdfOf({
   return new Blob(parts, { type: 'application/pdf' });
 }
 
-/** The shown runs as one of the files; the mask overlap of two is among their numbers, once it was counted. */
+/** The shown runs as one of the files. */
 export async function exportLayers(
   kind: 'svg' | 'png' | 'pdf' | 'csv' | 'json' | 'html',
   { view: { columns, metric, subject, grid, bands }, runs: shown }: ShownLayers,
-  { overlap, view: { scale: colors } }: Pick<StudioState, 'overlap' | 'view'>,
+  { view: { scale: colors } }: Pick<StudioState, 'view'>,
 ): Promise<void> {
   const name = fileName(shown.map((run) => run.name).join(' vs '));
   const runs = shown.map((run, i) => ({
@@ -153,13 +152,7 @@ export async function exportLayers(
     reports: reportsOf(run, reportsFor(run, metric)),
     run,
   }));
-  const both = countedOverlap(shown, overlap);
-  const pair = both && {
-    name: both.pair.name,
-    contributors: both.pair.contributors.filter(({ id }) => id === both.model),
-    reports: reportsOf(both.pair, both.pair.reports),
-  };
-  if (kind === 'csv') return saveText(tensorCsv(pair ? [...runs, pair] : runs), `${name}-tensors.csv`);
+  if (kind === 'csv') return saveText(tensorCsv(runs), `${name}-tensors.csv`);
   if (kind === 'json') {
     const plain = runs.map(({ name: title, contributors, reports, run }) => ({
       run: title,
@@ -167,8 +160,7 @@ export async function exportLayers(
       contributors: contributors.map((c) => c.id),
       tensors: reports.map(plainReport),
     }));
-    const counted = both && { run: both.pair.name, contributors: [both.model], maskOverlap: both.tensors };
-    return saveText(JSON.stringify(counted ? [...plain, counted] : plain, null, 2), `${name}-tensors.json`);
+    return saveText(JSON.stringify(plain, null, 2), `${name}-tensors.json`);
   }
   const captions = await Promise.all(shown.map(captionOf));
   if (kind === 'html') {
@@ -179,9 +171,7 @@ export async function exportLayers(
         subjectsOf(m, first.contributors).map(({ ids, label }) =>
           figureOfRuns(
             { metric: m, subject: ids, grid, bands, title: titleOf(m, label) },
-            m.id === 'runOverlap' && both
-              ? [{ title: both.pair.name, reports: both.pair.reports }]
-              : runs.map(({ name: title, run }) => ({ title, reports: reportsFor(run, m) })),
+            runs.map(({ name: title, run }) => ({ title, reports: reportsFor(run, m) })),
             colors,
           ),
         ),

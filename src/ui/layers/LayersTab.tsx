@@ -31,8 +31,8 @@ import { LayersBar } from './LayersBar';
 import { LayersCanvas } from './LayersCanvas';
 import { LayersTable, LooseStrip, RangeLine } from './LayersTable';
 import { RunsStrip } from './RunsStrip';
-import { useRunOverlap } from './run-overlap';
 import { type LayersRun, reportsFor, shownRuns, useRuns, writesFactors } from './runs';
+import { useTextEffects } from './text-effects';
 
 /** Effects of the shown runs on each layer, and the differences between runs. */
 export function LayersTab() {
@@ -103,8 +103,8 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
     [metric, subject, first.contributors],
   );
   const wanted = useDeferredValue(filter);
-  const overlap = useRunOverlap(metric, shown, ids);
-  const view = useLayersView(overlap.runs, metric, ids ?? NOBODY, wanted);
+  const effects = useTextEffects(metric, shown);
+  const view = useLayersView(effects.runs, metric, ids ?? NOBODY, wanted);
   const absent = absenceOf(metric, first.traits);
   // the numbers follow once a slider rests
   const later = useDeferredValue(
@@ -114,20 +114,21 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
     <div className="screen layers-screen">
       <FirstError />
       <RunsStrip runs={runs} />
-      <LayersBar metric={metric} subject={ids ?? NOBODY} view={view} runs={shown} />
+      <LayersBar metric={metric} subject={ids ?? NOBODY} view={view} runs={effects.runs} />
       {(absent ??
       (ids === null ? `This recipe has no two models for ${metric.label.toLowerCase()}.` : null)) ? (
         <p className="empty" role="status">
           {absent ?? `${metric.label} compares two models; this recipe has only one.`}{' '}
           <Next after={metric.id} run={first} />
         </p>
-      ) : overlap.why ? (
+      ) : effects.why ? (
         <p className="empty" role="status">
-          {overlap.why}
+          {effects.why}
         </p>
       ) : (
         <>
           <Finding view={view} run={first} />
+          {effects.note ? <p className="small quiet">{effects.note}</p> : null}
           <LayersCanvas view={view} />
           <RangeLine view={later} />
           <LooseStrip view={later} />

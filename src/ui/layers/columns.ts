@@ -26,7 +26,7 @@ import { LETTERS } from '../parts/Swatch';
 import { useSameList } from '../parts/use-settled';
 import { passesFilter } from '../parts/VirtualTable';
 import { useShownTheme, useStudioState } from '../studio-context';
-import { type LayersRun, PAIR, reportsFor, shortNames } from './runs';
+import { type LayersRun, reportsFor, shortNames } from './runs';
 
 /** A column of the canvas. */
 export interface CanvasColumn {
@@ -102,7 +102,7 @@ export function useLayersView(
     const titles = shortNames(runs.map(({ name }) => name));
     const made = runs.map((run, i): RunColumn => {
       const old = isSame ? before.current.columns.get(run.id) : undefined;
-      const letter = run.id === PAIR ? 'A | B' : LETTERS[i]!;
+      const letter = LETTERS[i]!;
       const title = titles[i]!;
       if (old?.run === run && old.letter === letter && old.title === title) return old;
       const reports = reportsFor(run, metric);

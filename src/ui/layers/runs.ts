@@ -32,9 +32,6 @@ import { methodOf, type Studio } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
 
-/** Id of two runs that are shown as one, where a metric is about both. */
-export const PAIR = 'pair';
-
 export interface LayersRun {
   id: string;
   name: string;

@@ -10,6 +10,8 @@ export interface GenerationSlice {
   columns: readonly GenerationColumn[];
   /** Settings of the latest texts; null before the first time. */
   written: GenerationSettings | null;
+  /** Texts are written again when the recipe changes. */
+  follows: boolean;
 }
 
 export interface GenerationColumn {
@@ -20,8 +22,12 @@ export interface GenerationColumn {
   color: number | null;
   target: RunTarget;
   status: 'waiting' | 'writing' | 'done' | 'failed' | 'canceled';
+  /** The text is of other weights than the row has now. */
+  stale: boolean;
   text: string;
   progress: { done: number; rate: number } | null;
+  /** From the beginning until the prompt was read: weights opened, or merged in memory. */
+  readySeconds: number | null;
   report: GenerateReport | null;
   error: ErrorReport | null;
 }
@@ -40,4 +46,5 @@ export const initialGeneration: GenerationSlice = {
   },
   columns: [],
   written: null,
+  follows: true,
 };

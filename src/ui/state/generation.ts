@@ -1,50 +1,115 @@
-/** Actions of the Try tab: the same prompt continued by base, contributors and merge. */
+/** Actions of the Try tab: the same prompt continued by base, the recipe as it stands, and other merges. */
 import { errorReport } from '../../errors';
 import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
-import { type EvaluationRow, evaluationRows } from './evaluation-rows';
-import type { GenerationColumn } from './generation-state';
-import { beginJob, reportProgress } from './job';
+import { type EvaluationRow, evaluationRows, targetKey } from './evaluation-rows';
+import type { GenerationColumn, GenerationSlice } from './generation-state';
+import { beginJob, cancelJob, isAtWork, reportProgress } from './job';
 import { runningProgress } from './job-state';
 import { whyNotWrite } from './measure';
 import { editSlice, type Studio, showTab } from './studio';
+import type { StudioState } from './studio-state';
+
+/** A merge that is ready after so many seconds follows the sliders by itself. */
+const FOLLOW_SECONDS = 5;
 
 export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {
   editSlice(studio, 'generation', ({ settings }) => ({ settings: { ...settings, ...change } }));
 }
 
-/** The columns of these rows, empty: the models and the recipe's own merge. */
-export function emptyColumns(rows: readonly EvaluationRow[]): GenerationColumn[] {
-  return rows
-    .filter((r) => r.group === 'models' || r.current)
-    .map(({ id, label, color, target, method }) => ({
-      id,
-      label: method ? `merge, ${label}` : label,
-      color,
-      target,
-      status: 'waiting',
-      text: '',
-      progress: null,
-      report: null,
-      error: null,
-    }));
+/** Whether texts follow the recipe. */
+export function setFollowing(studio: Studio, follows: boolean): void {
+  editSlice(studio, 'generation', () => ({ follows }));
 }
 
-/** Continues the prompt by every model, one after the other; a model that cannot shows why. Never rejects. */
+/** A column for each row: its text where the same weights have written it, else the text that stood there, out of date. */
+export function columnsOf(
+  rows: readonly EvaluationRow[],
+  { columns, written }: Pick<GenerationSlice, 'columns' | 'written'>,
+): GenerationColumn[] {
+  return rows.map(({ id, label, color, target }) => {
+    const key = targetKey(target);
+    const before =
+      columns.find((column) => targetKey(column.target) === key) ??
+      columns.find((column) => column.id === id);
+    const stale = written !== null && (before === undefined || targetKey(before.target) !== key);
+    return { ...(before ?? EMPTY), id, label, color, target: before?.target ?? target, stale };
+  });
+}
+
+const EMPTY: Omit<GenerationColumn, 'id' | 'label' | 'color' | 'target'> = {
+  status: 'waiting',
+  stale: false,
+  text: '',
+  progress: null,
+  readySeconds: null,
+  report: null,
+  error: null,
+};
+
+/**
+ * Continues the prompt by every model whose text is not there, one after the other; where all are there, by all with the next
+ * seed. A model that cannot shows why. Never rejects.
+ */
 export async function write(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
-  const before = studio.store.getState();
-  if (whyNotWrite(before) !== null) return;
-  const { settings } = before.generation;
-  const columns = emptyColumns(rows);
-  editSlice(studio, 'generation', { columns, written: settings });
+  const { settings, written, columns } = studio.store.getState().generation;
+  if (whyNotWrite(studio.store.getState()) !== null) return;
+  const isSame = written !== null && JSON.stringify(settings) === JSON.stringify(written);
+  const there = columnsOf(rows, { columns, written }).filter(isWritten);
+  if (isSame && there.length === rows.length)
+    editGenerationSettings(studio, { seed: nextSeed(settings.seed) });
+  if (!isSame || there.length === rows.length) editSlice(studio, 'generation', () => ({ columns: [] }));
+  await fill(studio, rows, studio.store.getState().generation.settings);
+}
+
+function nextSeed(seed: number): number {
+  return (seed + 1) % 2 ** 32;
+}
+
+function isWritten({ stale, status }: GenerationColumn): boolean {
+  return !stale && (status === 'done' || status === 'failed');
+}
+
+/**
+ * Has the texts follow their rows: what is written of other weights is stopped and written again, with the same prompt and
+ * seed, once the engine is free. Merges that take long to be ready wait for a press.
+ */
+export async function follow(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
+  const state = studio.store.getState();
+  const { columns, written, follows } = state.generation;
+  if (!follows || written === null || columns.some((c) => (c.readySeconds ?? 0) > FOLLOW_SECONDS)) return;
+  if (!columnsOf(rows, state.generation).some(({ stale }) => stale)) return;
+  if (isAtWork(state, 'generation')) await cancelJob(studio);
+  else if (whyNotWrite(state) === null) await fill(studio, rows, written);
+}
+
+async function fill(
+  studio: Studio,
+  rows: readonly EvaluationRow[],
+  settings: GenerationSettings,
+): Promise<void> {
+  const { generation, engine } = studio.store.getState();
+  const columns = columnsOf(rows, generation).map((column, i) =>
+    isWritten(column)
+      ? column
+      : // the text that stood there stays until the new one begins
+        { ...column, ...EMPTY, text: column.text, target: rows[i]!.target },
+  );
+  editSlice(studio, 'generation', () => ({ columns, written: settings }));
+  const base = rows.find(({ id }) => id === 'base')?.target;
   const end = beginJob(studio, 'generation');
   try {
-    for (const { id, target } of columns) {
+    for (const { id, target, status } of columns) {
+      if (status !== 'waiting') continue;
       if (studio.store.getState().job?.canceling) break;
       editColumn(studio, id, { status: 'writing' });
+      const begun = performance.now();
       try {
         const report: GenerateReport = await studio.worker.generate(
-          { target, ...settings, engine: before.engine.choice },
-          (progress) => follow(studio, id, progress),
+          {
+            ...{ target, ...settings, engine: engine.choice },
+            ...(base && id !== 'base' && { against: base }),
+          },
+          (progress) => append(studio, id, progress, begun),
         );
         editColumn(studio, id, { status: 'done', report, text: report.text });
       } catch (thrown) {
@@ -61,13 +126,19 @@ export async function write(studio: Studio, rows: readonly EvaluationRow[]): Pro
   }
 }
 
-function follow(studio: Studio, id: string, progress: RunningProgress): void {
+function append(studio: Studio, id: string, progress: RunningProgress, begun: number): void {
   reportProgress(studio, 'generation', runningProgress(progress));
-  const { phase, done, rate, text } = progress;
+  const { phase, done, rate, text = '' } = progress;
   if (phase !== 'running') return;
   editColumns(studio, (c) =>
     // messages may arrive after the report, which has the whole text
-    c.id === id && c.status === 'writing' ? { text: c.text + (text ?? ''), progress: { done, rate } } : {},
+    c.id === id && c.status === 'writing'
+      ? {
+          text: c.progress ? c.text + text : text,
+          progress: { done, rate },
+          readySeconds: c.readySeconds ?? (performance.now() - begun) / 1000,
+        }
+      : {},
   );
 }
 
@@ -79,11 +150,24 @@ function editColumns(studio: Studio, edit: (column: GenerationColumn) => Partial
   editSlice(studio, 'generation', ({ columns }) => ({ columns: columns.map((c) => ({ ...c, ...edit(c) })) }));
 }
 
+/** Base and the recipe's merge, which answer in any case; the contributors where they are asked too. */
+export function answeringModels(
+  { recipe, models }: Pick<StudioState, 'recipe' | 'models'>,
+  contributors: boolean,
+): EvaluationRow[] {
+  return evaluationRows(recipe, models).filter(
+    ({ id, group }) => group === 'models' && (contributors || id === 'base'),
+  );
+}
+
 // The step after a merge.
 
-/** Has base, contributors and merge continue the same prompt. Never rejects. */
+/** Has base and merge continue the same prompt. Never rejects. */
 export async function tryMerge(studio: Studio): Promise<void> {
   showTab(studio, 'try');
   const { recipe, models } = studio.store.getState();
-  await write(studio, evaluationRows(recipe, models));
+  await write(
+    studio,
+    evaluationRows(recipe, models).filter(({ id, current }) => id === 'base' || current),
+  );
 }

@@ -381,18 +381,13 @@ export async function findTheBest(studio: Studio): Promise<void> {
   const best = report?.rows.find(({ id }) => id === report.best);
   // stopped, or edited meanwhile: what was tried is in the table
   const isNew = report !== before.measure.found?.report && recipe === before.recipe;
-  if (!isNew || !report || !best) return;
+  if (!isNew || !best) return;
   if (!('recipe' in best.target)) {
     const hint = 'Give it more time, or take other contributors.';
     return notify(studio, 'note', `No merge that was tried is better than ${best.label}.`, hint);
   }
   takeSettings(studio, best.target.recipe);
-  const single = report.rows.find(
-    ({ id, kind }) => report.alike.includes(id) && (kind === 'base' || kind === 'contributor'),
-  );
-  const beside = single ? ` On this text it cannot be told apart from ${single.label} alone.` : '';
-  const hint = `Merge writes it; undo brings yours back.${beside}`;
-  notify(studio, 'note', `The recipe is now ${best.label}.`, hint);
+  notify(studio, 'note', `The recipe is now ${best.label}.`, 'Merge writes it; undo brings yours back.');
 }
 
 function findProgress({ step, item, done, total, secondsLeft }: FindBestProgress): JobProgress {

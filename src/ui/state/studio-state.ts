@@ -5,7 +5,7 @@
 
 import type { ErrorReport } from '../../errors';
 import { DEFAULT_HUB_URL } from '../../formats/hub-id';
-import type { DeltaStatistics, MaskOverlap } from '../../reports/delta-statistics';
+import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { MergeReport, MergeRequest, RunElsewhere } from '../../reports/merge';
 import type { ModelInfo } from '../../reports/models';
 import type { PlanReport } from '../../reports/plan';
@@ -36,7 +36,7 @@ export interface StudioState {
   history: HistorySlice;
   plan: PlanSlice;
   deltaStatistics: DeltaStatisticsSlice;
-  overlap: OverlapSlice;
+  effects: EffectsSlice;
   /** Every run there is, whatever its status. */
   runs: readonly Run[];
   /** The run at work, else the last one. */
@@ -183,16 +183,17 @@ export const noDeltas: DeltaStatisticsSlice = {
   error: null,
 };
 
-/** How far the masks of one model agree in two runs. */
-export interface OverlapSlice {
-  status: 'none' | 'counting' | 'ready' | 'stopped' | 'failed';
-  /** Which two recipes and which model. */
+/** Effects of the weights of runs on one text. */
+export interface EffectsSlice {
+  status: 'none' | 'measuring' | 'stopped' | 'failed';
+  /** Which text: prompt and ids. */
   key: string;
-  tensors: MaskOverlap[];
+  /** Key of a recipe → name of a tensor → effect in nats. */
+  ofRecipes: ReadonlyMap<string, ReadonlyMap<string, number>>;
   error: ErrorReport | null;
 }
 
-export const noOverlap: OverlapSlice = { status: 'none', key: '', tensors: [], error: null };
+export const noEffects: EffectsSlice = { status: 'none', key: '', ofRecipes: new Map(), error: null };
 
 export const initialState: StudioState = {
   engine: { status: 'starting', info: null, error: null, choice: 'auto' },
@@ -203,7 +204,7 @@ export const initialState: StudioState = {
   history: noHistory,
   plan: { status: 'empty', report: null, contributors: [], error: null },
   deltaStatistics: noDeltas,
-  overlap: noOverlap,
+  effects: noEffects,
   runs: [],
   currentRunId: null,
   queuedRuns: [],

@@ -9,7 +9,7 @@ export const TABS = [
     text: 'Layers',
     jobs: {
       merge: { title: 'Merging', busy: 'A merge is running.' },
-      overlap: { title: 'Comparing masks', busy: 'The masks of two runs are being compared.' },
+      effects: { title: 'Measuring effects', busy: 'Effects on a text are being measured.' },
     },
   },
   {

@@ -1,8 +1,8 @@
 import '../styles/tools.css';
 import '../styles/try.css';
-import { type ReactNode, useMemo, useState } from 'react';
-import { formatBytes, formatCounted, formatSeconds } from '../../formats/quantity';
-import type { GenerationSettings } from '../../reports/evaluate';
+import { type ReactNode, useEffect, useMemo, useState } from 'react';
+import { formatCounted, formatPercent, formatSeconds } from '../../formats/quantity';
+import type { GenerationSettings, WrittenToken } from '../../reports/evaluate';
 import { RunsStrip } from '../layers/RunsStrip';
 import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
 import { Button } from '../parts/Button';
@@ -11,8 +11,16 @@ import { LabeledNumber } from '../parts/LabeledNumber';
 import { LinkButton } from '../parts/LinkButton';
 import { Segmented } from '../parts/Segmented';
 import { LETTERS, Swatch } from '../parts/Swatch';
-import { type EvaluationRow, evaluationRows, targetKey } from '../state/evaluation-rows';
-import { editGenerationSettings, emptyColumns, write } from '../state/generation';
+import { REST_MS, useDebounced } from '../parts/use-settled';
+import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
+import {
+  answeringModels,
+  columnsOf,
+  editGenerationSettings,
+  follow,
+  setFollowing,
+  write,
+} from '../state/generation';
 import type { GenerationColumn } from '../state/generation-state';
 import { cancelJob } from '../state/job';
 import { whyNotWrite } from '../state/measure';
@@ -21,36 +29,62 @@ import { useStudio, useStudioState } from '../studio-context';
 /** Beginnings that the sample family has learned to continue. */
 const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];
 
-/** One prompt, continued by base, contributors and the chosen runs, side by side. */
+/** One prompt, continued by base, contributors and the chosen runs, side by side; the recipe's run follows its sliders. */
 export function TryTab() {
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);
   const runs = useRuns();
-  const [contributors, setContributors] = useState(true);
+  const [contributors, setContributors] = useState(false);
   const rows = useMemo(
-    () => [
-      ...evaluationRows(recipe, models).filter(
-        ({ id, group }) => group === 'models' && (contributors || id === 'base'),
-      ),
-      ...shownRuns(runs).map(runRow),
-    ],
+    () => [...answeringModels({ recipe, models }, contributors), ...shownRuns(runs).map(runRow)],
     [recipe, models, runs, contributors],
   );
+  useFollowing(rows);
   return (
     <div className="screen">
       <RunsStrip runs={runs} />
       <PromptForm rows={rows}>
-        <label className="row tight small">
-          <input
-            type="checkbox"
-            checked={contributors}
-            onChange={(event) => setContributors(event.target.checked)}
-          />
-          contributors too
-        </label>
+        <Check label="contributors too" checked={contributors} onChange={setContributors} />
+        <FollowCheck />
       </PromptForm>
       <Columns rows={rows} />
     </div>
+  );
+}
+
+/** Writes what is out of date again once the sliders rest. */
+function useFollowing(rows: readonly EvaluationRow[]): void {
+  const studio = useStudio();
+  const targets = rows.map(({ target }) => targetKey(target)).join('\n');
+  const settled = useDebounced(targets, REST_MS);
+  const why = useStudioState(whyNotWrite);
+  const isFollowing = useStudioState((s) => s.generation.follows);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an engine that is free again, and the switch, are events too
+  useEffect(() => {
+    if (targets === settled) void follow(studio, rows);
+  }, [studio, rows, targets, settled, why, isFollowing]);
+}
+
+interface CheckProps {
+  label: string;
+  checked: boolean;
+  onChange(checked: boolean): void;
+}
+
+function Check({ label, checked, onChange }: CheckProps) {
+  return (
+    <label className="row tight small">
+      <input type="checkbox" checked={checked} onChange={(event) => onChange(event.target.checked)} />
+      {label}
+    </label>
+  );
+}
+
+function FollowCheck() {
+  const studio = useStudio();
+  const checked = useStudioState((s) => s.generation.follows);
+  return (
+    <Check label="follow the sliders" checked={checked} onChange={(next) => setFollowing(studio, next)} />
   );
 }
 
@@ -155,22 +189,27 @@ function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
   const columns = useStudioState((s) => s.generation.columns);
   const written = useStudioState((s) => s.generation.written);
   const settings = useStudioState((s) => s.generation.settings);
-  const empty = useMemo(() => emptyColumns(rows), [rows]);
-  const targets = useMemo(() => new Set(empty.map((c) => targetKey(c.target))), [empty]);
-  const shown = written ? columns : empty;
   const { prompt, chat } = written ?? settings;
+  const shown = columnsOf(rows, { columns, written });
   return (
-    <div className="written">
-      {shown.map((column) => (
-        <Column
-          key={column.id}
-          column={column}
-          prompt={chat ? `${prompt}\n\n` : prompt}
-          begun={written !== null}
-          stale={!targets.has(targetKey(column.target))}
-        />
-      ))}
-    </div>
+    <>
+      {shown.some(({ report }) => report?.tokens.some(isTinted)) ? (
+        <p className="small quiet">
+          Tinted words are <mark data-tint="3">more</mark> or <mark data-tint="-3">less</mark> probable here
+          than in the base.
+        </p>
+      ) : null}
+      <div className="written">
+        {shown.map((column) => (
+          <Column
+            key={column.id}
+            column={column}
+            prompt={chat ? `${prompt}\n\n` : prompt}
+            begun={written !== null}
+          />
+        ))}
+      </div>
+    </>
   );
 }
 
@@ -178,10 +217,10 @@ interface ColumnProps {
   column: GenerationColumn;
   prompt: string;
   begun: boolean;
-  stale: boolean;
 }
 
-function Column({ column, prompt, begun, stale }: ColumnProps) {
+function Column({ column, prompt, begun }: ColumnProps) {
+  const { stale, status, report, text } = column;
   return (
     <article className="written-column panel" data-stale={stale || undefined} aria-label={column.label}>
       <h3 className="row">
@@ -193,24 +232,53 @@ function Column({ column, prompt, begun, stale }: ColumnProps) {
       {column.error ? (
         <ErrorCard error={column.error} />
       ) : (
-        <p className="written-text" aria-busy={column.status === 'writing'}>
+        <p className="written-text" aria-busy={status === 'writing'}>
           <span className="faint">{prompt}</span>
-          {column.text}
-          {column.status === 'writing' ? <span className="caret" aria-hidden="true" /> : null}
+          {report ? <Tokens tokens={report.tokens} /> : text}
+          {status === 'writing' ? <span className="caret" aria-hidden="true" /> : null}
         </p>
       )}
-      <p className="small faint written-foot">
-        {stale ? 'The recipe has changed since. ' : ''}
-        {begun ? footWords(column) : 'Nothing generated yet.'}
-      </p>
+      <p className="small faint written-foot">{begun ? footWords(column) : 'Nothing generated yet.'}</p>
     </article>
   );
 }
 
-function footWords({ status, report, progress }: GenerationColumn): string {
+/** Tokens whose probability differs from the base's are tinted, and tell both. */
+function Tokens({ tokens }: { tokens: readonly WrittenToken[] }) {
+  return tokens.map((token, i) => {
+    const { text, probability, against } = token;
+    if (!isTinted(token)) return text;
+    const words = `${formatPercent(probability)} here, ${formatPercent(against!)} in the base`;
+    return (
+      // biome-ignore lint/suspicious/noArrayIndexKey: a text's tokens keep their places
+      <mark key={i} title={words} data-tint={tintOf(token)}>
+        {text}
+      </mark>
+    );
+  });
+}
+
+/** Ratios of probabilities from which a token is tinted, and tinted more. */
+const TINTS = [2, 4, 10];
+
+/** −3 … 3: how much more probable a token is than in the base. */
+function tintOf({ probability, against }: WrittenToken): number {
+  if (against === undefined) return 0;
+  const ratio = Math.max(probability, 1e-12) / Math.max(against, 1e-12);
+  const steps = TINTS.filter((least) => Math.max(ratio, 1 / ratio) >= least).length;
+  return ratio < 1 ? -steps : steps;
+}
+
+function isTinted(token: WrittenToken): boolean {
+  return tintOf(token) !== 0;
+}
+
+function footWords({ status, stale, report, progress, readySeconds }: GenerationColumn): string {
+  if (stale) return report ? 'Of the recipe before. Generate writes it again.' : 'Not written yet.';
   if (report) {
     const end = report.ended === 'stop' ? 'ended its text' : 'stopped at the limit';
-    return `${formatCounted(report.ids.length, 'token')} in ${formatSeconds(report.seconds)}, ${end}; at most ${formatBytes(report.peakBytes)} on the device`;
+    const ready = readySeconds === null ? '' : `ready after ${formatSeconds(readySeconds)}, `;
+    return `${ready}${formatCounted(report.ids.length, 'token')} in ${formatSeconds(report.seconds)}, ${end}`;
   }
   switch (status) {
     case 'waiting':
