@@ -262,7 +262,9 @@ export function bestText(report: FindBestReport): string {
   );
   const chosen = rows.find(({ id }) => id === best)!;
   const models = rows.filter(({ kind }) => kind === 'base' || kind === 'contributor');
-  const better = models.find(({ blocks }) => {
+  const lossOf = ({ blocks }: BestRow) => meanLoss(blocks.reporting ?? []).mean;
+  const ordered = models.toSorted((a, b) => lossOf(a) - lossOf(b));
+  const better = ordered.find(({ blocks }) => {
     const apart = chosen.blocks.reporting && pairedDifference(chosen.blocks.reporting, blocks.reporting ?? []);
     return verdict(apart) === 'higher';
   });
