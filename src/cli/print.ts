@@ -265,15 +265,14 @@ export function bestText(report: FindBestReport): string {
   const lossOf = ({ blocks }: BestRow) => meanLoss(blocks.reporting ?? []).mean;
   const ordered = models.toSorted((a, b) => lossOf(a) - lossOf(b));
   const better = ordered.find(({ blocks }) => {
-    const apart = chosen.blocks.reporting && pairedDifference(chosen.blocks.reporting, blocks.reporting ?? []);
+    const apart =
+      chosen.blocks.reporting && pairedDifference(chosen.blocks.reporting, blocks.reporting ?? []);
     return verdict(apart) === 'higher';
   });
   const shares = kept.flatMap((share, i) =>
     share === null || share < 0 ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
   );
-  const worse = kept.flatMap((share, i) =>
-    share !== null && share < 0 ? displayName(texts[i]!.name) : [],
-  );
+  const worse = kept.flatMap((share, i) => (share !== null && share < 0 ? displayName(texts[i]!.name) : []));
   return [
     `On the part that nothing was tuned or chosen on, of ${named.join(', ')}:`,
     ...columns([
