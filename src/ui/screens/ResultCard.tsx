@@ -106,15 +106,18 @@ function IsItBetter({ run }: { run: FinishedRun }) {
         )}
       </p>
       <div className="result-strips">
-        {table.columns.map(({ id, name }) => (
-          <Strip key={id} name={name} table={measureTable(rows, { ...slice, by: id })} />
-        ))}
+        {table.columns.map(({ id, kind, name }) =>
+          kind === 'task' ? null : (
+            <Strip key={id} name={name} table={measureTable(rows, { ...slice, by: id })} />
+          ),
+        )}
+        <span className="small quiet">● merge, ○ base; left is better</span>
       </div>
     </>
   );
 }
 
-/** Merge and models on one text, the better the further left. */
+/** Perplexity of merge and models on one text. */
 function Strip({ name, table }: { name: string; table: MeasureTable }) {
   const scale = plotScale(table);
   if (!scale) return null;
