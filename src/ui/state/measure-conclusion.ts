@@ -30,8 +30,13 @@ export function conclusion(table: MeasureTable): Conclusion | null {
   const standing =
     beside === null ? null : beside === 'alike' ? 'cannot be told apart from the base' : `is ${far} the base`;
   const open = [...(beside === 'alike' ? [base!] : []), ...alike].map(({ row }) => row);
+  const single = rows
+    .filter(({ row, by }) => row.group === 'models' && by.stamp === leader.by.stamp)
+    .find(({ row, by }) => row.id !== 'base' && verdict(difference(leader.by, by)) === 'higher');
+  const alone = single ? ` ${single.row.label} alone is better.` : '';
   if (others.length === 0) {
-    return { lead: label, rest: ` ${standing ?? 'is the only merge that was measured'}, ${scope}.`, open };
+    const rest = ` ${standing ?? 'is the only merge that was measured'}, ${scope}.${alone}`;
+    return { lead: label, rest, open };
   }
   const names = alike.slice(0, 3).map(({ row }) => row.label);
   const tied =
@@ -42,7 +47,7 @@ export function conclusion(table: MeasureTable): Conclusion | null {
     const rest = `: ${label} comes nearest, ${far} it${tied === '' ? '' : `, and ${tied}`}, ${scope}.`;
     return { lead: `None of ${merges.length} merges is better than the base`, rest, open };
   }
-  const so = standing === null ? '' : ` It ${standing}.`;
+  const so = `${standing === null ? '' : ` It ${standing}.`}${alone}`;
   return tied === ''
     ? { lead: `${label} is the best of ${merges.length} merges`, rest: `, ${scope}.${so}`, open }
     : { lead: `${label} leads ${merges.length} merges`, rest: `, but ${tied}, ${scope}.${so}`, open };

@@ -167,6 +167,12 @@ test('the sentence says only what is outside the error, and which rows are not',
   expect(say(measured(worse, slice))).toMatch(
     /^None of 2 merges is better than the base: RAM comes nearest, 10\.5 ± 0\.\d % above it, on/,
   );
+  expect(say(measured({ ...apart, 'model samples/kitchen': both(0.4, 0.01) }, slice))).toMatch(
+    /below the base\. kitchen alone is better\.$/,
+  );
+  expect(say(measured({ ...apart, 'model samples/kitchen': both(0.501, 0.02) }, slice))).toMatch(
+    /below the base\.$/,
+  );
   const lone = { 'run now': both(0.7, 0.02), base: both(0.701) };
   const said = conclusion(tableOf(measured(lone, empty)));
   expect(`${said?.lead}${said?.rest}`).toMatch(/^Task arithmetic cannot be told apart from the base, on/);
