@@ -116,7 +116,9 @@ describe('tokens', () => {
     );
     for (const text of ['tinystories', 'shakespeare_heldout', 'wikitext_test_60k']) {
       const whole = readText(real, `eval/${text}.txt`);
-      expect([...tokenizer.prefix, ...tokenizer.encode(whole)]).toEqual(asTransformers([...ids(text)], whole));
+      expect([...tokenizer.prefix, ...tokenizer.encode(whole)]).toEqual(
+        asTransformers([...ids(text)], whole),
+      );
     }
   });
 });
