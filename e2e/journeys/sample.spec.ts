@@ -17,7 +17,7 @@ test('a saved merge in two clicks, within one ulp of the f64 oracle, and on WebG
   await openSample(page);
   await click(page.getByRole('button', { name: 'Merge', exact: true }));
   await expect(page.getByText(/^Merged in/)).toBeVisible();
-  await expect(page.getByText(/^Task arithmetic: 56\stensors, 2\.48\sMB\./)).toBeVisible();
+  await expect(page.getByText('Is it better?')).toBeVisible();
   const download = page.waitForEvent('download');
   await click(page.getByRole('button', { name: 'Save files' }));
   expect((await download).suggestedFilename()).toBe('kitchen-harbour-workshop-task_arithmetic.zip');
