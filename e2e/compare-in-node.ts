@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { createCpuBackend } from '../src/backend/cpu/cpu-backend';
+import { inputsOf } from '../src/host/threads.test.support';
+import type { Inputs } from '../src/host/weight-inputs';
 import { openModel } from '../src/inputs/opened-model';
 import type { ReadTensor } from '../src/inputs/stored-tensor';
-import type { TensorRef } from '../src/inputs/tensor-view';
 import type { ModelFolder } from '../src/sources/model-folder';
 import {
   type Comparison,
@@ -20,20 +21,15 @@ export async function sidesInNode(
   root: string,
   base: string,
   finetuned: string,
-): Promise<Sides & { read: ReadTensor }> {
+): Promise<Sides & { inputs: Inputs; read: ReadTensor }> {
   const folders = new Map<string, ModelFolder>();
   const sides = await openSides(base, finetuned, async (path) => {
     const folder = folders.get(path) ?? (await diskFolder(path, join(root, path)));
     folders.set(path, folder);
     return openModel(folder, path);
   });
-  const read = (ref: TensorRef, begin: number, end: number) =>
-    folders
-      .get(ref.folder)!
-      .files.find((file) => file.path === ref.file)!
-      .open()
-      .read(ref.begin + begin, ref.begin + end);
-  return { ...sides, read };
+  const inputs = inputsOf([...folders.values()]);
+  return { ...sides, inputs, read: inputs.read };
 }
 
 export async function compareInNode(
@@ -42,13 +38,13 @@ export async function compareInNode(
   finetuned: string,
   options: Partial<CompareOptions> = {},
 ): Promise<Comparison> {
-  const { base: one, tuned, notes, read } = await sidesInNode(root, base, finetuned);
+  const { base: one, tuned, notes, inputs } = await sidesInNode(root, base, finetuned);
   return compareModels(
     {
       base: one,
       tuned,
       engine: createCpuBackend(),
-      read,
+      inputs,
       threshold: 1e-6,
       loraAnalysis: true,
       seed: 0,

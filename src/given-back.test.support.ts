@@ -1,6 +1,6 @@
 /**
  * Set-up of the tests in Node, whose files share modules and globals: what a file stubs or spies on ends with it. Arrays of the
- * same bytes are equal without a look at every element, which takes seconds a megabyte.
+ * same bytes or numbers are equal without a look at every element, which takes seconds a megabyte.
  */
 import { afterAll, expect, vi } from 'vitest';
 
@@ -9,11 +9,19 @@ expect.addEqualityTesters([
     ArrayBuffer.isView(a) && ArrayBuffer.isView(b) && a.constructor === b.constructor && haveSameBytes(a, b)
       ? true
       : undefined,
+  (a, b) => (Array.isArray(a) && Array.isArray(b) && haveSameNumbers(a, b) ? true : undefined),
 ]);
 
 function haveSameBytes(a: ArrayBufferView, b: ArrayBufferView): boolean {
   const [one, other] = [a, b].map((view) => Buffer.from(view.buffer, view.byteOffset, view.byteLength));
   return one!.equals(other!);
+}
+
+function haveSameNumbers(a: readonly unknown[], b: readonly unknown[]): boolean {
+  if (a.length !== b.length) return false;
+  for (const [i, number] of a.entries())
+    if (typeof number !== 'number' || !Object.is(number, b[i])) return false;
+  return true;
 }
 
 afterAll(() => {

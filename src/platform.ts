@@ -248,21 +248,10 @@ export function startWorker(url: string, name: string): Worker {
 
 const UNREADABLE = 'a message could not be read';
 
-/** In a worker: a message that cannot be read is an error of the worker, which its owner hears of. */
-function heedLostMessages(): void {
-  self.addEventListener('messageerror', () => reportError(new Error(UNREADABLE)));
-}
-
-/** In a worker: offers it to its owner. */
+/** In a worker: offers it to its owner, who hears of a message that cannot be read as of an error of the worker. */
 export function exposeHere(calls: object): void {
-  heedLostMessages();
+  self.addEventListener('messageerror', () => reportError(new Error(UNREADABLE)));
   Comlink.expose(calls);
-}
-
-/** In a worker: takes its owner's messages. */
-export function takeMessages<T>(take: (message: T) => void): void {
-  heedLostMessages();
-  self.onmessage = ({ data }: MessageEvent<T>) => take(data);
 }
 
 /** A port to give away; what is sent back over it comes to `take`, and a message that cannot be read to `lost`. */

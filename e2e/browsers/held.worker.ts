@@ -1,5 +1,5 @@
 /** The worker of held-page.ts, and the workers in it. */
-import { fileIn, removeFrom, startWorker, storageRoot, syncAccess, takeMessages } from '../../src/platform';
+import { fileIn, removeFrom, startWorker, storageRoot, syncAccess } from '../../src/platform';
 import workerUrl from './held.worker.ts?worker&url';
 
 interface Asked {
@@ -52,11 +52,11 @@ async function askWorkers(rounds: number): Promise<number> {
   return answered;
 }
 
-takeMessages<Asked>(({ what, rounds }) => {
+self.onmessage = ({ data: { what, rounds } }: MessageEvent<Asked>) => {
   const answer = new Promise<number>((resolve) => setTimeout(() => resolve(1), 1500));
   const done = what === 'files' ? openFiles(rounds) : what === 'workers' ? askWorkers(rounds) : answer;
   done.then(
     (count) => postMessage(count),
     (thrown: unknown) => postMessage(String(thrown)),
   );
-});
+};

@@ -1,29 +1,13 @@
-/** Examples in the studio: one click opens each, all plan, one of several stages is merged; the YAML beside the form. */
+/** Examples in the studio: one click opens one of several stages, which is merged; the YAML beside the form. */
 import { chooseMethod, expect, merge, openSample, show, test, unfold } from './studio';
 
-test('every example opens with one click and plans without errors; one of two stages merges, and leaves only its result', async ({
+test('an example opens with one click; one of two stages merges, and leaves only its result', async ({
   page,
 }) => {
   await openSample(page);
   await show(page, 'Files');
-  const open = async () => {
-    await page.getByRole('button', { name: 'Examples' }).click();
-    const examples = page.getByRole('dialog').getByRole('listitem').getByRole('button');
-    await expect(examples.first()).toBeVisible();
-    return examples;
-  };
-  const count = await (await open()).count();
-  expect(count).toBe(8);
-  await page.keyboard.press('Escape');
-  for (let i = 0; i < count; i++) {
-    const examples = await open();
-    const title = (await examples.nth(i).locator('strong').textContent()) ?? '';
-    await examples.nth(i).click();
-    await expect(page.getByRole('dialog')).toBeHidden();
-    await expect(page.getByText(/^Ready: /), title).toBeVisible();
-  }
-
-  await open();
+  await page.getByRole('button', { name: 'Examples' }).click();
+  await expect(page.getByRole('dialog').getByRole('listitem').getByRole('button')).toHaveCount(8);
   await page.getByRole('button', { name: /^In two stages/ }).click();
   await expect(page.getByText(/1\sstage before the result: adapters \(56\stensors/)).toBeVisible();
   await merge(page);

@@ -1,6 +1,6 @@
 /** Models whose vocabularies differ: the plan asks, the union is merged on both engines, and the result runs. */
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CHAT_TOKEN, writeChatModel } from './chat-model';
@@ -76,7 +76,9 @@ test('the command asks, unites on both engines to the same bytes, and the merged
   expect(story.stdout.trim().length).toBeGreaterThan(0);
 });
 
-test('the studio shows the difference and merges what is chosen', async ({ page }) => {
+test('the studio refuses a folder that holds no model in words; of one that does it shows the difference and merges what is chosen', async ({
+  page,
+}) => {
   await page.addInitScript(() => {
     // a browser without pickers: the file input is the way in
     Object.assign(window, { showDirectoryPicker: undefined });
@@ -89,6 +91,11 @@ test('the studio shows the difference and merges what is chosen', async ({ page 
   await page.getByRole('switch', { name: 'Merge workshop' }).click();
   await page.getByRole('button', { name: '+ add' }).first().click();
   await page.getByRole('tab', { name: /computer|local/i }).click();
+  mkdirSync(join(work, 'nothing'));
+  writeFileSync(join(work, 'nothing/notes.txt'), 'nothing');
+  await page.getByLabel('Model folder').setInputFiles(join(work, 'nothing'));
+  await expect(page.getByText(/no model|None of the/i).first()).toBeVisible();
+  // one model is taken without another click
   await page.getByLabel('Model folder').setInputFiles(join(work, 'chat'));
   await expect(page.getByRole('button', { name: 'Added: chat' }).first()).toBeVisible();
   await page.getByRole('button', { name: 'Done' }).click();

@@ -23,7 +23,6 @@ export function buildCommand(root, outDir) {
   return bundleForNode(root, outDir, {
     amalgam: 'src/cli/main.ts',
     thread: 'src/worker/node-thread.ts',
-    'merge-thread': 'src/worker/node-merge-thread.ts',
     formats: 'src/formats/index.ts',
     'foreign-text': 'src/worker/node-foreign-text.ts',
   });

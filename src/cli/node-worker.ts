@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startForeignTextWith } from '../foreign/foreign-text';
 import { becomeHost, offerWebGpu } from '../host/node/platform';
-import { startForeignText, startMergeThread, startThread } from '../host/node/start-thread';
+import { startForeignText, startThread } from '../host/node/start-thread';
 import { diskSource, openFile } from '../host/node/storage';
 import { startThreadsWith } from '../host/threads';
 import type { BackendChoice } from '../reports/backend';
@@ -47,7 +47,7 @@ export async function openNodeEngine(
       throw thrown;
     });
   }
-  startThreadsWith(startThread, () => startMergeThread(cache));
+  startThreadsWith(() => startThread(cache));
   startForeignTextWith(startForeignText);
   const folders = new Map<string, { files: ListedFile[]; snapshot?: CachedModel }>();
   let output: OutputFolder | undefined;

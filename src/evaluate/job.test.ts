@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
 import { smallSample } from '../../e2e/disk-folder';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { localPort } from '../backend/cpu/local-port.test.support';
+import { localThread } from '../backend/cpu/local-thread.test.support';
 import { createThreadBackend } from '../backend/cpu/thread-backend';
 import { conversationLine } from '../formats/conversations';
 import { copyOf, type Recipe } from '../formats/recipe';
@@ -105,7 +105,7 @@ const reportOf = ({ outcomes }: EvaluatedModel, i: number): EvaluateReport => {
 const threads = { count: 0 };
 vi.spyOn(backends, 'openEvaluationBackends').mockImplementation(async () => {
   const open = () =>
-    createThreadBackend(localPort(allKernels), 'a thread', { tileBytes: 2 ** 24, keptBytes: 2 ** 24 });
+    createThreadBackend(localThread(allKernels), 'a thread', { tileBytes: 2 ** 24, keptBytes: 2 ** 24 });
   return threads.count === 0
     ? [createCpuBackend()]
     : [await open(), ...(await Promise.all(Array.from({ length: threads.count - 1 }, open)))];

@@ -112,7 +112,8 @@ function file({
   const footer = encode({ 1: 1, 2: own, 3: count, 4: [group] });
   const mark = [...'PAR1'].map((c) => c.charCodeAt(0));
   const size = [0, 8, 16, 24].map((shift) => (footer.length >> shift) & 255);
-  return new Uint8Array([...mark, ...head, ...body, ...footer, ...size, ...mark]);
+  const parts = [mark, head, body, footer, size, mark].map((part) => new Uint8Array(part));
+  return new Uint8Array(Buffer.concat(parts));
 }
 
 describe('R59: what a file claims and does not hold is refused before it is made', () => {

@@ -1,11 +1,12 @@
+import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
-import { createThreadBackend } from '../backend/cpu/thread-backend';
+import { type BatchCalls, createThreadBackend } from '../backend/cpu/thread-backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { type BackendChoice, type BackendKind, CPU_ADAPTER } from '../reports/backend';
 import { giveBack } from '../sources/spare-arrays';
 import { backendInfo } from './backend-info';
-import { hasMergeThreads, startThread } from './threads';
+import { hasThreads, openThread } from './threads';
 
 /** Opens the engine asked for. @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none */
 export async function openBackend(choice: BackendChoice): Promise<Backend> {
@@ -14,33 +15,16 @@ export async function openBackend(choice: BackendChoice): Promise<Backend> {
 }
 
 const MOST_THREADS = 8;
-const MOST_MERGE_THREADS = 16;
+const MOST_THREADS_OF_A_PASS = 16;
 /** Output elements from which threads are worth their start. */
 const THREADS_FROM = 2 ** 23;
 /** Bytes that all threads together may take: for tiles, and for stored bytes that stay between the passes over a tensor. */
 const THREADS_BYTES = { tiles: 96 * 2 ** 20, kept: 192 * 2 ** 20 };
 
-/** Threads of a merge of so many elements: one per core on the processor; none for a small one, or on a graphics device. */
-export function mergeThreadCount(kind: BackendKind, elements: number): number {
-  if (kind === 'webgpu' || elements < THREADS_FROM || !hasMergeThreads()) return 0;
-  return Math.min(MOST_MERGE_THREADS, navigator.hardwareConcurrency);
-}
-
-/**
- * Opens the engines of a pass over tensors: one on a graphics device, or on the processor one per core, each in a worker of its
- * own, so that this thread reads meanwhile; a small one stays in this thread.
- * @param elements of all tensors
- * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
- */
-export async function openPassBackends(
-  choice: BackendChoice,
-  elements: number,
-): Promise<[engine: Backend, ...threads: Backend[]]> {
-  const kind: BackendKind = choice === 'auto' ? (await backendInfo()).auto : choice;
-  if (kind === 'webgpu') return [await createGpuBackend()];
-  const own = createCpuBackend();
-  if (elements < THREADS_FROM || navigator.hardwareConcurrency === 1) return [own];
-  return openThreads(own.adapter, navigator.hardwareConcurrency);
+/** Threads of a pass over so many elements: one per core on the processor; none for few, or on a graphics device. */
+export function threadCount(kind: BackendKind, elements: number): number {
+  if (kind === 'webgpu' || elements < THREADS_FROM || !hasThreads()) return 0;
+  return Math.min(MOST_THREADS_OF_A_PASS, navigator.hardwareConcurrency);
 }
 
 /** Multiply-adds of an evaluation from which threads are worth their start. */
@@ -76,6 +60,17 @@ export function openEncodingBackends(elements: number): [engine: Backend, ...thr
 function openThreads(adapter: string, wanted: number): [Backend, ...Backend[]] {
   const count = Math.min(wanted, MOST_THREADS);
   const share = { tileBytes: THREADS_BYTES.tiles / count, keptBytes: THREADS_BYTES.kept / count };
-  const open = () => createThreadBackend(startThread(), adapter, share, giveBack);
+  const open = () => {
+    const { ask, terminate } = openThread<BatchCalls>();
+    return createThreadBackend(
+      {
+        compute: (batch, transfer) => ask((calls) => calls.compute(Comlink.transfer(batch, transfer))),
+        terminate,
+      },
+      adapter,
+      share,
+      giveBack,
+    );
+  };
   return [open(), ...Array.from({ length: count - 1 }, open)];
 }

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
-import { createThreadBackend, type ThreadPort } from '../backend/cpu/thread-backend';
 import { oneJob } from './run-lock';
-import { startThread, startThreadsWith } from './threads';
+import { openThread, startThreadsWith, type WorkerPort } from './threads';
 
 /** Work that ends when told to, or when its signal fires. */
 function held() {
@@ -73,8 +72,8 @@ it('R64: a canceled job ends its threads at once, in the middle of their work', 
   startThreadsWith(() => thread.port);
   const job = oneJob();
   const running = job.run(() => {
-    const backend = createThreadBackend(startThread(), 'a thread', { tileBytes: 1, keptBytes: 1 });
-    return backend.read([]);
+    const { ask } = openThread<{ work(): Promise<number> }>();
+    return ask((calls) => calls.work());
   });
   job.cancel();
   await expect(running).rejects.toMatchObject({ code: 'Canceled' });
@@ -84,12 +83,14 @@ it('R64: a canceled job ends its threads at once, in the middle of their work', 
 /** A thread that never answers. */
 function createThread() {
   let isOver = false;
-  const port: ThreadPort = {
-    postMessage() {},
-    onmessage: null,
-    onerror: null,
+  const { port1, port2 } = new MessageChannel();
+  const port: WorkerPort = {
+    endpoint: port1,
+    onError() {},
     terminate() {
       isOver = true;
+      port1.close();
+      port2.close();
     },
   };
   return { port, isEnded: () => isOver };

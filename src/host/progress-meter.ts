@@ -1,4 +1,4 @@
-import type { Backend, BackendSeconds } from '../backend/backend';
+import type { BackendSeconds } from '../backend/backend';
 import type { PhaseSeconds, Progress, TensorProgress, WorkSeconds } from '../reports/job';
 import { secondsLeft } from '../reports/time-left';
 
@@ -123,12 +123,6 @@ export function progressMeter<P extends AnyProgress = Progress>(
     tell: (note) => flush(note),
     flush: () => flush(),
   };
-}
-
-/** Seconds of all engines together: more than the time passed where several work at once. */
-export function secondsOf(engines: readonly Backend[]): BackendSeconds {
-  const sum = (work: keyof BackendSeconds) => engines.reduce((all, { seconds }) => all + seconds[work], 0);
-  return { upload: sum('upload'), compute: sum('compute'), readback: sum('readback') };
 }
 
 // The phases of a job, one after the other: the time each took, and the time that all still need.

@@ -1,66 +1,361 @@
-import type { Endpoint } from 'comlink';
-import type { ThreadPort } from '../backend/cpu/thread-backend';
+/**
+ * Threads beside this one, as workers of the browser or threads of Node. All are alike: each merges, measures or compares
+ * tensors, or runs kernels for an engine of its owner, as its owner calls it. They share nothing: each opens the files itself,
+ * reads into its own memory and computes. Only what is small crosses, and what a thread cannot reach: values computed by code of
+ * its owner, and files that another thread cannot open.
+ */
+import * as Comlink from 'comlink';
+import type { Backend } from '../backend/backend';
+import { AmalgamError, type ErrorReport, errorReport, fromErrorReport } from '../errors';
+import { inputName, type ReadTensor } from '../inputs/stored-tensor';
+import type { Derived } from '../inputs/tensor-view';
+import type { SourceOrigin } from '../sources/byte-source';
+import { canceled, throwIfCanceled } from '../sources/cancellation';
+import type { Inputs } from './weight-inputs';
 
-/** A thread that merges (src/merge/run/serve-thread.ts). */
-export interface MergePort {
-  endpoint: Endpoint;
+/** A worker that was started. */
+export interface WorkerPort {
+  endpoint: Comlink.Endpoint;
   onError(tell: (message: string) => void): void;
   terminate(): void;
 }
 
-let start: (() => ThreadPort) | undefined;
-let startMerge: (() => MergePort) | undefined;
+let start: (() => WorkerPort) | undefined;
 /** What ends each thread that was started and is not ended, in the middle of its work. */
 const running = new Set<() => void>();
 
-/** Sets how threads are started here, as workers of the browser or threads of Node: of the CPU backend, and such that merge. */
-export function startThreadsWith(given: () => ThreadPort, givenMerge?: () => MergePort): void {
+/** Sets how threads are started here. */
+export function startThreadsWith(given: () => WorkerPort): void {
   start = given;
-  startMerge = givenMerge;
 }
 
-/** Whether a merge can have threads here. */
-export const hasMergeThreads = () => startMerge !== undefined;
+/** Whether a job can have threads here. */
+export const hasThreads = () => start !== undefined;
 
-/** Starts a thread that merges. */
-export function startMergeThread(): MergePort {
-  if (!startMerge) throw new Error('startThreadsWith comes before the first job');
-  const { endpoint, onError, terminate } = startMerge();
-  const tells: ((message: string) => void)[] = [];
-  const end = () => {
-    running.delete(end);
-    terminate();
-    for (const tell of tells) tell('it was ended');
-  };
-  running.add(end);
-  return {
-    endpoint,
-    onError(tell) {
-      tells.push(tell);
-      onError(tell);
-    },
-    terminate: end,
-  };
+/** A thread whose calls fail when it stops. */
+export interface Thread<Calls> {
+  /** @throws AmalgamError what the call throws; `WorkerDied` */
+  ask<T>(act: (calls: Comlink.Remote<Calls>) => Promise<T>): Promise<T>;
+  terminate(): void;
 }
 
-/** Starts a thread of the CPU backend. */
-export function startThread(): ThreadPort {
+/** Starts a thread that serves such calls ({@link reporting}). */
+export function openThread<Calls>(): Thread<Calls> {
   if (!start) throw new Error('startThreadsWith comes before the first job');
   const port = start();
-  const { terminate } = port;
-  const end = () => {
+  const calls = Comlink.wrap<Calls>(port.endpoint);
+  let stopped: AmalgamError | undefined;
+  const waiting = new Set<(why: AmalgamError) => void>();
+  const stop = (message: string) => {
+    stopped ??= new AmalgamError(
+      'WorkerDied',
+      `A thread of the CPU engine stopped: ${message || 'it could not be started'}.`,
+      'Start again; if memory is short, close other tabs.',
+    );
+    for (const fail of waiting) fail(stopped);
+  };
+  const terminate = () => {
+    running.delete(terminate);
     port.terminate();
-    port.onerror?.({ message: 'it was canceled' } as ErrorEvent);
+    stop('it was ended');
   };
-  running.add(end);
-  port.terminate = () => {
-    running.delete(end);
-    terminate.call(port);
+  running.add(terminate);
+  port.onError(stop);
+  return {
+    ask: (act) =>
+      new Promise((resolve, reject) => {
+        if (stopped) return reject(stopped);
+        waiting.add(reject);
+        void act(calls)
+          .catch(rethrow)
+          .then(resolve, reject)
+          .finally(() => waiting.delete(reject));
+      }),
+    terminate,
   };
-  return port;
 }
 
 /** Ends every thread in the middle of its work, which fails: for a job that is canceled. */
 export function endThreads(): void {
   for (const end of [...running]) end();
+}
+
+/** Calls whose errors cross as plain data, for comlink would drop their code and next step. */
+export function reporting<Calls extends object>(calls: Calls): Calls {
+  const reported = Object.entries(calls).map(([name, call]: [string, (...args: unknown[]) => unknown]) => [
+    name,
+    async (...args: unknown[]) => {
+      try {
+        return await call(...args);
+      } catch (thrown) {
+        throw errorReport(thrown);
+      }
+    },
+  ]);
+  return Object.fromEntries(reported) as Calls;
+}
+
+/** For `catch` of such a call. */
+export function rethrow(thrown: ErrorReport | Error): never {
+  throw thrown instanceof Error ? thrown : fromErrorReport(thrown);
+}
+
+// Members of a pool: threads, or what stands for one in this thread.
+
+/** Gives tasks, in order, to the members that are free. */
+export function threadPool<T>(members: readonly T[]) {
+  const free = [...members];
+  const waiting: ((member: T) => void)[] = [];
+  return {
+    async run<R>(task: (member: T) => Promise<R>): Promise<R> {
+      const member = free.shift() ?? (await new Promise<T>((resolve) => waiting.push(resolve)));
+      try {
+        return await task(member);
+      } finally {
+        const next = waiting.shift();
+        if (next) next(member);
+        else free.push(member);
+      }
+    },
+  };
+}
+
+// Files that threads open by themselves.
+
+/** Work on tensors in files, as a thread is told of it at its beginning: plain data. */
+export interface ThreadJob<Work> {
+  work: Work;
+  /** By {@link inputName}; one without origin is read by the owner. */
+  inputs: { name: string; byteLength: number; isHashed: boolean; origin?: SourceOrigin }[];
+  /** The derived values in the work, which the owner computes. */
+  derived: Derived[];
+  /** Bytes that its tiles may take, and stored bytes between the passes over a tensor. */
+  share: { tileBytes: number; keptBytes: number };
+}
+
+/** The owner, as its threads call it to read. */
+export interface ReadCalls {
+  read(input: string, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
+  derived(index: number, begin: number, end: number): Promise<Float32Array<ArrayBuffer>>;
+}
+
+/** Seconds of a thread since it was started. */
+export interface ThreadSeconds {
+  read: number;
+  upload: number;
+  compute: number;
+  readback: number;
+  write: number;
+}
+
+/** Seconds of all threads together, which are more than the time passed. */
+export function sumSeconds(threads: readonly (ThreadSeconds | undefined)[]): ThreadSeconds {
+  const sum = (work: keyof ThreadSeconds) => threads.reduce((all, one) => all + (one?.[work] ?? 0), 0);
+  return {
+    ...{ read: sum('read'), upload: sum('upload'), compute: sum('compute') },
+    ...{ readback: sum('readback'), write: sum('write') },
+  };
+}
+
+/** Bytes that all threads together may take: for tiles, and for stored bytes that stay between the passes over a tensor. */
+const SHARED = { tiles: 64 * 2 ** 20, kept: 128 * 2 ** 20 };
+
+interface SharedWork<Work> {
+  work: Work;
+  inputs: Inputs;
+  files: readonly { folder: string; file: string }[];
+  /** Whether what is read of a file is hashed; default: no. */
+  isHashed?(name: string): boolean;
+  count: number;
+}
+
+/** What each of so many threads is told, and what it can ask of the owner of the inputs. */
+export async function shareWork<Work>(
+  options: SharedWork<Work>,
+): Promise<{ job: ThreadJob<Work>; owner: ReadCalls }> {
+  const { inputs, files, isHashed = () => false, count } = options;
+  const values: Derived[] = [];
+  const derived: Derived[] = [];
+  const work = portable(options.work, values, derived);
+  const readers = values.map((one) => one.open(inputs.read));
+  for (const reader of readers) reader.catch(() => {}); // reported to who asks for it
+  const described = files.map(async ({ folder, file }) => {
+    const name = inputName(folder, file);
+    const { byteLength, origin } = inputs.stored(name);
+    return { name, byteLength, isHashed: isHashed(name), ...(origin && { origin: await origin() }) };
+  });
+  return {
+    job: {
+      work,
+      inputs: await Promise.all(described),
+      derived,
+      share: { tileBytes: SHARED.tiles / count, keptBytes: SHARED.kept / count },
+    },
+    owner: {
+      read: async (input, begin, end) => moved(await inputs.source(input).read(begin, end)),
+      derived: async (index, begin, end) =>
+        moved(Float32Array.from(await (await readers[index]!)(begin, end))),
+    },
+  };
+}
+
+/** Starts threads and begins each. @throws AmalgamError `WorkerDied`, what beginning throws: then none runs */
+export async function openThreads<Calls>(
+  count: number,
+  begin: (calls: Comlink.Remote<Calls>) => Promise<void>,
+): Promise<{ threads: Thread<Calls>[]; close(): void }> {
+  const threads = Array.from({ length: count }, () => openThread<Calls>());
+  const close = () => {
+    for (const { terminate } of threads) terminate();
+  };
+  try {
+    await Promise.all(threads.map(({ ask }) => ask(begin)));
+  } catch (thrown) {
+    close();
+    throw thrown;
+  }
+  return { threads, close };
+}
+
+/** An array whose memory goes with it. */
+export function moved<T extends Uint8Array | Uint32Array | Float32Array | Float64Array>(array: T): T {
+  return Comlink.transfer(array, [array.buffer]);
+}
+
+/**
+ * A copy of plain data in which derived values have lost their code, for it does not cross.
+ * @param found gets the derived values @param standIns and what stands for each in the copy
+ */
+function portable<T>(value: T, found: Derived[], standIns: Derived[], seen = new Map<unknown, unknown>()): T {
+  if (typeof value !== 'object' || value === null) return value;
+  if (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype) return value;
+  const known = seen.get(value);
+  if (known) return known as T;
+  const copy: Record<string, unknown> | unknown[] = Array.isArray(value) ? [] : {};
+  seen.set(value, copy);
+  for (const [key, part] of Object.entries(value)) {
+    if (typeof part !== 'function')
+      (copy as Record<string, unknown>)[key] = portable(part, found, standIns, seen);
+  }
+  if ('open' in value && 'from' in value) {
+    found.push(value as unknown as Derived);
+    standIns.push(copy as unknown as Derived);
+  }
+  return copy as T;
+}
+
+// A pass over items that do not depend on each other, such as the tensors of a plan.
+
+/** Works on the items of a pass, one after the other: in this thread or in another one. */
+export interface PassMember<Result> {
+  /** @param following the item that will probably come next, to be read ahead */
+  take(index: number, following?: number): Promise<Result>;
+  close(): void;
+}
+
+/** What a member works with. */
+export interface PassTools {
+  engine: Backend;
+  read: ReadTensor;
+  /** Members of the pass. */
+  members: number;
+  signal?: AbortSignal;
+  /** Seconds that it stood still for stored bytes. */
+  onWait?(seconds: number): void;
+  /** Something of an item is done, such as elements of a tensor. */
+  onDone?(amount: number, item: string): void;
+}
+
+/** Opens a member. @param work plain data: what the items are and what is to be done with them */
+export type OpenMember<Work, Result> = (work: Work, tools: PassTools) => PassMember<Result>;
+
+export interface Pass<Result> {
+  /** Results of so many items, in their order. After a failure no more is begun. @throws the first failure, once all rest */
+  run(items: number, onResult?: (result: Result, index: number) => void): Promise<Result[]>;
+  close(): void;
+}
+
+/** A pass by members that are open. */
+export function passBy<Result>(members: readonly PassMember<Result>[], signal?: AbortSignal): Pass<Result> {
+  const pool = threadPool(members);
+  return {
+    async run(items, onResult) {
+      let hasFailed = false;
+      const results = Array.from({ length: items }, (_, index) =>
+        pool.run(async (member) => {
+          if (hasFailed) throw canceled();
+          try {
+            throwIfCanceled(signal);
+            const isAlone = members.length === 1 && index + 1 < items;
+            const result = await member.take(index, isAlone ? index + 1 : undefined);
+            onResult?.(result, index);
+            return result;
+          } catch (thrown) {
+            hasFailed = true;
+            throw thrown;
+          }
+        }),
+      );
+      try {
+        return await Promise.all(results);
+      } finally {
+        await Promise.allSettled(results);
+      }
+    },
+    close() {
+      for (const member of members) member.close();
+    },
+  };
+}
+
+/** Names of the passes that every thread can open (src/worker/all-kernels.ts). */
+export type PassKind = 'statistics' | 'compare';
+
+/** The owner of a pass, as its threads call it. */
+export interface PassOwner extends ReadCalls {
+  done(amount: number, item: string): void;
+}
+
+/** A thread of a pass, as its owner calls it. */
+export interface PassCalls {
+  openPass(kind: PassKind, job: ThreadJob<unknown>, members: number, owner: PassOwner): Promise<void>;
+  take(index: number): Promise<{ result: unknown; seconds: ThreadSeconds }>;
+}
+
+interface PassOptions<Work, Result> extends Omit<PassTools, 'read' | 'members'> {
+  kind: PassKind;
+  open: OpenMember<Work, Result>;
+  work: Work;
+  inputs: Inputs;
+  files: readonly { folder: string; file: string }[];
+  /** Threads that do it; with 0 this one does, on its engine. */
+  threads: number;
+  /** Seconds of the threads so far; not called where this one does the work. */
+  onSeconds?(seconds: ThreadSeconds): void;
+}
+
+/** Opens a pass. @throws AmalgamError `WorkerDied`, and what opening the files throws */
+export async function openPass<Work, Result>(options: PassOptions<Work, Result>): Promise<Pass<Result>> {
+  const { kind, open, work, inputs, files, threads: count, signal } = options;
+  if (count === 0) {
+    return passBy([open(work, { ...options, read: inputs.read, members: 1 })], signal);
+  }
+  const { job, owner } = await shareWork({ work, inputs, files, count });
+  const own: PassOwner = { ...owner, done: (amount, item) => options.onDone?.(amount, item) };
+  const { threads } = await openThreads<PassCalls>(count, (calls) =>
+    calls.openPass(kind, job, count, Comlink.proxy(reporting(own))),
+  );
+  const spent: ThreadSeconds[] = [];
+  const members = threads.map(
+    ({ ask, terminate }, number): PassMember<Result> => ({
+      async take(index) {
+        const { result, seconds } = await ask((calls) => calls.take(index));
+        spent[number] = seconds;
+        options.onSeconds?.(sumSeconds(spent));
+        return result as Result;
+      },
+      close: terminate,
+    }),
+  );
+  return passBy(members, signal);
 }

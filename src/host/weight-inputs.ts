@@ -14,6 +14,8 @@ import type { ProgressMeter } from './progress-meter';
 export interface Inputs {
   /** By {@link inputName}. */
   source(name: string): OpenSource;
+  /** The file as it is stored, by {@link inputName}: what is read from it is neither shared nor hashed. */
+  stored(name: string): OpenSource;
   read: ReadTensor;
   close(): void;
 }
@@ -66,6 +68,7 @@ export async function openInputs(
   share: (source: OpenSource, name: string) => OpenSource = (source) => source,
 ): Promise<Inputs> {
   const sources = new Map<string, OpenSource>();
+  const stored = new Map<string, OpenSource>();
   const close = () => {
     for (const source of sources.values()) source.close();
   };
@@ -78,7 +81,9 @@ export async function openInputs(
         onDownload(bytes - before, name);
         before = bytes;
       };
-      sources.set(name, share(await openCached(folder, file, { signal, onBytes }), name));
+      const source = await openCached(folder, file, { signal, onBytes });
+      stored.set(name, source);
+      sources.set(name, share(source, name));
     }
   } catch (error) {
     close();
@@ -86,6 +91,7 @@ export async function openInputs(
   }
   return {
     source: (name) => sources.get(name)!,
+    stored: (name) => stored.get(name)!,
     read: readingRows((ref, begin, end) =>
       sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end, signal),
     ),
@@ -107,8 +113,6 @@ interface HashMeter {
 export interface HashedInputs extends Inputs {
   /** Hashes known without reading all of a file. */
   readonly known: InputHashes;
-  /** The file as it is stored, by {@link inputName}: what is read from it is not hashed. */
-  stored(name: string): OpenSource;
   /** Leaves of the other files that were begun so far, by the number of their piece. */
   pieces(): ReadonlyMap<string, ReadonlyMap<number, Promise<Leaf>>>;
   /** Takes a leaf that another thread has found. @throws AmalgamError `RunChanged` where it is another one than here */
@@ -124,8 +128,7 @@ const LEAST_HELD = 4;
 /**
  * Opens every weight file, downloading first what is on the Hub and not in the cache. What the name of a file in another
  * program's cache says of its sha256 is believed once the file was hashed.
- * @param known hashes that the same job has found before
- * @param isPlain whether unknown hashes are to be plain sha256, as versions of before wrote them
+ * @param found hashes that the same job has found before
  * @throws IntegrityError, and what the store and the sources throw
  */
 export async function openHashedInputs(
@@ -134,24 +137,22 @@ export async function openHashedInputs(
   signal: AbortSignal,
   onDownload: (bytes: number, name: string) => void,
   meter: HashMeter,
-  { known: found = new Map(), isPlain = false }: { known?: InputHashes; isPlain?: boolean } = {},
+  found: InputHashes = new Map(),
 ): Promise<HashedInputs> {
   const known = new Map<string, string>();
-  const plain: { name: string; byteLength: number; claimed: string | undefined }[] = [];
+  const plain: { name: string; byteLength: number; claimed: string }[] = [];
   const unknown = new Set<string>();
   for (const { folder, file, byteLength } of plan.inputs) {
     const name = inputName(folder, file);
     const { sha256, claimedSha256: claimed } = models.file(folder, file).file;
     const hash = sha256 ?? found.get(name);
     if (hash !== undefined) known.set(name, hash);
-    else if (claimed !== undefined || isPlain) plain.push({ name, byteLength, claimed });
+    else if (claimed !== undefined) plain.push({ name, byteLength, claimed });
     else unknown.add(name);
   }
   const held = Math.max(LEAST_HELD, Math.floor(HELD_BYTES / TREE_PIECE_BYTES / Math.max(1, unknown.size)));
   const hashed = new Map<string, HashedSource>();
-  const stored = new Map<string, OpenSource>();
   const inputs = await openInputs(plan, models, signal, onDownload, (source, name) => {
-    stored.set(name, source);
     if (!unknown.has(name)) return source;
     const reading = hashedSource(source, held);
     hashed.set(name, reading);
@@ -161,7 +162,7 @@ export async function openHashedInputs(
     if (plain.length > 0) meter.begin(plain.reduce((sum, { byteLength }) => sum + byteLength, 0));
     for (const { name, claimed } of plain) {
       const sha256 = await sha256Of(inputs.source(name), signal, (bytes) => meter.advance(bytes, name));
-      if (claimed !== undefined && sha256 !== claimed) throw otherBytes(name);
+      if (sha256 !== claimed) throw otherBytes(name);
       known.set(name, sha256);
     }
   } catch (thrown) {
@@ -171,7 +172,6 @@ export async function openHashedInputs(
   return {
     ...inputs,
     known,
-    stored: (name) => stored.get(name)!,
     take: async (name, piece, leaf) => hashed.get(name)?.take(piece, leaf),
     pieces: () => new Map([...hashed].map(([name, source]) => [name, source.leaves()])),
     async hashAll({ begin, advance }) {

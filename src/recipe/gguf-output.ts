@@ -7,7 +7,7 @@ import { openEncodingBackends } from '../host/backends';
 import { finishGguf } from '../merge/plan/finished-gguf';
 import type { Plan } from '../merge/plan/plan';
 import type { OpenEncoder } from '../merge/run/merge-thread';
-import type { ThreadJob } from '../merge/run/remote-thread';
+import type { MergeWork } from '../merge/run/remote-thread';
 import type { DestinationSpec } from '../reports/job';
 import type { FilePlan, ShardPlan } from '../write/shard-plan';
 
@@ -17,7 +17,7 @@ export interface GgufOutput {
   isAlone: boolean;
   encoder: OpenEncoder;
   /** What threads need to do the same. */
-  forThreads: NonNullable<ThreadJob['gguf']>;
+  forThreads: NonNullable<MergeWork['gguf']>;
   close(): void;
 }
 

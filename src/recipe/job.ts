@@ -10,7 +10,7 @@ import { parseModelConfig } from '../formats/model-config';
 import { formatRecipe } from '../formats/recipe-format';
 import { tensorBytes } from '../formats/safetensors-header';
 import { snippetSection, snippetsOf, type UseSnippet } from '../formats/use-snippets';
-import { mergeThreadCount, openBackend } from '../host/backends';
+import { openBackend, threadCount } from '../host/backends';
 import type { OpenModels } from '../host/models';
 import { type Phases, type PlannedPhase, progressMeter, trackPhases } from '../host/progress-meter';
 import { type HashedInputs, openHashedInputs } from '../host/weight-inputs';
@@ -155,7 +155,7 @@ export async function runMerge(
       signal,
       (bytes, name) => meter.advance(bytes, name),
       hashing,
-      { ...(calibrated && { known: calibrated.hashes }), isPlain: record.found?.begun.version === 1 },
+      calibrated?.hashes,
     );
     // what an interrupted run has read is looked at again before anything is added to it
     if (record.found) await inputs.hashAll(hashing);
@@ -199,7 +199,7 @@ export async function runMerge(
       measuring,
       onBytes,
     };
-    const count = mergeThreadCount(kind, elements);
+    const count = threadCount(kind, elements);
     if (count > 0) {
       threads = await openMergeThreads({ ...shared, inputs, count, ...(gguf && { gguf: gguf.forThreads }) });
       destination.readBackBy?.(threads.hash);

@@ -6,27 +6,17 @@ export interface Sha256 {
   update(bytes: Uint8Array): void;
   /** Lower-case hex; ends the hash. */
   digest(): string;
-  /** Another hash that has taken the same bytes so far; the two go on apart. */
-  copy(): Promise<Sha256>;
-  /** Where the hash stands, for {@link beginSha256} to go on. */
-  save(): Uint8Array<ArrayBuffer>;
 }
 
-/**
- * Begins a sha256, or goes on with a saved one. Asynchronous because the hash is WebAssembly, twice as fast as
- * JavaScript and compiled once.
- */
-export async function beginSha256(state?: Uint8Array): Promise<Sha256> {
+/** Begins a sha256. Asynchronous because the hash is WebAssembly, twice as fast as JavaScript and compiled once. */
+export async function beginSha256(): Promise<Sha256> {
   const { createSHA256 } = await import('hash-wasm');
   const hash = (await createSHA256()).init();
-  if (state) hash.load(state);
   return {
     update: (bytes) => {
       hash.update(bytes);
     },
     digest: () => hash.digest('hex'),
-    copy: () => beginSha256(hash.save()),
-    save: () => hash.save().slice(),
   };
 }
 

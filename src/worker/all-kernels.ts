@@ -1,6 +1,14 @@
-/** Every kernel by id, for the threads of the CPU engine. */
+/** Every kernel by id, and what a thread does with them. */
+import { serveBatches } from '../backend/cpu/serve-thread';
+import type { BatchCalls } from '../backend/cpu/thread-backend';
 import type { Kernel } from '../backend/kernel';
+import { type Disk, servePasses } from '../host/serve-thread';
+import { type PassCalls, reporting } from '../host/threads';
 import { methods } from '../merge/methods';
+import { openStatistics } from '../merge/prediction/delta-statistics';
+import type { MergeCalls } from '../merge/run/remote-thread';
+import { serveMergeThread } from '../merge/run/serve-thread';
+import { openComparison } from '../tools/difference/compare-tensors';
 
 const modules = import.meta.glob<Record<string, unknown>>(
   ['../backend/kernels/*.ts', '!../backend/kernels/*.test.*'],
@@ -20,3 +28,14 @@ const kernels = [
 ];
 
 export const allKernels: ReadonlyMap<string, Kernel> = new Map(kernels.map((kernel) => [kernel.id, kernel]));
+
+/** The calls of a thread, for its owner. @param disk opens the files of this machine, where there are such */
+export function threadCalls(disk?: Disk): ThreadCalls {
+  return {
+    ...serveMergeThread(disk),
+    ...servePasses({ statistics: openStatistics, compare: openComparison }, disk),
+    ...reporting(serveBatches(allKernels)),
+  };
+}
+
+export type ThreadCalls = MergeCalls & PassCalls & BatchCalls;

@@ -1,9 +1,9 @@
-/** Threads of a merge in a browser: they read files that were picked and write one file of the browser's storage together. */
+/** Threads in a browser: they read files that were picked and write one file of the browser's storage together. */
 import { afterEach, expect, test } from 'vitest';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import type { OpenModels } from '../host/models';
-import { startThreadsWith } from '../host/threads';
-import { openHashedInputs } from '../host/weight-inputs';
+import { openPass, startThreadsWith } from '../host/threads';
+import { openHashedInputs, openInputs } from '../host/weight-inputs';
 import {
   memoryFolder,
   openerOf,
@@ -15,12 +15,13 @@ import {
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import { finishShards } from '../merge/plan/shards';
+import { measurableTensors, openStatistics } from '../merge/prediction/delta-statistics';
 import { openMergeThreads } from '../merge/run/remote-thread';
 import { runPlan } from '../merge/run/run';
 import { startWorker } from '../platform';
 import { findFile, type ModelFolder } from '../sources/model-folder';
 import { treeOf } from '../sources/tree-hash';
-import mergeUrl from './merge.worker?worker&url';
+import threadUrl from './thread.worker?worker&url';
 
 const SHAPE = { hidden: 256, vocabulary: 3000, layers: 3 };
 
@@ -54,20 +55,15 @@ async function pickedModel(path: string, seed: number): Promise<ModelFolder> {
 const NAME = 'threads-test.safetensors';
 afterEach(async () => (await navigator.storage.getDirectory()).removeEntry(NAME).catch(() => undefined));
 
-test('two threads and one engine of this thread give the same bytes, reports and hashes', async () => {
-  startThreadsWith(
-    () => {
-      throw new Error('no thread of a backend');
-    },
-    () => {
-      const worker = startWorker(mergeUrl, 'merge');
-      return {
-        endpoint: worker,
-        onError: (tell) => worker.addEventListener('error', ({ message }) => tell(message)),
-        terminate: () => worker.terminate(),
-      };
-    },
-  );
+test('two threads and one engine of this thread give the same statistics, bytes, reports and hashes', async () => {
+  startThreadsWith(() => {
+    const worker = startWorker(threadUrl, 'merge');
+    return {
+      endpoint: worker,
+      onError: (tell) => worker.addEventListener('error', ({ message }) => tell(message)),
+      terminate: () => worker.terminate(),
+    };
+  });
   const folders = await Promise.all(['base', 'a', 'b'].map((name, i) => pickedModel(name, i + 1)));
   const recipe = recipeOf(['a', 'b'], { mergeMethod: 'ties', parameters: { density: 0.3 } });
   const plan = await makePlan(recipe, openerOf(...folders), methodById);
@@ -80,6 +76,21 @@ test('two threads and one engine of this thread give the same bytes, reports and
   } as unknown as OpenModels;
   const meter = { begin: () => {}, advance: () => {} };
   const handle = await (await navigator.storage.getDirectory()).getFileHandle(NAME, { create: true });
+
+  const pass = async (threads: number) => {
+    const tensors = measurableTensors(plan);
+    const inputs = await openInputs(plan, models, new AbortController().signal, () => {});
+    const work = { kind: 'statistics', open: openStatistics, work: { tensors } } as const;
+    const own = { engine: createCpuBackend(), inputs, files: plan.inputs, threads };
+    const opened = await openPass({ ...work, ...own });
+    try {
+      return await opened.run(tensors.length);
+    } finally {
+      opened.close();
+      inputs.close();
+    }
+  };
+  expect(await pass(2)).toEqual(await pass(0));
 
   const merge = async (count: number, place?: { kind: 'opfs'; file: FileSystemFileHandle }) => {
     const inputs = await openHashedInputs(plan, models, new AbortController().signal, () => {}, meter);

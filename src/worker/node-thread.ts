@@ -1,11 +1,17 @@
-/** A thread of the CPU backend in Node: runs the kernels of its messages. */
-import { parentPort } from 'node:worker_threads';
-import { serveThread } from '../backend/cpu/serve-thread';
-import type { Batch } from '../backend/cpu/thread-backend';
-import { allKernels } from './all-kernels';
+/** A thread in Node (src/host/threads.ts). */
+import { parentPort, workerData } from 'node:worker_threads';
+import * as Comlink from 'comlink';
+import nodeEndpoint from 'comlink/dist/esm/node-adapter';
+import { diskDirectory, diskSource, openFile } from '../host/node/storage';
+import { threadCalls } from './all-kernels';
 
-const serve = serveThread(allKernels, (answer, transfer) =>
-  parentPort!.postMessage(answer, transfer as ArrayBuffer[]),
-);
+// where downloads are read from
+const storage = { getDirectory: async () => diskDirectory(workerData as string) };
+Object.defineProperty(globalThis, 'navigator', { value: { storage }, configurable: true });
 
-parentPort!.on('message', (batch: Batch) => serve(batch));
+const disk = {
+  source: (origin: Parameters<typeof diskSource>[0] & { identity: string }) =>
+    diskSource(origin, origin.identity),
+  file: ({ location }: { location: string }) => openFile(location),
+};
+Comlink.expose(threadCalls(disk), nodeEndpoint(parentPort!));

@@ -1,11 +1,17 @@
-/** A thread of the CPU engine: runs the kernels of its messages (src/backend/cpu/thread-backend.ts). */
-import type { Batch } from '../backend/cpu/thread-backend';
-import { takeMessages } from '../platform';
+/** A thread (src/host/threads.ts). */
+import { exposeHere } from '../platform';
+import type { ThreadCalls } from './all-kernels';
 
-// the kernels' WebAssembly is a file, and batches come before it has
-const serving = Promise.all([import('../backend/cpu/serve-thread'), import('./all-kernels')]).then(
-  ([{ serveThread }, { allKernels }]) =>
-    serveThread(allKernels, (answer, transfer) => self.postMessage(answer, { transfer })),
-);
+// the kernels' WebAssembly is a file, and calls come before it has
+const serving = import('./all-kernels').then(({ threadCalls }) => threadCalls());
 
-takeMessages<Batch>((batch) => void serving.then((serve) => serve(batch), reportError));
+const calls: ThreadCalls = {
+  open: async (...what) => (await serving).open(...what),
+  measure: async () => (await serving).measure(),
+  merge: async (...what) => (await serving).merge(...what),
+  hash: async (...what) => (await serving).hash(...what),
+  openPass: async (...what) => (await serving).openPass(...what),
+  take: async (index) => (await serving).take(index),
+  compute: async (batch) => (await serving).compute(batch),
+};
+exposeHere(calls);

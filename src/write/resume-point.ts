@@ -1,8 +1,6 @@
 /** Where an interrupted run goes on: everything its journal claims is read again and hashed before it is believed. */
-import { isTreeHash } from '../formats/hashes';
 import type { TensorReport } from '../reports/job';
 import type { ByteSource } from '../sources/byte-source';
-import { beginSha256, type Sha256 } from '../sources/sha256';
 import { giveBack } from '../sources/spare-arrays';
 import { beginLeaves, type LeafHasher, treeHash } from '../sources/tree-hash';
 import type { Destination, WrittenShard } from './destination';
@@ -111,8 +109,6 @@ async function verifyShard(
   onBytes: (bytes: number) => void,
 ): Promise<{ safePoints: number; hasher: LeafHasher }> {
   let hasher = beginLeaves();
-  // what a version of before has noted
-  const plain = safePoints.some(({ hash }) => !isTreeHash(hash)) ? await beginSha256() : undefined;
   let at = 0;
   let tensors = 0;
   let planned = shard.header.byteLength;
@@ -128,23 +124,15 @@ async function verifyShard(
     while (at < safePoint.bytes) {
       const end = Math.min(at + PIECE, safePoint.bytes);
       const bytes = await source.read(at, end, signal);
-      plain?.update(bytes);
       await further.update(bytes);
       giveBack(bytes.buffer);
       onBytes(end - at);
       at = end;
     }
-    if ((await hashSoFar(safePoint, further, plain)) !== safePoint.hash) return { safePoints: index, hasher };
+    const hash = await treeHash(await further.leaves());
+    if (hash !== safePoint.hash) return { safePoints: index, hasher };
     hasher = further;
     tensors += safePoint.tensors.length;
   }
   return { safePoints: safePoints.length, hasher };
-}
-
-async function hashSoFar(
-  { hash }: SafePoint,
-  hasher: LeafHasher,
-  plain: Sha256 | undefined,
-): Promise<string> {
-  return plain && !isTreeHash(hash) ? (await plain.copy()).digest() : treeHash(await hasher.leaves());
 }

@@ -46,17 +46,6 @@ describe('the journal of a run', () => {
     });
   });
 
-  test('a journal of version 1, with plain sha256, is read', async () => {
-    const { hash: _, ...rest } = safePoint(100);
-    const old = { ...rest, sha256: 'c'.repeat(64), beside: { bytes: 7, sha256: 'd'.repeat(64) } };
-    const lines = await Promise.all(
-      [{ ...begun, version: 1 }, old].map((entry) => journalLine(entry as unknown as JournalEntry)),
-    );
-    expect((await readJournal(Uint8Array.from(Buffer.concat(lines))))?.safePoints).toEqual([
-      { ...rest, hash: 'c'.repeat(64), beside: { bytes: 7, hash: 'd'.repeat(64) } },
-    ]);
-  });
-
   test('R38: cut at any byte, what is left are the lines before the cut', async () => {
     const { bytes, ends } = await written();
     for (let cut = 0; cut <= bytes.length; cut++) {
@@ -81,7 +70,9 @@ describe('the journal of a run', () => {
   test('another version, or no first line, is no journal', async () => {
     expect(await readJournal(new Uint8Array(0))).toBeUndefined();
     expect(await readJournal(await journalLine(entries[1]!))).toBeUndefined();
-    const later = { ...begun, version: 3 } as unknown as JournalEntry;
-    expect(await readJournal(await journalLine(later))).toBeUndefined();
+    for (const version of [1, 3]) {
+      const other = { ...begun, version } as unknown as JournalEntry;
+      expect(await readJournal(await journalLine(other))).toBeUndefined();
+    }
   });
 });

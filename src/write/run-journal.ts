@@ -11,7 +11,7 @@ export type JournalEntry =
   /** The first line: recipe, inputs and engine of the merge. Bytes may differ in the last bit between engines. */
   | {
       kind: 'begun';
-      version: JournalVersion;
+      version: 2;
       recipe: string;
       engine: BackendKind;
       adapter: string;
@@ -28,7 +28,7 @@ export interface SafePoint {
   kind: 'checkpoint';
   file: string;
   bytes: number;
-  /** Tree hash of these bytes; a plain sha256 in a journal of version 1. */
+  /** Tree hash of these bytes. */
   hash: string;
   /** The shard is whole and closed. */
   whole: boolean;
@@ -42,9 +42,6 @@ export interface SafePoint {
 
 /** By the input's name: number and sha256 (hex) of the pieces of its tree hash. */
 export type ReadPieces = Record<string, (readonly [piece: number, sha256: string])[]>;
-
-/** 1: hashes are plain sha256, and those of all inputs stand in the headers. 2: tree hashes. */
-type JournalVersion = 1 | 2;
 
 export interface RunJournal {
   begun: Extract<JournalEntry, { kind: 'begun' }>;
@@ -74,24 +71,16 @@ export async function readJournal(bytes: Uint8Array<ArrayBuffer>): Promise<RunJo
     const entry = end < 0 ? undefined : await readLine(bytes.slice(begin, end));
     if (!entry) break;
     if (entry.kind === 'begun') {
-      if (journal || (entry.version !== 1 && entry.version !== 2)) break;
+      if (journal || entry.version !== 2) break;
       journal = { begun: entry, safePoints: [], byteLength: 0 };
     } else if (!journal) break;
     else if (entry.kind === 'planned') journal.planned = entry;
     else if (entry.kind === 'resumed') journal.safePoints.length = entry.checkpoints;
-    else journal.safePoints.push(safePointOf(entry));
+    else journal.safePoints.push(entry);
     begin = end + 1;
     journal.byteLength = begin;
   }
   return journal;
-}
-
-/** A safe point of version 1 has its hashes under another name. */
-function safePointOf(entry: SafePoint): SafePoint {
-  const { sha256, ...rest } = entry as SafePoint & { sha256?: string };
-  if (sha256 === undefined) return entry;
-  const { beside } = entry as { beside?: { bytes: number; sha256?: string } };
-  return { ...rest, hash: sha256, ...(beside && { beside: { bytes: beside.bytes, hash: beside.sha256! } }) };
 }
 
 async function readLine(line: Uint8Array<ArrayBuffer>): Promise<JournalEntry | undefined> {

@@ -1,39 +1,33 @@
-import { errorReport } from '../../errors';
+import * as Comlink from 'comlink';
 import type { Backend, BackendBuffer } from '../backend';
 import type { Kernel } from '../kernel';
 import { createCpuBackend } from './cpu-backend';
-import type { Answer, Batch, Command } from './thread-backend';
+import type { BatchCalls, Command } from './thread-backend';
 
 /**
- * Answers batches with a CPU engine of this thread, one after the other.
+ * Computes batches with a CPU engine of this thread, one after the other.
  * @param kernels by id; a batch that names another one fails
- * @param answer sends an answer, moving the arrays
  */
-export function serveThread(
-  kernels: ReadonlyMap<string, Kernel>,
-  answer: (answer: Answer, transfer: Transferable[]) => void,
-): (batch: Batch) => void {
+export function serveBatches(kernels: ReadonlyMap<string, Kernel>): BatchCalls {
   const engine = createCpuBackend();
   const buffers = new Map<number, BackendBuffer>();
-  let chain = Promise.resolve();
-  return (batch) => {
-    chain = chain.then(async () => {
-      try {
+  let turn: Promise<unknown> = Promise.resolve();
+  return {
+    compute({ commands, read }) {
+      const computed = turn.then(async () => {
         const returned: ArrayBuffer[] = [];
-        for (const command of batch.commands) {
+        for (const command of commands) {
           obey(engine, buffers, kernels, command);
           if (command.do === 'write') returned.push(command.data.buffer);
         }
-        const ranges = batch.read.map(({ buffer, ...range }) => ({ buffer: buffers.get(buffer)!, ...range }));
+        const ranges = read.map(({ buffer, ...range }) => ({ buffer: buffers.get(buffer)!, ...range }));
         const data = await engine.read(ranges);
-        answer({ data, seconds: { ...engine.seconds }, returned }, [
-          ...data.map(({ buffer }) => buffer),
-          ...returned,
-        ]);
-      } catch (thrown) {
-        answer({ error: errorReport(thrown) }, []);
-      }
-    });
+        const answer = { data, seconds: { ...engine.seconds }, returned };
+        return Comlink.transfer(answer, [...data.map(({ buffer }) => buffer), ...returned]);
+      });
+      turn = computed.catch(() => {}); // reported to who asked
+      return computed;
+    },
   };
 }
 

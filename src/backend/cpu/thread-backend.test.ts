@@ -4,11 +4,11 @@ import type { Kernel } from '../kernel';
 import { bytesAfter } from '../kernels/kernels.test.support';
 import { addScaled, subtract } from '../kernels/sums';
 import { createCpuBackend } from './cpu-backend';
-import { localPort } from './local-port.test.support';
+import { localThread } from './local-thread.test.support';
 import { createThreadBackend } from './thread-backend';
 
 const open = (...kernels: unknown[]) =>
-  createThreadBackend(localPort(new Map((kernels as Kernel[]).map((k) => [k.id, k]))), 'a thread', {
+  createThreadBackend(localThread(new Map((kernels as Kernel[]).map((k) => [k.id, k]))), 'a thread', {
     tileBytes: 2 ** 24,
     keptBytes: 0,
   });

@@ -1,15 +1,15 @@
-import { AmalgamError, type ErrorReport } from '../../errors';
+import { AmalgamError } from '../../errors';
 import type { Backend, BackendBuffer, BackendSeconds } from '../backend';
 
 interface RemoteBuffer extends BackendBuffer {
   number: number;
 }
 
-/** The worker's side of a thread, or a stand-in for it. */
-export interface ThreadPort {
-  postMessage(batch: Batch, transfer: Transferable[]): void;
-  onmessage: ((event: MessageEvent<Answer>) => void) | null;
-  onerror: ((event: ErrorEvent) => void) | null;
+/** The thread, as the engine calls it. */
+export interface BatchThread {
+  /** Computes a batch after those before it. */
+  compute(batch: Batch, transfer: Transferable[]): Promise<Answer>;
+  /** Ends it: what waits for it fails. */
   terminate(): void;
 }
 
@@ -19,48 +19,21 @@ const namesOf = <N extends string>(declared: Readonly<Record<N, unknown>>) => Ob
 const MAX_BUFFER_BYTES = 1 << 30;
 
 /**
- * A CPU engine that computes in a worker of its own ({@link serveThread}): the calling thread is free to read and write
+ * A CPU engine that computes in a worker of its own (serve-thread.ts): the calling thread is free to read and write
  * meanwhile. Nothing is shared between the threads; arrays that are handed over move without a copy.
  * @param onReturned gets the memory of what was handed over when it has been used
  */
 export function createThreadBackend(
-  port: ThreadPort,
+  thread: BatchThread,
   adapter: string,
   { tileBytes, keptBytes }: { tileBytes: number; keptBytes: number },
   onReturned: (buffer: ArrayBuffer) => void = () => {},
 ): Backend {
   const seconds: BackendSeconds = { upload: 0, compute: 0, readback: 0 };
-  const waiting: { resolve(data: Uint8Array<ArrayBuffer>[]): void; reject(error: unknown): void }[] = [];
   let commands: Command[] = [];
   let transfer: Transferable[] = [];
   let next = 1;
-  let failed: AmalgamError | undefined;
-
-  const fail = (error: AmalgamError) => {
-    failed ??= error;
-    for (const { reject } of waiting.splice(0)) reject(error);
-  };
-  port.onmessage = ({ data: answer }) => {
-    const asked = waiting.shift();
-    if ('error' in answer) {
-      const { code, message, hint } = answer.error;
-      const error = new AmalgamError(code, message, hint);
-      asked?.reject(error);
-      fail(error);
-      return;
-    }
-    Object.assign(seconds, answer.seconds);
-    for (const buffer of answer.returned) onReturned(buffer);
-    asked?.resolve(answer.data);
-  };
-  port.onerror = ({ message }) =>
-    fail(
-      new AmalgamError(
-        'WorkerDied',
-        `A thread of the CPU engine stopped: ${message || 'it could not be started'}.`,
-        'Start again; if memory is short, close other tabs.',
-      ),
-    );
+  let failed: unknown;
   const numberOf = (buffer: BackendBuffer) => (buffer as RemoteBuffer).number;
 
   return {
@@ -97,22 +70,30 @@ export function createThreadBackend(
         ...(elements === undefined ? {} : { elements }),
       });
     },
-    read(ranges) {
-      if (failed) return Promise.reject(failed);
+    async read(ranges) {
+      if (failed) throw failed;
       const read = ranges.map(({ buffer, byteOffset = 0, ...range }) => ({
         buffer: numberOf(buffer),
         byteOffset,
         ...range,
       }));
       const given = ranges.flatMap(({ into }) => into ?? []);
-      port.postMessage({ commands, read }, [...transfer, ...given]);
+      const answering = thread.compute({ commands, read }, [...transfer, ...given]);
       commands = [];
       transfer = [];
-      return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+      try {
+        const answer = await answering;
+        Object.assign(seconds, answer.seconds);
+        for (const buffer of answer.returned) onReturned(buffer);
+        return answer.data;
+      } catch (thrown) {
+        failed ??= thrown;
+        throw failed;
+      }
     },
     close() {
-      port.terminate();
-      fail(new AmalgamError('Canceled', 'The CPU engine was closed.', 'Start again.'));
+      failed ??= new AmalgamError('Canceled', 'The CPU engine was closed.', 'Start again.');
+      thread.terminate();
     },
   };
 }
@@ -136,7 +117,14 @@ export interface Batch {
   read: { buffer: number; byteOffset: number; byteLength: number; into?: ArrayBuffer }[];
 }
 
-/** One for every batch, in order. `returned`: the written buffers, on their way back to the sender. */
-export type Answer =
-  | { data: Uint8Array<ArrayBuffer>[]; seconds: BackendSeconds; returned: ArrayBuffer[] }
-  | { error: ErrorReport };
+/** `returned`: the written buffers, on their way back to the sender. */
+export interface Answer {
+  data: Uint8Array<ArrayBuffer>[];
+  seconds: BackendSeconds;
+  returned: ArrayBuffer[];
+}
+
+/** The thread's side. */
+export interface BatchCalls {
+  compute(batch: Batch): Promise<Answer>;
+}

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openOpfsFile, readWhole, removeStored, writeWhole } from '../../store/opfs-file';
-import { createSHA256 } from './hash-wasm';
 import { diskLocks } from './locks';
 import { diskDirectory, makeFolders } from './storage';
 
@@ -60,14 +59,4 @@ test('a lock is held by one of all commands, and one that is gone holds none', a
       return other.request('x', { ifAvailable: true }, (lock) => expect(lock, note).not.toBeNull());
     });
   }
-});
-
-test('a sha256 goes on from where another one stands', async () => {
-  const hash = (await createSHA256()).init().update(new TextEncoder().encode('ab'));
-  const state = hash.save();
-  const other = (await createSHA256()).load(state).update(new TextEncoder().encode('c'));
-  expect(other.digest('hex')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
-  expect(hash.update(new TextEncoder().encode('c')).digest('hex')).toBe(
-    'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
-  );
 });

@@ -1,8 +1,14 @@
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { diskFolder } from '../../../e2e/disk-folder';
 import { planInNode } from '../../../e2e/merge-in-node';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
-import { measureDeltaStatistics } from './delta-statistics';
+import { servePasses } from '../../host/serve-thread';
+import { openPass } from '../../host/threads';
+import { inputsOf, startThreadsHere } from '../../host/threads.test.support';
+import { measurableTensors, openStatistics } from './delta-statistics';
+import { deltaStatistics } from './delta-statistics.test.support';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
 
@@ -12,22 +18,29 @@ it('the same statistics in the same order, whatever the threads and the tiles', 
     base_model: 'base',
     models: ['base+kitchen', 'workshop'].map((model) => ({ model, parameters: { weight: 1 } })),
   };
-  const { plan, read } = await planInNode(JSON.stringify(recipe), samples, {
-    base: 'base',
-    kitchen: 'kitchen',
-    workshop: 'workshop',
-  });
-  const alone = await measureDeltaStatistics({ plan, engine: createCpuBackend(), read });
+  const names = ['base', 'kitchen', 'workshop'];
+  const folders = await Promise.all(names.map((name) => diskFolder(name, join(samples, name))));
+  const named = Object.fromEntries(folders.map((folder) => [folder.path, folder]));
+  const { plan, read } = await planInNode(JSON.stringify(recipe), samples, named);
+  const alone = await deltaStatistics(plan, read);
   const told: string[] = [];
-  const shared = await measureDeltaStatistics({
-    plan,
+  const done = new Map<string, number>();
+  startThreadsHere(() => servePasses({ statistics: openStatistics }));
+  const tensors = measurableTensors(plan);
+  const pass = await openPass({
+    kind: 'statistics',
+    open: openStatistics,
+    work: { tensors, tileElements: 8192 },
+    inputs: inputsOf(folders),
+    files: plan.inputs,
     engine: createCpuBackend(),
-    threads: [createCpuBackend(), createCpuBackend()],
-    read,
-    tileElements: 8192,
-    onTensor: ({ name }) => told.push(name),
+    threads: 2,
+    onDone: (elements, name) => done.set(name, (done.get(name) ?? 0) + elements),
   });
+  const shared = await pass.run(tensors.length, ({ name }) => told.push(name));
+  pass.close();
   expect(alone.length).toBeGreaterThan(20);
   expect(shared).toEqual(alone);
   expect(told.sort()).toEqual(alone.map(({ name }) => name).sort());
+  expect([...done].sort()).toEqual(tensors.map(({ name, elements }) => [name, elements]).sort());
 });

@@ -3,11 +3,11 @@
  * counts), all scalar products, and a sample of values; memory does not grow with the model.
  */
 
-import type { Backend, BackendBuffer } from '../../backend/backend';
+import type { BackendBuffer } from '../../backend/backend';
 import { pickValues } from '../../backend/kernels/search';
 import { philox } from '../../backend/philox';
-import { shareOut } from '../../backend/shared-work';
-import { columns, type ReadTensor } from '../../inputs/stored-tensor';
+import type { OpenMember, PassTools } from '../../host/threads';
+import { columns } from '../../inputs/stored-tensor';
 import type { DeltaStatistics, TensorSample } from '../../reports/delta-statistics';
 import { throwIfCanceled } from '../../sources/cancellation';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
@@ -19,20 +19,11 @@ import { doraUnit, openTask, type TensorTask } from '../tensor/tensor-task';
 import { leastTile, type Tile } from '../tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../tensor/workspace';
 
-interface StatisticsOptions {
-  plan: Plan;
-  engine: Backend;
-  /** More engines of the same kind: as many tensors more are measured at once. */
-  threads?: readonly Backend[];
-  read: ReadTensor;
+export interface StatisticsWork {
+  /** See {@link measurableTensors}. */
+  tensors: readonly TensorPlan[];
   /** Elements of one tile; counts and samples do not depend on it. */
   tileElements?: number;
-  signal?: AbortSignal;
-  onTensor?(statistics: DeltaStatistics): void;
-  /** Seconds the pass stood still for stored bytes. */
-  onWait?(seconds: number): void;
-  /** Bytes of the output tensor that are done. */
-  onBytes?(bytes: number, tensor: string): void;
 }
 
 /** Most rows and columns of a tensor's sample, and the least of a model of very many tensors. */
@@ -51,41 +42,37 @@ export function measurableTensors(plan: Plan): TensorPlan[] {
   return plan.tensors.filter((t) => t.copy === undefined && t.base !== undefined && t.elements > 0);
 }
 
-/**
- * Measures every tensor of a plan whose method works on a base.
- * @throws AmalgamError `Canceled`, and what sources and engine throw
- */
-export async function measureDeltaStatistics(options: StatisticsOptions): Promise<DeltaStatistics[]> {
-  const tensors = measurableTensors(options.plan);
-  if (tensors.length === 0) return [];
+/** Opens the pass in a thread. @throws AmalgamError `Canceled`, and what sources and engine throw */
+export const openStatistics: OpenMember<StatisticsWork, DeltaStatistics> = (given, tools) => {
+  const { tensors } = given;
   const side = sampleSide(tensors.length);
-  const works = [options.engine, ...(options.threads ?? [])].map((engine) =>
-    openStatisticsWorkspace(tensors, engine, options),
-  );
-  const workers = works.map((work) => (tensor: TensorPlan) => {
-    const task = openTask(tensor, 'delta', work, options.read);
+  const work = openStatisticsWorkspace(given, tools);
+  const open = (index: number) => {
+    const task = openTask(tensors[index]!, 'delta', work, tools.read);
     task.prefetch();
-    return {
-      async run() {
-        throwIfCanceled(options.signal);
-        const statistics = await measureTensor(task, side, options);
-        options.onTensor?.(statistics);
-        return statistics;
-      },
-      close: () => task.close(),
-    };
-  });
-  try {
-    return await shareOut(tensors, workers);
-  } finally {
-    for (const work of works) work.close();
-  }
-}
+    return { index, task };
+  };
+  let ahead: ReturnType<typeof open> | undefined;
+  return {
+    async take(index, following) {
+      const { task } = ahead?.index === index ? ahead : open(index);
+      ahead = following === undefined ? undefined : open(following);
+      try {
+        return await measureTensor(task, side, tools);
+      } finally {
+        task.close();
+      }
+    },
+    close() {
+      ahead?.task.close();
+      work.close();
+    },
+  };
+};
 
 function openStatisticsWorkspace(
-  tensors: readonly TensorPlan[],
-  engine: Backend,
-  { tileElements, onWait }: StatisticsOptions,
+  { tensors, tileElements }: StatisticsWork,
+  { engine, onWait }: PassTools,
 ): Workspace {
   const most = (of: (t: TensorPlan) => number) => tensors.reduce((peak, t) => Math.max(peak, of(t)), 1);
   const models = most((t) => t.models.length);
@@ -99,7 +86,7 @@ function openStatisticsWorkspace(
 async function measureTensor(
   task: TensorTask,
   side: number,
-  options: StatisticsOptions,
+  { signal, onDone }: PassTools,
 ): Promise<DeltaStatistics> {
   const { plan, work } = task;
   const { engine } = work;
@@ -120,13 +107,13 @@ async function measureTensor(
     engine.write(picks, 0, new Uint8Array(grid.picks.buffer));
     engine.clear(work.bins);
     await task.pass(async (tile, elements) => {
-      throwIfCanceled(options.signal);
+      throwIfCanceled(signal);
       countDigit(work, searches, 0, elements);
       for (let slot = 0; slot < slots; slot++) pick(work, { picks, picked }, grid.picks.length, tile, slot);
       const read = await readProducts(task, elements);
       sums.add(read.products);
       nonFinite += read.nonFinite.reduce((a, b) => a + b, 0);
-      options.onBytes?.(elements, plan.name);
+      onDone?.(elements, plan.name);
     });
     const histograms = await readDigit(work, plan.models.length);
     const [bytes] = await engine.read([{ buffer: picked, byteLength: grid.picks.byteLength * slots }]);

@@ -1,9 +1,11 @@
 /** The statistics pass from a plan to the delta statistics of its tensors. */
-import type { Backend } from '../../backend/backend';
-import { openPassBackends } from '../../host/backends';
+import type { BackendSeconds } from '../../backend/backend';
+import { openBackend, threadCount } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
-import { progressMeter, secondsOf } from '../../host/progress-meter';
-import { type Inputs, openInputs } from '../../host/weight-inputs';
+import { progressMeter } from '../../host/progress-meter';
+import { withResources } from '../../host/resources';
+import { openPass } from '../../host/threads';
+import { openInputs } from '../../host/weight-inputs';
 import type {
   DeltaStatisticsProgress,
   DeltaStatisticsReport,
@@ -11,7 +13,7 @@ import type {
 } from '../../reports/delta-statistics';
 import { requireClean } from '../plan/clean-plan';
 import type { Plan } from '../plan/plan';
-import { measurableTensors, measureDeltaStatistics } from './delta-statistics';
+import { measurableTensors, openStatistics } from './delta-statistics';
 
 /**
  * Measures the task vectors of a plan; nothing is merged or written.
@@ -26,37 +28,36 @@ export async function runDeltaStatistics(
 ): Promise<DeltaStatisticsReport> {
   requireClean(plan);
   const begin = performance.now();
-  let engines: Backend[] = [];
-  let inputs: Inputs | undefined;
-  const meter = progressMeter<DeltaStatisticsProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
-  try {
-    const wanted = measurableTensors(plan);
-    const elements = wanted.reduce((sum, t) => sum + t.elements, 0);
-    // as many threads as cores: none has to wait for another's turn, as those of a merge have
-    engines = await openPassBackends(request.engine, elements);
-    const [engine, ...threads] = engines as [Backend, ...Backend[]];
+  const tensors = measurableTensors(plan);
+  const elements = tensors.reduce((sum, t) => sum + t.elements, 0);
+  return withResources(async ({ keep }) => {
+    const engine = keep(await openBackend(request.engine));
+    let { seconds }: { seconds: BackendSeconds } = engine;
+    const meter = progressMeter<DeltaStatisticsProgress>(onProgress, () => ({ seconds }));
     if (plan.bytesToDownload > 0) meter.begin('downloading', plan.bytesToDownload, 0);
-    inputs = await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name));
-    meter.begin('measuring', elements, wanted.length);
-    const tensors = await measureDeltaStatistics({
-      plan,
-      engine,
-      threads,
-      read: inputs.read,
-      signal,
-      onTensor: (statistics) => meter.finishTensor(statistics),
-      onWait: (seconds) => meter.spend('read', seconds),
-      onBytes: (elements, tensor) => meter.advance(elements, tensor),
-    });
+    const inputs = keep(await openInputs(plan, models, signal, (bytes, name) => meter.advance(bytes, name)));
+    const pass = keep(
+      await openPass({
+        kind: 'statistics',
+        open: openStatistics,
+        work: { tensors },
+        ...{ engine, inputs, signal, files: plan.inputs },
+        threads: threadCount(engine.kind, elements),
+        onSeconds: (spent) => {
+          seconds = spent;
+        },
+        onWait: (waited) => meter.spend('read', waited),
+        onDone: (elements, tensor) => meter.advance(elements, tensor),
+      }),
+    );
+    meter.begin('measuring', elements, tensors.length);
+    const measured = await pass.run(tensors.length, (statistics) => meter.finishTensor(statistics));
     meter.flush();
     return {
-      tensors,
+      tensors: measured,
       engine: engine.kind,
       adapter: engine.adapter,
       seconds: (performance.now() - begin) / 1000,
     };
-  } finally {
-    inputs?.close();
-    for (const engine of engines) engine.close();
-  }
+  });
 }

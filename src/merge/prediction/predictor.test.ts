@@ -4,12 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { smallSample } from '../../../e2e/disk-folder';
 import { mergeInNode, planInNode } from '../../../e2e/merge-in-node';
-import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import type { DeltaStatistics } from '../../reports/delta-statistics';
 import type { TensorReport } from '../../reports/job';
 import { methodById } from '../methods';
 import { resolveParameters } from '../plan/parameters';
-import { measureDeltaStatistics } from './delta-statistics';
+import { deltaStatistics } from './delta-statistics.test.support';
 import { type PredictedReport, sampledError } from './predicted-report';
 import { Predictor } from './predictor';
 
@@ -27,7 +26,7 @@ const folders = Object.fromEntries(
 let statistics: DeltaStatistics[];
 beforeAll(async () => {
   const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), samples, folders);
-  statistics = await measureDeltaStatistics({ plan, engine: createCpuBackend(), read });
+  statistics = await deltaStatistics(plan, read);
 });
 
 type Numbers = Record<string, number | boolean | string>;
@@ -272,7 +271,7 @@ it('says of other methods only what their changes are', async () => {
 
 it('does not depend on the tile size', async () => {
   const { plan, read } = await planInNode(recipeOf('task_arithmetic', {}, {}), samples, folders);
-  const small = await measureDeltaStatistics({ plan, engine: createCpuBackend(), read, tileElements: 4096 });
+  const small = await deltaStatistics(plan, read, 4096);
   expect(small.map((p) => [p.name, p.sample, p.contributors])).toEqual(
     statistics.map((p) => [p.name, p.sample, p.contributors]),
   );

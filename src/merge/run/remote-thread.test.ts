@@ -2,7 +2,6 @@
 import { mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import * as Comlink from 'comlink';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { diskFolder } from '../../../e2e/disk-folder';
 import { goldenFolder } from '../../../e2e/goldens';
@@ -12,7 +11,7 @@ import { parseRecipe } from '../../formats/recipe-yaml';
 import { ggufEncoder } from '../../gguf/gguf-file';
 import type { OpenModels } from '../../host/models';
 import { diskSource, openFile } from '../../host/node/storage';
-import { startThreadsWith } from '../../host/threads';
+import { startThreadsHere } from '../../host/threads.test.support';
 import { openHashedInputs } from '../../host/weight-inputs';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
@@ -34,20 +33,7 @@ const disk = {
 let out: string;
 beforeAll(() => {
   out = mkdtempSync(join(tmpdir(), 'amalgam-threads-'));
-  startThreadsWith(
-    () => {
-      throw new Error('no thread of a backend');
-    },
-    () => {
-      const { port1, port2 } = new MessageChannel();
-      Comlink.expose(serveMergeThread(disk), port2);
-      return {
-        endpoint: port1,
-        onError: () => {},
-        terminate: () => port1.close(),
-      };
-    },
-  );
+  startThreadsHere(() => serveMergeThread(disk));
 });
 afterAll(() => rmSync(out, { recursive: true }));
 

@@ -1,38 +1,34 @@
-/**
- * Threads of a run in workers, which share nothing: each opens the files itself, reads into its own memory, computes and
- * writes. Only what is small crosses, and what a thread cannot reach: values computed by code of the thread that has the
- * plan, results of calibration, files that another thread cannot open.
- */
+/** Threads of a run in workers (src/host/threads.ts), which write at places: results of calibration cross too. */
 import * as Comlink from 'comlink';
-import { AmalgamError, type ErrorReport, errorReport, fromErrorReport } from '../../errors';
 import type { ColumnImportance } from '../../gguf/gguf-file';
 import type { GgufPlan } from '../../gguf/gguf-plan';
-import { startMergeThread } from '../../host/threads';
+import type { FoundLeaf } from '../../host/serve-thread';
+import {
+  moved,
+  openThreads,
+  type ReadCalls,
+  reporting,
+  shareWork,
+  sumSeconds,
+  type ThreadJob,
+  type ThreadSeconds,
+  threadPool,
+} from '../../host/threads';
 import type { HashedInputs } from '../../host/weight-inputs';
-import { inputName } from '../../inputs/stored-tensor';
-import type { Derived } from '../../inputs/tensor-view';
 import type { ContributorReport } from '../../reports/job';
-import type { SourceOrigin } from '../../sources/byte-source';
-import type { Leaf } from '../../sources/tree-hash';
 import type { HashPieces } from '../../write/destination';
 import type { Plan } from '../plan/plan';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
 import type { MergedUnit, MergeThread, MergeUnit } from './merge-thread';
-import { type MergeThreads, threadPool, type UnitWrite } from './run';
+import type { MergeThreads, UnitWrite } from './run';
 import type { MeasuringProgress } from './whole-model';
 
-/** What a thread is told at its beginning: plain data. */
-export interface ThreadJob {
+/** What a thread merges of. */
+export interface MergeWork {
   plan: Pick<Plan, 'tensors' | 'recipe'>;
-  /** By {@link inputName}; one without origin is read by the owner. */
-  inputs: { name: string; byteLength: number; isHashed: boolean; origin?: SourceOrigin }[];
-  /** The derived values in the plan, which the owner computes. */
-  derived: Derived[];
   gguf?: { plan: GgufPlan; importance?: ColumnImportance };
   isPrepared: boolean;
-  /** Bytes that its tiles may take, and stored bytes between the passes over a tensor. */
-  share: { tileBytes: number; keptBytes: number };
   tileElements?: number;
 }
 
@@ -46,22 +42,13 @@ export interface PreparedOutline {
 /** A merged unit with what the thread has read for it. */
 interface RemoteUnit extends MergedUnit {
   /** Hashes of pieces of inputs since the unit before. */
-  found: (readonly [input: string, piece: number, leaf: Leaf])[];
+  found: FoundLeaf[];
   seconds: ThreadSeconds;
 }
 
-/** Since the thread was started. */
-interface ThreadSeconds {
-  read: number;
-  upload: number;
-  compute: number;
-  readback: number;
-  write: number;
-}
-
 /** The thread, as its owner calls it. */
-export interface RemoteCalls {
-  open(job: ThreadJob, owner: OwnerCalls): Promise<void>;
+export interface MergeCalls {
+  open(job: ThreadJob<MergeWork>, owner: OwnerCalls): Promise<void>;
   measure(): Promise<WholeModel | undefined>;
   merge(
     unit: MergeUnit,
@@ -72,9 +59,7 @@ export interface RemoteCalls {
 }
 
 /** The owner, as its threads call it. */
-export interface OwnerCalls {
-  read(input: string, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
-  derived(index: number, begin: number, end: number): Promise<Float32Array<ArrayBuffer>>;
+export interface OwnerCalls extends ReadCalls {
   selected(
     tensor: string,
     model: string,
@@ -87,8 +72,6 @@ export interface OwnerCalls {
   measuring(call: keyof MeasuringProgress, ...args: (string | number)[]): void;
 }
 
-/** Bytes that all threads together may take: for tiles, and for stored bytes that stay between the passes over a tensor. */
-const SHARED = { tiles: 64 * 2 ** 20, kept: 128 * 2 ** 20 };
 /** Bytes of a unit: many make the end even, few let neighbors of a file be read together. */
 const UNIT = { most: 32 * 2 ** 20, least: 4 * 2 ** 20, perThread: 16 };
 
@@ -96,7 +79,7 @@ interface MergeThreadsOptions {
   plan: Plan;
   inputs: HashedInputs;
   count: number;
-  gguf?: ThreadJob['gguf'];
+  gguf?: MergeWork['gguf'];
   prepared?: Prepared;
   tileElements?: number;
   measuring?: MeasuringProgress;
@@ -113,31 +96,19 @@ export interface OpenMergeThreads extends MergeThreads {
 /** @throws AmalgamError `WorkerDied` */
 export async function openMergeThreads(options: MergeThreadsOptions): Promise<OpenMergeThreads> {
   const { inputs, count, prepared, plan } = options;
-  const values: Derived[] = [];
-  const standIns: Derived[] = [];
-  const { tensors, recipe } = portable({ tensors: plan.tensors, recipe: plan.recipe }, values, standIns);
-  const job: ThreadJob = {
-    plan: { tensors, recipe },
-    inputs: await Promise.all(
-      plan.inputs.map(async ({ folder, file }) => {
-        const name = inputName(folder, file);
-        const { byteLength, origin } = inputs.stored(name);
-        const isHashed = inputs.pieces().has(name);
-        return { name, byteLength, isHashed, ...(origin && { origin: await origin() }) };
-      }),
-    ),
-    derived: standIns,
-    ...(options.gguf && { gguf: options.gguf }),
-    isPrepared: prepared !== undefined,
-    share: { tileBytes: SHARED.tiles / count, keptBytes: SHARED.kept / count },
-    ...(options.tileElements === undefined ? {} : { tileElements: options.tileElements }),
-  };
-  const readers = values.map((derived) => derived.open(inputs.read));
-  for (const reader of readers) reader.catch(() => {}); // reported to who asks for it
+  const { job, owner: reading } = await shareWork<MergeWork>({
+    work: {
+      plan: { tensors: plan.tensors, recipe: plan.recipe },
+      ...(options.gguf && { gguf: options.gguf }),
+      isPrepared: prepared !== undefined,
+      ...(options.tileElements === undefined ? {} : { tileElements: options.tileElements }),
+    },
+    ...{ inputs, count, files: plan.inputs },
+    isHashed: (name) => inputs.pieces().has(name),
+  });
   let write: UnitWrite | undefined;
   const owner: OwnerCalls = {
-    read: async (input, begin, end) => moved(await inputs.source(input).read(begin, end)),
-    derived: async (index, begin, end) => moved(Float32Array.from(await (await readers[index]!)(begin, end))),
+    ...reading,
     async selected(tensor, model, begin, end) {
       const selection = prepared!.selection(tensor, model)!;
       return moved(
@@ -152,18 +123,9 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
       act?.(...args);
     },
   };
-  const threads = Array.from({ length: count }, () => openRemote());
-  const close = () => {
-    for (const { terminate } of threads) terminate();
-  };
-  try {
-    await Promise.all(
-      threads.map(({ ask }) => ask((calls) => calls.open(job, Comlink.proxy(reporting(owner))))),
-    );
-  } catch (thrown) {
-    close();
-    throw thrown;
-  }
+  const { threads, close } = await openThreads<MergeCalls>(count, (calls) =>
+    calls.open(job, Comlink.proxy(reporting(owner))),
+  );
   const seconds: ThreadSeconds[] = [];
   const members = threads.map(({ ask }, index): MergeThread & { hash: HashPieces } => ({
     measure: () => ask((calls) => calls.measure()),
@@ -186,47 +148,11 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
       write = given;
     },
     get seconds() {
-      const sum = (work: keyof ThreadSeconds) => seconds.reduce((all, one) => all + (one?.[work] ?? 0), 0);
-      return {
-        ...{ read: sum('read'), upload: sum('upload'), compute: sum('compute') },
-        ...{ readback: sum('readback'), write: sum('write') },
-      };
+      return sumSeconds(seconds);
     },
     hash: (file, pieces) => run((thread) => thread.hash(file, pieces)),
     close,
   };
-}
-
-/** A worker whose calls fail when it stops. */
-function openRemote() {
-  const port = startMergeThread();
-  const calls = Comlink.wrap<RemoteCalls>(port.endpoint);
-  let stopped: AmalgamError | undefined;
-  const waiting = new Set<(why: AmalgamError) => void>();
-  port.onError((message) => {
-    stopped ??= new AmalgamError(
-      'WorkerDied',
-      `A thread of the CPU engine stopped: ${message || 'it could not be started'}.`,
-      'Start again; if memory is short, close other tabs.',
-    );
-    for (const fail of waiting) fail(stopped);
-  });
-  return {
-    ask: <T>(act: (calls: Comlink.Remote<RemoteCalls>) => Promise<T>): Promise<T> =>
-      new Promise<T>((resolve, reject) => {
-        if (stopped) return reject(stopped);
-        waiting.add(reject);
-        void act(calls)
-          .catch(rethrow)
-          .then(resolve, reject)
-          .finally(() => waiting.delete(reject));
-      }),
-    terminate: () => port.terminate(),
-  };
-}
-
-function moved<T extends Uint8Array | Uint32Array | Float32Array>(array: T): T {
-  return Comlink.transfer(array, [array.buffer]);
 }
 
 function outlineOf(prepared: Prepared, { tensors }: Plan, name: string): PreparedOutline {
@@ -241,46 +167,4 @@ function outlineOf(prepared: Prepared, { tensors }: Plan, name: string): Prepare
     ...(solution && { solution: { contributors: solution.contributors, cosine: solution.cosine } }),
     ...(rowWeights && { rowWeights }),
   };
-}
-
-/**
- * A copy of plain data in which derived values have lost their code, for it does not cross.
- * @param found gets the derived values @param standIns and what stands for each in the copy
- */
-function portable<T>(value: T, found: Derived[], standIns: Derived[], seen = new Map<unknown, unknown>()): T {
-  if (typeof value !== 'object' || value === null) return value;
-  if (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype) return value;
-  const known = seen.get(value);
-  if (known) return known as T;
-  const copy: Record<string, unknown> | unknown[] = Array.isArray(value) ? [] : {};
-  seen.set(value, copy);
-  for (const [key, part] of Object.entries(value)) {
-    if (typeof part !== 'function')
-      (copy as Record<string, unknown>)[key] = portable(part, found, standIns, seen);
-  }
-  if ('open' in value && 'from' in value) {
-    found.push(value as unknown as Derived);
-    standIns.push(copy as unknown as Derived);
-  }
-  return copy as T;
-}
-
-/** Calls whose errors cross as plain data, for comlink would drop their code and next step. */
-export function reporting<Calls extends object>(calls: Calls): Calls {
-  const reported = Object.entries(calls).map(([name, call]: [string, (...args: unknown[]) => unknown]) => [
-    name,
-    async (...args: unknown[]) => {
-      try {
-        return await call(...args);
-      } catch (thrown) {
-        throw errorReport(thrown);
-      }
-    },
-  ]);
-  return Object.fromEntries(reported) as Calls;
-}
-
-/** For `catch` of such a call. */
-export function rethrow(thrown: ErrorReport | Error): never {
-  throw thrown instanceof Error ? thrown : fromErrorReport(thrown);
 }

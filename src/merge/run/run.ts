@@ -5,6 +5,7 @@
  */
 
 import type { Backend } from '../../backend/backend';
+import { threadPool } from '../../host/threads';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorReport } from '../../reports/job';
 import { canceled, throwIfCanceled } from '../../sources/cancellation';
@@ -154,24 +155,6 @@ export async function runPlan<Written>(
     own?.close();
   }
   return { tensors: reports, shards: written };
-}
-
-/** Gives tasks, in order, to the members that are free. */
-export function threadPool<T>(members: readonly T[]) {
-  const free = [...members];
-  const waiting: ((member: T) => void)[] = [];
-  return {
-    async run<R>(task: (member: T) => Promise<R>): Promise<R> {
-      const member = free.shift() ?? (await new Promise<T>((resolve) => waiting.push(resolve)));
-      try {
-        return await task(member);
-      } finally {
-        const next = waiting.shift();
-        if (next) next(member);
-        else free.push(member);
-      }
-    },
-  };
 }
 
 /** Tensors of a shard from number `skipped` on, neighbors together while they have no more than `unitBytes`. */

@@ -1,61 +1,29 @@
 /** The worker's side of a thread of a run (remote-thread.ts). */
 import * as Comlink from 'comlink';
-import type { Backend } from '../../backend/backend';
-import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { ggufEncoder } from '../../gguf/gguf-file';
-import { readingRows } from '../../inputs/row-reader';
-import { inputName } from '../../inputs/stored-tensor';
+import { type Disk, type OpenJob, openJob, openOrigin } from '../../host/serve-thread';
+import { reporting, rethrow } from '../../host/threads';
 import { sharedAccess } from '../../platform';
-import type { SourceOrigin } from '../../sources/byte-source';
-import { fileSource } from '../../sources/file-source';
 import { pieceDigest } from '../../sources/piece-digest';
 import { giveBack } from '../../sources/spare-arrays';
-import { type HashedSource, hashedSource, type Leaf, TREE_PIECE_BYTES } from '../../sources/tree-hash';
-import { type OpenSource, openBlob } from '../../store/blobs';
-import type { FilePlace } from '../../write/destination';
+import { type Leaf, TREE_PIECE_BYTES } from '../../sources/tree-hash';
 import { writeAt } from '../../write/opfs-sink';
 import { methodById } from '../methods';
 import type { Prepared } from '../tensor/prepared';
 import { type MergeThread, openMergeThread, type UnitOutput } from './merge-thread';
-import {
-  type OwnerCalls,
-  type PreparedOutline,
-  type RemoteCalls,
-  reporting,
-  rethrow,
-  type ThreadJob,
-} from './remote-thread';
+import type { MergeCalls, MergeWork, OwnerCalls, PreparedOutline } from './remote-thread';
 import type { MeasuringProgress } from './whole-model';
 
-/** Opens the files of this machine, where there are such. */
-interface Disk {
-  source(origin: Extract<SourceOrigin, { kind: 'disk' }>): OpenSource;
-  /** For writing at places. */
-  file(place: Extract<FilePlace, { kind: 'disk' }>): FileSystemSyncAccessHandle;
-}
-
-/** Pieces of an input that stay in memory: those of which a part was read. */
-const HELD_PIECES = 3;
-
 /** The calls of the thread, for its owner. */
-export function serveMergeThread(disk?: Disk): RemoteCalls {
+export function serveMergeThread(disk?: Disk): MergeCalls {
   let thread: MergeThread;
-  let engine: Backend;
-  let tensors: ThreadJob['plan']['tensors'];
+  let job: OpenJob<MergeWork>;
   let measuring: MeasuringProgress;
-  const spent = { read: 0, write: 0 };
-  const hashed = new Map<string, HashedSource>();
-  const told = new Map<string, Set<number>>();
   const outlines = new Map<string, PreparedOutline>();
   const outputs = new Map<string, FileSystemSyncAccessHandle>();
   /** Messages on their way to the owner. */
   const telling: Promise<void>[] = [];
 
-  const openSource = async (origin: SourceOrigin): Promise<OpenSource> => {
-    if (origin.kind === 'blob') return openBlob(origin.sha256);
-    if (origin.kind === 'disk') return disk!.source(origin);
-    return { ...fileSource(origin.file, origin.name), close: () => {} };
-  };
   const openOutput = async ({ file, place }: UnitOutput) => {
     const open = outputs.get(file);
     if (open) return open;
@@ -63,60 +31,21 @@ export function serveMergeThread(disk?: Disk): RemoteCalls {
     outputs.set(file, handle);
     return handle;
   };
-  const found = async () => {
-    const leaves: [string, number, Leaf][] = [];
-    for (const [name, source] of hashed) {
-      for (const [piece, leaf] of source.leaves()) {
-        if (told.get(name)!.has(piece)) continue;
-        told.get(name)!.add(piece);
-        leaves.push([name, piece, await leaf]);
-      }
-    }
-    return leaves;
-  };
 
-  return reporting<RemoteCalls>({
-    async open(job, remote) {
+  return reporting<MergeCalls>({
+    async open(given, remote) {
       const owner = remote as unknown as Comlink.Remote<OwnerCalls>;
-      const sources = new Map<string, Pick<OpenSource, 'read'>>();
-      for (const { name, byteLength, isHashed, origin } of job.inputs) {
-        const source = origin
-          ? await openSource(origin)
-          : { byteLength, read: (begin: number, end: number) => owner.read(name, begin, end).catch(rethrow) };
-        if (!origin || !isHashed) sources.set(name, source);
-        else {
-          const reading = hashedSource(source, HELD_PIECES);
-          sources.set(name, reading);
-          hashed.set(name, reading);
-          told.set(name, new Set());
-        }
-      }
-      for (const [index, derived] of job.derived.entries()) {
-        derived.open = async () => (begin, end) => owner.derived(index, begin, end).catch(rethrow);
-      }
-      tensors = job.plan.tensors;
-      const { write, ...cpu } = createCpuBackend();
-      engine = {
-        ...cpu,
-        ...job.share,
-        write(buffer, byteOffset, data, handOver) {
-          write(buffer, byteOffset, data);
-          if (handOver) giveBack(data.buffer);
-        },
-      };
-      const { gguf } = job;
+      job = await openJob(given, owner, disk);
+      const { engine, read, work } = job;
+      const { plan, gguf } = work;
       thread = openMergeThread({
-        plan: job.plan,
-        engine,
+        ...{ plan, engine, read },
         methods: methodById,
-        read: readingRows((ref, begin, end) =>
-          sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end),
-        ),
         async write(output, bytes, at) {
           const begun = performance.now();
           if (output.place) writeAt(output.file, await openOutput(output), bytes, at);
           else await owner.write(output.file, Comlink.transfer(bytes, [bytes.buffer]), at).catch(rethrow);
-          spent.write += (performance.now() - begun) / 1000;
+          job.spend('write', (performance.now() - begun) / 1000);
         },
         ...(gguf && {
           encoder: (names, put) =>
@@ -125,11 +54,9 @@ export function serveMergeThread(disk?: Disk): RemoteCalls {
               ...(gguf.importance && { importance: gguf.importance }),
             }),
         }),
-        ...(job.isPrepared && { prepared: preparedBy(owner, outlines, tensors) }),
-        ...(job.tileElements === undefined ? {} : { tileElements: job.tileElements }),
-        onWait(seconds) {
-          spent.read += seconds;
-        },
+        ...(work.isPrepared && { prepared: preparedBy(owner, outlines, plan.tensors) }),
+        ...(work.tileElements === undefined ? {} : { tileElements: work.tileElements }),
+        onWait: (seconds) => job.spend('read', seconds),
         onBytes: (bytes, tensor) => telling.push(owner.merged(bytes, tensor)),
       });
       measuring = {
@@ -153,10 +80,10 @@ export function serveMergeThread(disk?: Disk): RemoteCalls {
       for (const [i, outline] of (prepared ?? []).entries()) outlines.set(unit.tensors[i]!, outline);
       const merged = await thread.merge(unit, wholeModel);
       await Promise.all(telling.splice(0));
-      return { ...merged, found: await found(), seconds: { ...engine.seconds, ...spent } };
+      return { ...merged, found: await job.found(), seconds: job.seconds() };
     },
     async hash(origin, pieces) {
-      const source = await openSource(origin);
+      const source = await openOrigin(origin, disk);
       try {
         const leaves: Leaf[] = [];
         for (const piece of pieces) {
@@ -177,7 +104,7 @@ export function serveMergeThread(disk?: Disk): RemoteCalls {
 function preparedBy(
   owner: Comlink.Remote<OwnerCalls>,
   outlines: ReadonlyMap<string, PreparedOutline>,
-  tensors: ThreadJob['plan']['tensors'],
+  tensors: MergeWork['plan']['tensors'],
 ): Prepared {
   const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
   return {

@@ -12,8 +12,6 @@ import { type Score, scoreOf } from './delta-score';
 import {
   applySelectors,
   closeSelectors,
-  drawn,
-  KeptMasks,
   type ModelThresholds,
   openSearches,
   openSelectors,
@@ -56,10 +54,8 @@ interface Resolved {
   /** Products of all slots before trimming and after it, where they have been measured. */
   full: ProductSums | undefined;
   kept: ProductSums | undefined;
-  /** Masks of every tile from an earlier pass, where there was one. */
-  masks: KeptMasks | undefined;
-  /** Masks of what is drawn of changes that are merged as they are stored, and the thresholds of those that are cut. */
-  drawn: ChangeMasks | undefined;
+  /** Masks of what is drawn, and the thresholds of changes that are cut as they are stored. */
+  masks: ChangeMasks | undefined;
   cuts: BackendBuffer | undefined;
   /**
    * Trims the tile, unless it was left trimmed by an earlier pass; counts go to `work.kept`. Changes that are merged as they
@@ -122,53 +118,46 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
   const score = scoreOf(task, preset);
   const matchesL1 = preset.rescale === 'l1' && selectors.some(trims);
   const needsEnergy = preset.weights === 'energy';
-  let trimmed = false;
+  const searches = openSearches(selectors).length > 0 || score !== undefined;
+  // what is kept has to be measured before it can be combined
+  const measuresKept = matchesL1 || (needsEnergy && score !== undefined);
+  // what needs no search is trimmed by the pass that measures it
+  const trimsFirst = measuresKept && !searches;
   const isStored = task.form === 'stored changes';
-  const drawing = isStored ? ChangeMasks.open(task, selectors) : undefined;
+  const masks = isStored || trimsFirst ? ChangeMasks.open(task, selectors) : undefined;
+  let trimmed = false;
   const resolved: Resolved = {
     selectors,
     score,
     scales: [],
     full: undefined,
     kept: undefined,
-    masks: undefined,
-    drawn: drawing,
+    masks,
     cuts: undefined,
     async trim(tile, elements) {
-      if (isStored) {
-        if (!drawing) work.engine.clear(work.kept);
-        else if (!drawing.apply(tile)) await drawing.make(tile, elements);
-        return;
-      }
-      if (trimmed || resolved.masks?.apply(tile, elements)) return;
+      if (trimmed || masks?.apply(tile, elements)) return;
       work.engine.clear(work.kept);
+      if (isStored) return masks?.make(tile, elements);
       score?.fill(tile, elements);
       score?.apply(tile, elements);
       await applySelectors(task, selectors, tile, elements);
       // a tensor of one tile stays on the device as it is left: trimming it again would trim what is left
       trimmed = task.tiles.length === 1;
-      resolved.masks?.pack(tile, elements);
+      masks?.pack(tile, elements);
     },
     close() {
       closeSelectors(task, selectors);
-      resolved.masks?.close();
-      drawing?.close();
+      masks?.close();
       if (resolved.cuts) work.engine.free(resolved.cuts);
     },
   };
 
-  const searches = openSearches(selectors).length > 0 || score !== undefined;
-  // what is kept has to be measured before it can be combined
-  const measuresKept = matchesL1 || (needsEnergy && score !== undefined);
   const full = new SlotSums(task, matchesL1);
   const kept = new SlotSums(task, matchesL1);
   try {
     if (searches || measuresKept || needsEnergy) {
       resolved.full = full.products;
-      // what needs no search is trimmed by the pass that measures it
-      const trims = measuresKept && !searches;
-      if (trims && !isStored) resolved.masks = KeptMasks.open(task, drawn(selectors));
-      await firstPass(task, resolved, full, trims ? kept : undefined, settings);
+      await firstPass(task, resolved, full, trimsFirst ? kept : undefined, settings);
     }
     if (measuresKept && searches) {
       await task.pass(async (tile, elements) => {
@@ -188,7 +177,7 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
   const norms = matchesL1 ? { all: full.l1, kept: kept.l1 } : undefined;
   resolved.scales = rescaleFactors(task, preset, selectors, norms);
   writeCoefficients(task, preset, weights, resolved.scales);
-  if (isStored && !drawing) resolved.cuts = writeCuts(task, selectors);
+  if (isStored && !masks) resolved.cuts = writeCuts(task, selectors);
   return resolved;
 }
 
@@ -198,7 +187,7 @@ async function resolve(task: TensorTask, settings: DeltaSettings): Promise<Resol
  */
 async function firstPass(
   task: TensorTask,
-  { selectors, score, masks, drawn: drawing, trim }: Resolved,
+  { selectors, score, masks, trim }: Resolved,
   full: SlotSums,
   kept: SlotSums | undefined,
   settings: DeltaSettings,
@@ -217,15 +206,14 @@ async function firstPass(
       if (isStored && !isFirst) windows?.visit(tile, elements);
       if (kept) {
         await trim(tile, elements);
-        ranges.push(...kept.run(tile, elements, { masks: drawing }));
+        ranges.push(...kept.run(tile, elements, { masks }));
       }
       const [found, numbers, ...data] = await engine.read([
         { buffer: status, byteLength: status.byteLength },
         { buffer: counts, byteLength: counts.byteLength },
         ...ranges,
       ]);
-      masks?.remember(tile, numbers!);
-      if (kept) drawing?.remember(tile, numbers!);
+      if (kept) masks?.remember(tile, numbers!);
       requireFinite(task, new Uint32Array(found!.buffer), settings.nonFinite);
       full.add(data);
       kept?.add(data);
@@ -305,7 +293,7 @@ async function lastPass(
       await resolved.trim(tile, elements);
       if (isStored) {
         const how = { ...election, lambda: preset.lambda };
-        const by = { cuts: resolved.cuts, masks: resolved.drawn };
+        const by = { cuts: resolved.cuts, masks: resolved.masks };
         runMergeChanges(task, tile, elements, how, by, after?.sums ?? work.sums);
         if (after) ranges.push(...after.ranges(elements));
       } else {

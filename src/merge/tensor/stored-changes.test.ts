@@ -131,6 +131,9 @@ const CASES: [id: string, settings: Settings][] = [
   ['task_arithmetic', { model: (i) => ({ weight: [1e-30, 1e30, 2 ** -20, 5000][i]! }), parameters: sums }],
 ];
 
+/** Tensors by shape: the same for every method. */
+const made = new Map<string, ReturnType<typeof tensorOf>>();
+
 describe.each(CASES)('%s %#', (id, settings) => {
   const isSum = id === 'linear';
   const shapes: [string, Shape][] = [
@@ -148,7 +151,9 @@ describe.each(CASES)('%s %#', (id, settings) => {
       : ([['adapters', { rows: 167, models: 4, dtype: 'BF16', adapters: true }]] as [string, Shape][])),
   ];
   it.each(shapes)('%s', async (_, shape) => {
-    const tensor = tensorOf(shape, !isSum);
+    const key = JSON.stringify([shape, isSum]);
+    const tensor = made.get(key) ?? tensorOf(shape, !isSum);
+    made.set(key, tensor);
     for (const blocks of [2, 64]) {
       const wanted = await merge(tensor, id, settings, blocks, true);
       const got = await merge(tensor, id, settings, blocks, false);

@@ -8,10 +8,10 @@ import { blockCount } from '../../backend/kernel';
 import { mergeChanges, packKept, SELECTION } from '../../backend/kernels/combine';
 import { decode, MOST_SLOTS } from '../../backend/kernels/encoding';
 import { measureChanges } from '../../backend/kernels/products';
-import { drawMask } from '../../backend/kernels/select';
+import { drawMask, selectMask } from '../../backend/kernels/select';
 import type { DeltaPreset } from '../method';
 import type { TensorPlan } from '../plan/plan';
-import { applySelectors, type Selector, thresholdOf } from './delta-selectors';
+import { applySelectors, type Selector, thresholdOf, trims } from './delta-selectors';
 import { thresholdWords } from './radix-select';
 import type { TensorTask } from './tensor-task';
 import { packing } from './tile-encoding';
@@ -159,8 +159,8 @@ export function runMergeChanges(
 }
 
 /**
- * Masks of the changes of all contributors that are drawn, one bit per element: of the whole tensor, where there is room for
- * them between its passes, or of one tile.
+ * Masks of what draws leave of the changes of all contributors, one bit per element: of the whole tensor, where there is room
+ * for them between its passes, else of one tile of changes that are merged as they are stored.
  */
 export class ChangeMasks {
   readonly buffer: BackendBuffer;
@@ -172,21 +172,27 @@ export class ChangeMasks {
   /** Contents of `work.kept` after each tile. */
   readonly #counts = new Map<Tile, Uint8Array<ArrayBuffer>>();
 
-  private constructor(task: TensorTask, selectors: readonly Selector[]) {
-    const { work, plan } = task;
-    const bytes = (elements: number) => selectors.length * Math.ceil(elements / 32) * 4;
+  private constructor(task: TensorTask, selectors: readonly Selector[], whole: boolean) {
     this.#task = task;
     this.#selectors = selectors;
-    this.#whole = bytes(plan.elements) <= Math.min(task.spareBytes, work.engine.maxBufferBytes);
-    this.#pitch = Math.ceil((this.#whole ? plan.elements : work.stride) / 32);
-    this.buffer = work.engine.allocate(selectors.length * this.#pitch * 4, 'masks of changes');
+    this.#whole = whole;
+    this.#pitch = Math.ceil((whole ? task.plan.elements : task.work.stride) / 32);
+    this.buffer = task.work.engine.allocate(selectors.length * this.#pitch * 4, 'masks of changes');
   }
 
-  /** Masks, where something is drawn. @throws AmalgamError `GpuOutOfMemory` */
+  /**
+   * Masks, where something is drawn. Of slots there are none where a tensor of one tile stays in them anyway, where the device
+   * has no room, and where more trims than draws, which cost more than a mask, or a rank also scales.
+   * @throws AmalgamError `GpuOutOfMemory`
+   */
   static open(task: TensorTask, selectors: readonly Selector[]): ChangeMasks | undefined {
-    return selectors.some(({ kind }) => kind === 'random' || kind === 'rank')
-      ? new ChangeMasks(task, selectors)
-      : undefined;
+    const { work, plan, tiles } = task;
+    const bytes = selectors.length * Math.ceil(plan.elements / 32) * 4;
+    const whole = bytes <= Math.min(task.spareBytes, work.engine.maxBufferBytes);
+    const again = (s: Selector) => !trims(s) || s.kind === 'random' || (s.kind === 'rank' && !s.scaled);
+    const isOpen = task.form === 'stored changes' || (whole && tiles.length > 1 && selectors.every(again));
+    const draws = selectors.some(({ kind }) => kind === 'random' || kind === 'rank');
+    return isOpen && draws ? new ChangeMasks(task, selectors, whole) : undefined;
   }
 
   /** Word of a tile's first mask, and how many words the next is from it. */
@@ -194,32 +200,29 @@ export class ChangeMasks {
     return { mask: this.#whole ? begin / 32 : 0, pitch: this.#pitch };
   }
 
-  /** Enqueues making the masks of a tile, and the numbers kept in `work.kept`. */
+  /** Enqueues making the masks of a tile of stored changes; the numbers kept are added to `work.kept`. */
   async make(tile: Tile, elements: number): Promise<void> {
-    const { work } = this.#task;
-    const { engine, stride, values, kept } = work;
-    engine.clear(kept);
+    const { engine, kept } = this.#task.work;
     if (this.#selectors.some(({ kind }) => kind === 'rank')) {
       fillSlots(this.#task, elements);
       await applySelectors(this.#task, this.#selectors, tile, elements);
     }
     const { mask, pitch } = this.place(tile.begin);
     for (const [i, s] of this.#selectors.entries()) {
-      const at = mask + i * pitch;
-      if (s.kind === 'rank') {
-        engine.run(packKept, {
-          params: { elements, slot: (i + 1) * stride, first: at },
-          buffers: { values, mask: this.buffer },
-        });
-        continue;
-      }
+      if (s.kind === 'rank') continue;
       const [below, [key0, key1]] = s.kind === 'random' ? [s.below, s.key] : [0, [0, 0]];
       const all = s.kind === 'all' ? 1 : 0;
       engine.run(drawMask, {
-        params: { elements, first: tile.begin, below, key0, key1, mask: at, all, out: i },
+        params: { elements, first: tile.begin, below, key0, key1, mask: mask + i * pitch, all, out: i },
         buffers: { masks: this.buffer, kept },
       });
     }
+    this.#onSlots(tile, elements, packKept, ({ kind }) => kind === 'rank');
+  }
+
+  /** Enqueues packing what was left in the slots of a tile. */
+  pack(tile: Tile, elements: number): void {
+    this.#onSlots(tile, elements, packKept, trims);
   }
 
   /** Stores the numbers kept of a tile whose masks were made. */
@@ -227,14 +230,34 @@ export class ChangeMasks {
     if (this.#whole) this.#counts.set(tile, counts);
   }
 
-  /** Brings the numbers kept of a tile back; false where its masks are to be made. */
-  apply(tile: Tile): boolean {
+  /** Brings the numbers kept of a tile back and trims its slots, where it has some; false where its masks are to be made. */
+  apply(tile: Tile, elements: number): boolean {
     const counts = this.#counts.get(tile);
-    if (counts) this.#task.work.engine.write(this.#task.work.kept, 0, counts.slice());
-    return counts !== undefined;
+    if (!counts) return false;
+    const { work, form } = this.#task;
+    work.engine.write(work.kept, 0, counts);
+    if (form !== 'stored changes') this.#onSlots(tile, elements, selectMask, trims);
+    return true;
   }
 
   close(): void {
     this.#task.work.engine.free(this.buffer);
+  }
+
+  #onSlots(
+    { begin }: Tile,
+    elements: number,
+    kernel: typeof packKept | typeof selectMask,
+    isMeant: (selector: Selector) => boolean,
+  ): void {
+    const { engine, stride, values } = this.#task.work;
+    const { mask, pitch } = this.place(begin);
+    for (const [i, selector] of this.#selectors.entries()) {
+      if (!isMeant(selector)) continue;
+      engine.run(kernel, {
+        params: { elements, slot: (i + 1) * stride, first: mask + i * pitch },
+        buffers: { values, mask: this.buffer },
+      });
+    }
   }
 }

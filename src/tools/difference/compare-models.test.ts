@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { AmalgamError } from '../../errors';
+import { servePasses } from '../../host/serve-thread';
+import { startThreadsHere } from '../../host/threads.test.support';
 import { factors, memoryFolder, tinyAdapter } from '../../inputs/memory-models.test.support';
 import {
   CONFIG,
@@ -14,7 +15,7 @@ import {
   zeros,
 } from './compare.test.support';
 import { compareModels } from './compare-models';
-import { compareTensors } from './compare-tensors';
+import { compareTensors, openComparison } from './compare-tensors';
 
 const Q = 'model.layers.0.self_attn.q_proj.weight';
 const K = 'model.layers.0.self_attn.k_proj.weight';
@@ -57,8 +58,8 @@ describe('figures', () => {
     const cut = await compareTensors(optionsOf(sides, { tileElements: 4096 }));
     const timeless = (tensors: typeof whole.tensors) => tensors.map((t) => ({ ...t, seconds: 0 }));
     expect(timeless(cut.tensors)).toEqual(timeless(whole.tensors));
-    const threads = [createCpuBackend(), createCpuBackend()];
-    const shared = await compareTensors(optionsOf(sides, { threads, tileElements: 4096 }));
+    startThreadsHere(() => servePasses({ compare: openComparison }));
+    const shared = await compareTensors(optionsOf(sides, { threads: 2, tileElements: 4096 }));
     expect(timeless(shared.tensors)).toEqual(timeless(whole.tensors));
     expect(shared.total).toEqual(whole.total);
     expect([...shared.rowNorms]).toEqual([...whole.rowNorms]);

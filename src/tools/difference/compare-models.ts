@@ -172,17 +172,3 @@ async function openAdapterPart(path: string, open: OpenByPath): Promise<Adapter>
     `Compare with ${path} itself.`,
   );
 }
-
-/** The weight files of both models, each once: what a comparison reads. */
-export function weightFiles({ base, tuned }: Sides): { folder: string; file: string }[] {
-  const files = new Map<string, { folder: string; file: string }>();
-  for (const { tensors } of [base, tuned]) {
-    for (const { view } of tensors.values()) {
-      const { origin, lowRank, addend } = view;
-      for (const ref of [origin, lowRank?.a, lowRank?.b, lowRank?.magnitude, addend?.tensor]) {
-        if (ref) files.set(`${ref.folder}\0${ref.file}`, { folder: ref.folder, file: ref.file });
-      }
-    }
-  }
-  return [...files.values()];
-}

@@ -1,11 +1,10 @@
-/** Comparing the tensors of two models one after the other; one that fails is put on record, and the others go on. */
+/** Comparing the tensors of two models; one that fails is put on record, and the others go on. */
 
 import type { Backend } from '../../backend/backend';
-import { shareOut } from '../../backend/shared-work';
 import { AmalgamError, type ErrorCode, errorReport } from '../../errors';
+import { type OpenMember, openPass, type ThreadSeconds } from '../../host/threads';
+import type { Inputs } from '../../host/weight-inputs';
 import type { Model } from '../../inputs/model';
-import type { ReadTensor } from '../../inputs/stored-tensor';
-import type { Workspace } from '../../merge/tensor/workspace';
 import { throwIfCanceled } from '../../sources/cancellation';
 import { decomposesExactly, likenessOf, SPECTRUM_VALUES, spectrumOf } from './decomposition';
 import {
@@ -27,22 +26,26 @@ import {
   valueDtype,
 } from './tensor-pairs';
 
-export interface CompareOptions {
-  base: Model;
-  tuned: Model;
-  engine: Backend;
-  /** More engines of the same kind: as many tensors more are compared at once. */
-  threads?: readonly Backend[];
-  read: ReadTensor;
+interface CompareSettings {
   threshold: number;
   loraAnalysis: boolean;
   seed: number;
   /** Elements of one tile; the figures do not depend on it. */
   tileElements?: number;
+}
+
+export interface CompareOptions extends CompareSettings {
+  base: Model;
+  tuned: Model;
+  engine: Backend;
+  /** Threads that do the work of the engine, where there are any. */
+  threads?: number;
+  inputs: Inputs;
   signal?: AbortSignal;
   onTensor?(difference: TensorDifference): void;
   /** Stored bytes gone through, and the tensor they belong to. */
   onBytes?(bytes: number, tensor: string): void;
+  onSeconds?(seconds: ThreadSeconds): void;
 }
 
 interface ComparedTensors
@@ -77,27 +80,33 @@ export function bytesToCompare({ shared, raw }: Pick<TensorPairs, 'shared' | 'ra
  *   first failure when every tensor failed
  */
 export async function compareTensors(options: CompareOptions): Promise<ComparedTensors> {
-  const { base, tuned, engine, threads = [], tileElements } = options;
+  const { base, tuned, engine, threads = 0, inputs, signal } = options;
+  const { threshold, loraAnalysis, seed, tileElements } = options;
   const pairs = pairTensors(base, tuned);
   requireShared(base, tuned, pairs);
-  const works: Workspace[] = [];
-  const open = (on: Backend) => {
-    const work = openPairWorkspace(on, pairs.shared, tileElements, threads.length + 1);
-    works.push(work);
-    return work;
-  };
+  const pass = await openPass({
+    kind: 'compare',
+    open: openComparison,
+    work: { pairs: pairs.shared, threshold, loraAnalysis, seed, ...(tileElements ? { tileElements } : {}) },
+    ...{ engine, threads, inputs, files: weightFiles(options) },
+    ...(signal && { signal }),
+    onSeconds: (seconds) => options.onSeconds?.(seconds),
+  });
   let compared: Compared[];
   try {
-    const own = [engine, ...threads].map(open);
-    compared = await compareShared(pairs.shared, own, options);
+    compared = await pass.run(pairs.shared.length, (one, index) => {
+      const pair = pairs.shared[index]!;
+      if ('difference' in one) options.onTensor?.(one.difference);
+      options.onBytes?.(pairBytes(pair), pair.name);
+    });
   } finally {
-    for (const work of works) work.close();
+    pass.close();
   }
   const found = compared.flatMap((one) => ('failure' in one ? [] : [one]));
   const failed = compared.flatMap((one) => ('failure' in one ? [one.failure] : []));
   const raw: CompareReport['raw'] = [];
   for (const pair of pairs.raw) {
-    const bytes = await orFailure(pair, false, () => compareBytes(pair, options));
+    const bytes = await orFailure(pair, () => compareBytes(pair, options));
     if ('failure' in bytes) failed.push(bytes.failure);
     else raw.push(bytes);
   }
@@ -111,20 +120,19 @@ export async function compareTensors(options: CompareOptions): Promise<ComparedT
     ranking: [...tensors].sort((a, b) => b.relative - a.relative).map(({ name }) => name),
     ...{ raw, failed, onlyInBase, onlyInFinetuned, shapeMismatches },
     rowNorms: new Map(
-      found.map(({ pair, sums }) => [pair.name, Float32Array.from(sums.rowSquares, Math.sqrt)]),
+      found.map(({ difference, sums }) => [difference.name, Float32Array.from(sums.rowSquares, Math.sqrt)]),
     ),
     total: totalOf(found, raw),
   };
 }
 
 interface ComparedPair {
-  pair: TensorPair;
   difference: TensorDifference;
   sums: PairSums;
 }
 
 /** Difference of a pair, or the failure to compute it. */
-type Compared = ComparedPair | { failure: CompareReport['failed'][number] };
+export type Compared = ComparedPair | { failure: CompareReport['failed'][number] };
 
 /** Figures over all tensors; sums are added in the order of the pairs. */
 function totalOf(found: readonly ComparedPair[], raw: CompareReport['raw']): CompareReport['total'] {
@@ -148,33 +156,44 @@ function totalOf(found: readonly ComparedPair[], raw: CompareReport['raw']): Com
   };
 }
 
-/** Compares the pairs, as many at once as there are workspaces. */
-function compareShared(
-  shared: readonly TensorPair[],
-  works: readonly Workspace[],
-  options: CompareOptions,
-): Promise<Compared[]> {
-  const workers = works.map((work) => (pair: TensorPair) => {
-    const open = pairElements(pair) > 0 ? openPair(pair, work, options.read, works.length) : undefined;
-    open?.task.prefetch();
-    return {
-      async run(): Promise<Compared> {
-        throwIfCanceled(options.signal);
-        const compared = await orFailure(pair, works.length > 1, () => comparePair(pair, open, options));
-        if ('difference' in compared) options.onTensor?.(compared.difference);
-        options.onBytes?.(pairBytes(pair), pair.name);
-        return compared;
-      },
-      close: () => open?.close(),
-    };
-  });
-  return shareOut(shared, workers);
+/** What a thread compares. */
+export interface CompareWork extends CompareSettings {
+  pairs: readonly TensorPair[];
 }
+
+/** Opens the comparison in a thread. @throws AmalgamError `Canceled`, and failures of the device */
+export const openComparison: OpenMember<CompareWork, Compared> = (compared, tools) => {
+  const { pairs, tileElements } = compared;
+  const work = openPairWorkspace(tools.engine, pairs, tileElements, tools.members);
+  const open = (index: number) => {
+    const pair = pairs[index]!;
+    const opened = pairElements(pair) > 0 ? openPair(pair, work, tools.read, tools.members) : undefined;
+    opened?.task.prefetch();
+    return { index, opened };
+  };
+  let ahead: ReturnType<typeof open> | undefined;
+  return {
+    async take(index, following) {
+      const { opened } = ahead?.index === index ? ahead : open(index);
+      ahead = following === undefined ? undefined : open(following);
+      const pair = pairs[index]!;
+      try {
+        return await orFailure(pair, () => comparePair(pair, opened, compared));
+      } finally {
+        opened?.close();
+      }
+    },
+    close() {
+      ahead?.opened?.close();
+      work.close();
+    },
+  };
+};
 
 async function comparePair(
   pair: TensorPair,
   open: OpenPair | undefined,
-  options: CompareOptions,
+  options: CompareSettings,
 ): Promise<ComparedPair> {
   const begin = performance.now();
   const sums = open ? await measurePair(open, floorF32(options.threshold)) : noSums();
@@ -184,13 +203,13 @@ async function comparePair(
     ...spectrum,
     seconds: (performance.now() - begin) / 1000,
   };
-  return { pair, difference, sums };
+  return { difference, sums };
 }
 
 type SpectrumFields = Pick<TensorDifference, 'stableRank' | 'lora' | 'spectrumFailed'>;
 
 /** Stable rank of every matrix that changed at all, and the likeness to a LoRA of a modified one. */
-async function analyze(open: OpenPair, sums: PairSums, options: CompareOptions): Promise<SpectrumFields> {
+async function analyze(open: OpenPair, sums: PairSums, options: CompareSettings): Promise<SpectrumFields> {
   const { pair, rows, cols } = open;
   if (pair.base.shape.length !== 2) return { stableRank: null };
   if (sums.squares === 0) return { stableRank: 0 };
@@ -214,7 +233,7 @@ async function analyze(open: OpenPair, sums: PairSums, options: CompareOptions):
 
 async function compareBytes(
   pair: TensorPair,
-  { read, signal, onBytes }: CompareOptions,
+  { inputs: { read }, signal, onBytes }: CompareOptions,
 ): Promise<CompareReport['raw'][number]> {
   const a = pair.base.view.origin;
   const b = pair.tuned.view.origin;
@@ -234,20 +253,16 @@ async function compareBytes(
   };
 }
 
-/**
- * Result of `act`, or its failure.
- * @param onThreads a thread out of memory stops answering, so that failure is final
- */
+/** Result of `act`, or its failure. */
 async function orFailure<T>(
   { name }: TensorPair,
-  onThreads: boolean,
   act: () => Promise<T>,
 ): Promise<T | { failure: CompareReport['failed'][number] }> {
   try {
     return await act();
   } catch (thrown) {
     const { code, message, hint } = errorReport(thrown);
-    if (FATAL.has(code) || (onThreads && code === 'GpuOutOfMemory')) throw thrown;
+    if (FATAL.has(code)) throw thrown;
     return { failure: { name, code, message, hint } };
   }
 }
@@ -268,4 +283,24 @@ export function requireShared(base: Model, tuned: Model, pairs: TensorPairs): vo
     `${base.ref} (${kind(base)}) and ${tuned.ref} (${kind(tuned)}) have no tensor in common: one has ${example ?? 'no tensors'}, the other ${other ?? 'no tensors'}.`,
     'Compare a model with one that was fine-tuned from it.',
   );
+}
+
+/** The weight files of both models, each once: what a comparison reads. */
+export function weightFiles({
+  base,
+  tuned,
+}: {
+  base: Model;
+  tuned: Model;
+}): { folder: string; file: string }[] {
+  const files = new Map<string, { folder: string; file: string }>();
+  for (const { tensors } of [base, tuned]) {
+    for (const { view } of tensors.values()) {
+      const { origin, lowRank, addend } = view;
+      for (const ref of [origin, lowRank?.a, lowRank?.b, lowRank?.magnitude, addend?.tensor]) {
+        if (ref) files.set(`${ref.folder}\0${ref.file}`, { folder: ref.folder, file: ref.file });
+      }
+    }
+  }
+  return [...files.values()];
 }

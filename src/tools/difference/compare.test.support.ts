@@ -1,10 +1,11 @@
 /** Small models in memory whose weights are given, for tests of comparing and extracting. */
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
+import { inputsOf } from '../../host/threads.test.support';
+import type { Inputs } from '../../host/weight-inputs';
 import { memoryFolder } from '../../inputs/memory-models.test.support';
 import { openModel } from '../../inputs/opened-model';
 import type { ReadTensor } from '../../inputs/stored-tensor';
-import type { TensorRef } from '../../inputs/tensor-view';
 import type { ModelFolder } from '../../sources/model-folder';
 import { openSides, type Sides } from './compare-models';
 import type { CompareOptions } from './compare-tensors';
@@ -97,31 +98,27 @@ export function modelFolder(
   });
 }
 
-/** Both sides of a comparison and how to read them. */
+/** Both sides of a comparison and their files. */
 export async function sidesOf(
   folders: readonly ModelFolder[],
   base = 'base',
   finetuned = 'tuned',
-): Promise<Sides & { read: ReadTensor }> {
+): Promise<Sides & { inputs: Inputs; read: ReadTensor }> {
   const find = (path: string) => folders.find((folder) => folder.path === path)!;
   const sides = await openSides(base, finetuned, (path) => openModel(find(path)));
-  const read = (ref: TensorRef, begin: number, end: number) =>
-    find(ref.folder)
-      .files.find((file) => file.path === ref.file)!
-      .open()
-      .read(ref.begin + begin, ref.begin + end);
-  return { ...sides, read };
+  const inputs = inputsOf(folders);
+  return { ...sides, inputs, read: inputs.read };
 }
 
 /** Options of a comparison on the processor. */
 export function optionsOf(
-  { base, tuned, read }: Sides & { read: ReadTensor },
+  { base, tuned, inputs, read }: Sides & { inputs: Inputs; read: ReadTensor },
   more: Partial<CompareOptions> = {},
 ): CompareOptions {
   return {
     base,
     tuned,
-    read,
+    inputs: { ...inputs, read },
     engine: createCpuBackend(),
     threshold: 1e-6,
     loraAnalysis: true,

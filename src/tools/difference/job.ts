@@ -1,16 +1,16 @@
 /** One comparison from two references to a report and, where there is a destination, its files. */
 
-import type { Backend } from '../../backend/backend';
+import type { BackendSeconds } from '../../backend/backend';
 import { AmalgamError } from '../../errors';
-import { openPassBackends } from '../../host/backends';
+import { openBackend, threadCount } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
-import { progressMeter, secondsOf } from '../../host/progress-meter';
+import { progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
 import { defaultsOf, isInRange } from '../../reports/option';
 import { commitOutput, writeWhole } from '../../write/output-commit';
-import { compareModels, openSides, weightFiles } from './compare-models';
-import { bytesToCompare, requireShared } from './compare-tensors';
+import { compareModels, openSides } from './compare-models';
+import { bytesToCompare, requireShared, weightFiles } from './compare-tensors';
 import { compareOptions } from './options';
 import type { CompareProgress, CompareReport, CompareRequest } from './report';
 import { reportFiles } from './report-files';
@@ -36,25 +36,25 @@ async function runCompare(
   return withResources(async ({ keep, output }) => {
     // what can refuse does so before anything is downloaded
     const elements = pairs.shared.reduce((sum, pair) => sum + pairElements(pair), 0);
-    const engines = await openPassBackends(request.engine, elements);
-    for (const engine of engines) keep(engine);
-    const [engine, ...threads] = engines as [Backend, ...Backend[]];
+    const engine = keep(await openBackend(request.engine));
+    let { seconds }: { seconds: BackendSeconds } = engine;
     const destination = request.destination && (await output(request.destination));
-    const meter = progressMeter<CompareProgress>(onProgress, () => ({ seconds: secondsOf(engines) }));
-    const { read } = keep(await openForReading({ inputs: weightFiles(sides) }, models, meter, signal));
+    const meter = progressMeter<CompareProgress>(onProgress, () => ({ seconds }));
+    const inputs = keep(await openForReading({ inputs: weightFiles(sides) }, models, meter, signal));
     meter.begin('comparing', bytesToCompare(pairs), pairs.shared.length);
     const comparison = await compareModels(
       {
         base: sides.base,
         tuned: sides.tuned,
-        engine,
-        threads,
-        read,
+        ...{ engine, inputs, threads: threadCount(engine.kind, elements) },
         threshold,
         loraAnalysis,
         seed,
         ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
         signal,
+        onSeconds: (spent) => {
+          seconds = spent;
+        },
         onTensor: (difference) => meter.finishTensor(difference),
         onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
       },

@@ -4,11 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { smallSample } from '../../../e2e/disk-folder';
 import { mergeInNode, planInNode } from '../../../e2e/merge-in-node';
-import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import type { MergeMethod } from '../../merge/method';
 import { methods } from '../../merge/methods';
-import { measureDeltaStatistics } from '../../merge/prediction/delta-statistics';
+import { deltaStatistics } from '../../merge/prediction/delta-statistics.test.support';
 import { Predictor } from '../../merge/prediction/predictor';
 import { methodParameters, recipeSettings } from '../../merge/prediction/recipe-settings';
 import type { Prepared } from '../../merge/tensor/prepared';
@@ -60,7 +59,7 @@ async function statisticsOf(names: readonly string[]): Promise<DeltaStatistics[]
   const models = names.map((model) => ({ model, parameters: { weight: 1 } }));
   const recipe = { merge_method: 'task_arithmetic', base_model: 'base', models };
   const { plan, read } = await planInNode(JSON.stringify(recipe), samples, folders);
-  const made = await measureDeltaStatistics({ plan, engine: createCpuBackend(), read });
+  const made = await deltaStatistics(plan, read);
   known.set(key, made);
   return made;
 }

@@ -1,0 +1,145 @@
+/** A thread's side of threads.ts: the files it opens, its engine, and what it has to tell. */
+import type * as Comlink from 'comlink';
+import type { Backend } from '../backend/backend';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { readingRows } from '../inputs/row-reader';
+import { inputName, type ReadTensor } from '../inputs/stored-tensor';
+import type { SourceOrigin } from '../sources/byte-source';
+import { fileSource } from '../sources/file-source';
+import { giveBack } from '../sources/spare-arrays';
+import { type HashedSource, hashedSource, type Leaf } from '../sources/tree-hash';
+import { type OpenSource, openBlob } from '../store/blobs';
+import type { FilePlace } from '../write/destination';
+import {
+  type OpenMember,
+  type PassCalls,
+  type PassKind,
+  type PassMember,
+  type PassOwner,
+  type ReadCalls,
+  reporting,
+  rethrow,
+  type ThreadJob,
+  type ThreadSeconds,
+} from './threads';
+
+/** Opens the files of this machine, where there are such. */
+export interface Disk {
+  source(origin: Extract<SourceOrigin, { kind: 'disk' }>): OpenSource;
+  /** For writing at places. */
+  file(place: Extract<FilePlace, { kind: 'disk' }>): FileSystemSyncAccessHandle;
+}
+
+/** Pieces of an input that stay in memory: those of which a part was read. */
+const HELD_PIECES = 3;
+
+/** Hash of a piece of an input. */
+export type FoundLeaf = readonly [input: string, piece: number, leaf: Leaf];
+
+/** What a thread works with. */
+export interface OpenJob<Work> {
+  work: Work;
+  engine: Backend;
+  read: ReadTensor;
+  /** Adds to the time that this thread has waited for stored bytes, or written. */
+  spend(what: 'read' | 'write', seconds: number): void;
+  seconds(): ThreadSeconds;
+  /** Hashes of pieces of inputs since the last call. */
+  found(): Promise<FoundLeaf[]>;
+}
+
+/** Opens a file that the owner has told of. */
+export async function openOrigin(origin: SourceOrigin, disk: Disk | undefined): Promise<OpenSource> {
+  if (origin.kind === 'blob') return openBlob(origin.sha256);
+  if (origin.kind === 'disk') return disk!.source(origin);
+  return { ...fileSource(origin.file, origin.name), close: () => {} };
+}
+
+/** Opens the files of a job, and an engine for it. @throws what opening throws */
+export async function openJob<Work>(
+  job: ThreadJob<Work>,
+  owner: Comlink.Remote<ReadCalls>,
+  disk: Disk | undefined,
+): Promise<OpenJob<Work>> {
+  const hashed = new Map<string, HashedSource>();
+  const told = new Map<string, Set<number>>();
+  const sources = new Map<string, Pick<OpenSource, 'read'>>();
+  const spent = { read: 0, write: 0 };
+  for (const { name, byteLength, isHashed, origin } of job.inputs) {
+    const source = origin
+      ? await openOrigin(origin, disk)
+      : { byteLength, read: (begin: number, end: number) => owner.read(name, begin, end).catch(rethrow) };
+    if (!origin || !isHashed) sources.set(name, source);
+    else {
+      const reading = hashedSource(source, HELD_PIECES);
+      sources.set(name, reading);
+      hashed.set(name, reading);
+      told.set(name, new Set());
+    }
+  }
+  for (const [index, derived] of job.derived.entries()) {
+    derived.open = async () => (begin, end) => owner.derived(index, begin, end).catch(rethrow);
+  }
+  const { write, ...cpu } = createCpuBackend();
+  const engine: Backend = {
+    ...cpu,
+    ...job.share,
+    write(buffer, byteOffset, data, handOver) {
+      write(buffer, byteOffset, data);
+      if (handOver) giveBack(data.buffer);
+    },
+  };
+  return {
+    work: job.work,
+    engine,
+    read: readingRows((ref, begin, end) =>
+      sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end),
+    ),
+    spend(what, seconds) {
+      spent[what] += seconds;
+    },
+    seconds: () => ({ ...engine.seconds, ...spent }),
+    async found() {
+      const leaves: FoundLeaf[] = [];
+      for (const [name, source] of hashed) {
+        for (const [piece, leaf] of source.leaves()) {
+          if (told.get(name)!.has(piece)) continue;
+          told.get(name)!.add(piece);
+          leaves.push([name, piece, await leaf]);
+        }
+      }
+      return leaves;
+    },
+  };
+}
+
+/**
+ * The calls of a thread of a pass, for its owner.
+ * @param passes opens a member of each
+ */
+export function servePasses(
+  passes: Readonly<Partial<Record<PassKind, OpenMember<never, unknown>>>>,
+  disk?: Disk,
+): PassCalls {
+  let member: PassMember<unknown>;
+  let seconds: () => ThreadSeconds;
+  /** Messages on their way to the owner. */
+  const telling: Promise<void>[] = [];
+  return reporting<PassCalls>({
+    async openPass(kind, given, members, remote) {
+      const owner = remote as unknown as Comlink.Remote<PassOwner>;
+      const job = await openJob(given, owner, disk);
+      seconds = job.seconds;
+      member = passes[kind]!(job.work as never, {
+        ...{ engine: job.engine, read: job.read, members },
+        onWait: (waited) => job.spend('read', waited),
+        onDone: (amount, item) => telling.push(owner.done(amount, item)),
+      });
+    },
+    async take(index) {
+      const result = await member.take(index);
+      await Promise.all(telling.splice(0));
+      return { result, seconds: seconds() };
+    },
+  });
+}

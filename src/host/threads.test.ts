@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { type PassMember, passBy } from './threads';
+
+/** A member that waits `steps(item)` turns for each item, and writes down what it does. */
+function memberOf(log: string[], steps: (item: number) => number, fails = -1): PassMember<number> {
+  return {
+    async take(item, following) {
+      log.push(`${item}${following === undefined ? '' : ` before ${following}`}`);
+      for (let i = 0; i < steps(item); i++) await undefined;
+      if (item === fails) throw new Error(`item ${item}`);
+      return item * item;
+    },
+    close: () => log.push('close'),
+  };
+}
+
+test('results are in the order of the items; each is taken once', async () => {
+  const items = Array.from({ length: 20 }, (_, i) => i);
+  for (const count of [1, 2, 3, 7]) {
+    const log: string[] = [];
+    const told = new Map<number, number>();
+    const members = items.slice(0, count).map((w) => memberOf(log, (i) => (i * 7 + w * 3) % 11));
+    const pass = passBy(members);
+    const results = await pass.run(items.length, (result, item) => told.set(item, result));
+    expect(results).toEqual(items.map((i) => i * i));
+    expect(items.map((i) => told.get(i))).toEqual(results);
+    expect(log.map((line) => Number.parseInt(line, 10)).sort((a, b) => a - b)).toEqual(items);
+    pass.close();
+    expect(log.slice(-count)).toEqual(members.map(() => 'close'));
+  }
+});
+
+test('a member alone knows which item comes next, several do not', async () => {
+  const alone: string[] = [];
+  await passBy([memberOf(alone, () => 5)]).run(3);
+  expect(alone).toEqual(['0 before 1', '1 before 2', '2']);
+  const two: string[] = [];
+  await passBy([memberOf(two, () => 5), memberOf(two, () => 5)]).run(3);
+  expect(two).toEqual(['0', '1', '2']);
+});
+
+test('after a failure, or when it is canceled, no more is taken, and the failure comes when all rest', async () => {
+  const log: string[] = [];
+  const members = [memberOf(log, () => 2, 1), memberOf(log, () => 9, 1)];
+  await expect(passBy(members).run(9)).rejects.toThrow('item 1');
+  expect(log.length).toBeLessThan(6);
+  const canceling = new AbortController();
+  const taken: string[] = [];
+  const pass = passBy([memberOf(taken, () => 1)], canceling.signal);
+  await expect(pass.run(9, () => canceling.abort())).rejects.toMatchObject({ code: 'Canceled' });
+  expect(taken).toHaveLength(1);
+});
