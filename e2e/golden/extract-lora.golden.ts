@@ -1,6 +1,6 @@
 /** LoRA extraction from a real fine-tune: errors against the optimal ones, a full-rank adapter against the fine-tune; perplexities. */
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { runEvaluations } from '../../src/evaluate/job';
 import { copyOf } from '../../src/formats/recipe';
@@ -114,6 +114,7 @@ describe('the perplexity of an extracted adapter', () => {
     ['of full rank is that of the fine-tune', 64, 1e-5],
     ['of rank 1 lies between base and fine-tune', 1, undefined],
   ])('%s', async (_, rank, limit) => {
+    vi.stubGlobal('navigator', { hardwareConcurrency: 1 });
     const { file, config } = await extractInNode(real, 'f32/base', 'f32/shakespeare', {
       rank: { kind: 'rank', rank },
     });

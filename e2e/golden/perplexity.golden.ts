@@ -89,6 +89,21 @@ async function expectWithin(ours: Promise<number>, theirs: number | undefined): 
 
 const TEXT = 'tinystories';
 
+/**
+ * The ids of the reference as transformers 5 has them: they were made by tokenizers alone, which puts a mark in front of every
+ * section, the text behind `<unk>` is one, and LlamaTokenizer puts none in front of a section that begins with a space.
+ */
+function asTransformers(theirs: readonly number[], text: string): number[] {
+  const [bos, unk, mark] = [1, 0, 410];
+  const sections = text.split('<unk>');
+  let section = 0;
+  return theirs.filter((id, i) => {
+    const before = theirs[i - 1];
+    if (before !== bos && before !== unk) return true;
+    return !(sections[section++]!.startsWith(' ') && id === mark);
+  });
+}
+
 describe('tokens', () => {
   it('are those of the reference, for every text', () => {
     const tokenizer = createTokenizer(
@@ -101,10 +116,9 @@ describe('tokens', () => {
     );
     for (const text of ['tinystories', 'shakespeare_heldout', 'wikitext_test_60k']) {
       const whole = readText(real, `eval/${text}.txt`);
-      const [bos, ...others] = ids(text);
-      // made by tokenizers alone, which marks the beginning of a text that begins with a space; transformers 5 does not
-      const theirs = whole.startsWith(' ') ? others.slice(1) : others;
-      expect([...tokenizer.prefix, ...tokenizer.encode(whole)]).toEqual([bos, ...theirs]);
+      expect([...tokenizer.prefix, ...tokenizer.encode(whole)]).toEqual(
+        asTransformers([...ids(text)], whole),
+      );
     }
   });
 });

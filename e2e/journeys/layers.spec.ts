@@ -24,9 +24,7 @@ function percent(text: string | undefined): number {
   return Number(/([\d.]+) % at the base/.exec(text ?? '')?.[1]);
 }
 
-test('two methods are compared without merging; then both are merged and counted', async ({
-  page,
-}) => {
+test('two methods are compared without merging; then both are merged and counted', async ({ page }) => {
   await open(page);
   await chooseMethod(page, 'ties');
   await page.getByLabel('Add a run').selectOption('dare_linear');

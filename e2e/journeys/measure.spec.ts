@@ -74,7 +74,9 @@ test('base, contributors and merge are measured on a pasted text, and continue a
   // which of its changes made it say so
   await show(page, 'Layers');
   await page.getByLabel('Metric').selectOption('effect');
-  await expect(page.getByRole('gridcell', { name: /^layer \d, [\w.]+, [+\u2212]?[\d.e\u2212]+ nats$/ })).toHaveCount(42);
+  await expect(
+    page.getByRole('gridcell', { name: /^layer \d, [\w.]+, [+\u2212]?[\d.e\u2212]+ nats$/ }),
+  ).toHaveCount(42);
 
   await show(page, 'Measure');
   expect(await seriousIssues(page, '.measure-screen')).toEqual([]);

@@ -34,63 +34,67 @@ interface LambdaPoint {
 }
 
 /**
- * Walks from λ = 1, or where it is told to begin, to where neither neighbor on the grid has a lower mean loss over the contributors; of equals the
- * smaller. Wide steps find a valley, parabolas through its three points in ln λ where its bottom lies. Losses have
- * a single minimum along λ as a rule; where they have two, this finds one of them.
+ * Walks from λ = 1 to where neither neighbor on the grid has a lower mean loss over the contributors; of equals the smaller.
  *
  * @param measure the contributors' losses at a λ
  * @returns the chosen λ and everything measured, ascending
  */
 export async function searchLambda(
   measure: (lambda: number) => Promise<number[]>,
-  { start, step }: { start: (typeof LAMBDA_GRID)[number]; step: number } = WIDE,
 ): Promise<{ chosen: number; curve: LambdaPoint[] }> {
-  const known = new Map<number, LambdaPoint>();
-  const lossAt = (index: number) => mean(known.get(index)!.losses);
-  for (
-    let next: number | undefined = LAMBDA_GRID.indexOf(start);
-    next !== undefined;
-    next = placeToTry([...known.keys()], lossAt, step)
-  ) {
-    const lambda = LAMBDA_GRID[next]!;
-    known.set(next, { lambda, losses: await measure(lambda) });
+  const known = new Map<number, number>();
+  const points: LambdaPoint[] = [];
+  for (let next = nextLambda(known); next !== undefined; next = nextLambda(known)) {
+    const losses = await measure(next);
+    points.push({ lambda: next, losses });
+    known.set(next, mean(losses));
   }
-  const curve = [...known].sort(([a], [b]) => a - b).map(([, point]) => point);
-  return { chosen: LAMBDA_GRID[lowest([...known.keys()], lossAt)]!, curve };
+  return { chosen: lowestLambda(known)!, curve: points.sort((a, b) => a.lambda - b.lambda) };
 }
 
-function lowest(known: readonly number[], lossAt: (index: number) => number): number {
-  return known.reduce((a, b) => (lossAt(b) < lossAt(a) || (lossAt(b) === lossAt(a) && b < a) ? b : a));
-}
-
-/** The place on the grid to be measured next; undefined when both neighbors of the lowest are known. */
-function placeToTry(
-  known: readonly number[],
-  lossAt: (index: number) => number,
-  step: number,
+/**
+ * The λ that is to be measured next; undefined when both neighbors on the grid of the lowest are known. Wide steps find a
+ * valley, parabolas through its three points in ln λ where its bottom lies. Losses have a single minimum along λ as a rule;
+ * where they have two, this finds one of them.
+ *
+ * @param known mean losses by λ
+ * @param worth what must still be gained: where the parabola promises less, that is enough
+ */
+export function nextLambda(
+  known: ReadonlyMap<number, number>,
+  { start, step }: { start: (typeof LAMBDA_GRID)[number]; step: number } = WIDE,
+  worth = 0,
 ): number | undefined {
-  const here = lowest(known, lossAt);
-  const below = Math.max(-1, ...known.filter((index) => index < here));
-  const above = Math.min(LAMBDA_GRID.length, ...known.filter((index) => index > here));
-  if (below < 0 && here > 0) return Math.max(0, here - step);
-  if (above === LAMBDA_GRID.length && here + 1 < above) return Math.min(above - 1, here + step);
-  const [down, up] = [here - below > 1, above - here > 1];
-  if (!down && !up) return undefined;
-  if (!down || !up) return bottomIn(...(up ? ([here, above] as const) : ([below, here] as const)));
-  return bottomIn(below, above);
+  const lowest = lowestLambda(known);
+  if (lowest === undefined) return start;
+  const isKnown = (index: number) => known.has(LAMBDA_GRID[index]!);
+  const here = LAMBDA_GRID.findIndex((lambda) => lambda >= lowest);
+  const places = LAMBDA_GRID.map((_, index) => index);
+  const below = places.findLast((index) => index < here && isKnown(index));
+  const above = places.find((index) => index > here && isKnown(index));
+  if (below === undefined && here > 0) return LAMBDA_GRID[Math.max(0, here - step)];
+  const last = LAMBDA_GRID.length - 1;
+  if (above === undefined && here < last) return LAMBDA_GRID[Math.min(last, here + step)];
+  const free = (from: number, to: number) => places.slice(from + 1, to);
+  const [down, up] = [free(below ?? here, here), free(here, above ?? here)];
+  if (down.length + up.length === 0) return undefined;
+  const bottom =
+    below === undefined || above === undefined ? undefined : vertex([below, here, above].map(pointAt));
+  if (bottom && known.get(lowest)! - bottom.y < worth) return undefined;
+  const open = [...down, ...up];
+  const middle = (Math.log(LAMBDA_GRID[open[0]!]!) + Math.log(LAMBDA_GRID[open.at(-1)!]!)) / 2;
+  const far = (index: number) => Math.abs(Math.log(LAMBDA_GRID[index]!) - (bottom?.x ?? middle));
+  return LAMBDA_GRID[open.reduce((a, b) => (far(b) < far(a) ? b : a))];
 
-  /** The place nearest to the bottom of the parabola that is neither the lowest nor beyond what lies between two. */
-  function bottomIn(from: number, to: number): number {
-    const bottom =
-      below < 0 || above === LAMBDA_GRID.length ? undefined : vertex([below, here, above].map(pointAt));
-    const free = LAMBDA_GRID.map((_, index) => index).filter((i) => i > from && i < to && i !== here);
-    const wanted = bottom ?? (Math.log(LAMBDA_GRID[free[0]!]!) + Math.log(LAMBDA_GRID[free.at(-1)!]!)) / 2;
-    const far = (index: number) => Math.abs(Math.log(LAMBDA_GRID[index]!) - wanted);
-    return free.reduce((a, b) => (far(b) < far(a) ? b : a));
-  }
   function pointAt(index: number): Point {
-    return { x: Math.log(LAMBDA_GRID[index]!), y: lossAt(index) };
+    const lambda = LAMBDA_GRID[index]!;
+    return { x: Math.log(lambda), y: known.get(lambda)! };
   }
+}
+
+/** The λ of the least loss, of equals the smaller; undefined where none is known. */
+export function lowestLambda(known: ReadonlyMap<number, number>): number | undefined {
+  return [...known].sort(([a, x], [b, y]) => x - y || a - b)[0]?.[0];
 }
 
 interface Point {
@@ -98,12 +102,16 @@ interface Point {
   y: number;
 }
 
-/** Minimum of the parabola through three points; undefined where they lie on a line. */
-function vertex([a, b, c]: readonly Point[]): number | undefined {
+/** Lowest point of the parabola through three points; undefined where they lie on a line. */
+function vertex([a, b, c]: readonly Point[]): Point | undefined {
   const left = (b!.x - a!.x) * (b!.y - c!.y);
   const right = (b!.x - c!.x) * (b!.y - a!.y);
   if (left === right) return undefined;
-  return b!.x - ((b!.x - a!.x) * left - (b!.x - c!.x) * right) / (2 * (left - right));
+  const x = b!.x - ((b!.x - a!.x) * left - (b!.x - c!.x) * right) / (2 * (left - right));
+  // Newton's form of the parabola
+  const slope = (b!.y - a!.y) / (b!.x - a!.x);
+  const curvature = ((c!.y - b!.y) / (c!.x - b!.x) - slope) / (c!.x - a!.x);
+  return { x, y: a!.y + (x - a!.x) * (slope + curvature * (x - b!.x)) };
 }
 
 /** Number of λ values usually tried. */

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import type { BestRow, FindBestReport } from '../reports/find-best';
 import type { Progress } from '../reports/job';
 import type { PlanReport } from '../reports/plan';
-import { planText, problemLines, progressPrinter, progressText, verifyText } from './print';
+import { bestText, planText, problemLines, progressPrinter, progressText, verifyText } from './print';
 
 const plain = (text: string) => text.replaceAll(/[\u00a0\u202f]/g, ' ');
 
@@ -132,4 +133,29 @@ test('a log gets a line per phase and per ten seconds; a terminal one line that 
   expect(terminal).toHaveLength(3);
   expect(terminal[1]).toBe(`\r\x1b[K${progressText(progress).slice(0, 19)}`);
   expect(terminal[2]).toBe('\n');
+});
+
+test('what finding the best ends with names the models that the merge is worse than', () => {
+  const blocks = (loss: number) => [
+    Array.from({ length: 10 }, (_, i) => ({ loss: 64 * (loss + 0.001 * (i % 3)), tokens: 64 })),
+  ];
+  const row = (id: string, kind: BestRow['kind'], loss: number): BestRow => ({
+    ...{ id, kind, label: id, target: { model: id }, lambda: null, tried: 1, seconds: 1 },
+    blocks: { tuning: null, choosing: blocks(loss), reporting: blocks(loss) },
+  });
+  const report = (merge: number, best: string): FindBestReport => ({
+    texts: [{ name: 'a', kind: 'generated', tokens: { tuning: 640, choosing: 640, reporting: 640 } }],
+    rows: [row('base', 'base', 2), row('a', 'contributor', 1), row('ties', 'method', merge)],
+    ...{ best, alike: [], course: [], lately: null, ended: 'done', kept: [2 - merge], overlap: null },
+    ...{ measured: 3, reused: 0, seconds: 3 },
+  });
+  const good = bestText(report(0.5, 'ties'));
+  expect(good).toContain('ties is best.');
+  expect(good).toContain('it keeps 150 % of a.');
+  expect(good).not.toMatch(/worse|alone/);
+  const poor = bestText(report(2.109, 'ties'));
+  expect(poor).toContain('It is worse than the base on the text of a.');
+  expect(poor).toContain('a alone is better here.');
+  expect(poor).not.toContain('keeps');
+  expect(bestText(report(3, 'a'))).toContain('No merge that was tried is better than a.');
 });

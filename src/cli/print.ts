@@ -14,7 +14,7 @@ import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
 import { type BestRow, type FindBestReport, OVERLAPS } from '../reports/find-best';
 import type { TensorProgress } from '../reports/job';
 import type { MergeReport, VerifyReport, WrittenFiles } from '../reports/merge';
-import { meanLoss, pairedDifference } from '../reports/paired-error';
+import { meanLoss, pairedDifference, verdict } from '../reports/paired-error';
 import type { PlanProblem, PlanReport } from '../reports/plan';
 import { isQuiet } from './arguments';
 
@@ -260,9 +260,19 @@ export function bestText(report: FindBestReport): string {
     ({ name, tokens }) =>
       `${displayName(name)} (${formatCounted(tokens.reporting, isTask ? 'item' : 'token')})`,
   );
+  const chosen = rows.find(({ id }) => id === best)!;
+  const models = rows.filter(({ kind }) => kind === 'base' || kind === 'contributor');
+  const lossOf = ({ blocks }: BestRow) => meanLoss(blocks.reporting ?? []).mean;
+  const ordered = models.toSorted((a, b) => lossOf(a) - lossOf(b));
+  const better = ordered.find(({ blocks }) => {
+    const apart =
+      chosen.blocks.reporting && pairedDifference(chosen.blocks.reporting, blocks.reporting ?? []);
+    return verdict(apart) === 'higher';
+  });
   const shares = kept.flatMap((share, i) =>
-    share === null ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
+    share === null || share < 0 ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
   );
+  const worse = kept.flatMap((share, i) => (share !== null && share < 0 ? displayName(texts[i]!.name) : []));
   return [
     `On the part that nothing was tuned or chosen on, of ${named.join(', ')}:`,
     ...columns([
@@ -270,10 +280,12 @@ export function bestText(report: FindBestReport): string {
       ...lines,
     ]),
     '',
-    `${label(best)} is best${alike.length > 0 ? `; cannot be told apart from it: ${alike.map(label).join(', ')}` : ''}.`,
+    `${models.includes(chosen) ? `No merge that was tried is better than ${label(best)}` : `${label(best)} is best`}${alike.length > 0 ? `; cannot be told apart from it: ${alike.map(label).join(', ')}` : ''}.`,
     ...(shares.length > 0
       ? [`Of what the contributors gained on their own text it keeps ${shares.join(', ')}.`]
       : []),
+    ...(worse.length > 0 ? [`It is worse than the base on the text of ${worse.join(', ')}.`] : []),
+    ...(better ? [`${label(better.id)} alone is better here.`] : []),
     ...(overlap !== null && overlap > OVERLAPS
       ? ['The contributors know some of the same: text of your own would say more about λ.']
       : []),

@@ -100,7 +100,8 @@ async function encode(
   inputs: EvaluateManyRequest['inputs'],
   model: RunningModel,
 ): Promise<(EvaluateInput | { error: ErrorReport })[]> {
-  const tokenizer = await neededTokenizer(inputs, model);
+  const opened = await neededTokenizer(inputs, model);
+  const tokenizer = opened && (await encodedAtOnce(inputs, opened));
   const encoded: (EvaluateInput | { error: ErrorReport })[] = [];
   for (const input of inputs) {
     // a model without a chat template reads the other texts all the same
@@ -108,6 +109,20 @@ async function encode(
     encoded.push(await read.catch((thrown: unknown) => ({ error: errorReport(thrown) })));
   }
   return encoded;
+}
+
+/** The tokenizer, with the texts encoded in one go: every call starts a thread. A text that fails does so again in its place. */
+async function encodedAtOnce(
+  inputs: readonly TextInput[],
+  tokenizer: GuardedTokenizer,
+): Promise<GuardedTokenizer> {
+  const texts = inputs.flatMap((input) =>
+    'text' in input && !isConversations(input.text) ? [input.text] : [],
+  );
+  if (texts.length < 2) return tokenizer;
+  const ids = await tokenizer.encodeAll(texts).catch(() => []);
+  const known = new Map(ids.map((own, i) => [texts[i]!, own]));
+  return { ...tokenizer, encode: async (text) => known.get(text) ?? tokenizer.encode(text) };
 }
 
 /** Tokens that are run for texts at most: a character is one at most, and windows overlap by half by default. */

@@ -166,6 +166,13 @@ describe('refused', () => {
     ],
     ['a B without its A', { [`${P}${Q}.lora_B.weight`]: [32, 4] }, {}, 'AdapterInvalid', /has no lora_A/],
     [
+      'LoRA under the name of another kind',
+      pair(),
+      { peft_type: 'IA3' },
+      'AdapterInvalid',
+      /describes a IA3 adapter, but the weights hold factors of LoRA/,
+    ],
+    [
       'half an embedding',
       { [`${P}e.lora_embedding_A`]: [4, 9] },
       {},

@@ -87,6 +87,9 @@ const TRAINED_NORM = /^(.+)\.ln_tuning_layers(?:\.[^.]+)?\.(weight|bias)$/;
 
 const PREFIX = 'base_model.model.';
 
+/** Types with pairs of LoRA; another kind that has such parts names them as its own. */
+const WITH_FACTORS: readonly string[] = ['LORA', 'MLX'];
+
 /**
  * Sorts the tensors of an adapter by their effect on the base.
  *
@@ -112,6 +115,10 @@ export function readAdapterTensors(
   for (const tensor of tensors.values()) {
     const key = readKey(tensor.name, config, kind);
     if (key.role === 'unknown') throw unknownKey(config, tensor.name);
+    if (key.role === 'part' && !WITH_FACTORS.includes(config.type)) {
+      const what = `it describes a ${displayName(config.type, 40)} adapter, but the weights hold factors of LoRA, such as “${displayName(tensor.name)}”`;
+      throw invalid(config, what);
+    }
     if (key.role === 'ignored') {
       ignored.push(tensor.name);
       continue;
@@ -230,8 +237,10 @@ const unwrapped = (path: string): string => path.replace(/(?:\.base_layer)+$/, '
 
 function readKey(key: string, config: AdapterConfig, kind: KindParts | undefined): Key {
   const plain = withoutWrappers(key).replace(/^module\./, '');
-  const prefixed = plain.startsWith(PREFIX);
-  const path = prefixed ? plain.slice(PREFIX.length).replace(/^module\./, '') : plain;
+  // behind what a trainer held PEFT's model in: `policy.`, `pretrained_model.`, PEFT once more
+  const at = `.${plain}`.lastIndexOf(`.${PREFIX}`);
+  const prefixed = at >= 0;
+  const path = prefixed ? plain.slice(at + PREFIX.length).replace(/^module\./, '') : plain;
   if (kind) {
     const bare = path.replace(/(?:\.default)?(?:\.weight)?$/, '');
     const [, module, part] = /^(?:(.+)\.)?([^.]+)$/.exec(bare) ?? [];

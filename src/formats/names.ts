@@ -30,9 +30,12 @@ export function displayName(name: string, longest = 200): string {
   return cut.replace(INVISIBLE, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`);
 }
 
-/** A tensor name without what torch.compile, FSDP and activation checkpointing put into it while a model is trained. */
+/** A tensor name without what torch.compile, FSDP, activation checkpointing and Fabric put into it while a model is trained. */
 export function withoutWrappers(name: string): string {
-  return name.replace(/(^|\.)(?:(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.)+/g, '$1');
+  return name.replace(
+    /(^|\.)(?:(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|_forward_module)\.)+/g,
+    '$1',
+  );
 }
 
 /**

@@ -154,7 +154,14 @@ describe('adapters', () => {
   it.each([
     [{ target_modules: ['q_proj', 'up_proj'] }, undefined],
     [{ target_modules: ['self_attn.q_proj'] }, up1],
-    [{ target_modules: '.*q_proj' }, undefined],
+    [{ target_modules: '.*(q|up)_proj' }, undefined],
+    [{ target_modules: 'all-linear' }, undefined],
+    [{ target_modules: '.*\\.q_proj' }, up1],
+    // the whole path, not its end
+    [{ target_modules: `up_proj|${q0.replaceAll('.', '\\.')}` }, up1],
+    [{ target_modules: ['q_proj', 'up_proj'], exclude_modules: ['self_attn.q_proj'] }, q0],
+    [{ target_modules: '.*_proj', exclude_modules: '.*mlp.*' }, up1],
+    [{ target_modules: null, layers_to_transform: [0] }, up1],
     [{ target_modules: ['q_proj', 'up_proj'], layers_to_transform: [0, 1] }, undefined],
     [{ target_modules: ['q_proj', 'up_proj'], layers_to_transform: 1 }, q0],
   ])('of other modules than their config names are said: %o', async (config, beyond) => {

@@ -1,13 +1,13 @@
 /** Opening an adapter of PEFT or mlx_lm: its config and the header of its weights. No weight is read. */
 
-import { AmalgamError } from '../errors';
+import { AmalgamError, errorReport } from '../errors';
 import { type AdapterConfig, type ModulePattern, parseAdapterConfig } from '../formats/adapter-config';
 import { type AdapterPair, modulePaths, readAdapterTensors } from '../formats/adapter-tensors';
 import { displayName } from '../formats/names';
 import { counted } from '../formats/quantity';
 import type { StoredTensor } from '../formats/safetensors-header';
 import { SHARD_INDEX } from '../formats/shard-index';
-import { isJsonNumber } from '../formats/strict-json';
+import { isJsonNumber, type JsonValue } from '../formats/strict-json';
 import { splitLayer } from '../models/tensor-role';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readHeader, readSmallText, tensorRef } from './header';
@@ -55,6 +55,8 @@ export interface Adapter {
   modules: ReadonlyMap<string, OwnModule>;
   /** Keys of the weight file that change nothing. */
   ignored: readonly string[];
+  /** Modules with factors that PEFT would not give any by the config, or why that is not known. */
+  untargeted: readonly string[] | { unread: string };
   weightFile: ModelFile;
   /** For one that is not stored: those that its factors are computed from. */
   madeOf?: readonly Adapter[];
@@ -116,6 +118,12 @@ export async function openAdapter(
   const alphas = await match(config.alphaPatterns);
   refuseEmpty(config, header);
   const tensors = readAdapterTensors(config, header, method, { ranks, alphas });
+  const whole = [...tensors.lowRank].filter(([, { experts }]) => experts === undefined);
+  const untargeted = await untargetedModules(
+    config,
+    whole.map(([module]) => module),
+    signal,
+  );
   const ref = (stored: StoredTensor) => refs.get(stored)!;
   const refsOf = (map: ReadonlyMap<string, StoredTensor>) =>
     new Map([...map].map(([name, stored]) => [name, ref(stored)]));
@@ -152,6 +160,7 @@ export async function openAdapter(
       ]),
     ),
     ignored: tensors.ignored,
+    untargeted,
     weightFile,
   };
 }
@@ -222,13 +231,16 @@ function noWeights(folder: ModelFolder, path: string): AmalgamError {
 }
 
 /** Adds problems for keys of the weight file without effect, and for fields of the config that are unknown or not so. */
-export function noteIgnored(adapter: Adapter, problems: Problems): void {
-  const { path, ignored, config } = adapter;
-  const beyond = untargeted(adapter);
-  if (beyond.length > 0) {
+export function noteIgnored({ path, ignored, config, untargeted }: Adapter, problems: Problems): void {
+  if ('unread' in untargeted) {
+    problems.note(
+      'AdapterTargetsUnread',
+      `Which modules ${path} has factors for was not compared with its config: ${untargeted.unread}`,
+    );
+  } else if (untargeted.length > 0) {
     problems.warn(
       'AdapterTargetsDiffer',
-      `${path} has factors for modules that its config does not name (target_modules, layers_to_transform): ${nameSome(beyond)}. They are merged; PEFT leaves them out.`,
+      `${path} has factors for modules that its config does not name (${TARGET_FIELDS}): ${nameSome(untargeted)}. They are merged; PEFT leaves them out.`,
       'Its config and its weights may be of two trainings: get both from one place, or correct the config.',
     );
   }
@@ -246,21 +258,46 @@ export function noteIgnored(adapter: Adapter, problems: Problems): void {
   );
 }
 
-/** Modules with factors that PEFT would not give any, by names and layers of the config; expressions are not looked into. */
-function untargeted({ config: { type, raw }, updates, madeOf }: Adapter): string[] {
+const TARGET_FIELDS = 'target_modules, exclude_modules, layers_to_transform';
+
+/**
+ * Modules with factors that PEFT would not give any (tuners_utils.py, check_target_module_exists): names are ends of paths, a
+ * string is an expression for the whole path, of which layers are not asked.
+ * @throws AmalgamError `Canceled`
+ */
+async function untargetedModules(
+  { type, raw, fileName }: AdapterConfig,
+  modules: readonly string[],
+  signal?: AbortSignal,
+): Promise<Adapter['untargeted']> {
   const targets = raw.get('target_modules');
   const layers = raw.get('layers_to_transform') ?? undefined;
   const listed = (Array.isArray(layers) ? layers : [layers])
     .filter(isJsonNumber)
     .map(({ text }) => Number(text));
-  if (type !== 'LORA' || madeOf) return [];
-  return [...updates].flatMap(([module, { experts }]) => {
-    const layer = splitLayer(`${module}.weight`)?.index;
-    const isOther = listed.length > 0 && layer !== undefined && !listed.includes(layer);
-    const isNamed =
-      !Array.isArray(targets) ||
-      targets.length === 0 ||
-      targets.some((end) => typeof end === 'string' && `.${module}`.endsWith(`.${end}`));
-    return experts === undefined && (isOther || !isNamed) ? [module] : [];
-  });
+  if (type !== 'LORA') return [];
+  const chosenBy = async (value: JsonValue | undefined): Promise<(module: string) => boolean> => {
+    if (typeof value === 'string' && value !== '') {
+      const { matchModules } = await import('../foreign/foreign-text');
+      const pattern = `\\A(?:${value})`;
+      const matched = await matchModules([{ pattern, value: 1 }], [...modules], fileName, signal);
+      return (module) => matched.has(module);
+    }
+    const ends = Array.isArray(value) ? value : [];
+    return (module) => ends.some((end) => typeof end === 'string' && `.${module}`.endsWith(`.${end}`));
+  };
+  try {
+    const names =
+      targets === 'all-linear' || (Array.isArray(targets) && targets.length === 0) ? null : targets;
+    const [isNamed, isExcluded] = [await chosenBy(names), await chosenBy(raw.get('exclude_modules'))];
+    return modules.filter((module) => {
+      const layer = splitLayer(`${module}.weight`)?.index;
+      const isOther = listed.length > 0 && layer !== undefined && !listed.includes(layer);
+      return isExcluded(module) || (names && !isNamed(module)) || (isOther && typeof names !== 'string');
+    });
+  } catch (thrown) {
+    const { code, message } = errorReport(thrown);
+    if (code !== 'AdapterUnsupported') throw thrown;
+    return { unread: message };
+  }
 }

@@ -29,6 +29,8 @@ export interface Checkpoint {
   weightFiles: readonly ModelFile[];
   /** The config ties head and embedding, but both are stored and differ. */
   endsDiffer?: true;
+  /** Beside the files that the index names, which are taken, there is a model.safetensors. */
+  storedTwice?: true;
 }
 
 /** Most bytes of an index: the limit of its parser. */
@@ -78,7 +80,13 @@ export async function openCheckpoint(
     tensors,
     weightFiles,
     ...(differ ? { endsDiffer: true } : {}),
+    ...(index && isTwice(folder, weightFiles) ? { storedTwice: true } : {}),
   };
+}
+
+function isTwice(folder: ModelFolder, taken: readonly ModelFile[]): boolean {
+  const single = findFile(folder, 'model.safetensors');
+  return single !== undefined && !taken.includes(single);
 }
 
 /** The headers of all weight files, as references by tensor name, without what a training wrapped the model in. */
@@ -101,12 +109,21 @@ async function readTensors(
       }
     }
   }
-  // of DistributedDataParallel, and of DataParallel
-  const isWrapped = tensors.size > 0 && [...tensors.keys()].every((name) => name.startsWith('module.'));
-  return isWrapped
-    ? new Map([...tensors].map(([name, ref]) => [name.slice('module.'.length), ref]))
-    : tensors;
+  const around = HELD_IN.find((begin) => [...tensors.keys()].every((name) => name.startsWith(begin)));
+  if (around === undefined || tensors.size === 0) return tensors;
+  // PEFT keeps the weight of a module that has factors under this name; a file with factors in it is refused
+  const plain = new Map<string, TensorRef>();
+  for (const [held, ref] of tensors) {
+    const name = held.slice(around.length).replaceAll('.base_layer.', '.');
+    const other = plain.get(name);
+    if (other) throw storedTwice(path, name, other.file, ref.file);
+    plain.set(name, ref);
+  }
+  return plain;
 }
+
+/** What DistributedDataParallel and DataParallel, and PEFT, hold a model in. */
+const HELD_IN = ['module.', 'base_model.model.'];
 
 function storedTwice(path: string, name: string, one: string, other: string): AmalgamError {
   return new AmalgamError(

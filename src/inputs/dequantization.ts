@@ -98,6 +98,11 @@ const MARKS: readonly (readonly [end: RegExp, method: string])[] = [
   [/\.weight_packed$/, 'compressed-tensors'],
   [/\.W_q$/, 'HQQ'],
   [/\.codebooks$/, 'AQLM'],
+  [/\.weight\._data$/, 'quanto'],
+  [/_weight_qdata$/, 'torchao'],
+  [/\.(?:q_weight|trellis)$/, 'ExLlama'],
+  [/\.Qidxs(?:_\w+)?$/, 'QuIP#'],
+  [/\.qidxs_packed$|\.centroids\.weight$/, 'VPTQ'],
 ];
 
 /**

@@ -32,6 +32,13 @@ export function modelTensors(
   const read = dequantized(checkpoint.tensors, checkpoint.config);
   const { tensors: stored, formats } = read;
   const quantized = unreadQuantization(checkpoint.config, read);
+  if (checkpoint.storedTwice) {
+    problems.warn(
+      'StoredTwice',
+      `${checkpoint.path} has weights twice: in model.safetensors, which transformers loads, and in the ${counted(checkpoint.weightFiles.length, 'file')} that its index names, which are taken here, as in mergekit.`,
+      'Make sure that both are the same, or take one of them out of a copy of the folder.',
+    );
+  }
   takeHeadAsEmbedding(checkpoint, stored, problems);
   for (const [name, origin] of stored) {
     const short = tensorKey(name, checkpoint.family);

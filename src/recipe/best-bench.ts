@@ -94,6 +94,11 @@ function comparedSize({ parameters }: Recipe): CalibrationSize {
   return { windows: 3 * windows, length: Math.max(32, length / 2) };
 }
 
+/** Every other stretch, of four at least: of a λ half as much text says as much (docs/importance.md), and rows need the rest. */
+function halved<T>(stretches: readonly T[]): T[] {
+  return stretches.filter((_, i) => i % 2 === 0 || stretches.length < 8);
+}
+
 async function openBench(
   request: FindBestRequest,
   host: BestHost,
@@ -106,9 +111,10 @@ async function openBench(
   const optionsOf = (
     onShare: (done: number, total: number, item: string, phase: string) => void,
     backend?: Backend,
+    signal = host.signal,
   ) =>
     ({
-      ...{ models: host.models, engine, signal: host.signal },
+      ...{ models: host.models, engine, signal },
       ...(backend && { backend }),
       onProgress: ({ done, total, item, phase }) => onShare(done, total, item, phase),
     }) satisfies CalibrationOptions;
@@ -166,6 +172,7 @@ async function openBench(
   } finally {
     context.close();
   }
+  parts = { ...parts, tuning: parts.tuning.map(halved) };
 
   /** Merges that something was solved for, by their recipe with λ = 1. */
   const solved = new Map<string, Promise<Ready>>();
@@ -198,29 +205,27 @@ async function openBench(
     measure: (targets, asked) => (tasks ? scoreAll(tasks, targets, asked) : measureAll(targets, asked)),
     workOf(grams) {
       const read = contributors.length * windows * length;
-      // what they read is written before
-      const passes = [2, ...grams.map(({ parameters }) => (parameters.match === 'outputs' ? 4 : 1.5))];
-      const inputs = [...parts.choosing, ...parts.reporting].flat();
-      const measured = inputs.reduce(
-        (sum, of) => sum + ('ids' in of ? of.ids.length : of.text.length / 4),
-        0,
-      );
+      // writing what they read included; as measured on the sample
+      const passes = [1, ...grams.map(({ parameters }) => (parameters.match === 'outputs' ? 1.6 : 0.6))];
+      const measured = parts.choosing
+        .flat()
+        .reduce((sum, of) => sum + ('ids' in of ? of.ids.length : of.text.length / 4), 0);
       return (passes.reduce((a, b) => a + b, 0) * read) / Math.max(1, measured);
     },
-    async solve(grams, onProgress) {
+    async solve(grams, signal, onProgress) {
       const done = [...contributors, ...grams].map(() => 0);
       const tellOf = (piece: number) => (at: number, total: number) => {
         done[piece] = total > 0 ? at / total : 0;
         onProgress(done.reduce((a, b) => a + b, 0) / done.length);
       };
       const texts = contributors.map((_, i) => async (backend: Backend) => {
-        await writeText(plan, i, { use: 'calibration' }, optionsOf(tellOf(i), backend));
+        await writeText(plan, i, { use: 'calibration' }, optionsOf(tellOf(i), backend, signal));
       });
       await onThreads(texts);
       const pieces = grams.map((gram, i) => async (backend: Backend) => {
-        const options = optionsOf(tellOf(contributors.length + i), backend);
+        const options = optionsOf(tellOf(contributors.length + i), backend, signal);
         await ready({ recipe: withLambda(gram, 1) }, options).catch((thrown: unknown) => {
-          if (host.signal.aborted) throw thrown;
+          if (signal.aborted) throw thrown;
         });
       });
       await onThreads(pieces);

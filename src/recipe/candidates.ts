@@ -4,7 +4,7 @@ import type { Recipe, RecipeParameters } from '../formats/recipe';
 import { formatRecipe } from '../formats/recipe-format';
 import type { MergeMethod } from '../merge/method';
 import { methodById, methods } from '../merge/methods';
-import type { BestRow, TextPart } from '../reports/find-best';
+import type { BestRow, BestText, TextPart } from '../reports/find-best';
 import { meanLoss, pairedDifference } from '../reports/paired-error';
 
 export interface Candidate extends Pick<BestRow, 'id' | 'kind' | 'label'> {
@@ -141,7 +141,7 @@ export function readingRecipe(recipe: Recipe): Recipe {
 }
 
 /** Differences that nobody notices, in nats per token: a fifth of a percent of perplexity. */
-const NEGLIGIBLE = 0.002;
+export const NEGLIGIBLE = 0.002;
 
 export const lossOf = (row: BestRow, part: TextPart) => meanLoss(row.blocks[part] ?? []).mean;
 
@@ -173,6 +173,22 @@ export function winnerOf(rows: readonly BestRow[]): { best: BestRow; alike: Best
     whole(b) < whole(a) || (whole(b) === whole(a) && rows.indexOf(b) < rows.indexOf(a)) ? b : a,
   );
   return { best, alike: close.filter((row) => row !== best) };
+}
+
+/** Texts with the tokens of their parts, as far as rows were measured on them. @param known of earlier rows */
+export function describedBy(
+  rows: readonly BestRow[],
+  texts: readonly Pick<BestText, 'name' | 'kind'>[],
+  known: readonly BestText[],
+): BestText[] {
+  return texts.map((text, t) => {
+    const tokens = (part: TextPart) => {
+      const blocks = rows.find((row) => row.blocks[part])?.blocks[part]?.[t] ?? [];
+      return known[t]?.tokens[part] || blocks.reduce((sum, block) => sum + block.tokens, 0);
+    };
+    const [tuning, choosing, reporting] = [tokens('tuning'), tokens('choosing'), tokens('reporting')];
+    return { ...text, tokens: { tuning, choosing, reporting } };
+  });
 }
 
 /** Mean losses of a row text by text on the reporting part. */

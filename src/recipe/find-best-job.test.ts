@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { AmalgamError } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import type { RunTarget } from '../reports/evaluate';
 import { BEST_STEPS, type BestRow, type FindBestRequest, type TextPart } from '../reports/find-best';
@@ -68,7 +69,7 @@ function benchOf(
       });
     },
     workOf: (grams) => grams.length,
-    solve: async (_, onProgress) => onProgress(1),
+    solve: async (_, __, onProgress) => onProgress(1),
   };
 }
 
@@ -173,7 +174,7 @@ test('nothing is begun beyond the budget, and time that was spent before counts'
     return {
       ...bench,
       async measure(targets, parts) {
-        now += 10_000;
+        now += 1000 * targets.length * parts.length;
         return bench.measure(targets, parts);
       },
     };
@@ -187,6 +188,33 @@ test('nothing is begun beyond the budget, and time that was spent before counts'
   expect(again.asked).toEqual([]);
   expect(repeated.seconds).toBeCloseTo(report.seconds, 6);
   expect(repeated.rows).toEqual(report.rows);
+  // with more of it what is tried grows, λ are searched for as long as the rest allows, and it is never overdrawn
+  let rows = report.rows.length;
+  for (const budget of [20, 40, 75, 110, 200]) {
+    vi.stubGlobal('navigator', fakeStorage().navigator);
+    now = 0;
+    const { report: more } = await run(slow(), { budget });
+    expect(more.seconds, `${budget}`).toBeLessThanOrEqual(budget);
+    expect(more.rows.length).toBeGreaterThanOrEqual(rows);
+    rows = more.rows.length;
+  }
+  expect(rows).toBeGreaterThan(15);
+});
+
+test('what is solved for too long is stopped, and what was measured stays', async () => {
+  let stopped = 0;
+  const endless: BestBench['solve'] = (_, signal) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => {
+        stopped++;
+        reject(new AmalgamError('Canceled', 'Canceled.', ''));
+      });
+    });
+  const { report } = await run({ ...benchOf(valley), solve: endless }, { budget: 3 });
+  expect(stopped).toBe(1);
+  expect(report.ended).toBe('budget');
+  expect(report.best).toBe('task_arithmetic');
+  expect(report.rows.filter(({ kind }) => kind === 'gram')).toEqual([]);
 });
 
 test('a search alone begins at the recipe as it is given; one without weights is refused', async () => {

@@ -5,8 +5,8 @@
  * it took: one that was stopped goes on from there in the same way.
  */
 import { normals } from '../backend/philox';
-import { searchLambda } from '../calibration/lambda-choice';
-import { AmalgamError, type ErrorReport, errorReport, fromErrorReport } from '../errors';
+import { lowestLambda, nextLambda } from '../calibration/lambda-choice';
+import { AmalgamError, type ErrorReport, fromErrorReport } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import { openCmaEs } from '../linalg/cma-es';
 import { methodById } from '../merge/methods';
@@ -25,7 +25,17 @@ import { type LossBlock, meanLoss } from '../reports/paired-error';
 import { throwIfCanceled } from '../sources/cancellation';
 import { beginSha256 } from '../sources/sha256';
 import { openRecords, type RecordHeader } from '../store/masks';
-import { type Candidate, candidatesOf, leastOf, lossOf, sharesOf, winnerOf, withLambda } from './candidates';
+import {
+  type Candidate,
+  candidatesOf,
+  describedBy,
+  leastOf,
+  lossOf,
+  NEGLIGIBLE,
+  sharesOf,
+  winnerOf,
+  withLambda,
+} from './candidates';
 import { searchSpace } from './search-space';
 
 /** Losses of a target on some parts of the text, text by text, or why there are none. */
@@ -40,10 +50,13 @@ export interface BestBench {
   seconds: number;
   /** Measures targets side by side. @throws AmalgamError `Canceled` */
   measure(targets: readonly RunTarget[], parts: readonly TextPart[]): Promise<Outcome[]>;
-  /** Work of solving Gram merges, in models measured on the parts that are not tuned on. */
+  /** Work of solving Gram merges, in models measured on a part of the text. */
   workOf(grams: readonly Recipe[]): number;
-  /** Solves Gram merges ahead, several at once; one that fails does so again when it is measured. */
-  solve(grams: readonly Recipe[], onProgress: (share: number) => void): Promise<void>;
+  /**
+   * Solves Gram merges ahead, several at once; one that fails does so again when it is measured.
+   * @throws AmalgamError `Canceled`: what was solved is there the next time
+   */
+  solve(grams: readonly Recipe[], signal: AbortSignal, onProgress: (share: number) => void): Promise<void>;
 }
 
 export interface FindBestContext {
@@ -53,11 +66,15 @@ export interface FindBestContext {
 
 /** Methods whose λ are tuned together: more would hold up the first rows, and a round of few takes hardly less time. */
 const TOGETHER = 12;
-/** A search ends when so many generations together brought less than this, in nats per token. */
-const PATIENCE = { generations: 3, gain: 0.001 };
+/** Tries of λ that a method takes as a rule, and parts of the text that a row is measured on afterwards. */
+const USUAL_WORK = 3 + 2;
+/** A search ends when so many generations together brought nothing that anybody notices. */
+const PATIENCE = 2;
 /** Where the search for λ begins: that of Gram merges was from 0.9 to 1.2 on the sets of docs/importance.md, of others 0.2 to 1. */
 const NEAR_ONE = { start: 1, step: 2 } as const;
 const NEAR_HALF = { start: 0.6, step: 2 } as const;
+/** Longest time that a timer takes. */
+const MOST_MS = 2 ** 31 - 1;
 /** Parts that rows are compared and reported on. */
 const REST = ['choosing', 'reporting'] as const;
 
@@ -66,11 +83,9 @@ type Tried = Pick<BestRow, 'id' | 'kind' | 'label' | 'target' | 'lambda' | 'trie
   tuning?: LossBlock[][] | undefined;
 };
 
-interface SpentHeader extends RecordHeader {
+interface MeasuredHeader extends RecordHeader {
   seconds: number;
-}
-interface MeasuredHeader extends SpentHeader {
-  outcomes: Outcome[];
+  outcome: Outcome;
 }
 
 /**
@@ -97,10 +112,13 @@ export async function findBest(
   /** Seconds that stored results took when they were measured. */
   let earlier = bench.seconds;
   const elapsed = () => earlier + (performance.now() - begun) / 1000;
-  /** Whether there is time for more. @param seconds that it takes */
-  const within = (seconds = 0) => {
+  /** Measuring so far, in models on a part of the text. */
+  const pace = { seconds: 0, work: 0 };
+  /** Whether there is time for more. @param work models on a part of the text */
+  const within = (work: number) => {
     throwIfCanceled(signal);
-    if (elapsed() + seconds <= budget) return true;
+    if (elapsed() < budget && elapsed() + work * (pace.seconds / Math.max(1, pace.work)) <= budget)
+      return true;
     ended = 'budget';
     return false;
   };
@@ -109,19 +127,10 @@ export async function findBest(
     steps.includes('methods') ? !reads : kind === 'given',
   );
   const grams = candidates.filter((of) => of.reads && !first.includes(of));
-  const [plain, tuned] = [false, true].map((is) => first.filter((of) => of.tuned === is)) as [
-    Candidate[],
-    Candidate[],
-  ];
-  const whole = await measureModels();
-  const groups = [plain, ...chunks(tuned, TOGETHER)].filter((of) => of.length > 0);
-  for (const group of groups) {
-    if (group === groups[0] || within()) await step('methods', () => tryAll('methods', group));
-  }
-  if (steps.includes('gram') && within(whole * bench.workOf(grams.map((of) => of.recipe)))) {
-    await step('gram', tryGrams);
-  }
-  if (steps.includes('search') && within()) await step('search', search);
+  await measureModels();
+  await tryAll('methods', [...first.filter((of) => !of.tuned), ...first.filter((of) => of.tuned)]);
+  if (steps.includes('gram') && within(bench.workOf(grams.map((of) => of.recipe)))) await tryGrams();
+  if (steps.includes('search') && within(1)) await noted('search', search);
 
   const won = winnerOf(inOrder().filter(({ kind }) => kind !== 'also'));
   if (!won) throw failure();
@@ -133,30 +142,24 @@ export async function findBest(
     ...{ ...count, seconds: elapsed() },
   };
 
-  /** Base, contributors, and the merges beside. @returns seconds of a model */
-  async function measureModels(): Promise<number> {
-    const before = elapsed();
+  /** Base, contributors, and the merges beside. */
+  async function measureModels(): Promise<void> {
     const contributors = (recipe.models ?? []).filter(({ model }) => model !== recipe.baseModel);
     const all = [recipe.baseModel!, ...contributors.map(({ model }) => model)];
-    await addRows(
-      'methods',
-      all.map(
-        (model, i): Tried => ({
-          ...(i === 0 ? { id: 'base', kind: 'base' } : { id: `model ${model}`, kind: 'contributor' }),
-          ...{ label: model, target: { model }, lambda: null, tried: 1 },
-        }),
-      ),
-      REST,
+    const models = all.map(
+      (model, i): Tried => ({
+        ...(i === 0 ? { id: 'base', kind: 'base' } : { id: `model ${model}`, kind: 'contributor' }),
+        ...{ label: model, target: { model }, lambda: null, tried: 1 },
+      }),
     );
-    const seconds = (elapsed() - before) / all.length;
+    await addRows('methods', models, REST);
     const row = { kind: 'also', lambda: null, tried: 1 } as const;
     const beside = also.map((own, i): Tried => ({ ...own, ...row, id: `also ${i + 1}` }));
     if (beside.length > 0) await addRows('methods', beside, REST);
-    return seconds;
   }
 
-  /** Does a step, and notes what it brought. */
-  async function step(name: BestStep, work: () => Promise<void>): Promise<void> {
+  /** Notes what a step brought. */
+  async function noted(name: BestStep, work: () => Promise<void>): Promise<void> {
     const before = elapsed();
     const least = leastOf(rows.values(), 'tuning')?.loss;
     await work();
@@ -166,53 +169,77 @@ export async function findBest(
     }
   }
 
+  /** What is solved counts with the time that it takes now: another time it is there. */
   async function tryGrams(): Promise<void> {
     const label = grams.map((of) => of.label).join(', ');
     const told = (share: number) => tell('gram', label, share * grams.length, grams.length);
+    const deadline = AbortSignal.timeout(Math.min(MOST_MS, Math.ceil(1000 * (budget - elapsed()))));
     const recipes = grams.map((of) => of.recipe);
-    // solved again where it was before: what is stored of it is found
-    const known = await folder.find<SpentHeader>('solved');
-    const at = elapsed();
-    await bench.solve(recipes, told);
-    if (known) earlier += Math.max(0, known.header.seconds - (elapsed() - at));
-    else await folder.write<SpentHeader>({ name: 'solved', seconds: elapsed() - at }, []);
+    try {
+      await bench.solve(recipes, AbortSignal.any([signal, deadline]), told);
+    } catch (thrown) {
+      if (signal.aborted || !deadline.aborted) throw thrown;
+      ended = 'budget';
+      return;
+    }
     await tryAll('gram', grams);
   }
 
-  /** Candidates side by side: λ tuned where there is one, then measured on the other parts. */
-  async function tryAll(name: BestStep, group: readonly Candidate[]): Promise<void> {
+  /** As many candidates side by side as there is time for, the first however long it takes. */
+  async function tryAll(name: BestStep, all: readonly Candidate[]): Promise<void> {
+    for (let at = 0; at < all.length; ) {
+      const { tuned } = all[at]!;
+      let size = all.slice(at, at + TOGETHER).filter((of) => of.tuned === tuned).length;
+      while (size > 1 && !within(size * USUAL_WORK)) size--;
+      if (!within(USUAL_WORK) && (at > 0 || name !== 'methods')) return;
+      const group = all.slice(at, at + size);
+      await noted(name, () => tryGroup(name, group));
+      at += size;
+    }
+  }
+
+  /** λ of each tuned where there is one, until the time is needed for the other parts of the text. */
+  async function tryGroup(name: BestStep, group: readonly Candidate[]): Promise<void> {
     const begin = elapsed();
-    const waiting = gathered(group.length, tuningOf);
-    const tries = group.map(async ({ id, kind, label, recipe: own, tuned: isTuned }): Promise<Tried> => {
-      const known = new Map<number, LossBlock[][]>();
-      const row = { id, kind, label, target: { recipe: own }, lambda: null, tried: 1 };
-      try {
-        if (!isTuned) {
-          const { lambda } = own.parameters;
-          return { ...row, lambda: typeof lambda === 'number' ? lambda : null };
+    const trials = group.map((of) => ({ of, losses: new Map<number, number>() }));
+    const found = new Map<Candidate, { lambda: number; tuning: LossBlock[][] }>();
+    const errors = new Map<Candidate, ErrorReport>();
+    for (let round = 0; ; round++) {
+      const known = trials.flatMap(({ losses }) => [...losses.values()]);
+      const least = Math.min(leastOf(rows.values(), 'tuning')?.loss ?? Number.POSITIVE_INFINITY, ...known);
+      const asked = trials.flatMap(({ of, losses }) => {
+        if (!of.tuned || errors.has(of)) return [];
+        const behind = Math.min(...losses.values()) - least;
+        // a parabola that promised half of what is needed is not believed
+        const worth = Math.max(NEGLIGIBLE / 2, behind) / 2;
+        const lambda = nextLambda(losses, of.kind === 'gram' ? NEAR_ONE : NEAR_HALF, worth);
+        return lambda === undefined ? [] : [{ of, losses, lambda }];
+      });
+      if (asked.length === 0) break;
+      if (round > 0 && !within(asked.length + REST.length * group.length)) break;
+      const outcomes = await tuningOf(asked.map(({ of, lambda }) => withLambda(of.recipe, lambda)));
+      for (const [i, { of, losses, lambda }] of asked.entries()) {
+        const outcome = outcomes[i]!;
+        if ('error' in outcome) {
+          errors.set(of, outcome.error);
+          continue;
         }
-        const { chosen } = await searchLambda(
-          async (lambda) => {
-            const outcome = await waiting.ask(withLambda(own, lambda));
-            if ('error' in outcome) throw fromErrorReport(outcome.error);
-            known.set(lambda, outcome.blocks.tuning!);
-            return outcome.blocks.tuning!.map((text) => meanLoss([text]).mean);
-          },
-          kind === 'gram' ? NEAR_ONE : NEAR_HALF,
-        );
-        const found = { target: { recipe: withLambda(own, chosen) }, lambda: chosen, tried: known.size };
-        return { ...row, ...found, tuning: known.get(chosen) };
-      } catch (thrown) {
-        if (signal.aborted) throw thrown;
-        return { ...row, error: errorReport(thrown) };
-      } finally {
-        waiting.leave();
+        losses.set(lambda, meanLoss(outcome.blocks.tuning!).mean);
+        if (lowestLambda(losses) === lambda) found.set(of, { lambda, tuning: outcome.blocks.tuning! });
       }
+    }
+    const tried = trials.map(({ of, losses }): Tried => {
+      const { id, kind, label, recipe: own } = of;
+      const { lambda } = own.parameters;
+      const given = typeof lambda === 'number' ? lambda : null;
+      const row = { id, kind, label, target: { recipe: own }, lambda: given, tried: 1 };
+      const error = errors.get(of);
+      if (error) return { ...row, lambda: null, error };
+      const best = found.get(of);
+      if (!best) return row;
+      const target = { recipe: withLambda(own, best.lambda) };
+      return { ...row, target, ...best, tried: losses.size };
     });
-    const settled = await Promise.allSettled(tries);
-    const failed = settled.find((one) => one.status === 'rejected');
-    if (failed) throw failed.reason;
-    const tried = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
     await addRows(name, tried, tried.some(({ tuning }) => tuning) ? REST : TEXT_PARTS, begin);
   }
 
@@ -239,13 +266,13 @@ export async function findBest(
     let best: { recipe: Recipe; tuning: LossBlock[][] } | undefined;
     const least = [loss];
     for (let generation = 1; ; generation++) {
-      const [now, then] = [least.at(-1)!, least.at(-1 - PATIENCE.generations)];
-      if (then !== undefined && then - now < PATIENCE.gain) {
+      const [now, then] = [least.at(-1)!, least.at(-1 - PATIENCE)];
+      if (then !== undefined && then - now < NEGLIGIBLE) {
         if (ended === 'done') ended = 'converged';
         break;
       }
-      if (!within()) break;
-      tell('search', label, generation - 1, generation + PATIENCE.generations);
+      if (!within(cma.population + REST.length)) break;
+      tell('search', label, generation - 1, generation + PATIENCE);
       const points = cma.ask(normals(cma.population * space.start.length, [seed, generation]));
       const recipes = points.map((point) => space.recipe(space.values(point)));
       const outcomes = await tuningOf(recipes);
@@ -290,7 +317,7 @@ export async function findBest(
       return { ...row, seconds, blocks: { ...none, ...outcome.blocks } };
     });
     for (const row of fresh) rows.set(row.id, row);
-    describeTexts(fresh);
+    texts = describedBy(fresh, bench.texts, texts);
     const best = leastOf(
       inOrder().filter(({ kind }) => kind !== 'also'),
       'choosing',
@@ -303,24 +330,39 @@ export async function findBest(
     tell(name, fresh.at(-1)!.label, Math.min(all, done), all, fresh);
   }
 
-  /** Losses of targets: stored ones, with the time that they took then, or measured now. */
+  /** Losses of targets: stored ones, with the time that they took then, and others measured now. */
   async function measure(targets: readonly RunTarget[], parts: readonly TextPart[]): Promise<Outcome[]> {
     throwIfCanceled(signal);
-    const hash = await beginSha256();
-    hash.update(new TextEncoder().encode(JSON.stringify([parts, targets])));
-    const name = hash.digest();
-    count.measured += targets.length;
-    const known = await folder.find<MeasuredHeader>(name);
-    if (known) {
-      earlier += known.header.seconds;
-      count.reused += targets.length;
-      return known.header.outcomes;
+    const all: { name: string; target: RunTarget; outcome?: Outcome }[] = [];
+    for (const target of targets) {
+      const hash = await beginSha256();
+      hash.update(new TextEncoder().encode(JSON.stringify([parts, target])));
+      const name = hash.digest();
+      const header = (await folder.find<MeasuredHeader>(name))?.header;
+      all.push({ name, target, ...(header && { outcome: header.outcome }) });
+      if (!header) continue;
+      earlier += header.seconds;
+      pace.seconds += header.seconds;
+      count.reused++;
     }
-    const at = performance.now();
-    const outcomes = await bench.measure(targets, parts);
-    const seconds = (performance.now() - at) / 1000;
-    await folder.write<MeasuredHeader>({ name, seconds, outcomes }, []);
-    return outcomes;
+    const fresh = all.filter(({ outcome }) => !outcome);
+    if (fresh.length > 0) {
+      const at = performance.now();
+      const outcomes = await bench.measure(
+        fresh.map(({ target }) => target),
+        parts,
+      );
+      const seconds = (performance.now() - at) / 1000;
+      pace.seconds += seconds;
+      for (const [i, one] of fresh.entries()) {
+        one.outcome = outcomes[i]!;
+        const { name, outcome } = one;
+        await folder.write<MeasuredHeader>({ name, seconds: seconds / fresh.length, outcome }, []);
+      }
+    }
+    count.measured += targets.length;
+    pace.work += targets.length * parts.length;
+    return all.map(({ outcome }) => outcome!);
   }
 
   function tuningOf(recipes: readonly Recipe[]): Promise<Outcome[]> {
@@ -333,21 +375,6 @@ export async function findBest(
     const place = ({ id, kind }: BestRow) =>
       kind === 'base' || kind === 'contributor' ? -1 : order.includes(id) ? order.indexOf(id) : order.length;
     return [...rows.values()].sort((a, b) => place(a) - place(b));
-  }
-
-  function describeTexts(fresh: readonly BestRow[]): void {
-    const tokens = (part: TextPart, text: number) => {
-      const blocks = fresh.find((row) => row.blocks[part])?.blocks[part]?.[text] ?? [];
-      return blocks.reduce((sum, block) => sum + block.tokens, 0);
-    };
-    texts = bench.texts.map((text, t) => ({
-      ...text,
-      tokens: {
-        tuning: texts[t]?.tokens.tuning || tokens('tuning', t),
-        choosing: texts[t]?.tokens.choosing || tokens('choosing', t),
-        reporting: texts[t]?.tokens.reporting || tokens('reporting', t),
-      },
-    }));
   }
 
   function tell(name: BestStep, item: string, done: number, total: number, fresh: BestRow[] = []): void {
@@ -363,38 +390,4 @@ export async function findBest(
     if (failed?.error) return fromErrorReport(failed.error);
     return new AmalgamError('PlanHasErrors', 'No method fits these models.', 'Change the models.');
   }
-}
-
-/** Parts of at most so many. */
-function chunks<T>(all: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size));
-}
-
-/**
- * Collects what several members ask for until each of them waits or has left, and has it done in one go.
- * @param members how many ask, each one thing at a time
- */
-function gathered<T, R>(members: number, work: (asked: T[]) => Promise<R[]>) {
-  let waiting: { asked: T; resolve(result: R): void; reject(thrown: unknown): void }[] = [];
-  let here = members;
-  const goOn = () => {
-    if (waiting.length === 0 || waiting.length < here) return;
-    const now = waiting;
-    waiting = [];
-    work(now.map(({ asked }) => asked)).then(
-      (results) => now.forEach(({ resolve }, i) => void resolve(results[i]!)),
-      (thrown: unknown) => now.forEach(({ reject }) => void reject(thrown)),
-    );
-  };
-  return {
-    ask: (asked: T) =>
-      new Promise<R>((resolve, reject) => {
-        waiting.push({ asked, resolve, reject });
-        goOn();
-      }),
-    leave() {
-      here--;
-      goOn();
-    },
-  };
 }

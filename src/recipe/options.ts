@@ -5,7 +5,7 @@ export const bestOptions = {
   budget: {
     kind: 'number',
     argument: 'SECONDS',
-    help: 'Nothing more is begun after these.',
+    help: 'What would take longer is not begun.',
     default: 120,
     min: 0,
   },

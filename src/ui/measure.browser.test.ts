@@ -105,10 +105,13 @@ test('in the run bar one press tries merges and makes the best the recipe; stopp
 
   const stopped = new AmalgamError('Canceled', 'Canceled.', '');
   const findBest = vi.spyOn(studio.worker, 'findBest').mockRejectedValue(stopped);
+  // it works without a base, and all others need the one of the form
+  await page.getByRole('combobox', { name: 'Merge method' }).selectOptions('linear');
   await find().click();
   await waitFor(() => expect(findBest).toHaveBeenCalled());
   await idle(studio);
-  expect(studio.store.getState().recipe.method).toBe(before.method);
+  expect(findBest.mock.calls[0]![0].recipe).toMatchObject({ mergeMethod: 'linear', baseModel: before.base });
+  expect(studio.store.getState().recipe.method).toBe('linear');
 });
 
 test('rows are drawn and ordered by the column that is pressed', async () => {
@@ -288,7 +291,7 @@ test('a task is a column: accuracy with its error, and the sentence by its paire
         .getByText(/^66\.7/),
     )
     .toBeVisible();
-  await expect.element(page.getByText(/points above the base, on 30\sitems/)).toBeVisible();
+  await expect.element(page.getByText(/better than the base by .* points, on 30\sitems/)).toBeVisible();
   // in the strip of runs, and again on a later visit
   await show('Layers');
   const strip = page.getByRole('region', { name: 'Runs' });

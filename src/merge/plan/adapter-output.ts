@@ -72,7 +72,7 @@ export function plannedAdapter(
     module,
     { kind, rank, scale: 1, a: origins.get(a.name)!, b: origins.get(b.name)! },
   ]);
-  return { ...inputs[0]!, path, updates: new Map(updates), ignored: [], madeOf: inputs };
+  return { ...inputs[0]!, path, updates: new Map(updates), ignored: [], untargeted: [], madeOf: inputs };
 }
 
 /** adapter_config.json, the card and the recipe. */

@@ -172,6 +172,18 @@ describe('R17 R18 R22: mismatches', () => {
       /lora is an adapter/,
     ],
     [
+      'an adapter in the folder of a model',
+      recipeOf(['lora']),
+      [
+        {
+          ...tinyAdapter('lora', factors(q0, 4, 4)),
+          files: [...tinyAdapter('lora', factors(q0, 4, 4)).files, ...tinyModel('lora').files],
+        },
+      ],
+      'AdapterAlone',
+      /Its folder holds a model too \(model.safetensors\)/,
+    ],
+    [
       'a model in the place of an adapter',
       recipeOf(['base+m']),
       [tinyModel('m')],

@@ -1,6 +1,7 @@
 /** The models of a recipe: opened, put together with their adapters, and those the small files come from. */
 
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
+import { SHARD_INDEX } from '../../formats/shard-index';
 import type { Adapter } from '../../inputs/adapter';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { castTensor } from '../../inputs/dequantization';
@@ -10,6 +11,7 @@ import type { OpenModel } from '../../inputs/opened-model';
 import { collectProblems, type Problems, thrownProblem } from '../../inputs/problems';
 import { isBuffer } from '../../models/tensor-role';
 import type { PlanProblem } from '../../reports/plan';
+import { findFile } from '../../sources/model-folder';
 import type { SliceOutline } from './recipe-slices';
 
 /** Opens the model a recipe names: `path` or `path@revision`, never with an adapter behind it. */
@@ -39,7 +41,7 @@ export async function openRecipeModels(
     try {
       const model = await open(key);
       opened.set(key, model);
-      if (model.kind !== kind) problems.add(wrongKind(key, kind, recipe));
+      if (model.kind !== kind) problems.add(wrongKind(key, model, recipe));
     } catch (thrown) {
       problems.add(thrownProblem(thrown));
     }
@@ -47,14 +49,15 @@ export async function openRecipeModels(
   return opened;
 }
 
-function wrongKind(key: string, wanted: 'checkpoint' | 'adapter', { baseModel }: Recipe): PlanProblem {
+function wrongKind(key: string, found: OpenModel, { baseModel }: Recipe): PlanProblem {
   const base = baseModel === undefined ? 'base' : parseModelRef(baseModel).model.path;
-  return wanted === 'checkpoint'
+  const beside = ['model.safetensors', SHARD_INDEX].find((file) => findFile(found.folder, file));
+  return found.kind === 'adapter'
     ? {
         severity: 'error',
         code: 'AdapterAlone',
-        message: `${key} is an adapter, and the recipe names it as if it were a model.`,
-        remedy: `Write the model it belongs to in front of it: ${base}+${key}.`,
+        message: `${key} is an adapter, and the recipe names it as if it were a model.${beside ? ` Its folder holds a model too (${beside}), which transformers does not load beside an adapter either.` : ''}`,
+        remedy: `Write the model it belongs to in front of it: ${base}+${key}.${beside ? ' For the model in its folder, take adapter_config.json and adapter_model.safetensors out of a copy of it.' : ''}`,
       }
     : {
         severity: 'error',

@@ -197,12 +197,14 @@ test('names that a training wrapped are those of the model, in checkpoints and i
       },
     });
   const inLayer = (name: string) => name.replace(/(layers\.\d+\.)/, '$1_fsdp_wrapped_module.');
-  for (const wrap of [(n: string) => `_orig_mod.${n}`, inLayer, (n: string) => `module.${n}`]) {
+  const wraps = ['_orig_mod.', 'module.', '_forward_module.', 'base_model.model.'];
+  for (const wrap of [inLayer, ...wraps.map((around) => (n: string) => `${around}${n}`)]) {
     const merged = await makePlan(recipeOf(['m']), openerOf(whole('base'), wrapped(wrap)), methodById);
     expect(merged.problems).toEqual([]);
     const lora = factors('model.layers.0.self_attn.q_proj', 8, 8);
     const keys = [
       (n: string) => wrap(n),
+      (n: string) => `policy.${wrap(n)}`,
       (n: string) => n.replace('base_model.model.', `base_model.model.${wrap('')}`),
     ].map((rename) => Object.fromEntries(Object.entries(lora).map(([n, s]) => [rename(n), s])));
     for (const shapes of keys) {
@@ -214,6 +216,44 @@ test('names that a training wrapped are those of the model, in checkpoints and i
       expect(plan.problems).toEqual([]);
     }
   }
+});
+
+test.each([
+  ['quanto', 'weight._data', 'weight._scale'],
+  ['torchao', '_weight_qdata', '_weight_scale'],
+])('eight bits by the names of %s are one error, first and alone', async (tool, data, scale) => {
+  const q = 'model.layers.0.self_attn.q_proj';
+  const tensors: TinyOptions['tensors'] = {
+    [`${q}.weight`]: undefined,
+    [`${q}.${data}`]: ['I8', [8, 8]],
+    [`${q}.${scale}`]: ['BF16', [8, 1]],
+  };
+  const plan = await makePlan(recipeOf(['m']), openerOf(whole('base'), whole('m', { tensors })), methodById);
+  expect(plan.problems.map(({ severity, message }) => `${severity} ${message}`)).toEqual([
+    `error The weights of m are quantized (${tool}) and cannot be computed with.`,
+  ]);
+});
+
+test('weights in a single file and in others that an index names: said which are taken', async () => {
+  const weightMap = Object.fromEntries(
+    Object.keys(tinyShapes({ whole: true, hidden: 8 })).map((name) => [name, 'a.safetensors']),
+  );
+  const twice = (files: object) =>
+    whole('m', {
+      files: {
+        'a.safetensors': safetensors(tinyShapes({ whole: true, hidden: 8 })),
+        'model.safetensors.index.json': { weight_map: weightMap },
+        ...files,
+      },
+    });
+  const folder = twice({});
+  const plan = await makePlan(recipeOf(['m']), openerOf(whole('base'), folder), methodById);
+  expect(plan.problems.map(({ severity, message }) => `${severity} ${message}`)).toEqual([
+    expect.stringMatching(/^warning m has weights twice: in model.safetensors, .* in the 1 file/),
+  ]);
+  const files = folder.files.filter(({ path }) => path !== 'model.safetensors');
+  const once = await makePlan(recipeOf(['m']), openerOf(whole('base'), { ...folder, files }), methodById);
+  expect(once.problems).toEqual([]);
 });
 
 test('a config without a type, and an architecture that llama.cpp has no graph for, have their own next step', async () => {

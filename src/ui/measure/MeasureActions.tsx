@@ -116,9 +116,13 @@ function Ended() {
   const { lately } = report;
   const gain = lately && lately.gain > 0 ? 100 * Math.expm1(lately.gain) : 0;
   const brought = lately ? `: its last ${formatSeconds(lately.seconds)} brought ${gain.toFixed(1)} %` : '';
+  const hasGram = report.rows.some(({ kind }) => kind === 'gram');
+  const left = hasGram ? '' : '; Gram merges were not tried';
   return (
     <span className="quiet">
-      {report.ended === 'budget' ? `The time was up${brought}` : `The search brought nothing more${brought}`}
+      {report.ended === 'budget'
+        ? `The time was up${brought}${left}`
+        : `The search brought nothing more${brought}`}
     </span>
   );
 }

@@ -257,12 +257,11 @@ interface DotProps {
 }
 
 /** The number of a row with its interval, on the scale of all; lines at the best merge and at the base. */
-function Dot({ own: { row, by }, scale, leader, base }: DotProps) {
+function Dot({ own, scale, leader, base }: DotProps) {
   const lines = [
     { kind: 'base', value: base?.by.value },
     { kind: 'leader', value: leader?.by.value },
   ];
-  const place = by.value === null ? null : placeOn(scale, by.value);
   return (
     <span className="dot-track">
       {lines.map(({ kind, value }) =>
@@ -270,6 +269,16 @@ function Dot({ own: { row, by }, scale, leader, base }: DotProps) {
           <span key={kind} className="dot-line" data-kind={kind} style={at(placeOn(scale, value) ?? 1)} />
         ),
       )}
+      <Mark own={own} scale={scale} />
+    </span>
+  );
+}
+
+/** The dot of a row with its interval, for a track. */
+export function Mark({ own: { row, by }, scale }: Pick<DotProps, 'own' | 'scale'>) {
+  const place = by.value === null ? null : placeOn(scale, by.value);
+  return (
+    <>
       {by.value !== null && by.apart !== null && place !== null ? (
         <span
           className="dot-bar"
@@ -289,7 +298,7 @@ function Dot({ own: { row, by }, scale, leader, base }: DotProps) {
           style={{ ...at(place ?? 1), ...(row.color === null ? {} : { color: modelColor(row.color) }) }}
         />
       )}
-    </span>
+    </>
   );
 }
 

@@ -1,18 +1,22 @@
-import { formatBytes, formatCounted, formatPercent } from '../../formats/quantity';
-import { awaitsMerge } from '../../merge/prediction/predicted-report';
-import type { TensorReport } from '../../reports/job';
-import { changing } from '../charts/measured';
+import '../styles/measure.css';
+import { useShallow } from 'zustand/react/shallow';
 import { saveFile } from '../local/file-download';
+import { Mark } from '../measure/MeasureTable';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
+import { LinkButton } from '../parts/LinkButton';
 import { ZipButton } from '../parts/ZipButton';
+import { tableRows } from '../state/evaluation-rows';
 import { tryMerge } from '../state/generation';
-import { whyNotWrite } from '../state/measure';
+import { isAtWork } from '../state/job';
+import { measure, openMeasure, whyNotMeasure, whyNotWrite } from '../state/measure';
+import { conclusion } from '../state/measure-conclusion';
+import { type MeasureTable, measureTable, missingCells, plotScale } from '../state/measure-table';
 import type { FinishedRun } from '../state/runs';
 import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
-/** The merge that has just ended: one sentence of what it did, and what can be done with it. */
+/** The merge that has just ended: whether it is better, and what can be done with it. */
 export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void }) {
   const studio = useStudio();
   const whyNotTry = useStudioState(whyNotWrite);
@@ -28,7 +32,7 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
     );
   return (
     <section className="result-card" aria-label="Result of the merge">
-      <p role="status">{resultWords(run)}</p>
+      <IsItBetter run={run} />
       <div className="row tight">
         {inFolder ? (
           <Button onClick={() => showFiles(null)}>Show files</Button>
@@ -62,35 +66,77 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
   );
 }
 
-/** A merge in one sentence: the share of each change's energy that it counted where it left any out, else its size. */
-export function resultWords({ report, contributors, methodTitle, planned }: FinishedRun): string {
-  const bytes = report.shards.reduce((sum, { bytes }) => sum + bytes, 0);
-  const size = `${formatCounted(planned.length, 'tensor')}, ${formatBytes(bytes)}`;
-  const shares = contributors.map(({ id, label }) => ({ label, share: keptEnergy(report.tensors, id) }));
-  const kept = shares.flatMap(({ label, share }) =>
-    share === null ? [] : [`${formatPercent(share)} of ${label}’s`],
+/** Whether it is better than its base and its contributors, text by text, or what measures that. */
+function IsItBetter({ run }: { run: FinishedRun }) {
+  const studio = useStudio();
+  const [recipe, models, runs] = useStudioState(useShallow((s) => [s.recipe, s.models, s.runs]));
+  const view = useStudioState((s) => s.view);
+  const slice = useStudioState((s) => s.measure);
+  const why = useStudioState(whyNotMeasure);
+  const atWork = useStudioState((s) => isAtWork(s, 'evaluation'));
+  const rows = tableRows({ recipe, models, runs, view, measure: slice }).filter(
+    ({ group, run: own }) => group === 'models' || own?.id === run.id,
   );
-  if (!shares.some(({ share }) => share !== null && share < 1)) return `${methodTitle}: ${size}.`;
-  return `${methodTitle} keeps ${joined(kept)} change, by energy.`;
-}
-
-function joined(words: readonly string[]): string {
-  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
-}
-
-/**
- * Share of ‖τ‖² that the selection of a contributor keeps over all tensors it changes, in [0, 1]; null where it changes none,
- * or where that is not measured.
- */
-export function keptEnergy(reports: readonly TensorReport[], id: string): number | null {
-  let square = 0;
-  let keptSquare = 0;
-  for (const report of reports) {
-    const change = changing(report).find((c) => c.id === id);
-    if (!change) continue;
-    if (change.keptNorm === null || awaitsMerge(report)) return null;
-    square += change.norm ** 2;
-    keptSquare += change.keptNorm ** 2;
+  const table = measureTable(rows, slice);
+  const said = conclusion(table);
+  const begin = async () => {
+    await openMeasure(studio);
+    await measure(studio, rows);
+  };
+  if (!said) {
+    return (
+      <p role="status">
+        <strong>Is it better?</strong>{' '}
+        <LinkButton disabled={why !== null} title={why ?? undefined} onClick={() => void begin()}>
+          {atWork ? 'Measuring…' : 'Measure it beside its models'}
+        </LinkButton>
+      </p>
+    );
   }
-  return square > 0 ? keptSquare / square : null;
+  const isWhole = missingCells(table).length === 0;
+  return (
+    <>
+      <p role="status">
+        <strong>{said.lead}</strong>
+        {said.rest}{' '}
+        {isWhole || atWork ? null : (
+          <LinkButton disabled={why !== null} title={why ?? undefined} onClick={() => void begin()}>
+            Measure the rest
+          </LinkButton>
+        )}
+      </p>
+      <div className="result-strips">
+        {table.columns.map(({ id, kind, name }) =>
+          kind === 'task' ? null : (
+            <Strip key={id} name={name} table={measureTable(rows, { ...slice, by: id })} />
+          ),
+        )}
+        <span className="small quiet">● merge, ○ base; left is better</span>
+      </div>
+    </>
+  );
+}
+
+/** Perplexity of merge and models on one text. */
+function Strip({ name, table }: { name: string; table: MeasureTable }) {
+  const scale = plotScale(table);
+  if (!scale) return null;
+  const words = table.rows.flatMap(({ row, by }) =>
+    by.value === null ? [] : [`${row.label} ${by.value.toFixed(3)}`],
+  );
+  return (
+    <div
+      className="result-strip"
+      role="img"
+      aria-label={`${name}: ${words.join(', ')}`}
+      title={words.join('\n')}
+    >
+      <span className="small quiet truncate">{name}</span>
+      <span className="dot-track">
+        {table.rows.toReversed().map((own) => (
+          <Mark key={own.row.id} own={own} scale={scale} />
+        ))}
+      </span>
+    </div>
+  );
 }

@@ -24,14 +24,21 @@ export function conclusion(table: MeasureTable): Conclusion | null {
   const beside = against && verdict(against);
   const { label } = leader.row;
   const scope = scopeWords(table);
-  const far =
-    against &&
-    `${changeWords(against, isAccuracy)} ${(beside === 'lower') === isAccuracy ? 'above' : 'below'}`;
+  const change = against && changeWords(against, isAccuracy);
   const standing =
-    beside === null ? null : beside === 'alike' ? 'cannot be told apart from the base' : `is ${far} the base`;
+    beside === null
+      ? null
+      : beside === 'alike'
+        ? 'cannot be told apart from the base'
+        : `is ${beside === 'lower' ? 'better' : 'worse'} than the base by ${change}`;
   const open = [...(beside === 'alike' ? [base!] : []), ...alike].map(({ row }) => row);
+  const single = rows
+    .filter(({ row, by }) => row.group === 'models' && by.stamp === leader.by.stamp)
+    .find(({ row, by }) => row.id !== 'base' && verdict(difference(leader.by, by)) === 'higher');
+  const alone = single ? ` ${single.row.label} alone is better.` : '';
   if (others.length === 0) {
-    return { lead: label, rest: ` ${standing ?? 'is the only merge that was measured'}, ${scope}.`, open };
+    const rest = ` ${standing ?? 'is the only merge that was measured'}, ${scope}.${alone}`;
+    return { lead: label, rest, open };
   }
   const names = alike.slice(0, 3).map(({ row }) => row.label);
   const tied =
@@ -39,10 +46,10 @@ export function conclusion(table: MeasureTable): Conclusion | null {
       ? ''
       : `${alike.length === 1 ? 'one' : alike.length} cannot be told apart from it (${names.join(', ')}${alike.length > 3 ? ', …' : ''})`;
   if (beside === 'higher') {
-    const rest = `: ${label} comes nearest, ${far} it${tied === '' ? '' : `, and ${tied}`}, ${scope}.`;
+    const rest = `: ${label} comes nearest, worse by ${change}${tied === '' ? '' : `, and ${tied}`}, ${scope}.`;
     return { lead: `None of ${merges.length} merges is better than the base`, rest, open };
   }
-  const so = standing === null ? '' : ` It ${standing}.`;
+  const so = `${standing === null ? '' : ` It ${standing}.`}${alone}`;
   return tied === ''
     ? { lead: `${label} is the best of ${merges.length} merges`, rest: `, ${scope}.${so}`, open }
     : { lead: `${label} leads ${merges.length} merges`, rest: `, but ${tied}, ${scope}.${so}`, open };

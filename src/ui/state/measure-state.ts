@@ -108,7 +108,7 @@ export const initialMeasure: MeasureSlice = {
   recalled: false,
   running: new Set(),
   found: null,
-  budget: 40,
+  budget: 20,
   by: MEAN,
   error: null,
 };

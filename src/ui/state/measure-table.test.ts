@@ -157,7 +157,7 @@ test('the sentence says only what is outside the error, and which rows are not',
   const both = (mean: number, noise?: number) => [blocks(mean, noise), blocks(mean, noise)];
   const apart = { 'tried ram': both(0.5), 'tried karcher': both(0.6), base: both(0.7, 0.01) };
   expect(say(measured(apart, slice))).toMatch(
-    /^RAM is the best of 2 merges, on 2 × 1.?[34]\d\d characters\. It is 18\.1 ± 0\.\d % below the base\.$/,
+    /^RAM is the best of 2 merges, on 2 × 1.?[34]\d\d characters\. It is better than the base by 18\.1 ± 0\.\d %\.$/,
   );
   const near = { ...apart, 'tried ties': both(0.501, 0.02) };
   expect(say(measured(near, slice))).toMatch(
@@ -165,7 +165,13 @@ test('the sentence says only what is outside the error, and which rows are not',
   );
   const worse = { ...apart, base: both(0.4, 0.01) };
   expect(say(measured(worse, slice))).toMatch(
-    /^None of 2 merges is better than the base: RAM comes nearest, 10\.5 ± 0\.\d % above it, on/,
+    /^None of 2 merges is better than the base: RAM comes nearest, worse by 10\.5 ± 0\.\d %, on/,
+  );
+  expect(say(measured({ ...apart, 'model samples/kitchen': both(0.4, 0.01) }, slice))).toMatch(
+    /better than the base by [\d.]+ ± [\d.]+ %\. kitchen alone is better\.$/,
+  );
+  expect(say(measured({ ...apart, 'model samples/kitchen': both(0.501, 0.02) }, slice))).toMatch(
+    /better than the base by [\d.]+ ± [\d.]+ %\.$/,
   );
   const lone = { 'run now': both(0.7, 0.02), base: both(0.701) };
   const said = conclusion(tableOf(measured(lone, empty)));
@@ -254,7 +260,9 @@ test('by a task the larger accuracy leads, in points beside the base', () => {
   expect(table.rows.find(({ row }) => row.id === 'base')?.by.value).toBeCloseTo(0.4, 12);
   const said = conclusion(table)!;
   // 30 of 100 gained: s.e. = √(0.3 · 0.7 / 99) = 0.046
-  expect(said.lead + said.rest).toBe('Task arithmetic is 30 ± 9 points above the base, on 100\u00a0items.');
+  expect(said.lead + said.rest).toBe(
+    'Task arithmetic is better than the base by 30 ± 9 points, on 100\u00a0items.',
+  );
 });
 
 test('dots lie on one linear scale; a merge that broke is beyond its end', () => {

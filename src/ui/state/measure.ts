@@ -332,7 +332,8 @@ export async function find(studio: Studio, steps: readonly BestStep[]): Promise<
   const own = columns.length === 0;
   const runs = own ? tableRows(before).filter(({ group }) => group === 'runs') : [];
   const request: FindBestRequest = {
-    recipe: buildRecipe(recipe, models, methodOf(recipe)),
+    // a method without a base is one of the rows, and the others merge differences from the base of the form
+    recipe: { ...buildRecipe(recipe, models, methodOf(recipe)), baseModel: recipe.base! },
     texts,
     ...(byTasks ? { tasks: { ...taskRequest(asked.tasks), metric: 'acc' } } : {}),
     ...(runs.length > 0 ? { also: runs.map(({ label, target }) => ({ label, target })) } : {}),
