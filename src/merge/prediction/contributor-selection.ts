@@ -14,11 +14,14 @@ import {
   type KeptSample,
   keepSample,
   orderSample,
+  type SampleMerge,
   type SampleOrder,
 } from './sample-merge';
 
 /** Selection of a contributor under given settings. */
 interface Selected {
+  /** Another one for other settings. */
+  key: string;
   report: ContributorReport;
   error: ContributorError;
   /** Factor of the kept values. */
@@ -36,8 +39,9 @@ export class PreparedStatistics {
   readonly curves: readonly MagnitudeCurve[];
   /** Cosines between contributors; a zero task vector has 0 with all. */
   readonly cosine: number[][];
-  readonly #selected: ({ key: string; selected: Selected } | undefined)[] = [];
+  readonly #selected: (Selected | undefined)[] = [];
   readonly #orders: (SampleOrder | undefined)[] = [];
+  #merged: { key: string; sample: SampleMerge } | undefined;
 
   constructor({ sample, ...statistics }: DeltaStatistics) {
     const finite = (values: Float32Array) => values.map((value) => (Number.isFinite(value) ? value : 0));
@@ -68,9 +72,9 @@ export class PreparedStatistics {
     const { density, epsilon, gamma } = model;
     const key = [select, rescale, density, epsilon, gamma, modelKey].join();
     const known = this.#selected[index];
-    if (known?.key === key) return known.selected;
-    const selected = this.#select(index, preset, model, modelKey);
-    this.#selected[index] = { key, selected };
+    if (known?.key === key) return known;
+    const selected = { key, ...this.#select(index, preset, model, modelKey) };
+    this.#selected[index] = selected;
     return selected;
   }
 
@@ -79,7 +83,7 @@ export class PreparedStatistics {
     preset: DeltaPreset,
     model: ResolvedParameters,
     modelKey: number | undefined,
-  ): Selected {
+  ): Omit<Selected, 'key'> {
     const curve = this.curves[index]!;
     const { kept, threshold, keptOf, error, keeps } = selectionOf(this, index, preset, model, modelKey);
     const { energy, rescaled, l1 } = keptSums(curve, keptOf);
@@ -107,6 +111,12 @@ export class PreparedStatistics {
       scale,
       sample: () => (sample ??= keepSample(this.statistics.sample.changes[index]!, keeps())),
     };
+  }
+
+  /** The merge of the sample under settings that a key names: until it is asked for under others. */
+  merged(key: string, merge: () => SampleMerge): SampleMerge {
+    if (this.#merged?.key !== key) this.#merged = { key, sample: merge() };
+    return this.#merged.sample;
   }
 
   /** A contributor's sample by size. */

@@ -176,15 +176,22 @@ function predictedDelta(
   const kept = statistics.contributors.map(({ id }, i) =>
     prepared.selected(i, preset, settings.models[i]!, wholeModel?.get(id)),
   );
+  const weights = settings.models.map((model) => Number(model.weight ?? 1));
   const contributions = () =>
     kept.map(({ sample, scale }, i) => ({
       kept: sample(),
       scale,
-      weight: Number(settings.models[i]!.weight ?? 1),
+      weight: weights[i]!,
     }));
   let known: SampleMerge | undefined;
   const merged = () => {
-    known ??= mergeSample(sample, dtype, preset, contributions());
+    if (known) return known;
+    // the weight of a model that changes nothing here has no effect, unless the sum of all weights divides
+    const all = preset.normalize && preset.consensus === 'none';
+    const own = kept.map(({ key, report }, i) => (all || report.norm > 0) && [key, weights[i]]);
+    known = prepared.merged(JSON.stringify([dtype, preset, own]), () =>
+      mergeSample(sample, dtype, preset, contributions()),
+    );
     return known;
   };
   /** Elements of the tensor that one of the sample stands for. */

@@ -188,12 +188,13 @@ export function mergeSample(
     if (elects) {
       vote.fill(0);
       for (let i = 0; i < votes.length; i++) {
-        const { up, down } = votes[i]!;
+        const [up, down] = [votes[i]!.up[word]!, votes[i]!.down[word]!];
+        if ((up | down) === 0) continue;
         if (preset.consensus === 'count') {
-          addBits(vote, count, up[word]!, 1);
-          addBits(vote, count, down[word]!, -1);
+          addBits(vote, count, up, 1);
+          addBits(vote, count, down, -1);
         } else {
-          addKept(vote, count, changes[i]!, first, up[word]! | down[word]!, ballots[i]!);
+          addKept(vote, count, changes[i]!, first, up | down, ballots[i]!);
         }
       }
       lower = negativeOf(vote);
@@ -202,6 +203,7 @@ export function mergeSample(
     if (divides) divisor.fill(0);
     for (let i = 0; i < votes.length; i++) {
       const [up, down] = [votes[i]!.up[word]!, votes[i]!.down[word]!];
+      if ((up | down) === 0) continue;
       const agreeing = elects ? (up & ~lower) | (down & lower) : up | down;
       lost[i]! += ones((up | down) & ~agreeing);
       addKept(sum, count, changes[i]!, first, agreeing, factors[i]!);
