@@ -153,7 +153,7 @@ test('trying can be stopped: the rows that are there stay', async () => {
   expect(studio.store.getState().measure.found!.rows.length).toBeGreaterThan(5);
   expect(studio.store.getState().measure.found!.report).toBeNull();
   expect(studio.store.getState().recipe).toBe(recipe);
-  await expect.element(button('Use linear')).toBeVisible();
+  await expect.element(page.getByRole('button', { name: /^Use / }).first()).toBeVisible();
 });
 
 test('what was measured is there after a reload, marked, until it is forgotten', async () => {

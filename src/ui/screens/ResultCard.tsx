@@ -52,7 +52,7 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
         </Button>
         <Button onClick={() => showFiles('push')}>Push…</Button>
         <Button
-          tip="Base, contributors and merge answer the same prompt"
+          tip="Base and merge answer the same prompt"
           why={whyNotTry}
           onClick={() => void tryMerge(studio)}
         >
