@@ -102,9 +102,10 @@ export async function runEffects(
   const { signal, models, onProgress } = options;
   const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
   let files: Inputs | undefined;
+  let others: Awaited<ReturnType<typeof openPlannedWeights>> | undefined;
   try {
     files = await openInputs(base, models, signal, downloadMeter(base.bytesToDownload, onProgress));
-    const others = await openPlannedWeights(base, model.engines, files.read, true);
+    others = await openPlannedWeights(base, model.engines, files.read, true);
     const prompt = await promptIds(model, await model.tokenizer(), request, signal);
     const effects: WeightEffect[] = [];
     const begun = performance.now();
@@ -119,6 +120,7 @@ export async function runEffects(
     });
     return effects;
   } finally {
+    others?.close();
     files?.close();
     model.close();
   }

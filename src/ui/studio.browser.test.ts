@@ -309,6 +309,23 @@ const columnOf = (label: string) =>
   document.querySelector<HTMLElement>(`.written-column[aria-label="${label}"]`);
 const writtenOf = (label: string) => columnOf(label)?.querySelector('.written-text')?.textContent;
 
+test('a recipe that changes while weights are opened waits for the text: nothing is canceled', async () => {
+  const { studio } = await openTies({ runPace: 500 });
+  await show('Try');
+  await page.getByLabelText('tokens', { exact: true }).fill('1');
+  await userEvent.keyboard('{Enter}');
+  const [cancel, calls] = [vi.spyOn(studio.worker, 'cancel'), vi.spyOn(studio.worker, 'generate')];
+  await page.getByRole('button', { name: 'Generate', exact: true }).click();
+  await waitFor(() => expect(calls).toHaveBeenCalledTimes(1));
+  editRecipe(studio, (recipe) => ({ ...recipe, contributors: recipe.contributors.slice(1) }));
+  // base, the recipe of before, and the recipe as it is
+  await waitFor(() => expect(calls).toHaveBeenCalledTimes(3));
+  await idle(studio);
+  expect(cancel).not.toHaveBeenCalled();
+  const { target } = calls.mock.calls[2]![0];
+  expect('recipe' in target && target.recipe.models).toHaveLength(2);
+});
+
 test('texts follow the sliders with the same seed; what the base would not have said is tinted', async () => {
   const { studio } = await openTies();
   await show('Try');

@@ -66,7 +66,7 @@ function nextSeed(seed: number): number {
 }
 
 function isWritten({ stale, status }: GenerationColumn): boolean {
-  return !stale && (status === 'done' || status === 'failed');
+  return !stale && status === 'done';
 }
 
 /**
@@ -78,8 +78,10 @@ export async function follow(studio: Studio, rows: readonly EvaluationRow[]): Pr
   const { columns, written, follows } = state.generation;
   if (!follows || written === null || columns.some((c) => (c.readySeconds ?? 0) > FOLLOW_SECONDS)) return;
   if (!columnsOf(rows, state.generation).some(({ stale }) => stale)) return;
-  if (isAtWork(state, 'generation')) await cancelJob(studio);
-  else if (whyNotWrite(state) === null) await fill(studio, rows, written);
+  if (isAtWork(state, 'generation')) {
+    // between tokens it stops at once; while weights are read or merged it might not in time, and the engine would end with it
+    if (columns.some(({ status, progress }) => status === 'writing' && progress)) await cancelJob(studio);
+  } else if (whyNotWrite(state) === null) await fill(studio, rows, written);
 }
 
 async function fill(
