@@ -144,14 +144,24 @@ test('measuring can be stopped; the merge waits for it and says so', async () =>
 });
 
 test('trying can be stopped: the rows that are there stay', async () => {
-  const studio = await open({ runPace: 60 });
+  let cancel = async () => {};
+  const canceled = new Promise<never>((_, reject) => {
+    cancel = async () => reject(new AmalgamError('Canceled', 'Canceled.', 'Start again.'));
+  });
+  // six rows are there, the seventh never comes
+  const findBest: StudioWorker['findBest'] = async (request, onProgress) => {
+    const { rows, texts } = await fixtureWorker().findBest(request, () => {});
+    const step = { step: 'methods', item: rows[6]!.label, done: 6, total: rows.length, seconds: 1 } as const;
+    onProgress({ ...step, secondsLeft: null, rows: rows.slice(0, 6), texts });
+    return canceled;
+  };
+  const studio = await open({}, { findBest, cancel });
   const { recipe } = studio.store.getState();
   await findButton().click();
-  await waitFor(() => expect(studio.store.getState().measure.found?.rows.length).toBeGreaterThan(5));
+  await waitFor(() => expect(studio.store.getState().measure.found?.rows).toHaveLength(6));
   await button('Stop').click();
   await idle(studio);
-  expect(studio.store.getState().measure.found!.rows.length).toBeGreaterThan(5);
-  expect(studio.store.getState().measure.found!.report).toBeNull();
+  expect(studio.store.getState().measure.found).toMatchObject({ report: null, rows: { length: 6 } });
   expect(studio.store.getState().recipe).toBe(recipe);
   await expect.element(page.getByRole('button', { name: /^Use / }).first()).toBeVisible();
 });
