@@ -12,7 +12,9 @@ test('press, wait, the best is the recipe; merge it; undo brings the recipe back
   await expect(page.getByRole('progressbar', { name: 'Measuring' })).toBeVisible();
   await expect(page.getByText(/^The recipe is now /)).toBeVisible();
   // how many merges fit into the time, and what can be told of them, is the machine's
-  await expect(page.getByText(/ (is the best of|leads) \d+ merges|is the only merge|^None of \d+ merges/)).toBeVisible();
+  await expect(
+    page.getByText(/ (is the best of|leads) \d+ merges|is the only merge|^None of \d+ merges/),
+  ).toBeVisible();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect(page.getByText(/^Merged in /)).toBeVisible();
   await expect(page.getByRole('region', { name: 'Result of the merge' })).toBeVisible();
