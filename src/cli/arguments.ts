@@ -39,6 +39,14 @@ const reportOptions = { ...reportOption, ...placeOptions } as const satisfies Op
 
 export const runOptions = { ...reportOption, ...engineOptions } as const satisfies Options;
 
+export const strictOption = {
+  strict: {
+    kind: 'boolean',
+    help: 'A key or parameter without effect is a mistake, not a warning.',
+    default: false,
+  },
+} as const satisfies Options;
+
 export const outOption = {
   out: { kind: 'text', argument: 'DIR', help: 'Where the result is written.' },
 } as const satisfies Options;

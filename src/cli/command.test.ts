@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { openerOf, recipeOf, tinyModel } from '../inputs/memory-models.test.support';
+import { methodById } from '../merge/methods';
+import { makePlan } from '../merge/plan/recipe-plan';
+import type { PlanReport } from '../reports/plan';
 import { helpText, parseCommand, USAGE } from './command';
+import { isAccepted } from './job';
 import { VERBS } from './verbs';
 
 const refused = (args: string[]) => {
@@ -13,11 +18,17 @@ const refused = (args: string[]) => {
 
 describe('parseCommand', () => {
   test('plan', () => {
-    expect(parseCommand(['plan', 'r.yml'])).toEqual({ verb: 'plan', recipe: 'r.yml', json: false });
+    expect(parseCommand(['plan', 'r.yml'])).toEqual({
+      verb: 'plan',
+      recipe: 'r.yml',
+      json: false,
+      strict: false,
+    });
     expect(parseCommand(['plan', '--json', 'r.yml', '--hub', 'http://127.0.0.1:1/'])).toEqual({
       verb: 'plan',
       recipe: 'r.yml',
       json: true,
+      strict: false,
       hub: 'http://127.0.0.1:1/',
     });
   });
@@ -30,6 +41,7 @@ describe('parseCommand', () => {
       form: {},
       engine: 'auto',
       resume: false,
+      strict: false,
     });
     expect(
       parseCommand(['merge', '--out=o', '--engine=cpu', '--report', 'x.json', '--resume', 'r.yml']),
@@ -41,6 +53,7 @@ describe('parseCommand', () => {
       engine: 'cpu',
       report: 'x.json',
       resume: true,
+      strict: false,
     });
   });
 
@@ -172,4 +185,14 @@ describe('parseCommand', () => {
   ])('%j is refused in words', (args, words) => {
     expect(() => parseCommand(args)).toThrow(words);
   });
+});
+
+test('a name without effect is a warning, and a mistake where it is asked for', async () => {
+  const open = openerOf(tinyModel('base'), tinyModel('m'));
+  for (const part of [{ parameters: { lambada: 1 } }, { ignored: { out_dtyp: 'float16' } }, {}]) {
+    const { problems } = await makePlan({ ...recipeOf(['m']), ...part }, open, methodById);
+    const report = { clean: true, problems } as PlanReport;
+    expect(isAccepted(report, false)).toBe(true);
+    expect(isAccepted(report, true)).toBe(Object.keys(part).length === 0);
+  }
 });

@@ -14,11 +14,12 @@ import {
   placeOptions,
   runOf,
   runOptions,
+  strictOption,
   usage,
   usageOf,
   type Verb,
 } from '../arguments';
-import { openJob, plannedJob, readSubject, type Where } from '../job';
+import { isAccepted, openJob, plannedJob, readSubject, type Where } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
 import { bestText, elsewhereLines, mergeText, withProgress } from '../print';
 import { reportWriter } from '../report-file';
@@ -31,6 +32,8 @@ interface MergeCommand extends Where {
   report?: string;
   /** Goes on with what an interrupted merge left, and leaves the like when interrupted. */
   resume: boolean;
+  /** A key or parameter without effect ends it before anything is merged. */
+  strict: boolean;
   /** Finds the best within so many seconds, and merges that. */
   recommended?: OptionValues<typeof bestOptions>;
   /** Form of the output by flags, beside the recipe. */
@@ -57,13 +60,13 @@ const mergeOptions = {
   private: { kind: 'boolean', help: 'A repository that is made is private.', default: false },
 } as const satisfies Options;
 
-const merging = { ...outOption, ...mergeOptions, ...bestOptions, ...runOptions };
+const merging = { ...outOption, ...mergeOptions, ...strictOption, ...bestOptions, ...runOptions };
 
 type MergeOptions = OptionValues<typeof mergeOptions>;
 
 export const mergeVerb: Verb<MergeCommand> = {
   name: 'merge',
-  usage: `  merge <recipe.yml> --out DIR [--recommended ${usageOf(bestOptions)}] [--adapter] [--gguf TYPE [--gguf-only] [--imatrix TEXT]] [--resume]
+  usage: `  merge <recipe.yml> --out DIR [--recommended ${usageOf(bestOptions)}] [--adapter] [--gguf TYPE [--gguf-only] [--imatrix TEXT]] [--resume] [--strict]
         [--engine auto|webgpu|cpu] [--push owner/name [--private]] [--report FILE.json] ${usageOf(placeOptions)}
       Merges into DIR, which must not exist or be empty. --gguf also writes the result for llama.cpp, as one of the types
       ${GGUF_TYPES.join(', ')}; --gguf-only writes nothing else. --imatrix weights columns
@@ -78,7 +81,7 @@ export const mergeVerb: Verb<MergeCommand> = {
 
   parse(args) {
     const { subject: recipe, options, given } = parseOne('merge', 'recipe file', args, merging);
-    const { resume, recommended, adapter, budget, seed } = options;
+    const { resume, strict, recommended, adapter, budget, seed } = options;
     if (!recommended && (given.has('budget') || given.has('seed'))) {
       throw usage('--budget and --seed belong to --recommended.');
     }
@@ -86,6 +89,7 @@ export const mergeVerb: Verb<MergeCommand> = {
       recipe,
       out: outOf('merge', options),
       resume,
+      strict,
       ...(recommended && { recommended: { budget, seed } }),
       form: { ...(adapter ? { output: 'adapter' } : {}), ...ggufOf(options) },
       ...pushOf(options, placeOf(options)),
@@ -95,7 +99,7 @@ export const mergeVerb: Verb<MergeCommand> = {
 
   async run(command, place) {
     const { say, undo, workingFolder } = place;
-    const { engine, resume, recommended } = command;
+    const { engine, resume, strict, recommended } = command;
     const { recipe: read, file, isRecipe } = await readSubject(command.recipe, workingFolder);
     const recipe = { ...read, amalgam: { ...read.amalgam, ...command.form } };
     const writeReport = await reportWriter(command.report, workingFolder);
@@ -109,8 +113,9 @@ export const mergeVerb: Verb<MergeCommand> = {
     }
     const job = await openJob(recipe, file, place, command, repositoriesRead);
     const plan = await plannedJob(job, place, isRecipe ? elsewhereLines : undefined);
-    if (!plan.clean) {
-      say('\nNothing was merged: the recipe does not fit the models.');
+    if (!isAccepted(plan, strict)) {
+      const why = plan.clean ? 'has names without effect' : 'does not fit the models';
+      say(`\nNothing was merged: the recipe ${why}.`);
       return 1;
     }
     await output.checkRoom(plan.bytesToWrite);
