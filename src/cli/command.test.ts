@@ -48,7 +48,7 @@ describe('parseCommand', () => {
     }
     for (const { name, options } of VERBS) expect(options, name).toHaveProperty('hub');
     expect(helpText('evaluate')).toMatch(/--text FILE.*--task NAME.*model-index.*side by side/s);
-    expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*larger budget/s);
+    expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*larger\s+budget/s);
     expect(helpText('collapse')).toMatch(/--similarity 0.75.*--measure/s);
     expect(helpText('plan')).not.toContain('merge <recipe.yml>');
     expect(USAGE).toMatch(/plan <recipe.yml>.*merge <recipe.yml> --out DIR/s);
