@@ -4,23 +4,22 @@ import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
+import { reporting, rethrow } from '../platform';
 import type { SourceOrigin } from '../sources/byte-source';
 import { fileSource } from '../sources/file-source';
 import { giveBack } from '../sources/spare-arrays';
 import { type HashedSource, hashedSource, type Leaf } from '../sources/tree-hash';
 import { type OpenSource, openBlob } from '../store/blobs';
 import type { FilePlace } from '../write/destination';
-import {
-  type OpenMember,
-  type PassCalls,
-  type PassKind,
-  type PassMember,
-  type PassOwner,
-  type ReadCalls,
-  reporting,
-  rethrow,
-  type ThreadJob,
-  type ThreadSeconds,
+import type {
+  OpenMember,
+  PassCalls,
+  PassKind,
+  PassMember,
+  PassOwner,
+  ReadCalls,
+  ThreadJob,
+  ThreadSeconds,
 } from './threads';
 
 /** Opens the files of this machine, where there are such. */

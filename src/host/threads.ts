@@ -6,19 +6,13 @@
  */
 import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
-import { AmalgamError, type ErrorReport, errorReport, fromErrorReport } from '../errors';
+import { AmalgamError } from '../errors';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
 import type { Derived } from '../inputs/tensor-view';
+import { reporting, rethrow, type WorkerPort } from '../platform';
 import type { SourceOrigin } from '../sources/byte-source';
 import { canceled, throwIfCanceled } from '../sources/cancellation';
 import type { Inputs } from './weight-inputs';
-
-/** A worker that was started. */
-export interface WorkerPort {
-  endpoint: Comlink.Endpoint;
-  onError(tell: (message: string) => void): void;
-  terminate(): void;
-}
 
 let start: (() => WorkerPort) | undefined;
 /** What ends each thread that was started and is not ended, in the middle of its work. */
@@ -78,26 +72,6 @@ export function openThread<Calls>(): Thread<Calls> {
 /** Ends every thread in the middle of its work, which fails: for a job that is canceled. */
 export function endThreads(): void {
   for (const end of [...running]) end();
-}
-
-/** Calls whose errors cross as plain data, for comlink would drop their code and next step. */
-export function reporting<Calls extends object>(calls: Calls): Calls {
-  const reported = Object.entries(calls).map(([name, call]: [string, (...args: unknown[]) => unknown]) => [
-    name,
-    async (...args: unknown[]) => {
-      try {
-        return await call(...args);
-      } catch (thrown) {
-        throw errorReport(thrown);
-      }
-    },
-  ]);
-  return Object.fromEntries(reported) as Calls;
-}
-
-/** For `catch` of such a call. */
-export function rethrow(thrown: ErrorReport | Error): never {
-  throw thrown instanceof Error ? thrown : fromErrorReport(thrown);
 }
 
 // Members of a pool: threads, or what stands for one in this thread.

@@ -7,7 +7,6 @@ import {
   moved,
   openThreads,
   type ReadCalls,
-  reporting,
   shareWork,
   sumSeconds,
   type ThreadJob,
@@ -15,6 +14,7 @@ import {
   threadPool,
 } from '../../host/threads';
 import type { HashedInputs } from '../../host/weight-inputs';
+import { reporting } from '../../platform';
 import type { ContributorReport } from '../../reports/job';
 import type { HashPieces } from '../../write/destination';
 import type { Plan } from '../plan/plan';
