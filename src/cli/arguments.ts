@@ -214,7 +214,9 @@ export function oneOf(spec: Options): string {
 }
 
 export function isHubAddress(text: string): boolean {
-  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return /^https?:$/.test(protocol) && username === '' && password === ''; // fetch takes no address with a password
 }
 
 /** Hub, cache and file of the report. @throws Usage unless the hub is an http address */
