@@ -36,7 +36,8 @@ test.each([
     (signal) => fetchOk('https://hub.test/', { headers: {} }, subject, transfer, signal),
     subject,
     transfer,
-  ).then(expect.unreachable, (thrown: AmalgamError) => thrown);
+  ).catch((thrown: unknown) => thrown as AmalgamError);
+  if (failed instanceof Response) expect.unreachable();
   expect(`${failed.code} ${failed.message} ${failed.hint}`).toMatch(new RegExp(`^Offline .*${words}`));
   expect(asked).toBe(1);
 });
