@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import process from 'node:process';
@@ -55,10 +56,14 @@ export function hubAddress(hub: string | undefined): { url?: string; token?: str
  * @throws RecipeInvalid with the line and column of every mistake, NotFound
  */
 export async function readRecipe(file: string): Promise<Recipe> {
-  const text = await readFile(file, 'utf8').catch((thrown: NodeJS.ErrnoException) => {
+  const bytes = await readFile(file).catch((thrown: NodeJS.ErrnoException) => {
     const why = thrown.code === 'ENOENT' ? 'there is no such file' : thrown.message;
     throw new AmalgamError('NotFound', `${file} cannot be read: ${why}.`, 'Give the path of a recipe file.');
   });
+  if (!isUtf8(bytes)) {
+    throw new AmalgamError('RecipeInvalid', `${file} is not UTF-8 text.`, 'Save it as UTF-8.');
+  }
+  const text = bytes.toString();
   const { recipe, problems } = parseRecipe(text);
   if (recipe && problems.length === 0) return recipe;
   const lines = problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
