@@ -9,23 +9,15 @@ import { Button } from './Button';
 
 interface ToolBarProps {
   kinds: readonly JobKind[];
-  /** Label of the button. */
-  stop?: string;
-  /** A line below the numbers. */
-  children?: ReactNode;
 }
 
 /** Progress bar of a running job, with its rate, the time left and a way to stop it; shown for the kinds that are given. */
-export function ToolBar({ kinds, stop = 'Stop', children }: ToolBarProps) {
+export function ToolBar({ kinds }: ToolBarProps) {
   const job = useStudioState((s) => s.job);
   const shown = job && kinds.some((kind) => kind === job.kind) ? job : null;
   return (
     <>
-      {shown ? (
-        <Bar job={shown} stop={stop}>
-          {children}
-        </Bar>
-      ) : null}
+      {shown ? <Bar job={shown} /> : null}
       {/* single numbers would be too much to hear: that it works, and at what */}
       <span className="visually-hidden" role="status">
         {shown
@@ -40,7 +32,7 @@ function stageWord({ phase }: JobProgress): string {
   return PHASE_WORDS[phase] ?? phase;
 }
 
-function Bar({ job, stop, children }: { job: Job; stop: string; children: ReactNode }) {
+function Bar({ job }: { job: Job }) {
   const studio = useStudio();
   const p = job.progress;
   const { title } = JOB_WORDS[job.kind];
@@ -74,9 +66,8 @@ function Bar({ job, stop, children }: { job: Job; stop: string; children: ReactN
           </>
         ) : null}
       </p>
-      {children ? <p className="small faint tool-line">{children}</p> : null}
       <Button why={job.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
-        {stop}
+        Stop
       </Button>
     </div>
   );

@@ -8,7 +8,7 @@ import {
 } from '../../formats/quantity';
 import type { LambdaReport } from '../../reports/importance';
 import type { MergeReport } from '../../reports/merge';
-import { acrossScale, PlotAxes, PlotPoint, type PlotRoom, upwardScale } from '../charts/PlotFrame';
+import { acrossScale, PlotAxes, PlotPoint, PlotRing, type PlotRoom, upwardScale } from '../charts/PlotFrame';
 import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { type Cost, Costs } from '../parts/Costs';
 import { DialogFrame } from '../parts/DialogFrame';
@@ -54,11 +54,9 @@ function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
             x={x(point.lambda)}
             y={y(point.perplexity)}
             words={`λ ${point.lambda}: perplexity ${point.perplexity.toFixed(3)}`}
-            className="lambda-point"
-            fill="var(--accent)"
           />
         ))}
-        <circle className="plot-ring lambda-chosen" cx={x(chosen)} cy={y(best.perplexity)} r={7} />
+        <PlotRing x={x(chosen)} y={y(best.perplexity)} />
       </svg>
       <figcaption>
         Chosen: <strong>{words}</strong>, the geometric mean over{' '}
