@@ -9,8 +9,7 @@ import {
   formatWeightFiles,
 } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
-import { Button } from '../parts/Button';
-import { LinkButton } from '../parts/LinkButton';
+import { Button, LinkButton } from '../parts/Button';
 import { resumeRun } from '../state/interrupted-merges';
 import { whyBusy } from '../state/job';
 import { mergeGate } from '../state/merge-gate';
