@@ -73,26 +73,32 @@ function Bar({ job }: { job: Job }) {
   );
 }
 
-/** A bar filled as far as a job is. @param share in [0, 1] */
-export function Progress({
-  label,
-  share,
-  className = '',
-}: {
-  label: string;
+interface ProgressProps {
+  /** Null: nothing is at work. */
+  label: string | null;
+  /** In [0, 1]. */
   share: number;
+  /** The share in words. */
+  words?: string;
+  done?: boolean;
   className?: string;
-}) {
+}
+
+/** A bar filled as far as a job is. */
+export function Progress({ label, share, words, done, className = '' }: ProgressProps) {
   return (
     <span
       className={`bar progress ${className}`.trimEnd()}
-      role="progressbar"
-      aria-label={label}
-      aria-valuemin={0}
-      aria-valuemax={100}
-      aria-valuenow={Math.round(share * 100)}
+      {...(label !== null && {
+        role: 'progressbar',
+        'aria-label': label,
+        'aria-valuemin': 0,
+        'aria-valuemax': 100,
+        'aria-valuenow': Math.round(share * 100),
+        'aria-valuetext': words,
+      })}
     >
-      <span className="progress-fill" style={{ width: `${share * 100}%` }} />
+      <span className="progress-fill" data-done={done || undefined} style={{ width: `${share * 100}%` }} />
     </span>
   );
 }

@@ -17,7 +17,7 @@ import { ExportMenu } from '../parts/ExportMenu';
 import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import { currentRun, type FinishedRun, PHASE_TITLES, type RunState } from '../state/runs';
+import { currentRun, type FinishedRun, isFinished, PHASE_TITLES, type RunState } from '../state/runs';
 import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
@@ -112,7 +112,7 @@ export function RunReport() {
     <DialogFrame
       title={run.title}
       about={`${run.methodTitle} · ${statusWords(run)}`}
-      foot={report ? <RunExport run={{ ...run, report }} /> : null}
+      foot={isFinished(run) ? <RunExport run={run} /> : null}
       onClose={close}
     >
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
@@ -213,17 +213,17 @@ function TimeBar(times: TimesSpent) {
 }
 
 const CHOICES = [
-  { value: 'html', label: 'Report as HTML', hint: 'one file: recipe, hashes, charts, numbers' },
+  { value: 'html', label: 'Report as HTML', hint: 'one file: recipe, hashes, times, charts' },
   { value: 'json', label: 'Report as JSON', hint: 'in full precision' },
   { value: 'csv', label: 'Table as CSV', hint: 'every number of every tensor' },
 ] as const;
 
 /** Saves the report of a finished run. */
-function RunExport({ run }: { run: RunState & Pick<FinishedRun, 'report'> }) {
+function RunExport({ run }: { run: FinishedRun }) {
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
     const { exportRun } = await import('../export/exported-files');
-    exportRun(kind, { ...run, tensors: run.planned }, run.startedAt);
+    exportRun(kind, run);
   };
   return (
     <ExportMenu
