@@ -34,6 +34,14 @@ export const runOptions = {
   ...engineOptions,
 } as const satisfies Options;
 
+export const strictOption = {
+  strict: {
+    kind: 'boolean',
+    help: 'A key or parameter without effect is a mistake, not a warning.',
+    default: false,
+  },
+} as const satisfies Options;
+
 export const outOption = {
   out: { kind: 'text', argument: 'DIR', help: 'The folder to write.', needed: true },
 } as const satisfies Options;

@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { openerOf, recipeOf, tinyModel } from '../inputs/memory-models.test.support';
+import { methodById } from '../merge/methods';
+import { makePlan } from '../merge/plan/recipe-plan';
+import type { PlanReport } from '../reports/plan';
 import { helpText, parseCommand, USAGE } from './command';
+import { isAccepted } from './job';
 import { VERBS } from './verbs';
 
 const refused = (args: string[]) => {
@@ -15,7 +20,7 @@ describe('parseCommand', () => {
   test('plan', () => {
     expect(parseCommand(['plan', 'r.yml'])).toEqual({
       verb: 'plan',
-      parsed: { subjects: ['r.yml'], options: { json: false }, given: new Set() },
+      parsed: { subjects: ['r.yml'], options: { json: false, strict: false }, given: new Set() },
     });
     expect(parseCommand(['plan', '--json', 'r.yml', '--hub', 'http://127.0.0.1:1/']).parsed).toMatchObject({
       subjects: ['r.yml'],
@@ -24,7 +29,7 @@ describe('parseCommand', () => {
   });
 
   test('merge', () => {
-    const off = { recommended: false, adapter: false, ggufOnly: false, private: false };
+    const off = { recommended: false, adapter: false, ggufOnly: false, private: false, strict: false };
     expect(parseCommand(['merge', 'r.yml', '--out', 'o']).parsed?.options).toEqual({
       ...{ out: 'o', engine: 'auto', resume: false, budget: 120, seed: 0, ...off },
     });
@@ -146,4 +151,14 @@ describe('parseCommand', () => {
   ])('%j is refused in words', (args, words) => {
     expect(() => parseCommand(args)).toThrow(words);
   });
+});
+
+test('a name without effect is a warning, and a mistake where it is asked for', async () => {
+  const open = openerOf(tinyModel('base'), tinyModel('m'));
+  for (const part of [{ parameters: { lambada: 1 } }, { ignored: { out_dtyp: 'float16' } }, {}]) {
+    const { problems } = await makePlan({ ...recipeOf(['m']), ...part }, open, methodById);
+    const report = { clean: true, problems } as PlanReport;
+    expect(isAccepted(report, false)).toBe(true);
+    expect(isAccepted(report, true)).toBe(Object.keys(part).length === 0);
+  }
 });

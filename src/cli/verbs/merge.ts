@@ -3,8 +3,8 @@ import { GGUF_TYPES } from '../../formats/gguf-type';
 import { repositoriesRead } from '../../formats/recipe-models';
 import { bestOptions } from '../../recipe/options';
 import { BEST_STEPS } from '../../reports/find-best';
-import { defineVerb, outOption, runOptions } from '../arguments';
-import { openJob, plannedJob, readSubject } from '../job';
+import { defineVerb, outOption, runOptions, strictOption } from '../arguments';
+import { isAccepted, openJob, plannedJob, readSubject } from '../job';
 import { openOutput, requireCommitted } from '../output-folder';
 import { bestText, elsewhereLines, mergeText, withProgress } from '../print';
 import { reportWriter } from '../report-file';
@@ -37,6 +37,7 @@ export const mergeVerb = defineVerb({
       help: 'Sends the result to this repository on the Hub.',
     },
     private: { kind: 'boolean', help: 'A repository that is made is private.', default: false },
+    ...strictOption,
     ...bestOptions,
     ...runOptions,
   },
@@ -68,8 +69,9 @@ export const mergeVerb = defineVerb({
     }
     const job = await openJob(recipe, file, place, options, repositoriesRead);
     const plan = await plannedJob(job, place, isRecipe ? elsewhereLines : undefined);
-    if (!plan.clean) {
-      say('\nNothing was merged: the recipe does not fit the models.');
+    if (!isAccepted(plan, options.strict)) {
+      const why = plan.clean ? 'has names without effect' : 'does not fit the models';
+      say(`\nNothing was merged: the recipe ${why}.`);
       return 1;
     }
     await output.checkRoom(plan.bytesToWrite);

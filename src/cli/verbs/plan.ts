@@ -1,16 +1,20 @@
 import { resolve } from 'node:path';
 import { printableJson } from '../../formats/names';
 import { repositoriesRead } from '../../formats/recipe-models';
-import { defineVerb, placeOptions } from '../arguments';
-import { openJob, readRecipe } from '../job';
+import { defineVerb, placeOptions, strictOption } from '../arguments';
+import { isAccepted, openJob, readRecipe } from '../job';
 import { planText } from '../print';
 
 export const planVerb = defineVerb({
   name: 'plan',
   subjects: ['recipe.yml'],
   about:
-    'Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models.',
-  options: { json: { kind: 'boolean', help: 'The report as JSON.', default: false }, ...placeOptions },
+    'Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models; with --strict also when a key or parameter has no effect.',
+  options: {
+    json: { kind: 'boolean', help: 'The report as JSON.', default: false },
+    ...strictOption,
+    ...placeOptions,
+  },
 
   async run({ subjects: [named = ''], options }, place) {
     const file = resolve(place.workingFolder, named);
@@ -18,6 +22,6 @@ export const planVerb = defineVerb({
     const job = await openJob(recipe, file, place, options, repositoriesRead);
     const report = await job.calls.plan(job.recipe);
     await place.write(`${options.json ? printableJson(report) : planText(report, recipe.mergeMethod)}\n`);
-    return report.clean ? 0 : 1;
+    return isAccepted(report, options.strict) ? 0 : 1;
   },
 });
