@@ -41,9 +41,9 @@ test('a comparison fills the chart tensor by tensor, and says in words what it f
   await show('Layers');
   const merge = page.getByRole('button', { name: 'Merge', exact: true });
   await expect.element(merge).toHaveAccessibleDescription('The difference of two models is being measured.');
-  await show('Difference');
   hold.letGo();
   await idle(studio);
+  await show('Difference');
   expect(compare.mock.calls[0]?.[0]).toMatchObject({
     base: 'samples/base',
     finetuned: 'samples/workshop',
