@@ -13,6 +13,8 @@ import { chromium } from 'playwright';
 
 /** Arguments of every automated Chromium of ours. The last ones stop it from using the network. */
 export const CHROMIUM_ARGS = [
+  // a toolbar that nobody sees, drawn by pages of the browser's own
+  '--disable-features=InitialWebUI,WebUIToolbar,WebUIReloadButton,WebUIOmniboxPopup,WebUIOmniboxFullPopup,WebUIOmniboxAimPopup',
   '--enable-unsafe-webgpu',
   '--disable-quic',
   '--no-first-run',

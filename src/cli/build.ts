@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readdir, rename, rm, stat } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -79,6 +80,19 @@ export async function serveStudio(
     appType: 'mpa',
     build: { outDir: dist },
     preview: { host: '127.0.0.1', port, strictPort: true, open: false, cors: false, headers },
+    plugins: [
+      {
+        name: 'amalgam-unchanging-assets',
+        // their names tell their content: opened again, the studio asks for none of them
+        configurePreviewServer: ({ middlewares }) => {
+          middlewares.use((request, response, next) => {
+            if (/^\/assets\/[\w.-]+$/.test(request.url ?? '') && existsSync(join(dist, request.url!)))
+              response.setHeader('Cache-Control', 'public, max-age=31536000, immutable');
+            next();
+          });
+        },
+      },
+    ],
   });
   return {
     url: `http://127.0.0.1:${(server.httpServer.address() as AddressInfo).port}/`,

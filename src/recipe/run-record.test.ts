@@ -14,7 +14,7 @@ import { finishShards } from '../merge/plan/shards';
 import { runPlan } from '../merge/run/run';
 import type { TensorReport } from '../reports/job';
 import type { WrittenShard } from '../write/destination';
-import { current, JOURNAL, type MemoryDisk, memoryDisk } from '../write/memory-destination.test.support';
+import { JOURNAL, type MemoryDisk, memoryDisk } from '../write/memory-destination.test.support';
 import { readJournal } from '../write/run-journal';
 import type { FilePlan, ShardPlan } from '../write/shard-plan';
 import { ShardWriter } from '../write/shard-writer';
@@ -124,7 +124,7 @@ describe('a merge that is killed', () => {
   });
 
   const filesOf = (disk: MemoryDisk) =>
-    new Map([...disk.files].filter(([path]) => path !== JOURNAL).map(([path, f]) => [path, current(f)]));
+    new Map([...disk.files].filter(([path]) => path !== JOURNAL).map(([path, f]) => [path, f.read()]));
 
   test('a file beside the shards goes on at the same tensor as they do', async () => {
     const tensors = shards.flatMap((shard) =>
@@ -136,7 +136,7 @@ describe('a merge that is killed', () => {
     holdsHashes = false;
     const smooth = memoryDisk();
     await attempt(plan, shards, smooth, true, 1, beside);
-    expect(current(smooth.files.get('beside.gguf')!)).toHaveLength(length);
+    expect(smooth.files.get('beside.gguf')!.read()).toHaveLength(length);
     let resumed = 0;
     for (let moment = 12; moment < smooth.steps; moment += 21) {
       for (const continues of [true, false]) {
@@ -202,7 +202,7 @@ describe('a merge that is killed', () => {
   test('of a shard in the making, what the journal notes is not computed again', async () => {
     const { file, byteLength } = shards[0]!;
     const disk = memoryDisk();
-    const journal = () => current(disk.files.get(JOURNAL)!);
+    const journal = () => disk.files.get(JOURNAL)!.read();
     disk.fails = (_, { path }) => path === file && Buffer.from(journal()).includes('"kind":"checkpoint"');
     await expect(attempt(plan, shards, disk)).rejects.toThrow('killed');
     disk.kill(() => 'kept');
@@ -217,7 +217,7 @@ describe('a merge that is killed', () => {
 
   test('R47: a finished shard that changed on the disk is made again', async () => {
     const disk = await diskWithoutItsLastShard();
-    disk.files.get(shards[0]!.file)!.disk[5000]! ^= 1;
+    disk.files.get(shards[0]!.file)!.rot(5000);
     await attempt(plan, shards, disk);
     expect(filesOf(disk)).toEqual(whole.files);
   });

@@ -5,13 +5,80 @@
  */
 import { memoryLocks } from './memory-storage';
 
-type Pending = { at: number; bytes: Uint8Array } | { size: number };
+type Change = { at: number; bytes: Uint8Array } | { size: number };
+/** What a power cut makes of a change that was not flushed: all of it, nothing of it, or its first half. */
+export type Fate = (change: number) => 'lost' | 'kept' | 'torn';
+
+/** Bytes with room behind them: many small writes cost what they write. */
+class Content {
+  private room = new Uint8Array(0);
+  size = 0;
+
+  read(begin = 0, end = this.size): Uint8Array<ArrayBuffer> {
+    return this.room.slice(begin, Math.min(end, this.size));
+  }
+
+  apply(change: Change): void {
+    const end = 'size' in change ? change.size : Math.max(this.size, change.at + change.bytes.length);
+    if (end > this.room.length) {
+      const wider = new Uint8Array(Math.max(end, 2 * this.room.length));
+      wider.set(this.room);
+      this.room = wider;
+    }
+    // what comes after a shorter end is zero when the file grows again
+    this.room.fill(0, end, this.size);
+    this.size = end;
+    if ('bytes' in change) this.room.set(change.bytes, change.at);
+  }
+}
+
+/** A file of which only what was flushed survives a power cut for certain. */
+export class UnflushedFile {
+  private disk = new Content();
+  private now = new Content();
+  private pending: Change[] = [];
+
+  get size(): number {
+    return this.now.size;
+  }
+
+  read(begin?: number, end?: number): Uint8Array<ArrayBuffer> {
+    return this.now.read(begin, end);
+  }
+
+  change(change: Change): void {
+    this.pending.push(change);
+    this.now.apply(change);
+  }
+
+  flush(): void {
+    for (const change of this.pending) this.disk.apply(change);
+    this.pending = [];
+  }
+
+  powerCut(fate: () => ReturnType<Fate>): void {
+    for (const change of this.pending) {
+      const how = fate();
+      if (how === 'torn' && 'bytes' in change) {
+        const { at, bytes } = change;
+        this.disk.apply({ at, bytes: bytes.subarray(0, bytes.length >> 1) });
+      } else if (how !== 'lost') this.disk.apply(change);
+    }
+    this.pending = [];
+    this.now = new Content();
+    this.now.apply({ at: 0, bytes: this.disk.read() });
+  }
+
+  /** Flips the lowest bit of one byte on the disk. */
+  rot(at: number): void {
+    this.change({ at, bytes: Uint8Array.of((this.read(at, at + 1)[0] ?? 0) ^ 1) });
+    this.flush();
+  }
+}
 
 interface FakeFile {
   kind: 'file';
-  disk: Uint8Array<ArrayBuffer>;
-  /** Changes since the last flush. */
-  pending: Pending[];
+  content: UnflushedFile;
   readers: number;
   writer: boolean;
 }
@@ -34,7 +101,7 @@ export interface FakeStorage {
   /** How a write beyond the capacity shows: an exception, a short count, or Chromium's −8 in a private window. */
   whenFull: 'throws' | 'short' | 'silent';
   /** The machine comes back: unflushed changes meet the fate that `fate` names, and all handles are gone. */
-  powerCut(fate: (change: number) => 'lost' | 'kept' | 'torn'): void;
+  powerCut(fate: Fate): void;
 }
 
 export function fakeStorage(): FakeStorage {
@@ -52,8 +119,7 @@ export function fakeStorage(): FakeStorage {
     powerCut(fate) {
       let change = 0;
       for (const file of filesIn(root)) {
-        for (const pending of file.pending) file.disk = apply(file.disk, pending, fate(change++));
-        file.pending = [];
+        file.content.powerCut(() => fate(change++));
         file.readers = 0;
         file.writer = false;
       }
@@ -66,17 +132,14 @@ export function fakeStorage(): FakeStorage {
 
 /** The file at a path of the storage, as it would be read now. */
 export function contentOf(storage: FakeStorage, path: string): Uint8Array<ArrayBuffer> | undefined {
-  const file = fileAt(storage, path);
-  return file && current(file);
+  return fileAt(storage, path)?.content.read();
 }
 
 /** Flips the lowest bit of one byte on the disk. */
 export function rot(storage: FakeStorage, path: string, at: number): void {
   const file = fileAt(storage, path);
   if (!file) throw new Error(`no ${path}`);
-  file.disk = current(file);
-  file.pending = [];
-  file.disk[at] = (file.disk[at] ?? 0) ^ 1;
+  file.content.rot(at);
 }
 
 /** Puts a file there, whole and flushed. */
@@ -88,9 +151,13 @@ export function plant(storage: FakeStorage, path: string, text: string): void {
     folder.entries.set(part, next);
     if (next.kind === 'directory') folder = next;
   }
-  const disk = new TextEncoder().encode(text);
-  folder.entries.set(parts.at(-1) ?? '', { kind: 'file', disk, pending: [], readers: 0, writer: false });
+  const file = newFile();
+  file.content.change({ at: 0, bytes: new TextEncoder().encode(text) });
+  file.content.flush();
+  folder.entries.set(parts.at(-1) ?? '', file);
 }
+
+const newFile = (): FakeFile => ({ kind: 'file', content: new UnflushedFile(), readers: 0, writer: false });
 
 function fileAt(storage: FakeStorage, path: string): FakeFile | undefined {
   let entry: FakeFile | FakeFolder | undefined = storage.root;
@@ -106,25 +173,6 @@ function* filesIn(folder: FakeFolder): Generator<FakeFile> {
   }
 }
 
-function current(file: FakeFile): Uint8Array<ArrayBuffer> {
-  return file.pending.reduce((disk, pending) => apply(disk, pending, 'kept'), file.disk.slice());
-}
-
-/** One change on the disk: all of it, nothing of it, or its first half. */
-function apply(disk: Uint8Array<ArrayBuffer>, change: Pending, fate: string): Uint8Array<ArrayBuffer> {
-  if (fate === 'lost') return disk;
-  if ('size' in change) {
-    const resized = new Uint8Array(change.size);
-    resized.set(disk.subarray(0, change.size));
-    return resized;
-  }
-  const bytes = fate === 'torn' ? change.bytes.subarray(0, change.bytes.length >> 1) : change.bytes;
-  const grown = new Uint8Array(Math.max(disk.length, change.at + bytes.length));
-  grown.set(disk);
-  grown.set(bytes, change.at);
-  return grown;
-}
-
 function step(storage: FakeStorage): void {
   if (storage.steps++ >= storage.failAt) throw new DOMException('the power is gone', 'InvalidStateError');
 }
@@ -136,10 +184,7 @@ function folderHandle(storage: FakeStorage, folder: FakeFolder, name: string): o
     if (entry && entry.kind !== kind) throw new DOMException(child, 'TypeMismatchError');
     if (entry) return entry;
     if (!create) throw new DOMException(child, 'NotFoundError');
-    const made: FakeFile | FakeFolder =
-      kind === 'directory'
-        ? { kind, entries: new Map() }
-        : { kind, disk: new Uint8Array(0), pending: [], readers: 0, writer: false };
+    const made: FakeFile | FakeFolder = kind === 'directory' ? { kind, entries: new Map() } : newFile();
     folder.entries.set(child, made);
     return made;
   };
@@ -178,7 +223,7 @@ function fileHandle(storage: FakeStorage, file: FakeFile, name: string): object 
     name,
     async getFile() {
       step(storage);
-      return new File([current(file)], name);
+      return new File([file.content.read()], name);
     },
     async createSyncAccessHandle(options?: { mode: string }) {
       step(storage);
@@ -196,18 +241,18 @@ function fileHandle(storage: FakeStorage, file: FakeFile, name: string): object 
 function syncHandle(storage: FakeStorage, file: FakeFile, readOnly: boolean): FileSystemSyncAccessHandle {
   const fits = (size: number) => {
     let others = 0;
-    for (const other of filesIn(storage.root)) if (other !== file) others += current(other).length;
+    for (const other of filesIn(storage.root)) if (other !== file) others += other.content.size;
     return others + size <= storage.capacity;
   };
   return {
     getSize() {
       step(storage);
-      return current(file).length;
+      return file.content.size;
     },
     read(buffer, options) {
       step(storage);
       const at = options?.at ?? 0;
-      const part = current(file).subarray(at, at + buffer.byteLength);
+      const part = file.content.read(at, at + buffer.byteLength);
       new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength).set(part);
       return part.length;
     },
@@ -216,23 +261,22 @@ function syncHandle(storage: FakeStorage, file: FakeFile, readOnly: boolean): Fi
       const at = options?.at ?? 0;
       const bytes = new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength).slice();
       if (fits(at + bytes.length)) {
-        file.pending.push({ at, bytes });
+        file.content.change({ at, bytes });
         return bytes.length;
       }
       if (storage.whenFull === 'throws') throw new DOMException('full', 'QuotaExceededError');
       if (storage.whenFull === 'silent') return 4294967288;
-      file.pending.push({ at, bytes: bytes.subarray(0, bytes.length >> 1) });
+      file.content.change({ at, bytes: bytes.subarray(0, bytes.length >> 1) });
       return bytes.length >> 1;
     },
     truncate(size) {
       step(storage);
-      if (fits(size)) file.pending.push({ size });
+      if (fits(size)) file.content.change({ size });
       else if (storage.whenFull === 'throws') throw new DOMException('full', 'QuotaExceededError');
     },
     flush() {
       step(storage);
-      file.disk = current(file);
-      file.pending = [];
+      file.content.flush();
     },
     close() {
       if (readOnly) file.readers--;

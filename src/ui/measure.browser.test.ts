@@ -5,6 +5,7 @@ import { closeStudio, idle, openStudio, show } from './open-studio.test.support'
 import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
+import { holding } from './worker-running.test.fixture';
 
 afterEach(closeStudio);
 
@@ -131,7 +132,7 @@ test('rows are drawn and ordered by the column that is pressed', async () => {
 });
 
 test('measuring can be stopped; the merge waits for it and says so', async () => {
-  const studio = await open({ runPace: 1000 });
+  const studio = await open({ hold: holding(1) });
   await measureButton().click();
   const merge = button('Merge');
   await expect.element(merge).toHaveAccessibleDescription('Models are being measured.');
@@ -312,15 +313,15 @@ test('a task is a column: accuracy with its error, and the sentence by its paire
 
 test('stopping keeps the items that are done; a task is chosen by its subset', async () => {
   const asked: unknown[] = [];
-  const slow = fixtureWorker({ runPace: 20 });
+  const held = fixtureWorker({ hold: holding(3) });
   const studio = await openTask(
     {},
     {
       scoreTasks: (request, tell) => {
         asked.push(request.tasks);
-        return slow.scoreTasks(request, tell);
+        return held.scoreTasks(request, tell);
       },
-      cancel: () => slow.cancel(),
+      cancel: () => held.cancel(),
     },
   );
   await task('Sample trades').click();
@@ -332,10 +333,10 @@ test('stopping keeps the items that are done; a task is chosen by its subset', a
     const [cell] = [...studio.store.getState().measure.cells.values()];
     return cell && 'blocks' in cell ? cell.blocks.length : 0;
   };
-  await waitFor(() => expect(done()).toBeGreaterThan(2));
+  await waitFor(() => expect(done()).toBe(3));
   await button('Stop').click();
   await idle(studio);
-  expect(done()).toBeLessThan(48);
+  expect(done()).toBe(3);
   expect(asked).toEqual([[{ name: 'mmlu_virology' }]]);
   // they count until the whole is measured, which is still offered
   await expect.element(measureButton()).toHaveAccessibleName(/5\snumbers/);

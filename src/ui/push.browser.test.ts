@@ -4,6 +4,7 @@ import { closeStudio, openTies, show } from './open-studio.test.support';
 import type { StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
+import { holding } from './worker-running.test.fixture';
 
 afterEach(closeStudio);
 
@@ -27,7 +28,8 @@ async function giveToken() {
 }
 
 test('with a token the name is proposed; pushing shows progress and ends at a link', async () => {
-  const push = vi.fn(fixtureWorker({ pushPace: 20 }).push);
+  const hold = holding(1);
+  const push = vi.fn(fixtureWorker({ hold }).push);
   const hubAccount = vi.fn(fixtureWorker().hubAccount);
   await openMerged({}, { push, hubAccount });
   await expect.element(pushButton()).toHaveAttribute('aria-disabled', 'true');
@@ -40,6 +42,7 @@ test('with a token the name is proposed; pushing shows progress and ends at a li
   await expect.element(repository()).toHaveValue('maker/kitchen-harbour-workshop-ties');
   await pushButton().click();
   await expect.element(page.getByRole('progressbar', { name: 'Pushing' })).toBeVisible();
+  hold.letGo();
   await expect.element(page.getByRole('link', { name: 'maker/kitchen-harbour-workshop-ties' })).toBeVisible();
   await expect.element(page.getByText(/of a new repository/)).toBeVisible();
   const request = push.mock.calls[0]?.[0];
@@ -67,7 +70,9 @@ test('files that are there are listed and replaced only after a yes', async () =
 });
 
 test('it can be stopped, and a merge waits for it', async () => {
-  const studio = await openMerged({ pushPace: 2000 });
+  const hold = holding(Number.POSITIVE_INFINITY);
+  const studio = await openMerged({ hold });
+  hold.at = 1;
   await giveToken();
   await pushButton().click();
   await expect.element(page.getByRole('button', { name: 'Stop' })).toBeVisible();

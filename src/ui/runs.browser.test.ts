@@ -9,6 +9,7 @@ import { currentRun, finishedRuns, interruptedRuns } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
+import { holding } from './worker-running.test.fixture';
 
 afterEach(closeStudio);
 
@@ -240,7 +241,7 @@ function cutOff(recipe: Recipe, name: string): InterruptedRun {
 
 test('a merge that is paused before its first tensor says what is kept, and no bytes of nothing', async () => {
   const interrupted: InterruptedRun[] = [];
-  const fixture = fixtureWorker({ pace: 1000 });
+  const fixture = fixtureWorker({ hold: holding(0) });
   const studio = await open(
     {},
     {
@@ -307,8 +308,8 @@ test('who changes a tensor is told apart by place and color, also once Evaluate 
 
 test('a merge that is paused says so and goes on', async () => {
   const interrupted: InterruptedRun[] = [];
-  const options = { pace: 1000 };
-  const fixture = fixtureWorker(options);
+  const hold = holding(1);
+  const fixture = fixtureWorker({ hold });
   const studio = await open(
     {},
     {
@@ -322,7 +323,7 @@ test('a merge that is paused says so and goes on', async () => {
       merge: async (request, onProgress) => {
         if (request.resume) {
           interrupted.length = 0;
-          options.pace = 0;
+          hold.letGo();
         }
         return fixture.merge(request, onProgress);
       },

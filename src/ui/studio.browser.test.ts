@@ -9,6 +9,7 @@ import { currentRun } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { fixtureWorker } from './worker.test.fixture';
+import { holding } from './worker-running.test.fixture';
 
 afterEach(closeStudio);
 
@@ -341,7 +342,8 @@ const columnOf = (label: string) =>
 const writtenOf = (label: string) => columnOf(label)?.querySelector('.written-text')?.textContent;
 
 test('a recipe that changes while weights are opened waits for the text: nothing is canceled', async () => {
-  const { studio } = await openTies({ runPace: 500 });
+  const hold = holding(0);
+  const { studio } = await openTies({ hold });
   await show('Try');
   await page.getByLabelText('tokens', { exact: true }).fill('1');
   await userEvent.keyboard('{Enter}');
@@ -349,6 +351,7 @@ test('a recipe that changes while weights are opened waits for the text: nothing
   await page.getByRole('button', { name: 'Generate', exact: true }).click();
   await waitFor(() => expect(calls).toHaveBeenCalledTimes(1));
   editRecipe(studio, (recipe) => ({ ...recipe, contributors: recipe.contributors.slice(1) }));
+  hold.letGo();
   // base, the recipe of before, and the recipe as it is
   await waitFor(() => expect(calls).toHaveBeenCalledTimes(3));
   await idle(studio);

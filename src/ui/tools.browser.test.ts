@@ -6,6 +6,7 @@ import { currentRun } from './state/runs';
 import { editSlice, type StudioWorker } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 import { type FixtureOptions, fixtureWorker } from './worker.test.fixture';
+import { holding } from './worker-running.test.fixture';
 
 afterEach(closeStudio);
 
@@ -25,8 +26,8 @@ const cells = () => [...document.querySelectorAll<HTMLElement>('.difference-char
 const plain = (text: string | null | undefined) => text?.replace(/[\s\u202f]/g, ' ');
 
 test('a comparison fills the chart tensor by tensor, and says in words what it found', async () => {
-  const options = { toolPace: 300 };
-  const compare = vi.spyOn(fixtureWorker(options), 'compare');
+  const hold = holding(3);
+  const compare = vi.spyOn(fixtureWorker({ hold }), 'compare');
   const studio = await open('Difference', {}, { compare });
   await expect.element(page.getByRole('combobox', { name: 'Base', exact: true })).toHaveValue('samples/base');
   await expect.element(page.getByLabelText('Fine-tuned model')).toHaveValue('samples/workshop');
@@ -40,9 +41,9 @@ test('a comparison fills the chart tensor by tensor, and says in words what it f
   await show('Layers');
   const merge = page.getByRole('button', { name: 'Merge', exact: true });
   await expect.element(merge).toHaveAccessibleDescription('The difference of two models is being measured.');
-  await show('Difference');
-  options.toolPace = 0;
+  hold.letGo();
   await idle(studio);
+  await show('Difference');
   expect(compare.mock.calls[0]?.[0]).toMatchObject({
     base: 'samples/base',
     finetuned: 'samples/workshop',
@@ -88,7 +89,7 @@ test('cells speak the metric that is chosen; a tensor opens with its rows and it
 });
 
 test('a comparison can be stopped; what was measured stays, and no file is kept', async () => {
-  const studio = await open('Difference', { toolPace: 300 });
+  const studio = await open('Difference', { hold: holding(3) });
   await button('Measure difference').click();
   await waitFor(() => expect(studio.store.getState().tools.jobs.compare?.finished.length).toBeGreaterThan(1));
   await button('Stop').click();

@@ -1,22 +1,20 @@
 /** Pushing of the fake worker: a hub with one account and the outputs pushed to it. */
 
-import { AmalgamError } from '../errors';
 import type { HubAccount, PushProgress } from '../reports/push';
 import type { WorkerCalls } from '../worker/calls';
+import type { Step } from './worker-running.test.fixture';
 
 export interface PushFixtureOptions {
   account?: Partial<HubAccount>;
   /** Repositories that are there, with their files. */
   repositories?: Record<string, string[]>;
-  /** Milliseconds a tenth of the upload takes. */
-  pushPace?: number;
 }
 
 const OUTPUT = ['config.json', 'README.md', 'model.safetensors'];
 const BYTES = 2_480_000;
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 
-export function pretendPush(options: PushFixtureOptions, begin: () => void, isCanceled: () => boolean) {
+export function pretendPush(options: PushFixtureOptions, begin: () => void, step: Step) {
   const repositories = new Map(Object.entries(options.repositories ?? {}));
   const page = (repo: string) => `https://huggingface.co/${repo}`;
   return {
@@ -32,8 +30,7 @@ export function pretendPush(options: PushFixtureOptions, begin: () => void, isCa
     push: async ({ repo }, onProgress) => {
       begin();
       for (let tenth = 0; tenth <= 10; tenth++) {
-        await new Promise((resolve) => setTimeout(resolve, options.pushPace ?? 0));
-        if (isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
+        await step(tenth);
         onProgress(progressAt(tenth / 10));
       }
       const created = !repositories.has(repo);

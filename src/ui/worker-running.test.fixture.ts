@@ -1,6 +1,6 @@
 /** The part of the fake worker that runs models: losses and texts drawn from hashes of their names. */
 
-import { AmalgamError, errorReport } from '../errors';
+import { type AmalgamError, errorReport } from '../errors';
 import type {
   EvaluatedModel,
   EvaluateManyReport,
@@ -23,9 +23,25 @@ import type {
 import { type LossBlock, meanLoss } from '../reports/paired-error';
 import { chance } from './worker-plan.test.fixture';
 
+/** Where a pretended job stands still: before the step `at`, until it is canceled or let go on. */
+export interface Hold {
+  at: number;
+  letGo(): void;
+  gone: Promise<void>;
+}
+
+export function holding(at: number): Hold {
+  let letGo = () => {};
+  const gone = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  return { at, letGo, gone };
+}
+
+/** The next step of a pretended job, after so many; rejects where the job was canceled. */
+export type Step = (done: number) => Promise<void>;
+
 export interface RunningFixtureOptions {
-  /** Milliseconds a tenth of a text, or a token, takes. */
-  runPace?: number;
   /** Models that cannot be run: part of a reference → why. */
   cannotRun?: Readonly<Record<string, AmalgamError>>;
 }
@@ -41,12 +57,12 @@ export async function pretendEvaluations(
   request: EvaluateManyRequest,
   options: RunningFixtureOptions,
   onProgress: (progress: RunningProgress) => void,
-  isCanceled: () => boolean,
+  step: Step,
 ): Promise<EvaluateManyReport> {
   const texts = request.inputs.map((input) => ('text' in input ? input.text : input.ids.join(' ')));
   const total = Math.round(texts.join('').length / 2.8) * request.targets.length;
   for (let tenth = 0; tenth <= 10; tenth++) {
-    await step(options, isCanceled);
+    await step(tenth);
     const secondsLeft = (total * (10 - tenth)) / 5000;
     onProgress({ phase: 'running', done: (total * tenth) / 10, total, rate: 500, secondsLeft });
   }
@@ -68,9 +84,9 @@ export async function pretendEvaluations(
 /** Base, contributors, some methods at their λ, and with `search` one more: all drawn from hashes of their names. */
 export async function pretendBest(
   { recipe, texts, tasks, steps, also = [] }: FindBestRequest,
-  options: RunningFixtureOptions,
+  _: RunningFixtureOptions,
   onProgress: (progress: FindBestProgress) => void,
-  isCanceled: () => boolean,
+  step: Step,
 ): Promise<FindBestReport> {
   const contributors = (recipe.models ?? []).map(({ model }) => model).filter((m) => m !== recipe.baseModel);
   const names = tasks
@@ -118,7 +134,7 @@ export async function pretendBest(
   const rows: BestRow[] = [];
   const began = performance.now();
   for (const row of wanted) {
-    await step(options, isCanceled);
+    await step(rows.length);
     const name = nameOf(row.target);
     const part = (of: TextPart) =>
       names.map((text) => pretendBlocks(`${text} ${of}`, name, `${row.id} ${text}`, 16));
@@ -192,14 +208,14 @@ export async function pretendGeneration(
   request: GenerateRequest,
   options: RunningFixtureOptions,
   onProgress: (progress: RunningProgress) => void,
-  isCanceled: () => boolean,
+  step: Step,
 ): Promise<GenerateReport> {
   const name = nameOf(request.target);
   refuse(name, options);
   let whole = '';
   const tokens: WrittenToken[] = [];
   for (let i = 0; i < request.maxTokens; i++) {
-    await step(options, isCanceled);
+    await step(i);
     const text = ` ${WORDS[Math.floor(WORDS.length * chance(`${name} ${request.seed} ${i}`))]}`;
     whole += text;
     tokens.push({ text, probability: 0.41, ...(request.against && { against: i === 0 ? 0.02 : 0.4 }) });
@@ -227,11 +243,6 @@ export async function pretendGeneration(
 
 function refuse(name: string, { cannotRun = {} }: RunningFixtureOptions): void {
   for (const [part, error] of Object.entries(cannotRun)) if (name.includes(part)) throw error;
-}
-
-async function step({ runPace = 0 }: RunningFixtureOptions, isCanceled: () => boolean): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, runPace));
-  if (isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
 }
 
 function nameOf(target: RunTarget): string {

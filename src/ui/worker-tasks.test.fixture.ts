@@ -1,5 +1,4 @@
 /** The part of the fake worker that scores tasks: every model gets the items right that its name says. */
-import { AmalgamError } from '../errors';
 import type {
   ScoreTasksReport,
   ScoreTasksRequest,
@@ -9,7 +8,7 @@ import type {
   TasksProgress,
 } from '../reports/tasks';
 import { aggregate } from '../tasks/metrics';
-import type { RunningFixtureOptions } from './worker-running.test.fixture';
+import type { RunningFixtureOptions, Step } from './worker-running.test.fixture';
 
 export const fixtureTasks: ShippedTask[] = [
   { name: 'sample_trades', title: 'Sample trades', dataset: null, metrics: ['acc', 'acc_norm'], subsets: [] },
@@ -28,9 +27,9 @@ const ITEMS = 48;
 
 export async function pretendScores(
   request: ScoreTasksRequest,
-  { runPace = 0 }: RunningFixtureOptions,
+  _: RunningFixtureOptions,
   onProgress: (progress: TasksProgress) => void,
-  isCanceled: () => boolean,
+  step: Step,
 ): Promise<ScoreTasksReport> {
   const effective = Math.min(ITEMS, request.limit ?? ITEMS);
   const info = request.tasks.map(
@@ -55,8 +54,7 @@ export async function pretendScores(
   tell(0, { info });
   const items = targets.map(() => info.map((): TaskItem[] => []));
   for (let docId = 0; docId < effective; docId++) {
-    await new Promise((done) => setTimeout(done, runPace));
-    if (isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
+    await step(docId);
     const fresh = targets.flatMap((_, model) =>
       info.map((__, task) => ({ model, task, item: answer(docId, model) })),
     );

@@ -1,6 +1,6 @@
 /** The part of the fake worker that compares, extracts and collapses: figures drawn from hashes of names. */
 
-import { AmalgamError } from '../errors';
+import type { AmalgamError } from '../errors';
 import type { PlanTensor } from '../reports/plan';
 import { TOOLS, type ToolCalls } from '../tools';
 import type { CollapseProgress, MeasureLayersReport } from '../tools/collapse/report';
@@ -13,10 +13,9 @@ import type {
 import type { ExtractLoraReport } from '../tools/extract/report';
 import type { WorkerCalls } from '../worker/calls';
 import { chance, planFor } from './worker-plan.test.fixture';
+import type { Step } from './worker-running.test.fixture';
 
 export interface ToolFixtureOptions {
-  /** Milliseconds one tensor or one pass of a layer takes. */
-  toolPace?: number;
   /** Error of the tools. */
   toolError?: AmalgamError;
 }
@@ -24,8 +23,8 @@ export interface ToolFixtureOptions {
 interface Tools {
   options: ToolFixtureOptions;
   layers: number;
-  isCanceled(): boolean;
   begin(): void;
+  step: Step;
   keep(name: string, bytes: number): void;
 }
 
@@ -40,14 +39,10 @@ const STAGES = { read: 0.4, upload: 0.1, compute: 0.8, readback: 0.1, write: 0.0
 const FACTS = { engine: 'webgpu', adapter: 'Apple M3', version: '0.1.0', seconds: 1.4 } as const;
 
 export function pretendTools(tools: Tools) {
-  const { options, layers } = tools;
+  const { options, layers, step } = tools;
   const begin = () => {
     tools.begin();
     if (options.toolError) throw options.toolError;
-  };
-  const step = async () => {
-    await new Promise((resolve) => setTimeout(resolve, options.toolPace ?? 0));
-    if (tools.isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
   };
   return {
     ...notPretended,
@@ -56,7 +51,7 @@ export function pretendTools(tools: Tools) {
       const planned = tensorsOf(request.base, layers);
       const differences: TensorDifference[] = [];
       for (const [i, tensor] of planned.entries()) {
-        await step();
+        await step(i);
         const difference = differenceOf(tensor, request.loraAnalysis !== false);
         differences.push(difference);
         onProgress(compareProgress('comparing', tensor.name, i + 1, planned.length, [difference]));
@@ -69,7 +64,7 @@ export function pretendTools(tools: Tools) {
       begin();
       const linears = tensorsOf(request.base, layers).filter((t) => t.shape.length === 2 && t.layer !== null);
       for (const [i, tensor] of linears.entries()) {
-        await step();
+        await step(i);
         onProgress(compareProgress('extracting', tensor.name, i + 1, linears.length, []));
       }
       if (request.destination.kind === 'downloads') tools.keep(request.destination.name, 460_000);
@@ -77,7 +72,7 @@ export function pretendTools(tools: Tools) {
     },
     async effects({ recipe }) {
       begin();
-      await step();
+      await step(0);
       return planFor(recipe, layers, []).tensors.flatMap(({ name, copied, layer, shape }) =>
         copied || layer === null || shape.length !== 2 ? [] : [{ name, effect: ((name.length % 7) - 3) / 8 }],
       );
@@ -85,7 +80,7 @@ export function pretendTools(tools: Tools) {
     async measureLayers(request, onProgress) {
       begin();
       for (let i = 1; i <= layers; i++) {
-        await step();
+        await step(i - 1);
         onProgress(collapseProgress('measuring', `layer ${i - 1}`, i, layers));
       }
       return depthReport(request.model, layers, request.curve?.block);

@@ -15,18 +15,20 @@ import { chance, planFor } from './worker-plan.test.fixture';
 import { type PushFixtureOptions, pretendPush } from './worker-push.test.fixture';
 import {
   fixtureTexts,
+  type Hold,
   pretendBest,
   pretendEvaluations,
   pretendGeneration,
   type RunningFixtureOptions,
+  type Step,
 } from './worker-running.test.fixture';
 import { pretendStatistics } from './worker-statistics.test.fixture';
 import { fixtureTasks, pretendScores } from './worker-tasks.test.fixture';
 import { pretendTools, type ToolFixtureOptions } from './worker-tools.test.fixture';
 
 export interface FixtureOptions extends RunningFixtureOptions, ToolFixtureOptions, PushFixtureOptions {
-  /** Milliseconds one tensor takes. */
-  pace?: number;
+  /** Where its jobs stand still. Default: nowhere. */
+  hold?: Hold;
   layers?: number;
   /** Experts of each layer in the place of its MLP. */
   experts?: number;
@@ -43,19 +45,25 @@ type Tell<P> = (progress: P) => void;
 
 export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
   const layers = options.layers ?? 6;
-  let canceled = false;
+  let job = new AbortController();
   const begin = () => {
-    canceled = false;
+    job = new AbortController();
   };
-  const isCanceled = () => canceled;
+  const step: Step = async (done) => {
+    const { signal } = job;
+    const { hold } = options;
+    if (hold && done >= hold.at && !signal.aborted) {
+      const canceled = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      await Promise.race([hold.gone, canceled]);
+    }
+    if (signal.aborted) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
+  };
   /** A call that runs models, pretended. */
   const running =
-    <R, P, T>(
-      pretend: (request: R, options: FixtureOptions, tell: Tell<P>, isCanceled: () => boolean) => Promise<T>,
-    ) =>
+    <R, P, T>(pretend: (request: R, options: FixtureOptions, tell: Tell<P>, step: Step) => Promise<T>) =>
     async (request: R, tell: Tell<P>) => {
       begin();
-      return pretend(request, options, tell, isCanceled);
+      return pretend(request, options, tell, step);
     };
   const outputs: CacheInfo['outputs'] = [];
   return {
@@ -89,7 +97,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     },
     merge: async (request, onProgress) => {
       begin();
-      const report = await pretendMerge(request, layers, options, onProgress, isCanceled);
+      const report = await pretendMerge(request, layers, options, onProgress, step);
       if (request.destination.kind === 'downloads') {
         outputs.push({
           name: request.destination.name,
@@ -106,10 +114,10 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     scoreTasks: running(pretendScores),
     generate: running(pretendGeneration),
     ...pretendTools({
-      ...{ options, layers, isCanceled, begin },
+      ...{ options, layers, begin, step },
       keep: (name, bytes) => outputs.push({ name, bytes, complete: true, files: ['model.safetensors'] }),
     }),
-    ...pretendPush(options, begin, isCanceled),
+    ...pretendPush(options, begin, step),
     chatPreview: async () => null,
     sampleTexts: async () => fixtureTexts,
     calibrationTexts: async () => ['kitchen.calibration.txt', 'workshop.calibration.txt'],
@@ -131,7 +139,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
       whole: true,
     }),
     cancel: async () => {
-      canceled = true;
+      job.abort();
     },
     interrupted: async () => [],
     discardInterrupted: async () => undefined,
@@ -191,7 +199,7 @@ async function pretendMerge(
   layers: number,
   options: FixtureOptions,
   onProgress: (progress: Progress) => void,
-  isCanceled: () => boolean,
+  step: Step,
 ): Promise<MergeReport> {
   const plan = planFor(request.recipe, layers, [], options.experts);
   const began = performance.now();
@@ -201,8 +209,7 @@ async function pretendMerge(
   let told = Number.NEGATIVE_INFINITY;
   let finished: TensorReport[] = [];
   for (const [i, planned] of plan.tensors.entries()) {
-    await pause(options.pace ?? 0);
-    if (isCanceled()) throw new AmalgamError('Canceled', 'Canceled.', 'Start again when you like.');
+    await step(i);
     if (options.failAt !== undefined && i >= options.failAt * plan.tensors.length) {
       throw new AmalgamError(
         'GpuOutOfMemory',
@@ -337,5 +344,5 @@ function hex(text: string): string {
 }
 
 function pause(ms: number): Promise<void> {
-  return ms === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, ms));
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -3,12 +3,8 @@
  * says, and every handle is dead.
  */
 import { bufferSource } from '../sources/buffer-source';
+import { type Fate, UnflushedFile } from '../store/opfs.test.fake';
 import type { Destination, FileSink } from './destination';
-
-interface MemoryFile {
-  disk: Uint8Array<ArrayBuffer>;
-  pending: { at: number; bytes: Uint8Array<ArrayBuffer> }[];
-}
 
 export interface DiskAct {
   kind: 'write' | 'flush' | 'commit';
@@ -16,14 +12,14 @@ export interface DiskAct {
 }
 
 export interface MemoryDisk {
-  files: Map<string, MemoryFile>;
+  files: Map<string, UnflushedFile>;
   isCommitted: boolean;
   /** Acts so far: it fails at the first one that `fails` names, and from there on. */
   steps: number;
   fails: (step: number, act: DiskAct) => boolean;
   open(continues: boolean): Destination;
   /** The machine comes back. */
-  kill(fate: (change: number) => 'lost' | 'kept' | 'torn'): void;
+  kill(fate: Fate): void;
 }
 
 export const JOURNAL = 'run.jsonl';
@@ -36,23 +32,22 @@ export function memoryDisk(): MemoryDisk {
     if (isDead) throw new Error('killed');
   };
   const fileAt = (path: string) => {
-    const file = files.get(path) ?? { disk: new Uint8Array(0), pending: [] };
+    const file = files.get(path) ?? new UnflushedFile();
     files.set(path, file);
     return file;
   };
   const sink = (path: string, bytes: number): FileSink => {
     const file = fileAt(path);
-    file.disk = current(file).slice(0, bytes);
-    file.pending = [];
+    file.change({ size: Math.min(file.size, bytes) });
+    file.flush();
     const flush = async () => {
       step('flush', path);
-      file.disk = current(file);
-      file.pending = [];
+      file.flush();
     };
     return {
       async write(piece, at) {
         step('write', path);
-        file.pending.push({ at, bytes: piece.slice() });
+        file.change({ at, bytes: piece.slice() });
       },
       flush,
       close: flush,
@@ -74,10 +69,10 @@ export function memoryDisk(): MemoryDisk {
       },
       left: async (path) => {
         const file = files.get(path);
-        return file && bufferSource(current(file), path);
+        return file && bufferSource(file.read(), path);
       },
       remains: {
-        readJournal: async () => current(fileAt(JOURNAL)),
+        readJournal: async () => fileAt(JOURNAL).read(),
         async appendJournal(at, line) {
           const journal = sink(JOURNAL, at);
           await journal.write(line, at);
@@ -90,30 +85,11 @@ export function memoryDisk(): MemoryDisk {
     }),
     kill(fate) {
       let change = 0;
-      for (const file of files.values()) {
-        for (const { at, bytes } of file.pending) {
-          const how = fate(change++);
-          if (how === 'lost') continue;
-          const kept = how === 'torn' ? bytes.subarray(0, bytes.length >> 1) : bytes;
-          file.disk = written(file.disk, at, kept);
-        }
-        file.pending = [];
-      }
+      for (const file of files.values()) file.powerCut(() => fate(change++));
       disk.fails = () => false;
       isDead = false;
       disk.steps = 0;
     },
   };
   return disk;
-}
-
-export function current(file: MemoryFile): Uint8Array<ArrayBuffer> {
-  return file.pending.reduce((all, { at, bytes }) => written(all, at, bytes), file.disk);
-}
-
-function written(disk: Uint8Array<ArrayBuffer>, at: number, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const grown = new Uint8Array(Math.max(disk.length, at + bytes.length));
-  grown.set(disk);
-  grown.set(bytes, at);
-  return grown;
 }

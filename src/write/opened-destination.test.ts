@@ -3,7 +3,7 @@ import { treeHashOf } from '../../e2e/tree-hash';
 import { parseHashes } from '../formats/output-hashes';
 import { beginLeaves, TREE_PIECE_BYTES } from '../sources/tree-hash';
 import type { Destination, FileSink } from './destination';
-import { current, type MemoryDisk, memoryDisk } from './memory-destination.test.support';
+import { type MemoryDisk, memoryDisk } from './memory-destination.test.support';
 import { checkedDestination } from './opened-destination';
 import { commitOutput, writeWhole } from './output-commit';
 
@@ -63,7 +63,7 @@ test('R55: a bit that turns in a closed file is found before the output is finis
   for (const at of [0, 999, TREE_PIECE_BYTES - 1, TREE_PIECE_BYTES, WHOLE.length - 1]) {
     const disk = memoryDisk();
     const failed = write(disk, () => {
-      disk.files.get('model.safetensors')!.disk[at]! ^= 4;
+      disk.files.get('model.safetensors')!.rot(at);
     });
     const [begin, end] = at < TREE_PIECE_BYTES ? [0, TREE_PIECE_BYTES] : [TREE_PIECE_BYTES, WHOLE.length];
     await expect(failed).rejects.toMatchObject({
@@ -81,7 +81,7 @@ test('R55: a file that became shorter or went away is found too', async () => {
     const disk = memoryDisk();
     const failed = write(disk, () => {
       const file = disk.files.get('model.safetensors')!;
-      if (damage === 'cut') file.disk = file.disk.slice(0, -1);
+      if (damage === 'cut') file.change({ size: file.size - 1 });
       else disk.files.delete('model.safetensors');
     });
     await expect(failed).rejects.toMatchObject({ code: 'IntegrityError' });
@@ -92,11 +92,11 @@ test('the output carries the tree hashes of its files and those of what was read
   const disk = memoryDisk();
   await write(disk);
   expect(disk.isCommitted).toBe(true);
-  const text = new TextDecoder().decode(current(disk.files.get('amalgam-hashes.json')!));
+  const text = new TextDecoder().decode(disk.files.get('amalgam-hashes.json')!.read());
   expect(parseHashes(text)).toEqual({
     inputs: { 'a/model.safetensors': 'abc' },
     outputs: Object.fromEntries(
-      ['config.json', 'model.safetensors'].map((path) => [path, treeHashOf(current(disk.files.get(path)!))]),
+      ['config.json', 'model.safetensors'].map((path) => [path, treeHashOf(disk.files.get(path)!.read())]),
     ),
   });
 });
@@ -110,7 +110,7 @@ test('R55: of a file that was gone on with, the beginning counts too', async () 
     await begun.close([], 100);
     const destination = checkedDestination(
       damaging(disk.open(true), () => {
-        if (turned !== undefined) disk.files.get('model.safetensors')!.disk[turned]! ^= 1;
+        if (turned !== undefined) disk.files.get('model.safetensors')!.rot(turned);
       }),
     );
     const rest = await destination.remains!.reopen!('model.safetensors', 100);
