@@ -174,7 +174,9 @@ function valueUsage(option: Option): string {
 }
 
 export function isHubAddress(text: string): boolean {
-  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return /^https?:$/.test(protocol) && username === '' && password === ''; // fetch takes no address with a password
 }
 
 export function usage(message: string): AmalgamError {

@@ -9,8 +9,8 @@ import {
   formatWeightFiles,
 } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
-import { Button } from '../parts/Button';
-import { LinkButton } from '../parts/LinkButton';
+import { Button, LinkButton } from '../parts/Button';
+import { Progress } from '../parts/ToolBar';
 import { ACTIONS, keysText, perform } from '../state/actions';
 import { resumeRun } from '../state/interrupted-merges';
 import { mergeGate } from '../state/merge-gate';
@@ -75,7 +75,12 @@ export function RunBar() {
         )}
       </div>
       <div className="run-status">
-        <Track run={active} done={done} />
+        <Progress
+          label={active ? 'Merge' : null}
+          share={active?.progress ? runShare(active.progress) : !active && done ? 1 : 0}
+          words={active?.progress ? spokenWords(active.progress) : 'starting'}
+          done={done}
+        />
         {active ? (
           <Working run={active} />
         ) : done && run && repeated === run.id ? (
@@ -129,28 +134,6 @@ function Merged({ run, onDone }: { run: RunState; onDone(): void }) {
 
 function stopping(run: RunState): string {
   return run.paused ? 'Pausing…' : 'Canceling…';
-}
-
-function Track({ run, done }: { run: RunState | null; done: boolean }) {
-  const progress = run?.progress;
-  const share = progress ? runShare(progress) : done ? 1 : 0;
-  return (
-    <div
-      className="bar progress"
-      {...(run
-        ? {
-            role: 'progressbar',
-            'aria-label': 'Merge',
-            'aria-valuemin': 0,
-            'aria-valuemax': 100,
-            'aria-valuenow': Math.round(share * 100),
-            'aria-valuetext': progress ? spokenWords(progress) : 'starting',
-          }
-        : {})}
-    >
-      <div className="progress-fill" data-done={done || undefined} style={{ width: `${share * 100}%` }} />
-    </div>
-  );
 }
 
 function Working({ run }: { run: RunState }) {

@@ -1,10 +1,9 @@
 import { lazy, Suspense } from 'react';
 import { formatCounted } from '../../formats/quantity';
-import { Button } from '../parts/Button';
-import { LinkButton } from '../parts/LinkButton';
+import { Button, LinkButton } from '../parts/Button';
+import { Problem } from '../parts/Message';
 import { ModelMeta } from '../parts/ModelMeta';
 import { NumberField } from '../parts/NumberField';
-import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
