@@ -24,7 +24,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   formats: [],
   reports: 'formats'.split(' '),
   sources: 'formats reports'.split(' '),
-  store: 'formats sources'.split(' '),
+  store: 'formats reports sources'.split(' '),
   models: 'formats'.split(' '),
   foreign: 'formats sources'.split(' '),
   dataset: 'formats reports sources store foreign'.split(' '),

@@ -313,5 +313,5 @@ test('of one’s own, densities trim by default and idle keys are doubted at a l
   await expect(page.getByRole('menuitem').first()).toBeVisible();
   await page.keyboard.press('Escape');
   await page.keyboard.press('?');
-  await expect(page.getByRole('dialog', { name: 'Keyboard shortcuts' })).toBeVisible();
+  await expect(page.getByRole('dialog', { name: 'Actions and keys' })).toBeVisible();
 });

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import process from 'node:process';
@@ -42,7 +43,7 @@ const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
  * huggingface_hub reads. @throws Usage for an HF_ENDPOINT that is no http address
  */
 export function hubAddress(hub: string | undefined): { url?: string; token?: string } {
-  const { HF_ENDPOINT: endpoint, HF_TOKEN: token } = process.env;
+  const [endpoint, token] = [process.env.HF_ENDPOINT, process.env.HF_TOKEN].map((text) => text?.trim());
   const url = (hub ?? (endpoint || undefined))?.replace(/\/+$/, '');
   if (url !== undefined && !isHubAddress(url)) {
     throw usage(`HF_ENDPOINT is ${url}; it is an address such as ${DEFAULT_HUB_URL}.`);
@@ -55,10 +56,14 @@ export function hubAddress(hub: string | undefined): { url?: string; token?: str
  * @throws RecipeInvalid with the line and column of every mistake, NotFound
  */
 export async function readRecipe(file: string): Promise<Recipe> {
-  const text = await readFile(file, 'utf8').catch((thrown: NodeJS.ErrnoException) => {
+  const bytes = await readFile(file).catch((thrown: NodeJS.ErrnoException) => {
     const why = thrown.code === 'ENOENT' ? 'there is no such file' : thrown.message;
     throw new AmalgamError('NotFound', `${file} cannot be read: ${why}.`, 'Give the path of a recipe file.');
   });
+  if (!isUtf8(bytes)) {
+    throw new AmalgamError('RecipeInvalid', `${file} is not UTF-8 text.`, 'Save it as UTF-8.');
+  }
+  const text = bytes.toString();
   const { recipe, problems } = parseRecipe(text);
   if (recipe && problems.length === 0) return recipe;
   const lines = problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`);
@@ -145,18 +150,17 @@ export async function openJob(
     models.push({ name: names.get(name)!, folder });
   }
 
-  try {
-    await calls.setHub(address);
-    for (const { name, text } of texts) await calls.addCalibrationText(textNames.get(name) ?? name, text);
-    const pinned = new Map<string, string>();
-    for (const { name, folder } of models) {
-      const { ref } = await (folder === undefined ? calls.openHub(name) : calls.openDisk(name, folder));
-      pinned.set(name, ref);
-    }
-    return { recipe: renameRepositories(published, pinned), worker, calls };
-  } catch (thrown) {
-    throw withPlaces(thrown, models, places, address.url);
+  await calls.setHub(address);
+  for (const { name, text } of texts) await calls.addCalibrationText(textNames.get(name) ?? name, text);
+  const pinned = new Map<string, string>();
+  for (const { name, folder } of models) {
+    const onHub = () =>
+      calls.openHub(name).catch((thrown: unknown) => {
+        throw withPlaces(thrown, name, places, address.url);
+      });
+    pinned.set(name, (await (folder === undefined ? onHub() : calls.openDisk(name, folder))).ref);
   }
+  return { recipe: renameRepositories(published, pinned), worker, calls };
 }
 
 /** The plan of a job, its problems told. @param more further lines about it */
@@ -202,21 +206,15 @@ export async function openNode(cache: string, engine?: BackendChoice): Promise<C
 }
 
 /** A name that is no folder was looked for on the Hub; when it is not there either, the error names both places. */
-function withPlaces(
-  thrown: unknown,
-  models: { name: string; folder?: string }[],
-  places: string[],
-  hub?: string,
-) {
-  if (!(thrown instanceof AmalgamError) || (thrown.code !== 'NotFound' && thrown.code !== 'Offline'))
-    return thrown;
-  const asked = models.filter(({ folder }) => folder === undefined).map(({ name }) => displayName(name));
-  if (asked.length === 0) return thrown;
+function withPlaces(thrown: unknown, name: string, places: string[], hub?: string) {
+  if (!(thrown instanceof AmalgamError)) return thrown;
+  // without a token a hub says the same of what is missing and of what is private
+  if (!['NotFound', 'Offline', 'Unauthorized'].includes(thrown.code)) return thrown;
   const looked = [...new Set(places)].map((place) => displayName(place)).join(' and ');
   return new AmalgamError(
     thrown.code,
     thrown.message,
-    `${thrown.hint} ${asked.join(', ')}: no folder of that name in ${looked}, so it was looked up on ${hub ?? DEFAULT_HUB_URL}.`,
+    `${thrown.hint} ${displayName(name)}: no folder of that name in ${looked}, so it was looked up on ${hub ?? DEFAULT_HUB_URL}.`,
     { cause: thrown },
   );
 }

@@ -15,7 +15,18 @@ const EXIT_INTERRUPTED = 130;
 const isNpmRun = process.env.npm_lifecycle_event === 'amalgam';
 
 /** `npm run` changes into the project's folder; paths on the command line mean the folder it was called from. */
-const workingFolder = (isNpmRun && process.env.INIT_CWD) || process.cwd();
+function workingFolderOf(): string {
+  try {
+    return (isNpmRun && process.env.INIT_CWD) || process.cwd();
+  } catch (cause) {
+    throw new AmalgamError(
+      'NotFound',
+      'The folder that the command was called from is gone.',
+      'Change to a folder that exists, and call it again.',
+      { cause },
+    );
+  }
+}
 
 /** The one place where lines leave for the terminal: escapes control sequences, because lines quote files and servers. */
 const say = (line: string): boolean => process.stderr.write(`${printableText(line)}\n`);
@@ -45,7 +56,7 @@ function unwritten(error: Error): Error {
 async function run(undo: Undo): Promise<number> {
   const command = parseCommand(process.argv.slice(2));
   const verb = VERBS.find(({ name }) => name === command.verb);
-  if (verb) return verb.run(command, { workingFolder, undo, say, write });
+  if (verb) return verb.run(command.parsed!, { workingFolder: workingFolderOf(), undo, say, write });
   const texts: Record<string, () => string> = {
     help: () => helpText(command.about),
     version: () => `${version}\n`,

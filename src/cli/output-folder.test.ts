@@ -85,6 +85,23 @@ describe('beginOutputFolder', () => {
     expect(await readdir(join(root, 'kept'))).toEqual([]);
   });
 
+  test('R47: discard leaves nothing where a thread that ends still makes files', async () => {
+    const output = await beginOutputFolder(join(root, 'merged'));
+    await append(output, 'x', 0, '1');
+    const [hidden] = await readdir(root);
+    let isOver = false;
+    const until = Date.now() + 200;
+    const making = (async () => {
+      for (let i = 0; Date.now() < until && !isOver; i++)
+        await writeFile(join(root, hidden!, `${i}`), '').catch(() => {
+          isOver = true;
+        });
+    })();
+    await output.discard();
+    await making;
+    expect(await readdir(root)).toEqual([]);
+  });
+
   test('a wrong offset, a name that leads out and a wrong size at the end are refused', async () => {
     const output = await beginOutputFolder(join(root, 'merged'));
     await append(output, 'x', 0, '12');

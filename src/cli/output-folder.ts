@@ -196,7 +196,8 @@ export async function beginOutputFolder(folder: string, resume = false): Promise
       await committing?.catch(() => undefined);
       release(join(temporary, OWNER));
       if (isCommitted || isKept) return;
-      await rm(temporary, { recursive: true, force: true });
+      // a thread that has not ended yet may still make a file in it
+      await rm(temporary, { recursive: true, force: true, maxRetries: 10 });
       // Parents that only this output needed go too, from the inside out, as long as they are empty.
       if (outermost === undefined) return;
       for (let made = parent; made.length >= outermost.length; made = dirname(made)) {

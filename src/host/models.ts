@@ -7,7 +7,7 @@ import type { ModelInfo } from '../reports/models';
 import type { Hub } from '../sources/hub-request';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { SAMPLE_TEXTS, sampleText } from '../sources/sample';
-import { openForHeader } from '../store/cached-source';
+import { throughCache } from '../store/cached-source';
 
 export interface OpenModels {
   /** Opens a folder under the name it has, or the one given. Opening the same name again replaces it. */
@@ -25,7 +25,11 @@ export function openModels(hub: () => Hub): OpenModels {
   const opened = new Map<string, OpenModel>();
 
   const add = async (folder: ModelFolder, path = folder.path, license?: string): Promise<ModelInfo> => {
-    const readable = { ...folder, files: folder.files.map((file) => throughCache(folder, file)) };
+    const readable = {
+      ...folder,
+      files:
+        folder.origin.kind === 'hub' ? folder.files.map((file) => throughCache(folder, file)) : folder.files,
+    };
     const model = await openModel(readable, path);
     opened.set(path, model);
     return { ...describeModel(model, license), headers: await headerHash(model) };
@@ -57,25 +61,6 @@ export function openModels(hub: () => Hub): OpenModels {
       }
       return { folder: model.folder, file };
     },
-  };
-}
-
-/** The same file, read from the cache where the Hub's copy is already there. */
-function throughCache(folder: ModelFolder, file: ModelFile): ModelFile {
-  if (folder.origin.kind !== 'hub') return file;
-  return {
-    ...file,
-    open: () => ({
-      ...file.open(), // its stream is what fills the cache
-      async read(begin, end, signal) {
-        const source = await openForHeader(folder, file, signal);
-        try {
-          return await source.read(begin, end, signal);
-        } finally {
-          source.close();
-        }
-      },
-    }),
   };
 }
 

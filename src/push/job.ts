@@ -39,7 +39,7 @@ export async function runPush(
   // one that was made by somebody else meanwhile is not written over
   if (!target.exists) target = await pushTarget(hub, repo, signal);
   requireAgreed(request, target);
-  if (target.commit === null) throw notThere(repo);
+  if (target.commit === null) throw notThere(repo, created);
   const { commit, sent } = await uploadFiles(
     hub,
     { repo, files: found, summary: request.summary, parent: target.commit },
@@ -91,10 +91,12 @@ async function withScores(
   );
 }
 
-function notThere(repo: string): AmalgamError {
+function notThere(repo: string, created: boolean): AmalgamError {
   return new AmalgamError(
     'HubError',
-    `${repo} was created, but the hub does not know it yet.`,
-    'Wait a moment and push again.',
+    created
+      ? `${repo} was created, but the hub does not know it yet.`
+      : `The hub says that there is a ${repo} already, but does not show it to your token.`,
+    created ? 'Wait a moment and push again.' : 'Choose another name, or give a token that may read it.',
   );
 }

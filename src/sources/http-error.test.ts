@@ -4,8 +4,12 @@ import { reasonOf, refusal } from './http-error';
 
 const subject = { name: 'owner/name', host: 'hub.test', page: 'https://hub.test/owner/name' };
 const reason = (code: string | null, said = '') => ({ code, said });
-const of = (status: number, why = reason(null), tokenSent = true, writes = false) =>
-  refusal(status, why, writes ? { ...subject, writes: true } : subject, tokenSent);
+const of = (
+  status: number,
+  why = reason(null),
+  tokenSent = true,
+  kind: 'reads' | 'writes' | 'listed' = 'reads',
+) => refusal(status, why, kind === 'reads' ? subject : { ...subject, [kind]: true }, tokenSent);
 
 const STATUSES = [
   400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 412, 413, 416, 418, 422, 423, 428, 431, 451,
@@ -21,14 +25,19 @@ describe('R29: a status is no reason', () => {
     for (const status of STATUSES) {
       for (const code of CODES) {
         for (const tokenSent of [true, false]) {
-          for (const writes of [true, false]) {
-            const what = `${status} ${code} token ${tokenSent} writes ${writes}`;
-            const error = of(status, reason(code, SAID), tokenSent, writes);
+          for (const kind of ['reads', 'writes', 'listed'] as const) {
+            const what = `${status} ${code} token ${tokenSent} ${kind}`;
+            const error = of(status, reason(code, SAID), tokenSent, kind);
             expect(error, what).toBeInstanceOf(AmalgamError);
             expect(error.code === 'Gated', what).toBe(code === 'GatedRepo');
             if (!KNOWN.test(error.message)) expect(error.message, what).toContain(SAID);
             expect(error.hint, what).not.toMatch(/try again later|start again later/i);
-            const silent = of(status, reason(code), tokenSent, writes);
+            // what the hub has listed is not misspelled
+            if (kind === 'listed' && status !== 401) expect(error.hint, what).not.toContain('spelling');
+            // a status alone is no word about the token
+            if (kind === 'writes' && status === 403 && code === null)
+              expect(error.message, what).not.toContain('token');
+            const silent = of(status, reason(code), tokenSent, kind);
             expect(silent.message, what).not.toContain('It says');
             expect(silent.hint.length, what).toBeGreaterThan(10);
           }

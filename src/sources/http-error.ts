@@ -12,6 +12,8 @@ export interface RequestSubject {
   page?: string;
   /** The request writes, so the token needs write access. */
   writes?: true;
+  /** A file that the host itself has listed. */
+  listed?: true;
 }
 
 /** Why the Hub refuses: `X-Error-Code`, and its sentence (`X-Error-Message`, or `error` of a JSON body); empty where it has none. */
@@ -49,7 +51,7 @@ export function refusal(
   subject: RequestSubject,
   tokenSent: boolean,
 ): AmalgamError {
-  const { name, host, page, writes } = subject;
+  const { name, host, page, writes, listed } = subject;
   const words = quoted(said);
   const unauthorized = (message: string, hint: string) => new AmalgamError('Unauthorized', message, hint);
   const notFound = (message: string, hint: string) => new AmalgamError('NotFound', message, hint);
@@ -65,6 +67,12 @@ export function refusal(
       tokenSent
         ? `Sign in to ${host} and ${license}; check that the token may read gated models.`
         : `Sign in to ${host}, ${license}, then give an access token.`,
+    );
+  }
+  if (listed && (status === 404 || status === 410 || code?.endsWith('NotFound'))) {
+    return notFound(
+      `${name} is not there any more, though ${host} has listed it.${words}`,
+      'Its owner may have removed, renamed or closed it meanwhile: open the model again.',
     );
   }
   if (code === 'RevisionNotFound') {
@@ -93,8 +101,10 @@ export function refusal(
   }
   if (writes && status === 403) {
     return unauthorized(
-      `Your access token may not write to ${name}.${words}`,
-      'Give a token with write permission, and choose an owner that is you or an organization you may write to.',
+      said === ''
+        ? `Your access token may not write to ${name}.`
+        : `${host} does not let you write to ${name}.${words}`,
+      `${said === '' ? 'Give' : 'Do what it asks for, or give'} a token with write permission, and choose an owner that is you or an organization you may write to.`,
     );
   }
   if (writes && (status === 409 || status === 412)) {

@@ -254,7 +254,10 @@ describe('R29 R30: refusals', () => {
 
   test('429 that announces hours is final at once', async () => {
     fail(status(429, { 'Retry-After': '7200' }));
-    await expect((await open()).read(0, 4)).rejects.toMatchObject({ code: 'RateLimited' });
+    await expect((await open()).read(0, 4)).rejects.toMatchObject({
+      code: 'RateLimited',
+      hint: expect.stringMatching(/^Wait 2\sh/),
+    });
     expect(waits).toEqual([]);
   });
 
@@ -283,6 +286,30 @@ describe('R29 R30: refusals', () => {
     await expect(source.read(4, 8)).rejects.toMatchObject({
       code: 'HubError',
       message: expect.stringContaining('at a fresh address'),
+    });
+  });
+
+  test.each([
+    [404, 'does not have it'],
+    [416, 'refuses it'],
+    [451, 'refuses it'],
+  ])('what the storage says with %i is not said of the hub', async (code, words) => {
+    const { origin } = await openHubModel(hub(), 'amalgam/model');
+    server.faults.push({ path: `/amalgam/model/${origin.commit}/data.bin`, fault: status(code) });
+    await expect((await open()).read(0, 4)).rejects.toMatchObject({
+      code: 'HubError',
+      message: expect.stringMatching(new RegExp(`^${new URL(server.cdnUrl).host}, where .* ${words}`)),
+    });
+  });
+
+  test.each([4, SIZE])('a web page in the place of the first %i bytes is called so', async (end) => {
+    const at = hub();
+    const source = await open('data.bin', at);
+    at.fetch = async () =>
+      new Response('<html>', { headers: { 'Content-Type': 'text/html; charset=utf-8' } });
+    await expect(source.read(0, end)).rejects.toMatchObject({
+      code: 'TransferInvalid',
+      message: expect.stringContaining('is a web page'),
     });
   });
 

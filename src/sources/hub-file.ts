@@ -87,7 +87,7 @@ function hubFile(hub: Hub, repo: HubRepo, commit: string, entry: unknown): Model
         {
           url,
           byteLength,
-          subject: { ...repo.subject, name: `${repo.id}: ${path}` },
+          subject: { ...repo.subject, name: `${repo.id}: ${path}`, listed: true },
           headers: () => hubHeaders(hub, url),
         },
         hub,
@@ -203,8 +203,10 @@ async function streamRange(
 
 /** @throws Retryable unless the response is exactly bytes `[begin, end)` of a file of the listed length. */
 function checkAnswer(response: Response, begin: number, end: number, target: RangeTarget): void {
-  const { byteLength, subject } = target;
+  const { byteLength, subject, url } = target;
   if (response.status === 200) {
+    const isPage = response.headers.get('Content-Type')?.includes('text/html') && !/\.html?$/.test(url);
+    if (isPage) throw wrong(subject, 'is a web page, as a network with a sign-in page sends it');
     if (begin === 0 && end === byteLength) return;
     const final = new AmalgamError(
       'RangeIgnored',

@@ -20,9 +20,17 @@ const ANSWER_BYTES = 64 * 1024 * 1024;
 /**
  * `Authorization` for a request to `url`: only when its origin is exactly the hub's. Browsers drop the header again
  * when a download is redirected to another origin.
+ * @throws Unauthorized for a token that cannot be sent
  */
 export function hubHeaders(hub: Hub, url: string): Record<string, string> {
   const own = new URL(url).origin === new URL(hub.url).origin;
+  if (own && hub.token && !/^[!-~]+$/.test(hub.token)) {
+    throw new AmalgamError(
+      'Unauthorized',
+      'The access token has characters that none has.',
+      'Copy it again from the settings of your account.',
+    );
+  }
   return own && hub.token ? { Authorization: `Bearer ${hub.token}` } : {};
 }
 
@@ -69,7 +77,10 @@ export function hubFetch(
           },
         );
         const whole = await readAll(response, subject, ANSWER_BYTES, received);
-        return new Response(whole, { status: response.status, headers: response.headers });
+        return new Response(whole.length > 0 ? whole : null, {
+          status: response.status,
+          headers: response.headers,
+        });
       },
       subject,
       method === 'GET' ? hub : { ...hub, stallMs: WRITE_STALL_MS },
@@ -79,8 +90,9 @@ export function hubFetch(
 }
 
 /** A failed commit: final where the hub refused it, else of unknown outcome. */
-function notKnown(thrown: unknown, subject: RequestSubject, signal: AbortSignal | undefined): unknown {
+export function notKnown(thrown: unknown, subject: RequestSubject, signal?: AbortSignal): unknown {
   if (signal?.aborted || thrown instanceof AmalgamError) return thrown;
+  if (thrown instanceof Retryable && thrown.reason === 'rate-limit') return thrown.final;
   const why = thrown instanceof Retryable ? ` ${thrown.final.message}` : '';
   return new AmalgamError(
     thrown instanceof Retryable ? thrown.final.code : 'Offline',

@@ -250,6 +250,23 @@ describe('refusals', () => {
     expect(commits.map((r) => r.status)).toEqual([200, 503]);
   });
 
+  test('of a commit that was refused the outcome is known; of one that was answered oddly it is not', async () => {
+    await createRepo(hub(), 'writer/odd', false);
+    const path = '/api/models/writer/odd/commit/main';
+    server.faults.push({ path, fault: { kind: 'status', status: 429 } });
+    await expect(upload('writer/odd', [config()])).rejects.toMatchObject({
+      code: 'RateLimited',
+      hint: expect.not.stringContaining('not known'),
+    });
+    const page = hub({
+      fetch: async (input, init) =>
+        String(input).endsWith(path) ? new Response('<html>') : fetch(input, init),
+    });
+    await expect(upload('writer/odd', [config()], put, page)).rejects.toMatchObject({
+      hint: expect.stringContaining('not known whether the commit was made'),
+    });
+  });
+
   test('a hub that names another server for its own steps is refused, and the token stays', async () => {
     const posts: string[] = [];
     const at = hub({

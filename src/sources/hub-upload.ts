@@ -14,7 +14,7 @@ import type { HubAccount, PushTarget } from '../reports/push';
 import { canceled, throwIfCanceled } from './cancellation';
 import type { RequestSubject } from './http-error';
 import { openHubModel } from './hub';
-import { type Hub, hubFailure, hubFetch } from './hub-request';
+import { type Hub, hubFailure, hubFetch, notKnown } from './hub-request';
 import { Retryable, retrying } from './transfer';
 
 export interface UploadFile {
@@ -190,6 +190,7 @@ export async function uploadFiles(
   const sizes = new Map(files.map(({ path, content }) => [path, content.size]));
   const sent = new Set<string>();
   let isHashing = false;
+  let isCommitting = false;
   const sum = (bytes: Iterable<number>) => [...bytes].reduce((a, b) => a + b, 0);
   const post = hubFetch(hub, subject, signal);
   let fail = (_: unknown) => {};
@@ -239,7 +240,10 @@ export async function uploadFiles(
       const step = await steps.next();
       if (step.done) return { commit: v.parse(v.string(), step.value?.commit.oid), sent };
       const { value } = step;
-      if (value.event === 'phase' && value.phase === 'committing') meter.committing();
+      if (value.event === 'phase' && value.phase === 'committing') {
+        isCommitting = true;
+        meter.committing();
+      }
       if (value.event !== 'fileProgress' || value.state !== 'hashing') continue;
       if (!isHashing) meter.begin('hashing', sum(sizes.values()) - sum(hashed.values()));
       isHashing = true;
@@ -252,7 +256,7 @@ export async function uploadFiles(
     return await Promise.race([follow(), failed]);
   } catch (thrown) {
     throwIfCanceled(signal);
-    throw hubFailure(thrown, subject);
+    throw isCommitting ? notKnown(thrown, subject) : hubFailure(thrown, subject);
   }
 }
 

@@ -212,6 +212,25 @@ describe('a hub that is not to be trusted', () => {
     await expect(openHubModel(at, 'a/b')).rejects.toMatchObject({ code: 'HubError' });
   });
 
+  test('an answer without a body is no lost connection', async () => {
+    for (const status of [204, 205]) {
+      const at = { ...lying(info, []), fetch: async () => new Response(null, { status }) };
+      await expect(openHubModel(at, 'a/b')).rejects.toMatchObject({ code: 'HubError' });
+    }
+  });
+
+  test('a token that no header can hold is said before anything is asked', async () => {
+    let asked = 0;
+    const fetch = async () => Response.json([++asked]);
+    for (const token of ['hf_ab…c', 'hf_a b', 'hf_a\nb']) {
+      await expect(openHubModel({ ...lying(info, []), fetch, token }, 'a/b')).rejects.toMatchObject({
+        code: 'Unauthorized',
+        message: expect.stringContaining('characters'),
+      });
+    }
+    expect(asked).toBe(0);
+  });
+
   test('a next page on another server is not followed', async () => {
     const at = lying(info, [file], '<https://evil.example/api>; rel="next"');
     await expect(openHubModel({ ...at, token: 'hf_secret' }, 'a/b')).rejects.toMatchObject({

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { announcedWaitMs } from './transfer';
+import type { AmalgamError } from '../errors';
+import { announcedWaitMs, fetchOk, retrying } from './transfer';
 
 const NOW = Date.UTC(2026, 0, 1);
 
@@ -15,4 +16,28 @@ test.each([
   [{}, undefined],
 ])('%j announces %s ms', (headers, expected) => {
   expect(announcedWaitMs(new Headers(headers as Record<string, string>), NOW)).toBe(expected);
+});
+
+test.each([
+  ['a port that fetch refuses', {}, 'bad port'],
+  ['a certificate of its own', { code: 'SELF_SIGNED_CERT_IN_CHAIN' }, 'NODE_EXTRA_CA_CERTS'],
+  ['no TLS', { code: 'EPROTO' }, 'NODE_EXTRA_CA_CERTS'],
+])('%s: said at once, and not as a lost connection', async (_, more, words) => {
+  const subject = { name: 'a file', host: 'hub.test' };
+  let asked = 0;
+  const transfer = {
+    sleep: async () => {},
+    fetch: async () => {
+      asked++;
+      throw new TypeError('fetch failed', { cause: Object.assign(new Error('bad port'), more) });
+    },
+  };
+  const failed = await retrying(
+    (signal) => fetchOk('https://hub.test/', { headers: {} }, subject, transfer, signal),
+    subject,
+    transfer,
+  ).catch((thrown: unknown) => thrown as AmalgamError);
+  if (failed instanceof Response) expect.unreachable();
+  expect(`${failed.code} ${failed.message} ${failed.hint}`).toMatch(new RegExp(`^Offline .*${words}`));
+  expect(asked).toBe(1);
 });

@@ -1,5 +1,5 @@
 import { AmalgamError } from '../errors';
-import { counted } from '../formats/quantity';
+import { counted, formatSeconds } from '../formats/quantity';
 import { piecesOf } from '../platform';
 import { canceled, throwIfCanceled } from './cancellation';
 import { quoted, type RequestSubject, reasonOf, refusal } from './http-error';
@@ -39,22 +39,31 @@ export async function fetchOk(
     ? 'Push again later: files that arrived are not sent twice.'
     : 'Start again later; what was downloaded is kept.';
   if (status === 429) {
+    const waitMs = announcedWaitMs(response.headers);
     const final = new AmalgamError(
       'RateLimited',
       `${host} asks for fewer requests and does not yet answer for ${name}.${words}`,
-      `Wait some minutes. ${kept} An access token raises the limit.`,
+      `Wait ${waitMs ? formatSeconds(waitMs / 1000) : 'some minutes'}. ${kept} An access token raises the limit.`,
     );
-    throw new Retryable('rate-limit', final, announcedWaitMs(response.headers));
+    throw new Retryable('rate-limit', final, waitMs);
   }
   if (status === 408 || status === 425 || status >= 500) {
     const message = `${host} keeps failing with status ${status} for ${name}.${words}`;
     throw new Retryable('server', new AmalgamError('HubError', message, `The server has a problem. ${kept}`));
   }
-  if (response.redirected && new URL(response.url).origin !== new URL(url).origin && EXPIRED.has(status)) {
-    const storage = new URL(response.url).host;
-    const message = `${storage}, where ${host} keeps ${name}, refuses it with status ${status}, also at a fresh address.${words}`;
-    const hint = 'Check the clock of this machine, and whether a network in between refuses that address.';
-    throw new Retryable('content', new AmalgamError('HubError', message, hint));
+  if (response.redirected && new URL(response.url).origin !== new URL(url).origin) {
+    const storage = `${new URL(response.url).host}, where ${host} keeps ${name},`;
+    if (EXPIRED.has(status)) {
+      const message = `${storage} refuses it with status ${status}, also at a fresh address.${words}`;
+      const hint = 'Check the clock of this machine, and whether a network in between refuses that address.';
+      throw new Retryable('content', new AmalgamError('HubError', message, hint));
+    }
+    const isLost = status === 404;
+    throw new AmalgamError(
+      'HubError',
+      `${storage} ${isLost ? 'does not have it' : 'refuses it'} (status ${status}).${words}`,
+      `Asking again gives the same answer: ${isLost ? 'use another copy of the model' : `look at ${subject.page ?? host} in a browser`}.`,
+    );
   }
   throw refusal(status, reason, subject, 'Authorization' in init.headers);
 }
@@ -241,10 +250,43 @@ async function watched<T>(
   } catch (thrown) {
     throwIfCanceled(signal);
     if (thrown instanceof Retryable || thrown instanceof AmalgamError) throw thrown;
+    if (isNeverSent(thrown)) throw neverSent(subject, thrown);
     throw new Retryable('connection', connectionLost(subject, thrown));
   } finally {
     clearInterval(timer);
   }
+}
+
+/** Codes of Node for a server whose certificate is not accepted, or that speaks no TLS. */
+const UNTRUSTED = /^(?:CERT_|DEPTH_ZERO|EPROTO|ERR_SSL|ERR_TLS|SELF_SIGNED|UNABLE_TO)/;
+
+interface NeverSent {
+  cause: { code?: string; message: string };
+}
+
+/**
+ * Whether Node says that a request cannot be made at all (a port or scheme that `fetch` refuses, redirects without end, a
+ * certificate): another try is no cure. Only a cause without a code is its own; browsers give none.
+ */
+function isNeverSent(thrown: unknown): thrown is NeverSent {
+  const cause = thrown instanceof TypeError ? thrown.cause : undefined;
+  if (!(cause instanceof Error)) return false;
+  const { code } = cause as { code?: string };
+  return code === undefined || UNTRUSTED.test(code);
+}
+
+function neverSent({ host, name }: RequestSubject, thrown: NeverSent): AmalgamError {
+  const { code, message } = thrown.cause;
+  // OpenSSL's own text is a line of its source
+  const why = message.includes('routines:') ? (code ?? '') : message.trim();
+  return new AmalgamError(
+    'Offline',
+    `${host} cannot be asked for ${name}: ${why}.`,
+    code === undefined
+      ? 'Check the address of the hub, and where it leads.'
+      : 'Check the address of the hub and the clock; where a network has a certificate of its own, NODE_EXTRA_CA_CERTS names its file.',
+    { cause: thrown },
+  );
 }
 
 /**

@@ -7,7 +7,7 @@ import type { Hub } from '../sources/hub-request';
 import { foldersFromFiles } from '../sources/local-folder';
 import { findFile, type ModelFolder } from '../sources/model-folder';
 import { ensureBlob, listBlobs } from './blobs';
-import { bytesToDownload, cleanSmallFiles, openCached, openForHeader } from './cached-source';
+import { bytesToDownload, cleanSmallFiles, openCached, openForHeader, throughCache } from './cached-source';
 import { contentOf, type FakeStorage, fakeStorage, rot } from './opfs.test.fake';
 import { storageFolder, writeWhole } from './opfs-file';
 
@@ -156,6 +156,48 @@ describe('a Hub model', () => {
     }
     expect(await listBlobs()).toEqual([]);
   });
+
+  test.each([
+    ['the first part', 0, 32_768],
+    ['a later part', 40_000, 50_000],
+    ['all of it', 0, 2_483_296],
+  ])(
+    'R28: %s came altered before the file was here: it is not used with the right one',
+    async (_, begin, end) => {
+      const base = await openHubModel(hub(), 'amalgam/base');
+      const weights = throughCache(base, file(base, WEIGHTS));
+      const use = async () => {
+        await weights.open().read(begin, end);
+        (await openCached(base, weights)).close();
+      };
+      server.faults.push({ path: `amalgam/base/${WEIGHTS}`, fault: { kind: 'flip', at: end - 1 } });
+      await expect(use()).rejects.toMatchObject({
+        code: 'IntegrityError',
+        message: expect.stringContaining(WEIGHTS),
+      });
+      const again = throughCache(base, file(base, WEIGHTS));
+      await again.open().read(begin, end);
+      (await openCached(base, again)).close();
+    },
+  );
+
+  test.each([WEIGHTS, 'config.json'])(
+    'a listing with another length than %s has in the cache is said, and neither length is read',
+    async (path) => {
+      const base = await openHubModel(hub(), 'amalgam/base');
+      await readThrough(base, path);
+      for (const more of [-10, 10]) {
+        const { byteLength, ...rest } = file(base, path);
+        const listed = { ...rest, byteLength: byteLength + more };
+        for (const open of [openCached, openForHeader]) {
+          await expect(open(base, listed)).rejects.toMatchObject({
+            code: 'IntegrityError',
+            message: expect.stringContaining(`lists ${path}`),
+          });
+        }
+      }
+    },
+  );
 
   test('a small file that changed on the disk is fetched again', async () => {
     const base = await openHubModel(hub(), 'amalgam/base');

@@ -21,7 +21,62 @@ export async function openCached(
   const { sha256, byteLength } = file;
   if (sha256 === undefined) return openSmallOrLocal(folder, file, options.signal);
   await ensureBlob({ sha256, byteLength, name: fileTitle(folder, file), source: file.open() }, options);
-  return openBlob(sha256);
+  const source = await openListedBlob(folder, file, sha256);
+  try {
+    for (const { begin, end, sha256: seen } of readAhead.get(file) ?? []) {
+      if ((await digestOf(await source.read(begin, end, options.signal))) !== seen) {
+        throw new AmalgamError(
+          'IntegrityError',
+          `${fileTitle(folder, file)} came altered when it was looked at: bytes ${begin} to ${end} are others in the whole file, which has its sha256.`,
+          'Open the model again. If it happens again, something between you and the hub alters files: try another network.',
+        );
+      }
+    }
+  } catch (thrown) {
+    source.close();
+    throw thrown;
+  }
+  return source;
+}
+
+/** Bytes `[begin, end)` as they were when only they were asked for. */
+interface PartRead {
+  begin: number;
+  end: number;
+  sha256: string;
+}
+
+/** What was read of a file, and a plan made of it, before the file was here whole and had its sha256. */
+const readAhead = new WeakMap<ModelFile, PartRead[]>();
+
+/**
+ * The same file of a Hub model, read from the cache where it is there already. What is read before that cannot be checked
+ * then: {@link openCached} compares it.
+ */
+export function throughCache(folder: ModelFolder, file: ModelFile): ModelFile {
+  const { sha256, byteLength } = file;
+  const parts: PartRead[] = [];
+  const through: ModelFile = {
+    ...file,
+    open: () => ({
+      ...file.open(), // its stream is what fills the cache
+      async read(begin, end, signal) {
+        const source = await openForHeader(folder, file, signal);
+        try {
+          const bytes = await source.read(begin, end, signal);
+          if (sha256 === undefined || source.isWhole) return bytes;
+          const digest = await digestOf(bytes);
+          if (begin === 0 && end === byteLength && digest !== sha256) throw altered(file, sha256, digest);
+          parts.push({ begin, end, sha256: digest });
+          return bytes;
+        } finally {
+          source.close();
+        }
+      },
+    }),
+  };
+  readAhead.set(through, parts);
+  return through;
 }
 
 /**
@@ -32,9 +87,27 @@ export async function openForHeader(
   folder: ModelFolder,
   file: ModelFile,
   signal?: AbortSignal,
-): Promise<OpenSource> {
-  if (file.sha256 === undefined) return openSmallOrLocal(folder, file, signal);
-  return (await hasBlob(file.sha256)) ? openBlob(file.sha256) : withoutClosing(file);
+): Promise<OpenSource & { isWhole?: true }> {
+  const { sha256 } = file;
+  if (sha256 === undefined) return openSmallOrLocal(folder, file, signal);
+  if (!(await hasBlob(sha256))) return withoutClosing(file);
+  return { ...(await openListedBlob(folder, file, sha256)), isWhole: true };
+}
+
+async function openListedBlob(folder: ModelFolder, file: ModelFile, sha256: string): Promise<OpenSource> {
+  const source = await openBlob(sha256);
+  if (source.byteLength === file.byteLength) return source;
+  source.close();
+  throw falseListing(folder, file, source.byteLength);
+}
+
+/** The listing of a hub says another length than the file of that checksum has, which is in the cache. */
+function falseListing({ path: folder }: ModelFolder, file: ModelFile, byteLength: number): AmalgamError {
+  return new AmalgamError(
+    'IntegrityError',
+    `${folder} lists ${file.path} with ${counted(file.byteLength, 'byte')}; the file with that checksum has ${byteLength}.`,
+    'The listing of the hub is wrong: use another copy of the model.',
+  );
 }
 
 /** Bytes that {@link openCached} would have to download; 0 for files that are not on a hub. */
@@ -51,6 +124,7 @@ async function openSmallOrLocal(
 ): Promise<OpenSource> {
   if (file.gitSha1 === undefined) return withoutClosing(file);
   const bytes = await readSmallFile(file, file.gitSha1, signal);
+  if (bytes.length !== file.byteLength) throw falseListing(folder, file, bytes.length);
   return { ...bufferSource(bytes, fileTitle(folder, file)), close() {} };
 }
 
@@ -147,13 +221,20 @@ async function gitBlobSha1(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const whole = new Uint8Array(head.length + bytes.length);
   whole.set(head);
   whole.set(bytes, head.length);
-  return hex(new Uint8Array(await crypto.subtle.digest('SHA-1', whole)));
+  return digestOf(whole, 'SHA-1');
+}
+
+async function digestOf(
+  bytes: Uint8Array<ArrayBuffer>,
+  by: 'SHA-1' | 'SHA-256' = 'SHA-256',
+): Promise<string> {
+  return hex(new Uint8Array(await crypto.subtle.digest(by, bytes)));
 }
 
 function altered(file: ModelFile, expected: string, found: string): AmalgamError {
   return new AmalgamError(
     'IntegrityError',
-    `${file.path} arrived altered twice: its git sha1 is ${found} instead of ${expected}.`,
+    `${file.path} arrived altered: its ${file.sha256 === undefined ? 'git sha1' : 'sha256'} is ${found} instead of ${expected}.`,
     'Try another network; if it happens again, the copy on the hub is broken.',
   );
 }

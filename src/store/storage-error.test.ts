@@ -14,6 +14,24 @@ test.each([
 });
 
 test.each([
+  ['ENOSPC', /Free disk space/],
+  ['EDQUOT', /Free disk space/],
+  ['EACCES', /may write/],
+  ['EPERM', /may write/],
+  ['EROFS', /may write/],
+  ['EEXIST', /place of a folder/],
+  ['ENOTDIR', /place of a folder/],
+  ['ENOENT', /moved or deleted/],
+  ['ENAMETOOLONG', /shorter name/],
+  ['EFBIG', /ulimit/],
+  ['EIO', /disk fails/],
+  ['EOTHER', /free space and the folder’s permissions/],
+])('R46: %s of the system has its own next step', (code, hint) => {
+  const thrown = Object.assign(new Error(`${code}: x`), { code });
+  expect(destinationError(thrown, 'model.safetensors').hint).toMatch(hint);
+});
+
+test.each([
   [
     'R46: permission to the folder was taken back',
     'NotAllowedError',

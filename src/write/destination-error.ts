@@ -12,7 +12,8 @@ export function destinationError(thrown: unknown, what: string): AmalgamError {
   if (thrown instanceof AmalgamError) return thrown;
   const name = thrown instanceof Error ? thrown.name : '';
   const options = { cause: thrown };
-  if (NO_SPACE.has((thrown as { code?: unknown } | null)?.code)) return storageFull(what, options);
+  const { code } = (thrown ?? {}) as { code?: unknown };
+  if (NO_SPACE.has(code)) return storageFull(what, options);
   switch (name) {
     case 'QuotaExceededError':
       return storageFull(what, options);
@@ -37,12 +38,32 @@ export function destinationError(thrown: unknown, what: string): AmalgamError {
       const reason = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
       return failed(
         `${what} could not be written (${reason}).`,
-        'Check the free space and the folder’s permissions.',
+        NEXT_STEPS.get(code) ?? 'Check the free space and the folder’s permissions.',
         options,
       );
     }
   }
 }
+
+const MAY_WRITE = 'Choose a folder that you may write to.';
+const IN_THE_WAY = 'A file has the place of a folder: choose another path.';
+const GONE = 'A folder on the way was moved or deleted: see that it is there, and start again.';
+
+/** What cures a failure that Node reports by this code. */
+const NEXT_STEPS = new Map<unknown, string>([
+  ['EACCES', MAY_WRITE],
+  ['EPERM', MAY_WRITE],
+  ['EROFS', MAY_WRITE],
+  ['EEXIST', IN_THE_WAY],
+  ['ENOTDIR', IN_THE_WAY],
+  ['ENOENT', GONE],
+  ['ENAMETOOLONG', 'Choose a shorter name.'],
+  [
+    'EFBIG',
+    'The disk or a limit of this process (ulimit -f) allows no file of this size: choose another disk.',
+  ],
+  ['EIO', 'The disk fails: choose another one.'],
+]);
 
 /** By which Node reports a full disk. */
 const NO_SPACE = new Set<unknown>(['ENOSPC', 'EDQUOT']);

@@ -5,7 +5,7 @@ import process from 'node:process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openOpfsFile, readWhole, removeStored, writeWhole } from '../../store/opfs-file';
 import { diskLocks } from './locks';
-import { diskDirectory, makeFolders } from './storage';
+import { diskDirectory, diskSource, makeFolders, openFile } from './storage';
 
 let folder: string;
 beforeEach(() => {
@@ -22,6 +22,18 @@ test('folders are made from the outermost that is missing; where one takes none,
     expect(() => makeFolders(join(inner, path))).toThrow(/EEXIST|ENOTDIR/);
   // with Node's own `recursive` this never ends
   if (existsSync('/proc/self')) expect(() => makeFolders('/proc/cache')).toThrow(/ENOENT|EACCES|EPERM/);
+});
+
+test('R46: an output or an input that is gone is said in words', async () => {
+  const location = join(folder, 'gone.safetensors');
+  expect(() => openFile(location)).toThrow(
+    expect.objectContaining({ code: 'DestinationFailed', hint: expect.stringContaining('moved or deleted') }),
+  );
+  const source = diskSource({ location, byteLength: 4, name: 'the weights' });
+  await expect(source.read(0, 4)).rejects.toMatchObject({
+    code: 'NotFound',
+    message: expect.stringContaining('the weights cannot be read'),
+  });
 });
 
 test('the store keeps, reads and removes files in a folder of the disk', async () => {

@@ -19,6 +19,7 @@ import { AmalgamError } from '../../errors';
 import { checkByteRange } from '../../sources/byte-source';
 import { spareArray } from '../../sources/spare-arrays';
 import type { OpenSource } from '../../store/blobs';
+import { destinationError } from '../../write/destination-error';
 
 /**
  * The outermost folder that was made so that `path` is one; undefined where it was there. Node's own `recursive` asks again
@@ -90,9 +91,13 @@ function diskFile(path: string, name: string): FileSystemFileHandle {
   } as unknown as FileSystemFileHandle;
 }
 
-/** A file that is there, for writing at places; errors are those of the system. */
+/** A file of an output that is there, for writing at places; errors of its handle are those of the system. @throws DestinationFailed */
 export function openFile(path: string): FileSystemSyncAccessHandle {
-  return syncAccess(openSync(path, 'r+'), (act) => act());
+  try {
+    return syncAccess(openSync(path, 'r+'), (act) => act());
+  } catch (thrown) {
+    throw destinationError(thrown, path);
+  }
 }
 
 function syncAccess(file: number, changing: <T>(act: () => T) => T): FileSystemSyncAccessHandle {
@@ -150,6 +155,15 @@ export function diskSource(
       `${name} has changed while it was read.`,
       'Let whatever writes it finish, then start again.',
     );
+  const reading = <T>(act: () => T): T => {
+    try {
+      return act();
+    } catch (cause) {
+      const { message } = cause as Error;
+      const hint = 'See that it is still there, that you may read it, and that its disk works.';
+      throw new AmalgamError('NotFound', `${name} cannot be read: ${message}.`, hint, { cause });
+    }
+  };
   const identify = (file: number) => {
     const { dev, ino, size, mtimeNs, ctimeNs } = fstatSync(file, { bigint: true });
     if (Number(size) !== byteLength) throw changed();
@@ -157,7 +171,7 @@ export function diskSource(
   };
   const open = () => {
     if (opened) return opened;
-    const file = openSync(location, 'r');
+    const file = reading(() => openSync(location, 'r'));
     opened = { file, identity: identify(file) };
     if (identity !== undefined && identity !== opened.identity) throw changed();
     return opened;
@@ -170,7 +184,7 @@ export function diskSource(
       signal?.throwIfAborted();
       const { file, identity: first } = open();
       for (let done = 0; done < into.length; ) {
-        const bytesRead = readSync(file, into, done, into.length - done, from + done);
+        const bytesRead = reading(() => readSync(file, into, done, into.length - done, from + done));
         if (bytesRead === 0) throw changed();
         done += bytesRead;
       }
