@@ -206,6 +206,13 @@ describe('a file that parses, and that Rust does not load, is refused wherever i
     expect(fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeDefined();
   });
 
+  it('a post-processor that is not known puts no one knows what around a text', () => {
+    const json = JSON.parse(files.tokenizer) as object;
+    const text = JSON.stringify({ ...json, post_processor: { type: 'Frob' } });
+    expect(codeOf(() => createTokenizer({ ...files, tokenizer: text }, 'odd'))).toMatch(/Unsupported.*Frob/);
+    expect(codeOf(() => ggufTokenizer({ tokenizer: text }, 1024, new Map(), 'odd'))).toMatch(/Frob/);
+  });
+
   it('what Rust loads is not refused', () => {
     const json = JSON.parse(files.tokenizer) as Damaged;
     const merges = json.model.merges as string[][];

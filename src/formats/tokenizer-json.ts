@@ -182,6 +182,7 @@ function shown(value: unknown): string {
  * Ids that a post-processor puts around a text: the only ones there are. transformers 5.18 does not read `add_bos_token` and
  * `add_eos_token` of a config beside a tokenizer.json.
  * @param processor `post_processor` of a tokenizer.json
+ * @throws AmalgamError `TokenizerUnsupported` for one of another type
  */
 export function aroundText(processor: unknown): { ahead: number[]; behind: number[] } {
   const { type, processors, single, special_tokens, cls, sep } = Object(processor) as Record<string, unknown>;
@@ -210,8 +211,15 @@ export function aroundText(processor: unknown): { ahead: number[]; behind: numbe
         });
       return { ahead: idsOf(parts.slice(0, Math.max(at, 0))), behind: idsOf(parts.slice(at + 1)) };
     }
-    default:
+    case 'ByteLevel':
+    case undefined:
       return { ahead: [], behind: [] };
+    default:
+      throw new AmalgamError(
+        'TokenizerUnsupported',
+        `tokenizer.json has the post-processor ${shown(type)}, which is not known here.`,
+        'Use the tokenizer.json of another repo of the same family, or give token ids instead of text.',
+      );
   }
 }
 
