@@ -1,6 +1,12 @@
 /** The tables of docs/methods.md, written from the method files (`npm run docs:methods`). */
 import type { DeltaPreset, MergeMethod, ParameterSpec } from '../src/merge/method';
+import type { MethodContract } from '../src/merge/methods/oracle';
 import type { ResolvedParameters } from '../src/merge/plan/plan';
+
+const contracts = import.meta.glob<MethodContract>('../src/merge/methods/*.oracle.ts', {
+  eager: true,
+  import: 'contract',
+});
 
 /** Everything between the markers of docs/methods.md, as Markdown. */
 function methodTables(methods: readonly MergeMethod[]): string {
@@ -48,7 +54,7 @@ function overview(methods: readonly MergeMethod[]): string {
     { required: 'yes', optional: 'may have', none: '–' }[m.base],
     m.models.min === m.models.max ? `${m.models.min}` : `${m.models.min}–${m.models.max}`,
     m.compute.kind,
-    m.contract.spread,
+    contracts[`../src/merge/methods/${m.id}.oracle.ts`]!.spread,
   ]);
   return `## All methods\n\n${table(
     ['method', 'what it does', 'base', 'models', 'kind', 'NaN spreads over'],

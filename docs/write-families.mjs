@@ -10,7 +10,7 @@ const server = await createServer({
   logLevel: 'error',
 });
 try {
-  const { seenShare, withFamilies } = await server.ssrLoadModule('/src/forward/families-table.ts');
+  const { seenShare, withFamilies } = await server.ssrLoadModule('/docs/families-table.ts');
   const { resolveArchitecture } = await server.ssrLoadModule('/src/models/resolution.ts');
   const { parseModelConfig } = await server.ssrLoadModule('/src/formats/model-config.ts');
   const { goldenFolder } = await server.ssrLoadModule('/e2e/goldens.ts');

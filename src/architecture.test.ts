@@ -24,7 +24,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   formats: [],
   reports: 'formats'.split(' '),
   sources: 'formats reports'.split(' '),
-  store: 'formats sources'.split(' '),
+  store: 'formats reports sources'.split(' '),
   models: 'formats'.split(' '),
   foreign: 'formats sources'.split(' '),
   dataset: 'formats reports sources store foreign'.split(' '),
@@ -57,7 +57,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     ...'recipe conversations chat-template card-results adapter-combination names hashes gguf-type quantity hub-id html-page'
       .split(' ')
       .map((file) => `formats/${file}`),
-    ...'worker/client reports merge/method merge/methods merge/prediction tasks/harness-report tasks/metrics'.split(
+    ...'worker/client reports merge/method merge/methods merge/recipe-names merge/prediction tasks/harness-report tasks/metrics'.split(
       ' ',
     ),
     'tasks/objective',

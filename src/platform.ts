@@ -4,7 +4,7 @@
  * inside a worker that is reachable only through its listeners. A call that can be made again has a deadline, and is.
  */
 import * as Comlink from 'comlink';
-import { AmalgamError, isDomException } from './errors';
+import { AmalgamError, type ErrorReport, errorReport, fromErrorReport, isDomException } from './errors';
 import { trustedWorkerUrl } from './trusted-worker-url';
 
 /** Calls under way, workers and ports. */
@@ -244,6 +244,43 @@ export function startWorker(url: string, name: string): Worker {
     Worker.prototype.terminate.call(worker);
   };
   return worker;
+}
+
+/** A worker that was started: of the browser, or a thread of Node. */
+export interface WorkerPort {
+  endpoint: Comlink.Endpoint;
+  /** Hears of what the worker did not catch. */
+  onError(tell: (message: string) => void): void;
+  terminate(): void;
+}
+
+export function startThread(url: string, name: string): WorkerPort {
+  const worker = startWorker(url, name);
+  return {
+    endpoint: worker,
+    onError: (tell) => worker.addEventListener('error', ({ message }) => tell(message)),
+    terminate: () => worker.terminate(),
+  };
+}
+
+/** Calls whose errors cross as plain data, for comlink would drop their code and next step. */
+export function reporting<Calls extends object>(calls: Calls): Calls {
+  const reported = Object.entries(calls).map(([name, call]: [string, (...args: unknown[]) => unknown]) => [
+    name,
+    async (...args: unknown[]) => {
+      try {
+        return await call(...args);
+      } catch (thrown) {
+        throw errorReport(thrown);
+      }
+    },
+  ]);
+  return Object.fromEntries(reported) as Calls;
+}
+
+/** For `catch` of such a call. */
+export function rethrow(thrown: ErrorReport | Error): never {
+  throw thrown instanceof Error ? thrown : fromErrorReport(thrown);
 }
 
 const UNREADABLE = 'a message could not be read';

@@ -1,4 +1,11 @@
-import { byMagnitude, changes, type Oracle } from '../../src/merge/methods/oracle';
+import { byMagnitude, changes, type MethodContract, type Oracle } from '../../src/merge/methods/oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'none',
+  spread: 'element',
+  settings: [{ parameters: { lambda: 0.5 } }],
+};
 
 export const oracle: Oracle = (tensor) => {
   const taus = changes(tensor);

@@ -38,12 +38,6 @@ export const magmax = defineMethod({
   models: { min: 1, max: 16 },
   parameters: { lambda },
   modelParameters: {},
-  contract: {
-    permutation: 'invariant',
-    single: 'none',
-    spread: 'element',
-    settings: [{ parameters: { lambda: 0.5 } }],
-  },
   compute: {
     kind: 'elementwise',
     form: 'delta',

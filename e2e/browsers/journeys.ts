@@ -46,9 +46,9 @@ async function opened({ tab, person, url, hasStorage }: Walk): Promise<void> {
 }
 
 async function chooseEngine({ person }: Walk, engine: 'WebGPU' | 'CPU'): Promise<void> {
-  await person.presses('button', '^(CPU|WebGPU) ·');
+  await person.presses('button', '^(CPU|WebGPU)( ·|$)');
   await person.presses('radio', `^${engine}`);
-  await person.finds('button', `^${engine} ·`);
+  await person.finds('button', `^${engine}( ·|$)`);
 }
 
 /** The tree hash that the page shows of the merge that just ended. */

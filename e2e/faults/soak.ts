@@ -2,7 +2,9 @@
  * A hundred merges of the sample in one tab: the memory of all browser processes after the last may be at most 5 % above
  * that after the tenth, the pages of its program left out. Linux only: proportional set sizes are read from /proc.
  *
- *     npm run faults:soak -- [--merges 100] [--engine cpu|webgpu]
+ *     npm run faults:soak -- [--merges 100] [--engine cpu|webgpu] [--keep]
+ *
+ * `--keep`: outputs stay in the browser's storage, where the seconds of a merge may not grow with their number.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +19,11 @@ import { startBuiltStudio } from '../built-studio';
 import { startChromium } from './chromium-process';
 
 const { values } = parseArgs({
-  options: { merges: { type: 'string', default: '100' }, engine: { type: 'string', default: 'cpu' } },
+  options: {
+    merges: { type: 'string', default: '100' },
+    engine: { type: 'string', default: 'cpu' },
+    keep: { type: 'boolean', default: false },
+  },
 });
 const merges = Number(values.merges);
 const MOST_GROWTH = 0.05;
@@ -56,22 +62,23 @@ async function attached<T>(act: (page: Page) => Promise<T>): Promise<T> {
 async function mergeAll(from: number, to: number): Promise<void> {
   await attached((page) =>
     page.evaluate(
-      ({ recipe, engine, from, to }) => {
+      ({ recipe, engine, from, to, keep }) => {
         (async () => {
           for (let i = from; i <= to; i++) {
             const name = `soak-${i}`;
             const request = { recipe, engine, destination: { kind: 'downloads', name } } as const;
             await window.amalgamCalls!.merge(request, () => {});
+            document.title = name;
             // the outputs are files, not memory; but a disk is not endless
+            if (keep) continue;
             const outputs = await (await navigator.storage.getDirectory()).getDirectoryHandle('outputs');
             await outputs.removeEntry(name, { recursive: true });
-            document.title = name;
           }
         })().catch((thrown) => {
           document.title = `failed: ${thrown}`;
         });
       },
-      { recipe, engine: values.engine as BackendChoice, from, to },
+      { recipe, engine: values.engine as BackendChoice, from, to, keep: values.keep },
     ),
   );
   for (;;) {
@@ -130,13 +137,15 @@ try {
   let warm: number | undefined;
   let growth = 0;
   for (const stop of stops) {
+    const began = performance.now();
     await mergeAll(done + 1, stop);
+    const each = (performance.now() - began) / 1000 / (stop - done);
     done = stop;
     const { bytes, files, workers } = await held();
     warm ??= bytes;
     growth = bytes / warm - 1;
     console.log(
-      `after ${stop} merges: ${(bytes / 1e6).toFixed(1)} MB in all browser processes, ${files} open files, ${workers} workers`,
+      `after ${stop} merges of ${each.toFixed(2)} s: ${(bytes / 1e6).toFixed(1)} MB in all browser processes, ${files} open files, ${workers} workers`,
     );
   }
   console.log(

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { expect, test } from 'vitest';
+import { type CheckedType, seenShare } from '../../docs/families-table';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
 import { FAMILY_MISTAKES } from '../../src/forward/families.mistakes.test.cases';
 import { checkFamily, FAMILY_LIMITS, loadFamily, strayWhole } from '../../src/forward/families.test.cases';
-import { type CheckedType, seenShare } from '../../src/forward/families-table';
 import { ROOMY } from '../../src/forward/runner.test.cases';
 
 const folder = join(process.env.AMALGAM_GOLDEN!, 'golden', 'forward2');

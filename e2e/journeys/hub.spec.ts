@@ -86,4 +86,16 @@ test('a gated model says what to do, and opens with a token that is sent to the 
   const withToken = hub.requests.filter((r) => r.authorization !== undefined);
   expect(withToken.length).toBeGreaterThan(0);
   expect(withToken.every((r) => r.server === 'hub')).toBe(true);
+
+  // a recipe that names models of the Hub: one press gets them all
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'New', exact: true }).click();
+  await page.getByRole('radio', { name: 'YAML' }).click();
+  await page
+    .getByRole('textbox', { name: 'Recipe as YAML' })
+    .fill(
+      'merge_method: task_arithmetic\nbase_model: amalgam/base\nmodels: [{model: amalgam/workshop, parameters: {weight: 1}}]\n',
+    );
+  await page.getByRole('button', { name: 'Get all 2 from the Hub' }).click();
+  await expect(page.getByText(/^Ready:/)).toBeVisible();
 });

@@ -15,6 +15,9 @@ test('press, wait, the best is the recipe; merge it; undo brings the recipe back
   await expect(
     page.getByText(/ (is the best of|leads) \d+ merges|is the only merge|^None of \d+ merges/),
   ).toBeVisible();
+  // it is one row, with the numbers that it was chosen by
+  const row = page.getByRole('row').filter({ hasText: 'this recipe' });
+  await expect(row.locator('.measure-value').first()).toBeVisible();
   await page.getByRole('button', { name: 'Merge', exact: true }).click();
   await expect(page.getByText(/^Merged in /)).toBeVisible();
   await expect(page.getByRole('region', { name: 'Result of the merge' })).toBeVisible();

@@ -77,21 +77,20 @@ export interface Strip<P extends string = string, B extends string = string> {
   readonly n: number;
 }
 
-interface Declaration<P extends Record<string, ScalarType>, B extends Record<string, BufferType>>
-  extends Forms<Extract<keyof P, string>, Extract<keyof B, string>> {
-  id: string;
-  /** The kernel's own file; empty for a kernel of the processor alone. */
-  wgsl: string;
-  libraries?: readonly Library[];
-  params: P;
-  buffers: B;
-}
-
 /** Declares a kernel; the parameter and buffer names become types. */
 export function defineKernel<
   const P extends Record<string, ScalarType>,
   const B extends Record<string, BufferType>,
->(declaration: Declaration<P, B>): Kernel<Extract<keyof P, string>, Extract<keyof B, string>> {
+>(
+  declaration: Omit<
+    Kernel<Extract<keyof P, string>, Extract<keyof B, string>>,
+    'libraries' | 'params' | 'buffers'
+  > & {
+    libraries?: readonly Library[];
+    params: P;
+    buffers: B;
+  },
+): Kernel<Extract<keyof P, string>, Extract<keyof B, string>> {
   return { libraries: [], ...declaration };
 }
 

@@ -10,7 +10,7 @@ import { copyOf, type Recipe } from '../formats/recipe';
 import type { RunnerOptions } from '../forward/runner';
 import { openBackend } from '../host/backends';
 import type { OpenModels } from '../host/models';
-import { type Phases, type PlannedPhase, trackPhases } from '../host/progress-meter';
+import { type Phases, type PlannedPhase, progressMeter, trackPhases } from '../host/progress-meter';
 import { type HashedInputs, openHashedInputs } from '../host/weight-inputs';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
 import { methodById } from '../merge/methods';
@@ -21,7 +21,7 @@ import { makePlan } from '../merge/plan/recipe-plan';
 import type { Prepared } from '../merge/tensor/prepared';
 import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
-import type { CalibrationPhaseName, PhaseSeconds, Progress } from '../reports/job';
+import type { Progress } from '../reports/job';
 import { beginSha256 } from '../sources/sha256';
 import {
   type CalibrationSize,
@@ -41,53 +41,9 @@ export interface CalibrationOptions {
   /** One that is open already, and stays so; default: one of `engine`. */
   backend?: Backend;
   signal: AbortSignal;
-  onProgress(progress: CalibrationProgress): void;
+  onProgress(progress: Progress): void;
   /** Of the job that this is a part of, {@link calibrationPhases} among them. Default: these alone. */
   phases?: Phases;
-}
-
-type CalibrationPhase = 'downloading' | 'hashing' | CalibrationPhaseName;
-
-interface CalibrationProgress {
-  phase: CalibrationPhase;
-  item: string;
-  /** Bytes, tokens, layers of models, or values of λ. */
-  done: number;
-  total: number;
-  secondsLeft: number | null;
-  phaseNumber: { at: number; of: number };
-  phases: PhaseSeconds;
-}
-
-/** Unit of the progress of each phase. */
-const UNITS: Readonly<Record<CalibrationPhase, string>> = {
-  downloading: 'bytes',
-  hashing: 'bytes',
-  writing: 'tokens',
-  calibrating: 'layers of models',
-  searching: 'values of λ',
-  comparing: 'models',
-};
-
-/** As the progress of a merge. */
-export function calibrationMessage(progress: CalibrationProgress): Progress {
-  const { phase, item, done, total, secondsLeft, phaseNumber, phases } = progress;
-  const bytes = UNITS[phase] === 'bytes';
-  return {
-    phase,
-    item,
-    tensorsDone: 0,
-    tensors: 0,
-    bytesDone: bytes ? done : 0,
-    bytes: bytes ? total : 0,
-    bytesPerSecond: 0,
-    secondsLeft,
-    phaseNumber,
-    phases,
-    stages: { read: 0, upload: 0, compute: 0, readback: 0, write: 0 },
-    finished: [],
-    ...(bytes ? {} : { counted: { done: Math.round(done), total, unit: UNITS[phase] } }),
-  };
 }
 
 /** The phases of {@link calibrate}, without download and hashing, which every merge has. */
@@ -127,7 +83,8 @@ export async function openAhead(
 ) {
   const { models, signal, backend } = options;
   const engine = countedBackend(backend ?? (await openBackend(options.engine)));
-  const meter = phaseMeter(options.onProgress, options.phases ?? trackPhases(calibrationPhases(plan)));
+  const phases = options.phases ?? trackPhases(calibrationPhases(plan));
+  const meter = progressMeter<Progress>(options.onProgress, () => undefined, undefined, phases);
   let inputs: HashedInputs | undefined;
   const close = () => {
     inputs?.close();
@@ -292,38 +249,4 @@ export async function hashOf(inputs: Plan['inputs'], hashes: ReadonlyMap<string,
   const hash = await beginSha256();
   hash.update(new TextEncoder().encode(list.join('\n')));
   return hash.digest();
-}
-
-export interface PhaseMeter {
-  begin(phase: CalibrationPhase, total: number): void;
-  advance(by: number, item: string): void;
-}
-
-/** Messages go out at most this often. */
-const INTERVAL_MS = 100;
-
-function phaseMeter(send: (progress: CalibrationProgress) => void, phases: Phases): PhaseMeter {
-  let state = { phase: 'writing' as CalibrationPhase, item: '', done: 0, total: 0 };
-  let begun = 0;
-  let sentAt = 0;
-  const tell = () => {
-    const seconds = (performance.now() - begun) / 1000;
-    sentAt = performance.now();
-    const rate = seconds > 0 ? state.done / seconds : 0;
-    send({ ...state, ...phases.at(state.done, rate), phases: phases.seconds() });
-  };
-  return {
-    begin(phase, total) {
-      begun = performance.now();
-      state = { phase, item: '', done: 0, total };
-      phases.begin(phase, total);
-      tell();
-    },
-    advance(by, item) {
-      const done = state.done + by;
-      // how many λ are tried is a guess
-      state = { ...state, item, done, total: Math.max(state.total, done) };
-      if (performance.now() - sentAt >= INTERVAL_MS) tell();
-    },
-  };
 }

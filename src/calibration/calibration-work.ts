@@ -11,11 +11,11 @@ import type { Architecture } from '../models/architecture';
 import type { ImportanceReport } from '../reports/importance';
 import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
 import {
+  type CalibrationMeter,
   type CalibrationSize,
   type Contributor,
   type OpenReader,
-  readingFor,
-  tokensToWrite,
+  readingsFor,
 } from './calibration';
 import { eachLayerGrams, type LayerGrams, type Passage } from './layer-grams';
 import type { LinearTensor } from './linear-tensors';
@@ -34,13 +34,7 @@ export interface PrepareOptions {
   /** Opens a merge in f32, reading the tensors solved by then, with room for so many rows of activations. */
   openMerge(plan: Plan, prepared: Prepared, rows: number): Promise<{ runner: Runner; close(): void }>;
   signal?: AbortSignal;
-  progress?: PrepareProgress;
-}
-
-interface PrepareProgress {
-  /** `writing` counts tokens, `calibrating` layers of models. */
-  begin(phase: 'writing' | 'calibrating', total: number): void;
-  advance(by: number, item: string): void;
+  progress?: CalibrationMeter;
 }
 
 export interface Job extends PrepareOptions {
@@ -159,27 +153,14 @@ export const sitesOf = (tensors: readonly LinearTensor[]) => new Set(tensors.map
 /** Token ids of every contributor's calibration text, per window; generated now where no record has them. */
 export async function readings(job: Job, which: readonly number[]): Promise<number[][][]> {
   const { contributors, engine, size, signal, progress, report } = job;
-  const self = which.filter((i) => contributors[i]!.source.kind === 'self').length;
-  const both = wantsLambda(job.plan.recipe);
-  let writing = false;
-  const written = (tokens: number, id: string) => {
-    if (!writing) progress?.begin('writing', self * tokensToWrite(size, both ? 'both' : 'calibration'));
-    writing = true;
-    progress?.advance(tokens, id);
-  };
-  const all: number[][][] = [];
-  for (const i of which) {
-    const contributor = contributors[i]!;
-    const { sequences, writtenTokens } = await readingFor(contributor, {
-      size,
-      use: 'calibration',
-      both,
-      engine: engine.kind,
+  const all = await readingsFor(
+    which.map((i) => contributors[i]!),
+    {
+      ...{ size, use: 'calibration', both: wantsLambda(job.plan.recipe), engine: engine.kind },
       ...(signal && { signal }),
-      onProgress: (tokens) => written(tokens, contributor.id),
-    });
-    report.contributors[i]!.writtenTokens += writtenTokens;
-    all.push(sequences);
-  }
-  return all;
+    },
+    progress,
+  );
+  for (const [at, i] of which.entries()) report.contributors[i]!.writtenTokens += all[at]!.writtenTokens;
+  return all.map(({ sequences }) => sequences);
 }

@@ -5,6 +5,7 @@ import { generateMany } from '../evaluate/sampled-texts';
 import { counted } from '../formats/quantity';
 import type { Runner } from '../forward/runner';
 import type { BackendKind } from '../reports/backend';
+import type { CalibrationPhaseName } from '../reports/job';
 import { beginSha256 } from '../sources/sha256';
 import { openRecords, type RecordHeader } from '../store/masks';
 
@@ -232,6 +233,33 @@ export async function readingFor(contributor: Contributor, request: ReadingReque
   } finally {
     reader.close();
   }
+}
+
+/** Hears of the parts of a calibration: `writing` counts tokens, `calibrating` layers of models, `searching` values of λ. */
+export interface CalibrationMeter {
+  begin(phase: CalibrationPhaseName, total: number): void;
+  advance(by: number, item: string): void;
+}
+
+/** The same of several contributors, one after the other. @throws as {@link readingFor} */
+export async function readingsFor(
+  contributors: readonly Contributor[],
+  request: Omit<ReadingRequest, 'onProgress'>,
+  meter?: CalibrationMeter,
+): Promise<Reading[]> {
+  const { size, use, both } = request;
+  const self = contributors.filter(({ source }) => source.kind === 'self').length;
+  let isWriting = false;
+  const all: Reading[] = [];
+  for (const contributor of contributors) {
+    const onProgress = (tokens: number) => {
+      if (!isWriting) meter?.begin('writing', self * tokensToWrite(size, both ? 'both' : use));
+      isWriting = true;
+      meter?.advance(tokens, contributor.id);
+    };
+    all.push(await readingFor(contributor, { ...request, onProgress }));
+  }
+  return all;
 }
 
 /** Tokens that a model which writes its own text is about to write at most. */

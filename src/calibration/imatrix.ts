@@ -9,6 +9,7 @@ import { claimTensors, linearSites } from '../models/claim';
 import type { ImatrixReport } from '../reports/importance';
 import { openRecords, type RecordHeader } from '../store/masks';
 import {
+  type CalibrationMeter,
   type CalibrationSize,
   type CalibrationSource,
   calibrationHash,
@@ -38,10 +39,7 @@ interface ImatrixOptions {
   /** Opens the merge as a model that runs; nothing is written. */
   open(use: Parameters<OpenOutput>[0]): Promise<OpenReader>;
   signal: AbortSignal;
-  progress: {
-    begin(phase: 'writing' | 'calibrating', total: number): void;
-    advance(by: number, item: string): void;
-  };
+  progress: CalibrationMeter;
 }
 
 type OpenOutput = (use: { kind: 'write' } | { kind: 'pass'; rows: number }) => Promise<OpenReader>;

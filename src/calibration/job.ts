@@ -11,11 +11,12 @@ import type { Prepared, PreparedSelection } from '../merge/tensor/prepared';
 import type { CalibrationReport, ImportanceReport } from '../reports/importance';
 import { openRecords, type StoredRecord } from '../store/masks';
 import {
+  type CalibrationMeter,
   type CalibrationSize,
   type Contributor,
   calibrationHash,
   calibrationTitle,
-  readingFor,
+  readingsFor,
 } from './calibration';
 import {
   type CalibrationOptions,
@@ -25,7 +26,6 @@ import {
   openAhead,
   openPlan,
   openReader,
-  type PhaseMeter,
 } from './calibration-context';
 import { computeMissing, findRecords, type Job, type PrepareOptions } from './calibration-work';
 import { type Imatrix, measureImatrix } from './imatrix';
@@ -111,16 +111,12 @@ async function imatrixOf(
   },
   context: OpenContext,
   prepared: Prepared | undefined,
-  progress: PhaseMeter,
+  progress: CalibrationMeter,
 ): Promise<Imatrix> {
   const { engine, models, signal } = context;
   const readings = async () => {
-    const all: number[][] = [];
-    for (const contributor of contributors) {
-      const request = { size, use: 'calibration', engine: engine.kind, signal } as const;
-      all.push(...(await readingFor(contributor, request)).sequences);
-    }
-    return all;
+    const request = { size, use: 'calibration', engine: engine.kind, signal } as const;
+    return (await readingsFor(contributors, request)).flatMap(({ sequences }) => sequences);
   };
   const source =
     choice === 'calibration'

@@ -8,13 +8,13 @@ import { withLambda } from '../merge/plan/plan-lambda';
 import type { LambdaReport } from '../reports/importance';
 import { openRecords, type RecordHeader } from '../store/masks';
 import {
+  type CalibrationMeter,
   type CalibrationSize,
   type Contributor,
   calibrationHash,
   calibrationTitle,
   heldOutSize,
-  readingFor,
-  tokensToWrite,
+  readingsFor,
 } from './calibration';
 
 // The best λ by perplexity, on a coarse grid.
@@ -130,10 +130,7 @@ interface FindLambdaOptions {
   /** Opens the merge of a plan as a model that runs; nothing is written. */
   openMerge(plan: Plan): Promise<{ runner: Runner; close(): void }>;
   signal?: AbortSignal;
-  progress?: {
-    begin(phase: 'writing' | 'searching', total: number): void;
-    advance(by: number, item: string): void;
-  };
+  progress?: CalibrationMeter;
 }
 
 /**
@@ -165,11 +162,15 @@ interface LambdaHeader extends RecordHeader {
  * all values are measured on the same windows, so that what differs is λ.
  */
 async function searchNow(options: FindLambdaOptions): Promise<LambdaReport> {
-  const { plan, contributors, signal, progress } = options;
+  const { plan, contributors, signal, progress, engine } = options;
   const begun = performance.now();
   const size = heldOutSize(options.size);
-  const texts = await heldOutTexts(options);
-  const parts = texts.map((windows) => windows.filter(isPart));
+  const reading = {
+    ...{ size: options.size, use: 'held-out' as const, engine: engine.kind },
+    ...(signal && { signal }),
+  };
+  const texts = await readingsFor(contributors, reading, progress);
+  const parts = texts.map(({ sequences }) => sequences.filter(isPart));
   progress?.begin('searching', USUAL_TRIES);
   const measure = async (lambda: number) => {
     progress?.advance(0, `λ ${lambda}`);
@@ -205,37 +206,6 @@ function perplexities(losses: readonly number[]): { perplexity: number; each: nu
 /** Whether a window is one of those that values of λ are compared on, at even distances. */
 function isPart(_: unknown, at: number, { length }: readonly unknown[]): boolean {
   return at % Math.max(1, Math.min(PART.stride, Math.floor(length / PART.least))) === 0;
-}
-
-/** The held-out text of each contributor; generated now where no record has it. */
-async function heldOutTexts({
-  contributors,
-  engine,
-  size,
-  signal,
-  progress,
-}: Pick<FindLambdaOptions, 'contributors' | 'engine' | 'size' | 'signal' | 'progress'>): Promise<
-  number[][][]
-> {
-  const self = contributors.filter((c) => c.source.kind === 'self').length;
-  let writing = false;
-  const written = (tokens: number, id: string) => {
-    if (!writing) progress?.begin('writing', self * tokensToWrite(size, 'held-out'));
-    writing = true;
-    progress?.advance(tokens, id);
-  };
-  const texts: number[][][] = [];
-  for (const contributor of contributors) {
-    const { sequences } = await readingFor(contributor, {
-      size,
-      use: 'held-out',
-      engine: engine.kind,
-      ...(signal && { signal }),
-      onProgress: (tokens) => written(tokens, contributor.id),
-    });
-    texts.push(sequences);
-  }
-  return texts;
 }
 
 /** Mean −ln p per token of each list of sequences, the first token of a sequence not scored. */

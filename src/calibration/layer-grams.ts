@@ -26,7 +26,7 @@ interface PassageOptions {
   /** The inputs of a layer that are wanted; none for one that is done already. */
   wanted(layer: number): ReadonlySet<LinearSite>;
   signal?: AbortSignal;
-  /** Called when a contributor is through a layer, or the embedding (−1). */
+  /** Called when a contributor (of a match: when all) is through a layer, or the embedding (−1). */
   onStep?(layer: number): void;
 }
 
@@ -94,17 +94,9 @@ interface MatchedGrams {
   cross: CrossGram;
 }
 
-interface MatchOptions {
-  engine: Backend;
-  /** Contributors with their texts. */
-  passages: readonly Passage[];
+interface MatchOptions extends Omit<PassageOptions, 'form'> {
   /** The merge: it reads what was solved by the time a linear layer is wanted. */
   merged: Runner;
-  /** Inputs of a block whose layers are to be solved. */
-  wanted(layer: number): ReadonlySet<LinearSite>;
-  signal?: AbortSignal;
-  /** Called when all are through a block, or the embedding (−1). */
-  onStep?(layer: number): void;
 }
 
 /**

@@ -47,7 +47,7 @@ export function selectionName({ plan }: LinearTensor): string {
   return [plan.name, density, score, scope, compensation].join('|');
 }
 
-interface ChooseContext {
+export interface ChooseContext {
   engine: Backend;
   work: Workspace;
   read: ReadTensor;

@@ -5,16 +5,14 @@ import { innerProducts } from '../backend/kernels/products';
 import { selectMask } from '../backend/kernels/select';
 import { moveValues } from '../backend/kernels/sums';
 import { createQueue } from '../forward/queue';
-import type { ReadTensor } from '../inputs/stored-tensor';
 import type { PreparedSolution } from '../merge/tensor/prepared';
-import type { Workspace } from '../merge/tensor/workspace';
 import type { ContributorReport } from '../reports/job';
-import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
+import type { RecordHeader, StoredRecord } from '../store/masks';
 import type { FactorResult } from './factor';
 import { type CrossGram, formFor, type Gram, openGram } from './gram';
 import { gramSolve, type SolveTerms } from './gram-merge';
 import type { LinearTensor } from './linear-tensors';
-import { countBits, flatBits, transposeValues } from './selection-records';
+import { type ChooseContext, countBits, flatBits, transposeValues } from './selection-records';
 import { loadTaskVectors, type TaskVectors } from './task-vectors';
 import { factorNotes, trim, trimSettings } from './trimmed-change';
 
@@ -36,12 +34,7 @@ export function solutionName({ plan }: LinearTensor): string {
   return [plan.name, ...settings].join('|');
 }
 
-interface SolveContext {
-  engine: Backend;
-  work: Workspace;
-  read: ReadTensor;
-  folder: RecordFolder;
-}
+type SolveContext = Omit<ChooseContext, 'hashes'>;
 
 /**
  * Input of solving one tensor, by contributor in the order of its plan: Gram matrices of their inputs; the same in the model

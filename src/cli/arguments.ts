@@ -13,8 +13,6 @@ import {
   rangeWords,
 } from '../reports/option';
 
-const ENGINES: readonly string[] = ['auto', 'webgpu', 'cpu'] satisfies BackendChoice[];
-
 /** Hub and cache that models not found as folders come from. */
 export const placeOptions = {
   hub: { kind: 'text', argument: 'URL', help: 'Address of another hub.' },
@@ -23,24 +21,29 @@ export const placeOptions = {
 
 export const engineOptions = {
   engine: {
-    kind: 'text',
-    argument: ENGINES.join('|'),
+    kind: 'choice',
+    values: ['auto', 'webgpu', 'cpu'] satisfies BackendChoice[],
     help: 'webgpu computes on the GPU, by the package webgpu; cpu and auto on the processor.',
+    default: 'auto',
   },
   ...placeOptions,
 } as const satisfies Options;
 
-const reportOption = {
+export const runOptions = {
   report: { kind: 'text', argument: 'FILE.json', help: 'A file that takes the report.' },
+  ...engineOptions,
 } as const satisfies Options;
 
-/** Of a verb that reads models and reports on them, and computes nothing. */
-const reportOptions = { ...reportOption, ...placeOptions } as const satisfies Options;
-
-export const runOptions = { ...reportOption, ...engineOptions } as const satisfies Options;
+export const strictOption = {
+  strict: {
+    kind: 'boolean',
+    help: 'A key or parameter without effect is a mistake, not a warning.',
+    default: false,
+  },
+} as const satisfies Options;
 
 export const outOption = {
-  out: { kind: 'text', argument: 'DIR', help: 'Where the result is written.' },
+  out: { kind: 'text', argument: 'DIR', help: 'The folder to write.', needed: true },
 } as const satisfies Options;
 
 /** `--quiet`, which every verb takes: no progress. */
@@ -49,39 +52,11 @@ export function isQuiet(): boolean {
 }
 
 /** Parsed command line: the subjects of a verb, and its options. */
-interface Arguments<S extends Options> {
+export interface Arguments<S extends Options> {
   subjects: string[];
   options: OptionValues<S>;
   /** Flags that were typed. */
   given: ReadonlySet<string>;
-}
-
-/** The one thing a verb is about, and its options. @throws Usage */
-export function parseOne<const S extends Options>(verb: string, what: string, args: string[], spec: S) {
-  const { subjects, ...rest } = parseCounted(verb, 1, [`a ${what}`, `one ${what}`], args, spec);
-  return { subject: subjects[0]!, ...rest };
-}
-
-/** So many things a verb is about, and its options; `what` it needs and takes, in words. @throws Usage */
-export function parseCounted<const S extends Options>(
-  verb: string,
-  count: number,
-  [needed, taken = needed]: readonly [string, string?],
-  args: string[],
-  spec: S,
-): Arguments<S> {
-  const parsed = parseArguments(verb, args, spec);
-  const more = parsed.subjects.slice(count);
-  if (parsed.subjects.length < count) throw usage(`${verb} needs ${needed}.`);
-  if (more.length > 0) throw usage(`${verb} takes ${taken}; ${more.join(' ')} is too much.`);
-  return parsed;
-}
-
-/** The things a verb is about, one or more, and its options. @throws Usage */
-export function parseSome<const S extends Options>(verb: string, what: string, args: string[], spec: S) {
-  const parsed = parseArguments(verb, args, spec);
-  if (parsed.subjects.length === 0) throw usage(`${verb} needs a ${what}.`);
-  return parsed;
 }
 
 /** All that stands on the command line. @throws Usage */
@@ -198,60 +173,10 @@ function valueUsage(option: Option): string {
   return value > 0 && value < 1e-3 ? value.toExponential() : String(value);
 }
 
-/** `[--threshold 1e-6] [--top 20]`: all of these options, or the ones that are named. */
-export function usageOf<S extends Options>(spec: S, ...names: (keyof S & string)[]): string {
-  const keys = names.length > 0 ? names : Object.keys(spec);
-  return keys
-    .map((name) => `[${flagUsage(name, spec[name]!)}]${spec[name]!.kind === 'list' ? '…' : ''}`)
-    .join(' ');
-}
-
-/** `--rank R | --energy SHARE`: options that exclude each other. */
-export function oneOf(spec: Options): string {
-  return Object.entries(spec)
-    .map(([name, option]) => flagUsage(name, option))
-    .join(' | ');
-}
-
 export function isHubAddress(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, username, password } = new URL(text);
   return /^https?:$/.test(protocol) && username === '' && password === ''; // fetch takes no address with a password
-}
-
-/** Hub, cache and file of the report. @throws Usage unless the hub is an http address */
-export function placeOf({
-  report,
-  hub,
-  cache,
-}: OptionValues<typeof reportOptions>): OptionValues<typeof reportOptions> {
-  if (hub !== undefined && !isHubAddress(hub)) {
-    throw usage(`--hub is ${hub}; it is an address such as https://huggingface.co.`);
-  }
-  return {
-    ...(report === undefined ? {} : { report }),
-    ...(hub === undefined ? {} : { hub }),
-    ...(cache === undefined ? {} : { cache }),
-  };
-}
-
-/** Backend, hub, cache and report file of a verb that computes. @throws Usage */
-export function runOf(
-  options: OptionValues<typeof runOptions>,
-): { engine: BackendChoice } & OptionValues<typeof reportOptions> {
-  const { engine = 'auto' } = options;
-  if (!isEngine(engine)) throw usage(`--engine is ${engine}; it is one of auto, webgpu and cpu.`);
-  return { engine, ...placeOf(options) };
-}
-
-/** @throws Usage where there is none */
-export function outOf(verb: string, { out }: { out?: string }, what = 'DIR, the folder to write'): string {
-  if (out !== undefined && out !== '') return out;
-  throw usage(`${verb} needs --out ${what}.`);
-}
-
-function isEngine(name: string): name is BackendChoice {
-  return ENGINES.includes(name);
 }
 
 export function usage(message: string): AmalgamError {
@@ -273,14 +198,123 @@ export interface Place {
 }
 
 /** One file in `verbs/` and its row in `verbs/index.ts`. */
-export interface Verb<C extends object = object> {
+export interface Verb<S extends Options = Options> {
   name: string;
-  /** Every form of it with a description, as `--help` prints it. */
+  /** Its form with a description, as `--help` prints it. */
   usage: string;
   /** All that it takes, in the order that `--help` of the verb lists. */
-  options: Options;
+  options: S;
   /** Reads its arguments. @throws Usage saying which is wrong */
-  parse(args: string[]): C;
+  parse(args: string[]): Arguments<S>;
   /** Does it. @returns the exit code */
-  run(command: C, place: Place): Promise<number>;
+  run(command: Arguments<S>, place: Place): Promise<number>;
+}
+
+interface VerbForm<S extends Options> extends Pick<Verb<S>, 'name' | 'options' | 'run'> {
+  /** Positional arguments, each as the usage names it. */
+  subjects: readonly string[];
+  /** The last of them can be several. */
+  several?: true;
+  /** Description for `--help`, in sentences. */
+  about: string;
+  /** Options that mean something with another one only, by the name of that. */
+  belongs?: { readonly [K in keyof S]?: readonly (keyof S)[] };
+  /** @throws Usage for what does not go together otherwise */
+  check?(command: Arguments<S>): void;
+}
+
+/** A verb whose usage is written from its options. */
+export function defineVerb<const S extends Options>(form: VerbForm<S>): Verb<S> {
+  const { name, options, several = false } = form;
+  const belongs = (form.belongs ?? {}) as Belonging;
+  const words = form.subjects.map((what) => `<${what}>`);
+  const head = `${[name, ...words].join(' ')}${several ? ' …' : ''}`;
+  return {
+    name,
+    usage: `${wrapped([head, ...usageParts(options, belongs)], '  ', ' '.repeat(11))}
+${wrapped(form.about.split(' '), '      ', '      ')}
+`,
+    options,
+    parse(args) {
+      const command = parseArguments(name, args, options);
+      const { subjects, given } = command;
+      if (subjects.length < words.length) throw usage(`${name} needs ${words.join(' and ')}.`);
+      const more = several ? [] : subjects.slice(words.length);
+      if (more.length > 0)
+        throw usage(`${name} takes ${words.join(' and ')}; ${more.join(' ')} is too much.`);
+      const values = command.options as Readonly<Record<string, unknown>>;
+      const { hub } = values;
+      if (typeof hub === 'string' && !isHubAddress(hub)) {
+        throw usage(`--hub is ${hub}; it is an address such as https://huggingface.co.`);
+      }
+      checkGroups(name, options, values);
+      for (const [owner, members] of Object.entries(belongs)) {
+        const odd = members.map((member) => flagOf(member, options[member]!)).find((flag) => given.has(flag));
+        if (odd === undefined || given.has(flagOf(owner, options[owner]!))) continue;
+        throw usage(`--${odd} belongs to ${flagUsage(owner, options[owner]!)}.`);
+      }
+      form.check?.(command);
+      return command;
+    },
+    run: (command, place) => form.run(command, place),
+  };
+}
+
+type Belonging = Readonly<Record<string, readonly string[]>>;
+
+/** @throws Usage for options that exclude each other, and for one that is needed */
+function checkGroups(verb: string, spec: Options, values: Readonly<Record<string, unknown>>): void {
+  const isGiven = (value: unknown) =>
+    value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0);
+  for (const members of groupsOf(Object.entries(spec))) {
+    const isNeeded = members.some(([, { needed }]) => needed);
+    if (members.length === 1 && !isNeeded) continue;
+    const flags = members.map(([name, option]) => `--${flagOf(name, option)}`);
+    const count = members.filter(([name]) => isGiven(values[name])).length;
+    if (count === 1 || (count === 0 && !isNeeded)) continue;
+    if (members.length === 1) throw usage(`${verb} needs ${flagUsage(...members[0]!)}.`);
+    const words = `${flags.slice(0, -1).join(', ')} and ${flags.at(-1)}`;
+    throw usage(`${verb} ${isNeeded ? 'needs exactly' : 'takes at most'} one of ${words}.`);
+  }
+}
+
+/** Groups of options that exclude each other; an option without such a group is a group of one. */
+function groupsOf(options: readonly [string, Option][]): [string, Option][][] {
+  const groups = new Map<string, [string, Option][]>();
+  for (const [name, option] of options) {
+    const key = option.either ?? `--${name}`;
+    groups.set(key, [...(groups.get(key) ?? []), [name, option]]);
+  }
+  return [...groups.values()];
+}
+
+/** `[--rank R | --energy SHARE]`, `[--threshold 1e-6]`, `[--push owner/name [--private]]` */
+function usageParts(spec: Options, belongs: Belonging): string[] {
+  const inner = new Set(Object.values(belongs).flat());
+  const bracketed = (words: string, { kind }: Option) => `[${words}]${kind === 'list' ? '…' : ''}`;
+  const whole = (name: string): string => {
+    const more = (belongs[name] ?? []).map((member) => bracketed(whole(member), spec[member]!));
+    return [flagUsage(name, spec[name]!), ...more].join(' ');
+  };
+  return groupsOf(Object.entries(spec).filter(([name]) => !inner.has(name))).flatMap((members) => {
+    const parts = members.map(([name]) => whole(name));
+    if (!members.some(([, { needed }]) => needed)) return bracketed(parts.join(' | '), members[0]![1]);
+    if (parts.length === 1) return parts;
+    // long ones go over lines
+    return parts.map((part, i) => `${i === 0 ? '(' : '| '}${part}${i === parts.length - 1 ? ')' : ''}`);
+  });
+}
+
+const WIDTH = 120;
+
+/** Lines of at most {@link WIDTH} characters, where words are that short. */
+function wrapped(words: readonly string[], first: string, rest: string): string {
+  const lines = [first];
+  for (const word of words) {
+    const line = lines.at(-1)!;
+    const isBegun = line.trim() !== '';
+    if (isBegun && line.length + word.length >= WIDTH) lines.push(`${rest}${word}`);
+    else lines[lines.length - 1] = isBegun ? `${line} ${word}` : `${line}${word}`;
+  }
+  return lines.join('\n');
 }

@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { openerOf, recipeOf, tinyModel } from '../inputs/memory-models.test.support';
+import { methodById } from '../merge/methods';
+import { makePlan } from '../merge/plan/recipe-plan';
+import type { PlanReport } from '../reports/plan';
 import { helpText, parseCommand, USAGE } from './command';
+import { isAccepted } from './job';
 import { VERBS } from './verbs';
 
 const refused = (args: string[]) => {
@@ -13,34 +18,28 @@ const refused = (args: string[]) => {
 
 describe('parseCommand', () => {
   test('plan', () => {
-    expect(parseCommand(['plan', 'r.yml'])).toEqual({ verb: 'plan', recipe: 'r.yml', json: false });
-    expect(parseCommand(['plan', '--json', 'r.yml', '--hub', 'http://127.0.0.1:1/'])).toEqual({
+    expect(parseCommand(['plan', 'r.yml'])).toEqual({
       verb: 'plan',
-      recipe: 'r.yml',
-      json: true,
-      hub: 'http://127.0.0.1:1/',
+      parsed: { subjects: ['r.yml'], options: { json: false, strict: false }, given: new Set() },
+    });
+    expect(parseCommand(['plan', '--json', 'r.yml', '--hub', 'http://127.0.0.1:1/']).parsed).toMatchObject({
+      subjects: ['r.yml'],
+      options: { json: true, hub: 'http://127.0.0.1:1/' },
     });
   });
 
   test('merge', () => {
-    expect(parseCommand(['merge', 'r.yml', '--out', 'o'])).toEqual({
-      verb: 'merge',
-      recipe: 'r.yml',
-      out: 'o',
-      form: {},
-      engine: 'auto',
-      resume: false,
+    const off = { recommended: false, adapter: false, ggufOnly: false, private: false, strict: false };
+    expect(parseCommand(['merge', 'r.yml', '--out', 'o']).parsed?.options).toEqual({
+      ...{ out: 'o', engine: 'auto', resume: false, budget: 120, seed: 0, ...off },
     });
-    expect(
-      parseCommand(['merge', '--out=o', '--engine=cpu', '--report', 'x.json', '--resume', 'r.yml']),
-    ).toEqual({
-      verb: 'merge',
-      recipe: 'r.yml',
-      out: 'o',
-      form: {},
-      engine: 'cpu',
-      report: 'x.json',
-      resume: true,
+    const more = ['--report', 'x.json', '--resume', '--gguf', 'Q8_0', '--gguf-only'];
+    const typed = parseCommand(['merge', '--out=o', '--engine=cpu', ...more, 'r.yml']);
+    expect(typed.parsed).toMatchObject({
+      subjects: ['r.yml'],
+      options: {
+        ...{ out: 'o', engine: 'cpu', report: 'x.json', resume: true, gguf: 'Q8_0', ggufOnly: true },
+      },
     });
   });
 
@@ -53,8 +52,8 @@ describe('parseCommand', () => {
       expect(parseCommand(args)).toEqual({ verb: 'help', about: 'merge' });
     }
     for (const { name, options } of VERBS) expect(options, name).toHaveProperty('hub');
-    expect(helpText('evaluate')).toMatch(/--text FILE.*side by side.*--task NAME.*model-index/s);
-    expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*larger budget/s);
+    expect(helpText('evaluate')).toMatch(/--text FILE.*--task NAME.*model-index.*side by side/s);
+    expect(helpText('search')).toMatch(/--text FILE.*--task NAME.*larger\s+budget/s);
     expect(helpText('collapse')).toMatch(/--similarity 0.75.*--measure/s);
     expect(helpText('plan')).not.toContain('merge <recipe.yml>');
     expect(USAGE).toMatch(/plan <recipe.yml>.*merge <recipe.yml> --out DIR/s);
@@ -76,7 +75,7 @@ describe('parseCommand', () => {
       ['levitate', 'm'],
       'There is no command levitate. Commands: plan, merge, verify, evaluate, generate, compare, extract-lora, collapse',
     ],
-    [['plan'], 'plan needs a recipe file.'],
+    [['plan'], 'plan needs <recipe.yml>.'],
     [['plan', 'a.yml', 'b.yml'], 'b.yml is too much'],
     [['plan', 'a.yml', '--out', 'x'], "Unknown option '--out'"],
     [['merge', 'a.yml'], 'merge needs --out DIR'],
@@ -84,8 +83,15 @@ describe('parseCommand', () => {
     [['merge', 'a.yml', '--out'], "'--out <value>' argument missing"],
     [
       ['merge', 'a.yml', '--out', 'o', '--engine', 'quantum'],
-      '--engine is quantum; it is one of auto, webgpu and cpu.',
+      '--engine is quantum; it is one of auto, webgpu, cpu.',
     ],
+    [['merge', 'a.yml', '--out', 'o', '--gguf-only'], '--gguf-only belongs to --gguf '],
+    [['merge', 'a.yml', '--out', 'o', '--gguf', 'Q9'], '--gguf is Q9; it is one of F32, F16'],
+    [['merge', 'a.yml', '--out', 'o', '--private'], '--private belongs to --push owner/name.'],
+    [['merge', 'a.yml', '--out', 'o', '--seed', '1'], '--seed belongs to --recommended.'],
+    [['search', 'a.yml', '--fewshot', '1'], '--fewshot belongs to --task NAME.'],
+    [['search', 'a.yml', '--task', 'piqa', '--text', 'a'], 'not by both'],
+    [['verify', 'm', '--hashes', '--recipe', 'r.yml'], 'it takes no --recipe'],
     [['plan', 'a.yml', '--hub', 'huggingface.co'], '--hub is huggingface.co'],
     [['plan', 'a.yml', '--hub', 'file:///etc'], '--hub is file:///etc'],
   ])('%j is refused in words', (args, words) => {
@@ -93,78 +99,51 @@ describe('parseCommand', () => {
   });
 
   test('evaluate takes several models where it is about tasks', () => {
-    expect(
-      parseCommand([
-        'evaluate',
-        'a',
-        'b.yml',
-        '--task',
-        'hellaswag,piqa',
-        '--task=own.jsonl',
-        '--limit',
-        '200',
-        '--fewshot',
-        '0',
-      ]),
-    ).toEqual({
-      verb: 'evaluate',
-      models: ['a', 'b.yml'],
-      tasks: ['hellaswag', 'piqa', 'own.jsonl'],
-      limit: 200,
-      fewshot: 0,
-      fewshotSeed: 1234,
-      engine: 'auto',
+    const typed = 'evaluate a b.yml --task hellaswag,piqa --task=own.jsonl --limit 200 --fewshot 0';
+    expect(parseCommand(typed.split(' ')).parsed).toMatchObject({
+      subjects: ['a', 'b.yml'],
+      options: {
+        ...{ task: ['hellaswag', 'piqa', 'own.jsonl'], limit: 200, fewshot: 0, fewshotSeed: 1234 },
+        engine: 'auto',
+      },
     });
   });
 
   test('evaluate and generate read their options, with the protocol of the reports as default', () => {
+    const dataset = 'o/n@main:data/a.parquet:text';
+    expect(parseCommand(['evaluate', 'm', '--dataset', dataset, '--rows', '50']).parsed?.options).toEqual({
+      ...{ dataset, rows: 50, characters: 200_000, task: [], fewshotSeed: 1234, engine: 'auto' },
+      ...{ window: 256, stride: 128, perToken: false },
+    });
     expect(
-      parseCommand(['evaluate', 'm', '--dataset', 'o/n@main:data/a.parquet:text', '--rows', '50']),
+      parseCommand(['evaluate', 'base+lora', '--text', 'a.txt', '--stride', '64', '--per-token']).parsed,
     ).toMatchObject({
-      input: {
-        dataset: { ref: 'o/n@main', path: 'data/a.parquet', column: 'text', rows: 50, characters: 200_000 },
+      subjects: ['base+lora'],
+      options: { text: 'a.txt', window: 256, stride: 64, perToken: true, engine: 'auto' },
+    });
+    expect(parseCommand(['evaluate', 'a.yml', 'b.yml', 'm', '--text', 'a.txt']).parsed).toMatchObject({
+      subjects: ['a.yml', 'b.yml', 'm'],
+    });
+    const writing = ['generate', 'm', '--prompt', 'Once', '--temperature', '0.4', '--engine', 'cpu'];
+    expect(parseCommand(writing).parsed).toMatchObject({
+      subjects: ['m'],
+      options: {
+        ...{ engine: 'cpu', prompt: 'Once', chat: false, maxTokens: 64, temperature: 0.4, topP: 1, seed: 0 },
       },
-    });
-    expect(
-      parseCommand(['evaluate', 'base+lora', '--text', 'a.txt', '--stride', '64', '--per-token']),
-    ).toEqual({
-      verb: 'evaluate',
-      models: ['base+lora'],
-      engine: 'auto',
-      input: { textFile: 'a.txt' },
-      window: 256,
-      stride: 64,
-      perToken: true,
-    });
-    expect(parseCommand(['evaluate', 'a.yml', 'b.yml', 'm', '--text', 'a.txt'])).toMatchObject({
-      models: ['a.yml', 'b.yml', 'm'],
-      perToken: false,
-    });
-    expect(
-      parseCommand(['generate', 'm', '--prompt', 'Once', '--temperature', '0.4', '--engine', 'cpu']),
-    ).toEqual({
-      verb: 'generate',
-      model: 'm',
-      engine: 'cpu',
-      prompt: 'Once',
-      chat: false,
-      maxTokens: 64,
-      temperature: 0.4,
-      topP: 1,
-      seed: 0,
     });
   });
 
   test.each([
-    [['evaluate', 'm'], /--text FILE, --tokens/],
-    [['evaluate', 'm', '--task', ','], /--task is empty/],
-    [['evaluate', '--task', 'piqa'], /evaluate needs a model/],
+    [['evaluate', 'm'], /exactly one of --text, --tokens, --dataset and --task/],
+    [['evaluate', 'm', '--task', ','], /exactly one of .* --task/],
+    [['evaluate', '--task', 'piqa'], /evaluate needs <model>/],
     [['evaluate', 'm', '--task', 'piqa', '--limit', '0'], /--limit is 0/],
     [['evaluate', 'm', '--task', 'piqa', '--sample-seed', '3'], /--sample-seed belongs to --limit/],
-    [['evaluate', 'm', '--task', 'piqa', '--text', 'a'], /Unknown option '--text'/],
+    [['evaluate', 'm', '--task', 'piqa', '--text', 'a'], /exactly one of --text.* --task/],
+    [['evaluate', 'm', '--task', 'piqa', '--window', '9'], /--window is for perplexity/],
     [['evaluate', 'm', '--dataset', 'owner/name'], /\[@revision\]:path/],
-    [['evaluate', 'm', '--text', 'a', '--rows', '3'], /--rows and --characters/],
-    [['evaluate', 'm', '--text', 'a', '--tokens', 'b'], /either/],
+    [['evaluate', 'm', '--text', 'a', '--rows', '3'], /--rows belongs to --dataset/],
+    [['evaluate', 'm', '--text', 'a', '--tokens', 'b'], /exactly one of/],
     [['evaluate', 'm', '--text', 'a', '--window', '1'], /--window is 1/],
     [['evaluate', 'm', 'n', '--text', 'a', '--per-token'], /for one model/],
     [['generate', 'm'], /--prompt/],
@@ -172,4 +151,14 @@ describe('parseCommand', () => {
   ])('%j is refused in words', (args, words) => {
     expect(() => parseCommand(args)).toThrow(words);
   });
+});
+
+test('a name without effect is a warning, and a mistake where it is asked for', async () => {
+  const open = openerOf(tinyModel('base'), tinyModel('m'));
+  for (const part of [{ parameters: { lambada: 1 } }, { ignored: { out_dtyp: 'float16' } }, {}]) {
+    const { problems } = await makePlan({ ...recipeOf(['m']), ...part }, open, methodById);
+    const report = { clean: true, problems } as PlanReport;
+    expect(isAccepted(report, false)).toBe(true);
+    expect(isAccepted(report, true)).toBe(Object.keys(part).length === 0);
+  }
 });

@@ -1,11 +1,13 @@
 /** The command line: its parser and its help. */
-import { flagsOf, optionLines, usage } from './arguments';
+import type { Options } from '../reports/option';
+import { type Arguments, flagsOf, optionLines, usage } from './arguments';
 import { VERBS } from './verbs';
 
-/** Parsed command line: a verb and its arguments; `about`: the verb that `help` was asked for. Paths are as typed. */
+/** Parsed command line: a verb and its arguments; `about`: the verb that `help` was asked for. */
 interface Command {
   verb: string;
   about?: string;
+  parsed?: Arguments<Options>;
 }
 
 export const USAGE = `Usage: npm run --silent amalgam -- <command> …
@@ -35,7 +37,7 @@ export function parseCommand(args: string[]): Command {
   if (name === 'completion') return { verb: name };
   const verb = VERBS.find((one) => one.name === name);
   if (!verb) throw usage(`There is no command ${name}. ${commandsText()}`);
-  return { verb: name, ...verb.parse(rest) };
+  return { verb: name, parsed: verb.parse(rest) };
 }
 
 function commandsText(): string {

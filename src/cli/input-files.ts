@@ -7,10 +7,9 @@ import { parseJson } from '../formats/strict-json';
 import type { OptionValues } from '../reports/option';
 import type { TaskSource } from '../reports/tasks';
 import type { itemOptions } from '../tasks/options';
-import { usage } from './arguments';
 
 /** A file of text, or of token ids; the path as typed. */
-export type InputFile = { textFile: string } | { tokensFile: string };
+type InputFile = { textFile: string } | { tokensFile: string };
 
 /** @throws NotFound */
 export async function readTextFile(name: string, workingFolder: string): Promise<string> {
@@ -53,13 +52,12 @@ export async function taskSource(name: string, workingFolder: string): Promise<T
   return { file: { name: basename(name), text: await readTextFile(name, workingFolder) } };
 }
 
-/** Which items of tasks are scored, and how. @throws Usage */
+/** Which items of tasks are scored, and how. */
 export function itemsOf({ limit, sampleSeed, fewshot }: OptionValues<typeof itemOptions>): {
   limit: number | null;
   fewshot: number | null;
   sampleSeed?: number;
 } {
-  if (sampleSeed !== undefined && limit === undefined) throw usage('--sample-seed belongs to --limit.');
   return {
     limit: limit ?? null,
     fewshot: fewshot ?? null,

@@ -185,6 +185,13 @@ export async function openNamed<const N extends readonly string[]>(
   return { ...job, refs: recipe.models!.map(({ model }) => model) as { [K in keyof N]: string } };
 }
 
+/** Whether the recipe fits its models and, if `strict`, has no name without effect. */
+export function isAccepted({ clean, problems }: PlanReport, strict: boolean): boolean {
+  return clean && !(strict && problems.some(({ code }) => STRICT.includes(code)));
+}
+
+const STRICT = ['KeyIgnored', 'ParameterIgnored'];
+
 /** A recipe where the name is a recipe file, else the recipe that copies a model; and the file its models are beside. */
 export async function readSubject(name: string, workingFolder: string) {
   const file = resolve(workingFolder, name);

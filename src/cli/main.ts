@@ -56,7 +56,7 @@ function unwritten(error: Error): Error {
 async function run(undo: Undo): Promise<number> {
   const command = parseCommand(process.argv.slice(2));
   const verb = VERBS.find(({ name }) => name === command.verb);
-  if (verb) return verb.run(command, { workingFolder: workingFolderOf(), undo, say, write });
+  if (verb) return verb.run(command.parsed!, { workingFolder: workingFolderOf(), undo, say, write });
   const texts: Record<string, () => string> = {
     help: () => helpText(command.about),
     version: () => `${version}\n`,

@@ -11,7 +11,7 @@ import {
   namesOf,
 } from '../formats/conversations';
 import { displayName } from '../formats/names';
-import type { DatasetColumns } from '../reports/dataset';
+import type { DatasetColumns, DatasetText } from '../reports/dataset';
 import type { ByteSource } from '../sources/byte-source';
 import { chooseColumn, type ReadableColumns } from './column';
 import { columnsOf, parseRows } from './json-lines';
@@ -31,17 +31,8 @@ export interface TextRange {
   characters: number;
 }
 
-interface ReadText {
-  /** Rows are joined by blank lines (wikitext's "\n\n".join), empty rows included; conversations are one a line. */
-  text: string;
-  /** The column taken; null for plain text. */
-  column: string | null;
-  /** Rows taken, null ones not counted, and rows without a value that were left out; 0 for plain text. */
-  rows: number;
-  empty: number;
-  /** False when a limit was reached before the end of the file. */
-  whole: boolean;
-}
+/** Rows are joined by blank lines (wikitext's "\n\n".join), empty rows included. */
+type ReadText = Omit<DatasetText, 'ref' | 'path'>;
 
 /**
  * Reads the beginning of a file as text; of a large file only the parts that are needed.

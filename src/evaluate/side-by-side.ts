@@ -3,7 +3,6 @@
  * of a file for one is there for the others; nothing is written. On the processor each core has models of its own.
  */
 import { type Backend, type CountedBackend, countedBackend } from '../backend/backend';
-import type { ModelConfig } from '../formats/model-config';
 import { allEnded } from '../forward/queue';
 import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
@@ -12,15 +11,15 @@ import { type Inputs, missingBytes, openInputs } from '../host/weight-inputs';
 import { inputName } from '../inputs/stored-tensor';
 import type { Plan } from '../merge/plan/plan';
 import type { Prepared } from '../merge/tensor/prepared';
-import type { Architecture } from '../models/architecture';
 import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
-import type { RunningProgress, RunTarget } from '../reports/evaluate';
+import type { EvaluateManyReport, RunningProgress, RunTarget } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
-import type { EvaluateProgress } from './grouped-passes';
+import type { GroupedPasses } from './grouped-passes';
 import {
   downloadMeter,
   enginesFor,
+  type ModelToOpen,
   multiplyAdds,
   openModelOn,
   plannedConfig,
@@ -47,25 +46,13 @@ export interface SideBySideOptions {
   engines?: readonly Backend[];
 }
 
-/** A model's work, in steps of a layer. */
-interface Stepped {
-  readonly progress: EvaluateProgress;
-  step(): Promise<boolean>;
-  close(): void;
-}
-
 /** A target whose plan is made. */
-export interface Entry {
+export interface Entry extends Pick<ModelToOpen, 'plan' | 'exact' | 'prepared' | 'config' | 'architecture'> {
   index: number;
-  plan: Plan;
-  exact: boolean;
-  prepared?: Prepared;
-  config: ModelConfig;
-  architecture: Architecture;
 }
 
 /** Work on each model, as callbacks. */
-interface SideBySideWork<W extends Stepped> {
+interface SideBySideWork<W extends GroupedPasses> {
   targets: readonly RunTarget[];
   engine: BackendChoice;
   /** Models that fill in masked tokens are among what can be run. */
@@ -83,19 +70,11 @@ interface SideBySideWork<W extends Stepped> {
   onProgress(progress: RunningProgress, finished: readonly number[]): void;
 }
 
-interface SideBySideReport {
-  /** Bytes of weights read from files, for all of them together. */
-  bytesRead: number;
-  peakBytes: number;
-  batches: number;
-  seconds: number;
-}
-
 /** Runs every target's work to its end. @throws AmalgamError `NoWebGpu`, `Canceled` */
-export async function runSideBySide<W extends Stepped>(
+export async function runSideBySide<W extends GroupedPasses>(
   work: SideBySideWork<W>,
   options: SideBySideOptions,
-): Promise<SideBySideReport> {
+): Promise<Omit<EvaluateManyReport, 'models'>> {
   const begun = performance.now();
   const fail = (index: number, thrown: unknown) => {
     if (options.signal.aborted) throw thrown;
@@ -135,7 +114,7 @@ export async function runSideBySide<W extends Stepped>(
   }
 }
 
-interface Batch<W extends Stepped> {
+interface Batch<W extends GroupedPasses> {
   batch: readonly Entry[];
   /** Models are dealt out among them, or they among fewer models. */
   engines: readonly CountedBackend[];
@@ -157,7 +136,7 @@ interface Started<W> {
   reading: ReadingClock;
 }
 
-async function runBatch<W extends Stepped>(batch: Batch<W>): Promise<void> {
+async function runBatch<W extends GroupedPasses>(batch: Batch<W>): Promise<void> {
   const { engines, shared, options, work, fail } = batch;
   const started: Started<W>[] = [];
   let files: Inputs | undefined;
@@ -222,7 +201,7 @@ async function runBatch<W extends Stepped>(batch: Batch<W>): Promise<void> {
   }
 }
 
-async function start<W extends Stepped>(
+async function start<W extends GroupedPasses>(
   entry: Entry,
   own: readonly CountedBackend[],
   files: Inputs,
@@ -278,7 +257,7 @@ function cutBatches(entries: readonly Entry[], tokens: number): Entry[][] {
   return Array.from({ length: count }, (_, i) => entries.slice(i * size, (i + 1) * size));
 }
 
-function tell<W extends Stepped>(
+function tell<W extends GroupedPasses>(
   started: readonly Started<W>[],
   { part, work }: Batch<W>,
   begun: number,

@@ -4,21 +4,20 @@
  * long, or when it is no longer wanted; the session stays as it is.
  */
 
-import type { Endpoint } from 'comlink';
 import * as Comlink from 'comlink';
-import { AmalgamError, fromErrorReport } from '../errors';
+import { AmalgamError } from '../errors';
 import type { ModulePattern } from '../formats/adapter-config';
 import type { ChatTemplate } from '../formats/chat-template';
 import type { Message } from '../formats/conversations';
 import { displayName } from '../formats/names';
-import { startWorker } from '../platform';
+import { rethrow, startThread, type WorkerPort } from '../platform';
 import type { ByteSource } from '../sources/byte-source';
 import { canceled } from '../sources/cancellation';
 import { notRendered, type Rendered } from './chat-template';
 import workerUrl from './foreign-text.worker?worker&url';
 import { isPlainPattern, PlainPaths } from './module-pattern';
 import type { ParquetColumns, Row } from './parquet';
-import type { Answer, ForeignTextThread } from './thread';
+import type { ForeignTextThread } from './thread';
 import type { Tokenizer, TokenizerFiles } from './tokenizer';
 
 /** Limit in ms for a template on some conversations, and for reading a tokenizer: real ones take milliseconds, and two seconds. */
@@ -33,10 +32,10 @@ const BATCH = { items: 256, characters: 1 << 20 };
 /** Plain patterns of different forms × paths, about two seconds. */
 const MOST_COMPARED = 1e8;
 
-let start: () => ForeignTextPort = startForeignText;
+let start = () => startThread(workerUrl, 'amalgam-foreign-text');
 
 /** Has threads started otherwise: those of Node are not those of a browser. */
-export function startForeignTextWith(given: () => ForeignTextPort): void {
+export function startForeignTextWith(given: () => WorkerPort): void {
   start = given;
 }
 
@@ -78,7 +77,7 @@ export async function guardedTokenizer(
       'Its expressions take too long. Use the tokenizer.json of its base, or give token ids instead of text.',
     );
   const open = async () => {
-    const thread = startThread(tooLong, signal);
+    const thread = openThread(tooLong, signal);
     try {
       return { thread, vocabulary: await thread.ask((calls) => calls.open(files, label), deadlineMs) };
     } catch (thrown) {
@@ -113,7 +112,7 @@ export async function guardedTokenizer(
       });
       // whoever pushes hears of it
       opened.catch(() => undefined);
-      const ask = async (act: (calls: Calls) => Promise<Answer<string>>) =>
+      const ask = async (act: (calls: Calls) => Promise<string>) =>
         (await opened).thread.ask(act, deadlineMs);
       return {
         push: (id) => ask((calls) => calls.push(id)),
@@ -142,7 +141,7 @@ function nextBatch<T>(items: readonly T[], begin: number, lengthOf: (item: T) =>
 
 /** Why a text is no chat template, or is not known to be one; undefined where it is. */
 export async function templateFault(template: string): Promise<AmalgamError | undefined> {
-  const thread = startThread(templateTooLong, undefined);
+  const thread = openThread(templateTooLong, undefined);
   try {
     await thread.ask((calls) => calls.render({ template, tokens: {} }, [], true), DEADLINE_MS);
     return undefined;
@@ -175,7 +174,7 @@ export async function renderGuarded(
   signal?: AbortSignal,
   deadlineMs = DEADLINE_MS,
 ): Promise<(string | null)[]> {
-  const thread = startThread(templateTooLong, signal);
+  const thread = openThread(templateTooLong, signal);
   const rendered: Rendered[] = [];
   try {
     while (rendered.length < conversations.length) {
@@ -220,10 +219,10 @@ export async function matchModules(
   if (plain.size * paths.length > MOST_COMPARED) throw tooLong();
   const found = paths.map((path) => plain.find(path));
   if (others.length > 0) {
-    const thread = startThread(tooLong, signal);
+    const thread = openThread(tooLong, signal);
     const expressions = others.map(({ pattern }) => pattern);
     const answer = await thread
-      .ask((calls) => calls.match(expressions, paths), PATTERN_DEADLINE_MS)
+      .ask(async (calls) => calls.match(expressions, paths), PATTERN_DEADLINE_MS)
       .finally(thread.close);
     if ('invalid' in answer)
       throw unsupported(`the module pattern “${displayName(answer.invalid)}” cannot be read`);
@@ -262,7 +261,7 @@ export async function openGuardedParquet(
       `${name} did not come to an end of its next rows and was closed.`,
       'The file is damaged or made to be slow. Choose another one.',
     );
-  const thread = startThread(tooLong, signal);
+  const thread = openThread(tooLong, signal);
   let failed: unknown;
   const read = Comlink.proxy(async (begin: number, end: number) => {
     const resume = thread.pause();
@@ -276,7 +275,7 @@ export async function openGuardedParquet(
       resume();
     }
   });
-  const ask = async <T>(act: (calls: Calls) => Promise<Answer<T>>): Promise<T> => {
+  const ask = async <T>(act: (calls: Calls) => Promise<T>): Promise<T> => {
     try {
       return await thread.ask(act, PAGE_DEADLINE_MS);
     } catch (thrown) {
@@ -306,7 +305,7 @@ export async function openGuardedParquet(
 type Calls = Comlink.Remote<ForeignTextThread>;
 
 /** @param tooLong the error of a call that takes longer than it may */
-function startThread(tooLong: () => AmalgamError, signal: AbortSignal | undefined) {
+function openThread(tooLong: () => AmalgamError, signal: AbortSignal | undefined) {
   if (signal?.aborted) throw canceled();
   const port = start();
   const calls = Comlink.wrap<ForeignTextThread>(port.endpoint);
@@ -341,15 +340,13 @@ function startThread(tooLong: () => AmalgamError, signal: AbortSignal | undefine
   };
   return {
     /** What the thread answers. @throws AmalgamError its error, and `tooLong` after the deadline: the thread is gone then */
-    async ask<T>(act: (calls: Calls) => Promise<Answer<T>>, deadlineMs: number): Promise<T> {
+    async ask<T>(act: (calls: Calls) => Promise<T>, deadlineMs: number): Promise<T> {
       limit = deadlineMs;
       arm();
-      const answer = await Promise.race([act(calls), ended]).finally(() => {
+      return Promise.race([act(calls).catch(rethrow), ended]).finally(() => {
         limit = undefined;
         clearTimeout(timer);
       });
-      if ('value' in answer) return answer.value;
-      throw fromErrorReport(answer.error);
     },
     /** The thread waits for bytes, which is not its time. @returns to be called when it has them: its time begins anew */
     pause() {
@@ -357,23 +354,5 @@ function startThread(tooLong: () => AmalgamError, signal: AbortSignal | undefine
       return arm;
     },
     close,
-  };
-}
-
-/** A thread that can be ended at any moment. */
-export interface ForeignTextPort {
-  endpoint: Endpoint;
-  /** Hears of what the thread did not catch. */
-  onError(tell: (message: string) => void): void;
-  terminate(): void;
-}
-
-/** Starts a thread for foreign text in a browser. */
-export function startForeignText(): ForeignTextPort {
-  const worker = startWorker(workerUrl, 'amalgam-foreign-text');
-  return {
-    endpoint: worker,
-    onError: (tell) => worker.addEventListener('error', ({ message }) => tell(message)),
-    terminate: () => worker.terminate(),
   };
 }

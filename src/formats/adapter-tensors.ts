@@ -8,15 +8,15 @@ import type { StoredTensor } from './safetensors-header';
 import { limit } from './strict-json';
 
 /** Low-rank update of one module. */
-export interface AdapterPair {
+export interface AdapterPair<T = StoredTensor> {
   /** lora_A, [rank, inputs]; for an embedding [rank, vocabulary]. */
-  a: StoredTensor;
+  a: T;
   /** lora_B, [outputs, rank]; for an embedding [width, rank]. */
-  b: StoredTensor;
+  b: T;
   /** DoRA: one value per output. */
-  magnitude?: StoredTensor;
+  magnitude?: T;
   /** `lora_bias`: `scale` × this is added to the module's bias. */
-  bias?: StoredTensor;
+  bias?: T;
   kind: 'linear' | 'embedding';
   rank: number;
   /** α/r, or α/√r with rsLoRA. */
@@ -26,9 +26,12 @@ export interface AdapterPair {
 }
 
 /** Tensors of a kind that has its own: what their keys end with. */
-interface KindParts {
+export interface KindParts {
+  /** The last part of their key, `.weight` and the adapter's name aside. */
   parts: readonly string[];
+  /** Those among them that a module may lack. */
   optional?: readonly string[];
+  /** Tensors at the root of the file. */
   shared?: readonly string[];
 }
 

@@ -14,7 +14,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; } d
 pre { padding: 12px; background: #8882; border-radius: 6px; overflow: auto; }
 table { border-collapse: collapse; font-size: 12px; font-variant-numeric: tabular-nums; }
 th, td { padding: 3px 10px; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child, td:first-child, td.text, th.text { text-align: left; }
+th:first-child, td:first-child { text-align: left; }
 .map td, .map th { padding: 2px 5px; border: 0; } .map td { min-width: 36px; height: 20px; }
 code { font: 12px ui-monospace, monospace; }
 .wide { overflow: auto; }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it, test } from 'vitest';
+import { type CheckedType, checkedType, seenShare, withFamilies } from '../../docs/families-table';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { parseModelConfig } from '../formats/model-config';
 import { families } from '../models/families';
@@ -11,7 +12,6 @@ import {
   FAMILY_FOLDER,
   FAMILY_NAMES,
 } from './families.test.cases';
-import { type CheckedType, checkedType, seenShare, withFamilies } from './families-table';
 import { GOLDEN_FOLDER, GOLDEN_NAMES } from './golden.test.fixture';
 
 const read = async (path: string) => new Uint8Array(readFileSync(path));

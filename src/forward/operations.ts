@@ -41,6 +41,17 @@ interface GateLayout {
   oneRow?: boolean;
 }
 
+/** Rows [first, first + outputs) of a weight buffer. */
+interface WeightRows {
+  buffer: BackendBuffer;
+  dtype: WeightDtype;
+  inputs: number;
+  first: number;
+  outputs: number;
+  /** [outputs] */
+  bias?: BackendBuffer;
+}
+
 export interface Operations {
   readonly queue: Queue;
   /** Bound where a kernel wants a buffer it will not read. */
@@ -58,20 +69,7 @@ export interface Operations {
     scratch: BackendBuffer,
   ): void;
   /** y = x · (rows [first, first + outputs) of a weight buffer)ᵀ + bias. */
-  product(
-    weights: {
-      buffer: BackendBuffer;
-      dtype: WeightDtype;
-      inputs: number;
-      first: number;
-      outputs: number;
-      /** [outputs] */
-      bias?: BackendBuffer;
-    },
-    x: RowBuffer,
-    y: RowBuffer,
-    rows: number,
-  ): void;
+  product(weights: WeightRows, x: RowBuffer, y: RowBuffer, rows: number): void;
   /** `groups` norms side by side in every row, `stride` apart in x. */
   norm(
     n: DeviceNorm,
@@ -102,14 +100,7 @@ export function createOperations(queue: Queue): Operations {
   const nothing = queue.allocate(16, 'nothing');
 
   const multiply = (
-    weights: {
-      buffer: BackendBuffer;
-      dtype: WeightDtype;
-      inputs: number;
-      first: number;
-      outputs: number;
-      bias?: BackendBuffer;
-    },
+    weights: WeightRows,
     x: RowBuffer,
     y: RowBuffer,
     rows: number,

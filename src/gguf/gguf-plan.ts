@@ -19,22 +19,15 @@ import {
 } from './hyperparameters';
 import { heldBytes, type RowsOfTensor } from './row-arranger';
 import { tensorType } from './tensor-types';
-import { ggufTensors } from './tensors';
+import { type GgufTensor, ggufTensors } from './tensors';
 import { ggufTokenizer, type TokenizerTexts } from './tokenizer';
 
 /** One tensor of the merge on its way into the file. */
-export interface GgufTensorPlan extends RowsOfTensor {
-  /** In the file. */
-  name: string;
-  shape: readonly number[];
+export interface GgufTensorPlan extends RowsOfTensor, Omit<GgufTensor, 'source' | 'layout'> {
   type: BlockType;
   dtype: WeightDtype;
-  plus: 0 | 1;
-  /** Of its blocks; up to the next tensor the file is filled with zeros. */
+  /** Of its blocks; up to the next tensor the file is filled with zeros. With a `second`, as `rows`, of both. */
   byteLength: number;
-  stack?: { index: number; of: number };
-  /** As `GgufTensor` has it: then `rows` and `byteLength` are of both. */
-  second?: string;
 }
 
 /** Of a tensor that becomes two, the encoded second waits until all of the first are written. */

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
+import type { WorkerPort } from '../platform';
 import { oneJob } from './run-lock';
-import { openThread, startThreadsWith, type WorkerPort } from './threads';
+import { openThread, startThreadsWith } from './threads';
 
 /** Work that ends when told to, or when its signal fires. */
 function held() {

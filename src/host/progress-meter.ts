@@ -1,11 +1,24 @@
 import type { BackendSeconds } from '../backend/backend';
-import type { PhaseSeconds, Progress, TensorProgress, WorkSeconds } from '../reports/job';
+import type {
+  CalibrationPhaseName,
+  PhaseSeconds,
+  Progress,
+  TensorProgress,
+  WorkSeconds,
+} from '../reports/job';
 import { secondsLeft } from '../reports/time-left';
 
 /** Messages go out at most this often; finished tensors wait for the next one. */
 const INTERVAL_MS = 100;
 /** The rate is taken over this much of the recent past, so that ETA follows a change of speed. */
 const WINDOW_MS = 5000;
+
+/** Units of the phases that count other things than bytes. */
+const UNITS: Readonly<Record<string, string>> = {
+  writing: 'tokens',
+  calibrating: 'layers of models',
+  searching: 'values of λ',
+} satisfies Record<CalibrationPhaseName, string>;
 
 /** Progress of any job, with its reports of finished tensors. */
 type AnyProgress = TensorProgress & { finished: unknown[] };
@@ -23,9 +36,10 @@ export interface ProgressMeter<P extends AnyProgress = Progress> {
   begin(
     phase: P['phase'],
     bytes: number,
-    tensors: number,
+    tensors?: number,
     done?: { bytes: number; reports: P['finished'] },
   ): void;
+  /** So many bytes more, or of what the phase counts in their place ({@link UNITS}). */
   advance(bytes: number, item: string): void;
   /** One more tensor is done; `reports` go out with the next message. */
   finishTensor(...reports: P['finished']): void;
@@ -75,9 +89,14 @@ export function progressMeter<P extends AnyProgress = Progress>(
     const seconds = (at - first.at) / 1000;
     const rate = seconds > 0 ? (state.bytesDone - first.bytes) / seconds : 0;
     sentAt = at;
+    const unit = UNITS[state.phase];
+    // how many there are may be a guess
+    const counted = { done: Math.round(state.bytesDone), total: Math.max(state.bytes, state.bytesDone) };
     send({
       ...state,
-      bytesPerSecond: rate,
+      ...(unit === undefined
+        ? { bytesPerSecond: rate }
+        : { bytes: 0, bytesDone: 0, bytesPerSecond: 0, counted: { ...counted, unit } }),
       ...(phases
         ? { ...phases.at(state.bytesDone, rate), phases: phases.seconds() }
         : { secondsLeft: secondsLeft({ left: state.bytes - state.bytesDone, perSecond: rate }) }),
@@ -91,7 +110,7 @@ export function progressMeter<P extends AnyProgress = Progress>(
     if (now() - sentAt >= INTERVAL_MS) flush();
   };
   return {
-    begin(phase, bytes, tensors, done = { bytes: 0, reports: [] }) {
+    begin(phase, bytes, tensors = 0, done = { bytes: 0, reports: [] }) {
       const { bytes: bytesDone, reports } = done;
       state = { phase, item: '', bytesDone, bytes, tensorsDone: reports.length, tensors };
       // a resumed merge may have more reports than a call takes arguments

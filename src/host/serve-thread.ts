@@ -1,27 +1,19 @@
 /** A thread's side of threads.ts: the files it opens, its engine, and what it has to tell. */
+
 import type * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
+import { reporting, rethrow } from '../platform';
+import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
 import { fileSource } from '../sources/file-source';
 import { giveBack } from '../sources/spare-arrays';
 import { type HashedSource, hashedSource, type Leaf } from '../sources/tree-hash';
 import { type OpenSource, openBlob } from '../store/blobs';
 import type { FilePlace } from '../write/destination';
-import {
-  type OpenMember,
-  type PassCalls,
-  type PassKind,
-  type PassMember,
-  type PassOwner,
-  type ReadCalls,
-  reporting,
-  rethrow,
-  type ThreadJob,
-  type ThreadSeconds,
-} from './threads';
+import type { OpenMember, PassCalls, PassKind, PassMember, PassOwner, ReadCalls, ThreadJob } from './threads';
 
 /** Opens the files of this machine, where there are such. */
 export interface Disk {
@@ -43,7 +35,7 @@ export interface OpenJob<Work> {
   read: ReadTensor;
   /** Adds to the time that this thread has waited for stored bytes, or written. */
   spend(what: 'read' | 'write', seconds: number): void;
-  seconds(): ThreadSeconds;
+  seconds(): WorkSeconds;
   /** Hashes of pieces of inputs since the last call. */
   found(): Promise<FoundLeaf[]>;
 }
@@ -122,7 +114,7 @@ export function servePasses(
   disk?: Disk,
 ): PassCalls {
   let member: PassMember<unknown>;
-  let seconds: () => ThreadSeconds;
+  let seconds: () => WorkSeconds;
   /** Messages on their way to the owner. */
   const telling: Promise<void>[] = [];
   return reporting<PassCalls>({

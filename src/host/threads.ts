@@ -4,21 +4,17 @@
  * reads into its own memory and computes. Only what is small crosses, and what a thread cannot reach: values computed by code of
  * its owner, and files that another thread cannot open.
  */
+
 import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
-import { AmalgamError, type ErrorReport, errorReport, fromErrorReport } from '../errors';
+import { AmalgamError } from '../errors';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
 import type { Derived } from '../inputs/tensor-view';
+import { reporting, rethrow, type WorkerPort } from '../platform';
+import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
 import { canceled, throwIfCanceled } from '../sources/cancellation';
 import type { Inputs } from './weight-inputs';
-
-/** A worker that was started. */
-export interface WorkerPort {
-  endpoint: Comlink.Endpoint;
-  onError(tell: (message: string) => void): void;
-  terminate(): void;
-}
 
 let start: (() => WorkerPort) | undefined;
 /** What ends each thread that was started and is not ended, in the middle of its work. */
@@ -80,26 +76,6 @@ export function endThreads(): void {
   for (const end of [...running]) end();
 }
 
-/** Calls whose errors cross as plain data, for comlink would drop their code and next step. */
-export function reporting<Calls extends object>(calls: Calls): Calls {
-  const reported = Object.entries(calls).map(([name, call]: [string, (...args: unknown[]) => unknown]) => [
-    name,
-    async (...args: unknown[]) => {
-      try {
-        return await call(...args);
-      } catch (thrown) {
-        throw errorReport(thrown);
-      }
-    },
-  ]);
-  return Object.fromEntries(reported) as Calls;
-}
-
-/** For `catch` of such a call. */
-export function rethrow(thrown: ErrorReport | Error): never {
-  throw thrown instanceof Error ? thrown : fromErrorReport(thrown);
-}
-
 // Members of a pool: threads, or what stands for one in this thread.
 
 /** Gives tasks, in order, to the members that are free. */
@@ -139,18 +115,9 @@ export interface ReadCalls {
   derived(index: number, begin: number, end: number): Promise<Float32Array<ArrayBuffer>>;
 }
 
-/** Seconds of a thread since it was started. */
-export interface ThreadSeconds {
-  read: number;
-  upload: number;
-  compute: number;
-  readback: number;
-  write: number;
-}
-
 /** Seconds of all threads together, which are more than the time passed. */
-export function sumSeconds(threads: readonly (ThreadSeconds | undefined)[]): ThreadSeconds {
-  const sum = (work: keyof ThreadSeconds) => threads.reduce((all, one) => all + (one?.[work] ?? 0), 0);
+export function sumSeconds(threads: readonly (WorkSeconds | undefined)[]): WorkSeconds {
+  const sum = (work: keyof WorkSeconds) => threads.reduce((all, one) => all + (one?.[work] ?? 0), 0);
   return {
     ...{ read: sum('read'), upload: sum('upload'), compute: sum('compute') },
     ...{ readback: sum('readback'), write: sum('write') },
@@ -319,7 +286,7 @@ export interface PassOwner extends ReadCalls {
 /** A thread of a pass, as its owner calls it. */
 export interface PassCalls {
   openPass(kind: PassKind, job: ThreadJob<unknown>, members: number, owner: PassOwner): Promise<void>;
-  take(index: number): Promise<{ result: unknown; seconds: ThreadSeconds }>;
+  take(index: number): Promise<{ result: unknown; seconds: WorkSeconds }>;
 }
 
 interface PassOptions<Work, Result> extends Omit<PassTools, 'read' | 'members'> {
@@ -331,7 +298,7 @@ interface PassOptions<Work, Result> extends Omit<PassTools, 'read' | 'members'> 
   /** Threads that do it; with 0 this one does, on its engine. */
   threads: number;
   /** Seconds of the threads so far; not called where this one does the work. */
-  onSeconds?(seconds: ThreadSeconds): void;
+  onSeconds?(seconds: WorkSeconds): void;
 }
 
 /** Opens a pass. @throws AmalgamError `WorkerDied`, and what opening the files throws */
@@ -345,7 +312,7 @@ export async function openPass<Work, Result>(options: PassOptions<Work, Result>)
   const { threads } = await openThreads<PassCalls>(count, (calls) =>
     calls.openPass(kind, job, count, Comlink.proxy(reporting(own))),
   );
-  const spent: ThreadSeconds[] = [];
+  const spent: WorkSeconds[] = [];
   const members = threads.map(
     ({ ask, terminate }, number): PassMember<Result> => ({
       async take(index) {

@@ -16,18 +16,7 @@ import type { AdapterKind } from './kinds/kind';
 import { nameSome, type Problems } from './problems';
 import type { TensorRef } from './tensor-view';
 
-/** Low-rank update of one module; shapes as in {@link AdapterPair}. */
-export interface AdapterUpdate {
-  kind: AdapterPair['kind'];
-  a: TensorRef;
-  b: TensorRef;
-  rank: number;
-  scale: number;
-  magnitude?: TensorRef;
-  bias?: TensorRef;
-  /** Set for factors of fused expert weights, one pair after the other: how many. */
-  experts?: number;
-}
+export type AdapterUpdate = AdapterPair<TensorRef>;
 
 /** Tensors of a kind other than LoRA by their part, and the numbers of their module. */
 export interface OwnModule {

@@ -8,7 +8,7 @@ export type { ResolvedParameters };
 
 /**
  * A merge method is one file in `methods/` that exports one literal of this shape, its oracle, and one line in `methods/index.ts`.
- * Form fields, recipe validation, YAML names, help, the docs table and its contract tests are derived from it.
+ * Form fields, recipe validation, YAML names, help and the docs table are derived from it.
  */
 export interface MergeMethod<P extends Specs = Specs, M extends Specs = Specs> {
   /** The name in recipes, as mergekit spells it. */
@@ -26,8 +26,6 @@ export interface MergeMethod<P extends Specs = Specs, M extends Specs = Specs> {
   parameters: P;
   /** Parameters of each contributor by recipe name. */
   modelParameters: M;
-  /** Promises that its contract tests check (docs/adding-a-method.md). */
-  contract: MethodContract;
   /**
    * Refuses values that are each in range but do not go together, for one tensor: the reason, as a sentence's end after
    * the method's name, or undefined.
@@ -65,27 +63,6 @@ export interface ParameterConflict {
   /** `epsilon 0.4 must be below min(density, 1 − density) = 0.3` */
   reason: string;
   remedy: string;
-}
-
-/** Properties that do not follow from a method's other fields and that its contract tests check as declared. */
-interface MethodContract {
-  /** Does the result stay the same (up to rounding) when contributors swap places? */
-  permutation: 'invariant' | 'ordered';
-  /**
-   * One model of weight 1, the others 0: `bytes` gives that model to the bit, `rounded` within one f32 rounding
-   * (W₀ + (W − W₀) rounds twice), `none` where there are no weights.
-   */
-  single: 'bytes' | 'rounded' | 'none';
-  /** How far a NaN or infinity that is carried through spreads: its own `element`, its `row`, or the whole `tensor`. */
-  spread: 'element' | 'row' | 'tensor';
-  /** Settings the tests try beside the defaults; settings not given have their default or a value of the tests'. */
-  settings: readonly MethodSettings[];
-}
-
-/** Values by parameter name, method-wide and model by model. */
-export interface MethodSettings {
-  parameters?: ResolvedParameters;
-  models?: readonly ResolvedParameters[];
 }
 
 /**

@@ -18,6 +18,7 @@ import type { Prepared } from '../merge/tensor/prepared';
 import type { BackendChoice } from '../reports/backend';
 import type { RunTarget } from '../reports/evaluate';
 import type { BestText, FindBestRequest, SearchTasks, TextPart } from '../reports/find-best';
+import { amountOf } from '../reports/job';
 import { inParts, stretchesOf, type TextParts } from '../reports/text-parts';
 import { taskBlocks } from '../tasks/objective';
 import { readingRecipe, withLambda } from './candidates';
@@ -116,7 +117,10 @@ async function openBench(
     ({
       ...{ models: host.models, engine, signal },
       ...(backend && { backend }),
-      onProgress: ({ done, total, item, phase }) => onShare(done, total, item, phase),
+      onProgress(progress) {
+        const { done, total } = amountOf(progress);
+        onShare(done, total, progress.item, progress.phase);
+      },
     }) satisfies CalibrationOptions;
   /** Work done on all engines, each taking the next piece. */
   const onThreads = async (pieces: readonly ((backend: Backend) => Promise<void>)[]) => {

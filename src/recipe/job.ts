@@ -1,7 +1,7 @@
 /** One merge from a clean plan to a committed output: download, hash, small files, run, index last. */
 
 import type { Backend } from '../backend/backend';
-import { calibrationMessage, calibrationPhases } from '../calibration/calibration-context';
+import { calibrationPhases } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import { type ErrorCode, errorReport } from '../errors';
 import { type CardResult, withResults } from '../formats/card-results';
@@ -123,7 +123,7 @@ export async function runMerge(
     models,
     engine: request.engine,
     signal,
-    onProgress: (progress) => onProgress(calibrationMessage(progress)),
+    onProgress,
     phases,
   });
   phases.rest('opening');

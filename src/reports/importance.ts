@@ -57,6 +57,7 @@ export interface LambdaReport {
 /** A stored set of masks or solved task vectors, in the cache. */
 export interface MaskInfo {
   id: string;
+  /** Models and settings in words. */
   title: string;
   bytes: number;
   tensors: number;

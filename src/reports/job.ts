@@ -41,6 +41,11 @@ export interface Progress {
   note?: string;
 }
 
+/** Done and total of a progress, whatever it counts. */
+export function amountOf({ counted, bytesDone, bytes }: Progress): { done: number; total: number } {
+  return counted ?? { done: bytesDone, total: bytes };
+}
+
 /** The same of any job that goes through tensors or files, whatever its phases are called and it reports of a tensor. */
 export type TensorProgress = Omit<Progress, 'phase' | 'finished'> & { phase: string };
 
@@ -100,5 +105,5 @@ export interface ContributorReport {
   rescaledNorm?: number;
 }
 
-/** Stages of it: models write text, models read theirs and are measured, λ is searched for, models and merge compared. */
-export type CalibrationPhaseName = 'writing' | 'calibrating' | 'searching' | 'comparing';
+/** Stages of it: models write text, models read theirs and are measured, λ is searched for. */
+export type CalibrationPhaseName = 'writing' | 'calibrating' | 'searching';

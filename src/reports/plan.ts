@@ -30,8 +30,6 @@ export interface PlanProblem {
   /** Remedy that the person can apply. */
   remedy: string;
   tensors?: string[];
-  /** Keys of the recipe's text that it is about. */
-  keys?: string[];
 }
 
 /** Outline of a tensor, known before any of its values is read. */

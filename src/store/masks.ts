@@ -6,9 +6,11 @@
  * A file is `AMALGAM1`, the length of its header (u32, then 0), the header as JSON padded with spaces to a multiple of
  * 8, the sections it names, and the sha256 of all that. A torn file has another sha256 or none, and counts as missing.
  */
+
 import { fault } from '../errors';
 import { hex, textSha256 } from '../formats/hashes';
 import { contentOf, entriesOf, fileIn, folderIn, ifThere } from '../platform';
+import type { MaskInfo } from '../reports/importance';
 import { beginSha256 } from '../sources/sha256';
 import {
   failing,
@@ -43,16 +45,6 @@ export interface StoredRecord<H extends RecordHeader> {
   bytes: number;
   /** Bytes [begin, end) of a section. @throws AmalgamError `StorageFailed`, `Busy` */
   read(section: number, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
-}
-
-/** One folder of the cache, as a user sees it. */
-interface StoredMasks {
-  id: string;
-  /** Models and settings in words. */
-  title: string;
-  bytes: number;
-  /** Tensors that are there. */
-  tensors: number;
 }
 
 /** The records of one model and its settings, or of one Gram merge. */
@@ -100,8 +92,8 @@ export async function openRecords(key: string, title: string): Promise<RecordFol
 }
 
 /** Everything stored, with its size. */
-export async function listMasks(): Promise<StoredMasks[]> {
-  const found: StoredMasks[] = [];
+export async function listMasks(): Promise<MaskInfo[]> {
+  const found: MaskInfo[] = [];
   for (const [id, folder] of await entriesOf(await storageFolder('importance'))) {
     if (!isFolder(folder)) continue;
     let bytes = 0;

@@ -96,6 +96,7 @@ const RecipesDialog = lazy(() =>
 
 const ResultCard = lazy(() => import('./screens/ResultCard').then((m) => ({ default: m.ResultCard })));
 
+const Palette = lazy(() => import('./bars/Palette').then((m) => ({ default: m.Palette })));
 const RunReport = lazy(() => import('./screens/RunReport').then((m) => ({ default: m.RunReport })));
 
 /** The one screen: places on top; in Merge the recipe left and tabs beside it, in each tool its own screen. */
@@ -114,7 +115,9 @@ export function Workbench() {
     // a failed part is loaded again when it is shown, and reports its failure then
     for (const soon of [...Object.values(load), loadInspector]) soon().catch(() => undefined);
   }, []);
-  const closeDialogs = () => setView(studio, { adding: null, recipes: null, runReport: false });
+  const palette = useStudioState((s) => s.view.palette);
+  const closeDialogs = () =>
+    setView(studio, { adding: null, recipes: null, runReport: false, palette: false });
   return (
     <div
       className="workbench"
@@ -153,7 +156,7 @@ export function Workbench() {
       <Announcer />
       <Notices />
       <DropZone />
-      {adding || recipes || runReport ? (
+      {adding || recipes || runReport || palette ? (
         <PartBoundary
           onMissing={() => {
             closeDialogs();
@@ -164,6 +167,7 @@ export function Workbench() {
             {adding ? <AddModelDialog target={adding} /> : null}
             {recipes ? <RecipesDialog tab={recipes} /> : null}
             {runReport ? <RunReport /> : null}
+            {palette ? <Palette onClose={closeDialogs} /> : null}
           </Suspense>
         </PartBoundary>
       ) : null}

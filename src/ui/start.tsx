@@ -17,6 +17,7 @@ import { errorReport } from '../errors';
 import { hasDirectoryPicker } from './local/local-files';
 import { remember, remembered } from './local/remembered-choices';
 import { ErrorCard } from './parts/ErrorCard';
+import { watchKeys } from './state/actions';
 import { readAddress, watchAddress } from './state/address';
 import { watchDeltas } from './state/delta-statistics';
 import { watchOtherTabs } from './state/interrupted-merges';
@@ -54,6 +55,7 @@ function bootStudio(studio: Studio): () => void {
     watchSampleTexts(studio),
     watchTheme(studio),
     watchNetwork(studio),
+    watchKeys(studio),
   ];
   let stopped = false;
   readAddress(studio);

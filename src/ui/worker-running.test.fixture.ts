@@ -98,7 +98,7 @@ export async function pretendBest(
     { id: 'given', kind: 'given', label: 'As given', target: { recipe }, lambda: null },
     ...also.map((of, i) => ({ ...of, id: `also ${i + 1}`, kind: 'also' as const, lambda: null })),
     ...[...methods, ...(steps.includes('gram') ? ['gram'] : [])].map((id, i) => {
-      const lambda = i % 3 === 2 ? null : Math.round(30 + 10 * i) / 100;
+      const lambda = id === 'linear' || i % 3 === 2 ? null : Math.round(30 + 10 * i) / 100;
       const parameters = lambda === null ? {} : { lambda };
       const target = { recipe: { ...recipe, mergeMethod: id, parameters } };
       return { id, kind: id === 'gram' ? ('gram' as const) : ('method' as const), label: id, target, lambda };

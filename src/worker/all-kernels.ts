@@ -3,11 +3,12 @@ import { serveBatches } from '../backend/cpu/serve-thread';
 import type { BatchCalls } from '../backend/cpu/thread-backend';
 import type { Kernel } from '../backend/kernel';
 import { type Disk, servePasses } from '../host/serve-thread';
-import { type PassCalls, reporting } from '../host/threads';
+import type { PassCalls } from '../host/threads';
 import { methods } from '../merge/methods';
 import { openStatistics } from '../merge/prediction/delta-statistics';
 import type { MergeCalls } from '../merge/run/remote-thread';
 import { serveMergeThread } from '../merge/run/serve-thread';
+import { reporting } from '../platform';
 import { openComparison } from '../tools/difference/compare-tensors';
 
 const modules = import.meta.glob<Record<string, unknown>>(

@@ -29,7 +29,7 @@ import type {
 } from '../reports/evaluate';
 import type { FindBestProgress, FindBestRequest } from '../reports/find-best';
 import type { CalibrationText } from '../reports/importance';
-import type { Progress } from '../reports/job';
+import { amountOf, type Progress } from '../reports/job';
 import type { InterruptedRun, MergeRequest, RunElsewhere, VerifyRequest } from '../reports/merge';
 import type { HubQuery, LocalFile, ModelInfo } from '../reports/models';
 import type { PushProgress, PushRequest, PushSource } from '../reports/push';
@@ -101,8 +101,11 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       models,
       engine,
       signal,
-      onProgress: ({ done, total, secondsLeft }) =>
-        onProgress({ phase: 'preparing', done, total, rate: 0, secondsLeft }),
+      onProgress: (progress) =>
+        onProgress({
+          ...{ phase: 'preparing', ...amountOf(progress), rate: 0 },
+          secondsLeft: progress.secondsLeft,
+        }),
     });
     return {
       plan: calibrated?.plan ?? made,

@@ -12,6 +12,7 @@ import {
   storageRoot,
 } from '../platform';
 import type { PushSource } from '../reports/push';
+import type { CacheInfo } from '../reports/worker';
 import { isFolder } from '../store/opfs-file';
 import { failing, outputName, outputPathParts, storageFull } from './destination-error';
 import { readStored } from './opfs-sink';
@@ -22,15 +23,7 @@ import { readJournal } from './run-journal';
  * `outputs/<name>/complete.json`, written last, lists them. Without that record an output does not exist;
  * `outputs/<name>/run.jsonl` is the journal from which a cut-off merge goes on.
  */
-interface FinishedOutput {
-  name: string;
-  /** Sum of its files. */
-  bytes: number;
-  /** False for the remains of a merge that is still running or was cut off. */
-  complete: boolean;
-  /** Files in the order they were written; empty while not complete. */
-  files: OutputFile[];
-}
+type FinishedOutput = Omit<CacheInfo['outputs'][number], 'files'> & { files: OutputFile[] };
 
 export interface OutputFile {
   path: string;

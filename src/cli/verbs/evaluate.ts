@@ -5,10 +5,9 @@ import { datasetOptions, evaluateOptions } from '../../evaluate/options';
 import { withResults } from '../../formats/card-results';
 import { HASHES_FILE, withOutputHash } from '../../formats/output-hashes';
 import { counted, formatSeconds } from '../../formats/quantity';
-import type { BackendChoice } from '../../reports/backend';
 import type { DatasetRequest } from '../../reports/dataset';
 import type { EvaluateManyReport, RunningProgress } from '../../reports/evaluate';
-import type { Options, OptionValues } from '../../reports/option';
+import type { Options } from '../../reports/option';
 import { pairedDifference, verdict } from '../../reports/paired-error';
 import type { ScoreTasksReport, TaskSource } from '../../reports/tasks';
 import { bufferSource } from '../../sources/buffer-source';
@@ -16,93 +15,79 @@ import { treeOf } from '../../sources/tree-hash';
 import { cardResult, comparisons, harnessResults } from '../../tasks/harness-report';
 import { taskOptions } from '../../tasks/options';
 import type { WorkerCalls } from '../../worker/calls';
-import {
-  engineOptions,
-  oneOf,
-  type Place,
-  parseSome,
-  runOf,
-  runOptions,
-  usage,
-  usageOf,
-  type Verb,
-} from '../arguments';
-import { type InputFile, itemsOf, readInput, readTextFile, taskSource } from '../input-files';
-import { openTargets, type Where } from '../job';
+import { type Arguments, defineVerb, type Place, runOptions, usage } from '../arguments';
+import { itemsOf, readInput, readTextFile, taskSource } from '../input-files';
+import { openTargets } from '../job';
 import { columns, datasetText, errorText, evaluateText, withProgress } from '../print';
 import { reportWriter, writeWhole } from '../report-file';
 
-// The form of `evaluate` that scores tasks: opens all models in one engine, scores them side by side, prints a table and the tests.
+const oneInput = { either: 'input', needed: true } as const;
 
-/** Paths are as typed. */
-interface TaskCommand extends Where, ReturnType<typeof itemsOf> {
-  /** Model references, or paths of recipes whose merges are scored without being written. */
-  models: string[];
-  /** Names of tasks that ship, or paths of files of rows. */
-  tasks: string[];
-  fewshotSeed: number;
-  engine: BackendChoice;
-  report?: string;
-  /** README.md that takes the scores of the first model. */
-  card?: string;
-}
-
-const cardOptions = {
-  report: runOptions.report,
+const options = {
+  text: { kind: 'text', argument: 'FILE', help: 'A text to measure on.', ...oneInput },
+  tokens: { kind: 'text', argument: 'IDS.json', help: 'A text as token ids.', ...oneInput },
+  dataset: {
+    kind: 'text',
+    argument: 'owner/name[@rev]:path[:column]',
+    help: 'A file of a dataset on the Hub, and its column.',
+    ...oneInput,
+  },
+  task: { kind: 'list', argument: 'NAME', help: 'Tasks that ship, or files of rows.', ...oneInput },
+  ...{ ...datasetOptions, ...evaluateOptions, ...taskOptions },
   card: { kind: 'text', argument: 'README.md', help: 'A model card that takes what the first model scored.' },
-} as const;
-
-const scoringOptions = {
-  task: { kind: 'list', argument: 'NAME', help: 'Tasks that ship, or files of rows.' },
-  ...{ ...taskOptions, ...cardOptions, ...runOptions },
+  ...runOptions,
 } as const satisfies Options;
 
-const TASK_USAGE = `  evaluate <model> … --task NAME[,NAME …] [--limit N [--sample-seed S]] ${usageOf(taskOptions, 'fewshot', 'fewshotSeed')}
-           ${usageOf(cardOptions)} ${usageOf(engineOptions)}
-      Accuracy on tasks as lm-evaluation-harness scores them, of one or more models and recipes; with several, whether
-      each is better than the first (paired test). NAME is hellaswag, arc_easy, arc_challenge, piqa, winogrande, boolq,
-      openbookqa, lambada_openai, mmlu_<subset>, truthfulqa_mc1, truthfulqa_mc2, sample_trades, or a .jsonl of your own with
-      question, choices and answer. --limit takes the first items, or some drawn by --sample-seed.
-      --card puts the first model's results into the front matter of its model card (model-index).
-`;
+type Command = Arguments<typeof options>;
 
-/** @throws Usage */
-function parseTasks(args: string[]): TaskCommand {
-  const { subjects: models, options } = parseSome('evaluate', 'model', args, scoringOptions);
-  const { task: tasks, card, fewshotSeed } = options;
-  if (tasks.length === 0) throw usage('--task is empty; it names a task such as hellaswag.');
-  return {
-    ...{ models, tasks, ...itemsOf(options), fewshotSeed },
-    ...runOf(options),
-    ...(card === undefined ? {} : { card }),
-  };
-}
+export const evaluateVerb = defineVerb({
+  name: 'evaluate',
+  subjects: ['model'],
+  several: true,
+  about:
+    "Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on the Hub, of which the first rows or characters are taken; conversations are read by the model's chat template. Or accuracy on tasks as lm-evaluation-harness scores them: NAME is hellaswag, arc_easy, arc_challenge, piqa, winogrande, boolq, openbookqa, lambada_openai, mmlu_<subset>, truthfulqa_mc1, truthfulqa_mc2, sample_trades, or a .jsonl of your own with question, choices and answer. --limit takes the first items, or some drawn by --sample-seed. --card puts the first model's results into the front matter of its model card (model-index). Several models and recipes are measured side by side, and compared with the first (paired test).",
+  options,
+  belongs: {
+    dataset: ['rows', 'characters'],
+    task: ['limit', 'fewshot', 'fewshotSeed', 'card'],
+    limit: ['sampleSeed'],
+  },
 
-async function runTasks(command: TaskCommand, place: Place): Promise<number> {
+  check({ subjects, options: { task, perToken, dataset }, given }) {
+    const odd = ['window', 'stride', 'per-token'].find((flag) => task.length > 0 && given.has(flag));
+    if (odd !== undefined) throw usage(`--${odd} is for perplexity; it does not go with --task.`);
+    if (subjects.length > 1 && perToken) throw usage('--per-token is for one model.');
+    if (dataset !== undefined && !DATASET.test(dataset)) {
+      throw usage(`--dataset is ${dataset}; it is owner/name[@revision]:path[:column].`);
+    }
+  },
+
+  run: (command, place) =>
+    command.options.task.length > 0 ? runTasks(command, place) : evaluate(command, place),
+});
+
+/** Scores tasks: opens all models in one engine, scores them side by side, prints a table and the tests. */
+async function runTasks({ subjects: names, options }: Command, place: Place): Promise<number> {
   const { workingFolder, say, write } = place;
-  const writeReport = await reportWriter(command.report, workingFolder);
-  const card = command.card === undefined ? undefined : resolve(workingFolder, command.card);
+  const writeReport = await reportWriter(options.report, workingFolder);
+  const card = options.card === undefined ? undefined : resolve(workingFolder, options.card);
   if (card !== undefined) await readTextFile(card, workingFolder);
   const tasks: TaskSource[] = [];
-  for (const name of command.tasks) tasks.push(await taskSource(name, workingFolder));
-  const { calls, targets } = await openTargets(command.models, place, command);
-  const { limit, fewshot, engine, sampleSeed, fewshotSeed } = command;
-  const seeds = { ...(sampleSeed === undefined ? {} : { sampleSeed }), fewshotSeed };
+  for (const name of options.task) tasks.push(await taskSource(name, workingFolder));
+  const { calls, targets } = await openTargets(names, place, options);
+  const { engine, fewshotSeed, sampleSeed } = options;
+  const items = itemsOf(options);
   const report = await withProgress((print) =>
-    calls.scoreTasks({ targets, tasks, limit, fewshot, engine, ...seeds }, print),
+    calls.scoreTasks({ targets, tasks, ...items, engine, fewshotSeed }, print),
   );
   await writeReport({
-    config: { limit, fewshot_seed: fewshotSeed, sample_seed: sampleSeed ?? null, engine },
+    config: { limit: items.limit, fewshot_seed: fewshotSeed, sample_seed: sampleSeed ?? null, engine },
     datasets: datasetsOf(report),
-    models: report.models.map((model, i) => harnessResults(command.models[i]!, model, report.tasks)),
-    comparisons: comparisons(report).map(({ a, b, ...test }) => ({
-      a: command.models[a],
-      b: command.models[b],
-      ...test,
-    })),
+    models: report.models.map((model, i) => harnessResults(names[i]!, model, report.tasks)),
+    comparisons: comparisons(report).map(({ a, b, ...test }) => ({ a: names[a], b: names[b], ...test })),
   });
   if (card !== undefined) await writeCard(card, report, workingFolder);
-  await write(`${scoresText(report, command.models)}\n`);
+  await write(`${scoresText(report, names)}\n`);
   const failed = report.models.some((model) => model.tasks.some((outcome) => 'error' in outcome));
   if (failed) say('A model could not be scored: see the table.');
   return failed ? 1 : 0;
@@ -128,94 +113,28 @@ async function writeCard(card: string, report: ScoreTasksReport, workingFolder: 
 const datasetsOf = ({ tasks }: ScoreTasksReport) =>
   Object.fromEntries(tasks.map(({ task, dataset, split }) => [task, { dataset, split }]));
 
-interface EvaluateCommand extends Where, OptionValues<typeof evaluateOptions> {
-  /** Model references, or paths of recipes whose merges are measured without being written. */
-  models: string[];
-  engine: BackendChoice;
-  report?: string;
-  input: InputFile | { dataset: DatasetRequest };
-}
+/** `owner/name[@revision]:path[:column]` */
+const DATASET = /^([^:]+):([^:]+)(?::(.+))?$/;
 
-const inputOptions = {
-  text: { kind: 'text', argument: 'FILE', help: 'A text to measure on.' },
-  tokens: { kind: 'text', argument: 'IDS.json', help: 'A text as token ids.' },
-  dataset: {
-    kind: 'text',
-    argument: 'owner/name[@rev]:path[:column]',
-    help: 'A file of a dataset on the Hub, and its column.',
-  },
-} as const;
-
-const perplexityOptions = { ...inputOptions, ...datasetOptions, ...evaluateOptions, ...runOptions };
-
-export const evaluateVerb: Verb<EvaluateCommand | TaskCommand> = {
-  name: 'evaluate',
-  usage: `  evaluate <model> … (${oneOf(inputOptions)})
-           ${usageOf(datasetOptions)} ${usageOf(evaluateOptions)}
-           ${usageOf(runOptions)}
-      Perplexity of a model on a text, on an array of token ids, or on a text, jsonl or parquet file of a dataset on
-      the Hub, of which the first rows or characters are taken. Conversations are read by the model's chat template.
-      Several models and recipes are measured side by side.
-
-${TASK_USAGE}`,
-
-  options: { ...perplexityOptions, ...scoringOptions },
-
-  parse: (args) => (args.some((arg) => /^--task(=|$)/.test(arg)) ? parseTasks(args) : parseEvaluate(args)),
-
-  run: (command, place) => ('tasks' in command ? runTasks(command, place) : evaluate(command, place)),
-};
-
-function parseEvaluate(args: string[]): EvaluateCommand {
-  const { subjects: models, options, given } = parseSome('evaluate', 'model', args, perplexityOptions);
-  const { window, stride, perToken } = options;
-  if (models.length > 1 && perToken) throw usage('--per-token is for one model.');
-  if (Object.keys(inputOptions).filter((name) => given.has(name)).length !== 1) {
-    throw usage(
-      'evaluate needs either --text FILE, --tokens IDS.json, --dataset owner/name:path or --task NAME.',
-    );
-  }
-  if (!given.has('dataset') && (given.has('rows') || given.has('characters'))) {
-    throw usage('--rows and --characters belong to --dataset.');
-  }
+function datasetOf(named: string, { rows, characters }: Command['options']): DatasetRequest {
+  const [, ref = '', path = '', column] = DATASET.exec(named) ?? [];
   return {
-    models,
-    ...runOf(options),
-    input: evaluateInput(options),
-    ...{ window, stride, perToken },
-  };
-}
-
-function evaluateInput({
-  text,
-  tokens,
-  dataset,
-  rows,
-  characters,
-}: OptionValues<typeof inputOptions & typeof datasetOptions>): EvaluateCommand['input'] {
-  if (text !== undefined) return { textFile: text };
-  if (dataset === undefined) return { tokensFile: tokens! };
-  const [, ref, path, column] = /^([^:]+):([^:]+)(?::(.+))?$/.exec(dataset) ?? [];
-  if (ref === undefined || path === undefined) {
-    throw usage(`--dataset is ${dataset}; it is owner/name[@revision]:path[:column].`);
-  }
-  return {
-    dataset: {
-      ...{ ref, path, characters },
-      ...(column === undefined ? {} : { column }),
-      ...(rows === undefined ? {} : { rows }),
-    },
+    ...{ ref, path, characters },
+    ...(column === undefined ? {} : { column }),
+    ...(rows === undefined ? {} : { rows }),
   };
 }
 
 /** Opens all in one engine and measures them side by side; prints a line of one model, of several a table. */
-async function evaluate(command: EvaluateCommand, place: Place): Promise<number> {
-  const { models: names, window, stride, perToken, engine, input: given } = command;
-  const writeReport = await reportWriter(command.report, place.workingFolder);
-  const local = 'dataset' in given ? undefined : await readInput(given, place.workingFolder);
-  const { calls, targets } = await openTargets(names, place, command);
+async function evaluate({ subjects: names, options }: Command, place: Place): Promise<number> {
+  const { text, tokens, dataset: named, window, stride, perToken, engine } = options;
+  const dataset = named === undefined ? undefined : datasetOf(named, options);
+  const writeReport = await reportWriter(options.report, place.workingFolder);
+  const file = text === undefined ? { tokensFile: tokens! } : { textFile: text };
+  const local = dataset ? undefined : await readInput(file, place.workingFolder);
+  const { calls, targets } = await openTargets(names, place, options);
   const report = await withProgress(async (print) => {
-    const input = local ?? (await readDataset(given, calls, place, print));
+    const input = local ?? (await readDataset(dataset!, calls, place, print));
     return calls.evaluateMany({ targets, inputs: [input], window, stride, perToken, engine }, print);
   });
   if (names.length === 1) {
@@ -233,12 +152,11 @@ async function evaluate(command: EvaluateCommand, place: Place): Promise<number>
 
 /** Text of a dataset; prints a summary of what was read. */
 async function readDataset(
-  given: EvaluateCommand['input'],
+  dataset: DatasetRequest,
   calls: WorkerCalls,
   { say }: Place,
   onProgress: (progress: RunningProgress) => void,
 ): Promise<{ text: string }> {
-  const { dataset } = given as { dataset: DatasetRequest };
   const read = await calls.readDataset(dataset, onProgress);
   say(datasetText(read));
   return { text: read.text };

@@ -1,37 +1,27 @@
 import { resolve } from 'node:path';
 import { printableJson } from '../../formats/names';
 import { repositoriesRead } from '../../formats/recipe-models';
-import { parseOne, placeOf, placeOptions, usageOf, type Verb } from '../arguments';
-import { openJob, readRecipe, type Where } from '../job';
+import { defineVerb, placeOptions, strictOption } from '../arguments';
+import { isAccepted, openJob, readRecipe } from '../job';
 import { planText } from '../print';
 
-interface PlanCommand extends Where {
-  recipe: string;
-  json: boolean;
-}
-
-const jsonOption = { json: { kind: 'boolean', help: 'The report as JSON.', default: false } } as const;
-const planOptions = { ...jsonOption, ...placeOptions };
-
-export const planVerb: Verb<PlanCommand> = {
+export const planVerb = defineVerb({
   name: 'plan',
-  usage: `  plan <recipe.yml> ${usageOf(planOptions)}
-      Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models.
-`,
-
-  options: planOptions,
-
-  parse(args) {
-    const { subject: recipe, options } = parseOne('plan', 'recipe file', args, planOptions);
-    return { recipe, json: options.json, ...placeOf(options) };
+  subjects: ['recipe.yml'],
+  about:
+    'Reads headers only and says what a merge would do. Exit code 1 when the recipe does not fit the models; with --strict also when a key or parameter has no effect.',
+  options: {
+    json: { kind: 'boolean', help: 'The report as JSON.', default: false },
+    ...strictOption,
+    ...placeOptions,
   },
 
-  async run(command, place) {
-    const file = resolve(place.workingFolder, command.recipe);
+  async run({ subjects: [named = ''], options }, place) {
+    const file = resolve(place.workingFolder, named);
     const recipe = await readRecipe(file);
-    const job = await openJob(recipe, file, place, command, repositoriesRead);
+    const job = await openJob(recipe, file, place, options, repositoriesRead);
     const report = await job.calls.plan(job.recipe);
-    await place.write(`${command.json ? printableJson(report) : planText(report, recipe.mergeMethod)}\n`);
-    return report.clean ? 0 : 1;
+    await place.write(`${options.json ? printableJson(report) : planText(report, recipe.mergeMethod)}\n`);
+    return isAccepted(report, options.strict) ? 0 : 1;
   },
-};
+});

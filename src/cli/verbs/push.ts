@@ -6,49 +6,31 @@ import { defaultCache } from '../../host/node/platform';
 import { diskDirectory } from '../../host/node/storage';
 import type { PushReport } from '../../reports/push';
 import type { WorkerCalls } from '../../worker/calls';
-import { parseCounted, placeOf, placeOptions, type Undo, usage, usageOf, type Verb } from '../arguments';
+import { defineVerb, placeOptions, type Undo, usage } from '../arguments';
 import { listFolder } from '../folder-listing';
 import { hubAddress, openNode } from '../job';
 import type { CommandWorker } from '../node-worker';
 import { withProgress } from '../print';
 
-interface PushCommand extends PushOptions {
-  folder: string;
-}
-
-const pushOptions = {
-  private: { kind: 'boolean', help: 'A repository that is made is private.', default: false },
-  replace: { kind: 'boolean', help: 'Replaces files that are there already.', default: false },
-  message: { kind: 'text', argument: 'TEXT', help: 'Title of the commit.' },
-  hub: placeOptions.hub,
-} as const;
-
-export const pushVerb: Verb<PushCommand> = {
+export const pushVerb = defineVerb({
   name: 'push',
-  usage: `  push <folder> <owner/name> ${usageOf(pushOptions)}
-      Sends a merged folder to a model repository on the Hub as one commit; the repository is made where it is missing.
-      Files that are there already are replaced with --replace only. HF_TOKEN has to be a token that may write.
-`,
-
-  options: pushOptions,
-
-  parse(args) {
-    const { subjects, options } = parseCounted('push', 2, ['a folder and a repository'], args, pushOptions);
-    const [folder, repo] = subjects as [string, string];
-    const { private: isPrivate, replace, message } = options;
-    return {
-      ...{ folder, repo: repoOf(repo), private: isPrivate, replace },
-      ...(message === undefined ? {} : { message }),
-      ...placeOf(options),
-    };
+  subjects: ['folder', 'owner/name'],
+  about:
+    'Sends a merged folder to a model repository on the Hub as one commit; the repository is made where it is missing. Files that are there already are replaced with --replace only. HF_TOKEN has to be a token that may write.',
+  options: {
+    private: { kind: 'boolean', help: 'A repository that is made is private.', default: false },
+    replace: { kind: 'boolean', help: 'Replaces files that are there already.', default: false },
+    message: { kind: 'text', argument: 'TEXT', help: 'Title of the commit.' },
+    hub: placeOptions.hub,
   },
 
-  async run(command, { workingFolder, undo, say }) {
+  async run({ subjects: [folder = '', repo = ''], options }, { workingFolder, undo, say }) {
+    const command = { repo: repoOf(repo), ...options };
     const worker = await openPusher(command, undo);
-    say(pushText(await pushFolder(worker.calls, resolve(workingFolder, command.folder), command)));
+    say(pushText(await pushFolder(worker.calls, resolve(workingFolder, folder), command)));
     return 0;
   },
-};
+});
 
 // `push`, and `merge --push` after the merge: uploads a folder on this disk to a model repository on the Hub.
 

@@ -4,102 +4,62 @@ import { formatSeconds } from '../../formats/quantity';
 import { copyOf } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { bestOptions } from '../../recipe/options';
-import type { BackendChoice } from '../../reports/backend';
-import { BEST_STEPS, type BestStep } from '../../reports/find-best';
-import type { Options, OptionValues } from '../../reports/option';
+import { BEST_STEPS } from '../../reports/find-best';
 import type { TaskSource } from '../../reports/tasks';
 import { itemOptions } from '../../tasks/options';
-import { parseOne, runOf, runOptions, usage, usageOf, type Verb } from '../arguments';
-import { type InputFile, itemsOf, readInput, taskSource } from '../input-files';
-import { openJob, plannedJob, readRecipe, type Where } from '../job';
+import { defineVerb, runOptions, usage } from '../arguments';
+import { itemsOf, readInput, taskSource } from '../input-files';
+import { openJob, plannedJob, readRecipe } from '../job';
 import { bestRowText, bestText } from '../print';
 import { publishedTexts, renameTexts } from '../recipe-texts';
 import { checkReportPlace, reportWriter, writeWhole } from '../report-file';
 
-interface SearchCommand extends Where, OptionValues<typeof bestOptions> {
-  recipe: string;
-  inputs: InputFile[];
-  /** Names of tasks, or paths of files of rows, in place of inputs. */
-  tasks?: { names: string[]; metric: string } & ReturnType<typeof itemsOf>;
-  steps: readonly BestStep[];
-  out?: string;
-  report?: string;
-  engine: BackendChoice;
-}
-
-const inputOptions = {
-  text: { kind: 'list', whole: true, argument: 'FILE', help: 'A text to measure on.' },
-  tokens: { kind: 'list', whole: true, argument: 'IDS.json', help: 'A text as token ids.' },
-} as const satisfies Options;
-
-const scoredOptions = {
-  task: { kind: 'list', argument: 'NAME', help: 'Tasks that ship, or files of rows.' },
-  metric: { kind: 'text', argument: 'acc', help: 'The metric whose mean over the tasks counts.' },
-  ...itemOptions,
-} as const satisfies Options;
-
-const searchOptions = {
-  out: { kind: 'text', argument: 'BEST.yml', help: 'Where the recipe of the best is written.' },
-  steps: { kind: 'list', argument: BEST_STEPS.join(','), help: 'What is tried; all of it unless said.' },
-} as const satisfies Options;
-
-const searching = {
-  ...{ ...searchOptions, ...inputOptions, ...scoredOptions },
-  ...{ ...bestOptions, ...runOptions },
-};
-
-export const searchVerb: Verb<SearchCommand> = {
+export const searchVerb = defineVerb({
   name: 'search',
-  usage: `  search <recipe.yml> [--out BEST.yml] [--text FILE … | --tokens IDS.json … | --task NAME[,NAME …]] [--steps ${BEST_STEPS.join(',')}]
-         ${usageOf(scoredOptions, 'metric')} [--limit N [--sample-seed S]] ${usageOf(itemOptions, 'fewshot')} ${usageOf(bestOptions)} ${usageOf(runOptions)}
-      Finds the best merge of a recipe’s models: every method that reads no text at its own λ, then Gram merges, then
-      weights, λ and density around the best; on texts, on tasks (as for evaluate), or on text that the contributors
-      generate. One part of it is tuned on, one compared on, and the table is of a third. Nothing is merged; the best
-      recipe goes to BEST.yml. What was measured is kept: the same command goes on from there, also with a larger budget.
-`,
+  subjects: ['recipe.yml'],
+  about:
+    'Finds the best merge of a recipe’s models: every method that reads no text at its own λ, then Gram merges, then weights, λ and density around the best; on texts, on tasks (as for evaluate), or on text that the contributors generate. One part of it is tuned on, one compared on, and the table is of a third. Nothing is merged; the best recipe goes to BEST.yml. What was measured is kept: the same command goes on from there, also with a larger budget.',
+  options: {
+    out: { kind: 'text', argument: 'BEST.yml', help: 'Where the recipe of the best is written.' },
+    steps: { kind: 'list', argument: BEST_STEPS.join(','), help: 'What is tried; all of it unless said.' },
+    text: { kind: 'list', whole: true, argument: 'FILE', help: 'A text to measure on.' },
+    tokens: { kind: 'list', whole: true, argument: 'IDS.json', help: 'A text as token ids.' },
+    task: { kind: 'list', argument: 'NAME', help: 'Tasks that ship, or files of rows.' },
+    metric: { kind: 'text', argument: 'acc', help: 'The metric whose mean over the tasks counts.' },
+    ...itemOptions,
+    ...bestOptions,
+    ...runOptions,
+  },
+  belongs: { task: ['metric', 'limit', 'fewshot'], limit: ['sampleSeed'] },
 
-  options: searching,
-
-  parse(args) {
-    const { subject: recipe, options, given } = parseOne('search', 'recipe file', args, searching);
-    const { out, budget, seed, task: names, metric = 'acc', steps } = options;
+  check({ options: { steps, task, text, tokens } }) {
     const unknown = steps.find((step) => !BEST_STEPS.some((known) => known === step));
     if (unknown !== undefined) throw usage(`--steps has ${unknown}; it is some of ${BEST_STEPS.join(', ')}.`);
-    const inputs = [
-      ...options.text.map((textFile) => ({ textFile })),
-      ...options.tokens.map((tokensFile) => ({ tokensFile })),
-    ];
-    const [left] = ['task', 'metric', 'limit', 'sample-seed', 'fewshot'].filter((flag) => given.has(flag));
-    if (names.length === 0 && left !== undefined) throw usage(`--${left} needs --task NAME.`);
-    const tasks = names.length > 0 && { names, metric, ...itemsOf(options) };
-    if (tasks && inputs.length > 0) throw usage('search goes by texts or by tasks, not by both.');
-    return {
-      ...{ recipe, inputs, budget, seed },
-      steps: BEST_STEPS.filter((step) => steps.length === 0 || steps.includes(step)),
-      ...(out !== undefined && { out }),
-      ...(tasks && { tasks }),
-      ...runOf(options),
-    };
+    if (task.length > 0 && text.length + tokens.length > 0) {
+      throw usage('search goes by texts or by tasks, not by both.');
+    }
   },
 
-  async run(command, place) {
+  async run({ subjects: [named = ''], options }, place) {
     const { workingFolder, write } = place;
-    const { steps, budget, seed, engine } = command;
-    const file = resolve(workingFolder, command.recipe);
-    const out = command.out === undefined ? undefined : resolve(workingFolder, command.out);
+    const { budget, seed, engine, metric = 'acc' } = options;
+    const steps = BEST_STEPS.filter((step) => options.steps.length === 0 || options.steps.includes(step));
+    const file = resolve(workingFolder, named);
+    const out = options.out === undefined ? undefined : resolve(workingFolder, options.out);
     if (out !== undefined) await checkReportPlace(out, 'out');
-    const writeReport = await reportWriter(command.report, workingFolder);
+    const writeReport = await reportWriter(options.report, workingFolder);
     const recipe = await readRecipe(file);
     const texts = [];
-    for (const input of command.inputs) {
-      const name = basename('textFile' in input ? input.textFile : input.tokensFile);
-      texts.push({ name, input: await readInput(input, workingFolder) });
+    for (const name of options.text) {
+      texts.push({ name: basename(name), input: await readInput({ textFile: name }, workingFolder) });
     }
-    const { names, ...asked } = command.tasks ?? { names: [], metric: 'acc', limit: null, fewshot: null };
+    for (const name of options.tokens) {
+      texts.push({ name: basename(name), input: await readInput({ tokensFile: name }, workingFolder) });
+    }
     const sources: TaskSource[] = [];
-    for (const name of names) sources.push(await taskSource(name, workingFolder));
-    const tasks = command.tasks && { ...asked, tasks: sources };
-    const job = await openJob(recipe, file, place, command);
+    for (const name of options.task) sources.push(await taskSource(name, workingFolder));
+    const tasks = sources.length > 0 && { ...itemsOf(options), metric, tasks: sources };
+    const job = await openJob(recipe, file, place, options);
     if (!(await plannedJob(job, place)).clean) return 1;
     const report = await job.calls.findBest(
       { recipe: job.recipe, texts, ...(tasks && { tasks }), steps, budget, seed, engine },
@@ -126,4 +86,4 @@ export const searchVerb: Verb<SearchCommand> = {
     await write(`${bestText(report)}\n`);
     return 0;
   },
-};
+});

@@ -7,51 +7,33 @@ import { repositoriesRead } from '../../formats/recipe-models';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
 import { parseJson } from '../../formats/strict-json';
-import type { BackendChoice } from '../../reports/backend';
 import { checkWritten, isAsWritten } from '../../write/output-commit';
-import { engineOptions, parseOne, runOf, usage, usageOf, type Verb } from '../arguments';
+import { defineVerb, engineOptions, usage } from '../arguments';
 import { diskFolder, listFolder } from '../folder-listing';
-import { locateModels, openJob, type Where } from '../job';
+import { locateModels, openJob } from '../job';
 import { verifyText, withProgress, writtenText } from '../print';
 
-interface VerifyCommand extends Where {
-  merged: string;
-  recipe?: string;
-  /** Looks at the hashes that were written alone. */
-  hashes: boolean;
-  engine: BackendChoice;
-}
-
-const verifyOptions = {
-  recipe: { kind: 'text', argument: 'FILE', help: 'A recipe that has the models where they are.' },
-  hashes: { kind: 'boolean', help: 'Hashes the files alone; no model is needed.', default: false },
-  ...engineOptions,
-} as const;
-
-export const verifyVerb: Verb<VerifyCommand> = {
+export const verifyVerb = defineVerb({
   name: 'verify',
-  usage: `  verify <merged> ${usageOf(verifyOptions)}
-      Hashes every file and compares with amalgam-hashes.json, then repeats the merge that the metadata describe and
-      compares the bytes. Exit code 1 when they differ. --hashes leaves out the merge.
-      The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe
-      has them.
-`,
-
-  options: verifyOptions,
-
-  parse(args) {
-    const { subject: merged, options } = parseOne('verify', 'merged folder', args, verifyOptions);
-    const { recipe, hashes } = options;
-    if (hashes && recipe !== undefined) throw usage('verify --hashes merges nothing: it takes no --recipe.');
-    return { merged, hashes, ...runOf(options), ...(recipe === undefined ? {} : { recipe }) };
+  subjects: ['merged'],
+  about:
+    'Hashes every file and compares with amalgam-hashes.json, then repeats the merge that the metadata describe and compares the bytes. Exit code 1 when they differ. --hashes leaves out the merge. The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe has them.',
+  options: {
+    recipe: { kind: 'text', argument: 'FILE', help: 'A recipe that has the models where they are.' },
+    hashes: { kind: 'boolean', help: 'Hashes the files alone; no model is needed.', default: false },
+    ...engineOptions,
   },
 
-  async run(command, place) {
+  check({ options: { hashes, recipe } }) {
+    if (hashes && recipe !== undefined) throw usage('verify --hashes merges nothing: it takes no --recipe.');
+  },
+
+  async run({ subjects: [merged = ''], options }, place) {
     const { workingFolder } = place;
-    const folder = resolve(workingFolder, command.merged);
-    if (command.hashes) {
+    const folder = resolve(workingFolder, merged);
+    if (options.hashes) {
       const { files } = await listFolder(folder);
-      const written = await checkWritten(diskFolder(command.merged, files.values()).files);
+      const written = await checkWritten(diskFolder(merged, files.values()).files);
       if (written === null) throw noHashes(folder);
       await place.write(`${writtenText(written)}\n`);
       return isAsWritten(written) ? 0 : 1;
@@ -59,18 +41,18 @@ export const verifyVerb: Verb<VerifyCommand> = {
     const metadata = await readMergedMetadata(folder);
     const { inputs } = metadata;
     const { recipe, published } =
-      command.recipe === undefined
+      options.recipe === undefined
         ? { recipe: metadata.recipe, published: undefined }
-        : await locateModels(metadata.recipe, resolve(workingFolder, command.recipe), workingFolder);
-    const job = await openJob(recipe, folder, place, command, repositoriesRead, published);
+        : await locateModels(metadata.recipe, resolve(workingFolder, options.recipe), workingFolder);
+    const job = await openJob(recipe, folder, place, options, repositoriesRead, published);
     await job.worker.listModel(folder);
     await job.calls.openDisk(folder, folder);
-    const request = { merged: folder, recipe: job.recipe, inputs, engine: command.engine };
+    const request = { merged: folder, recipe: job.recipe, inputs, engine: options.engine };
     const report = await withProgress((print) => job.calls.verify(request, print));
     await place.write(`${verifyText(report)}\n`);
     return report.agrees ? 0 : 1;
   },
-};
+});
 
 function noHashes(folder: string): AmalgamError {
   return new AmalgamError(

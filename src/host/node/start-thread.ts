@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import nodeEndpoint from 'comlink/dist/esm/node-adapter';
-import type { WorkerPort } from '../threads';
+import type { WorkerPort } from '../../platform';
 
 /** Starts a thread, bundled beside the command. @param cache as `becomeHost` has it */
 export function startThread(cache: string): WorkerPort {

@@ -1,4 +1,5 @@
 /** Interface of a kind of adapter: the tensors it stores for a module, and the change it makes to the module's weight. */
+import type { KindParts } from '../../formats/adapter-tensors';
 import type { JsonValue } from '../../formats/strict-json';
 
 /** The tensors of a module, by the name of their part, in f32; indices as they are. */
@@ -45,19 +46,13 @@ export interface Rows {
   bias?(values: PartValues): RowChange;
 }
 
-export interface AdapterKind {
+export interface AdapterKind extends KindParts {
   /** `peft_type`. */
   type: string;
   /** Name in sentences. */
   title: string;
   /** W′ as the docs show it. */
   formula: string;
-  /** Tensors of a module: the last part of their key, `.weight` and the adapter's name aside. */
-  parts: readonly string[];
-  /** Those among them that a module may lack. */
-  optional?: readonly string[];
-  /** Tensors at the root of the file. */
-  shared?: readonly string[];
   /** Fields of the config that are read here or only concern training. */
   fields: readonly string[];
   update(module: AdaptedModule): Product | Rows;

@@ -1,4 +1,11 @@
-import { changes, type Oracle, vectorsOf } from './oracle';
+import { changes, type MethodContract, type Oracle, vectorsOf } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'ordered',
+  single: 'none',
+  spread: 'tensor',
+  settings: [],
+};
 
 export const oracle: Oracle = (tensor) => {
   const base = tensor.base!;

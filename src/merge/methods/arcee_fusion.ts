@@ -16,7 +16,6 @@ export const arceeFusion = defineMethod({
   models: { min: 1, max: 1 },
   parameters: {},
   modelParameters: {},
-  contract: { permutation: 'ordered', single: 'none', spread: 'tensor', settings: [] },
   compute: {
     kind: 'delta',
     preset: () => ({ select: 'fusion', rescale: 'none', consensus: 'none', normalize: false, lambda: 1 }),

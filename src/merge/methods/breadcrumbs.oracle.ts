@@ -3,11 +3,22 @@ import {
   byMagnitude,
   changes,
   count,
+  type MethodContract,
   matchL1,
   numbers,
   type Oracle,
   type OracleTensor,
 } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'rounded',
+  spread: 'element',
+  settings: [
+    { models: [{ density: 0.4 }, { density: 0.25, gamma: 0.1 }, { density: 0.95, gamma: 0.2 }] },
+    { parameters: { rescale: 'l1', lambda: 0.9 }, models: [{ density: 0.5, gamma: 0 }, { density: 0 }] },
+  ],
+};
 
 export const oracle: Oracle = (tensor) =>
   addUp(tensor, withoutEnds(tensor), {

@@ -22,15 +22,6 @@ export const breadcrumbs = defineMethod({
     ...calibrationSize,
   },
   modelParameters: { weight, density: trimmingDensity(0.9), gamma, calibration },
-  contract: {
-    permutation: 'invariant',
-    single: 'rounded',
-    spread: 'element',
-    settings: [
-      { models: [{ density: 0.4 }, { density: 0.25, gamma: 0.1 }, { density: 0.95, gamma: 0.2 }] },
-      { parameters: { rescale: 'l1', lambda: 0.9 }, models: [{ density: 0.5, gamma: 0 }, { density: 0 }] },
-    ],
-  },
   compute: {
     kind: 'delta',
     preset: (p) => ({

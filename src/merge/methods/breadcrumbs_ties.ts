@@ -10,12 +10,5 @@ export const breadcrumbsTies = defineMethod({
   summary:
     'Drops the largest and the smallest changes of each model, then keeps those that agree on the sign.',
   formula: 'W = W₀ + λ · Σ mᵢwᵢτ̂ᵢ,  τ̂ᵢ without the ⌊γn⌋ largest, ⌊ρn⌋ kept below them',
-  contract: {
-    ...breadcrumbs.contract,
-    settings: [
-      { models: [{ density: 0.4 }, { density: 0.25, gamma: 0.1 }, { density: 0.95, gamma: 0.2 }] },
-      { parameters: { normalize: true, rescale: '1/density' }, models: [{ density: 0.5 }, { density: 0.3 }] },
-    ],
-  },
   compute: withSignElection(breadcrumbs),
 });

@@ -1,5 +1,5 @@
 /**
- * The cases of the contract tests, derived from a method's own file: settings, models, tensors, and one function that
+ * The cases of the contract tests, derived from a method's own file and its oracle's: settings, models, tensors, and one function that
  * merges them on an engine through the same run as the studio's. Shared by contract.test.ts (the processor against the
  * oracles) and contract.gpu.test.ts (WebGPU against the processor).
  */
@@ -8,12 +8,12 @@ import type { WeightDtype } from '../../formats/dtype';
 import { decodeToF32, encodeFromF32 } from '../../formats/half';
 import type { TensorRef } from '../../inputs/tensor-view';
 import type { TensorReport } from '../../reports/job';
-import type { MergeMethod, MethodSettings, ParameterSpec } from '../method';
+import type { MergeMethod, ParameterSpec } from '../method';
 import type { Plan, ResolvedParameters, TensorPlan } from '../plan/plan';
 import { runPlan } from '../run/run';
 import { noise } from '../tensor/delta-pipeline.cases';
 import type { Prepared } from '../tensor/prepared';
-import type { OracleTensor } from './oracle';
+import type { MethodContract, MethodSettings, Oracle, OracleTensor } from './oracle';
 
 export const DTYPES: readonly WeightDtype[] = ['F32', 'F16', 'BF16'];
 
@@ -38,8 +38,25 @@ function defaults(specs: Readonly<Record<string, ParameterSpec>>, model: number)
   );
 }
 
+/** What a method is held against: the exports of its oracle's file. */
+export interface Judge {
+  oracle: Oracle;
+  contract: MethodContract;
+}
+
+const judges = import.meta.glob<Judge>('./*.oracle.ts', { eager: true });
+
+/** Ids of the methods that bring an oracle. */
+export const judged = Object.keys(judges).map((path) => path.slice(2, -10));
+
+export function judgeOf({ id }: MergeMethod): Judge {
+  const found = judges[`./${id}.oracle.ts`];
+  if (!found) throw new Error(`${id} brings no oracle: add src/merge/methods/${id}.oracle.ts`);
+  return found;
+}
+
 /** Defaults; every other choice of every boolean and choice; and the settings that the method's contract names. */
-export function variantsOf(method: MergeMethod): Variant[] {
+export function variantsOf(method: MergeMethod, { contract }: Judge = judgeOf(method)): Variant[] {
   const count = Math.min(3, method.models.max);
   const variant = (name: string, base: boolean, settings: MethodSettings): Variant => ({
     name,
@@ -59,7 +76,7 @@ export function variantsOf(method: MergeMethod): Variant[] {
       .filter(({ value }) => value !== spec.default)
       .map(({ value }) => ({ parameters: { [name]: value } }));
   });
-  const settings = [{}, ...others, ...method.contract.settings];
+  const settings = [{}, ...others, ...contract.settings];
   const bases = method.base === 'optional' ? [true, false] : [method.base === 'required'];
   return bases
     .flatMap((base) => settings.map((s) => variant(nameOf(s, method.base === 'optional' && base), base, s)))

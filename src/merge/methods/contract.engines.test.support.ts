@@ -4,7 +4,7 @@ import type { Backend } from '../../backend/backend';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import type { WeightDtype } from '../../formats/dtype';
 import type { MergeMethod } from '../method';
-import { contractModel, DTYPES, mergeModel, variantsOf } from './contract.cases';
+import { contractModel, DTYPES, judgeOf, mergeModel, variantsOf } from './contract.cases';
 
 const cpu = createCpuBackend();
 const SHAPES = [[130, 64], [31, 17], [4095], [4096], [4097], [257], [255], [3], [1], [0], [4, 6, 10]];
@@ -15,8 +15,8 @@ const FEW_SHAPES = [[130, 64], [31, 17], [4097], [3]];
  * Declares the tests of one method. Defaults in every dtype; a setting in one of them, in turn: what a method computes
  * knows no dtype, tensors are decoded before it and encoded after it.
  */
-export function engineTests(method: MergeMethod, gpu: () => Backend): void {
-  const variants = variantsOf(method);
+export function engineTests(method: MergeMethod, gpu: () => Backend, judge = judgeOf(method)): void {
+  const variants = variantsOf(method, judge);
   const inDtype = (dtype: WeightDtype) => {
     const turn = DTYPES.indexOf(dtype);
     return [...variants.entries()].filter(([i]) => i === 0 || i % DTYPES.length === turn);

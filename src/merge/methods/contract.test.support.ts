@@ -4,8 +4,8 @@ import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import type { WeightDtype } from '../../formats/dtype';
 import type { MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
-import { contractModel, DTYPES, mergedValues, mergeModel, variantsOf } from './contract.cases';
-import type { Oracle, OracleTensor } from './oracle';
+import { contractModel, DTYPES, judgeOf, mergedValues, mergeModel, variantsOf } from './contract.cases';
+import type { OracleTensor } from './oracle';
 
 const engine = createCpuBackend();
 
@@ -22,8 +22,9 @@ function sizeAt({ base, models }: OracleTensor, e: number): number {
 }
 
 /** Declares the tests of one method. */
-export function contractTests(method: MergeMethod, oracle: Oracle): void {
-  const variants = variantsOf(method);
+export function contractTests(method: MergeMethod, judge = judgeOf(method)): void {
+  const { oracle, contract } = judge;
+  const variants = variantsOf(method, judge);
 
   it.each(variants.map((v) => [v.name, v] as const))('agrees with its f64 oracle: %s', async (_, variant) => {
     for (const dtype of DTYPES) {
@@ -97,32 +98,26 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
   });
 
   const many = method.models.max > 1;
-  it(
-    many ? `is ${method.contract.permutation} under a swap of contributors` : 'has one contributor',
-    async () => {
-      if (!many) return expect(method.contract.permutation).toBe('ordered');
-      let moved = 0;
-      for (const variant of variants) {
-        const model = contractModel(method, variant, 'F32', [[40, 64], [257]]);
-        const swapped = {
-          ...model,
-          tensors: model.tensors.map((t) => ({ ...t, models: t.models.toReversed() })),
-        };
-        const [a, b] = [await mergeModel(engine, method, model), await mergeModel(engine, method, swapped)];
-        for (const [t, tensor] of model.tensors.entries()) {
-          const [x, y] = [mergedValues(a, tensor), mergedValues(b, tensor)];
-          moved = Math.max(
-            moved,
-            ...x.map((v, e) => Math.abs(v - y[e]!) / (sizeAt(model.oracle[t]!, e) || 1)),
-          );
-        }
+  it(many ? `is ${contract.permutation} under a swap of contributors` : 'has one contributor', async () => {
+    if (!many) return expect(contract.permutation).toBe('ordered');
+    let moved = 0;
+    for (const variant of variants) {
+      const model = contractModel(method, variant, 'F32', [[40, 64], [257]]);
+      const swapped = {
+        ...model,
+        tensors: model.tensors.map((t) => ({ ...t, models: t.models.toReversed() })),
+      };
+      const [a, b] = [await mergeModel(engine, method, model), await mergeModel(engine, method, swapped)];
+      for (const [t, tensor] of model.tensors.entries()) {
+        const [x, y] = [mergedValues(a, tensor), mergedValues(b, tensor)];
+        moved = Math.max(moved, ...x.map((v, e) => Math.abs(v - y[e]!) / (sizeAt(model.oracle[t]!, e) || 1)));
       }
-      if (method.contract.permutation === 'invariant') expect(moved).toBeLessThan(ARITHMETIC);
-      else expect(moved).toBeGreaterThan(1e-3);
-    },
-  );
+    }
+    if (contract.permutation === 'invariant') expect(moved).toBeLessThan(ARITHMETIC);
+    else expect(moved).toBeGreaterThan(1e-3);
+  });
 
-  const { single } = method.contract;
+  const { single } = contract;
   it(
     single === 'none' ? 'has no weights' : `weight 1 for one model, 0 for the others: ${single}`,
     async () => {
@@ -150,7 +145,7 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
     },
   );
 
-  it(`NaN stops the merge, or is carried no further than its ${method.contract.spread}`, async () => {
+  it(`NaN stops the merge, or is carried no further than its ${contract.spread}`, async () => {
     for (const variant of variants) {
       const model = contractModel(method, variant, 'F32', [[8, 16], [40]]);
       const [tensor, other] = model.tensors as [TensorPlan, TensorPlan];
@@ -163,7 +158,7 @@ export function contractTests(method: MergeMethod, oracle: Oracle): void {
       const merged = await mergeModel(engine, method, model, 65_536, 'carry');
       expect(mergedValues(merged, other).every(Number.isFinite)).toBe(true);
       const values = mergedValues(merged, tensor);
-      const { spread } = method.contract;
+      const { spread } = contract;
       values.forEach((v, e) => {
         const near = spread === 'tensor' || (spread === 'row' ? e >> 4 === bad >> 4 : e === bad);
         expect(near || Number.isFinite(v), `element ${e} of ${variant.name}`).toBe(true);

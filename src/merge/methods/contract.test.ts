@@ -1,11 +1,9 @@
 /** Promises of every method, tested from its own file and its oracle alone: see docs/adding-a-method.md. */
 import { describe, expect, it } from 'vitest';
 import type { MergeMethod } from '../method';
+import { judged } from './contract.cases';
 import { contractTests } from './contract.test.support';
 import { methods } from './index';
-import type { Oracle } from './oracle';
-
-const oracles = import.meta.glob<{ oracle: Oracle }>('./*.oracle.ts', { eager: true });
 
 it('every method in this folder is in the index', () => {
   const files = import.meta.glob<Record<string, unknown>>(['./*.ts', '!./*.test.*', '!./*.test.support.ts'], {
@@ -13,7 +11,7 @@ it('every method in this folder is in the index', () => {
   });
   const declared = Object.values(files).flatMap((file) =>
     Object.values(file).flatMap((value) =>
-      Object(value).compute && Object(value).contract ? [(value as MergeMethod).id] : [],
+      Object(value).compute && Object(value).modelParameters ? [(value as MergeMethod).id] : [],
     ),
   );
   const ids = methods.map(({ id }) => id);
@@ -22,15 +20,7 @@ it('every method in this folder is in the index', () => {
     'not in src/merge/methods/index.ts',
   ).toEqual([]);
   expect(declared.sort()).toEqual([...ids].sort());
-  expect(
-    Object.keys(oracles)
-      .map((path) => path.slice(2, -10))
-      .sort(),
-  ).toEqual(methods.map((m) => m.id).sort());
+  expect(judged.sort()).toEqual(methods.map((m) => m.id).sort());
 });
 
-describe.each(methods.map((m) => [m.id, m] as const))('%s', (id, method) => {
-  const found = oracles[`./${id}.oracle.ts`];
-  if (!found) throw new Error(`${id} brings no oracle: add src/merge/methods/${id}.oracle.ts`);
-  contractTests(method, found.oracle);
-});
+describe.each(methods.map((m) => [m.id, m] as const))('%s', (_, method) => contractTests(method));

@@ -1,4 +1,26 @@
-import { addUp, changes, draws, masked, matchL1, numbers, type Oracle, type OracleTensor } from './oracle';
+import {
+  addUp,
+  changes,
+  draws,
+  type MethodContract,
+  masked,
+  matchL1,
+  numbers,
+  type Oracle,
+  type OracleTensor,
+} from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'rounded',
+  spread: 'tensor',
+  settings: [
+    { models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }] },
+    { parameters: { normalize: true, lambda: 0.9 }, models: [{ density: 0 }, { density: 0.5 }] },
+    { parameters: { semantics: 'paper' }, models: [{ density: 0.4 }, { density: 0.25 }] },
+    { parameters: { rescale: 'none' }, models: [{ density: 0.3 }] },
+  ],
+};
 
 export const oracle: Oracle = (tensor) =>
   addUp(tensor, dropped(tensor), {

@@ -40,17 +40,6 @@ export const dareLinear = defineMethod({
   modelParameters: { weight, density: trimmingDensity(0.5), calibration },
   validate: (p) => checkImportance(p, 'on'),
   wholeModel: wholeCalibration,
-  contract: {
-    permutation: 'invariant',
-    single: 'rounded',
-    spread: 'tensor',
-    settings: [
-      { models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }] },
-      { parameters: { normalize: true, lambda: 0.9 }, models: [{ density: 0 }, { density: 0.5 }] },
-      { parameters: { semantics: 'paper' }, models: [{ density: 0.4 }, { density: 0.25 }] },
-      { parameters: { rescale: 'none' }, models: [{ density: 0.3 }] },
-    ],
-  },
   compute: {
     kind: 'delta',
     preset: (p) => ({

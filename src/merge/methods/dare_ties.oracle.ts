@@ -1,5 +1,17 @@
 import { dropped } from './dare_linear.oracle';
-import { addUp, numbers, type Oracle, type OracleTensor } from './oracle';
+import { addUp, type MethodContract, numbers, type Oracle, type OracleTensor } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'rounded',
+  spread: 'tensor',
+  settings: [
+    { models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }] },
+    { parameters: { semantics: 'paper', lambda: 0.9 }, models: [{ density: 0.4 }, { density: 0.25 }] },
+    { parameters: { semantics: 'peft' }, models: [{ density: 0.4 }, { weight: -0.3, density: 0.25 }] },
+    { parameters: { normalize: true, rescale: '1/density' }, models: [{ density: 0.3 }] },
+  ],
+};
 
 export const oracle: Oracle = (tensor, all) => {
   const { parameters } = tensor;

@@ -47,17 +47,6 @@ export const dareTies = defineMethod({
   modelParameters: { weight, density: trimmingDensity(0.5), calibration },
   validate: (p) => checkMajoritySign(p) ?? checkPaper(p) ?? checkImportance(p, 'on'),
   wholeModel: wholeCalibration,
-  contract: {
-    permutation: 'invariant',
-    single: 'rounded',
-    spread: 'tensor',
-    settings: [
-      { models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }] },
-      { parameters: { semantics: 'paper', lambda: 0.9 }, models: [{ density: 0.4 }, { density: 0.25 }] },
-      { parameters: { semantics: 'peft' }, models: [{ density: 0.4 }, { weight: -0.3, density: 0.25 }] },
-      { parameters: { normalize: true, rescale: '1/density' }, models: [{ density: 0.3 }] },
-    ],
-  },
   compute: {
     kind: 'delta',
     preset: (p) => ({

@@ -11,19 +11,5 @@ export const della = defineMethod({
     'Drops small changes more often than large ones, scales up the rest, keeps those that agree on the sign.',
   formula: 'W = W₀ + λ · Σ mᵢwᵢsᵢτ̂ᵢ / Σ mᵢwᵢ,  P(keep) = ρ − ε + 2ε · rank / (n − 1)',
   parameters: { ...dellaLinear.parameters, normalize: normalize(true) },
-  contract: {
-    ...dellaLinear.contract,
-    settings: [
-      { models: [{ density: 0.4, epsilon: 0.1 }, { density: 0.25 }, { density: 0.7, epsilon: 0.29 }] },
-      { parameters: { rescale: '1/probability', lambda: 1.1 }, models: [{ density: 0.3 }, { density: 0.5 }] },
-      {
-        parameters: { rescale: 'none' },
-        models: [
-          { density: 0, epsilon: 0 },
-          { density: 0.6, epsilon: 0 },
-        ],
-      },
-    ],
-  },
   compute: withSignElection(dellaLinear),
 });

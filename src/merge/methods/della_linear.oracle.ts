@@ -3,12 +3,23 @@ import {
   byMagnitude,
   changes,
   draws,
+  type MethodContract,
   matchL1,
   numbers,
   type Oracle,
   type OracleTensor,
   vectorsOf,
 } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'rounded',
+  spread: 'tensor',
+  settings: [
+    { models: [{ density: 0.4, epsilon: 0.1 }, { density: 0.25 }, { density: 0.7, epsilon: 0.29 }] },
+    { parameters: { rescale: '1/probability' }, models: [{ density: 0.3 }] },
+  ],
+};
 
 export const oracle: Oracle = (tensor) =>
   addUp(tensor, prunedByRank(tensor), {

@@ -32,15 +32,6 @@ export const dellaLinear = defineMethod({
   },
   modelParameters: { weight, density: trimmingDensity(0.5), epsilon, calibration },
   validate: checkEpsilon,
-  contract: {
-    permutation: 'invariant',
-    single: 'rounded',
-    spread: 'tensor',
-    settings: [
-      { models: [{ density: 0.4, epsilon: 0.1 }, { density: 0.25 }, { density: 0.7, epsilon: 0.29 }] },
-      { parameters: { rescale: '1/probability' }, models: [{ density: 0.3 }] },
-    ],
-  },
   compute: {
     kind: 'delta',
     preset: (p) => ({

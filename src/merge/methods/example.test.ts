@@ -1,6 +1,6 @@
 /** The worked example of docs/adding-a-method.md: its tests are those of every method. */
 import { magmax } from '../../../docs/example/magmax';
-import { oracle } from '../../../docs/example/magmax.oracle';
+import * as judge from '../../../docs/example/magmax.oracle';
 import { contractTests } from './contract.test.support';
 
-contractTests(magmax, oracle);
+contractTests(magmax, judge);

@@ -1,4 +1,11 @@
-import { changes, type Oracle } from './oracle';
+import { changes, type MethodContract, type Oracle } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'none',
+  spread: 'element',
+  settings: [{ parameters: { lambda: 1.3 } }],
+};
 
 /** Mean of the task vectors, where nothing was solved. Solutions have an oracle of their own (src/calibration). */
 export const oracle: Oracle = (tensor) => {

@@ -77,11 +77,5 @@ export const gram = defineMethod({
       remedy: 'Set density: 1, or match: inputs.',
     };
   },
-  contract: {
-    permutation: 'invariant',
-    single: 'none',
-    spread: 'element',
-    settings: [{ parameters: { lambda: 1.3 } }],
-  },
   compute: { kind: 'solved', lambda: (p) => p.lambda },
 });

@@ -1,4 +1,11 @@
-import { dot, length, type Oracle, scaled } from './oracle';
+import { dot, length, type MethodContract, type Oracle, scaled } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'none',
+  spread: 'tensor',
+  settings: [{ parameters: { max_iter: 1 } }],
+};
 
 export const oracle: Oracle = ({ models, parameters }) => {
   const vectors = models.map((m) => m.weights);

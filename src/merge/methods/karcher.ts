@@ -34,12 +34,6 @@ export const karcher = defineMethod({
     },
   },
   modelParameters: {},
-  contract: {
-    permutation: 'invariant',
-    single: 'none',
-    spread: 'tensor',
-    settings: [{ parameters: { max_iter: 1 } }],
-  },
   compute: {
     kind: 'products',
     vectors: 'weights',

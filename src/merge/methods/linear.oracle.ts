@@ -1,4 +1,11 @@
-import { numbers, type Oracle } from './oracle';
+import { type MethodContract, numbers, type Oracle } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'bytes',
+  spread: 'element',
+  settings: [{ parameters: { normalize: false }, models: [{ weight: -0.3 }] }],
+};
 
 export const oracle: Oracle = ({ models, parameters }) => {
   const weights = numbers(models, 'weight');

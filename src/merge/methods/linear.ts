@@ -12,12 +12,6 @@ export const linear = defineMethod({
   models: { min: 1, max: 32 },
   parameters: { normalize: normalize(true) },
   modelParameters: { weight },
-  contract: {
-    permutation: 'invariant',
-    single: 'bytes',
-    spread: 'element',
-    settings: [{ parameters: { normalize: false }, models: [{ weight: -0.3 }] }],
-  },
   compute: {
     kind: 'weights',
     coefficients: (models, p) => {

@@ -1,4 +1,11 @@
-import { changes, dot, length, type Oracle, vectorsOf } from './oracle';
+import { changes, dot, length, type MethodContract, type Oracle, vectorsOf } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'none',
+  spread: 'tensor',
+  settings: [],
+};
 
 export const oracle: Oracle = (tensor) => {
   const { base, parameters, shape } = tensor;

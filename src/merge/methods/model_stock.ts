@@ -23,7 +23,6 @@ export const modelStock = defineMethod({
     },
   },
   modelParameters: {},
-  contract: { permutation: 'invariant', single: 'none', spread: 'tensor', settings: [] },
   compute: {
     kind: 'products',
     vectors: 'changes',

@@ -1,4 +1,11 @@
-import { changes, dot, length, numbers, type Oracle, scaled } from './oracle';
+import { changes, dot, length, type MethodContract, numbers, type Oracle, scaled } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'bytes',
+  spread: 'tensor',
+  settings: [{ parameters: { eps: 0 } }],
+};
 
 export const oracle: Oracle = (tensor) => {
   const { base, models, parameters } = tensor;

@@ -37,12 +37,6 @@ export const multislerp = defineMethod({
       remedy: 'Change a weight, or set normalize_weights: false.',
     };
   },
-  contract: {
-    permutation: 'invariant',
-    single: 'bytes',
-    spread: 'tensor',
-    settings: [{ parameters: { eps: 0 } }],
-  },
   compute: {
     kind: 'products',
     vectors: 'changes if base',

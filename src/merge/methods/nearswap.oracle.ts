@@ -1,4 +1,11 @@
-import type { Oracle } from './oracle';
+import type { MethodContract, Oracle } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'ordered',
+  single: 'none',
+  spread: 'element',
+  settings: [{ parameters: { t: 0.005 } }, { parameters: { t: 1e-7 } }],
+};
 
 export const oracle: Oracle = ({ base, models: [model], parameters }) =>
   base!.map((a, e) => {

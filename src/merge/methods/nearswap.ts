@@ -52,12 +52,6 @@ export const nearswap = defineMethod({
   modelParameters: {},
   validate: ({ t }) =>
     t > 0 ? undefined : { reason: 't must be above 0', remedy: 'Choose a step such as 0.001.' },
-  contract: {
-    permutation: 'ordered',
-    single: 'none',
-    spread: 'element',
-    settings: [{ parameters: { t: 0.005 } }, { parameters: { t: 1e-7 } }],
-  },
   compute: {
     kind: 'elementwise',
     form: 'weights',

@@ -1,4 +1,14 @@
-import { changes, dot, length, numbers, type Oracle, vectorsOf } from './oracle';
+import { changes, dot, length, type MethodContract, numbers, type Oracle, vectorsOf } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'bytes',
+  spread: 'tensor',
+  settings: [
+    { parameters: { nuslerp_flatten: false } },
+    { parameters: { nuslerp_flatten: false, nuslerp_row_wise: true } },
+  ],
+};
 
 export const oracle: Oracle = (tensor) => {
   const { base, models, parameters, shape } = tensor;

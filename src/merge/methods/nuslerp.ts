@@ -38,15 +38,6 @@ export const nuslerp = defineMethod({
     if (Math.abs(sum) >= NO_WEIGHT) return undefined;
     return { reason: 'the weights add up to 0', remedy: 'Change one of the two weights.' };
   },
-  contract: {
-    permutation: 'invariant',
-    single: 'bytes',
-    spread: 'tensor',
-    settings: [
-      { parameters: { nuslerp_flatten: false } },
-      { parameters: { nuslerp_flatten: false, nuslerp_row_wise: true } },
-    ],
-  },
   compute: {
     kind: 'products',
     vectors: 'changes if base',

@@ -26,6 +26,27 @@ export interface OracleResult {
 /** `all`: every tensor of the model, for what is measured on all of them. */
 export type Oracle = (tensor: OracleTensor, all: readonly OracleTensor[]) => Float64Array | OracleResult;
 
+/** Properties that do not follow from a method's other fields and that its contract tests check as declared. */
+export interface MethodContract {
+  /** Does the result stay the same (up to rounding) when contributors swap places? */
+  permutation: 'invariant' | 'ordered';
+  /**
+   * One model of weight 1, the others 0: `bytes` gives that model to the bit, `rounded` within one f32 rounding
+   * (W₀ + (W − W₀) rounds twice), `none` where there are no weights.
+   */
+  single: 'bytes' | 'rounded' | 'none';
+  /** How far a NaN or infinity that is carried through spreads: its own `element`, its `row`, or the whole `tensor`. */
+  spread: 'element' | 'row' | 'tensor';
+  /** Settings the tests try beside the defaults; settings not given have their default or a value of the tests'. */
+  settings: readonly MethodSettings[];
+}
+
+/** Values by parameter name, method-wide and model by model. */
+export interface MethodSettings {
+  parameters?: ResolvedParameters;
+  models?: readonly ResolvedParameters[];
+}
+
 /** τᵢ = Wᵢ − W₀, rounded to f32 by its definition. */
 export function changes({ base, models }: OracleTensor): Float64Array[] {
   return models.map(({ weights }) => weights.map((w, e) => Math.fround(w - base![e]!)));

@@ -22,11 +22,5 @@ export const passthrough = defineMethod({
       slider: { min: 0, max: 2, step: 0.01 },
     },
   },
-  contract: {
-    permutation: 'ordered',
-    single: 'none',
-    spread: 'element',
-    settings: [{ models: [{ scale: 0.37 }] }],
-  },
   compute: { kind: 'weights', coefficients: (models) => models.map((m) => m.scale) },
 });

@@ -1,4 +1,11 @@
-import { changes, type Oracle, type OracleTensor } from './oracle';
+import { changes, type MethodContract, type Oracle, type OracleTensor } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'none',
+  spread: 'element',
+  settings: [{ parameters: { epsilon: 0.005 } }, { parameters: { epsilon: 0 } }],
+};
 
 export const oracle: Oracle = (tensor) => reinforced(tensor, () => 1);
 

@@ -81,11 +81,5 @@ export const ram = defineMethod({
   models: { min: 1, max: 32 },
   parameters: { epsilon: ramEpsilon },
   modelParameters: {},
-  contract: {
-    permutation: 'invariant',
-    single: 'none',
-    spread: 'element',
-    settings: [{ parameters: { epsilon: 0.005 } }, { parameters: { epsilon: 0 } }],
-  },
   compute: ramCompute,
 });

@@ -1,5 +1,12 @@
-import { changes, type Oracle } from './oracle';
+import { changes, type MethodContract, type Oracle } from './oracle';
 import { reinforced } from './ram.oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'none',
+  spread: 'element',
+  settings: [{ parameters: { epsilon: 0.005, r: 0.2, alpha: 0.5 } }],
+};
 
 export const oracle: Oracle = (tensor) => {
   const { epsilon, r, alpha } = tensor.parameters;

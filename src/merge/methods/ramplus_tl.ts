@@ -36,12 +36,6 @@ export const ramplusTl = defineMethod({
     epsilon: ramEpsilon,
   },
   modelParameters: {},
-  contract: {
-    permutation: 'invariant',
-    single: 'none',
-    spread: 'element',
-    settings: [{ parameters: { epsilon: 0.005, r: 0.2, alpha: 0.5 } }],
-  },
   compute: {
     ...ramCompute,
     recount({ epsilon, r, alpha }, models, counted) {

@@ -1,4 +1,11 @@
-import { addUp, byMagnitude, changes, dot, masked, type Oracle } from './oracle';
+import { addUp, byMagnitude, changes, dot, type MethodContract, masked, type Oracle } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'none',
+  spread: 'tensor',
+  settings: [{ parameters: { select_topk: 0.3 } }, { parameters: { select_topk: 0, semantics: 'paper' } }],
+};
 
 export const oracle: Oracle = (tensor) => {
   const { select_topk, semantics } = tensor.parameters;

@@ -40,12 +40,6 @@ export const sce = defineMethod({
     },
   },
   modelParameters: {},
-  contract: {
-    permutation: 'invariant',
-    single: 'none',
-    spread: 'tensor',
-    settings: [{ parameters: { select_topk: 0.3 } }, { parameters: { select_topk: 0, semantics: 'paper' } }],
-  },
   compute: {
     kind: 'delta',
     preset: (p) => ({

@@ -1,4 +1,11 @@
-import { dot, length, type Oracle, scaled } from './oracle';
+import { dot, length, type MethodContract, type Oracle, scaled } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'ordered',
+  single: 'none',
+  spread: 'tensor',
+  settings: [{ parameters: { t: 0 } }, { parameters: { t: 1 } }, { parameters: { t: 0.35 } }],
+};
 
 export const oracle: Oracle = ({ base, models: [model], parameters }) => {
   const t = Number(parameters.t);

@@ -18,12 +18,6 @@ export const slerp = defineMethod({
   models: { min: 1, max: 1 },
   parameters: { t: interpolation },
   modelParameters: {},
-  contract: {
-    permutation: 'ordered',
-    single: 'none',
-    spread: 'tensor',
-    settings: [{ parameters: { t: 0 } }, { parameters: { t: 1 } }, { parameters: { t: 0.35 } }],
-  },
   compute: {
     kind: 'products',
     vectors: 'weights',

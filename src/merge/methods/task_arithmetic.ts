@@ -32,12 +32,6 @@ export const taskArithmetic = defineMethod({
   },
   validate: (p) => checkImportance(p, 'none'),
   wholeModel: wholeCalibration,
-  contract: {
-    permutation: 'invariant',
-    single: 'rounded',
-    spread: 'element',
-    settings: [{ parameters: { normalize: true, lambda: 0.9 }, models: [{ weight: -0.2 }] }],
-  },
   compute: {
     kind: 'delta',
     preset: (p) => ({

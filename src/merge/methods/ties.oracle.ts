@@ -4,12 +4,34 @@ import {
   changes,
   count,
   largest,
+  type MethodContract,
   masked,
   matchL1,
   numbers,
   type Oracle,
   type OracleTensor,
 } from './oracle';
+
+export const contract: MethodContract = {
+  permutation: 'invariant',
+  single: 'rounded',
+  spread: 'element',
+  settings: [
+    { models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }] },
+    {
+      models: [{ density: 0 }, { density: 0.5 }, { weight: -0.2, density: 0.5 }],
+      parameters: { lambda: 0.9 },
+    },
+    { parameters: { semantics: 'paper' }, models: [{ density: 0.2 }, { density: 0.3 }, { density: 0.2 }] },
+    { parameters: { semantics: 'paper', lambda: 1.5, rescale: 'on' }, models: [{ density: 0.1 }] },
+    {
+      parameters: { semantics: 'peft', majority_sign_method: 'frequency' },
+      models: [{ density: 0.3 }, { density: 0.3 }, { density: 0.3 }],
+    },
+    { parameters: { semantics: 'peft' }, models: [{ density: 0.3 }, { weight: -1, density: 0.3 }] },
+    { parameters: { rescale: 'on', normalize: false }, models: [{ density: 0.3 }, { density: 0.6 }] },
+  ],
+};
 
 export const oracle: Oracle = (tensor, all) => {
   const { parameters } = tensor;

@@ -48,26 +48,6 @@ export const ties = defineMethod({
   modelParameters: { weight, density: trimmingDensity(0.2), calibration },
   validate: (p) => checkMajoritySign(p) ?? checkPaper(p) ?? checkImportance(p, 'none'),
   wholeModel: (p) => [...(p.semantics === 'paper' ? ['density'] : []), ...wholeCalibration(p)],
-  contract: {
-    permutation: 'invariant',
-    single: 'rounded',
-    spread: 'element',
-    settings: [
-      { models: [{ density: 0.4 }, { density: 0.25 }, { density: 0.7 }] },
-      {
-        models: [{ density: 0 }, { density: 0.5 }, { weight: -0.2, density: 0.5 }],
-        parameters: { lambda: 0.9 },
-      },
-      { parameters: { semantics: 'paper' }, models: [{ density: 0.2 }, { density: 0.3 }, { density: 0.2 }] },
-      { parameters: { semantics: 'paper', lambda: 1.5, rescale: 'on' }, models: [{ density: 0.1 }] },
-      {
-        parameters: { semantics: 'peft', majority_sign_method: 'frequency' },
-        models: [{ density: 0.3 }, { density: 0.3 }, { density: 0.3 }],
-      },
-      { parameters: { semantics: 'peft' }, models: [{ density: 0.3 }, { weight: -1, density: 0.3 }] },
-      { parameters: { rescale: 'on', normalize: false }, models: [{ density: 0.3 }, { density: 0.6 }] },
-    ],
-  },
   compute: {
     kind: 'delta',
     preset: (p) => ({

@@ -1,16 +1,16 @@
 /** From a recipe to a plan: everything a run will do, from configs and headers alone. */
 
-import { displayName, nearestName } from '../../formats/names';
-import { RECIPE_KEYS, type Recipe, type RecipeLevel, recipeLevels } from '../../formats/recipe';
+import type { Recipe } from '../../formats/recipe';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import type { Model } from '../../inputs/model';
 import { embeddingRows, storedEmbeddingRows } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/opened-model';
-import { collectProblems, nameSome, type Problems } from '../../inputs/problems';
+import { collectProblems, type Problems } from '../../inputs/problems';
 import { inputName } from '../../inputs/stored-tensor';
 import { hasTokenRows, inTensorOrder, tensorRole } from '../../models/tensor-role';
 import { findFile, type ModelFile } from '../../sources/model-folder';
 import type { MergeMethod } from '../method';
+import { unknownKeys, unknownParameters } from '../recipe-names';
 import { withChatTemplate } from '../vocabulary/chat-template';
 import { resolveVocabulary } from '../vocabulary/resolved-vocabulary';
 import { checkRows, checkTokenIds, endsOfText, vocabularyFiles } from '../vocabulary/vocabulary-files';
@@ -37,71 +37,6 @@ import { checkPatterns, leftOut } from './tensor-choice';
 import { planScope } from './tensor-plans';
 import { resolveHeads } from './tied-heads';
 
-function didYouMean(name: string | undefined): string {
-  return name === undefined ? '' : `Did you mean ${name}? `;
-}
-
-/** Warns of parameters that the method does not have, or that stand where they have no effect. */
-function checkParameterNames(recipe: Recipe, method: MergeMethod, problems: Problems): void {
-  const has = (specs: MergeMethod['parameters'], name: string) => Object.hasOwn(specs, name);
-  const report = (name: string, where: string, known: boolean) => {
-    const takes = [...Object.keys(method.modelParameters), ...Object.keys(method.parameters)];
-    problems.add({
-      severity: 'warning',
-      code: 'ParameterIgnored',
-      keys: [name],
-      message: known
-        ? `${name} is a parameter of the whole merge; under ${where} it has no effect.`
-        : `${method.id} has no parameter ${name}: under ${where} it has no effect.`,
-      remedy: known
-        ? `Move ${name} to the parameters of the recipe.`
-        : takes.length === 0
-          ? `Take ${name} out: ${method.id} has no parameters.`
-          : `${didYouMean(nearestName(name, takes))}Its parameters are ${nameSome(takes, 12)}.`,
-    });
-  };
-  for (const { kind, where, parameters } of recipeLevels(recipe)) {
-    const ofModel = kind === 'model' || kind === 'source';
-    for (const name of Object.keys(parameters)) {
-      if (has(method.modelParameters, name)) continue;
-      const global = has(method.parameters, name);
-      if (!global || ofModel) report(name, kind === 'recipe' ? 'parameters' : where, global);
-    }
-  }
-}
-
-const KNOWN_KEYS: Readonly<Record<RecipeLevel['kind'], readonly string[]>> = {
-  recipe: RECIPE_KEYS,
-  model: ['model', 'parameters'],
-  slice: ['sources', 'base_model', 'parameters'],
-  source: ['model', 'parameters', 'layer_range'],
-};
-
-/** Warns of keys that no reader of recipes knows, each with the nearest one that there is. */
-function checkIgnoredKeys(recipe: Recipe, problems: Problems): void {
-  for (const { kind, where, ignored } of recipeLevels(recipe)) {
-    const unknown = Object.keys(ignored ?? {});
-    const meant = new Map(unknown.map((name) => [name, nearestName(name, KNOWN_KEYS[kind])]));
-    const strange = unknown.filter((name) => meant.get(name) === undefined);
-    const place = kind === 'recipe' ? '' : ` ${kind === 'slice' ? 'in' : 'beside'} ${where}`;
-    const warn = (names: string, keys: string[], remedy: string) =>
-      problems.add({
-        severity: 'warning',
-        code: 'KeyIgnored',
-        keys,
-        message: `mergekit ignores ${names}${place}, and so does Amalgam.`,
-        remedy,
-      });
-    for (const [name, nearest] of meant) {
-      if (nearest !== undefined) warn(displayName(name), [name], `Did you mean ${nearest}?`);
-    }
-    if (strange.length > 0) {
-      const shown = strange.map((name) => displayName(name));
-      warn(nameSome(shown, 12), strange, 'No action needed, unless it was meant to have an effect.');
-    }
-  }
-}
-
 /**
  * Makes the plan of a recipe. Mismatches do not throw: they are in `plan.problems`, each with its remedy, and then the
  * plan has no shards.
@@ -127,13 +62,13 @@ export async function makePlan(
     );
     return emptyPlan(recipe, problems);
   }
-  checkIgnoredKeys(recipe, problems);
+  for (const problem of unknownKeys(recipe)) problems.add(problem);
   if (recipe.amalgam.output === 'adapter') {
     // few recipes do, and the first plan waits for none of it
     const { planAdapter } = await import('./adapter-plan');
     return { ...emptyPlan(recipe, problems), ...(await planAdapter(recipe, method, open, problems, cached)) };
   }
-  checkParameterNames(recipe, method, problems);
+  for (const problem of unknownParameters(recipe, method)) problems.add(problem);
   const slices = recipeSlices(recipe, method, problems);
   const opened = await openRecipeModels(recipe, slices, open, problems);
   if (slices.length === 0) refuseNothing(problems);

@@ -59,7 +59,7 @@ export type OpenEncoder = (
   write: (bytes: Uint8Array<ArrayBuffer>) => Promise<void>,
 ) => TensorEncoder;
 
-interface MergeThreadOptions extends RunWorkspaceOptions {
+export interface MergeThreadOptions extends RunWorkspaceOptions {
   plan: Pick<Plan, 'tensors' | 'recipe'>;
   methods: ReadonlyMap<string, MergeMethod>;
   read: ReadTensor;

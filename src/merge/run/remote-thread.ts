@@ -1,4 +1,5 @@
 /** Threads of a run in workers (src/host/threads.ts), which write at places: results of calibration cross too. */
+
 import * as Comlink from 'comlink';
 import type { ColumnImportance } from '../../gguf/gguf-file';
 import type { GgufPlan } from '../../gguf/gguf-plan';
@@ -7,21 +8,20 @@ import {
   moved,
   openThreads,
   type ReadCalls,
-  reporting,
   shareWork,
   sumSeconds,
   type ThreadJob,
-  type ThreadSeconds,
   threadPool,
 } from '../../host/threads';
 import type { HashedInputs } from '../../host/weight-inputs';
-import type { ContributorReport } from '../../reports/job';
+import { reporting } from '../../platform';
+import type { ContributorReport, WorkSeconds } from '../../reports/job';
 import type { HashPieces } from '../../write/destination';
 import type { Plan } from '../plan/plan';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
 import type { MergedUnit, MergeThread, MergeUnit } from './merge-thread';
-import type { MergeThreads, UnitWrite } from './run';
+import type { MergeThreads, RunOptions, UnitWrite } from './run';
 import type { MeasuringProgress } from './whole-model';
 
 /** What a thread merges of. */
@@ -43,7 +43,7 @@ export interface PreparedOutline {
 interface RemoteUnit extends MergedUnit {
   /** Hashes of pieces of inputs since the unit before. */
   found: FoundLeaf[];
-  seconds: ThreadSeconds;
+  seconds: WorkSeconds;
 }
 
 /** The thread, as its owner calls it. */
@@ -75,20 +75,17 @@ export interface OwnerCalls extends ReadCalls {
 /** Bytes of a unit: many make the end even, few let neighbors of a file be read together. */
 const UNIT = { most: 32 * 2 ** 20, least: 4 * 2 ** 20, perThread: 16 };
 
-interface MergeThreadsOptions {
-  plan: Plan;
+interface MergeThreadsOptions
+  extends Pick<RunOptions<unknown>, 'plan' | 'prepared' | 'tileElements' | 'measuring'> {
   inputs: HashedInputs;
   count: number;
   gguf?: MergeWork['gguf'];
-  prepared?: Prepared;
-  tileElements?: number;
-  measuring?: MeasuringProgress;
   onBytes(bytes: number, tensor: string): void;
 }
 
 /** Seconds of all threads together are more than the time passed. */
 export interface OpenMergeThreads extends MergeThreads {
-  readonly seconds: ThreadSeconds;
+  readonly seconds: WorkSeconds;
   hash: HashPieces;
   close(): void;
 }
@@ -126,7 +123,7 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
   const { threads, close } = await openThreads<MergeCalls>(count, (calls) =>
     calls.open(job, Comlink.proxy(reporting(owner))),
   );
-  const seconds: ThreadSeconds[] = [];
+  const seconds: WorkSeconds[] = [];
   const members = threads.map(({ ask }, index): MergeThread & { hash: HashPieces } => ({
     measure: () => ask((calls) => calls.measure()),
     async merge(unit, wholeModel) {

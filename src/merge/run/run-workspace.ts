@@ -29,7 +29,9 @@ export interface RunWorkspace {
 export interface RunWorkspaceOptions {
   engine: Backend;
   methods: ReadonlyMap<string, MergeMethod>;
+  /** Elements of one tile; the result does not depend on it. */
   tileElements?: number;
+  /** Another engine for one whose device failed: the tensor at work is then computed anew. Default: the run fails. */
   recover?: Recover;
   /** Seconds the run stood still for stored bytes. */
   onWait?(seconds: number): void;

@@ -4,27 +4,23 @@
  * the order of the files, so that a journal always knows a beginning. No model is ever resident.
  */
 
-import type { Backend } from '../../backend/backend';
 import { threadPool } from '../../host/threads';
-import type { ReadTensor } from '../../inputs/stored-tensor';
 import type { TensorReport } from '../../reports/job';
 import { canceled, throwIfCanceled } from '../../sources/cancellation';
 import type { FilePlace } from '../../write/destination';
 import type { FilePlan } from '../../write/shard-plan';
 import type { FilePart } from '../../write/shard-writer';
-import type { MergeMethod } from '../method';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
-import type { Prepared } from '../tensor/prepared';
 import type { TensorStatistics } from '../tensor/tensor-outcome';
 import {
   type MergedUnit,
   type MergeThread,
+  type MergeThreadOptions,
   type MergeUnit,
   type OpenEncoder,
   openMergeThread,
   type UnitOutput,
 } from './merge-thread';
-import type { Recover } from './run-workspace';
 import type { MeasuringProgress } from './whole-model';
 
 /** Destination of a shard's bytes. */
@@ -41,34 +37,20 @@ export interface ShardSink<Written> {
   abort(): void;
 }
 
-interface RunOptions<Written> {
+export interface RunOptions<Written> extends Omit<MergeThreadOptions, 'write' | 'encoder'> {
   plan: Plan;
   shards: readonly FilePlan[];
-  engine: Backend;
   /** Does the work instead of the engine. */
   threads?: MergeThreads;
-  methods: ReadonlyMap<string, MergeMethod>;
-  read: ReadTensor;
   /** @param skipped tensors of the shard that are there already */
   openShard(shard: FilePlan, skipped: number): Promise<ShardSink<Written>>;
   /** Makes what is written of the merged bytes: to a file beside the shards, else to the shards themselves. */
   encoding?: { encoder: OpenEncoder; beside?: { plan: FilePlan; open(): Promise<BesideSink> } };
   /** Output of an interrupted run of this plan: whole shards, and the tensors already written, from the first on. */
   done?: { shards: readonly Written[]; tensors: readonly TensorReport[] };
-  /** Another engine for one whose device failed: the tensor at work is then computed anew. Default: the run fails. */
-  recover?: Recover;
-  /** Results of calibration, for methods that merge by them. */
-  prepared?: Prepared;
-  /** Elements of one tile; the result does not depend on it. */
-  tileElements?: number;
-  signal?: AbortSignal;
   onTensor?(report: TensorReport): void;
   /** Progress of the passes over whole models that some semantics need before the first tensor is merged. */
   measuring?: MeasuringProgress;
-  /** Seconds the run waited for stored bytes. */
-  onWait?(seconds: number): void;
-  /** Output bytes written since the last call, and the tensor they belong to. */
-  onBytes?(bytes: number, tensor: string): void;
 }
 
 type BesideSink = Pick<ShardSink<unknown>, 'place' | 'write'>;

@@ -2,8 +2,7 @@
 import * as Comlink from 'comlink';
 import { ggufEncoder } from '../../gguf/gguf-file';
 import { type Disk, type OpenJob, openJob, openOrigin } from '../../host/serve-thread';
-import { reporting, rethrow } from '../../host/threads';
-import { sharedAccess } from '../../platform';
+import { reporting, rethrow, sharedAccess } from '../../platform';
 import { pieceDigest } from '../../sources/piece-digest';
 import { giveBack } from '../../sources/spare-arrays';
 import { type Leaf, TREE_PIECE_BYTES } from '../../sources/tree-hash';

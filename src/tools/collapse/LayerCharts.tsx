@@ -138,15 +138,9 @@ export function SimilarityCurve({ curve, block }: SimilarityCurveProps) {
           points={found.map((f) => `${x(f.layer)},${y(f.similarity)}`).join(' ')}
         />
         {found.map((f) => (
-          <PlotPoint
-            key={f.layer}
-            x={x(f.layer)}
-            y={y(f.similarity)}
-            words={words(f.layer, f.similarity)}
-            fill="var(--accent)"
-          />
+          <PlotPoint key={f.layer} x={x(f.layer)} y={y(f.similarity)} words={words(f.layer, f.similarity)} />
         ))}
-        <PlotRing x={x(best.layer)} y={y(best.similarity)} around="best" />
+        <PlotRing x={x(best.layer)} y={y(best.similarity)} />
       </svg>
       <figcaption className="small quiet">
         Similarity left with one block collapsed; best: {words(best.layer, best.similarity)}

@@ -1,9 +1,9 @@
 import '../../ui/styles/tools.css';
 import { Button } from '../../ui/parts/Button';
 import { ToolEnd } from '../../ui/parts/ErrorCard';
+import { Problem } from '../../ui/parts/Message';
 import { OneModel } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
-import { Problem } from '../../ui/parts/Problem';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
 import { Section } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';

@@ -2,9 +2,10 @@
 
 import type { Backend } from '../../backend/backend';
 import { AmalgamError, type ErrorCode, errorReport } from '../../errors';
-import { type OpenMember, openPass, type ThreadSeconds } from '../../host/threads';
+import { type OpenMember, openPass } from '../../host/threads';
 import type { Inputs } from '../../host/weight-inputs';
 import type { Model } from '../../inputs/model';
+import type { WorkSeconds } from '../../reports/job';
 import { throwIfCanceled } from '../../sources/cancellation';
 import { decomposesExactly, likenessOf, SPECTRUM_VALUES, spectrumOf } from './decomposition';
 import {
@@ -45,7 +46,7 @@ export interface CompareOptions extends CompareSettings {
   onTensor?(difference: TensorDifference): void;
   /** Stored bytes gone through, and the tensor they belong to. */
   onBytes?(bytes: number, tensor: string): void;
-  onSeconds?(seconds: ThreadSeconds): void;
+  onSeconds?(seconds: WorkSeconds): void;
 }
 
 interface ComparedTensors

@@ -26,13 +26,15 @@ test('a comparison in words, on lines of their own', () => {
 
 test('two models and a folder; the figures of the reports as defaults', () => {
   expect(parseCommand(['compare', 'base', 'base+lora', '--out', 'd'])).toMatchObject({
-    ...{ verb: 'compare', out: 'd', subjects: ['base', 'base+lora'], engine: 'auto' },
-    options: { threshold: 1e-6, loraAnalysis: true },
+    verb: 'compare',
+    parsed: {
+      subjects: ['base', 'base+lora'],
+      options: { out: 'd', engine: 'auto', threshold: 1e-6, loraAnalysis: true },
+    },
   });
   const typed = 'a b --out d --threshold 0 --no-lora-analysis --engine cpu';
   expect(verb.parse(typed.split(' '))).toMatchObject({
-    options: { threshold: 0, loraAnalysis: false },
-    engine: 'cpu',
+    options: { threshold: 0, loraAnalysis: false, engine: 'cpu' },
   });
 });
 

@@ -37,7 +37,8 @@ test('an extraction in words: size, error, worst module, what is left out', () =
 });
 
 test('every way to choose ranks', () => {
-  const rank = (...args: string[]) => rankOf(verb.parse(['a', 'b', '--out', 'd', ...args]).options);
+  const rank = (...args: string[]) =>
+    rankOf(verb.parse(['a', 'b', '--out', 'd', ...args]).options as Parameters<typeof rankOf>[0]);
   expect(rank('--rank', '16')).toEqual({ kind: 'rank', rank: 16 });
   expect(rank('--energy', '0.95')).toEqual({ kind: 'energy', share: 0.95 });
   expect(rank('--cutoff', '1e-3')).toEqual({ kind: 'cutoff', ratio: 1e-3 });
@@ -48,9 +49,9 @@ test('every way to choose ranks', () => {
 test('modules, dtype and the rest', () => {
   const typed =
     'extract-lora a b --out d --rank 4 --include attn,mlp --include up --exclude k_proj --embeddings lora --vectors skip --dtype bfloat16 --seed 3 --max-rank 8 --report r.json';
-  expect(parseCommand(typed.split(' '))).toMatchObject({
-    report: 'r.json',
+  expect(parseCommand(typed.split(' ')).parsed).toMatchObject({
     options: {
+      report: 'r.json',
       ...{ include: ['attn', 'mlp', 'up'], exclude: ['k_proj'], embeddings: 'lora', vectors: 'skip' },
       ...{ dtype: 'BF16', seed: 3, maxRank: 8 },
     },

@@ -4,7 +4,7 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { type HubId, parseHubId } from '../../formats/hub-id';
 import { formatBytes } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
-import { KNOWN_BASES, recentHubModels } from '../local/recent-models';
+import { KNOWN_BASES, recentHubModels } from '../local/remembered-choices';
 import { ErrorCard } from '../parts/ErrorCard';
 import { HubWaiting } from '../parts/HubWaiting';
 import { SearchIcon } from '../parts/icons';

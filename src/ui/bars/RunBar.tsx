@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import {
   formatBytes,
@@ -9,34 +9,23 @@ import {
   formatWeightFiles,
 } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
-import { Button } from '../parts/Button';
-import { LinkButton } from '../parts/LinkButton';
+import { Button, LinkButton } from '../parts/Button';
+import { Progress } from '../parts/ToolBar';
+import { ACTIONS, keysText, perform } from '../state/actions';
 import { resumeRun } from '../state/interrupted-merges';
-import { whyBusy } from '../state/job';
 import { mergeGate } from '../state/merge-gate';
-import { whyNotOpen } from '../state/named-models';
-import { resumable, sameMerge } from '../state/past-runs';
+import { resumable } from '../state/past-runs';
 import { isRecipeOf } from '../state/recipe-identity';
-import { cancelMerge, pauseMerge, startMerge } from '../state/run';
+import { startMerge } from '../state/run';
 import { currentRun, type RunState, runShare, runWords, spokenWords } from '../state/runs';
-import { notifyError, setView, showTab } from '../state/studio';
+import { setView, showTab } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
 import type { Tab } from '../state/tabs';
 import { useStudio, useStudioState } from '../studio-context';
 
-const MERGE_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘ Enter' : 'Ctrl+Enter';
-
-/** Ctrl or Cmd with Enter, where nothing else wants it: a prompt does, and a dialog comes first. */
-function isMergeKey(event: KeyboardEvent): boolean {
-  if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey) || event.defaultPrevented) return false;
-  const { target } = event;
-  return !(target instanceof Element && target.closest('textarea, [role="dialog"]'));
-}
-
 /** The one primary button, *Find the best* beside it, and always one line of status. */
 export function RunBar() {
   const studio = useStudio();
-  const gate = useStudioState(useShallow(mergeGate));
   const run = useStudioState(currentRun);
   const paused = useStudioState((s) => (currentRun(s)?.paused ? resumable(s) : undefined));
   const stopped = useStudioState((s) => s.engine.status === 'failed');
@@ -46,27 +35,8 @@ export function RunBar() {
   const done = useStudioState(
     (s) => currentRun(s)?.status === 'done' && isRecipeOf(currentRun(s)!.recipe, s.recipe, s.models),
   );
-  // the finished run that Merge would only repeat, until the user confirms
-  const [same, setSame] = useState<RunState | null>(null);
-  const press = useCallback(async () => {
-    try {
-      const found = mergeGate(studio.store.getState()).open ? await sameMerge(studio) : null;
-      setSame(found);
-      if (!found) await startMerge(studio);
-    } catch (thrown) {
-      notifyError(studio, thrown);
-    }
-  }, [studio]);
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (!isMergeKey(event)) return;
-      event.preventDefault();
-      void press();
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, [press]);
-  const why = gate.open ? null : gate.why;
+  const repeated = useStudioState((s) => s.view.repeated);
+  const why = useStudioState(ACTIONS.merge.whyNot);
   const whyNotStop = active && job?.canceling ? stopping(active) : null;
   return (
     <footer className="runbar">
@@ -75,9 +45,9 @@ export function RunBar() {
           variant="primary"
           className="merge-button"
           why={why}
-          tip={`${MERGE_KEYS} from anywhere in Merge`}
+          tip={`${keysText(ACTIONS.merge)} from anywhere`}
           aria-keyshortcuts="Control+Enter Meta+Enter"
-          onClick={() => void press()}
+          onClick={() => void perform(studio, ACTIONS.merge)}
         >
           Merge
         </Button>
@@ -86,11 +56,11 @@ export function RunBar() {
             <Button
               tip="Stop here and continue later: what is written is kept"
               why={whyNotStop}
-              onClick={() => void pauseMerge(studio)}
+              onClick={() => void perform(studio, ACTIONS.pause)}
             >
               Pause
             </Button>
-            <Button why={whyNotStop} onClick={() => void cancelMerge(studio)}>
+            <Button why={whyNotStop} onClick={() => void perform(studio, ACTIONS.cancel)}>
               Cancel
             </Button>
           </>
@@ -105,11 +75,16 @@ export function RunBar() {
         )}
       </div>
       <div className="run-status">
-        <Track run={active} done={done} />
+        <Progress
+          label={active ? 'Merge' : null}
+          share={active?.progress ? runShare(active.progress) : !active && done ? 1 : 0}
+          words={active?.progress ? spokenWords(active.progress) : 'starting'}
+          done={done}
+        />
         {active ? (
           <Working run={active} />
-        ) : done && same !== null && same === run ? (
-          <Merged run={run} onDone={() => setSame(null)} />
+        ) : done && run && repeated === run.id ? (
+          <Merged run={run} onDone={() => setView(studio, { repeated: null })} />
         ) : (
           <Resting />
         )}
@@ -121,26 +96,14 @@ export function RunBar() {
 /** For those who want a good merge and no choices: what Measure tries, and the best becomes the recipe. */
 function FindTheBest() {
   const studio = useStudio();
-  const based = useStudioState((s) => s.recipe.base !== null);
-  const contributes = useStudioState((s) => s.recipe.contributors.some((c) => c.enabled));
-  const busy = useStudioState((s) => whyBusy(s)?.why ?? null);
-  const closed = useStudioState((s) => whyNotOpen(s)?.why ?? null);
-  const findAndTake = async () => {
-    try {
-      const { findTheBest } = await import('../state/measure');
-      await findTheBest(studio);
-    } catch (thrown) {
-      notifyError(studio, thrown);
-    }
-  };
-  const missing = !based ? 'Choose a base first.' : !contributes ? 'Add a model first.' : null;
+  const why = useStudioState(ACTIONS.findTheBest.whyNot);
   return (
     <Button
-      why={missing ?? closed ?? busy}
+      why={why}
       tip="Methods are tried in memory, each at its own λ, and the best becomes the recipe"
-      onClick={() => void findAndTake()}
+      onClick={() => void perform(studio, ACTIONS.findTheBest)}
     >
-      Find the best
+      {ACTIONS.findTheBest.name}
     </Button>
   );
 }
@@ -171,28 +134,6 @@ function Merged({ run, onDone }: { run: RunState; onDone(): void }) {
 
 function stopping(run: RunState): string {
   return run.paused ? 'Pausing…' : 'Canceling…';
-}
-
-function Track({ run, done }: { run: RunState | null; done: boolean }) {
-  const progress = run?.progress;
-  const share = progress ? runShare(progress) : done ? 1 : 0;
-  return (
-    <div
-      className="bar progress"
-      {...(run
-        ? {
-            role: 'progressbar',
-            'aria-label': 'Merge',
-            'aria-valuemin': 0,
-            'aria-valuemax': 100,
-            'aria-valuenow': Math.round(share * 100),
-            'aria-valuetext': progress ? spokenWords(progress) : 'starting',
-          }
-        : {})}
-    >
-      <div className="progress-fill" data-done={done || undefined} style={{ width: `${share * 100}%` }} />
-    </div>
-  );
 }
 
 function Working({ run }: { run: RunState }) {

@@ -1,9 +1,8 @@
 import { useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { CacheInfo } from '../../reports/worker';
-import { Button } from '../parts/Button';
+import { Button, LinkButton } from '../parts/Button';
 import { TrashIcon } from '../parts/icons';
-import { LinkButton } from '../parts/LinkButton';
 import { ZipButton } from '../parts/ZipButton';
 import { currentRun, interruptedRuns } from '../state/runs';
 import {

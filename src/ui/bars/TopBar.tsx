@@ -1,4 +1,4 @@
-import { lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react';
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { WorkerInfo } from '../../reports/worker';
 import { Button } from '../parts/Button';
@@ -10,9 +10,8 @@ import { Fact } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
 import { TabLabel } from '../parts/TabList';
+import { ACTIONS, type Action, keysText, perform } from '../state/actions';
 import { engineSummary } from '../state/job';
-import { copyShareLink } from '../state/recipe-draft';
-import { redo, undo } from '../state/recipe-history';
 import { currentRun, runShare } from '../state/runs';
 import { type Room, readRoom } from '../state/stored-items';
 import { editSlice, setView } from '../state/studio';
@@ -20,12 +19,10 @@ import type { BackendChoice, Theme } from '../state/studio-state';
 import { JOB_WORDS, PLACES, type Place, placeOf, type Tab } from '../state/tabs';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 
-// Radix's dialog is not part of the first paint.
-const KeysDialog = lazy(() => import('./KeysDialog').then((m) => ({ default: m.KeysDialog })));
-
 /** Name of the app, its places, the engine, the theme. */
 export function TopBar() {
   const inMerge = useStudioState((s) => placeOf(s.view.tab) === 'merge');
+  const narrow = useNarrow();
   return (
     <header className="topbar">
       <h1 className="brand">
@@ -34,11 +31,20 @@ export function TopBar() {
       </h1>
       <Places />
       <span className="spacer" />
-      {inMerge ? <HistoryButtons /> : null}
+      {inMerge ? (
+        <span className="row">
+          <ActionButton of={ACTIONS.undo} quiet>
+            <UndoIcon />
+          </ActionButton>
+          <ActionButton of={ACTIONS.redo} quiet>
+            <RedoIcon />
+          </ActionButton>
+        </span>
+      ) : null}
       <EngineBadge />
       <StorageBadge />
-      {inMerge ? <ShareButton /> : null}
-      <KeysButton />
+      {inMerge && !narrow ? <ShareButton /> : null}
+      {narrow ? null : <ActionButton of={ACTIONS.palette}>?</ActionButton>}
       <ThemeButton />
     </header>
   );
@@ -100,90 +106,56 @@ function PlaceMark({ place }: { place: Place }) {
   return text === '' ? null : <small> {text}</small>;
 }
 
-/** The list of keys, by this button or by `?` wherever nothing is written. */
-function KeysButton() {
-  const [open, setOpen] = useState(false);
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const { target } = event;
-      const writes = target instanceof Element && target.closest('input, textarea, select, [role="dialog"]');
-      if (event.key === '?' && !writes && !event.defaultPrevented) setOpen(true);
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, []);
-  return (
-    <>
-      {useNarrow() ? null : (
-        <Button iconOnly tip="Keys (?)" aria-label="Keys" onClick={() => setOpen(true)}>
-          ?
-        </Button>
-      )}
-      {open ? (
-        <Suspense>
-          <KeysDialog onClose={() => setOpen(false)} />
-        </Suspense>
-      ) : null}
-    </>
-  );
-}
-
 /** A link to the recipe; on narrow screens it is among the saved recipes. */
 function ShareButton() {
   const studio = useStudio();
-  const empty = useStudioState((s) => s.recipe.contributors.length === 0);
-  return useNarrow() ? null : (
-    <Button
-      tip="Copy a link to this recipe"
-      why={empty ? 'There is no recipe yet.' : null}
-      onClick={() => void copyShareLink(studio)}
-    >
+  const why = useStudioState(ACTIONS.share.whyNot);
+  return (
+    <Button tip={ACTIONS.share.name} why={why} onClick={() => void perform(studio, ACTIONS.share)}>
       Share
     </Button>
   );
 }
 
-const STEPS = [
-  { name: 'Undo', keys: 'Z', icon: UndoIcon, act: undo },
-  { name: 'Redo', keys: 'Shift Z', icon: RedoIcon, act: redo },
-] as const;
-
-/** Back and forth through the edits of the recipe. */
-function HistoryButtons() {
+/** A button of an action, by its icon. */
+function ActionButton({ of, label = of.name, quiet, children }: ActionButtonProps) {
   const studio = useStudio();
-  const { past, future } = useStudioState((s) => s.history);
+  const why = useStudioState((s) => of.whyNot?.(s) ?? null);
+  const keys = keysText(of);
   return (
-    <span className="row">
-      {STEPS.map(({ name, keys, icon: Icon, act }) => (
-        <Button
-          key={name}
-          variant="quiet"
-          iconOnly
-          tip={`${name} (Ctrl or ⌘ ${keys})`}
-          aria-label={name}
-          why={(name === 'Undo' ? past : future).length === 0 ? `Nothing to ${name.toLowerCase()}.` : null}
-          onClick={() => act(studio)}
-        >
-          <Icon />
-        </Button>
-      ))}
-    </span>
+    <Button
+      {...(quiet ? { variant: 'quiet' } : {})}
+      iconOnly
+      tip={keys ? `${label} (${keys})` : label}
+      aria-label={label}
+      why={why}
+      onClick={() => void perform(studio, of)}
+    >
+      {children}
+    </Button>
   );
 }
 
-const themes: Readonly<Record<Theme, { next: Theme; says: string; icon: () => React.JSX.Element }>> = {
-  system: { next: 'light', says: 'Theme: system', icon: SystemThemeIcon },
-  light: { next: 'dark', says: 'Theme: light', icon: SunIcon },
-  dark: { next: 'system', says: 'Theme: dark', icon: MoonIcon },
+interface ActionButtonProps {
+  of: Action;
+  /** What it is called in its place; by default the name of the action. */
+  label?: string;
+  quiet?: boolean;
+  children: ReactNode;
+}
+
+const THEMES: Readonly<Record<Theme, [says: string, Icon: () => React.JSX.Element]>> = {
+  system: ['Theme: system', SystemThemeIcon],
+  light: ['Theme: light', SunIcon],
+  dark: ['Theme: dark', MoonIcon],
 };
 
 function ThemeButton() {
-  const studio = useStudio();
-  const { next, says, icon: Icon } = themes[useStudioState((s) => s.view.theme)];
+  const [says, Icon] = THEMES[useStudioState((s) => s.view.theme)];
   return (
-    <Button iconOnly tip={says} aria-label={says} onClick={() => setView(studio, { theme: next })}>
+    <ActionButton of={ACTIONS.theme} label={says}>
       <Icon />
-    </Button>
+    </ActionButton>
   );
 }
 

@@ -1,6 +1,5 @@
-/** Parts shared by plots of measured points: axes, points and rings, and the keys that go from point to point. */
+/** Parts shared by plots of measured points: axes, points and rings. */
 import { type ScaleContinuousNumeric, scaleLinear, scaleLog } from 'd3-scale';
-import type { KeyboardEvent, ReactNode } from 'react';
 
 /** Size of a drawing, and the margins of its axes. */
 export interface PlotRoom {
@@ -33,11 +32,6 @@ export function upwardScale(
   return wide
     ? scaleLog().domain(domain).nice().range(range)
     : scaleLinear().domain(domain).nice(ticks).range(range);
-}
-
-/** A logarithmic axis has ticks at every digit of every decade: a few of them are enough. */
-export function fewTicks(scale: PlotScale, wide: boolean): number[] {
-  return scale.ticks(5).filter((tick) => !wide || /^[125]0*$/.test(String(tick)));
 }
 
 interface PlotAxesProps {
@@ -79,70 +73,17 @@ interface PlotPointProps {
   x: number;
   y: number;
   words: string;
-  className?: string;
-  fill?: string;
-  onChoose?: () => void;
 }
 
-export function PlotPoint({ x, y, words, className = '', fill, onChoose }: PlotPointProps) {
+export function PlotPoint({ x, y, words }: PlotPointProps) {
   return (
-    <circle
-      className={`plot-point ${className}`.trimEnd()}
-      cx={x}
-      cy={y}
-      r={3.5}
-      {...(fill ? { fill } : {})}
-      {...(onChoose ? { onClick: onChoose } : {})}
-    >
+    <circle className="plot-point" cx={x} cy={y} r={3.5} fill="var(--accent)">
       <title>{words}</title>
     </circle>
   );
 }
 
-/** Around the best point, and around the chosen one. */
-export function PlotRing({ x, y, around }: { x: number; y: number; around: 'best' | 'chosen' }) {
-  return <circle className="plot-ring" data-around={around} cx={x} cy={y} r={around === 'best' ? 8 : 5.5} />;
-}
-
-interface PlotSliderProps<T> {
-  room: PlotRoom;
-  label: string;
-  min: number;
-  max: number;
-  now: number;
-  /** Description of the chosen point. */
-  words: string;
-  className?: string;
-  /** The points that keys go to; a key at the end of its way does nothing. */
-  keys: ReadonlyMap<string, T | undefined>;
-  onChoose(point: T): void;
-  children: ReactNode;
-}
-
-/** A drawing in which one point is chosen. */
-export function PlotSlider<T>(props: PlotSliderProps<T>) {
-  const { room, label, min, max, now, words, className = '', keys, onChoose, children } = props;
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (!keys.has(event.key)) return;
-    event.preventDefault();
-    const point = keys.get(event.key);
-    if (point !== undefined) onChoose(point);
-  };
-  return (
-    <div
-      className={`plot ${className}`.trimEnd()}
-      role="slider"
-      tabIndex={0}
-      aria-label={label}
-      aria-valuemin={min}
-      aria-valuemax={max}
-      aria-valuenow={now}
-      aria-valuetext={words}
-      onKeyDown={onKeyDown}
-    >
-      <svg className="plot-drawing" viewBox={`0 0 ${room.width} ${room.height}`} aria-hidden="true">
-        {children}
-      </svg>
-    </div>
-  );
+/** Around the point that was chosen. */
+export function PlotRing({ x, y }: { x: number; y: number }) {
+  return <circle className="plot-ring" cx={x} cy={y} r={8} />;
 }

@@ -4,9 +4,12 @@ import { escapeMarkup } from '../../formats/html-page';
 import type { TensorReport } from '../../reports/job';
 import type { MergeReport } from '../../reports/merge';
 import type { PlanTensor } from '../../reports/plan';
+import { heatmap } from '../charts/heatmap-data';
 import { metricById } from '../charts/metrics';
+import { arrange } from '../layers/columns';
+import { finishedRun, type LayersRun } from '../layers/runs';
 import { pdfOf, reportHtml, tensorCsv } from './exported-files';
-import { type Drawn, figureOfRun, figureOfRuns, figureSvg } from './figure';
+import { figureOf, figureSvg } from './figure';
 
 const HOSTILE = `<script>alert("x")</script>&'`;
 
@@ -38,15 +41,10 @@ const reports = [tensor(0, 'mlp.up_proj', 2), tensor(1, 'mlp.up_proj', 5), tenso
 const tensors: PlanTensor[] = reports.map(({ name, layer, module, shape, dtype, elements, copied }) => {
   return { name, layer, module, shape, dtype, elements, copied, contributors: [0, 1] };
 });
-const drawn: Drawn = {
-  title: HOSTILE,
-  contributors: [
-    { id: 'a', label: 'a', color: 0 },
-    { id: HOSTILE, label: HOSTILE, color: 1 },
-  ],
-  tensors,
-  reports: new Map(reports.map((r) => [r.name, r])),
-};
+const contributors = [
+  { id: 'a', label: 'a', color: 0 },
+  { id: HOSTILE, label: HOSTILE, color: 1 },
+];
 const report: MergeReport = {
   recipe: {
     mergeMethod: 'ties',
@@ -66,6 +64,27 @@ const report: MergeReport = {
   shards: [{ file: HOSTILE, bytes: 20, hash: 'b'.repeat(64) }],
   tensors: reports,
 };
+const run: LayersRun = {
+  ...finishedRun({
+    id: '1',
+    status: 'done',
+    title: HOSTILE,
+    methodTitle: HOSTILE,
+    recipe: report.recipe,
+    contributors,
+    planned: tensors,
+    layers: 2,
+    destination: { kind: 'downloads', name: HOSTILE, folder: null },
+    outputFiles: [],
+    startedAt: 0,
+    progress: null,
+    tensors: reports,
+    notes: [],
+    report,
+    error: null,
+  }),
+  name: HOSTILE,
+};
 
 /** Tags and attributes are those we wrote: no element named by data, and quotes in pairs. */
 function tagsOf(markup: string): Set<string> {
@@ -73,7 +92,15 @@ function tagsOf(markup: string): Set<string> {
 }
 
 describe('a figure as SVG', () => {
-  const figure = figureOfRun(metricById('trimmed'), drawn);
+  const metric = metricById('trimmed');
+  const { grid, bands } = arrange(tensors, null);
+  const view = { metric, grid, bands, title: 'Trimmed' };
+  const chart = (title: string, all: readonly TensorReport[], subject: string) => ({
+    title,
+    data: heatmap(grid, new Map(all.map((r) => [r.name, r])), metric, [subject]),
+  });
+  const subjects = contributors.map(({ id, label }) => chart(label, reports, id));
+  const figure = figureOf(view, subjects, 'full', false);
   const svg = figureSvg(figure);
   const tags = new Set(['svg', 'rect', 'g', 'text', 'title', 'polyline']);
 
@@ -92,21 +119,10 @@ describe('a figure as SVG', () => {
     expect(svg).toContain(escapeMarkup(HOSTILE));
   });
 
-  const view = {
-    metric: metricById('trimmed'),
-    subject: ['a'],
-    grid: figure.grid,
-    bands: [],
-    title: 'Trimmed',
-  };
-  const other = new Map([tensor(0, 'mlp.up_proj', 7)].map((r) => [r.name, r]));
-  const runs = [
-    { title: 'A: one', reports: drawn.reports },
-    { title: HOSTILE, reports: other },
-  ];
+  const runs = [chart('A: one', reports, 'a'), chart(HOSTILE, [tensor(0, 'mlp.up_proj', 7)], 'a')];
 
   test('two runs on one scale, and B − A around 0', () => {
-    const both = figureOfRuns(view, runs, 'percentile');
+    const both = figureOf(view, runs, 'percentile', true);
     const cell = both.difference?.data.rows[0]?.cells[0];
     expect(cell?.measured?.value).toBeCloseTo(0.3 - 0.8, 12);
     expect(both.difference?.scale.min).toBe(-(both.difference?.scale.max ?? 0));
@@ -114,7 +130,7 @@ describe('a figure as SVG', () => {
   });
 
   test('of four runs each has its chart and its line, and they share a legend', () => {
-    const four = figureSvg(figureOfRuns(view, [...runs, ...runs], 'full'));
+    const four = figureSvg(figureOf(view, [...runs, ...runs], 'full', true));
     expect([...four.matchAll(/<polyline/g)]).toHaveLength(4);
     expect([...four.matchAll(/>100\u00a0%</g)]).toHaveLength(1);
   });
@@ -138,7 +154,14 @@ test('a PDF has a page of the picture at 300 dpi, and its table of objects is ri
 
 describe('numbers as CSV', () => {
   const linesOf = (report: TensorReport) =>
-    tensorCsv([{ name: 'TIES, 0.2', contributors: drawn.contributors, reports: [report] }]).split('\r\n');
+    tensorCsv([
+      {
+        ...run,
+        name: 'TIES, 0.2',
+        tensors: [{ ...tensors[0]!, name: report.name }],
+        reports: new Map([[report.name, report]]),
+      },
+    ]).split('\r\n');
 
   test('a line for each run, tensor, metric and subject, in full precision', () => {
     const lines = linesOf({ ...tensor(0, 'q', 3), outputChange: 1 / 3 });
@@ -157,14 +180,14 @@ describe('numbers as CSV', () => {
 });
 
 describe('a run as HTML', () => {
-  const html = reportHtml({ ...drawn, methodTitle: HOSTILE, report }, 'today');
+  const html = reportHtml([run], 'full');
 
-  test('has recipe, hashes, times, charts and every tensor', () => {
+  test('has recipe, hashes, times and charts', () => {
     for (const hash of [report.recipeSha256, 'a'.repeat(64), 'b'.repeat(64)]) expect(html).toContain(hash);
     expect(html).toContain('merge_method: ties');
     expect([...html.matchAll(/<svg /g)].length).toBeGreaterThan(4);
-    for (const { name } of reports) expect(html).toContain(escapeMarkup(name));
-    expect(html).toContain('50.0\u00a0%');
+    expect(html.replace(/\s/g, ' ')).toContain('layer 1, mlp.up_proj, 50.0 % trimmed');
+    expect(html).toContain('compute');
   });
 
   test('has no script, asks for nothing, and names cannot break out of it', () => {
@@ -173,7 +196,7 @@ describe('a run as HTML', () => {
     expect(html).toContain("default-src 'none'");
     expect([...tagsOf(html)].sort()).toEqual(
       [
-        ...['!doctype', 'body', 'code', 'div', 'g', 'h1', 'h2', 'head', 'html', 'meta', 'p', 'pre', 'rect'],
+        ...['!doctype', 'body', 'div', 'g', 'h1', 'h2', 'head', 'html', 'meta', 'p', 'pre', 'rect'],
         ...['polyline', 'style', 'svg', 'table', 'tbody', 'td', 'text', 'th', 'thead', 'title', 'tr'],
       ].sort(),
     );

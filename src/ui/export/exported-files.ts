@@ -3,50 +3,46 @@
 import { AmalgamError } from '../../errors';
 import { textSha256 } from '../../formats/hashes';
 import { escapeMarkup, htmlPage, htmlTable } from '../../formats/html-page';
-import { formatBytes, formatCount, formatPercent, formatReal, formatSeconds } from '../../formats/quantity';
+import { formatBytes, formatPercent, formatSeconds } from '../../formats/quantity';
 import { formatRecipe } from '../../formats/recipe-format';
 import { isPredicted, plainReport } from '../../merge/prediction/predicted-report';
 import { sameItems } from '../../merge/prediction/same-items';
 import type { TensorReport } from '../../reports/job';
-import type { MergeReport } from '../../reports/merge';
+import { heatmap } from '../charts/heatmap-data';
 import { absenceOf, subjectsOf } from '../charts/metric-choice';
-import { isAwaited, type Metric, measure, metrics } from '../charts/metrics';
+import { isAwaited, type Metric, measure, metrics, type Subject } from '../charts/metrics';
 import { timeShares } from '../charts/time-shares';
-import type { ShownLayers } from '../layers/columns';
-import { type LayersRun, reportsFor } from '../layers/runs';
+import { arrange, type ShownLayers, unionOf } from '../layers/columns';
+import { finishedRun, type LayersRun, reportsFor } from '../layers/runs';
 import { saveFile, saveText } from '../local/file-download';
 import { LETTERS } from '../parts/Swatch';
 import { fileName } from '../state/job-state';
-import type { Contributor } from '../state/runs';
+import type { FinishedRun } from '../state/runs';
 import type { StudioState } from '../state/studio-state';
-import { type Drawn, type Figure, figureOfRun, figureOfRuns, figureSvg } from './figure';
+import { type Figure, figureOf, figureSvg } from './figure';
 
 // Numbers as CSV in long form (RFC 4180): a row for every run, tensor, metric and subject. Pure.
 
 const LINE = '\r\n';
 const HEAD = ['run', 'tensor', 'layer', 'module', 'elements', 'metric', 'subject', 'value', 'error', 'kind'];
 
-interface CsvRun {
-  name: string;
-  contributors: readonly Contributor[];
-  reports: Iterable<TensorReport>;
-}
-
 /** Every number of every tensor in full precision; `kind` is exact or predicted. */
-export function tensorCsv(runs: readonly CsvRun[]): string {
-  const rows = runs.flatMap(({ name, contributors, reports }) =>
-    [...reports].flatMap((report) =>
-      metrics.flatMap((metric) =>
-        subjectsOf(metric, contributors).flatMap(({ ids }) => {
-          const found = isAwaited(metric, report) ? null : measure(metric, report, ids);
-          if (!found) return [];
-          const place = [name, report.name, report.layer ?? '', report.module, report.elements];
+export function tensorCsv(runs: readonly LayersRun[]): string {
+  const rows = runs.flatMap((run, i) => {
+    const known = metrics.map((metric) => ({ metric, reports: reportsFor(run, metric) }));
+    return run.tensors.flatMap(({ name }) =>
+      known.flatMap(({ metric, reports }) =>
+        subjectsOf(metric, run.contributors).flatMap(({ ids }) => {
+          const report = reports.get(name);
+          const found = report && !isAwaited(metric, report) ? measure(metric, report, ids) : null;
+          if (!report || !found) return [];
+          const place = [titleOfRun(run, i, runs), name, report.layer ?? '', report.module, report.elements];
           const kind = isPredicted(report) ? 'predicted' : 'exact';
           return [[...place, metric.id, ids.join(' × '), found.value, found.error, kind]];
         }),
       ),
-    ),
-  );
+    );
+  });
   return [HEAD, ...rows].map((row) => row.map(field).join(',') + LINE).join('');
 }
 
@@ -139,177 +135,138 @@ export async function pdfOf({
   return new Blob(parts, { type: 'application/pdf' });
 }
 
-/** The shown runs as one of the files. */
+type Extent = StudioState['view']['scale'];
+
+/** The canvas as a picture, or its runs as one of the other files. */
 export async function exportLayers(
   kind: 'svg' | 'png' | 'pdf' | 'csv' | 'json' | 'html',
-  { view: { columns, metric, subject, grid, bands }, runs: shown }: ShownLayers,
-  { view: { scale: colors } }: Pick<StudioState, 'view'>,
+  { view: { columns, metric, subject, grid, bands }, runs }: ShownLayers,
+  extent: Extent,
 ): Promise<void> {
-  const name = fileName(shown.map((run) => run.name).join(' vs '));
-  const runs = shown.map((run, i) => ({
-    name: shown.length > 1 ? `${LETTERS[i]}: ${run.name}` : run.name,
-    contributors: run.contributors,
-    reports: reportsOf(run, reportsFor(run, metric)),
-    run,
-  }));
+  const name = fileName(runs.map((run) => run.name).join(' vs '));
   if (kind === 'csv') return saveText(tensorCsv(runs), `${name}-tensors.csv`);
+  if (kind === 'html') return saveText(reportHtml(runs, extent), `${name}.report.html`);
   if (kind === 'json') {
-    const plain = runs.map(({ name: title, contributors, reports, run }) => ({
-      run: title,
+    const plain = runs.map((run, i) => ({
+      run: titleOfRun(run, i, runs),
       recipe: run.recipe,
-      contributors: contributors.map((c) => c.id),
-      tensors: reports.map(plainReport),
+      contributors: run.contributors.map((c) => c.id),
+      tensors: reportsOf(run, metric).map(plainReport),
     }));
     return saveText(JSON.stringify(plain, null, 2), `${name}-tensors.json`);
   }
-  const captions = await Promise.all(shown.map(captionOf));
-  if (kind === 'html') {
-    const first = shown[0]!;
-    const figures = metrics
-      .filter((m) => absenceOf(m, first.traits) === null)
-      .flatMap((m) =>
-        subjectsOf(m, first.contributors).map(({ ids, label }) =>
-          figureOfRuns(
-            { metric: m, subject: ids, grid, bands, title: titleOf(m, label) },
-            runs.map(({ name: title, run }) => ({ title, reports: reportsFor(run, m) })),
-            colors,
-          ),
-        ),
-      )
-      .filter(({ charts }) => charts[0]!.data.mean !== null);
-    const described = runs.map(({ name: title, run }) => ({
-      title,
-      recipe: run.recipe,
-      isExact: run.state === 'exact',
-    }));
-    return saveText(comparisonHtml(described, figures), `${name}.report.html`);
-  }
-  const drawn = columns.map(({ run, letter, reports }) => ({ title: `${letter}: ${run.name}`, reports }));
-  const whose = subjectsOf(metric, shown[0]!.contributors).find(({ ids }) => sameItems(ids, subject));
+  const charts = columns.map(({ run, letter, data }) => ({ title: `${letter}: ${run.name}`, data }));
+  const whose = subjectsOf(metric, runs[0]!.contributors).find(({ ids }) => sameItems(ids, subject));
   const title = titleOf(metric, whose?.label ?? '');
-  const figure = figureOfRuns({ metric, subject, grid, bands, title }, drawn, colors);
+  const figure = figureOf({ metric, grid, bands, title }, charts, extent, true);
+  const captions = await Promise.all(runs.map(captionOf));
   const svg = figureSvg({
     ...figure,
-    caption: [`${[...figure.caption, ...captions].join(' ')} Colors: ${COLOR_WORDS[colors]}.`],
+    caption: [`${[...figure.caption, ...captions].join(' ')} Colors: ${COLOR_WORDS[extent]}.`],
   });
   if (kind === 'svg') saveText(svg, `${name}-${metric.id}.svg`);
   else saveFile(await pictureOf(svg, kind), `${name}-${metric.id}.${kind}`);
+}
+
+/** A finished run as one of the files. */
+export function exportRun(kind: 'csv' | 'json' | 'html', run: FinishedRun): void {
+  const name = fileName(`${run.title}-${run.report.recipe.mergeMethod}`);
+  const runs = [{ ...finishedRun(run), name: run.title }];
+  if (kind === 'json') saveText(JSON.stringify(run.report, null, 2), `${name}.report.json`);
+  else if (kind === 'csv') saveText(tensorCsv(runs), `${name}-tensors.csv`);
+  else saveText(reportHtml(runs, 'full'), `${name}.report.html`);
 }
 
 function titleOf(metric: Metric, whose: string): string {
   return metric.per === 'tensor' ? metric.label : `${metric.label}, ${whose}`;
 }
 
+/** Its name, with its letter where it is one of several. */
+function titleOfRun({ name }: LayersRun, i: number, runs: readonly LayersRun[]): string {
+  return runs.length > 1 ? `${LETTERS[i]}: ${name}` : name;
+}
+
 const COLOR_WORDS = { full: 'the full range', percentile: 'from the 2nd to the 98th percentile of cells' };
+
+/** How far the numbers of a run are known. */
+const KNOWN = {
+  exact: 'merged, exact',
+  running: 'being merged',
+  predicted: 'predicted from samples',
+  planned: 'planned',
+};
 
 /** The recipe of a run and how far its numbers are known, for the caption of a figure. */
 async function captionOf({ recipe, state }: LayersRun, i: number): Promise<string> {
-  const known =
-    state === 'exact' ? 'merged, exact' : state === 'running' ? 'being merged' : 'predicted from samples';
-  return `${LETTERS[i]}: recipe ${(await textSha256(formatRecipe(recipe))).slice(0, 16)}, ${known}.`;
+  const hash = await textSha256(formatRecipe(recipe));
+  return `${LETTERS[i]}: recipe ${hash.slice(0, 16)}, ${KNOWN[state]}.`;
 }
 
 /** Reports in the order of the run's tensors. */
-function reportsOf(run: LayersRun, reports: ReadonlyMap<string, TensorReport>): TensorReport[] {
+function reportsOf(run: LayersRun, metric: Metric): TensorReport[] {
+  const reports = reportsFor(run, metric);
   return run.tensors.flatMap(({ name }) => reports.get(name) ?? []);
 }
 
-/** A run as one of the files. */
-export function exportRun(kind: 'csv' | 'json' | 'html', run: ReportedRun, startedAt: number): void {
-  const name = fileName(`${run.title}-${run.report.recipe.mergeMethod}`);
-  if (kind === 'json') saveText(JSON.stringify(run.report, null, 2), `${name}.report.json`);
-  else if (kind === 'csv') {
-    const { title, contributors, report } = run;
-    saveText(tensorCsv([{ name: title, contributors, reports: report.tensors }]), `${name}-tensors.csv`);
-  } else saveText(reportHtml(run, new Date(startedAt).toLocaleString()), `${name}.report.html`);
-}
+// Runs as one HTML file that needs nothing else: no script, no request. Everything from models is escaped. Pure.
 
-// A run as one HTML file that needs nothing else: no script, no request. Everything from models is escaped. Pure.
-
-interface ReportedRun extends Omit<Drawn, 'reports'> {
-  methodTitle: string;
-  report: MergeReport;
-}
-
-/** @param at when the run began, in words */
-export function reportHtml(run: ReportedRun, at: string): string {
-  const { report, title, methodTitle } = run;
-  const bytes = report.shards.reduce((sum, s) => sum + s.bytes, 0);
-  const drawn: Drawn = { ...run, reports: new Map(report.tensors.map((t) => [t.name, t])) };
-  const charts = metrics
-    .map((metric) => figureOfRun(metric, drawn))
-    .filter(({ charts: all }) => all.some(({ data }) => data.mean !== null))
-    .map((figure) => `<div class="wide charts">${figureSvg(figure)}</div>`);
-  const text = escapeMarkup;
-  const body = `<h1>${text(title)}</h1>
-<p>${text(methodTitle)} · ${text(at)} · merged in ${text(formatSeconds(report.seconds))} on ${report.engine === 'webgpu' ? 'WebGPU' : 'the CPU'} (${text(report.adapter)}) · ${text(formatBytes(bytes))} written · Amalgam ${text(report.version)}</p>
-<h2>Recipe</h2>
-<pre>${text(formatRecipe(report.recipe))}</pre>
-<h2>Hashes</h2>
-${hashes(report)}
-<h2>Where the time went</h2>
-${htmlTable(
-  ['stage', 'seconds', 'share'],
-  timeShares(report).map((s) => [s.stage, s.seconds.toFixed(3), formatPercent(s.share)]),
-)}
-<p>Stages overlap, so they add up to more than the whole. At most ${text(formatBytes(report.peakBytes))} of memory for tiles.</p>
+/** Recipe, hashes and times of every run, and a figure for each metric: of several runs one for each of its subjects. */
+export function reportHtml(runs: readonly LayersRun[], extent: Extent): string {
+  const title = runs.map(titleOfRun).join(' | ');
+  const body = `<h1>${escapeMarkup(title)}</h1>
+${runs.map(describedRun).join('\n')}
 <h2>Layers</h2>
-${charts.join('\n')}
-<h2>Tensors</h2>
-${tensors(run)}
-`;
-  return htmlPage(`${title} · Amalgam`, body);
-}
-
-/** Several runs side by side as one HTML file that needs nothing else. */
-function comparisonHtml(
-  runs: readonly { title: string; recipe: MergeReport['recipe']; isExact: boolean }[],
-  figures: readonly Figure[],
-): string {
-  const text = escapeMarkup;
-  const title = runs.map((run) => run.title).join(' | ');
-  const body = `<h1>${text(title)}</h1>
-${runs
-  .map(
-    (run) =>
-      `<h2>${text(run.title)}</h2><p>${run.isExact ? 'Merged: its numbers are exact.' : 'Predicted: counts come from samples.'}</p><pre>${text(formatRecipe(run.recipe))}</pre>`,
-  )
+${figuresOf(runs, extent)
+  .map((figure) => `<div class="wide charts">${figureSvg(figure)}</div>`)
   .join('\n')}
-<h2>Layers</h2>
-${figures.map((figure) => `<div class="wide charts">${figureSvg(figure)}</div>`).join('\n')}
 `;
   return htmlPage(`${title} · Amalgam`, body);
 }
 
-function hashes({ recipeSha256, inputs, shards }: MergeReport): string {
-  const rows = [
+function figuresOf(runs: readonly LayersRun[], extent: Extent): Figure[] {
+  const first = runs[0]!;
+  const { grid, bands } = arrange(unionOf(runs.map(({ tensors }) => tensors)), null);
+  return metrics
+    .filter((metric) => absenceOf(metric, first.traits) === null)
+    .flatMap((metric) => {
+      const view = { metric, grid, bands };
+      const chart = (title: string, run: LayersRun, subject: Subject) => ({
+        title,
+        data: heatmap(grid, reportsFor(run, metric), metric, subject),
+      });
+      const subjects = subjectsOf(metric, first.contributors);
+      if (runs.length === 1) {
+        const charts = subjects.map(({ ids, label }) => chart(label, first, ids));
+        return [figureOf({ ...view, title: metric.label }, charts, extent, false)];
+      }
+      return subjects.map(({ ids, label }) => {
+        const charts = runs.map((run, i) => chart(titleOfRun(run, i, runs), run, ids));
+        return figureOf({ ...view, title: titleOf(metric, label) }, charts, extent, true);
+      });
+    })
+    .filter(({ charts }) => charts.some(({ data }) => data.mean !== null));
+}
+
+function describedRun(run: LayersRun, i: number, runs: readonly LayersRun[]): string {
+  const text = escapeMarkup;
+  return `<h2>${text(titleOfRun(run, i, runs))}</h2>
+<p>Numbers: ${KNOWN[run.state]}.</p>
+<pre>${text(formatRecipe(run.recipe))}</pre>
+${run.kept ? mergeFacts(run.kept) : ''}`;
+}
+
+function mergeFacts({ report, methodTitle, startedAt }: FinishedRun): string {
+  const text = escapeMarkup;
+  const { recipeSha256, inputs, shards, seconds, engine, adapter, version, peakBytes } = report;
+  const bytes = shards.reduce((sum, s) => sum + s.bytes, 0);
+  const hashes = [
     ['recipe', '', recipeSha256],
     ...inputs.map(({ id, file, hash }) => ['input', `${id} / ${file}`, hash]),
-    ...shards.map(({ file, bytes, hash }) => ['output', `${file}, ${formatBytes(bytes)}`, hash]),
-  ].map(
-    ([what = '', name = '', hash = '']) =>
-      `<tr><td>${what}</td><td class="text">${escapeMarkup(name)}</td><td><code>${escapeMarkup(hash)}</code></td></tr>`,
-  );
-  return `<div class="wide"><table><tr><th>what</th><th class="text">name</th><th>hash</th></tr>${rows.join('')}</table></div>`;
-}
-
-function tensors({ report, contributors }: ReportedRun): string {
-  const head = [
-    'tensor',
-    'elements',
-    ...contributors.map((c) => `trimmed, ${c.label}`),
-    'sign conflict',
-    'change',
+    ...shards.map((s) => ['output', `${s.file}, ${formatBytes(s.bytes)}`, s.hash]),
   ];
-  const rows = report.tensors.map((tensor) => [
-    tensor.name,
-    formatCount(tensor.elements),
-    ...contributors.map(({ id }) => {
-      const own = tensor.contributors.find((c) => c.id === id && c.norm > 0);
-      return own && !tensor.copied ? formatPercent(1 - own.kept / tensor.elements) : '–';
-    }),
-    tensor.copied ? 'copied' : formatPercent(tensor.signConflict),
-    tensor.copied ? '–' : formatReal(tensor.outputChange),
-  ]);
-  return htmlTable(head, rows);
+  const times = timeShares(report).map((s) => [s.stage, s.seconds.toFixed(3), formatPercent(s.share)]);
+  return `<p>${text(methodTitle)} · ${text(new Date(startedAt).toLocaleString())} · merged in ${text(formatSeconds(seconds))} on ${engine === 'webgpu' ? 'WebGPU' : 'the CPU'} (${text(adapter)}) · ${text(formatBytes(bytes))} written · Amalgam ${text(version)}</p>
+${htmlTable(['what', 'name', 'hash'], hashes)}
+${htmlTable(['stage', 'seconds', 'share'], times)}
+<p>Stages overlap, so they add up to more than the whole. At most ${text(formatBytes(peakBytes))} of memory for tiles.</p>`;
 }

@@ -3,23 +3,19 @@
  * axis of layers, the groups of modules, legends, one title and a caption. SVG in the colors of paper, without scripts. Pure.
  */
 import { escapeMarkup } from '../../formats/html-page';
-import type { TensorReport } from '../../reports/job';
-import type { PlanTensor } from '../../reports/plan';
 import { type ColorScale, scaleOver, wantsLightText } from '../charts/color-scale';
-import { type Cell, cellText, differenceOf, type Heatmap, heatmap, rowLabel } from '../charts/heatmap-data';
+import { type Cell, cellText, type Heatmap, rowLabel } from '../charts/heatmap-data';
 import { isUncertain, valueTexts } from '../charts/heatmap-paint';
 import { rangeOf } from '../charts/measured';
-import { differenceMetric, subjectsOf } from '../charts/metric-choice';
-import type { Metric, Subject } from '../charts/metrics';
-import { arrange, type CanvasView } from '../layers/columns';
-import type { Contributor } from '../state/runs';
+import type { Metric } from '../charts/metrics';
+import { type CanvasView, differenceView } from '../layers/columns';
 
-export interface Figure extends Pick<CanvasView<Metric>, 'metric' | 'grid' | 'bands' | 'scale'> {
+export interface Figure
+  extends Pick<CanvasView<Metric>, 'metric' | 'grid' | 'bands' | 'scale' | 'difference'> {
   title: string;
   /** Sentences below the charts. */
   caption: readonly string[];
   charts: FigureChart[];
-  difference: { metric: Metric; data: Heatmap; scale: ColorScale } | null;
 }
 
 interface FigureChart {
@@ -27,60 +23,25 @@ interface FigureChart {
   data: Heatmap;
 }
 
-/** Everything the figures of one run are drawn from. */
-export interface Drawn {
-  title: string;
-  contributors: readonly Contributor[];
-  tensors: readonly PlanTensor[];
-  reports: ReadonlyMap<string, TensorReport>;
-}
-
-/** One run: a chart for each of the metric's subjects. */
-export function figureOfRun(metric: Metric, { contributors, tensors, reports }: Drawn): Figure {
-  const { grid, bands } = arrange(tensors, null);
-  const charts = subjectsOf(metric, contributors).map(({ ids, label }) => ({
-    title: label,
-    data: heatmap(grid, reports, metric, ids),
-  }));
-  return figureOf({ metric, grid, bands }, metric.label, charts, 'full');
-}
-
-/** Several runs on one scale; of two also B − A around 0. */
-export function figureOfRuns(
-  {
-    metric,
-    grid,
-    bands,
-    title,
-    subject,
-  }: Pick<Figure, 'metric' | 'grid' | 'bands' | 'title'> & {
-    subject: Subject;
-  },
-  runs: readonly { title: string; reports: ReadonlyMap<string, TensorReport> }[],
-  extent: 'full' | 'percentile',
-): Figure {
-  const charts = runs.map(({ reports, ...run }) => ({
-    ...run,
-    data: heatmap(grid, reports, metric, subject),
-  }));
-  const [a, b] = charts;
-  const figure = figureOf({ metric, grid, bands }, title, charts, extent);
-  if (!a || !b || charts.length !== 2) return figure;
-  const data = differenceOf(a.data, b.data);
-  const signed = differenceMetric(metric);
-  const scale = scaleOver(signed, [data], 'percentile', 'light');
-  return { ...figure, difference: { metric: signed, data, scale } };
-}
-
-function figureOf(
-  view: Pick<Figure, 'metric' | 'grid' | 'bands'>,
-  title: string,
+/**
+ * Charts on one scale.
+ * @param isOfRuns of two also B − A around 0
+ */
+export function figureOf(
+  view: Pick<Figure, 'metric' | 'grid' | 'bands' | 'title'>,
   charts: FigureChart[],
   extent: 'full' | 'percentile',
+  isOfRuns: boolean,
 ): Figure {
+  const { metric } = view;
   const maps = charts.map(({ data }) => data);
-  const scale = scaleOver(view.metric, maps, extent, 'light');
-  return { ...view, title, caption: [view.metric.meaning], charts, difference: null, scale };
+  return {
+    ...view,
+    caption: [metric.meaning],
+    charts,
+    difference: isOfRuns ? differenceView(metric, maps, 'light') : null,
+    scale: scaleOver(metric, maps, extent, 'light'),
+  };
 }
 
 // ---------------------------------------------------------------- drawing, in CSS pixels: 96 an inch

@@ -129,7 +129,7 @@ const CHOICES = [
     hint: 'long form: run, tensor, metric, value, exact or predicted',
   },
   { value: 'json', label: 'Numbers as JSON', hint: 'in full precision' },
-  { value: 'html', label: 'Report as HTML', hint: 'recipes and pictures of all shown runs' },
+  { value: 'html', label: 'Report as HTML', hint: 'recipes, hashes, times and charts of all shown runs' },
 ] as const;
 
 interface LayersExportProps {
@@ -144,7 +144,7 @@ const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportPr
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
     const { exportLayers } = await import('../export/exported-files');
-    await exportLayers(kind, shown(), studio.store.getState());
+    await exportLayers(kind, shown(), studio.store.getState().view.scale);
   };
   return (
     <ExportMenu

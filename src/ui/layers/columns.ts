@@ -122,16 +122,26 @@ export function useLayersView(
   }, [runs, grid, metric, subject]);
   const scale = useScale(metric, columns);
   const difference = useMemo(() => {
-    const [a, b] = columns;
-    if (!a || !b || columns.length !== 2) return null;
-    const data = differenceOf(a.data, b.data);
-    const signed = differenceMetric(metric);
-    return { metric: signed, data, scale: scaleOver(signed, [data], 'percentile', theme) };
+    const maps = columns.map((c) => c.data);
+    return differenceView(metric, maps, theme);
   }, [columns, metric, theme]);
   return useMemo(
     () => ({ metric, subject, ...arranged, columns, scale, difference }),
     [metric, subject, arranged, columns, scale, difference],
   );
+}
+
+/** B − A of two runs, around 0; null for more or fewer. */
+export function differenceView(
+  metric: Metric,
+  maps: readonly Heatmap[],
+  theme: 'light' | 'dark',
+): CanvasView<Metric>['difference'] {
+  const [a, b] = maps;
+  if (!a || !b || maps.length !== 2) return null;
+  const data = differenceOf(a, b);
+  const signed = differenceMetric(metric);
+  return { metric: signed, data, scale: scaleOver(signed, [data], 'percentile', theme) };
 }
 
 /** The scale of the columns, as chosen; the same object while its ends are the same. */
@@ -163,7 +173,7 @@ export function arrange(
 }
 
 /** The tensors of several runs, each once. */
-function unionOf(lists: readonly (readonly PlanTensor[])[]): readonly PlanTensor[] {
+export function unionOf(lists: readonly (readonly PlanTensor[])[]): readonly PlanTensor[] {
   const [first = []] = lists;
   if (lists.every((list) => list === first)) return first;
   return [...new Map(lists.flat().map((t) => [t.name, t])).values()];

@@ -206,7 +206,8 @@ function predictedRun(settings: PredictedRun, state: LayersState): LayersRun {
   return run;
 }
 
-function finishedRun(kept: FinishedRun): LayersRun {
+/** A finished merge as one of the runs. */
+export function finishedRun(kept: FinishedRun): LayersRun {
   return {
     id: kept.id,
     name: '',

@@ -4,7 +4,7 @@ import type { Recipe } from '../../formats/recipe';
 import type { RunningProgress } from '../../reports/evaluate';
 import type { EffectReport } from '../charts/measured';
 import type { Metric } from '../charts/metrics';
-import { LinkButton } from '../parts/LinkButton';
+import { LinkButton } from '../parts/Button';
 import { REST_MS, useDebounced } from '../parts/use-settled';
 import { goesUnasked } from '../state/delta-statistics';
 import type { GenerationSlice } from '../state/generation-state';

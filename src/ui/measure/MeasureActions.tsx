@@ -1,8 +1,7 @@
 import type { ReactNode } from 'react';
 import { formatAbout, formatCount, formatCounted, formatSeconds } from '../../formats/quantity';
 import type { BestStep } from '../../reports/find-best';
-import { Button } from '../parts/Button';
-import { LinkButton } from '../parts/LinkButton';
+import { Button, LinkButton } from '../parts/Button';
 import { Select } from '../parts/Select';
 import { Progress } from '../parts/ToolBar';
 import { cancelJob, isAtWork } from '../state/job';

@@ -1,6 +1,6 @@
 import { Button } from '../parts/Button';
 import { CheckIcon, CloseIcon, PlusIcon } from '../parts/icons';
-import { LabeledNumber } from '../parts/LabeledNumber';
+import { LabeledNumber } from '../parts/NumberField';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Select } from '../parts/Select';
 import { addTaskFiles, editTasks, toggleTask } from '../state/measure-tasks';

@@ -1,5 +1,5 @@
-import { type ComponentProps, useId } from 'react';
-import { Tip } from './Tip';
+import { Tooltip } from 'radix-ui';
+import { type ComponentProps, type ReactNode, useId } from 'react';
 
 interface ButtonProps extends Omit<ComponentProps<'button'>, 'disabled'> {
   variant?: 'plain' | 'primary' | 'quiet';
@@ -33,5 +33,24 @@ export function Button({ variant = 'plain', why, tip, iconOnly, onClick, classNa
         </span>
       ) : null}
     </>
+  );
+}
+
+/** A button that looks like a link in a text. */
+export function LinkButton({ className, ...rest }: ComponentProps<'button'>) {
+  return <button type="button" className={className ? `link ${className}` : 'link'} {...rest} />;
+}
+
+/** A short explanation on hover and focus. Never the only place of an information: touch screens do not show it. */
+export function Tip({ text, children }: { text: ReactNode; children: ReactNode }) {
+  return (
+    <Tooltip.Root>
+      <Tooltip.Trigger asChild>{children}</Tooltip.Trigger>
+      <Tooltip.Portal>
+        <Tooltip.Content className="tooltip" sideOffset={6} collisionPadding={8}>
+          {text}
+        </Tooltip.Content>
+      </Tooltip.Portal>
+    </Tooltip.Root>
   );
 }

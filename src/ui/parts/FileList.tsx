@@ -4,7 +4,7 @@ import { formatBytes } from '../../formats/quantity';
 import { saveFile } from '../local/file-download';
 import { notifyError } from '../state/studio';
 import { useStudio } from '../studio-context';
-import { Button } from './Button';
+import { Button, LinkButton } from './Button';
 import { DownloadIcon } from './icons';
 
 interface ListedFile {
@@ -92,14 +92,9 @@ function Sha256Link({ file }: { file: File }) {
   const text = state === 'reading' ? 'reading the file…' : 'copy sha256';
   return (
     <span>
-      <button
-        type="button"
-        className="link"
-        aria-label={`${text} of ${file.name}`}
-        onClick={() => void make()}
-      >
+      <LinkButton aria-label={`${text} of ${file.name}`} onClick={() => void make()}>
         {text}
-      </button>
+      </LinkButton>
     </span>
   );
 }

@@ -11,15 +11,13 @@ import { SwapIcon } from './icons';
 interface ModelSelectProps {
   label: string;
   value: string | null;
-  /** Offers whole models only, no adapters. */
-  whole?: boolean;
   onChange(ref: string): void;
 }
 
 const LAST_MERGE = 'last merge';
 
 /** Any opened model, an adapter on its base, or the output of the last merge. */
-export function ModelSelect({ label, value, whole, onChange }: ModelSelectProps) {
+export function ModelSelect({ label, value, onChange }: ModelSelectProps) {
   const studio = useStudio();
   const models = useStudioState((s) => s.models);
   const recipe = useStudioState((s) => s.recipe);
@@ -45,7 +43,7 @@ export function ModelSelect({ label, value, whole, onChange }: ModelSelectProps)
     >
       {value === null ? <option value="">{opening ? 'Opening models…' : 'Choose a model'}</option> : null}
       {(['Models', 'Adapters on their base'] as const).map((group) => {
-        const members = choices.filter((c) => c.group === group && !(whole && group !== 'Models'));
+        const members = choices.filter((c) => c.group === group);
         return members.length === 0 ? null : (
           <optgroup key={group} label={group}>
             {members.map((c) => (

@@ -11,7 +11,7 @@ import {
   type OptionValues,
   rangeWords,
 } from '../../reports/option';
-import { LabeledNumber } from './LabeledNumber';
+import { LabeledNumber } from './NumberField';
 import { Segmented } from './Segmented';
 import { named, Select } from './Select';
 

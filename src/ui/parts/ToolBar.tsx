@@ -9,23 +9,15 @@ import { Button } from './Button';
 
 interface ToolBarProps {
   kinds: readonly JobKind[];
-  /** Label of the button. */
-  stop?: string;
-  /** A line below the numbers. */
-  children?: ReactNode;
 }
 
 /** Progress bar of a running job, with its rate, the time left and a way to stop it; shown for the kinds that are given. */
-export function ToolBar({ kinds, stop = 'Stop', children }: ToolBarProps) {
+export function ToolBar({ kinds }: ToolBarProps) {
   const job = useStudioState((s) => s.job);
   const shown = job && kinds.some((kind) => kind === job.kind) ? job : null;
   return (
     <>
-      {shown ? (
-        <Bar job={shown} stop={stop}>
-          {children}
-        </Bar>
-      ) : null}
+      {shown ? <Bar job={shown} /> : null}
       {/* single numbers would be too much to hear: that it works, and at what */}
       <span className="visually-hidden" role="status">
         {shown
@@ -40,7 +32,7 @@ function stageWord({ phase }: JobProgress): string {
   return PHASE_WORDS[phase] ?? phase;
 }
 
-function Bar({ job, stop, children }: { job: Job; stop: string; children: ReactNode }) {
+function Bar({ job }: { job: Job }) {
   const studio = useStudio();
   const p = job.progress;
   const { title } = JOB_WORDS[job.kind];
@@ -74,34 +66,39 @@ function Bar({ job, stop, children }: { job: Job; stop: string; children: ReactN
           </>
         ) : null}
       </p>
-      {children ? <p className="small faint tool-line">{children}</p> : null}
       <Button why={job.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
-        {stop}
+        Stop
       </Button>
     </div>
   );
 }
 
-/** A bar filled as far as a job is. @param share in [0, 1] */
-export function Progress({
-  label,
-  share,
-  className = '',
-}: {
-  label: string;
+interface ProgressProps {
+  /** Null: nothing is at work. */
+  label: string | null;
+  /** In [0, 1]. */
   share: number;
+  /** The share in words. */
+  words?: string;
+  done?: boolean;
   className?: string;
-}) {
+}
+
+/** A bar filled as far as a job is. */
+export function Progress({ label, share, words, done, className = '' }: ProgressProps) {
   return (
     <span
       className={`bar progress ${className}`.trimEnd()}
-      role="progressbar"
-      aria-label={label}
-      aria-valuemin={0}
-      aria-valuemax={100}
-      aria-valuenow={Math.round(share * 100)}
+      {...(label !== null && {
+        role: 'progressbar',
+        'aria-label': label,
+        'aria-valuemin': 0,
+        'aria-valuemax': 100,
+        'aria-valuenow': Math.round(share * 100),
+        'aria-valuetext': words,
+      })}
     >
-      <span className="progress-fill" style={{ width: `${share * 100}%` }} />
+      <span className="progress-fill" data-done={done || undefined} style={{ width: `${share * 100}%` }} />
     </span>
   );
 }

@@ -123,6 +123,16 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
           tone="warning"
           title={`${state.target.repo} already has ${formatCounted(state.target.taken.length, 'file')} of this output`}
           hint="Replacing them keeps the earlier versions in the history of the repository. Other files there stay."
+          actions={
+            <>
+              <Button why={why} onClick={() => void pushReplacing(studio, output)}>
+                Replace these files
+              </Button>
+              <Button onClick={() => editSlice(studio, 'push', { status: 'idle', target: null })}>
+                Cancel
+              </Button>
+            </>
+          }
           live
         >
           <ul className="mono small problem-tensors" aria-label="Files that would be replaced">
@@ -130,14 +140,6 @@ function Push({ outputs, output }: { outputs: readonly Pushable[]; output: Pusha
               <li key={path}>{path}</li>
             ))}
           </ul>
-          <div className="row message-actions">
-            <Button why={why} onClick={() => void pushReplacing(studio, output)}>
-              Replace these files
-            </Button>
-            <Button onClick={() => editSlice(studio, 'push', { status: 'idle', target: null })}>
-              Cancel
-            </Button>
-          </div>
         </Message>
       ) : null}
       <ToolBar kinds={['push']} />

@@ -13,13 +13,11 @@ import { formatSetting } from '../../formats/quantity';
 import type { MergeMethod } from '../../merge/method';
 import { densityAdvised, keepsNothing } from '../../merge/method-conflicts';
 import type { ModelInfo } from '../../reports/models';
-import { Button } from '../parts/Button';
+import { Button, LinkButton, Tip } from '../parts/Button';
 import { ChevronIcon, CloseIcon, GripIcon } from '../parts/icons';
-import { LinkButton } from '../parts/LinkButton';
+import { Problem } from '../parts/Message';
 import { ModelMeta } from '../parts/ModelMeta';
-import { Problem } from '../parts/Problem';
 import { modelColor, Swatch } from '../parts/Swatch';
-import { Tip } from '../parts/Tip';
 import { shortName } from '../state/built-recipe';
 import {
   type ContributorState,

@@ -1,12 +1,11 @@
 import { memo, useCallback } from 'react';
 import { methods } from '../../merge/methods/index';
-import { LinkButton } from '../parts/LinkButton';
+import { LinkButton, Tip } from '../parts/Button';
+import { Problem } from '../parts/Message';
 import { NumberField } from '../parts/NumberField';
 import { PopoverFrame } from '../parts/PopoverFrame';
-import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';
-import { Tip } from '../parts/Tip';
 import { usesSeed } from '../state/built-recipe';
 import {
   effectiveSpecs,

@@ -12,13 +12,11 @@ import {
 } from 'react';
 import { formatSetting } from '../../formats/quantity';
 import type { NumberSpec, ParameterSpec } from '../../merge/method';
-import { Button } from '../parts/Button';
+import { Button, LinkButton, Tip } from '../parts/Button';
 import { CurveIcon } from '../parts/icons';
-import { LinkButton } from '../parts/LinkButton';
+import { Problem } from '../parts/Message';
 import { NumberField } from '../parts/NumberField';
-import { Problem } from '../parts/Problem';
 import { Select } from '../parts/Select';
-import { Tip } from '../parts/Tip';
 import { isRecipeOf } from '../state/recipe-identity';
 import type { SettingValue } from '../state/recipe-state';
 import { curveStep, mayCurve, settingProblem, snapped } from '../state/recipe-validation';

@@ -1,15 +1,15 @@
 import { lazy, Suspense } from 'react';
 import { formatCounted } from '../../formats/quantity';
-import { Button } from '../parts/Button';
-import { LinkButton } from '../parts/LinkButton';
+import { Button, LinkButton } from '../parts/Button';
+import { Problem } from '../parts/Message';
 import { ModelMeta } from '../parts/ModelMeta';
 import { NumberField } from '../parts/NumberField';
-import { Problem } from '../parts/Problem';
 import { Section } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
+import { ACTIONS, perform } from '../state/actions';
 import { fullName, shortName } from '../state/built-recipe';
-import { emptyRecipe, outputCombination } from '../state/recipe-state';
+import { outputCombination } from '../state/recipe-state';
 import { recipeProblems } from '../state/recipe-validation';
 import { editRecipe, methodOf, setView } from '../state/studio';
 import type { StudioState } from '../state/studio-state';
@@ -168,7 +168,7 @@ function BaseSection() {
   const ref = useStudioState((s) => s.recipe.base);
   const base = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base));
   const opening = useStudioState(isOpening);
-  const choose = () => setView(studio, { adding: 'base' });
+  const choose = () => void perform(studio, ACTIONS.chooseBase);
   return (
     <Section
       title="Base"
@@ -202,7 +202,7 @@ function ContributorsSection() {
   const chosen = useStudioState((s) => s.recipe.parameters);
   const combination = useStudioState((s) => outputCombination(s.recipe));
   const opening = useStudioState(isOpening);
-  const add = () => setView(studio, { adding: 'contributor' });
+  const add = () => void perform(studio, ACTIONS.addContributor);
   const byRef = new Map(models.map((m) => [m.ref, m]));
   return (
     <Section title="Contributors" aside={<LinkButton onClick={add}>+ add</LinkButton>}>
@@ -249,7 +249,7 @@ function RecipeLinks() {
   const studio = useStudio();
   const as = useRecipeAs();
   const roomy = useRoomy();
-  const empty = useStudioState((s) => s.recipe.base === null && s.recipe.contributors.length === 0);
+  const why = useStudioState(ACTIONS.begin.whyNot);
   return (
     <div className="row apart recipe-links">
       <Segmented
@@ -265,15 +265,15 @@ function RecipeLinks() {
       <Button
         variant="quiet"
         tip="Begins with an empty recipe; undo brings this one back"
-        why={empty ? 'The recipe is empty already.' : null}
-        onClick={() => editRecipe(studio, () => emptyRecipe)}
+        why={why}
+        onClick={() => void perform(studio, ACTIONS.begin)}
       >
         New
       </Button>
-      <Button variant="quiet" onClick={() => setView(studio, { recipes: 'examples' })}>
+      <Button variant="quiet" onClick={() => void perform(studio, ACTIONS.examples)}>
         Examples
       </Button>
-      <Button variant="quiet" onClick={() => setView(studio, { recipes: 'saved' })}>
+      <Button variant="quiet" onClick={() => void perform(studio, ACTIONS.saved)}>
         Save
       </Button>
     </div>

@@ -1,19 +1,20 @@
 import '../styles/recipe-edit.css';
 import { type ChangeEvent, useId, useMemo, useState } from 'react';
+import { useShallow } from 'zustand/react/shallow';
 import { formatCounted } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
 import { formatRecipe } from '../../formats/recipe-format';
 import { recipeModels, recipeRepositories } from '../../formats/recipe-models';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
+import { unknownAtLines } from '../../merge/recipe-names';
 import type { ModelInfo } from '../../reports/models';
-import type { PlanProblem } from '../../reports/plan';
 import { Button } from '../parts/Button';
 import { CopyButton } from '../parts/CopyButton';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { buildRecipe, shortName } from '../state/built-recipe';
-import { isRecipeOpen } from '../state/named-models';
+import { hubModels, isRecipeOpen, missingModels, openAllOfHub } from '../state/named-models';
 import { recipeState } from '../state/opened-recipe';
 import { addContributor, type RecipeState } from '../state/recipe-state';
 import { editRecipe, methodOf, setView } from '../state/studio';
@@ -36,13 +37,12 @@ export function RecipeText() {
   // as it was typed, comments and all, for as long as the recipe is the one that was read off it
   const [typed, setTyped] = useState<{ text: string; of: RecipeState } | null>(null);
   const text = typed?.of === recipe ? typed.text : written;
-  const problems = useMemo(() => [...parseRecipe(text).problems].sort((a, b) => a.line - b.line), [text]);
+  const parsed = useMemo(() => parseRecipe(text), [text]);
+  const problems = useMemo(() => [...parsed.problems].sort((a, b) => a.line - b.line), [parsed]);
   const listId = useId();
-  // the plan's warnings, at the line they are about; a text that is not applied has another plan
-  const planned = useStudioState((s) => s.plan.report?.problems);
   const warnings = useMemo(
-    () => (problems.length > 0 ? [] : warningsAtLines(text, planned ?? [])),
-    [text, problems, planned],
+    () => (parsed.recipe ? unknownAtLines(text, parsed.recipe, methodById) : []),
+    [text, parsed],
   );
 
   const write = (next: string) => {
@@ -89,6 +89,7 @@ export function RecipeText() {
           />
         </label>
       </div>
+      <Unopened />
       <div className="recipe-text-page" data-invalid={problems.length > 0 || undefined}>
         <ol className="recipe-text-lines" aria-hidden="true">
           {lines.map((_, i) => (
@@ -137,6 +138,26 @@ export function RecipeText() {
   );
 }
 
+/** What opens the models that are not, where no card says it; all of the Hub in one press. */
+function Unopened() {
+  const studio = useStudio();
+  const beside = useRecipeAs() === 'both';
+  const missing = useStudioState(useShallow(missingModels));
+  const onHub = useStudioState(useShallow(hubModels));
+  return (
+    <>
+      {onHub.length > 1 ? (
+        <div className="row">
+          <Button className="strong" onClick={() => void openAllOfHub(studio)}>
+            Get all {onHub.length} from the Hub
+          </Button>
+        </div>
+      ) : null}
+      {beside ? null : missing.map((name) => <ModelAccess key={name} of={name} titled />)}
+    </>
+  );
+}
+
 // The recipe as text and as form at once: what a text that was typed makes of the state.
 
 /**
@@ -161,26 +182,6 @@ export function recipeFromText(
   const contributors = after.contributors.map((c) => ({ ...c, color: colors.get(c.ref) ?? c.color }));
   const isContributor = contributors.some((c) => c.ref === base);
   return { ...after, base: isContributor ? after.base : base, contributors: [...contributors, ...off] };
-}
-
-/** A warning of the plan at the line of the text, counted from 1, whose key it is about. */
-interface LineWarning {
-  line: number;
-  message: string;
-  remedy: string;
-}
-
-/** The plan's warnings about keys that the text has, at the lines of these keys. Pure. */
-export function warningsAtLines(text: string, problems: readonly PlanProblem[]): LineWarning[] {
-  const keys = text.split('\n').map((line) => /^[\s-]*["']?([^\s"':#]+)["']?\s*:/.exec(line)?.[1]);
-  return problems
-    .filter(({ severity }) => severity === 'warning')
-    .flatMap(({ keys: about = [], message, remedy }) =>
-      keys.flatMap((key, i) =>
-        key !== undefined && about.includes(key) ? [{ line: i + 1, message, remedy }] : [],
-      ),
-    )
-    .sort((a, b) => a.line - b.line);
 }
 
 /** A recipe beyond the fields of the form: the reasons, and its text. */

@@ -4,7 +4,7 @@ import { BUILT_IN_TEMPLATES, canBeJinja } from '../../formats/chat-template';
 import { ADAPTER_GGUF_TYPES, GGUF_TYPES, type GgufType, usesImportance } from '../../formats/gguf-type';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { Problem } from '../parts/Problem';
+import { Problem } from '../parts/Message';
 import { named, Select } from '../parts/Select';
 import { TextParameter } from '../recipe/TextParameter';
 import { buildRecipe } from '../state/built-recipe';

@@ -3,8 +3,8 @@ import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combina
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
 import { CopyButton } from '../parts/CopyButton';
+import { Problem } from '../parts/Message';
 import { NumberField } from '../parts/NumberField';
-import { Problem } from '../parts/Problem';
 import { SaveTo } from '../parts/SavedFiles';
 import { Section } from '../parts/Section';
 import { Select } from '../parts/Select';

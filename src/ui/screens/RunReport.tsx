@@ -8,7 +8,7 @@ import {
 } from '../../formats/quantity';
 import type { LambdaReport } from '../../reports/importance';
 import type { MergeReport } from '../../reports/merge';
-import { acrossScale, PlotAxes, PlotPoint, type PlotRoom, upwardScale } from '../charts/PlotFrame';
+import { acrossScale, PlotAxes, PlotPoint, PlotRing, type PlotRoom, upwardScale } from '../charts/PlotFrame';
 import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { type Cost, Costs } from '../parts/Costs';
 import { DialogFrame } from '../parts/DialogFrame';
@@ -17,7 +17,7 @@ import { ExportMenu } from '../parts/ExportMenu';
 import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
-import { currentRun, type FinishedRun, PHASE_TITLES, type RunState } from '../state/runs';
+import { currentRun, type FinishedRun, isFinished, PHASE_TITLES, type RunState } from '../state/runs';
 import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
@@ -54,11 +54,9 @@ function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
             x={x(point.lambda)}
             y={y(point.perplexity)}
             words={`λ ${point.lambda}: perplexity ${point.perplexity.toFixed(3)}`}
-            className="lambda-point"
-            fill="var(--accent)"
           />
         ))}
-        <circle className="plot-ring lambda-chosen" cx={x(chosen)} cy={y(best.perplexity)} r={7} />
+        <PlotRing x={x(chosen)} y={y(best.perplexity)} />
       </svg>
       <figcaption>
         Chosen: <strong>{words}</strong>, the geometric mean over{' '}
@@ -114,7 +112,7 @@ export function RunReport() {
     <DialogFrame
       title={run.title}
       about={`${run.methodTitle} · ${statusWords(run)}`}
-      foot={report ? <RunExport run={{ ...run, report }} /> : null}
+      foot={isFinished(run) ? <RunExport run={run} /> : null}
       onClose={close}
     >
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
@@ -215,17 +213,17 @@ function TimeBar(times: TimesSpent) {
 }
 
 const CHOICES = [
-  { value: 'html', label: 'Report as HTML', hint: 'one file: recipe, hashes, charts, numbers' },
+  { value: 'html', label: 'Report as HTML', hint: 'one file: recipe, hashes, times, charts' },
   { value: 'json', label: 'Report as JSON', hint: 'in full precision' },
   { value: 'csv', label: 'Table as CSV', hint: 'every number of every tensor' },
 ] as const;
 
 /** Saves the report of a finished run. */
-function RunExport({ run }: { run: RunState & Pick<FinishedRun, 'report'> }) {
+function RunExport({ run }: { run: FinishedRun }) {
   const studio = useStudio();
   const save = async (kind: (typeof CHOICES)[number]['value']) => {
     const { exportRun } = await import('../export/exported-files');
-    exportRun(kind, { ...run, tensors: run.planned }, run.startedAt);
+    exportRun(kind, run);
   };
   return (
     <ExportMenu

@@ -34,7 +34,7 @@ import {
 import { openTaskList, scoredCells, taskProblem, taskRequest } from './measure-tasks';
 import { openSampleTexts, reportedStretches, searchedText } from './measure-texts';
 import { whyNotOpen } from './named-models';
-import { takeSettings } from './predicted-runs';
+import { takeSettings, withSettingsOf } from './predicted-runs';
 import { recipeProblems } from './recipe-validation';
 import { editSlice, methodOf, notify, notifyError, type Studio, showTab } from './studio';
 import type { StudioState } from './studio-state';
@@ -339,6 +339,12 @@ export async function find(studio: Studio, steps: readonly BestStep[]): Promise<
     ...(runs.length > 0 ? { also: runs.map(({ label, target }) => ({ label, target })) } : {}),
     ...{ ...defaultsOf(bestOptions), steps, budget: asked.budget, engine: engine.choice },
   };
+  // as the form writes it: taken over, it is this row
+  const formed = (row: BestRow): BestRow => {
+    if (!('recipe' in row.target) || row.kind === 'also') return row;
+    const form = withSettingsOf(recipe, row.target.recipe, models);
+    return { ...row, target: { recipe: buildRecipe(form, models, methodOf(form)) } };
+  };
   const take = (rows: readonly BestRow[], known: readonly BestText[]) => {
     editSlice(studio, 'measure', ({ found }) => {
       const same = found?.of === of ? found : null;
@@ -359,11 +365,12 @@ export async function find(studio: Studio, steps: readonly BestStep[]): Promise<
   };
   await working(studio, 'search', [], async (onProgress) => {
     let known: readonly BestText[] = [];
-    const report = await studio.worker.findBest(request, (progress) => {
+    const { rows, ...rest } = await studio.worker.findBest(request, (progress) => {
       known = progress.texts ?? known;
-      if (progress.rows.length > 0) take(progress.rows, known);
+      if (progress.rows.length > 0) take(progress.rows.map(formed), known);
       onProgress(findProgress(progress));
     });
+    const report = { ...rest, rows: rows.map(formed) };
     take(report.rows, report.texts);
     if (steps.length > 0)
       editSlice(studio, 'measure', ({ found }) => ({ found: found && { ...found, report } }));

@@ -100,6 +100,6 @@ export function pairOf(state: PairState): ChosenPair {
 
 /** Why these two cannot be compared, or null. */
 export function pairProblem({ base, finetuned }: ChosenPair): string | null {
-  if (base === null) return 'Open a model first: it becomes the base of the tools.models.';
+  if (base === null) return 'Open a model first: it becomes the base of the pair.';
   return finetuned === null ? 'Choose a model that was fine-tuned from the base.' : null;
 }

@@ -4,7 +4,7 @@ import { folderIn } from '../../platform';
 import type { LocalFile, ModelInfo } from '../../reports/models';
 import { saveFolders } from '../local/folder-handles';
 import { type PickedFiles, type PickedHandle, walkHandle, whyLinked } from '../local/local-files';
-import { rememberHubModel } from '../local/recent-models';
+import { rememberHubModel } from '../local/remembered-choices';
 import { freeName, shortName } from './built-recipe';
 import type { SavedOutput } from './job-state';
 import { type Pins, withOpened } from './model-origins';

@@ -5,6 +5,8 @@
  */
 
 import { type ErrorReport, errorReport } from '../../errors';
+import { isRepoId } from '../../formats/hub-id';
+import { parseModelRef } from '../../formats/recipe';
 import { isFolderSaved, openSavedFolder } from '../local/folder-handles';
 import type { PickedFiles } from '../local/local-files';
 import { shortName } from './built-recipe';
@@ -48,7 +50,7 @@ export function whyNotOpen(state: StudioState): { why: string; remedy?: string; 
       : `${shortName(stuck)} and ${stuckToo} more are not open.`;
   return {
     why,
-    remedy: stuckToo === 0 ? 'Its card says what to do.' : 'Their cards say what to do.',
+    remedy: `Open ${stuckToo === 0 ? 'its folder, or get it' : 'their folders, or get them'} from the Hub.`,
     wait: false,
   };
 }
@@ -56,6 +58,18 @@ export function whyNotOpen(state: StudioState): { why: string; remedy?: string; 
 /** Opens a model of the Hub that the recipe names. Never rejects: its card shows the error. */
 export async function openNamedHub(studio: Studio, name: string): Promise<void> {
   await attempt(studio, name, () => openHub(studio, name));
+}
+
+/** Names that wait for a word and can be repositories of the Hub. */
+export function hubModels({ unopened }: Pick<StudioState, 'unopened'>): string[] {
+  return Object.entries(unopened).flatMap(([name, { state }]) =>
+    state === 'unknown' && isRepoId(parseModelRef(name).model.path) ? [name] : [],
+  );
+}
+
+/** Opens all of them. Never rejects: their cards show the errors. */
+export async function openAllOfHub(studio: Studio): Promise<void> {
+  await Promise.all(hubModels(studio.store.getState()).map((name) => openNamedHub(studio, name)));
 }
 
 /** Asks for access to the saved folder of a model and opens it. Call it from a click. Never rejects. */

@@ -104,8 +104,8 @@ describe('recipeState', () => {
 
   test.each([
     [
-      'a value that no form field has',
-      'merge_method: linear\nmodels: [{model: a, parameters: {wieght: 1, weight: 1}}]\n',
+      'a filter by name',
+      'merge_method: linear\nmodels: [{model: a, parameters: {weight: [{filter: mlp, value: 1}, {value: 2}]}}]\n',
     ],
     [
       'a model listed twice',

@@ -5,6 +5,7 @@ import { DEFAULT_SHARD_BYTES, type ParameterSetting, parseModelRef, type Recipe 
 import { recipeModels } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
+import { unknownKeys, unknownParameters, withoutUnknown } from '../../merge/recipe-names';
 import type { ModelInfo } from '../../reports/models';
 import { buildRecipe, contributorId } from './built-recipe';
 import { canonicalText } from './recipe-identity';
@@ -19,11 +20,14 @@ import {
 } from './recipe-state';
 import { editRecipe, notify, type Studio, setView } from './studio';
 
-/** Replaces the recipe: by form fields where it fits, else as written. */
+/** Replaces the recipe: by form fields where it fits, else as written. Names without effect are said. */
 export function openRecipe(studio: Studio, recipe: Recipe): void {
   const { models } = studio.store.getState();
   editRecipe(studio, () => recipeState(recipe, models));
   setView(studio, { recipes: null });
+  const method = methodById.get(recipe.mergeMethod);
+  const unknown = [...unknownKeys(recipe), ...(method ? unknownParameters(recipe, method) : [])];
+  for (const { message, remedy } of unknown.slice(0, 3)) notify(studio, 'note', message, remedy);
 }
 
 /** Opens a recipe's YAML file in the place of the recipe that is there. @throws AmalgamError `RecipeInvalid` */
@@ -44,12 +48,13 @@ export async function openRecipeFile(studio: Studio, file: File): Promise<void> 
 
 /**
  * The state of a recipe. Base and contributors are known either way; what the form has no field for (slices, filters
- * by name, stages, …) stays in `asWritten`, and that is merged then. Pure.
+ * by name, stages, …) stays in `asWritten`, and that is merged then. Names without effect turn no form off. Pure.
  */
-export function recipeState(recipe: Recipe, models: readonly ModelInfo[]): RecipeState {
-  const method = methodById.get(recipe.mergeMethod);
-  const named = contributorsOf(recipe, models);
-  if (!method) return { ...named, asWritten: recipe };
+export function recipeState(written: Recipe, models: readonly ModelInfo[]): RecipeState {
+  const method = methodById.get(written.mergeMethod);
+  const named = contributorsOf(written, models);
+  if (!method) return { ...named, asWritten: written };
+  const recipe = withoutUnknown(written, method);
   const form = (recipe.models ?? []).reduce<RecipeState>(
     (filled, { parameters }, i) => {
       const ref = filled.contributors[i]?.ref;
@@ -90,7 +95,7 @@ export function recipeState(recipe: Recipe, models: readonly ModelInfo[]): Recip
   );
   return isPlainForm(recipe) && meansTheSame(recipe, buildRecipe(form, models, method), method)
     ? form
-    : { ...named, method: method.id, asWritten: recipe };
+    : { ...named, method: method.id, asWritten: written };
 }
 
 /** Base and contributors, each once, in the order they are named. */

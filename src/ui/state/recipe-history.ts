@@ -6,10 +6,12 @@ const ONE_STEP_MS = 500;
 /** Most saved steps; a recipe is a few hundred bytes. */
 const MOST_STEPS = 200;
 
-/** Remembers every edit of the recipe, and takes the keys for undo and redo; returns a function that stops. */
+/** Remembers every edit of the recipe; returns a function that stops. */
 export function watchHistory(studio: Studio, now: () => number = () => performance.now()): () => void {
   let last = Number.NEGATIVE_INFINITY;
-  const unsubscribe = studio.store.subscribe((after, before) => {
+  return studio.store.subscribe((after, before) => {
+    // after an undo the next edit is a step of its own
+    if (after.history !== before.history) last = Number.NEGATIVE_INFINITY;
     if (after.recipe === before.recipe || after.history !== before.history) return;
     const begun = before.recipe.base !== null || before.recipe.contributors.length > 0;
     const at = now();
@@ -19,19 +21,8 @@ export function watchHistory(studio: Studio, now: () => number = () => performan
     if (sameStep && after.history.future.length === 0) return; // it is remembered as it is
     const past = sameStep ? after.history.past : [...after.history.past, before.recipe].slice(-MOST_STEPS);
     studio.store.setState({ history: { past, future: [] } });
+    last = at;
   });
-  const onKey = (event: KeyboardEvent) => {
-    const wanted = wantedStep(event);
-    if (!wanted || isTyping(event.target)) return;
-    event.preventDefault();
-    last = Number.NEGATIVE_INFINITY;
-    (wanted === 'undo' ? undo : redo)(studio);
-  };
-  addEventListener('keydown', onKey);
-  return () => {
-    unsubscribe();
-    removeEventListener('keydown', onKey);
-  };
 }
 
 export function undo(studio: Studio): void {
@@ -48,20 +39,4 @@ export function redo(studio: Studio): void {
     const next = future.at(-1);
     return next ? { recipe: next, history: { past: [...past, recipe], future: future.slice(0, -1) } } : {};
   });
-}
-
-/** Ctrl or Cmd with Z; with Shift, or Ctrl with Y, the other way. */
-function wantedStep(event: KeyboardEvent): 'undo' | 'redo' | null {
-  if (!(event.ctrlKey || event.metaKey) || event.altKey) return null;
-  const key = event.key.toLowerCase();
-  if (key === 'z') return event.shiftKey ? 'redo' : 'undo';
-  return key === 'y' && event.ctrlKey ? 'redo' : null;
-}
-
-/** Text fields undo their own typing. */
-function isTyping(target: EventTarget | null): boolean {
-  if (!(target instanceof HTMLElement)) return false;
-  if (target instanceof HTMLInputElement)
-    return !['checkbox', 'radio', 'range', 'button'].includes(target.type);
-  return target instanceof HTMLTextAreaElement || target.isContentEditable;
 }

@@ -2,8 +2,10 @@ import { expect, test } from 'vitest';
 import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
 import { methodById } from '../../merge/methods/index';
-import { recipeFromText, warningsAtLines } from '../recipe/RecipeText';
+import { unknownAtLines } from '../../merge/recipe-names';
+import { recipeFromText } from '../recipe/RecipeText';
 import { buildRecipe } from './built-recipe';
+import { recipeState } from './opened-recipe';
 import { addContributor, emptyRecipe, type RecipeState, setBase, setEnabled } from './recipe-state';
 
 const textOf = (recipe: RecipeState) => formatRecipe(buildRecipe(recipe, [], methodById.get(recipe.method)!));
@@ -37,16 +39,35 @@ test('a method without a base remembers it, one that becomes a contributor is no
   expect(retold(three, textOf(three).replace('base_model: a\n', '')).base).toBeNull();
 });
 
-test('warnings of the plan stand at the lines of the keys they are about', () => {
-  const text = 'merge_method: ties\nparameters:\n  normalise: true\n  lambda: 1\nmodel_type: llama\n';
-  const problem = {
-    severity: 'warning',
-    code: 'ParameterIgnored',
-    message: 'ties has no parameter normalise.',
-  } as const;
-  const remedy = 'Did you mean normalize?';
-  const elsewhere = { severity: 'warning', code: 'Other', message: 'of no key', remedy } as const;
-  expect(warningsAtLines(text, [elsewhere, { ...problem, remedy, keys: ['normalise'] }])).toEqual([
-    { line: 3, message: problem.message, remedy },
+const misspelled = `merge_method: ties
+base_model: a
+models:
+  - {model: b, parameters: {weight: 1, densty: 0.4}}
+  - model: c
+    paramters: {density: 0.3}
+    parameters: {weight: 1}
+parameters:
+  normalise: true
+  lambda: 1
+model_type: llama
+`;
+
+test('names without effect stand at their lines, each with the one that was meant', () => {
+  const { recipe } = parseRecipe(misspelled);
+  expect(unknownAtLines(misspelled, recipe!, methodById)).toMatchObject([
+    { line: 4, remedy: expect.stringMatching(/^Did you mean density\?/) },
+    { line: 6, remedy: 'Did you mean parameters?' },
+    { line: 9, remedy: expect.stringMatching(/^Did you mean normalize\?/) },
+    { line: 11, remedy: expect.stringMatching(/^No action needed/) },
   ]);
+});
+
+test('names without effect turn no form off, and the merge is the same', () => {
+  const { recipe } = parseRecipe(misspelled);
+  const form = recipeState(recipe!, []);
+  expect(form).toMatchObject({ asWritten: null, base: 'a', method: 'ties' });
+  const right = misspelled
+    .replace(', densty: 0.4', '')
+    .replace(/^ *(paramters|normalise|model_type).*\n/gm, '');
+  expect(textOf(form)).toBe(textOf(recipeState(parseRecipe(right).recipe!, [])));
 });

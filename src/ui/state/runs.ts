@@ -152,7 +152,6 @@ export const PHASE_TITLES: Readonly<Record<Progress['phase'], string>> = {
   writing: 'Generating text',
   calibrating: 'Calibrating',
   searching: 'Tuning λ',
-  comparing: 'Comparing',
   measuring: 'Measuring whole models',
   merging: 'Merging',
 };

@@ -121,6 +121,10 @@ export interface ViewSlice {
   recipes: 'examples' | 'saved' | null;
   /** Timings, log and report of the run are open. */
   runReport: boolean;
+  /** The list of actions is open. */
+  palette: boolean;
+  /** Id of the finished run that Merge would only repeat, once it was pressed. */
+  repeated: string | null;
   /** Part of Files to be brought into sight when it is shown. */
   filesAt: 'gguf' | 'push' | null;
   /** How the recipe is shown; where there is no room for both, `both` is the text. */
@@ -225,6 +229,8 @@ export const initialState: StudioState = {
     adding: null,
     recipes: null,
     runReport: false,
+    palette: false,
+    repeated: null,
     filesAt: null,
     recipeAs: 'form',
     metric: null,

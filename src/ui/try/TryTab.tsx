@@ -5,10 +5,9 @@ import { formatCounted, formatPercent, formatSeconds } from '../../formats/quant
 import type { GenerationSettings, WrittenToken } from '../../reports/evaluate';
 import { RunsStrip } from '../layers/RunsStrip';
 import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
-import { Button } from '../parts/Button';
+import { Button, LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { LabeledNumber } from '../parts/LabeledNumber';
-import { LinkButton } from '../parts/LinkButton';
+import { LabeledNumber } from '../parts/NumberField';
 import { Segmented } from '../parts/Segmented';
 import { LETTERS, Swatch } from '../parts/Swatch';
 import { REST_MS, useDebounced } from '../parts/use-settled';

@@ -1,8 +1,8 @@
 /** The table of families in docs/forward.md, from what runs and is checked. */
-import type { Architecture } from '../models/architecture';
-import { leavesOf, linearSites } from '../models/claim';
-import { families } from '../models/families';
-import { GGUF_ARCHITECTURES } from '../models/gguf-architectures';
+import type { Architecture } from '../src/models/architecture';
+import { leavesOf, linearSites } from '../src/models/claim';
+import { families } from '../src/models/families';
+import { GGUF_ARCHITECTURES } from '../src/models/gguf-architectures';
 
 /** Result of a model type's fixture once its check has passed. */
 export interface CheckedType {
