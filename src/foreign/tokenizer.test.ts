@@ -206,11 +206,23 @@ describe('a file that parses, and that Rust does not load, is refused wherever i
     expect(fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeDefined();
   });
 
-  it('a post-processor that is not known puts no one knows what around a text', () => {
-    const json = JSON.parse(files.tokenizer) as object;
-    const text = JSON.stringify({ ...json, post_processor: { type: 'Frob' } });
-    expect(codeOf(() => createTokenizer({ ...files, tokenizer: text }, 'odd'))).toMatch(/Unsupported.*Frob/);
-    expect(codeOf(() => ggufTokenizer({ tokenizer: text }, 1024, new Map(), 'odd'))).toMatch(/Frob/);
+  it.each([
+    [{ type: 'Frob', single: undefined }, /post-processor.*Frob/],
+    [{ special_tokens: undefined }, /post-processor.*<s>.*without its id/],
+    [{ special_tokens: { '<s>': { id: '<s>', ids: ['0'], tokens: ['<s>'] } } }, /<s>.*without its id/],
+  ])('of %j nobody knows what it puts around a text', (change, words) => {
+    const json = JSON.parse(files.tokenizer) as { post_processor: object };
+    const text = JSON.stringify({ ...json, post_processor: { ...json.post_processor, ...change } });
+    expect(() => Rust.fromString(text)).toThrow();
+    expect(codeOf(() => createTokenizer({ ...files, tokenizer: text }, 'odd'))).toMatch(words);
+    expect(codeOf(() => ggufTokenizer({ tokenizer: text }, 1024, new Map(), 'odd'))).toMatch(words);
+  });
+
+  it('a WordPiece whose token for unknown words is null', () => {
+    const model = { type: 'WordPiece', unk_token: null, vocab: { a: 0, b: 1 } };
+    const text = JSON.stringify({ ...JSON.parse(files.tokenizer), model, post_processor: null });
+    expect(() => Rust.fromString(text)).toThrow();
+    expect(codeOf(() => createTokenizer({ ...files, tokenizer: text }, 'odd'))).toMatch(/unknown words/);
   });
 
   it('what Rust loads is not refused', () => {

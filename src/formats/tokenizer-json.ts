@@ -182,7 +182,7 @@ function shown(value: unknown): string {
  * Ids that a post-processor puts around a text: the only ones there are. transformers 5.18 does not read `add_bos_token` and
  * `add_eos_token` of a config beside a tokenizer.json.
  * @param processor `post_processor` of a tokenizer.json
- * @throws AmalgamError `TokenizerUnsupported` for one of another type
+ * @throws AmalgamError `TokenizerUnsupported` for one of another type, or that names a token without its id
  */
 export function aroundText(processor: unknown): { ahead: number[]; behind: number[] } {
   const { type, processors, single, special_tokens, cls, sep } = Object(processor) as Record<string, unknown>;
@@ -207,7 +207,10 @@ export function aroundText(processor: unknown): { ahead: number[]; behind: numbe
       const idsOf = (some: typeof parts) =>
         some.flatMap((part) => {
           const { id } = Object(part.SpecialToken) as { id?: string };
-          return id === undefined ? [] : ids((Object(tokens[id]) as { ids?: unknown }).ids);
+          if (id === undefined) return [];
+          const found = ids((Object(tokens[id]) as { ids?: unknown }).ids);
+          if (found.length === 0) throw unknownAround(`names the token “${shown(id)}” without its id`);
+          return found;
         });
       return { ahead: idsOf(parts.slice(0, Math.max(at, 0))), behind: idsOf(parts.slice(at + 1)) };
     }
@@ -215,12 +218,16 @@ export function aroundText(processor: unknown): { ahead: number[]; behind: numbe
     case undefined:
       return { ahead: [], behind: [] };
     default:
-      throw new AmalgamError(
-        'TokenizerUnsupported',
-        `tokenizer.json has the post-processor ${shown(type)}, which is not known here.`,
-        'Use the tokenizer.json of another repo of the same family, or give token ids instead of text.',
-      );
+      throw unknownAround(`is ${shown(type)}, which is not known here`);
   }
+}
+
+function unknownAround(why: string): AmalgamError {
+  return new AmalgamError(
+    'TokenizerUnsupported',
+    `The post-processor in tokenizer.json ${why}.`,
+    'Use the tokenizer.json of another repo of the same family, or give token ids instead of text.',
+  );
 }
 
 function idOf(value: JsonValue | undefined, token: string, fileName: string): number {

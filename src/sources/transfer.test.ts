@@ -22,7 +22,7 @@ test.each([
   ['a port that fetch refuses', {}, 'bad port'],
   ['a certificate of its own', { code: 'SELF_SIGNED_CERT_IN_CHAIN' }, 'NODE_EXTRA_CA_CERTS'],
   ['no TLS', { code: 'EPROTO' }, 'NODE_EXTRA_CA_CERTS'],
-])('%s: said at once, and not as a lost connection', async (_, more, words) => {
+])('R29: %s: said at once, and not as a lost connection', async (_, more, words) => {
   const subject = { name: 'a file', host: 'hub.test' };
   let asked = 0;
   const transfer = {
