@@ -26,7 +26,6 @@ export interface GramBlock {
 }
 
 export interface Gram {
-  readonly engine: Backend;
   /** Columns of the input; a multiple of 4, as the forward pass wants it. */
   readonly width: number;
   readonly form: GramForm;
@@ -71,7 +70,6 @@ export function openGram(engine: Backend, width: number, form: GramForm): Gram {
     return new Float32Array(bytes!.buffer);
   };
   return {
-    engine,
     width,
     form,
     blocks,
@@ -205,7 +203,6 @@ export async function hessianOf(gram: Gram, scale = 2 / gram.tokens): Promise<He
 // E = Σ xᵐ·(x − xᵐ)ᵀ over the tokens, [width, width] f32, not symmetric.
 
 export interface CrossGram {
-  readonly tokens: number;
   /** As of the Gram matrix of the same form. */
   readonly blocks: readonly GramBlock[];
   /** Adds xᵐ(x − xᵐ)ᵀ of every row. @param own x, f32 [rows, width] from {@link holdRows}; it is used up */
@@ -220,12 +217,8 @@ export function openCrossGram(engine: Backend, spans: readonly Omit<GramBlock, '
     width,
     buffer: engine.allocate(width * width * 4, 'cross gram'),
   }));
-  let tokens = 0;
   return {
     blocks,
-    get tokens() {
-      return tokens;
-    },
     add(merged, own) {
       const { queue, rows, width, stride } = merged;
       enqueueCopy(queue, { buffer: merged.buffer, stride }, { buffer: own, stride: width }, rows, width, {
@@ -251,7 +244,6 @@ export function openCrossGram(engine: Backend, spans: readonly Omit<GramBlock, '
         engine.free(x);
         engine.free(difference);
       }
-      tokens += rows;
     },
     close() {
       for (const { buffer } of blocks) engine.free(buffer);

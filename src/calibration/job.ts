@@ -214,7 +214,7 @@ async function prepareSelections(job: Job): Promise<Prepared> {
       selections.set(key(tensor, id), selectionOf(record));
     const missing = await findRecords(job, layers, folder, selectionName, keep);
     await computeMissing(job, [i], missing, keep, (tensor, [grams], work) =>
-      chooseTensor(tensor, grams!, { engine, work, read: job.read, folder, hashes }),
+      chooseTensor(tensor, grams!, { engine, work, read: job.read, folder }),
     );
   }
   return {

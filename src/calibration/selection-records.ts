@@ -8,7 +8,6 @@ import type { PreparedSelection } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 import type { LinearSite } from '../models/claim';
 import type { RecordFolder, RecordHeader, StoredRecord } from '../store/masks';
-import type { FactorResult } from './factor';
 import type { Gram } from './gram';
 import type { LinearTensor } from './linear-tensors';
 import { loadTaskVectors, withContributors } from './task-vectors';
@@ -16,14 +15,8 @@ import { factorNotes, type TrimSettings, trim, trimSettings } from './trimmed-ch
 
 /** A mask, and the compensated values where it is set. Shapes are those of the stored tensor. */
 export interface SelectionHeader extends RecordHeader, TrimSettings {
-  tensor: string;
   shape: readonly number[];
-  /** sha256 of the calibration, of the model's files, and of the base's. */
-  calibration: string;
-  model: string;
-  base: string;
   kept: number;
-  facts: FactorResult[];
 }
 
 /** Tensors of one contributor that are to be trimmed: not all of it stays, not nothing, and it changes them at all. */
@@ -47,19 +40,18 @@ export function selectionName({ plan }: LinearTensor): string {
   return [plan.name, density, score, scope, compensation].join('|');
 }
 
-export interface ChooseContext {
+export interface SolveContext {
   engine: Backend;
   work: Workspace;
   read: ReadTensor;
   folder: RecordFolder;
-  hashes: { calibration: string; model: string; base: string };
 }
 
 /** Trims a tensor (of one contributor, {@link toTrim}) and stores its mask and values. */
 export async function chooseTensor(
   tensor: LinearTensor,
   grams: ReadonlyMap<LinearSite, Gram>,
-  { engine, work, read, folder, hashes }: ChooseContext,
+  { engine, work, read, folder }: SolveContext,
 ): Promise<{ record: StoredRecord<SelectionHeader>; notes: string[] }> {
   const { plan, outputs: rows, inputs: cols, storage } = tensor;
   const gram = grams.get(tensor.site)!;
@@ -85,12 +77,9 @@ export async function chooseTensor(
     const record = await folder.write<SelectionHeader>(
       {
         name: selectionName(tensor),
-        tensor: plan.name,
         shape: plan.shape,
         ...settings,
-        ...hashes,
         kept: countBits(words),
-        facts: [trimmed.factoring],
       },
       [new Uint8Array(words.buffer), ...(packed ? [new Uint8Array(packed.buffer)] : [])],
     );

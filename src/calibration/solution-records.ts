@@ -8,21 +8,17 @@ import { createQueue } from '../forward/queue';
 import type { PreparedSolution } from '../merge/tensor/prepared';
 import type { ContributorReport } from '../reports/job';
 import type { RecordHeader, StoredRecord } from '../store/masks';
-import type { FactorResult } from './factor';
 import { type CrossGram, formFor, type Gram, openGram } from './gram';
 import { gramSolve, type SolveTerms } from './gram-merge';
 import type { LinearTensor } from './linear-tensors';
-import { type ChooseContext, countBits, flatBits, transposeValues } from './selection-records';
+import { countBits, flatBits, type SolveContext, transposeValues } from './selection-records';
 import { loadTaskVectors, type TaskVectors } from './task-vectors';
 import { factorNotes, trim, trimSettings } from './trimmed-change';
 
 /** A merged change, f32, in the shape of the stored tensor. */
 export interface SolutionHeader extends RecordHeader {
-  tensor: string;
-  shape: readonly number[];
   contributors: ContributorReport[];
   cosine: number[][];
-  facts: FactorResult[];
 }
 
 /** Storage key of the solution of a tensor. */
@@ -33,8 +29,6 @@ export function solutionName({ plan }: LinearTensor): string {
   });
   return [plan.name, ...settings].join('|');
 }
-
-type SolveContext = Omit<ChooseContext, 'hashes'>;
 
 /**
  * Input of solving one tensor, by contributor in the order of its plan: Gram matrices of their inputs; the same in the model
@@ -86,11 +80,8 @@ export async function solveTensor(
     const record = await folder.write<SolutionHeader>(
       {
         name: solutionName(tensor),
-        tensor: plan.name,
-        shape: plan.shape,
         contributors,
         cosine: vectors.cosine,
-        facts: [solved.factoring],
       },
       [new Uint8Array(values.buffer)],
     );

@@ -169,7 +169,7 @@ export async function plannedJob(
   { say }: Place,
   more: (plan: PlanReport) => readonly string[] = () => [],
 ): Promise<PlanReport> {
-  const plan = await calls.plan(recipe);
+  const plan = await calls.plan(recipe, true);
   for (const line of [...problemLines(plan.problems), ...more(plan)]) say(line);
   return plan;
 }

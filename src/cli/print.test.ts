@@ -29,7 +29,6 @@ const report: PlanReport = {
   bytesToRead: 2_540_000,
   bytesToWrite: 1500,
   peakBytes: 3_000_000_000,
-  shards: 1,
   outputFiles: ['model.safetensors'],
   layers: 0,
 };

@@ -5,6 +5,7 @@
 import type { Backend } from '../backend/backend';
 import { isWeightDtype } from '../formats/dtype';
 import type { LowRankUpdate, StoredWeight, WeightSource } from '../forward/weight-source';
+import { threadPool } from '../host/threads';
 import { loadFactorValues, type ReadTensor } from '../inputs/stored-tensor';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
@@ -101,9 +102,7 @@ function updateOf(tensor: TensorPlan, read: ReadTensor): LowRankUpdate {
 }
 
 interface MergedTensors {
-  /** The bytes of a tensor as the plan would write them. */
-  compute(tensor: TensorPlan): Promise<Uint8Array<ArrayBuffer>>;
-  /** Some of them; a tensor stays in memory until its last byte is read, since a pass reads each front to back, or another one is. */
+  /** Bytes of a tensor as the plan would write them; it stays in memory until its last byte is read, since a pass reads each front to back, or another one is. */
   read(tensor: TensorPlan, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
   /** Gives back the device memory that merging takes. */
   rest(): void;
@@ -145,24 +144,12 @@ async function openMerged(
     ...(wholeModel ? { wholeModel } : {}),
     ...(prepared ? { prepared } : {}),
   };
-  const idle = [...engines];
-  const waiting: ((engine: Backend) => void)[] = [];
-  const compute = async (tensor: TensorPlan) => {
-    const engine = idle.shift() ?? (await new Promise<Backend>((resolve) => waiting.push(resolve)));
-    try {
-      return await mergeWhole(tensor, workOn(engine), read, settings);
-    } finally {
-      const next = waiting.shift();
-      if (next) next(engine);
-      else idle.unshift(engine);
-    }
-  };
+  const { run } = threadPool(engines);
   const whole = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
   return {
-    compute,
     async read(tensor, begin, end) {
       const { name } = tensor;
-      const merged = whole.get(name) ?? compute(tensor);
+      const merged = whole.get(name) ?? run((engine) => mergeWhole(tensor, workOn(engine), read, settings));
       whole.set(name, merged);
       if (whole.size > engines.length) whole.delete(whole.keys().next().value!);
       try {

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
+import { Tokenizer as Rust } from 'tokenizers';
 import { describe, expect, it } from 'vitest';
 import { AmalgamError } from '../errors';
+import { ggufTokenizer } from '../gguf/tokenizer';
+import { fileFault } from '../merge/plan/other-files';
 import { checkVocabulary, createTokenizer } from './tokenizer';
 
 const SAMPLES = 'public/samples';
@@ -127,7 +130,7 @@ describe('refusals', () => {
   it('name the file that is damaged', () => {
     expect(open({ tokenizer: '{' })).toContain('TokenizerInvalid | owner/model/tokenizer.json');
     expect(open({ tokenizer: '[]' })).toContain('TokenizerInvalid');
-    expect(open({ tokenizer: '{}' })).toContain('no model');
+    expect(open({ tokenizer: '{}' })).toContain('no vocabulary');
     expect(open({ config: 'nonsense' })).toContain('tokenizer_config.json');
     expect(open({ tokenizer: '{"model":{"type":"Runes","vocab":{}}}' })).toContain('TokenizerUnsupported');
     expect(open({ tokenizer: '['.repeat(100) })).toContain('LimitExceeded');
@@ -156,7 +159,68 @@ it.each([
   expect(text).toContain(entry);
   const begin = process.cpuUsage();
   expect(codeOf(() => createTokenizer({ ...files, tokenizer: text }, 'evil'))).toMatch(
-    /TokenizerInvalid.*whole number/,
+    /TokenizerInvalid.*“nope” no id below/,
   );
   expect(process.cpuUsage(begin).user).toBeLessThan(5_000_000);
+});
+
+interface Damaged {
+  model: { vocab: Record<string, number>; merges: unknown };
+  added_tokens: unknown;
+  normalizer: unknown;
+  pre_tokenizer: unknown;
+}
+const firstAdded = ({ added_tokens }: Damaged) => (added_tokens as Record<string, unknown>[])[0]!;
+
+describe('a file that parses, and that Rust does not load, is refused wherever it would be used', () => {
+  it.each<[string, (json: Damaged) => void]>([
+    ['a token that merges name is missing', ({ model }) => delete model.vocab.he],
+    ['a merge of tokens that are not there', ({ model }) => (model.merges as unknown[]).push(['zzq', 'qqz'])],
+    ['a merge into a token that is not there', ({ model }) => (model.merges as unknown[]).push(['a', 'he'])],
+    ['a merge of three', ({ model }) => (model.merges as unknown[]).push(['a', 'b', 'c'])],
+    ['a merge that is a number', ({ model }) => (model.merges as unknown[]).push(5)],
+    [
+      'merges in one word',
+      ({ model }) => Object.assign(model, { merges: (model.merges as string[][]).map((m) => m.join('')) }),
+    ],
+    ['merges as an object', ({ model }) => Object.assign(model, { merges: {} })],
+    ['merges that are null', ({ model }) => Object.assign(model, { merges: null })],
+    ['no merges', ({ model }) => Object.assign(model, { merges: undefined })],
+    ['added tokens as an object', (json) => Object.assign(json, { added_tokens: {} })],
+    ['added tokens that are null', (json) => Object.assign(json, { added_tokens: null })],
+    ['an added token that is a text', (json) => Object.assign(json, { added_tokens: ['<s>'] })],
+    ['an added token without an id', (json) => delete firstAdded(json).id],
+    ['a flag that is a text', (json) => Object.assign(firstAdded(json), { special: 'true' })],
+    ['a normalizer that is a text', (json) => Object.assign(json, { normalizer: 'NFC' })],
+    ['a normalizer that is a list', (json) => Object.assign(json, { normalizer: [{ type: 'NFC' }] })],
+    ['a pre-tokenizer without a type', (json) => Object.assign(json, { pre_tokenizer: {} })],
+  ])('%s', (_, damage) => {
+    const json = JSON.parse(files.tokenizer) as Damaged;
+    damage(json);
+    const text = JSON.stringify(json);
+    expect(() => Rust.fromString(text)).toThrow();
+    expect(codeOf(() => createTokenizer({ ...files, tokenizer: text }, 'odd'))).toContain('TokenizerInvalid');
+    expect(codeOf(() => ggufTokenizer({ tokenizer: text }, 1024, new Map(), 'odd'))).toMatch(
+      /GgufUnsupported|TokenizerInvalid/,
+    );
+    expect(fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeDefined();
+  });
+
+  it('a post-processor that is not known puts no one knows what around a text', () => {
+    const json = JSON.parse(files.tokenizer) as object;
+    const text = JSON.stringify({ ...json, post_processor: { type: 'Frob' } });
+    expect(codeOf(() => createTokenizer({ ...files, tokenizer: text }, 'odd'))).toMatch(/Unsupported.*Frob/);
+    expect(codeOf(() => ggufTokenizer({ tokenizer: text }, 1024, new Map(), 'odd'))).toMatch(/Frob/);
+  });
+
+  it('what Rust loads is not refused', () => {
+    const json = JSON.parse(files.tokenizer) as Damaged;
+    const merges = json.model.merges as string[][];
+    const texts: Damaged['model']['merges'][] = [merges.map((m) => m.join(' ')), [...merges, merges[0]]];
+    for (const as of texts) {
+      const text = JSON.stringify({ ...json, model: { ...json.model, merges: as } });
+      expect(() => Rust.fromString(text)).not.toThrow();
+      expect(fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeUndefined();
+    }
+  });
 });

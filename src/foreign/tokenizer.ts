@@ -3,7 +3,7 @@
 import { AmalgamError } from '../errors';
 import { counted } from '../formats/quantity';
 import { parseJson } from '../formats/strict-json';
-import { aroundText, MAX_TOKENS } from '../formats/tokenizer-json';
+import { aroundText, tokenizerFault } from '../formats/tokenizer-json';
 import { cleaned, decoder, modelType, wordModel } from './tokenizer-models';
 import { type FoundToken, normalizer, preTokenizer, type Step, tokenFinder } from './tokenizer-parts';
 
@@ -125,11 +125,8 @@ function openEngine(
   config: Record<string, unknown>,
   label: string,
 ): Engine {
-  const model = tokenizer.model;
-  if (typeof model !== 'object' || model === null || !('vocab' in model)) {
-    throw invalid(`${label}/tokenizer.json has no model with a vocabulary.`);
-  }
-  checkIds(tokenizer, model.vocab, `${label}/tokenizer.json`);
+  const fault = tokenizerFault(tokenizer);
+  if (fault !== undefined) throw invalid(`${label}/tokenizer.json ${fault}.`);
   try {
     const engine = engineOf(tokenizer, config);
     engine.encode('a b');
@@ -237,16 +234,6 @@ function addedTokens(
 }
 
 const NAMED = ['bos', 'eos', 'unk', 'sep', 'pad', 'cls', 'mask'].map((name) => `${name}_token`);
-
-/** @throws AmalgamError `TokenizerInvalid` for an id that is none: the library makes lists as long as the highest one */
-function checkIds(tokenizer: Record<string, unknown>, vocabulary: unknown, fileName: string): void {
-  const added = Array.isArray(tokenizer.added_tokens) ? (tokenizer.added_tokens as { id?: unknown }[]) : [];
-  const own = Array.isArray(vocabulary) ? [vocabulary.length] : Object.values(Object(vocabulary) as object);
-  for (const id of [own, added.map((token) => token?.id)].flat()) {
-    if (typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < MAX_TOKENS) continue;
-    throw invalid(`${fileName} has a token whose id is no whole number below ${MAX_TOKENS}.`);
-  }
-}
 
 function invalid(message: string, cause?: unknown): AmalgamError {
   return new AmalgamError(

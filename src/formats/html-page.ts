@@ -12,7 +12,7 @@ h1 { font-size: 22px; margin: 0; } h2 { font-size: 16px; margin: 32px 0 8px; }
 p { margin: 4px 0; opacity: .8; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; } dd { margin: 0; }
 pre { padding: 12px; background: #8882; border-radius: 6px; overflow: auto; }
-table { border-collapse: collapse; font-size: 12px; font-variant-numeric: tabular-nums; }
+table { margin: 8px 0; border-collapse: collapse; font-size: 12px; font-variant-numeric: tabular-nums; }
 th, td { padding: 3px 10px; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 .map td, .map th { padding: 2px 5px; border: 0; } .map td { min-width: 36px; height: 20px; }

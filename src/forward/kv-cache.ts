@@ -16,7 +16,6 @@ export interface KvCache {
   readonly slots: number;
   /** Positions of a slot. */
   readonly capacity: number;
-  readonly byteLength: number;
   /** Per block, by name. */
   readonly layers: readonly ReadonlyMap<string, CachedState>[];
   /**
@@ -59,7 +58,7 @@ export function createKvCache(
   slots: number,
   capacity: number,
 ): KvCache {
-  const { all, largest } = sequenceBytes(architecture, capacity);
+  const { largest } = sequenceBytes(architecture, capacity);
   if (slots * largest > queue.engine.maxBufferBytes) {
     throw new AmalgamError(
       'ContextTooLong',
@@ -88,7 +87,6 @@ export function createKvCache(
   return {
     slots,
     capacity,
-    byteLength: slots * all,
     layers,
     async copy(from, to, positions) {
       for (const state of layers.flatMap((layer) => [...layer.values()])) {

@@ -112,11 +112,11 @@ export function openModel(
       if (block)
         return {
           kind: 'block',
-          ...(await loadBlock(block, reader, operations, sizes[index]!, new Set(), signal)),
+          ...(await loadBlock(block, reader, operations, new Set(), signal)),
         };
       const [first, outputs] = headTiles[index - blocks.length]!;
       const tile = await reader.tile(head, first, outputs, signal);
-      return { kind: 'head', ...tile, byteLength: sizes[index]!, close: () => queue.free(tile.weights) };
+      return { kind: 'head', ...tile, close: () => queue.free(tile.weights) };
     },
     (index) => index < staying,
     source.exclusive !== true,
@@ -137,8 +137,7 @@ export function openModel(
     layers,
     weightBytes: total,
     residentBytes: stayingBytes,
-    block: (index, without, signal) =>
-      loadBlock(blocks[index]!, reader, operations, sizes[index]!, without, signal),
+    block: (index, without, signal) => loadBlock(blocks[index]!, reader, operations, without, signal),
     async ready(signal) {
       loading ??= loadOuter(architecture, reader, outer, signal);
       try {
@@ -217,7 +216,6 @@ async function loadBlock(
   block: Block,
   reader: WeightReader,
   { queue }: Operations,
-  byteLength: number,
   without: ReadonlySet<Linear>,
   signal?: AbortSignal,
 ): Promise<BlockWeights> {
@@ -249,7 +247,6 @@ async function loadBlock(
   }
   return {
     block,
-    byteLength,
     close,
     async renew(linear, again) {
       const fresh = await reader.linear(linear, again);
@@ -333,7 +330,6 @@ function closeOuter(outer: OuterWeights, reader: WeightReader, { queue }: Operat
  * two at a time, the next one being read while the current one is at work.
  */
 interface Layer {
-  byteLength: number;
   close(): void;
 }
 

@@ -22,8 +22,7 @@ const BYTES_UNDER_WAY = 256 << 20;
 
 export interface Queue {
   readonly engine: Backend;
-  /** Bytes held now, and the most there ever were. */
-  readonly bytes: number;
+  /** Most bytes held so far. */
   readonly peakBytes: number;
   /** Most multiply-adds that one dispatch should have. */
   readonly dispatchWork: number;
@@ -65,9 +64,6 @@ export function createQueue(engine: Backend): Queue {
   return {
     engine,
     dispatchWork: dispatchWork(engine),
-    get bytes() {
-      return bytes;
-    },
     get peakBytes() {
       return peakBytes;
     },

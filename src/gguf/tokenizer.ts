@@ -14,6 +14,7 @@ import {
   readTokenizerJson,
   TOKENIZER_JSON_RULES,
   type TokenizerTokens,
+  tokenizerFault,
 } from '../formats/tokenizer-json';
 import type { GgufValue } from './header';
 import { type GgufWarning, refused } from './hyperparameters';
@@ -75,6 +76,8 @@ export function ggufTokenizer(
   if (texts.tokenizer === undefined)
     throw refused('A GGUF file needs a tokenizer.json, and the output has none.');
   const read = readTokenizerJson(texts.tokenizer, 'tokenizer.json');
+  const fault = tokenizerFault(JSON.parse(texts.tokenizer));
+  if (fault !== undefined) throw refused(`The tokenizer.json of the output ${fault}.`);
   return {
     metadata: metadataOf(read, texts, rows, config),
     warnings: warningsOf(read, rows),

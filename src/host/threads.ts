@@ -78,7 +78,7 @@ export function endThreads(): void {
 
 // Members of a pool: threads, or what stands for one in this thread.
 
-/** Gives tasks, in order, to the members that are free. */
+/** Gives tasks, in order, to the members that are free, to those first that had one last. */
 export function threadPool<T>(members: readonly T[]) {
   const free = [...members];
   const waiting: ((member: T) => void)[] = [];
@@ -90,7 +90,7 @@ export function threadPool<T>(members: readonly T[]) {
       } finally {
         const next = waiting.shift();
         if (next) next(member);
-        else free.push(member);
+        else free.unshift(member);
       }
     },
   };

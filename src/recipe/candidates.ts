@@ -24,6 +24,13 @@ function readingIn(parameters: RecipeParameters): RecipeParameters {
   );
 }
 
+/** How much is read belongs to the search, not to a recipe that reads nothing. */
+function withoutReading(recipe: Recipe): Recipe {
+  const named = Object.keys(readingIn(recipe.parameters));
+  const rest = Object.entries(recipe.parameters).filter(([name]) => !named.includes(name));
+  return { ...recipe, parameters: Object.fromEntries(rest) };
+}
+
 const contributorsOf = ({ models = [], baseModel }: Recipe) =>
   models.filter(({ model }) => model !== baseModel);
 
@@ -107,12 +114,12 @@ function givenOf(recipe: Recipe): Candidate | undefined {
   const method = methodById.get(recipe.mergeMethod);
   if (!method || method.id === 'passthrough') return undefined;
   const [title] = method.title.split(' — ') as [string];
+  const { selector, match, lambda } = recipe.parameters;
+  const reads = selector === 'importance' || (method.compute.kind === 'solved' && match !== 'changes');
   return {
-    ...{ id: 'given', kind: 'given', label: `${title} as given`, recipe },
-    tuned: recipe.parameters.lambda === 'auto',
-    reads:
-      recipe.parameters.selector === 'importance' ||
-      (method.compute.kind === 'solved' && recipe.parameters.match !== 'changes'),
+    ...{ id: 'given', kind: 'given', label: `${title} as given` },
+    recipe: reads ? recipe : withoutReading(recipe),
+    ...{ tuned: lambda === 'auto', reads },
   };
 }
 

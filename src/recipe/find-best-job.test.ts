@@ -6,6 +6,7 @@ import { BEST_STEPS, type BestRow, type FindBestRequest, type TextPart } from '.
 import { type LossBlock, meanLoss, pairedDifference } from '../reports/paired-error';
 import { stretchesOf } from '../reports/text-parts';
 import { fakeStorage } from '../store/opfs.test.fake';
+import { candidatesOf } from './candidates';
 import { type BestBench, findBest, type Outcome } from './find-best-job';
 
 const recipe: Recipe = {
@@ -253,4 +254,16 @@ test('stretches of a text cover it without cutting words, and a text that is too
   const ids = Array.from({ length: 500 }, (_, i) => i);
   expect(stretchesOf({ ids }, 'ids').flatMap((of) => ('ids' in of ? of.ids : []))).toEqual(ids.slice(0, 480));
   expect(() => stretchesOf({ text: 'a few words' }, 'text')).toThrow(/too short/);
+});
+
+test('how much is read is no setting of a recipe that reads nothing', () => {
+  const read = { calibration_windows: 33, calibration_window: 128 };
+  const given = (own: Recipe['parameters']) =>
+    candidatesOf({ ...recipe, parameters: { ...own, ...read } })[0]!.recipe.parameters;
+  expect(given({ lambda: 1 })).toEqual({ lambda: 1 });
+  expect(given({ lambda: 1, selector: 'importance' })).toEqual({
+    lambda: 1,
+    selector: 'importance',
+    ...read,
+  });
 });

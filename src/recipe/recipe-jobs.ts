@@ -8,6 +8,7 @@ import { asksForCalibration } from '../merge/plan/importance-kind';
 import type { Plan } from '../merge/plan/plan';
 import { planReport } from '../merge/plan/plan-report';
 import { makePlan } from '../merge/plan/recipe-plan';
+import { readTaken } from '../merge/vocabulary/vocabulary';
 import type { Progress } from '../reports/job';
 import type { MergeReport, MergeRequest } from '../reports/merge';
 import type { PlanReport } from '../reports/plan';
@@ -19,6 +20,12 @@ export async function planRecipe(recipe: Recipe, models: OpenModels): Promise<Pl
   if (!asksForCalibration(plan, methodById)) return plan;
   const { withCalibrationProblems } = await import('../calibration/plan-problems');
   return withCalibrationProblems(plan, models);
+}
+
+/** The same for a recipe that is going to be merged: with what a tokenizer that is only fetched then has to say. */
+async function planToMerge(recipe: Recipe, models: OpenModels): Promise<Plan> {
+  const plan = await planRecipe(recipe, models);
+  return (await readTaken(plan.extras, models.file)) ? planRecipe(recipe, models) : plan;
 }
 
 function isClean({ problems }: Plan): boolean {
@@ -51,9 +58,16 @@ export async function planToRun(recipe: Recipe, models: OpenModels): Promise<Pla
   );
 }
 
-/** The plan of a recipe and all its stages, as it is shown. */
-export async function recipePlanReport(recipe: Recipe, models: OpenModels): Promise<PlanReport> {
-  if (!recipe.stages) return planReport(await planRecipe(recipe, models));
+/**
+ * The plan of a recipe and all its stages, as it is shown.
+ * @param merges whether it is going to be merged
+ */
+export async function recipePlanReport(
+  recipe: Recipe,
+  models: OpenModels,
+  merges = false,
+): Promise<PlanReport> {
+  if (!recipe.stages) return planReport(await (merges ? planToMerge : planRecipe)(recipe, models));
   const { planStages, stagedReport } = await import('./stages-plan');
   return stagedReport(await planStages(recipe, models, methodById, await cachedBytes()));
 }
@@ -72,7 +86,7 @@ export async function mergeRecipe(
   }
   const { runMerge } = await import('./job');
   const report = await runMerge(
-    await planRecipe(request.recipe, models),
+    await planToMerge(request.recipe, models),
     request,
     models,
     signal,

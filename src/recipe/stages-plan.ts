@@ -61,7 +61,7 @@ export function stagedReport({ stages, result }: StagedPlan): PlanReport {
   const all = stages.map(({ name, plan }) => ({ name, report: planReport(plan) }));
   const last = result
     ? planReport(result)
-    : { ...all.at(-1)!.report, problems: [], tensors: [], outputFiles: [], shards: 0 };
+    : { ...all.at(-1)!.report, problems: [], tensors: [], outputFiles: [] };
   const every = [...all.map(({ report }) => report), ...(result ? [last] : [])];
   const sum = (of: (report: PlanReport) => number) => every.reduce((total, report) => total + of(report), 0);
   const named = all.flatMap(({ name, report }) => report.problems.map((problem) => inStage(name, problem)));

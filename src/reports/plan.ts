@@ -13,7 +13,6 @@ export interface PlanReport {
   bytesToRead: number;
   bytesToWrite: number;
   peakBytes: number;
-  shards: number;
   outputFiles: string[];
   layers: number;
   /** Of a recipe with stages: their plans, in order. `problems` and the numbers of bytes above include them. */

@@ -80,7 +80,6 @@ export function planFor(recipe: Recipe, layers: number, problems: PlanProblem[],
     bytesToRead: bytes * (1 + full.length) + 459_600 * (contributors.length - full.length),
     bytesToWrite: bytes,
     peakBytes: 34_500_000,
-    shards: 1,
     outputFiles: [
       'model.safetensors',
       'config.json',

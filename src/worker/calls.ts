@@ -187,7 +187,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     finishSignIn: hubSession.finishSignIn,
     hubWaits: hubSession.hubWaits,
     searchHub: async (query: HubQuery) => (await import('../sources/hub')).searchModels(hub(), query),
-    plan: (recipe: Recipe) => recipePlanReport(recipe, models),
+    plan: (recipe: Recipe, merges?: boolean) => recipePlanReport(recipe, models, merges),
     merge: (request: MergeRequest, onProgress: Report<Progress>) =>
       job.run(async (signal) =>
         withRunLock(request, onProgress, async (report) => {

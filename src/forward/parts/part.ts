@@ -97,7 +97,6 @@ export function project(
 /** A block's weights on the device. */
 export interface BlockWeights extends Loaded {
   block: Block;
-  byteLength: number;
   /** Reads a linear map anew, or one that was left out. */
   renew(linear: Linear, signal?: AbortSignal): Promise<void>;
   close(): void;

@@ -1,10 +1,9 @@
 /** The small files of a model that nothing here writes anew: processors of images and sound, parts of sentence encoders. */
 
-import { displayName } from '../../formats/names';
 import { HASHES_FILE } from '../../formats/output-hashes';
 import { counted } from '../../formats/quantity';
 import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
-import { MAX_TOKENS } from '../../formats/tokenizer-json';
+import { tokenizerFault } from '../../formats/tokenizer-json';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { nameSome, type Problems } from '../../inputs/problems';
 import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
@@ -49,21 +48,6 @@ function parsed(bytes: Uint8Array<ArrayBuffer>): { value: unknown } | { fault: s
     const word = /[:[,\s](NaN|-?Infinity)\s*[,\]}]/.exec(text)?.[1];
     return { fault: word ? `holds ${word}, which is not JSON` : 'is not JSON, or is cut off' };
   }
-}
-
-/** What keeps whoever loads a tokenizer.json from reading it. */
-function tokenizerFault(json: unknown): string | undefined {
-  const { model, added_tokens } = Object(json) as { model?: unknown; added_tokens?: unknown };
-  const { vocab } = Object(model) as { vocab?: unknown };
-  if (typeof vocab !== 'object' || vocab === null) return 'has no vocabulary (model.vocab)';
-  const added: unknown[] = Array.isArray(added_tokens) ? added_tokens : [];
-  const ids = [
-    ...(Array.isArray(vocab) ? [] : Object.entries(Object(vocab) as object)),
-    ...added.map((token) => [Object(token).content, Object(token).id]),
-  ];
-  const isId = (id: unknown) => Number.isInteger(id) && Number(id) >= 0 && Number(id) < MAX_TOKENS;
-  const wrong = ids.find(([, id]) => !isId(id));
-  return wrong && `gives the token “${displayName(String(wrong[0]), 40)}” no id below ${MAX_TOKENS}`;
 }
 
 /** Whether bytes are fields of a protobuf message up to the last one (protobuf.dev/programming-guides/encoding). */

@@ -22,7 +22,6 @@ export function planReport(plan: Plan): PlanReport {
     bytesToRead,
     bytesToWrite,
     peakBytes: plan.peakBytes,
-    shards: shardFiles.length,
     outputFiles: [
       ...shardFiles,
       ...(plan.gguf ? [ggufName(plan.recipe.name, plan.gguf.type)] : []),

@@ -6,6 +6,7 @@ import { readSmallText } from '../../inputs/header';
 import type { Model } from '../../inputs/model';
 import { embeddingRows } from '../../inputs/model-tensors';
 import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
+import type { Plan } from '../plan/plan';
 
 export const TOKENIZER_JSON = 'tokenizer.json';
 
@@ -57,6 +58,25 @@ function tokensOf(file: ModelFile, path: string): Promise<TokenizerTokens> {
   // a file that could not be reached may be there the next time
   known.catch(() => read.delete(file));
   return known;
+}
+
+/**
+ * Reads the tokenizer.json that a plan takes from a hub as it is; what is wrong with it is said by the next plan, and where it
+ * is copied.
+ * @returns whether there was one that nobody had read
+ */
+export async function readTaken(
+  extras: Plan['extras'],
+  fileOf: (folder: string, file: string) => { folder: ModelFolder; file: ModelFile },
+): Promise<boolean> {
+  const taken = extras.find(({ path }) => path === TOKENIZER_JSON)?.content;
+  if (!taken || 'text' in taken) return false;
+  const { folder, file } = fileOf(taken.folder, taken.file);
+  if (folder.origin.kind !== 'hub' || read.has(file)) return false;
+  return tokensOf(file, taken.folder).then(
+    () => true,
+    () => false,
+  );
 }
 
 /**

@@ -10,20 +10,23 @@ import {
   type PlotRoom,
   upwardScale,
 } from '../../ui/charts/PlotFrame';
-import { chooseLayers, layerWords, settingsProblem } from './choose-layers';
+import { chooseLayers, layerWords } from './choose-layers';
 import type { CollapseSettings } from './options';
 import type { MeasureLayersReport } from './report';
 
 interface LayerMapProps {
   settings: CollapseSettings;
+  /** Why the settings cannot be meant, which the form shows. */
+  problem: string | null;
   measured: MeasureLayersReport | null;
   /** null where it is not known. */
   layers: number | null;
 }
 
 /** Every layer with its block influence as a bar, and whether it goes. */
-export function LayerMap({ settings, measured, layers }: LayerMapProps) {
-  const going = useMemo(() => goingLayers(settings, measured), [settings, measured]);
+export function LayerMap({ settings, problem, measured, layers }: LayerMapProps) {
+  const known = problem === null ? measured : null;
+  const going = useMemo(() => goingLayers(settings, known), [settings, known]);
   if (layers === null) {
     return <p className="small quiet">The number of layers is known once the model is measured.</p>;
   }
@@ -87,14 +90,13 @@ export function LayerMap({ settings, measured, layers }: LayerMapProps) {
 
 /**
  * The layers that would go, as far as that is known without running anything, or why none can; null where it is not
- * known, and where the form shows an error in the settings.
+ * known.
  */
 function goingLayers(
   settings: CollapseSettings,
   measured: MeasureLayersReport | null,
 ): number[] | string | null {
-  if (settings.planner === 'laco' || !measured || settingsProblem(settings, measured.layers) !== null)
-    return null;
+  if (settings.planner === 'laco' || !measured) return null;
   try {
     return chooseLayers(settings, measured);
   } catch (thrown) {

@@ -116,7 +116,12 @@ function Choosing() {
         onChange={(change) => editTool(studio, 'collapse', change)}
       />
       <Problem>{problem}</Problem>
-      <LayerMap settings={settings} measured={measured} layers={measured?.layers ?? layers} />
+      <LayerMap
+        settings={settings}
+        problem={problem}
+        measured={measured}
+        layers={measured?.layers ?? layers}
+      />
       {measured?.curve && measured.curve.length > 0 ? (
         <SimilarityCurve curve={measured.curve} block={measured.layers - measured.curve.length + 1} />
       ) : null}
@@ -314,5 +319,7 @@ function whyNotCollapsed(state: StudioState): string | null {
 /** Why these choices cannot be meant for the model, or null. */
 function choicesProblem(state: StudioState): string | null {
   const layers = layersOf(state);
-  return layers === null ? null : settingsProblem(settingsOf(state.tools.values.collapse), layers);
+  const { collapse } = state.tools.values;
+  const problem = optionsProblem(collapseOptions, collapse);
+  return problem ?? (layers === null ? null : settingsProblem(settingsOf(collapse), layers));
 }

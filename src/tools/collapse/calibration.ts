@@ -15,8 +15,6 @@ import type { ProgressMeter } from '../../host/progress-meter';
 import { type HashedInputs, type Inputs, missingBytes, openHashedInputs } from '../../host/weight-inputs';
 import { requireClean } from '../../merge/plan/clean-plan';
 import type { Plan } from '../../merge/plan/plan';
-import { isInRange } from '../../reports/option';
-import { collapseOptions } from './options';
 import type { Calibration, CalibrationInfo, CollapseProgress, CollapseStep } from './report';
 import type { OpenedStack, SearchOptions } from './search';
 import { collapsePlan, type DepthModel, depthModel, type Stack } from './stack';
@@ -46,12 +44,9 @@ const LEAST_TOKENS = 8;
  * Cuts every text into windows of at most `window` tokens that do not overlap; positions restart in each.
  *
  * @param texts token ids of each text, what stands in front included
- * @throws AmalgamError `Usage` for a window that cannot be meant, `TextEmpty`, `TextTooShort`
+ * @throws AmalgamError `TextEmpty`, `TextTooShort`
  */
 export function cutTexts(texts: readonly (readonly number[])[], window: number): Sequence[] {
-  if (!isInRange(collapseOptions.window, window)) {
-    throw new AmalgamError('Usage', `A window of ${window} tokens is not valid.`, 'Give 2 or more.');
-  }
   const empty = texts.findIndex((ids) => ids.length === 0);
   if (texts.length === 0 || empty >= 0) {
     throw new AmalgamError(

@@ -2,19 +2,14 @@
 
 import { AmalgamError, errorReport } from '../../errors';
 import { counted } from '../../formats/quantity';
-import { isInRange } from '../../reports/option';
-import { type CollapseSettings, collapseOptions, variantOf } from './options';
+import { type CollapseSettings, variantOf } from './options';
 import type { LayerMeasure } from './report';
 
 /** Number of layers to remove; null where none is set. @throws AmalgamError `Usage` unless at least one layer stays */
 export function layersToRemove({ remove, ratio }: CollapseSettings, layers: number): number | null {
   if (remove === undefined && ratio === undefined) return null;
   const count = remove ?? Math.round(ratio! * layers);
-  const isMeant =
-    remove === undefined
-      ? isInRange(collapseOptions.ratio, ratio!)
-      : isInRange(collapseOptions.remove, remove);
-  if (!isMeant || count >= layers) {
+  if (count >= layers) {
     const said = remove === undefined ? `a share of ${ratio}` : `${counted(remove, 'layer')}`;
     throw new AmalgamError(
       'Usage',
@@ -53,9 +48,6 @@ export function checkTarget({ planner, remove, ratio, threshold }: CollapseSetti
       'Give the greedy search a similarity.',
     );
   }
-  if (threshold !== undefined && !isInRange(collapseOptions.threshold, threshold)) {
-    throw new AmalgamError('Usage', `A threshold of ${threshold} is not valid.`, 'Give one above 0.');
-  }
   if ([remove, ratio, threshold].filter((target) => target !== undefined).length === 1) return;
   throw new AmalgamError(
     'Usage',
@@ -75,22 +67,14 @@ export function settingsProblem(settings: CollapseSettings, layers: number): str
   }
 }
 
-/** The settings of the greedy loop. */
+/** Whether a block fits between the layers of the greedy loop. */
 function checkLoop(settings: CollapseSettings, layers: number): void {
-  const { block, lowest, highest = layers - 1, interval, similarity } = settings;
-  const { block: b, lowest: l, highest: h, interval: i, similarity: s } = collapseOptions;
-  if (
-    !isInRange(b, block) ||
-    !isInRange(i, interval) ||
-    !isInRange(l, lowest) ||
-    !isInRange(h, highest) ||
-    !isInRange(s, similarity) ||
-    highest >= layers
-  ) {
+  const { block, lowest, highest = layers - 1 } = settings;
+  if (highest >= layers) {
     throw new AmalgamError(
       'Usage',
-      `Blocks of ${block} between the layers ${lowest} and ${highest} of ${layers}, interval ${interval}, similarity ${similarity}: these settings are not valid.`,
-      `Layers are counted from 0 to ${layers - 1}; a block has 2 layers or more, an interval is 1 or more, a similarity from -1 to below 1.`,
+      `The highest layer is ${highest}, and the model has ${counted(layers, 'layer')}.`,
+      `Layers are counted from 0 to ${layers - 1}.`,
     );
   }
   if (highest - block >= lowest) return;

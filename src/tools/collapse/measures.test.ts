@@ -21,7 +21,6 @@ describe('cutTexts', () => {
     [[], 256, 'TextEmpty', /no calibration text/],
     [[ids(20), []], 256, 'TextEmpty', /text 2 has no tokens/],
     [[ids(7)], 256, 'TextTooShort', /7 tokens; 8 is the least/],
-    [[ids(20)], 1, 'Usage', /window of 1/],
   ])('%j in windows of %d is refused', (texts, window, code, words) => {
     expect(() => cutTexts(texts, window)).toThrow(expect.objectContaining({ code }));
     expect(() => cutTexts(texts, window)).toThrow(words);

@@ -86,7 +86,7 @@ export async function measureModel(
   options: SearchOptions,
 ): Promise<{ measure: LayerMeasure; curve?: { layer: number; similarity: number | null }[] }> {
   const { layers } = options;
-  if (curve && !(Number.isSafeInteger(curve.block) && curve.block >= 2 && curve.block <= layers)) {
+  if (curve && curve.block > layers) {
     throw new AmalgamError(
       'Usage',
       `Blocks of ${curve.block} of ${counted(layers, 'layer')} are not valid.`,

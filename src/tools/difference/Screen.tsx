@@ -1,5 +1,5 @@
 import '../../ui/styles/tools.css';
-import { memo, useEffect, useMemo, useRef, useState } from 'react';
+import { memo, useMemo, useRef } from 'react';
 import { formatCount, formatCounted, formatPercent, formatReal } from '../../formats/quantity';
 import { copyOf } from '../../formats/recipe';
 import type { PlanTensor } from '../../reports/plan';
@@ -24,7 +24,7 @@ import type { ToolJob } from '../../ui/state/job-state';
 import { choiceName, fileNameOf, pairProblem } from '../../ui/state/model-choices';
 import { toggleSelected } from '../../ui/state/studio';
 import { beginTool, editTool, whyNotSaved } from '../../ui/state/tool-jobs';
-import { useNarrow, useStudio, useStudioState } from '../../ui/studio-context';
+import { useAnswer, useNarrow, useStudio, useStudioState } from '../../ui/studio-context';
 import { Findings } from './Findings';
 import { type DifferenceMetricId, differenceMetric, differenceMetrics } from './Metrics';
 import { compareOptions } from './options';
@@ -143,24 +143,21 @@ function useDifferenceView({ request, report, finished, status }: ToolJob<'compa
   return { ...arranged, metric, columns, scale: useScale(metric, columns), difference: null };
 }
 
-const NO_TENSORS: never[] = [];
+const NO_TENSORS: readonly PlanTensor[] = [];
 
 /** Tensors of the base: rows and columns of the chart, before anything is measured. */
 function usePlanned(base: string): readonly PlanTensor[] {
-  const studio = useStudio();
-  const [planned, setPlanned] = useState<{ base: string; tensors: PlanTensor[] } | null>(null);
-  useEffect(() => {
-    let isGone = false;
-    studio.worker.plan(copyOf(base)).then(
-      ({ tensors }) => isGone || setPlanned({ base, tensors }),
-      // the comparison reports errors of the base; without a plan the rows come in measured order
-      () => undefined,
-    );
-    return () => {
-      isGone = true;
-    };
-  }, [studio, base]);
-  return planned?.base === base ? planned.tensors : NO_TENSORS;
+  const [planned] = useAnswer(
+    { of: '', tensors: NO_TENSORS },
+    (worker) =>
+      worker.plan(copyOf(base)).then(
+        ({ tensors }) => ({ of: base, tensors }),
+        // the comparison reports errors of the base; without a plan the rows come in measured order
+        () => ({ of: base, tensors: NO_TENSORS }),
+      ),
+    [base],
+  );
+  return planned.of === base ? planned.tensors : NO_TENSORS;
 }
 
 /** Two models: how they differ, tensor by tensor. */

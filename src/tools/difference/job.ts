@@ -1,13 +1,12 @@
 /** One comparison from two references to a report and, where there is a destination, its files. */
 
 import type { BackendSeconds } from '../../backend/backend';
-import { AmalgamError } from '../../errors';
 import { openBackend, threadCount } from '../../host/backends';
 import type { OpenModels } from '../../host/models';
 import { progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import { openForReading } from '../../host/weight-inputs';
-import { defaultsOf, isInRange } from '../../reports/option';
+import { defaultsOf } from '../../reports/option';
 import { commitOutput, writeWhole } from '../../write/output-commit';
 import { compareModels, openSides } from './compare-models';
 import { bytesToCompare, requireShared, weightFiles } from './compare-tensors';
@@ -27,9 +26,6 @@ async function runCompare(
   onProgress: (progress: CompareProgress) => void,
 ): Promise<CompareReport> {
   const { threshold, loraAnalysis, seed = 0 } = { ...defaultsOf(compareOptions), ...request };
-  if (!isInRange(compareOptions.threshold, threshold)) {
-    throw new AmalgamError('Usage', `A threshold of ${threshold} is not valid.`, 'Give one from 0.');
-  }
   const sides = await openSides(request.base, request.finetuned, models.open);
   const pairs = pairTensors(sides.base, sides.tuned);
   requireShared(sides.base, sides.tuned, pairs);

@@ -13,7 +13,8 @@ import { openTask, type TensorTask } from '../../merge/tensor/tensor-task';
 import type { Tile } from '../../merge/tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../../merge/tensor/workspace';
 import { tensorRole } from '../../models/tensor-role';
-import { pairElements, type TensorPair } from './tensor-pairs';
+import { throwIfCanceled } from '../../sources/cancellation';
+import { pairBytes, pairElements, type TensorPair } from './tensor-pairs';
 
 /** So much of a Δ stays on the device, so that a decomposition need not make it again; threads share it. */
 const RESIDENT_BYTES = 512 * 2 ** 20;
@@ -142,6 +143,53 @@ export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, th
       for (const buffer of Object.values(buffers ?? {})) engine.free(buffer);
     },
   };
+}
+
+interface VisitOptions {
+  engine: Workspace['engine'];
+  read: ReadTensor;
+  tileElements?: number;
+  signal?: AbortSignal;
+  /** Stored bytes gone through, and the tensor they belong to. */
+  onBytes?(bytes: number, tensor: string): void;
+  onTensor?(): void;
+}
+
+/**
+ * Visits the pairs that have elements one after the other, while the next one is read.
+ * @throws AmalgamError `Canceled`, and what a visit throws
+ */
+export async function visitPairs(
+  pairs: readonly TensorPair[],
+  { engine, read, tileElements, signal, onBytes, onTensor }: VisitOptions,
+  visit: (open: OpenPair) => Promise<void>,
+): Promise<void> {
+  const work = openPairWorkspace(engine, pairs, tileElements);
+  const open = (pair: TensorPair | undefined) => {
+    const opened = pair && pairElements(pair) > 0 ? openPair(pair, work, read) : undefined;
+    opened?.task.prefetch();
+    return opened;
+  };
+  let next: OpenPair | undefined;
+  try {
+    next = open(pairs[0]);
+    for (const [i, pair] of pairs.entries()) {
+      const current = next;
+      next = undefined;
+      try {
+        next = open(pairs[i + 1]);
+        throwIfCanceled(signal);
+        if (current) await visit(current);
+      } finally {
+        current?.close();
+      }
+      onBytes?.(pairBytes(pair), pair.name);
+      onTensor?.();
+    }
+  } finally {
+    next?.close();
+    work.close();
+  }
 }
 
 /** A tile of whole rows, or a piece of one row. */

@@ -9,17 +9,15 @@ import { collectProblems, nameSome } from '../../inputs/problems';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import { resolveHeads } from '../../merge/plan/tied-heads';
 import { bufferSource } from '../../sources/buffer-source';
-import { throwIfCanceled } from '../../sources/cancellation';
 import type { ModelFolder } from '../../sources/model-folder';
 import { bytesToCompare } from '../difference/compare-tensors';
-import { measurePair, openPair, openPairWorkspace } from '../difference/pair-task';
-import { pairBytes, pairElements, pairTensors, type TensorPairs } from '../difference/tensor-pairs';
+import { measurePair, visitPairs } from '../difference/pair-task';
+import { pairTensors, type TensorPairs } from '../difference/tensor-pairs';
 import { ADAPTER_WEIGHTS, type AdapterFile } from './adapter-file';
 import { type ChangedTensors, type ExtractOptions, targetOf } from './lora-modules';
-import { checkRankChoice } from './rank-choice';
 
 /** Options of an extraction that are checked before any weight is read. */
-type ExtractChoices = Pick<ExtractOptions, 'base' | 'tuned' | 'rank' | 'maxRank' | 'settings'>;
+type ExtractChoices = Pick<ExtractOptions, 'base' | 'tuned' | 'settings'>;
 
 /**
  * Checks a request from configs and headers alone.
@@ -27,7 +25,6 @@ type ExtractChoices = Pick<ExtractOptions, 'base' | 'tuned' | 'rank' | 'maxRank'
  * @throws AmalgamError `Usage`, or `NothingToExtract` when the models cannot be a base and its fine-tune
  */
 export function checkExtraction(choices: ExtractChoices): TensorPairs {
-  checkRankChoice(choices.rank, choices.maxRank);
   const pairs = pairTensors(choices.base, choices.tuned);
   refuseUnrelated(choices, pairs);
   return pairs;
@@ -128,7 +125,7 @@ export async function checkMerged(
   configText: string,
   options: ExtractOptions,
 ): Promise<MergeCheck> {
-  const { tuned, engine, tileElements, signal } = options;
+  const { tuned } = options;
   const merged = await adaptedBase(file, configText, options.base);
   resolveHeads([merged, tuned], collectProblems());
   const { shared } = pairTensors(merged, tuned);
@@ -138,29 +135,17 @@ export async function checkMerged(
       ? file.source.read(ref.begin + begin, ref.begin + end)
       : options.read(ref, begin, end);
   const check: MergeCheck = { tensors: new Map(), failed: [] };
-  const work = openPairWorkspace(engine, shared, tileElements);
-  try {
-    for (const pair of shared) {
-      throwIfCanceled(signal);
-      if (pairElements(pair) > 0) {
-        const open = openPair(pair, work, read);
-        try {
-          const { squares, largest: most } = await measurePair(open, 0);
-          check.tensors.set(pair.name, { squares, largest: most });
-        } catch (thrown) {
-          const { code, message } = errorReport(thrown);
-          if (code !== 'NonFinite') throw thrown;
-          check.failed.push({ name: pair.name, message });
-        } finally {
-          open.close();
-        }
-      }
-      options.onBytes?.(pairBytes(pair), pair.name);
-      options.onTensor?.();
+  await visitPairs(shared, { ...options, read }, async (open) => {
+    const { name } = open.pair;
+    try {
+      const { squares, largest } = await measurePair(open, 0);
+      check.tensors.set(name, { squares, largest });
+    } catch (thrown) {
+      const { code, message } = errorReport(thrown);
+      if (code !== 'NonFinite') throw thrown;
+      check.failed.push({ name, message });
     }
-  } finally {
-    work.close();
-  }
+  });
   return check;
 }
 

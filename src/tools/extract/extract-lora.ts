@@ -12,7 +12,7 @@ import { hubCommit } from '../../sources/model-folder';
 import { bytesToCompare } from '../difference/compare-tensors';
 import { SPECTRUM_VALUES } from '../difference/decomposition';
 import { count, percent, real } from '../difference/findings';
-import { openPair, openPairWorkspace } from '../difference/pair-task';
+import { visitPairs } from '../difference/pair-task';
 import { pairElements, type TensorPair, type TensorPairs } from '../difference/tensor-pairs';
 import {
   type AdapterEntry,
@@ -130,23 +130,19 @@ function moduleOf(name: string): string {
 /** The f32 values of a version that an adapter makes. */
 async function computed(
   tensor: ModelTensor,
-  { engine, read, tileElements }: ExtractOptions,
+  { engine, read, tileElements, signal }: ExtractOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const pair: TensorPair = { name: tensor.name, key: tensor.name, base: tensor, tuned: tensor };
   const bytes = new Uint8Array(pairElements(pair) * 4);
-  const work = openPairWorkspace(engine, [pair], tileElements);
-  const open = openPair(pair, work, read);
-  try {
-    await open.task.pass(async ({ begin, end }) => {
+  const tools = { engine, read, ...(tileElements && { tileElements }), ...(signal && { signal }) };
+  await visitPairs([pair], tools, ({ task, work }) =>
+    task.pass(async ({ begin, end }) => {
       const [tile] = await engine.read([
         { buffer: work.values, byteOffset: 2 * work.stride * 4, byteLength: (end - begin) * 4 },
       ]);
       bytes.set(tile!, begin * 4);
-    });
-  } finally {
-    open.close();
-    work.close();
-  }
+    }),
+  );
   return bytes;
 }
 

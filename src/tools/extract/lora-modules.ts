@@ -10,18 +10,10 @@ import type { Svd } from '../../linalg/small-svd';
 import { memoryName } from '../../models/aliases';
 import { tensorKey } from '../../models/families';
 import { isBuffer, splitLayer, tensorRole } from '../../models/tensor-role';
-import { throwIfCanceled } from '../../sources/cancellation';
 import { decompose, decomposesExactly, SPECTRUM_VALUES } from '../difference/decomposition';
-import {
-  deltaMatrix,
-  measurePair,
-  type OpenPair,
-  openPair,
-  openPairWorkspace,
-  type PairSums,
-} from '../difference/pair-task';
+import { deltaMatrix, measurePair, type OpenPair, type PairSums, visitPairs } from '../difference/pair-task';
 import { readDelta } from '../difference/panel-products';
-import { pairBytes, pairElements, type TensorPair } from '../difference/tensor-pairs';
+import { pairElements, type TensorPair } from '../difference/tensor-pairs';
 import { rankOf, wantedValues } from './rank-choice';
 import type { ExtractLoraRequest, RankChoice } from './report';
 
@@ -81,40 +73,17 @@ export async function changedTensors(
   pairs: readonly TensorPair[],
   options: ExtractOptions,
 ): Promise<ChangedTensors> {
-  const { engine, read, signal, tileElements } = options;
-  const shared = pairs.filter((pair) => pairElements(pair) > 0);
   const found: ChangedTensors = {
     modules: [],
     saved: new Set(),
     biases: new Map(),
     left: [],
-    compared: shared.length,
+    compared: pairs.filter((pair) => pairElements(pair) > 0).length,
     changed: [],
     squares: new Map(),
     tunedSquares: 0,
   };
-  const work = openPairWorkspace(engine, shared, tileElements);
-  const open = (pair: TensorPair | undefined) => pair && openPair(pair, work, read);
-  let next = open(shared[0]);
-  next?.task.prefetch();
-  try {
-    for (const [i, pair] of shared.entries()) {
-      const current = next!;
-      next = open(shared[i + 1]);
-      next?.task.prefetch();
-      throwIfCanceled(signal);
-      try {
-        await visit(current, options, found);
-      } finally {
-        current.close();
-      }
-      options.onBytes?.(pairBytes(pair), pair.name);
-      options.onTensor?.();
-    }
-  } finally {
-    next?.close();
-    work.close();
-  }
+  await visitPairs(pairs, options, (open) => visit(open, options, found));
   return found;
 }
 

@@ -1,38 +1,7 @@
 /** Rank of each module of an adapter: the number of its singular values. */
 
-import { AmalgamError } from '../../errors';
-import { isInRange } from '../../reports/option';
 import { smallestRank } from '../difference/decomposition';
-import { extractOptions } from './options';
 import type { RankChoice } from './report';
-
-/** @throws AmalgamError `Usage` for a choice that cannot be meant */
-export function checkRankChoice(choice: RankChoice, maxRank: number): void {
-  const fault =
-    faultOf(choice) ??
-    (isInRange(extractOptions.maxRank, maxRank) ? undefined : `The largest rank is ${maxRank}`);
-  if (fault === undefined) return;
-  throw new AmalgamError(
-    'Usage',
-    `${fault}.`,
-    'A rank is a whole number from 1, an energy lies in (0, 1], a cutoff in (0, 1), a budget is a number of bytes.',
-  );
-}
-
-function faultOf(choice: RankChoice): string | undefined {
-  switch (choice.kind) {
-    case 'rank':
-      return isInRange(extractOptions.rank, choice.rank) ? undefined : `The rank is ${choice.rank}`;
-    case 'energy':
-      return isInRange(extractOptions.energy, choice.share) ? undefined : `The energy is ${choice.share}`;
-    case 'cutoff':
-      return isInRange(extractOptions.cutoff, choice.ratio) ? undefined : `The cutoff is ${choice.ratio}`;
-    case 'bytes':
-      return isInRange(extractOptions.budget, choice.bytes)
-        ? undefined
-        : `The budget is ${choice.bytes} bytes`;
-  }
-}
 
 /** Singular values to look for in a matrix with this smaller side. */
 export function wantedValues(choice: RankChoice, smallerSide: number, maxRank: number): number {

@@ -249,7 +249,8 @@ function figuresOf(runs: readonly LayersRun[], extent: Extent): Figure[] {
 
 function describedRun(run: LayersRun, i: number, runs: readonly LayersRun[]): string {
   const text = escapeMarkup;
-  return `<h2>${text(titleOfRun(run, i, runs))}</h2>
+  const title = runs.length > 1 ? `<h2>${text(titleOfRun(run, i, runs))}</h2>` : '';
+  return `${title}
 <p>Numbers: ${KNOWN[run.state]}.</p>
 <pre>${text(formatRecipe(run.recipe))}</pre>
 ${run.kept ? mergeFacts(run.kept) : ''}`;
@@ -260,13 +261,13 @@ function mergeFacts({ report, methodTitle, startedAt }: FinishedRun): string {
   const { recipeSha256, inputs, shards, seconds, engine, adapter, version, peakBytes } = report;
   const bytes = shards.reduce((sum, s) => sum + s.bytes, 0);
   const hashes = [
-    ['recipe', '', recipeSha256],
-    ...inputs.map(({ id, file, hash }) => ['input', `${id} / ${file}`, hash]),
-    ...shards.map((s) => ['output', `${s.file}, ${formatBytes(s.bytes)}`, s.hash]),
+    ['recipe', recipeSha256],
+    ...inputs.map(({ id, file, hash }) => [`input ${id} / ${file}`, hash]),
+    ...shards.map((s) => [`output ${s.file}, ${formatBytes(s.bytes)}`, s.hash]),
   ];
   const times = timeShares(report).map((s) => [s.stage, s.seconds.toFixed(3), formatPercent(s.share)]);
   return `<p>${text(methodTitle)} · ${text(new Date(startedAt).toLocaleString())} · merged in ${text(formatSeconds(seconds))} on ${engine === 'webgpu' ? 'WebGPU' : 'the CPU'} (${text(adapter)}) · ${text(formatBytes(bytes))} written · Amalgam ${text(version)}</p>
-${htmlTable(['what', 'name', 'hash'], hashes)}
+${htmlTable(['file', 'hash'], hashes)}
 ${htmlTable(['stage', 'seconds', 'share'], times)}
 <p>Stages overlap, so they add up to more than the whole. At most ${text(formatBytes(peakBytes))} of memory for tiles.</p>`;
 }

@@ -14,6 +14,7 @@ import { cellPlace, type Heatmap } from '../charts/heatmap-data';
 import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
 import { rangeOf } from '../charts/measured';
 import { type ShownMetric, valueText } from '../charts/shown-metric';
+import { LinkButton } from '../parts/Button';
 import { RunLetter, runColor } from '../parts/Swatch';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -162,9 +163,7 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
       {expanded === null ? null : (
         <p className="small">
           <code>{expanded}</code>, an expert a column.{' '}
-          <button type="button" className="link" onClick={() => setView(studio, { expanded: null })}>
-            Back to all modules
-          </button>
+          <LinkButton onClick={() => setView(studio, { expanded: null })}>Back to all modules</LinkButton>
         </p>
       )}
       <div

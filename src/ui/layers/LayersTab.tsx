@@ -20,6 +20,7 @@ import {
 import { isAwaited, type Metric, type MetricId, measure, metricById, type Subject } from '../charts/metrics';
 import { valueText } from '../charts/shown-metric';
 import { methodName } from '../format/method-name';
+import { LinkButton } from '../parts/Button';
 import { Message } from '../parts/Message';
 import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';
 import { measureDeltas } from '../state/delta-statistics';
@@ -276,9 +277,9 @@ function Next({ after, run, compares = false }: { after: MetricId; run: LayersRu
   );
   if (next === null) return null;
   return (
-    <button type="button" className="link" onClick={() => setView(studio, { metric: next })}>
+    <LinkButton onClick={() => setView(studio, { metric: next })}>
       Show {metricById(next).label.toLowerCase()}
-    </button>
+    </LinkButton>
   );
 }
 
@@ -306,10 +307,7 @@ function Unknown({ view, run }: { view: LayersView; run: LayersRun }) {
         deltaStatistics.error?.message
       ) : deltaStatistics.status === 'offered' && plan ? (
         <>
-          <button type="button" className="link" onClick={() => void measureDeltas(studio)}>
-            Measure the changes now
-          </button>{' '}
-          (
+          <LinkButton onClick={() => void measureDeltas(studio)}>Measure the changes now</LinkButton> (
           {plan.bytesToDownload > 0
             ? `downloads ${formatBytes(plan.bytesToDownload)}`
             : `reads ${formatBytes(plan.bytesToRead)}`}
@@ -330,9 +328,7 @@ function FirstError() {
   if (!error) return null;
   return (
     <Message tone="error" title={error.message} hint={error.remedy}>
-      <button type="button" className="link" onClick={() => showTab(studio, 'files')}>
-        See the plan
-      </button>
+      <LinkButton onClick={() => showTab(studio, 'files')}>See the plan</LinkButton>
     </Message>
   );
 }

@@ -4,6 +4,7 @@ import type { PlanTensor } from '../../reports/plan';
 import { type GridTensor, meanMeasured } from '../charts/heatmap-data';
 import { differenceIn, type Measured } from '../charts/measured';
 import { valueText } from '../charts/shown-metric';
+import { LinkButton } from '../parts/Button';
 import {
   nameColumn,
   noTensorWords,
@@ -152,13 +153,9 @@ export function LooseStrip({ view }: { view: CanvasView }) {
             return (
               <tr key={key}>
                 <th scope="row">
-                  <button
-                    type="button"
-                    className="link"
-                    onClick={() => toggleSelected(studio, tensors[0]!.name)}
-                  >
+                  <LinkButton onClick={() => toggleSelected(studio, tensors[0]!.name)}>
                     {tensors[0]!.layer === null ? tensors[0]!.name.replace(/\.weight$/, '') : key}
-                  </button>
+                  </LinkButton>
                   {tensors.length > 1 ? <span className="quiet"> × {tensors.length}</span> : null}
                 </th>
                 {values.map((value, i) => (
@@ -216,11 +213,7 @@ export function RangeLine({ view }: { view: CanvasView }) {
           value={to}
           onChange={(event) => set([from, Math.min(last, Math.max(from, Number(event.target.value)))])}
         />
-        {layers ? (
-          <button type="button" className="link" onClick={() => setView(studio, { layers: null })}>
-            all
-          </button>
-        ) : null}
+        {layers ? <LinkButton onClick={() => setView(studio, { layers: null })}>all</LinkButton> : null}
       </span>
       {rows.map(({ label, metric: own, data }) => {
         const of = statisticsOf(data, layers);

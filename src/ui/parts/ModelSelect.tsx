@@ -5,7 +5,7 @@ import { currentRun } from '../state/runs';
 import { notify, setView } from '../state/studio';
 import { chooseToolModels } from '../state/tool-jobs';
 import { useStudio, useStudioState } from '../studio-context';
-import { Button } from './Button';
+import { Button, LinkButton } from './Button';
 import { SwapIcon } from './icons';
 
 interface ModelSelectProps {
@@ -91,9 +91,9 @@ export function OneModel({ label, value, onChange, children }: OneModelProps) {
 export function OpenModels() {
   const studio = useStudio();
   return (
-    <button type="button" className="link small" onClick={() => setView(studio, { adding: 'library' })}>
+    <LinkButton className="small" onClick={() => setView(studio, { adding: 'library' })}>
       Open another model…
-    </button>
+    </LinkButton>
   );
 }
 

@@ -67,7 +67,7 @@ export function MethodSection() {
       <Conflict />
       {folded.length > 0 ? (
         <details className="folded" open={changed || undefined}>
-          <summary>{folded.map(({ spec }) => spec.label).join(', ')}</summary>
+          <summary className="small quiet">{folded.map(({ spec }) => spec.label).join(', ')}</summary>
           <div className="stack tight">{folded.map(field)}</div>
         </details>
       ) : null}

@@ -110,7 +110,7 @@ export function ModuleSection() {
   const all = include.length + exclude.length === 0;
   return (
     <details className="folded modules-fold">
-      <summary>
+      <summary className="small quiet">
         Modules:{' '}
         {all
           ? 'all merged'
@@ -155,7 +155,7 @@ function Group({ group, exclude }: { group: ModuleGroup; exclude: readonly strin
     <li>
       <details className="module-group">
         <summary>
-          <span>{label}</span>
+          <span className="grow">{label}</span>
           <span className="small quiet">
             {off === 0
               ? formatCounted(modules.length, 'module')
@@ -167,7 +167,7 @@ function Group({ group, exclude }: { group: ModuleGroup; exclude: readonly strin
         <ul className="module-list">
           {modules.map((module) => (
             <li key={module.pattern} className="row">
-              <span className="mono small truncate" title={module.pattern}>
+              <span className="mono small truncate grow" title={module.pattern}>
                 {module.pattern}
               </span>
               <span className="small quiet numeric">
@@ -273,7 +273,7 @@ function NewPattern() {
         onChange={setKind}
       />
       <input
-        className="field mono"
+        className="field mono grow"
         aria-label="Pattern of tensor names"
         placeholder="layers.0. or *.q_proj.weight"
         spellCheck={false}

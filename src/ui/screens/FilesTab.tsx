@@ -226,9 +226,9 @@ function UseIt() {
           : '.'}
       </p>
       {use.map(({ title, code }) => (
-        <div key={title} className="use-snippet">
+        <div key={title} className="stack tight use-snippet">
           <div className="row">
-            <h3>{title}</h3>
+            <h3 className="small grow">{title}</h3>
             <CopyButton text={() => code} />
           </div>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
@@ -251,7 +251,7 @@ function ModelCard() {
   if (card === null) return null;
   return (
     <details className="folded">
-      <summary>Model card: {CARD}, written with the weights</summary>
+      <summary className="small quiet">Model card: {CARD}, written with the weights</summary>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
       <section className="yaml model-card panel" tabIndex={0} aria-label="Text of the model card">
         <pre>{card}</pre>

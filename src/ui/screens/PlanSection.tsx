@@ -4,6 +4,7 @@ import { formatBytes, formatCount, formatCounted, formatShape } from '../../form
 import type { PlanProblem, PlanReport, PlanTensor } from '../../reports/plan';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
+import { FoldedList } from '../parts/Section';
 import { Swatch } from '../parts/Swatch';
 import {
   noTensorWords,
@@ -68,13 +69,21 @@ function Stages({ stages }: { stages: NonNullable<PlanReport['stages']> }) {
   );
 }
 
+/** Names of a problem that are listed: it may be about every tensor. */
+const MOST_NAMES = 100;
+
+function firstOf(names: readonly string[]): readonly string[] {
+  const more = names.length - MOST_NAMES;
+  return more > 0 ? [...names.slice(0, MOST_NAMES), `… ${formatCount(more)} more`] : names;
+}
+
 const order: readonly PlanProblem['severity'][] = ['error', 'warning', 'note'];
 
 function Problems({ problems }: { problems: readonly PlanProblem[] }) {
   if (problems.length === 0) return null;
   const sorted = [...problems].sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
   return (
-    <ul className="stack tight problems" aria-label="Problems">
+    <ul className="stack tight" aria-label="Problems">
       {sorted.map((problem) => (
         <li key={`${problem.code} ${problem.message}`}>
           <Message
@@ -87,19 +96,10 @@ function Problems({ problems }: { problems: readonly PlanProblem[] }) {
             }
             hint={problem.remedy}
           >
-            {problem.tensors && problem.tensors.length > 0 ? (
-              <details>
-                <summary>{formatCounted(problem.tensors.length, 'tensor')}</summary>
-                <ul className="mono small problem-tensors">
-                  {problem.tensors.slice(0, 100).map((name) => (
-                    <li key={name}>{name}</li>
-                  ))}
-                  {problem.tensors.length > 100 ? (
-                    <li>… {formatCount(problem.tensors.length - 100)} more</li>
-                  ) : null}
-                </ul>
-              </details>
-            ) : null}
+            <FoldedList
+              title={formatCounted(problem.tensors?.length ?? 0, 'tensor')}
+              items={firstOf(problem.tensors ?? [])}
+            />
           </Message>
         </li>
       ))}
@@ -175,7 +175,7 @@ function columns(contributors: readonly Contributor[], narrow: boolean): TableCo
         t.copied ? (
           <span className="faint">{t.leftOut ? 'left out' : 'copied'}</span>
         ) : (
-          <span className="dots">
+          <span className="row tight">
             {t.contributors.map((index) => {
               const c = contributors[index];
               return c ? <Swatch key={c.id} dot color={c.color} label={c.label} /> : null;

@@ -67,13 +67,13 @@ function Commands({ recipe, name, refused }: { recipe: Recipe; name: string; ref
     { label: 'Amalgam', command: amalgamCommand(name) },
   ];
   return (
-    <dl className="stack commands">
+    <dl className="stack">
       {lines.map(({ label, command }) => (
         <div key={label}>
-          <dt>{label}</dt>
+          <dt className="small quiet">{label}</dt>
           <dd className="row">
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long line scrolls, also by keyboard. */}
-            <code className="formula" tabIndex={0}>
+            <code className="formula grow" tabIndex={0}>
               {command}
             </code>
             <CopyButton text={() => command} />
