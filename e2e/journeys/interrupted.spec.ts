@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Page, Worker } from '@playwright/test';
+import type { Page } from '@playwright/test';
 import { DOWNLOAD_SIZES } from '../../src/store/blob-record';
 import { startChromium } from '../faults/chromium-process';
 import { killTest } from '../faults/kill';
@@ -23,15 +23,11 @@ async function openStudio(page: Page, engine: 'WebGPU' | 'CPU'): Promise<void> {
   await page.keyboard.press('Escape');
 }
 
-function engineOf(page: Page): Worker {
-  const engines = page.workers().filter((worker) => worker.url().includes('main.worker'));
-  expect(engines).toHaveLength(1);
-  return engines[0]!;
-}
-
 /** From here on the engine rests at every progress report: its merge then takes long enough to do something in the middle of it. */
 async function slowDown(page: Page, ms = 300): Promise<void> {
-  await engineOf(page).evaluate((rest) => {
+  const engines = page.workers().filter((worker) => worker.url().includes('main.worker'));
+  expect(engines).toHaveLength(1);
+  await engines[0]!.evaluate((rest) => {
     const { buffer } = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
     const { postMessage } = MessagePort.prototype;
     MessagePort.prototype.postMessage = function (...all: unknown[]) {
@@ -39,30 +35,6 @@ async function slowDown(page: Page, ms = 300): Promise<void> {
       return Reflect.apply(postMessage, this, all);
     };
   }, ms);
-}
-
-/** The engine stands still at its next report, which asks the page synchronously, until it is let go. */
-async function standStill(page: Page): Promise<() => void> {
-  let letGo = () => {};
-  const gone = new Promise<void>((resolve) => {
-    letGo = resolve;
-  });
-  const stands = page.waitForRequest('**/stands-still');
-  await page.route('**/stands-still', async (route) => {
-    await gone;
-    await route.fulfill({ body: '' });
-  });
-  await engineOf(page).evaluate(() => {
-    const { postMessage } = MessagePort.prototype;
-    MessagePort.prototype.postMessage = function (...all: unknown[]) {
-      const request = new XMLHttpRequest();
-      request.open('GET', '/stands-still', false);
-      request.send();
-      return Reflect.apply(postMessage, this, all);
-    };
-  });
-  await stands;
-  return letGo;
 }
 
 const merge = (page: Page) => page.getByRole('button', { name: 'Merge', exact: true }).click();
@@ -93,7 +65,7 @@ async function undisturbed(page: Page): Promise<string> {
 /** A second tab shows the merge of `page`, does not start one, and takes it over; its hash is that of one undisturbed. */
 async function takenOver(page: Page): Promise<void> {
   // however long the second tab takes to open
-  const letGo = await standStill(page);
+  await slowDown(page, 3000);
   const second = await page.context().newPage();
   await second.goto(STUDIO_URL);
   await expect(second.getByText('Another tab is merging')).toBeVisible();
@@ -102,7 +74,6 @@ async function takenOver(page: Page): Promise<void> {
     'true',
   );
   await second.getByRole('button', { name: 'Take over' }).click();
-  letGo();
   await merged(second);
   const taken = await hashOf(second);
   await expect(page.getByText(/^Paused/).first()).toBeVisible();
