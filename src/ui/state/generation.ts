@@ -5,7 +5,7 @@ import { type EvaluationRow, evaluationRows, targetKey } from './evaluation-rows
 import type { GenerationColumn, GenerationSlice } from './generation-state';
 import { beginJob, cancelJob, isAtWork, reportProgress } from './job';
 import { runningProgress } from './job-state';
-import { whyNotWrite } from './measure';
+import { whyNotRun } from './measure';
 import { editSlice, type Studio, showTab } from './studio';
 import type { StudioState } from './studio-state';
 
@@ -14,6 +14,18 @@ const FOLLOW_SECONDS = 5;
 
 export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {
   editSlice(studio, 'generation', ({ settings }) => ({ settings: { ...settings, ...change } }));
+}
+
+/** Why nothing can be written now, or null. */
+export function whyNotWrite(state: StudioState): string | null {
+  const { prompt, maxTokens, temperature, topP, seed } = state.generation.settings;
+  if (prompt.trim() === '') return 'Write a prompt first.';
+  if (!Number.isInteger(maxTokens) || maxTokens < 1) return 'Tokens: a whole number from 1.';
+  if (!(temperature >= 0)) return 'Temperature: 0 or more.';
+  if (!(topP > 0 && topP <= 1)) return 'Top-p: above 0, up to 1.';
+  if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32)
+    return 'Seed: a whole number from 0 to 4294967295.';
+  return whyNotRun(state);
 }
 
 /** Whether texts follow the recipe. */

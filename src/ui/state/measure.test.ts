@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { conversationLine } from '../../formats/conversations';
 import { sampleModels } from '../worker.test.fixture';
-import { whyNotFind, whyNotMeasure, whyNotRun, whyNotWrite } from './measure';
+import { whyNotWrite } from './generation';
+import { whyNotFind, whyNotMeasure, whyNotRun } from './measure';
 import { QUICK_CHARACTERS, scoredText } from './measure-texts';
 import { mergeGate } from './merge-gate';
 import { sampleRecipe } from './roles';

@@ -101,18 +101,6 @@ export function whyNotFind(state: StudioState): string | null {
   return recipeProblems(recipe, models, methodOf(recipe))[0]?.message ?? null;
 }
 
-/** Why nothing can be written now, or null. */
-export function whyNotWrite(state: StudioState): string | null {
-  const { prompt, maxTokens, temperature, topP, seed } = state.generation.settings;
-  if (prompt.trim() === '') return 'Write a prompt first.';
-  if (!Number.isInteger(maxTokens) || maxTokens < 1) return 'Tokens: a whole number from 1.';
-  if (!(temperature >= 0)) return 'Temperature: 0 or more.';
-  if (!(topP > 0 && topP <= 1)) return 'Top-p: above 0, up to 1.';
-  if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32)
-    return 'Seed: a whole number from 0 to 4294967295.';
-  return whyNotRun(state);
-}
-
 // Measuring what is missing.
 
 /**

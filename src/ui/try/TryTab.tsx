@@ -18,11 +18,11 @@ import {
   editGenerationSettings,
   follow,
   setFollowing,
+  whyNotWrite,
   write,
 } from '../state/generation';
 import type { GenerationColumn } from '../state/generation-state';
 import { cancelJob } from '../state/job';
-import { whyNotWrite } from '../state/measure';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** Beginnings that the sample family has learned to continue. */
