@@ -254,6 +254,7 @@ export interface WorkerPort {
   terminate(): void;
 }
 
+/** A worker as the port that threads are called through. */
 export function startThread(url: string, name: string): WorkerPort {
   const worker = startWorker(url, name);
   return {
