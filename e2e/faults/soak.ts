@@ -1,6 +1,6 @@
 /**
  * A hundred merges of the sample in one tab: the memory of all browser processes after the last may be at most 5 % above
- * that after the tenth, the pages of its program left out. Linux only: proportional set sizes are read from /proc.
+ * that after the 25th, the pages of its program left out. Linux only: proportional set sizes are read from /proc.
  *
  *     npm run faults:soak -- [--merges 100] [--engine cpu|webgpu] [--keep]
  *
@@ -27,8 +27,8 @@ const { values } = parseArgs({
 });
 const merges = Number(values.merges);
 const MOST_GROWTH = 0.05;
-/** The merge whose memory the last one's is compared with: by then everything is loaded and compiled. */
-const WARM = 10;
+/** The merge whose memory the last one's is compared with: by then every thread has had all kinds of work. */
+const WARM = 25;
 
 const server = await startBuiltStudio([]);
 const recipe = {

@@ -58,7 +58,8 @@ export interface TokenizerTokens {
  * Reads a tokenizer.json. A file without a model has no tokens. Added tokens have the ids that the library gives them which
  * reads the file for transformers and llama.cpp's converter (tokenizers, added_vocabulary.rs): that of the model's own token,
  * else the next one behind as many as the model has, whatever the file says, so that a hole among its ids moves them.
- * @throws AmalgamError `JsonInvalid`, `DuplicateKey`, `LimitExceeded`, `TokenizerInvalid` (an id that is no integer)
+ * @throws AmalgamError `JsonInvalid`, `DuplicateKey`, `LimitExceeded`, `TokenizerInvalid` (an id that is no integer, a token
+ * that no text has)
  */
 export function readTokenizerJson(text: string, fileName: string): TokenizerTokens {
   const json = parseStrictJson(text, fileName, TOKENIZER_JSON_RULES);
@@ -99,6 +100,14 @@ export function readTokenizerJson(text: string, fileName: string): TokenizerToke
       normalized: flag('normalized'),
       special: flag('special'),
     });
+  }
+  for (const token of ids.keys()) {
+    if (token.isWellFormed()) continue;
+    throw new AmalgamError(
+      'TokenizerInvalid',
+      `${displayName(fileName)}: the token “${displayName(token, 40)}” contains half of a surrogate pair.`,
+      'Download the file again, or use the tokenizer of the base model.',
+    );
   }
   const type = fields.get('type');
   return {

@@ -51,6 +51,22 @@ describe('the union of tokenizers', () => {
     expect(tokenizer.size).toBe(6);
   });
 
+  it('refuses a token that no text has: half of a surrogate pair, which Rust does not read', async () => {
+    for (const tuned of [bpe(['a b'], ['\ud800']), { ...bpe(['a b']), added: { 'x\udc00': 4 } }]) {
+      const plan = await planIn(
+        recipe('union'),
+        tokenFolder('base', bpe(['a b'])),
+        tokenFolder('tuned', tuned),
+      );
+      expect(plan.problems).toContainEqual(
+        expect.objectContaining({
+          severity: 'error',
+          message: expect.stringMatching(/half of a surrogate pair/),
+        }),
+      );
+    }
+  });
+
   it('goes on with the longer list of merges, added tokens then standing in the vocabulary', async () => {
     const base = { ...bpe(['a b']), added: { '<s>': 4 } };
     const { texts, tokens } = await united(base, bpe(['a b', 'ab c']));
