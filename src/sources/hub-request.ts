@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { AmalgamError } from '../errors';
 import { displayName } from '../formats/names';
-import { type RequestSubject, refusal } from './http-error';
+import type { RequestSubject } from './http-error';
 import { fetchOk, Retryable, readAll, retrying, type Transfer } from './transfer';
 
 /** A hub as plain data. The token lives in memory only and is sent to the hub's own origin only. */
@@ -123,11 +123,12 @@ function unreachable(subject: RequestSubject, cause: unknown): AmalgamError {
 const apiErrorSchema = v.object({ statusCode: v.number(), message: v.string() });
 
 /** Any failure of a conversation with the hub as an AmalgamError: the library throws its own on odd answers. */
-export function hubFailure(thrown: unknown, subject: RequestSubject): AmalgamError {
+export async function hubFailure(thrown: unknown, subject: RequestSubject): Promise<AmalgamError> {
   if (thrown instanceof AmalgamError) return thrown;
   if (thrown instanceof Retryable) return thrown.final;
   // HubApiError of the library, recognized by shape, because the library loads only where it is first needed
   if (v.is(apiErrorSchema, thrown)) {
+    const { refusal } = await import('./http-error');
     return refusal(thrown.statusCode, { code: null, said: displayName(thrown.message, 300) }, subject, true);
   }
   return new AmalgamError(

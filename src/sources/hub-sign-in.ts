@@ -46,7 +46,7 @@ export async function beginSignIn(
   );
   // the library takes any answer for a page
   const page = URL.canParse(url) ? new URL(url) : null;
-  if (page?.origin !== new URL(hub.url).origin) throw hubFailure(url, subjectOf(hub));
+  if (page?.origin !== new URL(hub.url).origin) throw await hubFailure(url, subjectOf(hub));
   const state = page.searchParams.get('state')!;
   return { hubUrl: hub.url, redirectUrl, url, state, nonce: kept.nonce!, verifier: kept.codeVerifier! };
 }
@@ -83,7 +83,7 @@ export async function finishSignIn(
     }),
   );
   // the library takes any answer for a token
-  if (!v.is(tokenSchema, accessToken)) throw hubFailure(accessToken, subjectOf(hub));
+  if (!v.is(tokenSchema, accessToken)) throw await hubFailure(accessToken, subjectOf(hub));
   return { token: accessToken, mayWrite: (scope ?? '').split(' ').some((s) => WRITING.includes(s)) };
 }
 
@@ -102,7 +102,7 @@ async function answered<T>(hub: Hub, ask: () => Promise<T>): Promise<T> {
     if (thrown instanceof HubApiError && thrown.statusCode < 500) {
       throw declined(`${host} did not sign you in: it refused with status ${thrown.statusCode}.`);
     }
-    if (!(thrown instanceof TypeError)) throw hubFailure(thrown, subjectOf(hub));
+    if (!(thrown instanceof TypeError)) throw await hubFailure(thrown, subjectOf(hub));
     throw new AmalgamError(
       'Offline',
       `The connection to ${host} was lost while signing in.`,

@@ -84,7 +84,7 @@ export async function hubAccount(hub: Hub, signal?: AbortSignal): Promise<HubAcc
   } catch (thrown) {
     // the library itself refuses what cannot be a token
     if (thrown instanceof TypeError) throw noToken(subject, thrown);
-    throw hubFailure(thrown, subject);
+    throw await hubFailure(thrown, subject);
   }
 }
 
@@ -130,7 +130,7 @@ export async function createRepo(
     return true;
   } catch (thrown) {
     if (thrown instanceof HubApiError && thrown.statusCode === 409) return false;
-    throw hubFailure(thrown, subject);
+    throw await hubFailure(thrown, subject);
   }
 }
 
@@ -159,9 +159,9 @@ export async function validateCard(
   });
   const { errors } = await response.json().then(
     (said: unknown) => v.parse(cardSchema, said),
-    (thrown: unknown) => {
+    async (thrown: unknown) => {
       if (response.status === 404) return { errors: [] };
-      throw hubFailure(thrown, subject);
+      throw await hubFailure(thrown, subject);
     },
   );
   if (errors.length === 0) return;
@@ -256,7 +256,7 @@ export async function uploadFiles(
     return await Promise.race([follow(), failed]);
   } catch (thrown) {
     throwIfCanceled(signal);
-    throw isCommitting ? notKnown(thrown, subject) : hubFailure(thrown, subject);
+    throw isCommitting ? notKnown(thrown, subject) : await hubFailure(thrown, subject);
   }
 }
 

@@ -73,7 +73,7 @@ export async function searchModels(hub: Hub, query: HubQuery, signal?: AbortSign
       });
     }
   } catch (thrown) {
-    throw hubFailure(thrown, subject);
+    throw await hubFailure(thrown, subject);
   }
   return hits;
 }
@@ -128,7 +128,7 @@ async function openRepo(
     const files = await listRepo(hub, repo, type, commit, shared, TOO_MANY[type]);
     return { id: repo.id, commit, files, ...(license === undefined ? {} : { license }) };
   } catch (thrown) {
-    throw hubFailure(thrown, subject);
+    throw await hubFailure(thrown, subject);
   }
 }
 

@@ -2,7 +2,7 @@ import { AmalgamError } from '../errors';
 import { counted, formatSeconds } from '../formats/quantity';
 import { piecesOf } from '../platform';
 import { canceled, throwIfCanceled } from './cancellation';
-import { quoted, type RequestSubject, reasonOf, refusal } from './http-error';
+import type { RequestSubject } from './http-error';
 
 /** Longest refusal that is read for its reason. */
 const REASON_BYTES = 64 * 1024;
@@ -33,6 +33,8 @@ export async function fetchOk(
   });
   const { status } = response;
   if (response.ok || also.includes(status)) return response;
+  // the words are many, and most requests need none
+  const { quoted, reasonOf, refusal } = await import('./http-error');
   const reason = reasonOf(response, await readReason(response, subject));
   const words = quoted(reason.said);
   const kept = writes
