@@ -1,77 +1,12 @@
-/** The tokenizer files of the output: copies of one model's, or these with the tokens of the union. */
+/** Tokenizer files with the tokens of the union; most merges copy theirs, and load none of this. */
 import { editJsonObject, type JsonEdit } from '../../formats/json-edit';
-import { MAX_JSON_LENGTH, type PlainJson } from '../../formats/strict-json';
+import type { PlainJson } from '../../formats/strict-json';
 import type { AddedToken } from '../../formats/tokenizer-json';
-import { readSmallText } from '../../inputs/header';
-import type { Problems } from '../../inputs/problems';
-import { findFile } from '../../sources/model-folder';
-import type { Plan } from '../plan/plan';
-import type { OutputVocabulary, TokenizerChanges } from './output-vocabulary';
-import type { KnownVocabulary, Vocabulary } from './vocabulary';
-import { TOKENIZER_JSON } from './vocabulary';
-
-/** Files that know nothing of the tokens that a model itself has, so that they stay right when some are added. */
-const FORMS_BESIDE = ['special_tokens_map.json', 'chat_template.jinja', 'chat_template.json'];
-/** The tokens in another form, for the slow tokenizers: right as long as only added tokens come. */
-const OTHER_FORMS = [
-  'tokenizer.model',
-  'spiece.model',
-  'sentencepiece.bpe.model',
-  'vocab.json',
-  'vocab.txt',
-  'merges.txt',
-  'tekken.json',
-];
-const SETTINGS = 'tokenizer_config.json';
-const ADDED = 'added_tokens.json';
-const ALL = [
-  TOKENIZER_JSON,
-  SETTINGS,
-  ...FORMS_BESIDE.slice(0, 1),
-  ADDED,
-  ...OTHER_FORMS,
-  ...FORMS_BESIDE.slice(1),
-];
-
-/**
- * The tokenizer files of a plan; none where the model has none.
- *
- * @throws AmalgamError of reading a text
- */
-export async function tokenizerFiles(
-  from: Vocabulary,
-  output: OutputVocabulary | undefined,
-  problems: Problems,
-): Promise<Plan['extras']> {
-  const has = (file: string) => findFile(from.folder, file) !== undefined;
-  const copy = (file: string) => ({ path: file, content: { folder: from.path, file } });
-  if (!output?.changes) return ALL.filter(has).map(copy);
-  const { changes } = output;
-  const edited = async (file: string, edit: (text: string) => string): Promise<Plan['extras']> => {
-    const found = findFile(from.folder, file);
-    if (!found) return [];
-    const text = await readSmallText(found, from.path, MAX_JSON_LENGTH);
-    return [{ path: file, content: { text: edit(text) } }];
-  };
-  const others = OTHER_FORMS.filter(has);
-  const kept = changes.own.length === 0 ? others : [];
-  if (kept.length < others.length) {
-    problems.note(
-      'TokenizerFormsLeftOut',
-      `The output has the union as ${TOKENIZER_JSON} only; ${others.join(', ')} of ${from.ref} do not know its tokens and are left out.`,
-      'No action needed: loaders prefer tokenizer.json.',
-    );
-  }
-  return [
-    ...(await edited(TOKENIZER_JSON, (text) => unitedTokenizer(text, output.from, changes))),
-    ...(await edited(SETTINGS, (text) => unitedSettings(text, changes))),
-    ...(await edited(ADDED, (text) => unitedAdded(text, changes))),
-    ...[...FORMS_BESIDE.filter(has), ...kept].map(copy),
-  ];
-}
+import type { TokenizerChanges } from './output-vocabulary';
+import type { KnownVocabulary } from './vocabulary';
 
 /** tokenizer.json with the tokens of the union. Whatever is not about them keeps every character. */
-function unitedTokenizer(text: string, from: KnownVocabulary, changes: TokenizerChanges): string {
+export function unitedTokenizer(text: string, from: KnownVocabulary, changes: TokenizerChanges): string {
   const added = addedTokens(from, changes);
   const edits = new Map<string, JsonEdit>([['added_tokens', added.map(addedData)]]);
   const model = new Map<string, JsonEdit>();
@@ -137,7 +72,7 @@ function addedData({ id, content, singleWord, lstrip, rstrip, normalized, specia
 }
 
 /** tokenizer_config.json: its table of added tokens, where it has one. */
-function unitedSettings(text: string, { added, dropped }: TokenizerChanges): string {
+export function unitedSettings(text: string, { added, dropped }: TokenizerChanges): string {
   const table = (JSON.parse(text) as { added_tokens_decoder?: Record<string, PlainJson> })
     .added_tokens_decoder;
   if (typeof table !== 'object' || table === null) return text;
@@ -153,7 +88,7 @@ function unitedSettings(text: string, { added, dropped }: TokenizerChanges): str
 }
 
 /** added_tokens.json: token → id. */
-function unitedAdded(text: string, { added, dropped }: TokenizerChanges): string {
+export function unitedAdded(text: string, { added, dropped }: TokenizerChanges): string {
   const table = new Map(Object.entries(JSON.parse(text) as Record<string, number>));
   for (const token of dropped) table.delete(token);
   for (const { content, id } of added) table.set(content, id);

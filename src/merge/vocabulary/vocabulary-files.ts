@@ -4,18 +4,19 @@ import { editJsonObject } from '../../formats/json-edit';
 import { parseModelConfig } from '../../formats/model-config';
 import { displayName } from '../../formats/names';
 import { counted } from '../../formats/quantity';
-import { isJsonNumber, type JsonObject, parseJson } from '../../formats/strict-json';
+import { isJsonNumber, type JsonObject, MAX_JSON_LENGTH, parseJson } from '../../formats/strict-json';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { readSmallText } from '../../inputs/header';
 import type { Model } from '../../inputs/model';
 import { nameSome, type Problems, thrownProblem } from '../../inputs/problems';
 import { findFile, type ModelFolder } from '../../sources/model-folder';
 import type { VocabularyFiles } from '../plan/extras';
+import type { Plan } from '../plan/plan';
 import type { ChosenTemplate } from './chat-template';
+import type { OutputVocabulary } from './output-vocabulary';
 import type { ResolvedVocabulary } from './resolved-vocabulary';
 import { tokenIds, withTokenIds } from './token-ids';
-import { tokenizerFiles } from './tokenizer-files';
-import { isNear, knownVocabulary, type Vocabulary, vocabularyOf } from './vocabulary';
+import { isNear, knownVocabulary, TOKENIZER_JSON, type Vocabulary, vocabularyOf } from './vocabulary';
 
 /** Tokens that end a turn in the chat templates of the larger families. */
 const ENDS_OF_TURN = [
@@ -257,6 +258,67 @@ async function objectOf(
     problems.add(thrownProblem(thrown));
     return undefined;
   }
+}
+
+/** Files that know nothing of the tokens that a model itself has, so that they stay right when some are added. */
+const FORMS_BESIDE = ['special_tokens_map.json', 'chat_template.jinja', 'chat_template.json'];
+/** The tokens in another form, for the slow tokenizers: right as long as only added tokens come. */
+const OTHER_FORMS = [
+  'tokenizer.model',
+  'spiece.model',
+  'sentencepiece.bpe.model',
+  'vocab.json',
+  'vocab.txt',
+  'merges.txt',
+  'tekken.json',
+];
+const SETTINGS = 'tokenizer_config.json';
+const ADDED = 'added_tokens.json';
+const ALL = [
+  TOKENIZER_JSON,
+  SETTINGS,
+  ...FORMS_BESIDE.slice(0, 1),
+  ADDED,
+  ...OTHER_FORMS,
+  ...FORMS_BESIDE.slice(1),
+];
+
+/**
+ * The tokenizer files of a plan; none where the model has none.
+ *
+ * @throws AmalgamError of reading a text
+ */
+async function tokenizerFiles(
+  from: Vocabulary,
+  output: OutputVocabulary | undefined,
+  problems: Problems,
+): Promise<Plan['extras']> {
+  const has = (file: string) => findFile(from.folder, file) !== undefined;
+  const copy = (file: string) => ({ path: file, content: { folder: from.path, file } });
+  if (!output?.changes) return ALL.filter(has).map(copy);
+  const { changes } = output;
+  const { unitedTokenizer, unitedSettings, unitedAdded } = await import('./tokenizer-files');
+  const edited = async (file: string, edit: (text: string) => string): Promise<Plan['extras']> => {
+    const found = findFile(from.folder, file);
+    if (!found) return [];
+    const text = await readSmallText(found, from.path, MAX_JSON_LENGTH);
+    return [{ path: file, content: { text: edit(text) } }];
+  };
+  const others = OTHER_FORMS.filter(has);
+  const kept = changes.own.length === 0 ? others : [];
+  if (kept.length < others.length) {
+    problems.note(
+      'TokenizerFormsLeftOut',
+      `The output has the union as ${TOKENIZER_JSON} only; ${others.join(', ')} of ${from.ref} do not know its tokens and are left out.`,
+      'No action needed: loaders prefer tokenizer.json.',
+    );
+  }
+  return [
+    ...(await edited(TOKENIZER_JSON, (text) => unitedTokenizer(text, output.from, changes))),
+    ...(await edited(SETTINGS, (text) => unitedSettings(text, changes))),
+    ...(await edited(ADDED, (text) => unitedAdded(text, changes))),
+    ...[...FORMS_BESIDE.filter(has), ...kept].map(copy),
+  ];
 }
 
 const GENERATION = 'generation_config.json';
