@@ -11,7 +11,7 @@ import {
 } from 'yaml';
 import { AmalgamError, errorReport } from '../errors';
 import { addressedId, isPublicAddress } from './hub-id';
-import { displayName } from './names';
+import { displayName, nearestName } from './names';
 import type { ParameterFilter, ParameterSetting, RecipeParameters } from './recipe';
 import type { YamlData } from './yaml-text';
 
@@ -296,9 +296,16 @@ function readRepository(field: Field): string | undefined {
 }
 
 /** A field that must be there. */
-export function need(fields: Map<string, Field>, parent: Field, name: string): Field | undefined {
+export function need(
+  fields: Map<string, Field>,
+  parent: Field,
+  name: string,
+  others: Iterable<string> = [],
+): Field | undefined {
   const field = fields.get(name);
-  return field ?? complain(parent, `${parent.where} has no ${name}.`, `Add “${name}: …”.`);
+  const meant = [...others].find((other) => nearestName(other, [name]) !== undefined);
+  const hint = meant === undefined ? `Add “${name}: …”.` : `Write “${name}” for “${displayName(meant)}”.`;
+  return field ?? complain(parent, `${parent.where} has no ${name}.`, hint);
 }
 
 /** Sets the defined values. */

@@ -89,7 +89,7 @@ export function readRecipe(root: Field): Recipe | undefined {
   const fields = readMapping(root, RECIPE_KEYS, { refused: MISPLACED, ignored });
   if (!fields) return undefined;
   const recipe: Recipe = {
-    mergeMethod: readText(need(fields, root, 'merge_method')) ?? '',
+    mergeMethod: readText(need(fields, root, 'merge_method', ignored.keys())) ?? '',
     parameters: readParameters(fields.get('parameters')),
     amalgam: {},
   };

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
-import { closeStudio, openTies } from './open-studio.test.support';
+import { closeStudio, openStudio, openTies } from './open-studio.test.support';
+import { ACTIONS, type Action, allActions } from './state/actions';
 import { buildRecipe } from './state/built-recipe';
 import { methodOf, type Studio, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
@@ -104,4 +105,47 @@ test('contributors change places by keyboard and by drag', async () => {
   const first = document.querySelector<HTMLElement>('.cards .card')!;
   await userEvent.dragAndDrop(grip, first, { targetPosition: { x: 20, y: 4 } });
   await waitFor(() => expect(order()[0]).toBe('kitchen'));
+});
+
+test('every action is done by name, or says why not; a name or a key is that of one', async () => {
+  const { studio } = await openStudio();
+  const names = allActions.map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+  const keys = Object.values<Action>(ACTIONS).flatMap(({ keys = [] }) =>
+    keys.map((key) => JSON.stringify(key)),
+  );
+  expect(new Set(keys).size).toBe(keys.length);
+  const open = async (words: string) => {
+    await userEvent.keyboard('{Control>}k{/Control}');
+    await page.getByRole('combobox', { name: 'Action' }).fill(words);
+  };
+  await open('und');
+  await expect
+    .element(page.getByRole('option', { name: /^Undo Nothing to undo/ }))
+    .toHaveAttribute('aria-disabled', 'true');
+  await userEvent.keyboard('{Enter}');
+  await expect.element(page.getByRole('dialog')).toBeVisible();
+  await userEvent.keyboard('{Escape}');
+  await open('yaml');
+  await userEvent.keyboard('{Enter}');
+  const text = page.getByRole('textbox', { name: 'Recipe as YAML' });
+  await expect.element(text).toBeVisible();
+  // what cannot be read stays, also while the form is looked at
+  await text.fill('merge_methd: ties');
+  await expect.element(page.getByText('Write “merge_method” for “merge_methd”.')).toBeVisible();
+  await page.getByRole('radio', { name: 'Form' }).click();
+  await page.getByRole('radio', { name: 'YAML' }).click();
+  await expect.element(text).toHaveValue('merge_methd: ties');
+  await open('go to merge');
+  await userEvent.keyboard('{ArrowDown}{Enter}');
+  expect(studio.store.getState().view.tab).toBe('try');
+  await open('go to collapse');
+  await userEvent.keyboard('{Enter}');
+  await open('merge this');
+  await userEvent.keyboard('{Enter}');
+  await waitFor(() => expect(studio.store.getState().view.tab).toBe('layers'));
+  await expect.element(page.getByText(/^Merged in/)).toBeVisible();
+  await open('layers cosine');
+  await userEvent.keyboard('{Enter}');
+  expect(studio.store.getState().view).toMatchObject({ tab: 'layers', metric: 'cosine' });
 });

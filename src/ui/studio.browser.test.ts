@@ -3,7 +3,6 @@ import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun } from '../reports/merge';
 import { draft } from './local/saved-recipes';
 import { closeStudio, idle, openStudio, openTies, show } from './open-studio.test.support';
-import { ACTIONS, type Action, allActions } from './state/actions';
 import { recipeLink } from './state/recipe-draft';
 import { currentRun } from './state/runs';
 import { editRecipe, type Studio, type StudioWorker, setView } from './state/studio';
@@ -194,36 +193,6 @@ test('undo and redo, by key and by button', async () => {
   expect(weights()).toEqual([0.35, 1, 1]);
   await undoButton.click();
   expect(weights()).toEqual([1, 1, 1]);
-});
-
-test('every action is done by name, or says why not; a name or a key is that of one', async () => {
-  const { studio } = await openStudio();
-  const names = allActions.map(({ name }) => name);
-  expect(new Set(names).size).toBe(names.length);
-  const keys = Object.values<Action>(ACTIONS).flatMap(({ keys = [] }) =>
-    keys.map((key) => JSON.stringify(key)),
-  );
-  expect(new Set(keys).size).toBe(keys.length);
-  const open = async (words: string) => {
-    await userEvent.keyboard('{Control>}k{/Control}');
-    await page.getByRole('combobox', { name: 'Action' }).fill(words);
-  };
-  await open('und');
-  await expect
-    .element(page.getByRole('option', { name: /^Undo Nothing to undo/ }))
-    .toHaveAttribute('aria-disabled', 'true');
-  await userEvent.keyboard('{Enter}');
-  await expect.element(page.getByRole('dialog')).toBeVisible();
-  await userEvent.keyboard('{Escape}');
-  await open('yaml');
-  await userEvent.keyboard('{Enter}');
-  await expect.element(page.getByRole('textbox', { name: 'Recipe as YAML' })).toBeVisible();
-  await open('go to');
-  await userEvent.keyboard('{ArrowDown}{Enter}');
-  expect(studio.store.getState().view.tab).toBe('try');
-  await open('layers cosine');
-  await userEvent.keyboard('{Enter}');
-  expect(studio.store.getState().view).toMatchObject({ tab: 'layers', metric: 'cosine' });
 });
 
 test('the recipe in work comes back with the next visit, and a saved one by its name', async () => {

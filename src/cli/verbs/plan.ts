@@ -22,6 +22,8 @@ export const planVerb = defineVerb({
     const job = await openJob(recipe, file, place, options, repositoriesRead);
     const report = await job.calls.plan(job.recipe);
     await place.write(`${options.json ? printableJson(report) : planText(report, recipe.mergeMethod)}\n`);
-    return isAccepted(report, options.strict) ? 0 : 1;
+    const accepted = isAccepted(report, options.strict);
+    if (report.clean && !accepted) place.say('The recipe has names without effect, which --strict refuses.');
+    return accepted ? 0 : 1;
   },
 });

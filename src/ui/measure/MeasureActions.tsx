@@ -115,13 +115,12 @@ function Ended() {
   const { lately } = report;
   const gain = lately && lately.gain > 0 ? 100 * Math.expm1(lately.gain) : 0;
   const brought = lately ? `: its last ${formatSeconds(lately.seconds)} brought ${gain.toFixed(1)} %` : '';
+  const tried = report.rows.filter(({ kind }) => kind !== 'base' && kind !== 'contributor').length;
   const hasGram = report.rows.some(({ kind }) => kind === 'gram');
-  const left = hasGram ? '' : '; Gram merges were not tried';
+  const left = ` after ${formatCounted(tried, 'merge')}${hasGram ? '' : ', none of them a Gram merge'}: more time tries more`;
   return (
     <span className="quiet">
-      {report.ended === 'budget'
-        ? `The time was up${brought}${left}`
-        : `The search brought nothing more${brought}`}
+      {report.ended === 'budget' ? `The time was up${left}` : `The search brought nothing more${brought}`}
     </span>
   );
 }

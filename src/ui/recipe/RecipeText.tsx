@@ -1,5 +1,5 @@
 import '../styles/recipe-edit.css';
-import { type ChangeEvent, useId, useMemo, useState } from 'react';
+import { type ChangeEvent, useId, useMemo } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { formatCounted } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
@@ -35,7 +35,7 @@ export function RecipeText() {
   );
   const isComplete = useStudioState((s) => s.recipe.asWritten !== null || isRecipeOpen(s));
   // as it was typed, comments and all, for as long as the recipe is the one that was read off it
-  const [typed, setTyped] = useState<{ text: string; of: RecipeState } | null>(null);
+  const typed = useStudioState((s) => s.view.typed);
   const text = typed?.of === recipe ? typed.text : written;
   const parsed = useMemo(() => parseRecipe(text), [text]);
   const problems = useMemo(() => [...parsed.problems].sort((a, b) => a.line - b.line), [parsed]);
@@ -53,7 +53,7 @@ export function RecipeText() {
       const says = formatRecipe(buildRecipe(changed, models, methodOf(changed)));
       if (says !== written) editRecipe(studio, () => changed);
     }
-    setTyped({ text: next, of: studio.store.getState().recipe });
+    setView(studio, { typed: { text: next, of: studio.store.getState().recipe } });
   };
   const openFile = ({ target }: ChangeEvent<HTMLInputElement>) => {
     const file = target.files?.[0];

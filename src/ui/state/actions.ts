@@ -10,7 +10,7 @@ import { emptyRecipe } from './recipe-state';
 import { cancelMerge, pauseMerge, startMerge } from './run';
 import { editRecipe, editSlice, notifyError, type Studio, setView, showTab } from './studio';
 import type { StudioState, Theme } from './studio-state';
-import { TABS } from './tabs';
+import { placeOf, TABS } from './tabs';
 
 export interface Action {
   /** What it does, as an order. */
@@ -31,19 +31,26 @@ interface Keys {
   fields: 'none' | 'lines' | 'all';
 }
 
-const THEMES: Readonly<Record<Theme, Theme>> = { system: 'light', light: 'dark', dark: 'system' };
+/** Themes in the order of the button: first the one that the system does not show now. */
+function nextTheme(theme: Theme): Theme {
+  const systemIsDark = matchMedia('(prefers-color-scheme: dark)').matches;
+  const order: Theme[] = systemIsDark ? ['system', 'light', 'dark'] : ['system', 'dark', 'light'];
+  return order[(order.indexOf(theme) + 1) % order.length]!;
+}
 
 const isEmpty = ({ recipe }: StudioState) => recipe.base === null && recipe.contributors.length === 0;
 
 export const ACTIONS = {
   merge: {
-    name: 'Merge',
+    name: 'Merge this recipe',
     keys: [{ key: 'Enter', fields: 'lines' }],
     whyNot(state) {
       const gate = mergeGate(state);
       return gate.open ? null : gate.why;
     },
     async perform(studio) {
+      const { tab } = studio.store.getState().view;
+      if (placeOf(tab) !== 'merge') showTab(studio, 'layers');
       // the finished run that it would only repeat is shown first
       const same = await sameMerge(studio);
       setView(studio, { repeated: same?.id ?? null });
@@ -112,7 +119,7 @@ export const ACTIONS = {
   asText: { name: 'Show the recipe as YAML', perform: (studio) => setView(studio, { recipeAs: 'text' }) },
   theme: {
     name: 'Change the theme',
-    perform: (studio) => setView(studio, { theme: THEMES[studio.store.getState().view.theme] }),
+    perform: (studio) => setView(studio, { theme: nextTheme(studio.store.getState().view.theme) }),
   },
   engine: {
     name: 'Compute on the CPU',
@@ -133,7 +140,10 @@ export const allActions: readonly Action[] = [
   ...Object.values<Action>(ACTIONS).filter((action) => action !== ACTIONS.palette),
   ...[...TABS, ...TOOLS]
     .filter(({ id }) => id !== 'recipe')
-    .map(({ id, text }): Action => ({ name: `Go to ${text}`, perform: (studio) => showTab(studio, id) })),
+    .map(({ id, text }): Action => {
+      const name = placeOf(id) === 'merge' ? `Merge, ${text}` : text;
+      return { name: `Go to ${name}`, perform: (studio) => showTab(studio, id) };
+    }),
 ];
 
 /** Does it, where it can be done; a failure becomes a notice. Never rejects. */

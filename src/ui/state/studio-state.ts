@@ -129,6 +129,8 @@ export interface ViewSlice {
   filesAt: 'gguf' | 'push' | null;
   /** How the recipe is shown; where there is no room for both, `both` is the text. */
   recipeAs: RecipeAs;
+  /** The recipe as text as it was typed, for as long as the recipe is the one that was read off it. */
+  typed: { text: string; of: RecipeState } | null;
   /** The metric of Layers; null: the most telling. */
   metric: MetricId | null;
   /** Whose: ids of contributors, apart by a space; null: the first. */
@@ -233,6 +235,7 @@ export const initialState: StudioState = {
     repeated: null,
     filesAt: null,
     recipeAs: 'form',
+    typed: null,
     metric: null,
     subject: null,
     scale: 'percentile',
