@@ -1,9 +1,9 @@
 /** Steps of a user in every browser; each journey ends with its row of the table. */
-import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FakeHub } from '../fake-hub';
+import { treeHashOf } from '../tree-hash';
 import { type Person, personAt, type Tab } from './tab';
 
 const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
@@ -70,6 +70,9 @@ async function merge(walk: Walk, engine: 'WebGPU' | 'CPU'): Promise<string> {
   return shownHash(walk);
 }
 
+/** The digits of the tree hash. */
+const hashOf = (bytes: Uint8Array) => treeHashOf(bytes).slice('tree:'.length);
+
 function same(walk: Walk, sha256: string): string {
   const reference = walk.merged.get('sample');
   if (sha256 !== reference) throw new Error(`${walk.tab.browser}: ${sha256} instead of ${reference}`);
@@ -106,10 +109,10 @@ export const JOURNEYS: Record<string, Journey> = {
       await person.presses('button', '^Download model\\.safetensors');
       const saved = await person.until<string>(
         'the file',
-        `window.offered && window.offered.arrayBuffer().then((bytes) => crypto.subtle.digest('SHA-256', bytes))
-          .then((hash) => [...new Uint8Array(hash)].map((b) => b.toString(16).padStart(2, '0')).join(''))`,
+        `window.offered && window.offered.arrayBuffer().then((bytes) => new Uint8Array(bytes).toBase64?.() ??
+          btoa(Array.from(new Uint8Array(bytes), (byte) => String.fromCharCode(byte)).join('')))`,
       );
-      same(walk, saved);
+      same(walk, hashOf(Buffer.from(saved, 'base64')));
       return 'same bytes';
     }
     await person.presses('button', '^Download model\\.safetensors');
@@ -120,7 +123,7 @@ export const JOURNEYS: Record<string, Journey> = {
       if (tried === 300) throw new Error(`${tab.browser}: no download came`);
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
-    same(walk, createHash('sha256').update(readFileSync(file)).digest('hex'));
+    same(walk, hashOf(readFileSync(file)));
     return 'same bytes';
   },
   async 'merges on WebGPU'(walk) {

@@ -103,6 +103,8 @@ async function puppeteerTab(
 ): Promise<Tab> {
   const page = (await browser.pages())[0] ?? (await browser.newPage());
   page.setDefaultNavigationTimeout(150_000);
+  // a merge that is left is asked about
+  page.on('dialog', (dialog) => void dialog.accept().catch(() => undefined));
   return {
     browser: `${name} ${(await browser.version()).replace(/^\D*/, '')}`,
     downloads: profile,
