@@ -76,7 +76,11 @@ export function personAt(tab: Tab): Person {
   ): Promise<T> => {
     const deadline = Date.now() + patienceMs;
     for (;;) {
-      const value = await tab.run<T | null | false>(expression);
+      const value = await tab.run<T | null | false>(expression).catch((thrown: Error) => {
+        // the page is being left for another
+        if (/context was destroyed/i.test(thrown.message)) return null;
+        throw thrown;
+      });
       if (value) return value;
       if (Date.now() > deadline) {
         const shown = await tab.run<string>('document.body.innerText');
