@@ -64,8 +64,6 @@ async function undisturbed(page: Page): Promise<string> {
 
 /** A second tab shows the merge of `page`, does not start one, and takes it over; its hash is that of one undisturbed. */
 async function takenOver(page: Page): Promise<void> {
-  // however long the second tab takes to open
-  await slowDown(page, 10_000);
   const second = await page.context().newPage();
   await second.goto(STUDIO_URL);
   await expect(second.getByText('Another tab is merging')).toBeVisible();
