@@ -71,7 +71,7 @@ export function unknownParameters(recipe: Recipe, method: MergeMethod): UnknownN
   );
 }
 
-/** A recipe, and its stages, without the names that have no effect. */
+/** A recipe of one stage without the names that have no effect. */
 export function withoutUnknown(recipe: Recipe, method: MergeMethod): Recipe {
   const known = <T extends Pick<RecipeLevel, 'parameters' | 'ignored'>>(
     { ignored: _, ...level }: T,
@@ -91,6 +91,14 @@ export function withoutUnknown(recipe: Recipe, method: MergeMethod): Recipe {
   };
 }
 
+/** Every name without effect in a recipe and its stages. */
+export function unknownNames(recipe: Recipe, methods: ReadonlyMap<string, MergeMethod>): UnknownNames[] {
+  return [...(recipe.stages ?? []), recipe].flatMap((part) => {
+    const method = methods.get(part.mergeMethod);
+    return [...unknownKeys(part), ...(method ? unknownParameters(part, method) : [])];
+  });
+}
+
 /** A warning at a line of the recipe's text, counted from 1. */
 interface LineWarning {
   line: number;
@@ -107,11 +115,7 @@ export function unknownAtLines(
   const keys = text
     .split('\n')
     .map((line) => [...line.matchAll(/([^\s"':#,{}]+)["']?\s*:/g)].map(([, key]) => key!));
-  const unknown = [...(recipe.stages ?? []), recipe].flatMap((part) => {
-    const method = methods.get(part.mergeMethod);
-    return [...unknownKeys(part), ...(method ? unknownParameters(part, method) : [])];
-  });
-  return unknown
+  return unknownNames(recipe, methods)
     .flatMap(({ names, message, remedy }) => {
       const at = keys.flatMap((inLine, i) => (inLine.some((key) => names.includes(key)) ? [i + 1] : []));
       // a key may be written in many ways

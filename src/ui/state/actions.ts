@@ -121,10 +121,6 @@ export const ACTIONS = {
     name: 'Change the theme',
     perform: (studio) => setView(studio, { theme: nextTheme(studio.store.getState().view.theme) }),
   },
-  engine: {
-    name: 'Compute on the CPU',
-    perform: (studio) => editSlice(studio, 'engine', { choice: 'cpu' }),
-  },
   palette: {
     name: 'Actions and keys',
     keys: [
@@ -135,9 +131,28 @@ export const ACTIONS = {
   },
 } satisfies Record<string, Action>;
 
-/** Every action: those with names of their own, then the places and tabs to go to. */
+const ENGINES = {
+  auto: 'Let Amalgam choose the engine',
+  webgpu: 'Compute on WebGPU',
+  cpu: 'Compute on the CPU',
+} as const;
+
+/** Every action: those with names of their own, then the engines to compute on, the places and tabs to go to. */
 export const allActions: readonly Action[] = [
   ...Object.values<Action>(ACTIONS).filter((action) => action !== ACTIONS.palette),
+  ...(['auto', 'webgpu', 'cpu'] as const).map(
+    (choice): Action => ({
+      name: ENGINES[choice],
+      whyNot: ({ engine }) => {
+        if (engine.choice === choice) return 'It is chosen.';
+        const gpu = engine.info?.webgpu;
+        return choice === 'webgpu' && gpu?.available === false
+          ? (gpu.why ?? 'This browser has no WebGPU.')
+          : null;
+      },
+      perform: (studio) => editSlice(studio, 'engine', { choice }),
+    }),
+  ),
   ...[...TABS, ...TOOLS]
     .filter(({ id }) => id !== 'recipe')
     .map(({ id, text }): Action => {

@@ -48,3 +48,16 @@ test('R39: a merge taken over in a tab that is still opening its models begins w
   await taking;
   expect(plan).toHaveBeenCalledWith(run.recipe);
 });
+
+test('R39: a merge of which nothing is left to take over is not given up without a word', async () => {
+  const worker = {
+    takeOver: async () => undefined,
+    interrupted: async () => [],
+    cache: async () => ({ outputs: [] }),
+  };
+  const studio = createStudio(worker as unknown as StudioWorker);
+  await takeOverMerge(studio);
+  expect(studio.store.getState().notices).toMatchObject([
+    { tone: 'note', message: expect.stringMatching(/^Nothing of the other tab/) },
+  ]);
+});

@@ -117,7 +117,10 @@ export async function takeOverMerge(studio: Studio): Promise<void> {
     await loadInterrupted(studio);
     const interrupted = interruptedRuns(studio.store.getState());
     const run = interrupted.find(({ destination }) => destination.name === name) ?? interrupted[0];
-    if (!run) return;
+    if (!run) {
+      const hint = 'It has ended, or its tab still holds it: look at that tab, or reload this one.';
+      return notify(studio, 'note', 'Nothing of the other tab’s merge is there to go on with.', hint);
+    }
     await untilOpened(studio, run);
     await resumeRun(studio, run);
   } catch (thrown) {

@@ -5,7 +5,7 @@ import { DEFAULT_SHARD_BYTES, type ParameterSetting, parseModelRef, type Recipe 
 import { recipeModels } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
-import { unknownKeys, unknownParameters, withoutUnknown } from '../../merge/recipe-names';
+import { unknownNames, withoutUnknown } from '../../merge/recipe-names';
 import type { ModelInfo } from '../../reports/models';
 import { buildRecipe, contributorId } from './built-recipe';
 import { canonicalText } from './recipe-identity';
@@ -25,8 +25,7 @@ export function openRecipe(studio: Studio, recipe: Recipe): void {
   const { models } = studio.store.getState();
   editRecipe(studio, () => recipeState(recipe, models));
   setView(studio, { recipes: null });
-  const method = methodById.get(recipe.mergeMethod);
-  const unknown = [...unknownKeys(recipe), ...(method ? unknownParameters(recipe, method) : [])];
+  const unknown = unknownNames(recipe, methodById);
   for (const { message, remedy } of unknown.slice(0, 3)) notify(studio, 'note', message, remedy);
 }
 
