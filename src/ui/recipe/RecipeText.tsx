@@ -40,6 +40,9 @@ export function RecipeText() {
   const parsed = useMemo(() => parseRecipe(text), [text]);
   const problems = useMemo(() => [...parsed.problems].sort((a, b) => a.line - b.line), [parsed]);
   const listId = useId();
+  // where no card beside it says what opens a model
+  const beside = useRecipeAs() === 'both';
+  const missing = useStudioState(useShallow(missingModels));
   const warnings = useMemo(
     () => (parsed.recipe ? unknownAtLines(text, parsed.recipe, methodById) : []),
     [text, parsed],
@@ -66,7 +69,7 @@ export function RecipeText() {
   const lines = text.split('\n');
   return (
     <div className="recipe-text">
-      <div className="row recipe-text-head">
+      <div className="row wrap recipe-text-head">
         <span className="small quiet" role="status">
           {problems.length === 0
             ? warnings.length === 0
@@ -88,8 +91,8 @@ export function RecipeText() {
             onChange={openFile}
           />
         </label>
+        <GetAll />
       </div>
-      <Unopened />
       <div className="recipe-text-page" data-invalid={problems.length > 0 || undefined}>
         <ol className="recipe-text-lines" aria-hidden="true">
           {lines.map((_, i) => (
@@ -133,29 +136,21 @@ export function RecipeText() {
             hint={remedy}
           />
         ))}
+        {beside ? null : missing.map((name) => <ModelAccess key={name} of={name} titled />)}
       </div>
     </div>
   );
 }
 
-/** What opens the models that are not, where no card says it; all of the Hub in one press. */
-function Unopened() {
+/** All models of the Hub that the text names, in one press. */
+function GetAll() {
   const studio = useStudio();
-  const beside = useRecipeAs() === 'both';
-  const missing = useStudioState(useShallow(missingModels));
-  const onHub = useStudioState(useShallow(hubModels));
-  return (
-    <>
-      {onHub.length > 1 ? (
-        <div className="row">
-          <Button className="strong" onClick={() => void openAllOfHub(studio)}>
-            Get all {onHub.length} from the Hub
-          </Button>
-        </div>
-      ) : null}
-      {beside ? null : missing.map((name) => <ModelAccess key={name} of={name} titled />)}
-    </>
-  );
+  const count = useStudioState((s) => hubModels(s).length);
+  return count > 1 ? (
+    <Button className="strong" onClick={() => void openAllOfHub(studio)}>
+      Get all {count} from the Hub
+    </Button>
+  ) : null;
 }
 
 // The recipe as text and as form at once: what a text that was typed makes of the state.
