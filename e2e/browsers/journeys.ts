@@ -32,6 +32,7 @@ async function opened({ tab, person, url, hasStorage }: Walk): Promise<void> {
   await tab.goto(`${url}samples/expected.json`);
   await tab.run(`(async () => {
     localStorage.clear();
+    sessionStorage.clear();
     for (const { name } of await indexedDB.databases()) {
       await new Promise((resolve, reject) => {
         const deletion = indexedDB.deleteDatabase(name);
