@@ -18,7 +18,7 @@ import { finishShards } from '../merge/plan/shards';
 import { measurableTensors, openStatistics } from '../merge/prediction/delta-statistics';
 import { openMergeThreads } from '../merge/run/remote-thread';
 import { runPlan } from '../merge/run/run';
-import { startWorker } from '../platform';
+import { startThread } from '../platform';
 import { findFile, type ModelFolder } from '../sources/model-folder';
 import { treeOf } from '../sources/tree-hash';
 import threadUrl from './thread.worker?worker&url';
@@ -56,14 +56,7 @@ const NAME = 'threads-test.safetensors';
 afterEach(async () => (await navigator.storage.getDirectory()).removeEntry(NAME).catch(() => undefined));
 
 test('two threads and one engine of this thread give the same statistics, bytes, reports and hashes', async () => {
-  startThreadsWith(() => {
-    const worker = startWorker(threadUrl, 'merge');
-    return {
-      endpoint: worker,
-      onError: (tell) => worker.addEventListener('error', ({ message }) => tell(message)),
-      terminate: () => worker.terminate(),
-    };
-  });
+  startThreadsWith(() => startThread(threadUrl, 'merge'));
   const folders = await Promise.all(['base', 'a', 'b'].map((name, i) => pickedModel(name, i + 1)));
   const recipe = recipeOf(['a', 'b'], { mergeMethod: 'ties', parameters: { density: 0.3 } });
   const plan = await makePlan(recipe, openerOf(...folders), methodById);
