@@ -14,7 +14,7 @@ declare module 'virtual:cpu-kernels' {
     countEqual(values: number, elements: number, key: number, counts: number): void;
     countWindow(values: number, elements: number, lo: number, hi: number, counts: number, list: number, room: number): void;
     decode(raw: number, out: number, n: number, dtype: number): number;
-    difference(a: number, b: number, rows: number, cols: number, threshold: number, delta: number, sums: number, scratch: number): void;
+    difference(a: number, aType: number, b: number, bType: number, rows: number, cols: number, threshold: number, delta: number, sums: number, status: number, slots: number, scratch: number): void;
     drawMask(n: number, first: number, limit: number, key0: number, key1: number, mask: number, scratch: number): number;
     encode(values: number, out: number, n: number, dtype: number): number;
     encodeBlocks(x: number, columns: number, type: number, importance: number, out: number, scratch: number): void;

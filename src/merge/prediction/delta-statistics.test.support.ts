@@ -13,5 +13,5 @@ export async function deltaStatistics(
 ): Promise<DeltaStatistics[]> {
   const tensors = measurableTensors(plan);
   const work = { tensors, ...(tileElements ? { tileElements } : {}) };
-  return passBy([openStatistics(work, { engine: createCpuBackend(), read, members: 1 })]).run(tensors.length);
+  return passBy([openStatistics(work, { engine: createCpuBackend(), read, members: 1 })]).run(tensors.keys());
 }

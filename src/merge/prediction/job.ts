@@ -51,7 +51,7 @@ export async function runDeltaStatistics(
       }),
     );
     meter.begin('measuring', elements, tensors.length);
-    const measured = await pass.run(tensors.length, (statistics) => meter.finishTensor(statistics));
+    const measured = await pass.run(tensors.keys(), (statistics) => meter.finishTensor(statistics));
     meter.flush();
     return {
       tensors: measured,

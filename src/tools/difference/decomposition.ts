@@ -9,7 +9,7 @@ import { POWER_ITERATIONS, rangeBasis, sketchWidth } from '../../linalg/househol
 import { largestSingularValue } from '../../linalg/largest-singular-value';
 import { type Svd, singularValues, smallSvd } from '../../linalg/small-svd';
 import type { DeltaMatrix } from './pair-task';
-import { readDelta, times, transposedTimes } from './panel-products';
+import { readDelta, rowProducts, times, transposedTimes } from './panel-products';
 import type { LoraLikeness } from './report';
 
 /** Matrices whose smaller side is at most this, and that have at most so many elements, are decomposed exactly. */
@@ -128,6 +128,70 @@ export function likenessOf(
     rank95,
     rank95IsBound,
     potentialLora: !rank95IsBound && rank95 < LORA_RANK && rank95 < LORA_SHARE * smallerSide,
+  };
+}
+
+/** Rows of a block of Δ whose products with each other are made; every other block is looked at. */
+const BLOCK_ROWS = 128;
+
+/** What a piece of Δ proves of all of it. */
+export interface Outside {
+  /** At least so much of ‖Δ‖² lies outside any matrix of rank 64. */
+  squares: number;
+  /** At least so many singular values count. */
+  effective: number;
+}
+
+/** Whether blocks of the matrix can prove anything. */
+export function canBeFar({ rows, cols }: Pick<DeltaMatrix, 'rows' | 'cols'>): boolean {
+  return Math.min(rows, cols) >= BLOCK_ROWS;
+}
+
+/**
+ * Looks at blocks of rows of Δ, or of a piece of it that stays on the device, until it is clear whether they prove it to be far
+ * from a LoRA. What the best approximation of Δ leaves is, in every block B, at least what the best one of B leaves. That follows
+ * from the trace t and the norm f of BBᵀ: the k largest of its n eigenvalues add up to (k·t + √(k(n − k)(n·f² − t²)))/n at
+ * most (Mallows and Richter 1969), and above x there are (t − n·x)²/f² of them at least. What f32 rounds is far less than
+ * the 1 % that is added.
+ *
+ * @param squares of the piece
+ */
+export async function lookOutside(delta: DeltaMatrix, squares: number): Promise<Outside> {
+  const [n, k] = [BLOCK_ROWS, LORA_RANK];
+  const enough = 1.01 * (1 - MOST_OF_IT);
+  const found: Outside = { squares: 0, effective: 0 };
+  let seen = 0;
+  const isDecided = () => found.squares > enough * squares || found.squares < enough * seen;
+  await delta.pass(async (panel) => {
+    for (let row = 0; row + n <= panel.rows && !isDecided(); row += 2 * n) {
+      const first = panel.first + row * delta.cols;
+      const { data } = await rowProducts(delta, { ...panel, first, rows: n });
+      let trace = 0;
+      for (let i = 0; i < n; i++) trace += data[i * n + i]!;
+      const norm = data.reduce((sum, x) => sum + x * x, 0);
+      const inside = (k * trace + Math.sqrt(k * (n - k) * Math.max(0, n * norm - trace * trace))) / n;
+      found.squares += Math.max(0, trace - 1.01 * inside);
+      seen += trace;
+      const above = Math.max(0, trace - n * EFFECTIVE ** 2);
+      if (norm > 0) found.effective = Math.max(found.effective, above ** 2 / norm);
+    }
+  });
+  return found;
+}
+
+/** What pieces have proven of a Δ that is far from a LoRA; undefined where they have not. @param squares ‖Δ‖² */
+export function farFromLora(pieces: readonly Outside[], squares: number): LoraLikeness | undefined {
+  const outside = pieces.reduce((sum, piece) => sum + piece.squares, 0);
+  const effective = pieces.reduce((most, piece) => Math.max(most, piece.effective), 0);
+  if (outside <= (1 - MOST_OF_IT) * squares || effective < LORA_RANK) return undefined;
+  return {
+    singularValues: [],
+    effectiveRank: LORA_RANK,
+    effectiveRankIsBound: true,
+    rank95: LORA_RANK + 1,
+    rank95IsBound: true,
+    potentialLora: false,
+    exact: false,
   };
 }
 

@@ -42,6 +42,14 @@ export async function transposedTimes(delta: DeltaMatrix, y: Columns): Promise<C
   });
 }
 
+/** Products of all rows of a panel with each other. */
+export async function rowProducts({ engine, cols }: DeltaMatrix, panel: DeltaPanel): Promise<Columns> {
+  const { buffer, first, rows } = panel;
+  const [bytes] = await engine.read([{ buffer, byteOffset: first * 4, byteLength: rows * cols * 4 }]);
+  const transposed = { rows: cols, cols: rows, data: Float64Array.from(new Float32Array(bytes!.buffer)) };
+  return times({ engine, rows, cols, pass: (visit) => visit({ ...panel, row: 0 }) }, transposed);
+}
+
 /** Δ itself, in f64. */
 export async function readDelta(delta: DeltaMatrix): Promise<Columns> {
   const { rows, cols, engine } = delta;
