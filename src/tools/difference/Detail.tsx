@@ -87,7 +87,7 @@ function Rows({ rows }: Pick<TensorDifference, 'rows'>) {
 function Spectrum({ tensor: { lora, shape } }: { tensor: TensorDifference }) {
   if (!lora) return null;
   const isProven = lora.singularValues.length === 0;
-  const way = isProven ? 'by blocks of rows' : lora.exact ? 'exactly' : 'by a random sketch';
+  const way = isProven ? 'by blocks of Δ' : lora.exact ? 'exactly' : 'by a random sketch';
   const bound = (value: number, isBound: boolean) => `${isBound ? '≥ ' : ''}${formatCount(value)}`;
   return (
     <Section

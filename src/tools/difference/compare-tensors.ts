@@ -18,23 +18,21 @@ import {
   SPECTRUM_VALUES,
   spectrumOf,
 } from './decomposition';
-import {
-  deltaMatrix,
-  joinSums,
-  matrixShape,
-  measurePieces,
-  type OpenPair,
-  openPair,
-  openPairWorkspace,
-  type PairSums,
-  piecesOf,
-} from './pair-task';
+import { deltaMatrix, measurePieces, type OpenPair, openPair, openPairWorkspace } from './pair-task';
 import type { CompareReport, LoraLikeness, TensorDifference } from './report';
-import { describeDifference, floorF32, relativeDifference } from './tensor-difference';
 import {
+  describeDifference,
+  floorF32,
+  joinSums,
+  type PairSums,
+  relativeDifference,
+} from './tensor-difference';
+import {
+  matrixShape,
   pairBytes,
   pairElements,
   pairTensors,
+  piecesOf,
   type TensorPair,
   type TensorPairs,
   valueDtype,
@@ -175,7 +173,10 @@ export async function compareTensors(options: CompareOptions): Promise<ComparedT
     ranking: [...tensors].sort((a, b) => b.relative - a.relative).map(({ name }) => name),
     ...{ raw, failed, onlyInBase, onlyInFinetuned, shapeMismatches },
     rowNorms: new Map(
-      found.map(({ difference, sums }) => [difference.name, Float32Array.from(sums.rowSquares, Math.sqrt)]),
+      found.map(({ difference, sums }) => [
+        difference.name,
+        new Float32Array(sums.rowSquares.map(Math.sqrt)),
+      ]),
     ),
     total: totalOf(found, raw),
   };

@@ -9,7 +9,7 @@ import { POWER_ITERATIONS, rangeBasis, sketchWidth } from '../../linalg/househol
 import { largestSingularValue } from '../../linalg/largest-singular-value';
 import { type Svd, singularValues, smallSvd } from '../../linalg/small-svd';
 import type { DeltaMatrix } from './pair-task';
-import { readDelta, rowProducts, times, transposedTimes } from './panel-products';
+import { columnProducts, readDelta, times, transposedTimes } from './panel-products';
 import type { LoraLikeness } from './report';
 
 /** Matrices whose smaller side is at most this, and that have at most so many elements, are decomposed exactly. */
@@ -131,8 +131,9 @@ export function likenessOf(
   };
 }
 
-/** Rows of a block of Δ whose products with each other are made; every other block is looked at. */
-const BLOCK_ROWS = 128;
+/** The shorter side of a block of Δ, and how many times as long the other one is where a piece has few rows. */
+const BLOCK_SIDE = 128;
+const BLOCK_RATIO = 4;
 
 /** What a piece of Δ proves of all of it. */
 export interface Outside {
@@ -144,31 +145,35 @@ export interface Outside {
 
 /** Whether blocks of the matrix can prove anything. */
 export function canBeFar({ rows, cols }: Pick<DeltaMatrix, 'rows' | 'cols'>): boolean {
-  return Math.min(rows, cols) >= BLOCK_ROWS;
+  return Math.min(rows, cols) >= BLOCK_SIDE && cols % 4 === 0;
 }
 
 /**
- * Looks at blocks of rows of Δ, or of a piece of it that stays on the device, until it is clear whether they prove it to be far
- * from a LoRA. What the best approximation of Δ leaves is, in every block B, at least what the best one of B leaves. That follows
- * from the trace t and the norm f of BBᵀ: the k largest of its n eigenvalues add up to (k·t + √(k(n − k)(n·f² − t²)))/n at
- * most (Mallows and Richter 1969), and above x there are (t − n·x)²/f² of them at least. What f32 rounds is far less than
- * the 1 % that is added.
+ * Looks at every other block of columns of Δ, or of a piece of it that stays on the device, until it is clear whether they
+ * prove it to be far from a LoRA. What the best approximation of Δ leaves is, in every block B, at least what the best one of
+ * B leaves. That follows from the trace t and the norm f of BᵀB: the k largest of n eigenvalues add up to
+ * (k·t + √(k(n − k)(n·f² − t²)))/n at most (Mallows and Richter 1969), and above x there are (t − n·x)²/f² of them at
+ * least. What f32 rounds is far less than the 1 % that is added.
  *
  * @param squares of the piece
  */
 export async function lookOutside(delta: DeltaMatrix, squares: number): Promise<Outside> {
-  const [n, k] = [BLOCK_ROWS, LORA_RANK];
+  const { cols } = delta;
+  const k = LORA_RANK;
   const enough = 1.01 * (1 - MOST_OF_IT);
   const found: Outside = { squares: 0, effective: 0 };
   let seen = 0;
   const isDecided = () => found.squares > enough * squares || found.squares < enough * seen;
   await delta.pass(async (panel) => {
-    for (let row = 0; row + n <= panel.rows && !isDecided(); row += 2 * n) {
-      const first = panel.first + row * delta.cols;
-      const { data } = await rowProducts(delta, { ...panel, first, rows: n });
-      let trace = 0;
-      for (let i = 0; i < n; i++) trace += data[i * n + i]!;
-      const norm = data.reduce((sum, x) => sum + x * x, 0);
+    if (panel.rows < BLOCK_SIDE) return;
+    const wide = panel.rows < 2 * BLOCK_SIDE ? BLOCK_RATIO * BLOCK_SIDE : BLOCK_SIDE;
+    const width = Math.min(wide, cols);
+    const n = Math.min(panel.rows, width);
+    for (let begin = 0; begin + width <= cols && !isDecided(); begin += 2 * width) {
+      const products = await columnProducts(delta, panel, begin, width);
+      let [trace, norm] = [0, 0];
+      for (let i = 0; i < products.length; i += width + 1) trace += products[i]!;
+      for (const x of products) norm += x * x;
       const inside = (k * trace + Math.sqrt(k * (n - k) * Math.max(0, n * norm - trace * trace))) / n;
       found.squares += Math.max(0, trace - 1.01 * inside);
       seen += trace;

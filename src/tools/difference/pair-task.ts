@@ -19,13 +19,19 @@ import type { Tile } from '../../merge/tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../../merge/tensor/workspace';
 import { tensorRole } from '../../models/tensor-role';
 import { throwIfCanceled } from '../../sources/cancellation';
-import { pairBytes, pairElements, type TensorPair } from './tensor-pairs';
+import { joinSums, noSums, type PairSums } from './tensor-difference';
+import {
+  cutRows,
+  type MatrixShape,
+  matrixShape,
+  pairBytes,
+  pairElements,
+  piecesOf,
+  type TensorPair,
+} from './tensor-pairs';
 
 /** So much of a Δ stays on the device, so that a decomposition need not make it again; threads share it. */
 const RESIDENT_BYTES = 128 * 2 ** 20;
-
-/** Sums are made of pieces of so many elements, whoever measures them, so that they do not depend on threads. */
-const PIECE_ELEMENTS = 2 ** 23;
 
 /** The buffers of a tile, and one for what stays of a Δ, which is as large as the largest that stayed. */
 export interface PairWorkspace extends Workspace {
@@ -47,26 +53,6 @@ export interface OpenPair extends MatrixShape {
   /** Buffers for what stays of Δ, and for its sums; made at the first call. @throws `GpuOutOfMemory` */
   device(): { delta: BackendBuffer; sums: BackendBuffer };
   close(): void;
-}
-
-/** Sums over a tensor or a piece of it; `a` is the base, `b` the fine-tune. */
-export interface PairSums {
-  elements: number;
-  /** Σ|Δ| */
-  absolute: number;
-  /** ΣΔ², Σa², Σb², Σab */
-  squares: number;
-  baseSquares: number;
-  tunedSquares: number;
-  product: number;
-  /** max|Δ| */
-  largest: number;
-  /** Numbers of elements: |Δ| above the threshold, of opposite sign, with different bits. */
-  changed: number;
-  flipped: number;
-  different: number;
-  /** ΣΔ² of every row. */
-  rowSquares: Float64Array;
 }
 
 /**
@@ -118,11 +104,6 @@ function stayingOn(threads: number, elements: number): number {
 function stayingTiles(tiles: readonly Tile[], room: number, largestTile: number): number {
   if ((tiles.at(-1)?.end ?? 0) <= room) return tiles.length;
   return tiles.filter(({ end }) => end <= room - largestTile).length;
-}
-
-/** The pieces of a tensor that its sums are made of. */
-export function piecesOf(pair: TensorPair): Tile[] {
-  return cutRows(matrixShape(pair.base.shape), PIECE_ELEMENTS);
 }
 
 interface PairOptions {
@@ -279,26 +260,6 @@ function runDifference(open: OpenPair, tile: Tile, threshold: number): void {
   });
 }
 
-/** Sums of no elements, over so many rows. */
-export function noSums(rows = 0): PairSums {
-  const zero = { absolute: 0, squares: 0, baseSquares: 0, tunedSquares: 0, product: 0, largest: 0 };
-  return { elements: 0, ...zero, changed: 0, flipped: 0, different: 0, rowSquares: new Float64Array(rows) };
-}
-
-/** The sums of a tensor from those of its pieces, in their order. */
-export function joinSums(pair: TensorPair, parts: readonly PairSums[]): PairSums {
-  const { rows, cols } = matrixShape(pair.base.shape);
-  const total = noSums(rows);
-  for (const [i, { begin }] of piecesOf(pair).entries()) {
-    const { largest, rowSquares, ...sums } = parts[i]!;
-    for (const [key, sum] of Object.entries(sums)) total[key as keyof typeof sums] += sum;
-    total.largest = Math.max(total.largest, largest);
-    const first = Math.floor(begin / cols);
-    for (const [row, square] of rowSquares.entries()) total.rowSquares[first + row]! += square;
-  }
-  return total;
-}
-
 /**
  * Measures both versions in one pass; what stays of Δ is left in its buffer.
  *
@@ -411,38 +372,4 @@ export function deltaMatrix(open: OpenPair): DeltaMatrix {
       });
     },
   };
-}
-
-/** A tensor seen as a matrix: its last dimension are the columns; a vector is one row. */
-interface MatrixShape {
-  rows: number;
-  cols: number;
-}
-
-export function matrixShape(shape: readonly number[]): MatrixShape {
-  const cols = shape.at(-1) ?? 1;
-  return { rows: shape.slice(0, -1).reduce((n, extent) => n * extent, 1), cols };
-}
-
-/**
- * Cuts a matrix, or a piece of it that was cut so, into tiles of at most `tileElements`: whole rows, a multiple of 64 of them
- * where that many fit, so that products do not depend on the tile size; a row that does not fit is cut at multiples of 4096
- * columns.
- */
-export function cutRows(
-  { rows, cols }: MatrixShape,
-  tileElements: number,
-  { begin: from, end }: Tile = { begin: 0, end: rows * cols },
-): Tile[] {
-  const tiles: Tile[] = [];
-  const fit = Math.floor(tileElements / cols);
-  const whole = (fit < PANEL_CHUNK ? fit : Math.floor(fit / PANEL_CHUNK) * PANEL_CHUNK) * cols;
-  const size = whole > 0 ? whole : Math.floor(tileElements / BLOCK) * BLOCK;
-  for (let begin = from; begin < end; ) {
-    const row = whole > 0 ? end : Math.min(end, (Math.floor(begin / cols) + 1) * cols);
-    const stop = Math.min(begin + size, row);
-    tiles.push({ begin, end: stop });
-    begin = stop;
-  }
-  return tiles;
 }

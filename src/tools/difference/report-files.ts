@@ -218,7 +218,7 @@ function loraRow({ name, lora, shape }: TensorDifference): string[] {
 }
 
 function methodOf({ exact, singularValues }: LoraLikeness): string {
-  if (singularValues.length === 0) return 'blocks of rows';
+  if (singularValues.length === 0) return 'bounds of blocks';
   return exact ? 'one-sided Jacobi' : 'randomized';
 }
 
