@@ -13,6 +13,7 @@ const PROCESSOR_ALONE = [
   'encode-blocks',
   'measure-changes',
   'sample-changes',
+  'pick-changes',
   'draw-mask',
   'difference-stored',
 ];
