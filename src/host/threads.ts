@@ -125,7 +125,7 @@ export function sumSeconds(threads: readonly (WorkSeconds | undefined)[]): WorkS
 }
 
 /** Bytes that all threads together may take: for tiles, and for stored bytes that stay between the passes over a tensor. */
-const SHARED = { tiles: 64 * 2 ** 20, kept: 128 * 2 ** 20 };
+const SHARED = { tiles: 32 * 2 ** 20, kept: 64 * 2 ** 20 };
 
 interface SharedWork<Work> {
   work: Work;
