@@ -316,8 +316,8 @@ async function analyze(open: OpenPair, sums: PairSums, { seed }: CompareWork): P
   const smaller = Math.min(rows, cols);
   const { modified } = describeDifference(pair, sums);
   try {
-    const count = Math.min(modified ? SPECTRUM_VALUES : 1, smaller);
     const delta = deltaMatrix(open);
+    const count = Math.min(SPECTRUM_VALUES, smaller);
     const spectrum = await spectrumOf(delta, { count, seed, name: pair.name });
     const top = spectrum.values[0] ?? 0;
     const lora: LoraLikeness | undefined = modified

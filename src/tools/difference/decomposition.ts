@@ -6,7 +6,6 @@
 import { maskKey, normals } from '../../backend/philox';
 import { type Columns, firstColumns, product } from '../../linalg/columns';
 import { POWER_ITERATIONS, rangeBasis, sketchWidth } from '../../linalg/householder';
-import { largestSingularValue } from '../../linalg/largest-singular-value';
 import { type Svd, singularValues, smallSvd } from '../../linalg/small-svd';
 import type { DeltaMatrix } from './pair-task';
 import { columnProducts, readDelta, times, transposedTimes } from './panel-products';
@@ -17,7 +16,7 @@ const EXACT_SIDE = 256;
 const EXACT_ELEMENTS = 2 ** 22;
 
 interface DecomposeOptions {
-  /** Singular values wanted; where more than one is, the exact way finds all there are. */
+  /** Singular values wanted; the exact way finds all there are. */
   count: number;
   seed: number;
   /** Name of the tensor: with the seed it determines the random numbers. */
@@ -38,14 +37,7 @@ export function decomposesExactly({ rows, cols }: Pick<DeltaMatrix, 'rows' | 'co
 
 /** The largest singular values, descending. @throws what reading and the engine throw */
 export async function spectrumOf(delta: DeltaMatrix, options: DecomposeOptions): Promise<Spectrum> {
-  if (goesExactly(delta, options)) {
-    const all = await readDelta(delta);
-    if (options.count > 1) return { values: singularValues(all), complete: true };
-    return {
-      values: Float64Array.of(largestSingularValue(all)),
-      complete: Math.min(all.rows, all.cols) === 1,
-    };
-  }
+  if (goesExactly(delta, options)) return { values: singularValues(await readDelta(delta)), complete: true };
   const { range, isWhole } = await rangeOf(delta, options);
   const values = singularValues(await transposedTimes(delta, range));
   return { values: isWhole ? values : values.slice(0, options.count), complete: isWhole };
