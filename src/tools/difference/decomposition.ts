@@ -135,9 +135,12 @@ export interface Outside {
   effective: number;
 }
 
-/** Whether blocks of the matrix can prove anything. */
+/** A smaller matrix is decomposed in no time. */
+const LEAST_PROVEN = 2 ** 16;
+
+/** Whether blocks of the matrix can prove anything that is worth it. */
 export function canBeFar({ rows, cols }: Pick<DeltaMatrix, 'rows' | 'cols'>): boolean {
-  return Math.min(rows, cols) >= BLOCK_SIDE && cols % 4 === 0;
+  return Math.min(rows, cols) >= BLOCK_SIDE && cols % 4 === 0 && rows * cols >= LEAST_PROVEN;
 }
 
 /**
