@@ -15,7 +15,12 @@ import {
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import { finishShards } from '../merge/plan/shards';
-import { measurableTensors, openStatistics } from '../merge/prediction/delta-statistics';
+import {
+  measurableTensors,
+  measureTensors,
+  openStatistics,
+  statisticsWork,
+} from '../merge/prediction/delta-statistics';
 import { openMergeThreads } from '../merge/run/remote-thread';
 import { runPlan } from '../merge/run/run';
 import { startThread } from '../platform';
@@ -71,13 +76,13 @@ test('two threads and one engine of this thread give the same statistics, bytes,
   const handle = await (await navigator.storage.getDirectory()).getFileHandle(NAME, { create: true });
 
   const pass = async (threads: number) => {
-    const tensors = measurableTensors(plan);
+    const given = statisticsWork(measurableTensors(plan));
     const inputs = await openInputs(plan, models, new AbortController().signal, () => {});
-    const work = { kind: 'statistics', open: openStatistics, work: { tensors } } as const;
+    const work = { kind: 'statistics', open: openStatistics, work: given } as const;
     const own = { engine: createCpuBackend(), inputs, files: plan.inputs, threads };
     const opened = await openPass({ ...work, ...own });
     try {
-      return await opened.run(tensors.length);
+      return await measureTensors(opened, given);
     } finally {
       opened.close();
       inputs.close();
