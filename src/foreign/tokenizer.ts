@@ -3,7 +3,8 @@
 import { AmalgamError } from '../errors';
 import { counted } from '../formats/quantity';
 import { parseJson } from '../formats/strict-json';
-import { aroundText, tokenizerFault } from '../formats/tokenizer-json';
+import { tokenizerFault } from '../formats/tokenizer-fault';
+import { aroundText } from '../formats/tokenizer-json';
 import { cleaned, decoder, modelType, wordModel } from './tokenizer-models';
 import { type FoundToken, normalizer, preTokenizer, type Step, tokenFinder } from './tokenizer-parts';
 
@@ -66,7 +67,10 @@ export function createTokenizer(files: TokenizerFiles, label: string): Tokenizer
     );
   }
   const config = files.config === undefined ? {} : tokenizerConfig(files.config, label);
-  const json = object(files.tokenizer, `${label}/tokenizer.json`);
+  const fileName = `${label}/tokenizer.json`;
+  const json = object(files.tokenizer, fileName);
+  const fault = tokenizerFault(files.tokenizer, fileName);
+  if (fault !== undefined) throw invalid(`${fileName} ${fault}.`);
   const engine = openEngine(json, { ...config, model_type: files.modelType }, label);
   const { ahead, behind } = aroundText(json.post_processor);
   return {
@@ -125,8 +129,6 @@ function openEngine(
   config: Record<string, unknown>,
   label: string,
 ): Engine {
-  const fault = tokenizerFault(tokenizer);
-  if (fault !== undefined) throw invalid(`${label}/tokenizer.json ${fault}.`);
   try {
     const engine = engineOf(tokenizer, config);
     engine.encode('a b');

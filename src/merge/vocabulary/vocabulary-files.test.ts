@@ -5,6 +5,7 @@ import { openerOf, type TinyOptions, tinyModel } from '../../inputs/memory-model
 import type { ModelOrigin } from '../../sources/model-folder';
 import { methodById } from '../methods';
 import { makePlan } from '../plan/recipe-plan';
+import { FLAGS } from './vocabulary.test.support';
 
 const whole = (path: string, options: TinyOptions = {}) =>
   tinyModel(path, { whole: true, hidden: 8, vocabulary: 8, ...options });
@@ -17,7 +18,8 @@ const copyRecipe: Recipe = {
 
 test('ids of added tokens that tokenizer.json says and no reader gives them are said', async () => {
   const of = async (vocab: object) => {
-    const json = { model: { type: 'BPE', vocab, merges: [] }, added_tokens: [{ id: 3, content: '[PAD]' }] };
+    const added_tokens = [{ ...FLAGS, id: 3, content: '[PAD]' }];
+    const json = { model: { type: 'BPE', vocab, merges: [] }, added_tokens };
     const plan = await makePlan(
       copyRecipe,
       openerOf(whole('m', { files: { 'tokenizer.json': json } })),
