@@ -51,6 +51,8 @@ test('what changes a text ahead of its splitting is named, or refused where it c
   expect(() => said({ type: 'Lowercase' })).toThrow(expect.objectContaining({ code: 'GgufUnsupported' }));
 });
 
+const model = of('pieces').model as Json;
+
 test.each([
   [
     'bytes to fall back on that are not there',
@@ -59,8 +61,8 @@ test.each([
   ],
   [
     'two tokens of one id',
-    { added_tokens: [], model: { type: 'BPE', vocab: { a: 0, b: 0 }, merges: [] } },
-    'two tokens the id 0, “a” and “b”',
+    { model: { ...model, vocab: { ...(model.vocab as Json), twin: 0 } } },
+    'two tokens the id 0, “<unk>” and “twin”',
   ],
   ['two tokens in front', { post_processor: around(['<s>', '</s>'], []) }, 'one token in front'],
   ['another token behind than that of the end', { post_processor: around([], ['<s>']) }, 'behind a text'],
