@@ -1,8 +1,9 @@
 /** Text ↔ token ids, by the parts of a repo's tokenizer.json (tokenizer-parts.ts). */
 
 import { AmalgamError } from '../errors';
+import { TOKEN_FIELDS } from '../formats/chat-template';
 import { counted } from '../formats/quantity';
-import { parseJson } from '../formats/strict-json';
+import { parseJsonObject } from '../formats/strict-json';
 import { tokenizerFault } from '../formats/tokenizer-fault';
 import { aroundText } from '../formats/tokenizer-json';
 import { cleaned, decoder, modelType, wordModel } from './tokenizer-models';
@@ -109,17 +110,12 @@ export function tokenizerConfig(text: string, label = 'the model'): Record<strin
 }
 
 function object(text: string, fileName: string): Record<string, unknown> {
-  let value: unknown;
   try {
-    value = parseJson(text, fileName);
+    return parseJsonObject(text, fileName);
   } catch (cause) {
-    if (cause instanceof AmalgamError && cause.code === 'LimitExceeded') throw cause;
-    throw invalid(`${fileName} is not JSON.`, cause);
+    if (!(cause instanceof AmalgamError) || cause.code === 'LimitExceeded') throw cause;
+    throw invalid(cause.message, cause);
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return value as Record<string, unknown>;
-  }
-  throw invalid(`${fileName} is not an object.`);
 }
 
 interface Engine extends Pick<Tokenizer, 'size' | 'ownSize' | 'encode' | 'decode' | 'idOf'> {}
@@ -209,7 +205,11 @@ function addedTokens(
   own: ReadonlyMap<string, number>,
 ): FoundToken[] {
   const named = new Set(
-    [...NAMED.map((name) => config[name]), config.additional_special_tokens, config.extra_special_tokens]
+    [
+      ...TOKEN_FIELDS.map((name) => config[name]),
+      config.additional_special_tokens,
+      config.extra_special_tokens,
+    ]
       .flat()
       .flatMap((token) => tokenText(token) ?? []),
   );
@@ -234,8 +234,6 @@ function addedTokens(
   }
   return [...made.values()];
 }
-
-const NAMED = ['bos', 'eos', 'unk', 'sep', 'pad', 'cls', 'mask'].map((name) => `${name}_token`);
 
 function invalid(message: string, cause?: unknown): AmalgamError {
   return new AmalgamError(

@@ -1,5 +1,6 @@
 /** The small files of a model that nothing here writes anew: processors of images and sound, parts of sentence encoders. */
 
+import { settingsFault } from '../../formats/chat-template';
 import { HASHES_FILE } from '../../formats/output-hashes';
 import { counted } from '../../formats/quantity';
 import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
@@ -24,6 +25,8 @@ export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string 
       return 'begins with a byte order mark, with which transformers does not read it: save it as UTF-8 without one';
     const json = parsed(bytes);
     if ('fault' in json) return json.fault;
+    if (OBJECTS.test(path) && !json.text.trimStart().startsWith('{')) return 'is not an object';
+    if (SETTINGS.test(path)) return settingsFault(JSON.parse(json.text) as Record<string, unknown>);
     if (path === 'tokenizer.json') return tokenizerFault(json.text, path);
   }
   if (path.endsWith('.model') && !isWholeProtobuf(bytes)) return 'is cut off, or no SentencePiece model';
@@ -37,6 +40,12 @@ export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string 
   }
   return undefined;
 }
+
+/** What transformers reads as an object. */
+const OBJECTS =
+  /(?:^|\/)(?:tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template|generation_config|(?:(?:video_)?pre)?processor_config)\.json$/;
+
+const SETTINGS = /^(?:tokenizer_config|special_tokens_map)\.json$/;
 
 function parsed(bytes: Uint8Array<ArrayBuffer>): { text: string } | { fault: string } {
   let text = '';

@@ -1,5 +1,6 @@
 /** Words of a plan on ids of tokens that have no row, or that nobody reads as they are written. */
 import { describe, expect, test } from 'vitest';
+import { errorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import { openerOf, type TinyOptions, tinyModel } from '../../inputs/memory-models.test.support';
 import type { ModelOrigin } from '../../sources/model-folder';
@@ -126,4 +127,59 @@ describe('ids that a config names', () => {
       expect.objectContaining({ severity: 'error', message: expect.stringContaining('generation_config') }),
     );
   });
+});
+
+describe('what transformers reads as an object is one, or nothing is written', () => {
+  const FILES = [
+    'tokenizer_config.json',
+    'special_tokens_map.json',
+    'added_tokens.json',
+    'generation_config.json',
+    'preprocessor_config.json',
+    'chat_template.json',
+    'vocab.json',
+    'tokenizer.json',
+  ];
+  const said = async (recipe: Recipe, ...folders: ReturnType<typeof whole>[]) => {
+    try {
+      const { problems } = await makePlan(recipe, openerOf(...folders), methodById);
+      return problems.flatMap(({ severity, message }) => (severity === 'error' ? message : [])).join('; ');
+    } catch (thrown) {
+      return errorReport(thrown).message;
+    }
+  };
+  const vocab = { a: 0, b: 1, ab: 2 };
+
+  test.each([
+    ['tokenizer_config.json', { eos_token: 3 }, /eos_token something that is no text/],
+    ['special_tokens_map.json', { mask_token: { content: 5 } }, /mask_token something that is no text/],
+    ['tokenizer_config.json', { chat_template: 3 }, /neither a text nor texts with names/],
+    ['tokenizer_config.json', { chat_template: ['{{ messages }}'] }, /neither a text nor texts with names/],
+    ['tokenizer_config.json', { chat_template: { default: 3 } }, /neither a text nor texts with names/],
+    ['tokenizer_config.json', { eos_token: null, bos_token: { content: 'a' } }, /^$/],
+    ['tokenizer_config.json', { chat_template: [{ name: 'default', template: '{{ messages }}' }] }, /^$/],
+    ['tokenizer_config.json', { chat_template: { default: '{{ messages }}' } }, /^$/],
+  ])('%s with %j', async (file, settings, words) => {
+    expect(
+      await said(copyRecipe, whole('m', { files: { 'tokenizer.json': json, [file]: settings } })),
+    ).toMatch(words);
+  });
+  const json = { model: { type: 'BPE', vocab, merges: ['a b'] } };
+
+  test.each(FILES.flatMap((file) => ['[]', 'null', '"text"', '3'].map((content) => [file, content])))(
+    '%s that is %s',
+    async (file, content) => {
+      const files = { 'tokenizer.json': json, [file!]: content! };
+      const m = whole('m', { files });
+      const words = /is not an object|names no tokens/;
+      expect(await said(copyRecipe, m)).toMatch(words);
+      // a union writes them anew, and leaves this one out
+      if (file === 'vocab.json') return;
+      const other = { model: { ...json.model, vocab: { ...vocab, c: 3 } } };
+      const n = whole('n', { files: { 'tokenizer.json': other } });
+      const models = ['m', 'n'].map((model) => ({ model, parameters: { weight: 1 } }));
+      const union: Recipe = { ...copyRecipe, mergeMethod: 'linear', models, tokenizerSource: 'union' };
+      expect(await said(union, m, n)).toMatch(words);
+    },
+  );
 });

@@ -4,7 +4,7 @@ import { editJsonObject } from '../../formats/json-edit';
 import { parseModelConfig } from '../../formats/model-config';
 import { displayName } from '../../formats/names';
 import { counted } from '../../formats/quantity';
-import { isJsonNumber, type JsonObject, MAX_JSON_LENGTH, parseJson } from '../../formats/strict-json';
+import { isJsonNumber, type JsonObject, MAX_JSON_LENGTH, parseJsonObject } from '../../formats/strict-json';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { readSmallText } from '../../inputs/header';
 import type { Model } from '../../inputs/model';
@@ -204,8 +204,7 @@ async function checkSpecialTokens(
 /** The object in a JSON file of a folder; empty where the file is not there. @throws AmalgamError of reading a text */
 async function jsonOf({ path, folder }: Files, name: string): Promise<Record<string, unknown>> {
   const file = findFile(folder, name);
-  const value = file && parseJson(await readSmallText(file, path, MAX_BYTES), `${path}/${name}`);
-  return Object(value) as Record<string, unknown>;
+  return file ? parseJsonObject(await readSmallText(file, path, MAX_BYTES), `${path}/${name}`) : {};
 }
 
 /** Ids of tokens that a text is made of, as configs name them; those of pictures and sound are replaced before they are looked up. */
@@ -315,8 +314,8 @@ async function tokenizerFiles(
   }
   return [
     ...(await edited(TOKENIZER_JSON, (text) => unitedTokenizer(text, output.from, changes))),
-    ...(await edited(SETTINGS, (text) => unitedSettings(text, changes))),
-    ...(await edited(ADDED, (text) => unitedAdded(text, changes))),
+    ...(await edited(SETTINGS, (text) => unitedSettings(text, `${from.path}/${SETTINGS}`, changes))),
+    ...(await edited(ADDED, (text) => unitedAdded(text, `${from.path}/${ADDED}`, changes))),
     ...[...FORMS_BESIDE.filter(has), ...kept].map(copy),
   ];
 }
