@@ -4,7 +4,13 @@ import { editJsonObject } from '../../formats/json-edit';
 import { parseModelConfig } from '../../formats/model-config';
 import { displayName } from '../../formats/names';
 import { counted } from '../../formats/quantity';
-import { isJsonNumber, type JsonObject, MAX_JSON_LENGTH, parseJsonObject } from '../../formats/strict-json';
+import {
+  isJsonNumber,
+  type JsonObject,
+  type JsonValue,
+  MAX_JSON_LENGTH,
+  parseJsonObject,
+} from '../../formats/strict-json';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { readSmallText } from '../../inputs/header';
 import type { Model } from '../../inputs/model';
@@ -228,6 +234,16 @@ export async function checkTokenIds(
     if (raw === undefined) continue;
     const inner = raw.get('text_config');
     const fields = [...raw, ...(inner instanceof Map ? inner : [])].filter(([key]) => TEXT_TOKEN.test(key));
+    const isId = (id: JsonValue) => id === null || isJsonNumber(id);
+    const odd = fields.find(([, value]) => !(Array.isArray(value) ? value.every(isId) : isId(value)));
+    if (odd !== undefined) {
+      problems.error(
+        'ConfigInvalid',
+        `${odd[0]} in ${file} of the output is neither the id of a token nor a list of them.`,
+        'Correct it in the model that the file is taken from.',
+      );
+      continue;
+    }
     const beyond = fields.flatMap(([key, value]) => {
       const ids = (Array.isArray(value) ? value : [value]).flatMap((id) =>
         isJsonNumber(id) && Number(id.text) >= rows ? [Number(id.text)] : [],
