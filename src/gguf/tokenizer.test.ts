@@ -61,8 +61,8 @@ test.each([
   ],
   [
     'two tokens of one id',
-    { model: { ...model, vocab: { ...(model.vocab as Json), twin: 0 } } },
-    'two tokens the id 0, “<unk>” and “twin”',
+    { model: { ...model, vocab: { ...(model.vocab as Json), again: 0 } } },
+    'two tokens the id 0, “<unk>” and “again”',
   ],
   ['two tokens in front', { post_processor: around(['<s>', '</s>'], []) }, 'one token in front'],
   ['another token behind than that of the end', { post_processor: around([], ['<s>']) }, 'behind a text'],
