@@ -294,7 +294,7 @@ export function bestText(report: FindBestReport): string {
     '',
     ...(said ? [`${said.lead}${said.rest}`] : []),
     ...(isChosen ? [] : [`On the choosing part ${displayName(chosen.label)} was best: it is taken.`]),
-    `±: 95 % for ${formatCounted(comparisons, 'comparison')} at once.`,
+    `±: 95 % for all ${formatCounted(comparisons, 'comparison')} together.`,
     ...(shares.length > 0
       ? [`Of what the contributors gained on their own text it keeps ${shares.join(', ')}.`]
       : []),

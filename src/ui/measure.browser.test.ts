@@ -51,7 +51,7 @@ test('measuring fills the table, every number with its error; after an edit only
         .getByText(/^\d\.\d{2,} ±\d\.\d{2,}$/),
     )
     .toBeVisible();
-  await expect.element(page.getByText(/on 2 × 1.?[34]\d\d characters/)).toBeVisible();
+  await expect.element(page.getByText(/on 2.×.1.?[34]\d\d.characters/)).toBeVisible();
   await expect.element(measureButton()).toHaveAccessibleDescription(/Every number/);
   // one dot for each row, on one scale
   expect(document.querySelectorAll('.measure-table .dot')).toHaveLength(5);

@@ -138,7 +138,7 @@ function Protocol({ table }: { table: Table }) {
   const hasTexts = columns.some(({ kind }) => kind === 'text');
   const isDrawn = leader !== null && table.rows.some(({ by }) => by.apart !== null);
   const isChosenHere = leader !== null && !isChosen && table.rows.some(({ row }) => row.group === 'tried');
-  const all = comparisons > 1 ? ` for ${isChosen ? 'all' : 'any'} ${comparisons} comparisons at once` : '';
+  const all = comparisons > 1 ? ` for all ${comparisons} comparisons together` : '';
   return (
     <p className="small quiet measure-protocol">
       {isAccuracy ? 'Accuracy in percent, higher is better' : 'Perplexity, lower is better'}

@@ -93,6 +93,8 @@ function IsItBetter({ run }: { run: FinishedRun }) {
     );
   }
   const isOwn = ({ row }: TableRow) => rows.includes(row);
+  // Measure says it itself
+  if (view.tab === 'measure') return <p />;
   const isWhole = missingCells({ ...table, rows: table.rows.filter(isOwn) }).length === 0;
   return (
     <>

@@ -158,7 +158,7 @@ test('the sentence says only what is outside the error, and which rows are not',
   const both = (mean: number, noise?: number) => [blocks(mean, noise), blocks(mean, noise)];
   const apart = { 'tried ram': both(0.5), 'tried karcher': both(0.6), base: both(0.7, 0.01) };
   expect(say(measured(apart, slice))).toMatch(
-    /^RAM is the best of 2 merges, on 2 × 1.?[34]\d\d characters\. It is better than the base by 18\.1 ± 0\.\d %\.$/,
+    /^RAM is the best of 2 merges, on 2.×.1.?[34]\d\d.characters\. It is better than the base by 18\.1 ± 0\.\d %\.$/,
   );
   const near = { ...apart, 'tried ties': both(0.501, 0.02) };
   expect(say(measured(near, slice))).toMatch(
@@ -193,7 +193,7 @@ test('another merge is spoken of by the same numbers, and beside the first', () 
   const lone = { 'tried ram': both(0.5), base: both(0.7, 0.01) };
   expect(say(measured(lone, slice))).toBeNull();
   expect(say(measured({ ...lone, 'run now': both(0.6) }, slice))).toMatch(
-    /^Task arithmetic is better than the base by 9\.5 ± 0\.\d+ %, on 2 × .* characters\. RAM, the first of 2 merges in Measure, is better than it by 10\.5/,
+    /^Task arithmetic is better than the base by 9\.5 ± 0\.\d+ %, on 2.×.*characters\. RAM, the first of 2 merges in Measure, is better than it by 10\.5/,
   );
   expect(say(measured({ ...lone, 'run now': both(0.501, 0.02) }, slice))).toMatch(
     /It cannot be told apart from RAM, the first of 2 merges in Measure\.$/,

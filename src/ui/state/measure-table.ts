@@ -135,8 +135,10 @@ export function measureTable(rows: readonly EvaluationRow[], measure: MeasureSli
     return { row, cells, mean, by: by === MEAN ? mean : cells[columns.findIndex(({ id }) => id === by)]! };
   });
   const known = mostKnown(made).map(contender);
-  const best = measure.found?.report?.best;
-  const chosen = known.find(({ own: { row } }) => row.tried && row.tried.id === best);
+  const { report, rows: tried = [] } = measure.found ?? {};
+  const best = tried.find(({ id }) => id === report?.best);
+  // taken over, it is the row of the recipe
+  const chosen = known.find(({ own }) => best && targetKey(own.row.target) === targetKey(best.target));
   const { leader: first, isChosen, comparisons } = leading(known, chosen);
   const leader = first?.own;
   const compared = made.map((own): TableRow => {
@@ -260,7 +262,7 @@ function scopeWords({ columns, by, leader }: MeasureTable): string {
   }
   const characters = formatCount(Math.max(...own.map((column) => column.characters)));
   return own.length > 1
-    ? `on ${own.length} × ${characters} characters${of}`
+    ? `on ${own.length}\u00a0×\u00a0${characters}\u00a0characters${of}`
     : `on ${characters} characters${of || ` of ${first!.name}`}`;
 }
 
