@@ -78,7 +78,11 @@ export function MeasureTable({ table }: { table: Table }) {
               <Head key={column.id} id={column.id} table={table} name={column.name} title={column.name} />
             ))}
             {hasLambda ? (
-              <th scope="col" title="Of what was tried in memory: tuned for each method that has one">
+              <th
+                scope="col"
+                className="measure-lambda"
+                title="Of what was tried in memory: tuned for each method that has one"
+              >
                 λ
               </th>
             ) : null}
@@ -218,7 +222,9 @@ function Row({ own, table, texts, tasks, scale, hasLambda, decimals }: RowProps)
       {texts.map((column) => (
         <td key={column.id}>{value(cellOf(column), column.id, texts.length === 1)}</td>
       ))}
-      {hasLambda ? <td>{row.lambda || <span className="faint">–</span>}</td> : null}
+      {hasLambda ? (
+        <td className="measure-lambda">{row.lambda || <span className="faint">–</span>}</td>
+      ) : null}
       {tasks.map((column) => (
         <td key={column.id}>{value(cellOf(column), column.id, table.by === column.id)}</td>
       ))}

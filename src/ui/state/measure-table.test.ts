@@ -169,7 +169,7 @@ test('the sentence says only what is outside the error, and which rows are not',
     /^None of 2 merges is better than the base: RAM comes nearest, worse by 10\.5 ± 0\.\d %, on/,
   );
   expect(say(measured({ ...apart, 'model samples/kitchen': both(0.4, 0.01) }, slice))).toMatch(
-    /^None of 2 merges is better than kitchen alone: RAM comes nearest, worse by 10\.5 ± 0\.\d+ %, on .* characters\. It is better than the base by [\d.]+ ± [\d.]+ %\.$/,
+    /^None of 2 merges is better than kitchen alone: RAM comes nearest, worse by 10\.5 ± 0\.\d+ %, on .*characters\. It is better than the base by [\d.]+ ± [\d.]+ %\.$/,
   );
   expect(say(measured({ ...apart, 'model samples/kitchen': both(0.501, 0.02) }, slice))).toMatch(
     /better than the base by [\d.]+ ± [\d.]+ %, but cannot be told apart from kitchen alone\.$/,
@@ -224,6 +224,14 @@ test('the best is the one that was chosen, unless another is better beyond the e
   expect(tableOf(measured(close, slice)).leader?.row.label).toBe('LINEAR');
   const better = { ...close, 'run now': both(0.3) };
   expect(tableOf(measured(better, slice)).leader?.row.id).toBe('run now');
+});
+
+test('the one that was chosen stays so when it is taken over as the recipe', () => {
+  const { target } = evaluationRows(recipe, sampleModels).find(({ current }) => current)!;
+  const slice = { ...empty, found: found([{ ...tried('given')[0]!, target }], 'given') };
+  const both = [blocks(0.5), blocks(0.5)];
+  const table = tableOf(measured({ 'run now': both, base: both }, slice));
+  expect(table).toMatchObject({ isChosen: true, leader: { row: { id: 'run now' } } });
 });
 
 test('numbers of another part of the text are compared with nothing', () => {
