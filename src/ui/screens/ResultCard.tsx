@@ -82,6 +82,8 @@ function IsItBetter({ run }: { run: FinishedRun }) {
     await openMeasure(studio);
     await measure(studio, rows);
   };
+  // Measure says it itself
+  if (view.tab === 'measure') return <p />;
   if (!said) {
     return (
       <p role="status">
@@ -93,8 +95,6 @@ function IsItBetter({ run }: { run: FinishedRun }) {
     );
   }
   const isOwn = ({ row }: TableRow) => rows.includes(row);
-  // Measure says it itself
-  if (view.tab === 'measure') return <p />;
   const isWhole = missingCells({ ...table, rows: table.rows.filter(isOwn) }).length === 0;
   return (
     <>
