@@ -175,8 +175,8 @@ async function hobbyist(page: Page): Promise<void> {
   await page.getByText(/^Merged in/).waitFor();
   await page.getByRole('button', { name: 'Try', exact: true }).click();
   await page
-    .getByText(/^60\stokens in/)
-    .nth(3)
+    .getByText(/60\stokens in/)
+    .nth(1)
     .waitFor();
   await picture(page, 'hobbyist-2-better');
   await show(page, 'Files');
@@ -245,8 +245,8 @@ async function work(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await show(page, 'Try');
   await page.getByRole('button', { name: 'Generate', exact: true }).click();
   await page
-    .getByText(/^60\stokens in/)
-    .nth(4)
+    .getByText(/60\stokens in/)
+    .nth(1)
     .waitFor();
   await show(page, 'Difference');
   await page.getByRole('button', { name: 'Measure difference', exact: true }).click();
