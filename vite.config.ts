@@ -43,7 +43,11 @@ const hasDesktop =
 export default defineConfig({
   base: './',
   plugins: [react(), policy, cpuKernels(), plainShaders(), thirdPartyNoticesFile(), offlineApp()],
-  worker: { format: 'es', plugins: () => [cpuKernels(), plainShaders()] },
+  worker: {
+    format: 'es',
+    plugins: () => [cpuKernels(), plainShaders()],
+    rolldownOptions: { checks: { bundlerTimings: false } },
+  },
   // Found up front, so that the dev server never has to reload the page in the middle of somebody's first merge.
   optimizeDeps: { entries: ['index.html', 'src/**/*.worker.ts'] },
   // No other page of this machine may read the project.
@@ -55,5 +59,7 @@ export default defineConfig({
     // The policy allows no data: fonts or scripts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // whoever starts the studio can do nothing about them
+    rolldownOptions: { checks: { bundlerTimings: false } },
   },
 });

@@ -24,7 +24,7 @@ const chosen = Object.entries(BROWSERS).filter(([name]) => [undefined, name].inc
 install(chosen.map(([name]) => name));
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const dist = await ensureBuilt(root, () => console.log('Building the studio …'));
+const dist = await ensureBuilt(root, console.log);
 const hub = await startFakeHub({ models: sampleModels(join(root, 'public/samples')) });
 const server = await startBuiltStudio([hub.url, hub.cdnUrl]);
 const { url } = server;

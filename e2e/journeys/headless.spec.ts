@@ -125,6 +125,15 @@ test('R60: merges the sample with TIES on both engines to the same bytes, within
   expect((await amalgam(['merge', below, '--out', relative, '--engine', 'cpu'])).code).toBe(0);
   const again = await amalgam(['verify', relative, '--recipe', below, '--engine', 'cpu']);
   expect(again.stdout).toContain('The bytes agree');
+  expect(again.stderr).not.toContain('warning');
+  // another recipe only locates the models, and is said to be another; without one the error names the cure first
+  const other = recipe(TIES.replaceAll(samples, 'models').replace('density: 0.2', 'density: 0.5'));
+  const located = await amalgam(['verify', relative, '--recipe', other, '--engine', 'cpu']);
+  expect(located.stderr).toMatch(/is not the recipe that was merged \(first in “.*density: 0\.5.*”\)/);
+  expect(located.stdout).toContain('The bytes agree with the recipe in the metadata');
+  const lost = await amalgam(['verify', out, '--engine', 'cpu', '--hub', 'http://127.0.0.1:9']);
+  expect(lost.stderr).toContain('give the recipe that was merged, amalgam verify');
+  expect(lost.code).toBe(1);
 });
 
 test('evaluate: base, adapter and a merge that is never written, alike on both engines', async () => {

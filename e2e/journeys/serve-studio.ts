@@ -20,7 +20,7 @@ export default async function serveJourneys(): Promise<() => Promise<void>> {
   execFileSync(process.execPath, ['src/cli/amalgam.mjs', '--help'], { cwd: ROOT, stdio: 'ignore' });
   const dist = join(ROOT, STUDIO_DIST);
   rmSync(dist, { recursive: true, force: true });
-  cpSync(await ensureBuilt(ROOT, () => console.log('Building the studio …')), dist, { recursive: true });
+  cpSync(await ensureBuilt(ROOT, console.log), dist, { recursive: true });
   const page = join(dist, 'index.html');
   const html = readFileSync(page, 'utf8').replace(
     /(<meta http-equiv="Content-Security-Policy" content=")[^"]*(">)/,

@@ -25,12 +25,11 @@ function newestChange(path) {
 const made = statSync(join(BUILT, 'bin', 'amalgam.mjs'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 const sources = ['src', 'shaders', 'assembly', 'package-lock.json'].map((path) => join(ROOT, path));
 if (sources.some((path) => newestChange(path) > made)) {
-  process.stderr.write('Building the command …\n');
   const { buildCommand } = await import(new URL('./build-command.mjs', import.meta.url).href);
   const fresh = join(ROOT, `dist-command-${process.pid}`);
   const old = `${fresh}-old`;
   try {
-    await buildCommand(ROOT, join(fresh, 'bin'));
+    await buildCommand(ROOT, join(fresh, 'bin'), (line) => process.stderr.write(`${line}\n`));
     await rename(BUILT, old).catch((thrown) => {
       if (thrown.code !== 'ENOENT') throw thrown;
     });

@@ -18,26 +18,28 @@ const forNode = {
   load: (id) => (id.startsWith('\0worker:') ? "export default '';" : undefined),
 };
 
-/** @param root the project's folder @param outDir takes `amalgam.mjs` and its threads */
-export function buildCommand(root, outDir) {
-  return bundleForNode(root, outDir, {
+/** @param root the project's folder @param outDir takes `amalgam.mjs` and its threads @param say told how far it is */
+export function buildCommand(root, outDir, say = () => {}) {
+  const inputs = {
     amalgam: 'src/cli/main.ts',
     thread: 'src/worker/node-thread.ts',
     formats: 'src/formats/index.ts',
     'foreign-text': 'src/worker/node-foreign-text.ts',
-  });
+  };
+  return bundleForNode(root, outDir, inputs, say);
 }
 
-/** @param inputs files below `root` by the name of their bundle */
-export async function bundleForNode(root, outDir, inputs) {
+/** @param inputs files below `root` by the name of their bundle @param say told how far it is, line by line */
+export async function bundleForNode(root, outDir, inputs, say = () => {}) {
   const unregister = register();
   const { cpuKernels } = await import(new URL('../../assembly/vite-plugin.ts', import.meta.url).href);
+  const { buildSteps } = await import(new URL('./build.ts', import.meta.url).href);
   await unregister();
   await build({
     root,
     configFile: false,
     logLevel: 'warn',
-    plugins: [forNode, cpuKernels()],
+    plugins: [forNode, cpuKernels(), buildSteps('the command', say)],
     ssr: { noExternal: true, external: ['webgpu'] },
     build: {
       ssr: true,
@@ -46,7 +48,7 @@ export async function bundleForNode(root, outDir, inputs) {
       copyPublicDir: false,
       target: 'node20',
       rollupOptions: {
-        checks: { pluginTimings: false },
+        checks: { bundlerTimings: false },
         input: Object.fromEntries(Object.entries(inputs).map(([name, path]) => [name, join(root, path)])),
         output: {
           banner: ({ name }) => (name === 'amalgam' ? '#!/usr/bin/env node' : ''),

@@ -3,6 +3,7 @@ import { readdir, rename, rm, stat } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import process from 'node:process';
+import type { Plugin } from 'vite';
 import { contentSecurityPolicy } from './content-security-policy';
 
 /** Sources of the built studio, relative to the project's root. */
@@ -22,25 +23,44 @@ const INPUTS = [
  * the old one's place in one step, so two commands at once do not serve half of one.
  *
  * @param root the project's folder
+ * @param say told how far a build is, line by line
  * @returns the folder of the build
  */
-export async function ensureBuilt(root: string, onBuild: () => void): Promise<string> {
+export async function ensureBuilt(root: string, say: (line: string) => void): Promise<string> {
   const dist = join(root, 'dist');
   const built = await stat(join(dist, 'index.html')).catch(() => undefined);
   const newest = Math.max(...(await Promise.all(INPUTS.map((input) => newestChange(join(root, input))))));
   if (built && built.mtimeMs >= newest) return dist;
-  onBuild();
   const { build } = await import('vite');
   const fresh = join(root, `dist-${process.pid}`);
   const old = join(root, `dist-${process.pid}-old`);
   try {
-    await build({ root, logLevel: 'warn', build: { outDir: fresh, emptyOutDir: true } });
+    const plugins = [buildSteps('the studio', say)];
+    await build({ root, logLevel: 'warn', plugins, build: { outDir: fresh, emptyOutDir: true } });
     await rename(dist, old).catch(ignoreMissing);
     await rename(fresh, dist);
   } finally {
     for (const folder of [fresh, old]) await rm(folder, { recursive: true, force: true });
   }
   return dist;
+}
+
+/** Modules that are read between two lines of a build. */
+const BETWEEN_LINES = 150;
+
+/** A plugin that says how far the build of something is: on a slow machine it takes minutes. */
+export function buildSteps(what: string, say: (line: string) => void): Plugin {
+  let modules = 0;
+  const step = (at: number, words: string) => say(`Building ${what} (${at} of 3: ${words}) …`);
+  return {
+    name: 'amalgam-build-steps',
+    buildStart: () => step(1, 'reading its modules'),
+    moduleParsed() {
+      if (++modules % BETWEEN_LINES === 0) step(1, `${modules} modules read`);
+    },
+    renderStart: () => step(2, `joining ${modules} modules`),
+    writeBundle: () => step(3, 'written'),
+  };
 }
 
 /** Milliseconds of the latest change at or below a path; tests are not part of the build. */

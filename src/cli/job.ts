@@ -7,6 +7,7 @@ import { AmalgamError } from '../errors';
 import { DEFAULT_HUB_URL } from '../formats/hub-id';
 import { displayName } from '../formats/names';
 import { copyOf, type Recipe } from '../formats/recipe';
+import { formatRecipe } from '../formats/recipe-format';
 import { recipeModels, recipeRepositories, renameRepositories } from '../formats/recipe-models';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { defaultCache } from '../host/node/platform';
@@ -73,7 +74,8 @@ export async function readRecipe(file: string): Promise<Recipe> {
 
 /**
  * The recipe of a merged model with its models where they are: the recipe it was merged by knows, its own metadata hold
- * names only. With it the names that were published, by those places: the same have to be published again.
+ * names only. With it the names that were published, by those places: the same have to be published again; and the first line
+ * in which that recipe is another one than was merged.
  * @param recipeFile that recipe
  * @throws NotFound, RecipeInvalid
  */
@@ -81,7 +83,7 @@ export async function locateModels(
   merged: Recipe,
   recipeFile: string,
   workingFolder: string,
-): Promise<{ recipe: Recipe; published: ReadonlyMap<string, string> }> {
+): Promise<{ recipe: Recipe; published: ReadonlyMap<string, string>; differs: string | undefined }> {
   const recipe = await readRecipe(recipeFile);
   const places = [dirname(recipeFile), workingFolder];
   const found = await lookUpModels(recipeRepositories(recipe), places, hubCacheFolder());
@@ -98,7 +100,18 @@ export async function locateModels(
   return {
     recipe: renameTexts(renameRepositories(merged, new Map(folders)), new Map(texts)),
     published: new Map([...folders, ...texts].map(([name, place]) => [place, name])),
+    differs: firstDifference(renameTexts(renameRepositories(recipe, names), publishedTexts(recipe)), merged),
   };
+}
+
+/** The first line of a recipe that another one does not have, or that it lacks; commits of the Hub count for nothing. */
+function firstDifference(recipe: Recipe, other: Recipe): string | undefined {
+  const [own, others] = [recipe, other].map((of) => {
+    const names = recipeRepositories(of).map((name) => [name, name.replace(/@.*$/, '')] as const);
+    return formatRecipe(renameRepositories(of, new Map(names))).split('\n');
+  }) as [string[], string[]];
+  const at = own.findIndex((line, i) => line !== others[i]);
+  return at < 0 ? others[own.length] : own[at]!;
 }
 
 /**

@@ -85,7 +85,7 @@ test('a verification names the tensors that differ', () => {
   const all = { listed: 4, missing: [], differing: [], unlisted: [] };
   expect(
     plain(verifyText({ ...found, shards: [shard], changedInputs: [], agrees: true, files: all })),
-  ).toContain('The bytes agree: 1 shard and 3 other files');
+  ).toContain('The bytes agree with the recipe in the metadata: 1 shard; 3 other files as written');
 });
 
 test('progress is one line', () => {
@@ -145,16 +145,19 @@ test('what finding the best ends with names the models that the merge is worse t
   const report = (merge: number, best: string): FindBestReport => ({
     texts: [{ name: 'a', kind: 'generated', tokens: { tuning: 640, choosing: 640, reporting: 640 } }],
     rows: [row('base', 'base', 2), row('a', 'contributor', 1), row('ties', 'method', merge)],
-    ...{ best, alike: [], course: [], lately: null, ended: 'done', kept: [2 - merge], overlap: null },
+    ...{ best, course: [], lately: null, ended: 'done', kept: [2 - merge], overlap: null },
     ...{ measured: 3, reused: 0, seconds: 3 },
   });
   const good = bestText(report(0.5, 'ties'));
-  expect(good).toContain('ties is best.');
+  expect(good).toMatch(
+    /^ties is better than the base by 77\.69 ± 0\.00 % and than each contributor alone, on that part\.$/m,
+  );
   expect(good).toContain('it keeps 150 % of a.');
-  expect(good).not.toMatch(/worse|alone/);
+  expect(good).not.toMatch(/worse/);
   const poor = bestText(report(2.109, 'ties'));
   expect(poor).toContain('It is worse than the base on the text of a.');
-  expect(poor).toContain('a alone is better here.');
+  expect(poor).toMatch(/^ties is worse than a alone by [\d.]+ ± 0\.00 %, on that part\.$/m);
   expect(poor).not.toContain('keeps');
-  expect(bestText(report(3, 'a'))).toContain('No merge that was tried is better than a.');
+  expect(bestText(report(1, 'ties'))).toContain('cannot be told apart from a alone, on that part.');
+  expect(bestText(report(3, 'a'))).toContain('On the choosing part a was best: it is taken.');
 });

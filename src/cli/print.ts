@@ -9,12 +9,13 @@ import {
   formatShape,
   formatWeightFiles,
 } from '../formats/quantity';
+import { type Contender, conclusion, leading } from '../reports/conclusion';
 import type { DatasetText } from '../reports/dataset';
 import type { EvaluateReport, RunningProgress } from '../reports/evaluate';
 import { type BestRow, type FindBestReport, OVERLAPS } from '../reports/find-best';
 import type { TensorProgress } from '../reports/job';
 import type { MergeReport, VerifyReport, WrittenFiles } from '../reports/merge';
-import { meanLoss, pairedDifference, verdict } from '../reports/paired-error';
+import { margin, meanLoss, pairedDifference } from '../reports/paired-error';
 import type { PlanProblem, PlanReport } from '../reports/plan';
 import { isQuiet } from './arguments';
 
@@ -158,15 +159,16 @@ export function verifyText(report: VerifyReport): string {
   const where = `(merged again in ${formatSeconds(report.seconds)} on ${report.engine})`;
   const { files } = report;
   const shards = formatCounted(report.shards.length, 'shard');
-  if (report.agrees) {
-    const others = files && formatCounted(files.listed - report.shards.length, 'other file');
-    return others
-      ? `The bytes agree: ${shards} and ${others} ${where}`
-      : `The bytes agree: ${shards}; there is no list of hashes for the other files ${where}`;
-  }
   const changed = report.changedInputs.map(
     (name) => `input ${displayName(name)} is not the file that was merged`,
   );
+  if (report.agrees) {
+    const others = files && formatCounted(files.listed - report.shards.length, 'other file');
+    const beside = others ? `; ${others} as written` : '; there is no list of hashes for the other files';
+    return [`The bytes agree with the recipe in the metadata: ${shards}${beside} ${where}`, ...changed].join(
+      '\n',
+    );
+  }
   const differing = report.shards.flatMap(({ file, isHeaderSame, differing: tensors }) => [
     ...(isHeaderSame ? [] : [`${file}: its header (names, places, metadata) is not what the recipe gives`]),
     ...(tensors.length > 0
@@ -232,60 +234,71 @@ export function bestRowText(row: BestRow): string {
 
 /** The table of all that was tried to find the best merge, with its errors, and the verdict. */
 export function bestText(report: FindBestReport): string {
-  const { texts, rows, best, alike, lately, kept, overlap, measured, seconds } = report;
-  const base = rows.find(({ kind }) => kind === 'base')?.blocks.reporting;
+  const { texts, rows, best, lately, kept, overlap, measured, seconds } = report;
   const isTask = texts.some(({ kind }) => kind === 'task');
-  const figure = (blocks: BestRow['blocks']['reporting']) => {
-    if (!blocks) return '–';
-    const { mean, stderr } = meanLoss(blocks);
-    const [value, scale] = isTask ? [1 - mean, 1] : [Math.exp(mean), Math.exp(mean)];
-    return `${value.toFixed(4)}${stderr === null ? '' : ` ± ${(scale * stderr).toFixed(4)}`}`;
+  const all = rows.flatMap(({ blocks: { reporting }, ...row }): (Contender & { id: string })[] => {
+    const kind = row.kind === 'base' || row.kind === 'contributor' ? row.kind : 'merge';
+    return reporting ? [{ id: row.id, label: displayName(row.label), kind, texts: reporting }] : [];
+  });
+  const { leader, isChosen, comparisons } = leading(
+    all,
+    all.find(({ id, kind }) => id === best && kind === 'merge'),
+  );
+  const value = (own: Contender) => {
+    const { mean } = meanLoss(own.texts);
+    return (isTask ? 1 - mean : Math.exp(mean)).toFixed(4);
   };
-  const against = (blocks: BestRow['blocks']['reporting']) => {
-    const apart = blocks && base ? pairedDifference(blocks, base) : null;
-    if (!apart || blocks === base) return '';
-    return `${apart.mean > 0 ? '+' : '−'}${Math.abs(apart.mean).toFixed(4)} ± ${(apart.stderr ?? Number.NaN).toFixed(4)}`;
+  const against = (own: Contender) => {
+    const apart = leader && leader !== own ? pairedDifference(own.texts, leader.texts) : null;
+    if (!apart) return '';
+    const half = margin(apart, comparisons);
+    return `${apart.mean > 0 ? '+' : '−'}${Math.abs(apart.mean).toFixed(4)}${half === null ? '' : ` ± ${half.toFixed(4)}`}`;
   };
-  const label = (id: string) => displayName(rows.find((row) => row.id === id)?.label ?? id);
-  const lines = rows.map((row) => [
-    row.id === best ? '*' : alike.includes(row.id) ? '~' : '',
-    displayName(row.label),
-    row.lambda === null ? '' : String(row.lambda),
-    row.error ? row.error.message : figure(row.blocks.reporting),
-    against(row.blocks.reporting),
-    `${row.tried}`,
-    formatSeconds(row.seconds),
-  ]);
+  const lines = rows.map((row) => {
+    const own = all.find(({ id }) => id === row.id);
+    return [
+      row.id === best ? '*' : '',
+      displayName(row.label),
+      row.lambda === null ? '' : String(row.lambda),
+      row.error ? row.error.message : own ? value(own) : '–',
+      own ? against(own) : '',
+      `${row.tried}`,
+      formatSeconds(row.seconds),
+    ];
+  });
   const named = texts.map(
     ({ name, tokens }) =>
       `${displayName(name)} (${formatCounted(tokens.reporting, isTask ? 'item' : 'token')})`,
   );
-  const chosen = rows.find(({ id }) => id === best)!;
-  const models = rows.filter(({ kind }) => kind === 'base' || kind === 'contributor');
-  const lossOf = ({ blocks }: BestRow) => meanLoss(blocks.reporting ?? []).mean;
-  const ordered = models.toSorted((a, b) => lossOf(a) - lossOf(b));
-  const better = ordered.find(({ blocks }) => {
-    const apart =
-      chosen.blocks.reporting && pairedDifference(chosen.blocks.reporting, blocks.reporting ?? []);
-    return verdict(apart) === 'higher';
-  });
+  const scope = 'on that part';
+  const said = leader && conclusion(leader, { all, leader, comparisons, isAccuracy: isTask, scope });
   const shares = kept.flatMap((share, i) =>
     share === null || share < 0 ? [] : `${Math.round(100 * share)} % of ${displayName(texts[i]!.name)}`,
   );
   const worse = kept.flatMap((share, i) => (share !== null && share < 0 ? displayName(texts[i]!.name) : []));
+  const chosen = rows.find(({ id }) => id === best)!;
   return [
     `On the part that nothing was tuned or chosen on, of ${named.join(', ')}:`,
     ...columns([
-      ['', 'merge', 'λ', isTask ? 'metric' : 'perplexity', 'loss against base', 'tried', 'time'],
+      [
+        '',
+        'merge',
+        'λ',
+        isTask ? 'metric' : 'perplexity',
+        `loss beside ${leader?.label ?? 'the best'}`,
+        'tried',
+        'time',
+      ],
       ...lines,
     ]),
     '',
-    `${models.includes(chosen) ? `No merge that was tried is better than ${label(best)}` : `${label(best)} is best`}${alike.length > 0 ? `; cannot be told apart from it: ${alike.map(label).join(', ')}` : ''}.`,
+    ...(said ? [`${said.lead}${said.rest}`] : []),
+    ...(isChosen ? [] : [`On the choosing part ${displayName(chosen.label)} was best: it is taken.`]),
+    `±: 95 % for all ${formatCounted(comparisons, 'comparison')} together.`,
     ...(shares.length > 0
       ? [`Of what the contributors gained on their own text it keeps ${shares.join(', ')}.`]
       : []),
     ...(worse.length > 0 ? [`It is worse than the base on the text of ${worse.join(', ')}.`] : []),
-    ...(better ? [`${label(better.id)} alone is better here.`] : []),
     ...(overlap !== null && overlap > OVERLAPS
       ? ['The contributors know some of the same: text of your own would say more about λ.']
       : []),

@@ -16,7 +16,7 @@ const { values } = parseArgs({
 });
 const port = values.port === undefined ? PORT : Number(values.port);
 
-const dist = await ensureBuilt(PROJECT, () => console.log('Building the studio …'));
+const dist = await ensureBuilt(PROJECT, console.log);
 const { url } = await serveStudio(dist, HUB_ORIGINS, port).catch((thrown: Error) => {
   console.error(
     `Port ${port} cannot be used: ${thrown.message}. Is the studio already running? Otherwise: npm start -- --port 5174`,

@@ -71,23 +71,32 @@ export function unknownParameters(recipe: Recipe, method: MergeMethod): UnknownN
   );
 }
 
+type Level = Pick<RecipeLevel, 'parameters' | 'ignored'>;
+
+/** Whether a parameter has an effect on a model, or on the whole merge. */
+const hasEffect = (method: MergeMethod, name: string, ofModel: boolean) =>
+  Object.hasOwn(method.modelParameters, name) || (!ofModel && Object.hasOwn(method.parameters, name));
+
+const filtered = (parameters: Recipe['parameters'], keep: (name: string) => boolean) =>
+  Object.fromEntries(Object.entries(parameters).filter(([name]) => keep(name)));
+
 /** A recipe of one stage without the names that have no effect. */
 export function withoutUnknown(recipe: Recipe, method: MergeMethod): Recipe {
-  const known = <T extends Pick<RecipeLevel, 'parameters' | 'ignored'>>(
-    { ignored: _, ...level }: T,
-    own: boolean,
-  ) => ({
+  const known = <T extends Level>({ ignored: _, ...level }: T, ofModel: boolean) => ({
     ...level,
-    parameters: Object.fromEntries(
-      Object.entries(level.parameters).filter(
-        ([name]) =>
-          Object.hasOwn(method.modelParameters, name) || (!own && Object.hasOwn(method.parameters, name)),
-      ),
-    ),
+    parameters: filtered(level.parameters, (name) => hasEffect(method, name, ofModel)),
   });
   return {
     ...known(recipe, false),
     ...(recipe.models && { models: recipe.models.map((m) => known(m, true)) }),
+  };
+}
+
+/** Of the recipe itself or a model in it, only the names that have no effect. */
+export function onlyUnknown({ ignored, parameters }: Level, method: MergeMethod, ofModel: boolean): Level {
+  return {
+    ...(ignored && { ignored }),
+    parameters: filtered(parameters, (name) => !hasEffect(method, name, ofModel)),
   };
 }
 

@@ -162,11 +162,10 @@ export function leastOf(rows: Iterable<BestRow>, part: TextPart): { row: BestRow
 }
 
 /**
- * The winner on the choosing text, and the rows that cannot be told apart from the best one there (within its standard
- * error), the least loss first. Of those the simplest merge wins: the recipe as given, then as they were tried; models as they
- * are only where they are better than every merge.
+ * The winner on the choosing text. Of the rows within a standard error and a hair of the least loss there the simplest merge
+ * wins: the recipe as given, then as they were tried; models as they are only where they are better than every merge.
  */
-export function winnerOf(rows: readonly BestRow[]): { best: BestRow; alike: BestRow[] } | undefined {
+export function winnerOf(rows: readonly BestRow[]): BestRow | undefined {
   const measured = rows.filter((row) => !Number.isNaN(lossOf(row, 'choosing')));
   const order = measured.sort((a, b) => lossOf(a, 'choosing') - lossOf(b, 'choosing'));
   const [least] = order;
@@ -176,10 +175,9 @@ export function winnerOf(rows: readonly BestRow[]): { best: BestRow; alike: Best
     return row === least || (apart !== null && apart.mean <= Math.min(apart.stderr ?? 0, NEGLIGIBLE));
   });
   const whole = (row: BestRow) => Number(row.kind === 'base' || row.kind === 'contributor');
-  const best = close.reduce((a, b) =>
+  return close.reduce((a, b) =>
     whole(b) < whole(a) || (whole(b) === whole(a) && rows.indexOf(b) < rows.indexOf(a)) ? b : a,
   );
-  return { best, alike: close.filter((row) => row !== best) };
 }
 
 /** Texts with the tokens of their parts, as far as rows were measured on them. @param known of earlier rows */

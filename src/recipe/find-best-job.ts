@@ -136,9 +136,9 @@ export async function findBest(
   if (!won) throw failure();
   const own = given.length === 0 && !tasks;
   return {
-    ...{ texts, rows: inOrder(), best: won.best.id, alike: won.alike.map(({ id }) => id) },
+    ...{ texts, rows: inOrder(), best: won.id },
     ...{ course, lately, ended },
-    ...(own ? sharesOf(inOrder(), won.best) : { kept: [], overlap: null }),
+    ...(own ? sharesOf(inOrder(), won) : { kept: [], overlap: null }),
     ...{ ...count, seconds: elapsed() },
   };
 

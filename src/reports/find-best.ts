@@ -92,8 +92,6 @@ export interface FindBestReport {
   rows: BestRow[];
   /** Id of the winner: the simplest of those that no row is better than beyond the error, on the choosing text. */
   best: string;
-  /** Ids of rows that cannot be told apart from it on the choosing text, the least loss first. */
-  alike: string[];
   /** The least mean loss on the choosing text over time, in nats per token. */
   course: { seconds: number; row: string; loss: number }[];
   /** What the last step brought on the tuning text: seconds it took, and by how much the loss fell, in nats per token. */

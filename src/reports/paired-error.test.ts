@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { type Contender, conclusion, leading } from './conclusion';
 import { type LossBlock, lossBlocks, margin, meanLoss, pairedDifference, verdict } from './paired-error';
 
 /** Independent standard normal numbers, by a linear congruence and Box–Muller. */
@@ -71,6 +72,15 @@ describe('errors', () => {
     expect(of(100)).toBeCloseTo(1.984, 3);
     expect(of(1)).toBeGreaterThan(9);
     expect(margin({ mean: 0, stderr: null, degrees: 0 })).toBeNull();
+  });
+
+  test('of ten and of a hundred comparisons at once it is that of a tenth and a hundredth of the probability', () => {
+    const of = (degrees: number, comparisons: number) =>
+      margin({ mean: 0, stderr: 1, degrees }, comparisons)!;
+    // tables of Student's t: 0.0025 and 0.00025 on each side
+    expect(of(1e9, 10)).toBeCloseTo(2.807, 3);
+    expect(of(1e9, 100)).toBeCloseTo(3.4808, 3);
+    expect(of(30, 10)).toBeCloseTo(3.0298, 2);
   });
 });
 
@@ -151,6 +161,28 @@ describe('a short text and all of it, of the sample', () => {
     const said = Array.from({ length: 1000 }, () => verdict(meanLoss(none.map(beginning))));
     expect(said.filter((one) => one === 'lower').length).toBeLessThanOrEqual(50);
     expect(said.filter((one) => one !== 'alike').length).toBeLessThanOrEqual(100);
+  });
+
+  test('the best of twelve merges that differ from the base in nothing is called better 5 % of the time at most', () => {
+    const none = texts.map((text) => {
+      const { mean } = meanLoss([lossBlocks(text)]);
+      return text.map((loss) => loss - mean);
+    });
+    const zero = (blocks: readonly LossBlock[]) => blocks.map(({ tokens }) => ({ loss: 0, tokens }));
+    const said = Array.from({ length: RESAMPLES }, () => {
+      const merges = Array.from({ length: 12 }, (_, i): Contender => {
+        return { label: `${i}`, kind: 'merge', texts: none.map(excerpt) };
+      });
+      const base: Contender = { label: 'base', kind: 'base', texts: merges[0]!.texts.map(zero) };
+      const all = [...merges, base];
+      const { leader, comparisons } = leading(all, undefined);
+      const alone = verdict(pairedDifference(leader!.texts, base.texts));
+      const { rest } = conclusion(leader!, { all, leader, comparisons, isAccuracy: false, scope: '' });
+      return { alone, isBetter: rest.includes('better than the base') };
+    });
+    expect(said.filter(({ isBetter }) => isBetter).length).toBeLessThanOrEqual(0.05 * RESAMPLES);
+    // the interval of one comparison would be wrong far more often: the best was looked for
+    expect(said.filter(({ alone }) => alone === 'lower').length).toBeGreaterThan(0.1 * RESAMPLES);
   });
 
   test('and a large difference is told by four in ten short texts at least', () => {

@@ -75,21 +75,25 @@ export function pairedDifference(of: TextBlocks, against: TextBlocks): Estimate 
   );
 }
 
-/** Half the width of the interval that holds the true mean in 95 of 100 cases; null where there is no error. */
-export function margin({ stderr, degrees }: Estimate): number | null {
-  return stderr === null ? null : stderr * quantile(degrees);
+/**
+ * Half the width of the interval that holds the true mean in 95 of 100 cases; null where there is no error.
+ *
+ * @param comparisons how many such intervals all hold theirs at once in 95 of 100 cases (Bonferroni)
+ */
+export function margin({ stderr, degrees }: Estimate, comparisons = 1): number | null {
+  return stderr === null ? null : stderr * quantile(degrees, 0.025 / comparisons);
 }
 
 /** Whether a difference is outside its error: `lower` is better. What is not cannot be told apart. */
-export function verdict(difference: Estimate | null): 'lower' | 'higher' | 'alike' {
-  const within = difference && margin(difference);
+export function verdict(difference: Estimate | null, comparisons = 1): 'lower' | 'higher' | 'alike' {
+  const within = difference && margin(difference, comparisons);
   if (within === null || difference === null || Math.abs(difference.mean) <= within) return 'alike';
   return difference.mean < 0 ? 'lower' : 'higher';
 }
 
-/** The 97.5 % quantile of Student's t, to a hundredth from 3 degrees of freedom on (Abramowitz and Stegun 26.7.5). */
-function quantile(degrees: number): number {
-  const z = 1.959964;
+/** What Student's t exceeds with probability p < 0.075, to 1 % from 3 degrees of freedom on (Abramowitz and Stegun 26.7.5). */
+function quantile(degrees: number, p: number): number {
+  const z = normalQuantile(p);
   const terms = [
     (z ** 3 + z) / 4,
     (5 * z ** 5 + 16 * z ** 3 + 3 * z) / 96,
@@ -97,4 +101,13 @@ function quantile(degrees: number): number {
     (79 * z ** 9 + 776 * z ** 7 + 1482 * z ** 5 - 1920 * z ** 3 - 945 * z) / 92160,
   ];
   return terms.reduce((sum, term, i) => sum + term / degrees ** (i + 1), z);
+}
+
+/** What a standard normal number exceeds with probability p < 0.075 (Wichura 1988, AS 241, PPND7). */
+function normalQuantile(p: number): number {
+  const r = Math.sqrt(-Math.log(p)) - 1.6;
+  return (
+    (((0.17023821103 * r + 1.3067284816) * r + 2.75681539) * r + 1.4234372777) /
+    ((0.12021132975 * r + 0.7370016425) * r + 1)
+  );
 }

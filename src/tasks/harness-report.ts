@@ -125,7 +125,9 @@ export function comparisons({ tasks, models }: Pick<ScoreTasksReport, 'tasks' | 
           {
             ...{ task, metric, a: 0, b: i + 1, items: losses.length },
             ...{ difference: -apart.mean, stderr: apart.stderr },
-            verdict: ({ lower: 'better', higher: 'worse', alike: 'alike' } as const)[verdict(apart)],
+            verdict: ({ lower: 'better', higher: 'worse', alike: 'alike' } as const)[
+              verdict(apart, models.length - 1)
+            ],
           },
         ];
       }),

@@ -6,7 +6,7 @@ import { channelsOf } from './charts/color-scale';
 import { actOnRun, closeStudio, idle, openTies, show } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
 import { currentRun, predictedRuns } from './state/runs';
-import { setView } from './state/studio';
+import { editRecipe, setView } from './state/studio';
 import { waitFor } from './wait-for.test.support';
 
 afterEach(closeStudio);
@@ -34,6 +34,27 @@ test('the chart is honest before anything is measured, and predicts once the cha
   await userEvent.keyboard('{Enter}');
   await waitFor(() => expect(down()).toBe('layer 3, mlp.down_proj, 65.0 % trimmed'));
   expect(currentRun(studio.store.getState())).toBeNull();
+});
+
+test('the metric stays whatever method and runs become; where a recipe lacks it, it says so', async () => {
+  const { studio } = await openTies();
+  const metric = () => page.getByLabelText('Metric').element() as HTMLSelectElement;
+  const opened = () => studio.store.getState().view.opened?.metric;
+  await waitFor(() => expect(opened()).toBe(metric().value));
+  const first = metric().value;
+  await page.getByLabelText('Add a run').selectOptions('task_arithmetic');
+  for (const method of ['dare_linear', 'task_arithmetic', 'ram', 'ties']) {
+    await page.getByRole('combobox', { name: 'Merge method' }).selectOptions(method);
+    await waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
+    const isSaid = document.querySelector('.layers-screen')?.textContent?.includes('is shown instead.');
+    expect(isSaid || metric().value === first, method).toBe(true);
+  }
+  // of two models only; one alone has no such number
+  setView(studio, { opened: { metric: 'cosine', insteadOf: null }, runs: ['now'] });
+  await waitFor(() => expect(metric().value).toBe('cosine'));
+  editRecipe(studio, (recipe) => ({ ...recipe, contributors: recipe.contributors.slice(0, 1) }));
+  await expect.element(page.getByText(/this recipe has only one\. .* is shown instead\./)).toBeVisible();
+  expect(metric().value).not.toBe('cosine');
 });
 
 test('a heatmap is one tab stop; arrow keys move, Enter opens the tensor', async () => {

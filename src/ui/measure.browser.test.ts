@@ -51,7 +51,7 @@ test('measuring fills the table, every number with its error; after an edit only
         .getByText(/^\d\.\d{2,} ±\d\.\d{2,}$/),
     )
     .toBeVisible();
-  await expect.element(page.getByText(/on 2 × 1.?[34]\d\d characters/)).toBeVisible();
+  await expect.element(page.getByText(/on 2.×.1.?[34]\d\d.characters/)).toBeVisible();
   await expect.element(measureButton()).toHaveAccessibleDescription(/Every number/);
   // one dot for each row, on one scale
   expect(document.querySelectorAll('.measure-table .dot')).toHaveLength(5);
@@ -71,7 +71,7 @@ test('what was tried comes row by row, the best first; one is used; whole texts 
   const { rows } = studio.store.getState().measure.found!;
   const merges = rows.filter(({ target }) => 'recipe' in target);
   expect(merges.length).toBeGreaterThan(8);
-  await expect.element(page.getByText(/^\S+ (is the best of|leads) \d+ merges/)).toBeVisible();
+  await expect.element(page.getByText(/^(\S+ (is the best of|leads)|None of) \d+ merges/)).toBeVisible();
   await button(/^\d+ more$/).click();
   const means = [...document.querySelectorAll('.measure-table tbody:nth-of-type(2) tr')].flatMap((tr) => {
     const found = /^(\d+\.\d+)/.exec(tr.querySelectorAll('td')[1]?.textContent ?? '');
@@ -302,7 +302,7 @@ test('a task is a column: accuracy with its error, and the sentence by its paire
         .getByText(/^66\.7/),
     )
     .toBeVisible();
-  await expect.element(page.getByText(/better than the base by .* points, on 30\sitems/)).toBeVisible();
+  await expect.element(page.getByText(/better than the base by .* points.* on 30\sitems/)).toBeVisible();
   // in the strip of runs, and again on a later visit
   await show('Layers');
   const strip = page.getByRole('region', { name: 'Runs' });
@@ -342,15 +342,17 @@ test('stopping keeps the items that are done; a task is chosen by its subset', a
   await expect.element(measureButton()).toHaveAccessibleName(/5\snumbers/);
 });
 
-test('on a phone the page does not scroll sideways, the table does', async () => {
+test('on a phone every number is in view, and a name stays there when the table scrolls', async () => {
   const studio = await open();
   await measureButton().click();
   await idle(studio);
   await page.viewport(390, 844);
   await waitFor(() => expect(document.documentElement.scrollWidth).toBeLessThanOrEqual(390));
   const table = document.querySelector<HTMLElement>('.measure-scroll')!;
-  expect(table.scrollWidth).toBeGreaterThan(table.clientWidth);
-  // the name stays in view
+  const rightOf = (of: Element) => of.getBoundingClientRect().right;
+  const values = [...document.querySelectorAll('.measure-value')];
+  expect(values).toHaveLength(25);
+  expect(Math.max(...values.map(rightOf))).toBeLessThanOrEqual(rightOf(table));
   table.scrollLeft = 300;
   const name = document.querySelector('.measure-table tbody tr:nth-of-type(2) th')!;
   expect(name.getBoundingClientRect().left).toBeGreaterThanOrEqual(table.getBoundingClientRect().left - 1);

@@ -163,7 +163,6 @@ export async function pretendBest(
       texts: known,
       rows,
       best: merges[0]?.id ?? 'base',
-      alike: [],
       course: [],
       lately: null,
       ended: 'done',

@@ -185,7 +185,9 @@ function evaluationsText(
     const { perplexity, meanNll, tokens, leftOut } = report;
     const without = leftOut ? ` (${counted(leftOut, 'conversation')} refused by its chat template)` : '';
     const apart = i > 0 && first ? pairedDifference([report.blocks ?? []], [first.blocks ?? []]) : null;
-    const words = { lower: 'better', higher: 'worse', alike: 'cannot be told apart' }[verdict(apart)];
+    const words = { lower: 'better', higher: 'worse', alike: 'cannot be told apart' }[
+      verdict(apart, names.length - 1)
+    ];
     const against =
       apart && apart.stderr !== null ? `${apart.mean.toFixed(5)} ± ${apart.stderr.toFixed(5)}, ${words}` : '';
     const figure = `${perplexity.toFixed(4)}${errorText(report)}`;

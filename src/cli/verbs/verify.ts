@@ -1,6 +1,7 @@
 import { open, readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { AmalgamError } from '../../errors';
+import { displayName } from '../../formats/names';
 import { HASHES_FILE, parseHashes } from '../../formats/output-hashes';
 import type { Recipe } from '../../formats/recipe';
 import { repositoriesRead } from '../../formats/recipe-models';
@@ -17,7 +18,7 @@ export const verifyVerb = defineVerb({
   name: 'verify',
   subjects: ['merged'],
   about:
-    'Hashes every file and compares with amalgam-hashes.json, then repeats the merge that the metadata describe and compares the bytes. Exit code 1 when they differ. --hashes leaves out the merge. The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe has them.',
+    'Hashes every file and compares with amalgam-hashes.json, then repeats the merge that the metadata describe and compares the bytes. Exit code 1 when they differ. --hashes leaves out the merge. The metadata names models, not folders: they are looked up beside the merged folder, or where the recipe of --recipe has them; that it is another recipe is said.',
   options: {
     recipe: { kind: 'text', argument: 'FILE', help: 'A recipe that has the models where they are.' },
     hashes: { kind: 'boolean', help: 'Hashes the files alone; no model is needed.', default: false },
@@ -40,11 +41,21 @@ export const verifyVerb = defineVerb({
     }
     const metadata = await readMergedMetadata(folder);
     const { inputs } = metadata;
-    const { recipe, published } =
-      options.recipe === undefined
-        ? { recipe: metadata.recipe, published: undefined }
-        : await locateModels(metadata.recipe, resolve(workingFolder, options.recipe), workingFolder);
-    const job = await openJob(recipe, folder, place, options, repositoriesRead, published);
+    const given = options.recipe;
+    const { recipe, published, differs } =
+      given === undefined
+        ? { recipe: metadata.recipe }
+        : await locateModels(metadata.recipe, resolve(workingFolder, given), workingFolder);
+    if (differs !== undefined) {
+      place.say(
+        `warning: ${displayName(given!)} is not the recipe that was merged (first in “${displayName(differs.trim())}”): it only says where the models are.`,
+      );
+    }
+    const job = await openJob(recipe, folder, place, options, repositoriesRead, published).catch(
+      (thrown: unknown) => {
+        throw withCure(thrown, merged, given);
+      },
+    );
     await job.worker.listModel(folder);
     await job.calls.openDisk(folder, folder);
     const request = { merged: folder, recipe: job.recipe, inputs, engine: options.engine };
@@ -53,6 +64,17 @@ export const verifyVerb = defineVerb({
     return report.agrees ? 0 : 1;
   },
 });
+
+/** A model that was not found: its folder may be known to the recipe that was merged, which the error then names first. */
+function withCure(thrown: unknown, merged: string, given: string | undefined) {
+  if (!(thrown instanceof AmalgamError) || !['NotFound', 'Offline', 'Unauthorized'].includes(thrown.code))
+    return thrown;
+  const cure =
+    given === undefined
+      ? `The metadata names models without their folders: give the recipe that was merged, amalgam verify ${displayName(merged)} --recipe recipe.yml.`
+      : `${displayName(given)} does not say where this model is: give the recipe that was merged.`;
+  return new AmalgamError(thrown.code, thrown.message, `${cure} ${thrown.hint}`, { cause: thrown });
+}
 
 function noHashes(folder: string): AmalgamError {
   return new AmalgamError(

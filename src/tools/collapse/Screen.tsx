@@ -84,7 +84,7 @@ function Measuring() {
         onChange={(change) => editTool(studio, 'collapse', change)}
       />
       <div className="row wrap apart">
-        <Button className="strong" why={why} onClick={measure}>
+        <Button variant={job?.report ? 'plain' : 'primary'} why={why} onClick={measure}>
           Measure layers
         </Button>
         <p className="small quiet tool-words">
@@ -138,6 +138,7 @@ function Writing() {
   const studio = useStudio();
   const values = useStudioState((s) => s.tools.values.collapse);
   const why = useStudioState(whyNotCollapsed);
+  const measured = useMeasured()?.report;
   const collapse = () => {
     const state = studio.store.getState();
     const model = modelOf(state);
@@ -154,7 +155,7 @@ function Writing() {
   };
   return (
     <div className="row wrap apart">
-      <Button className="strong" why={why} onClick={collapse}>
+      <Button variant={measured ? 'primary' : 'plain'} why={why} onClick={collapse}>
         Collapse
       </Button>
       <OptionsForm

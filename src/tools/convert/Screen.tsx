@@ -55,7 +55,7 @@ export function Screen() {
         <Problem>{problem}</Problem>
         <div className="row wrap apart">
           <Button
-            className="strong"
+            variant="primary"
             why={busy ?? (model === null ? 'Open a model first.' : null) ?? problem ?? unsaved}
             onClick={convert}
           >

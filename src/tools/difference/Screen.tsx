@@ -211,7 +211,7 @@ function Form() {
       />
       <Problem>{problem}</Problem>
       <div className="row wrap apart">
-        <Button className="strong" why={busy ?? pairProblem(pair) ?? problem} onClick={compare}>
+        <Button variant="primary" why={busy ?? pairProblem(pair) ?? problem} onClick={compare}>
           Measure difference
         </Button>
         <SaveTo what="Report files to" />

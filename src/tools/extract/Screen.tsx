@@ -83,7 +83,7 @@ function Form() {
         <OptionsForm options={extractOptions} names={MORE} values={values} onChange={edit} />
       </details>
       <div className="row wrap apart">
-        <Button className="strong" why={busy ?? pairProblem(pair) ?? problem ?? unsaved} onClick={extract}>
+        <Button variant="primary" why={busy ?? pairProblem(pair) ?? problem ?? unsaved} onClick={extract}>
           Extract LoRA
         </Button>
         <SaveTo what="Adapter to" />

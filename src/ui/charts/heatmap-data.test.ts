@@ -11,9 +11,10 @@ import {
   rowLabel,
   rowWords,
 } from './heatmap-data';
-import { keptEnergy, mean } from './measured';
-import { differenceMetric, differenceText } from './metric-choice';
+import { differenceIn, keptEnergy, type Measured, mean } from './measured';
+import { differenceMetric } from './metric-choice';
 import { metricById } from './metrics';
+import { valueText } from './shown-metric';
 
 const tensor = (layer: number | null, module: string, name = `l${layer}.${module}.weight`) => ({
   name,
@@ -214,11 +215,10 @@ describe('one heatmap less another', () => {
 
   test('a difference of predicted values has the errors of both', () => {
     const predicted = (value: number, error: number) => ({ value, weight: 1, error });
-    const text = differenceText(sparsity, predicted(0.2, 0.01), predicted(0.5, 0.03)).replaceAll(NBSP, ' ');
-    expect(text).toBe('≈ +30.0 pp ± 4.0 pp');
-    expect(differenceText(sparsity, predicted(0.2, 0), predicted(0.5, 0)).replaceAll(NBSP, ' ')).toBe(
-      '+30.0 pp',
-    );
+    const text = (a: Measured, b: Measured) =>
+      valueText(differenceMetric(sparsity), differenceIn(a, b)).replaceAll(NBSP, ' ');
+    expect(text(predicted(0.2, 0.01), predicted(0.5, 0.03))).toBe('≈ +30.0 pp ± 4.0 pp');
+    expect(text(predicted(0.2, 0), predicted(0.5, 0))).toBe('+30.0 pp');
   });
 
   test('differences are signed in words', () => {

@@ -166,6 +166,7 @@ export function overlapOfModels(report: TensorReport, subject: readonly string[]
 /** The share of weights that no model would change, were masks drawn at random; null where there are no masks. */
 export function untouchedByChance(report: TensorReport): number | null {
   const { contributors, elements } = report;
+  if (contributors.every((c) => c.norm === 0 || c.kept === elements)) return null;
   if (isPredicted(report)) {
     if (report.exactChange || report.predicted === 'changes') return null;
     return contributors.reduce((share, c) => (c.norm > 0 ? share * (1 - c.kept / elements) : share), 1);
@@ -174,11 +175,11 @@ export function untouchedByChance(report: TensorReport): number | null {
   return shared.length > 0 ? shared.reduce((share, row, i) => share * (1 - row[i]! / elements), 1) : null;
 }
 
-/** Expected overlap of two random masks of the same densities: pq / (p + q − pq). */
+/** Expected overlap of two random masks of the same densities: pq / (p + q − pq); null where nothing is masked. */
 export function chanceOverlap(report: TensorReport, subject: readonly string[]): number | null {
   const counts = countsOfModels(report, subject);
   const [p, q] = (counts?.kept ?? [0, 0]).map((kept) => kept / report.elements) as [number, number];
-  return p + q > 0 ? (p * q) / (p + q - p * q) : null;
+  return p + q > 0 && p * q < 1 ? (p * q) / (p + q - p * q) : null;
 }
 
 interface Counts {

@@ -4,9 +4,9 @@
  */
 import { formatFixed, NBSP } from '../../formats/quantity';
 import type { Contributor } from '../state/runs';
-import { differenceIn, type Measured, methodTraits, type RecipeTraits } from './measured';
+import { type Measured, methodTraits, type RecipeTraits } from './measured';
 import { type Metric, type MetricId, metrics, type Subject } from './metrics';
-import { realTick, type ShownMetric, valueText } from './shown-metric';
+import { realTick, type ShownMetric } from './shown-metric';
 
 /** Why a metric does not exist for a recipe, or null. */
 export function absenceOf(metric: Metric, traits: RecipeTraits): string | null {
@@ -84,11 +84,6 @@ export function nextMetric(
     return !isHidden(measured) && !isFlat(metric, values);
   });
   return next?.id ?? null;
-}
-
-/** `b` − `a` of one tensor, with the error of both. */
-export function differenceText(metric: Metric, a: Measured, b: Measured): string {
-  return valueText(differenceMetric(metric), differenceIn(a, b));
 }
 
 /** A metric's differences as a metric of their own: signed, colored around 0. */

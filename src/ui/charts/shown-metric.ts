@@ -70,8 +70,12 @@ function errorText({ isShare }: ShownMetric, error: number): string {
 }
 
 /** A value with its error, where it has one: `≈ 51.2 % ± 1.5 pp`. */
-export function valueText(metric: ShownMetric, { value, error }: Measured): string {
-  return error > 0
-    ? `≈${NBSP}${metric.format(value)} ±${NBSP}${errorText(metric, error)}`
-    : metric.format(value);
+export function valueText(metric: ShownMetric, measured: Measured): string {
+  const [value, error] = valueParts(metric, measured);
+  return error === null ? value : `≈${NBSP}${value} ${error}`;
+}
+
+/** A value, and `± …` where it is predicted. */
+export function valueParts(metric: ShownMetric, { value, error }: Measured): [string, string | null] {
+  return [metric.format(value), error > 0 ? `±${NBSP}${errorText(metric, error)}` : null];
 }

@@ -128,31 +128,33 @@ export function ChangeCharts({ statistics, numbers, contributor, mask, isOpen }:
           <span>{formatReal(last.high)}</span>
         </div>
       </figure>
-      <div className="change-pair">
-        <figure>
-          <figcaption className="small quiet">Energy by density</figcaption>
-          <svg
-            viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-            preserveAspectRatio="none"
-            role="img"
-            aria-label={`Keeping the largest: ${[0.1, 0.2, 0.5].map((d) => `${formatPercent(d)} of the values hold ${formatPercent(energies[Math.round(d * STEPS)]!.energy)} of the energy`).join(', ')}.${isOpen ? '' : ` Now ${formatPercent(density)}${energy === null ? '' : ` and ${formatPercent(energy)}`}.`}`}
-          >
-            <polyline className="chart-line" points={path} stroke={hue} />
-            {isOpen ? null : (
-              <line className="chart-cut" x1={density * WIDTH} x2={density * WIDTH} y1={0} y2={HEIGHT} />
-            )}
-            {energy === null ? null : (
-              <ellipse cx={density * WIDTH} cy={HEIGHT - energy * HEIGHT} rx={5} ry={3} fill={hue} />
-            )}
-          </svg>
-          <div className="axis">
-            <span>0</span>
-            <span>density</span>
-            <span>1</span>
-          </div>
-        </figure>
-        {mask ? <MaskThumbnail statistics={statistics} mask={mask} contributor={contributor} /> : null}
-      </div>
+      {isOpen || density < 1 ? (
+        <div className="change-pair">
+          <figure>
+            <figcaption className="small quiet">Energy by density</figcaption>
+            <svg
+              viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+              preserveAspectRatio="none"
+              role="img"
+              aria-label={`Keeping the largest: ${[0.1, 0.2, 0.5].map((d) => `${formatPercent(d)} of the values hold ${formatPercent(energies[Math.round(d * STEPS)]!.energy)} of the energy`).join(', ')}.${isOpen ? '' : ` Now ${formatPercent(density)}${energy === null ? '' : ` and ${formatPercent(energy)}`}.`}`}
+            >
+              <polyline className="chart-line" points={path} stroke={hue} />
+              {isOpen ? null : (
+                <line className="chart-cut" x1={density * WIDTH} x2={density * WIDTH} y1={0} y2={HEIGHT} />
+              )}
+              {energy === null ? null : (
+                <ellipse cx={density * WIDTH} cy={HEIGHT - energy * HEIGHT} rx={5} ry={3} fill={hue} />
+              )}
+            </svg>
+            <div className="axis">
+              <span>0</span>
+              <span>density</span>
+              <span>1</span>
+            </div>
+          </figure>
+          {mask ? <MaskThumbnail statistics={statistics} mask={mask} contributor={contributor} /> : null}
+        </div>
+      ) : null}
     </div>
   );
 }

@@ -1,9 +1,9 @@
 import { type ReactNode, Suspense } from 'react';
 import type { PlanTensor } from '../../reports/plan';
-import type { Measured } from '../charts/measured';
-import { differenceText, subjectsOf } from '../charts/metric-choice';
+import { differenceIn, type Measured } from '../charts/measured';
+import { differenceMetric, subjectsOf } from '../charts/metric-choice';
 import { isAwaited, type Metric, measure, metrics } from '../charts/metrics';
-import { valueText } from '../charts/shown-metric';
+import { valueParts } from '../charts/shown-metric';
 import { type LayersRun, reportsFor, shownRuns, useNow, useRuns, writesFactors } from '../layers/runs';
 import { Button } from '../parts/Button';
 import { CloseIcon } from '../parts/icons';
@@ -65,9 +65,14 @@ function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }
                 <tr key={metric.id}>
                   <th scope="row">{metric.label}</th>
                   {values.map((value, i) => (
-                    <td key={runs[i]!.id}>{value ? valueText(metric, value) : '–'}</td>
+                    <NumberCell key={runs[i]!.id} metric={metric} value={value} />
                   ))}
-                  {isPair ? <td>{a && b ? differenceText(metric, a, b) : '–'}</td> : null}
+                  {isPair ? (
+                    <NumberCell
+                      metric={differenceMetric(metric)}
+                      value={a && b ? differenceIn(a, b) : null}
+                    />
+                  ) : null}
                 </tr>
               );
             })}
@@ -75,6 +80,17 @@ function TensorRuns({ name, runs }: { name: string; runs: readonly LayersRun[] }
         ))}
       </table>
     </Section>
+  );
+}
+
+/** A number with its error below it: four runs stand side by side in the panel. */
+function NumberCell({ metric, value }: { metric: Metric; value: Measured | null | undefined }) {
+  const [text, error] = value ? valueParts(metric, value) : ['–', null];
+  return (
+    <td>
+      {text}
+      {error === null ? null : <small> {error}</small>}
+    </td>
   );
 }
 

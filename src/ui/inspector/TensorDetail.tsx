@@ -138,7 +138,9 @@ interface ContributorNumbersProps {
 function ContributorNumbers(props: ContributorNumbersProps) {
   const { contributor, numbers, elements, isOpen, largest, statistics, mask } = props;
   const { kept, threshold, norm, keptNorm, rescaledNorm } = numbers;
-  const energy = isOpen ? null : keptEnergy(numbers);
+  // what keeps everything has no mask, and no share that is kept
+  const isWhole = isOpen || kept === elements;
+  const energy = isWhole ? null : keptEnergy(numbers);
   const width = (value: number) => `${largest > 0 ? (value / largest) * 100 : 0}%`;
   const hue = modelColor(contributor.color);
   return (
@@ -152,7 +154,7 @@ function ContributorNumbers(props: ContributorNumbersProps) {
       }
       aside={
         <span className="small">
-          {isOpen ? 'not merged yet' : `${formatPercent(1 - kept / elements)} trimmed`}
+          {isOpen ? 'not merged yet' : isWhole ? '' : `${formatPercent(1 - kept / elements)} trimmed`}
         </span>
       }
     >
@@ -169,19 +171,19 @@ function ContributorNumbers(props: ContributorNumbersProps) {
             statistics={statistics}
             numbers={numbers}
             contributor={contributor}
-            mask={mask}
+            mask={isWhole ? undefined : mask}
             isOpen={isOpen}
           />
         </Suspense>
       ) : null}
       <dl className="stack facts">
-        {isOpen ? (
+        {isWhole ? (
           <Fact label="Norm" value={formatReal(norm)} />
         ) : (
           <Fact label="Kept" value={`${formatCount(kept)} of ${formatCount(elements)}`} />
         )}
         {threshold > 0 ? <Fact label="Threshold |τ|" value={formatReal(threshold)} /> : null}
-        {keptNorm === null || isOpen ? null : (
+        {keptNorm === null || isWhole ? null : (
           <Fact label="Norm kept" value={`${formatReal(keptNorm)} of ${formatReal(norm)}`} />
         )}
         {energy === null ? null : <Fact label="Kept energy" value={formatPercent(energy)} />}

@@ -197,7 +197,7 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
         {difference && !difference.scale.flat ? (
           <LegendOf metric={difference.metric} scale={difference.scale} label="B − A" />
         ) : null}
-        {columns[0]?.chanceOf ? (
+        {columns[0]?.data.rows.some(({ layer }) => columns[0]!.chanceOf?.(layer) != null) ? (
           <span className="depth-chance-key small quiet">random masks of the same size</span>
         ) : null}
         <Readout view={view} />

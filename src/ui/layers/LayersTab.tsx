@@ -1,4 +1,4 @@
-import { useDeferredValue, useMemo, useRef } from 'react';
+import { useDeferredValue, useEffect, useMemo } from 'react';
 import { formatBytes, formatCounted } from '../../formats/quantity';
 import {
   cellPlace,
@@ -96,7 +96,7 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
   const rested = useDebounced(first, first.state === 'predicted' ? REST_MS : 0);
   const known = rested.traits === first.traits && rested.state === first.state ? rested : first;
   const compares = shown.length > 1;
-  const usual = useUsualMetric(known, compares);
+  const { usual, instead } = useOpenedMetric(known, compares);
   const id = chosen ?? usual;
   const metric = metricById(id);
   const ids = useMemo(
@@ -129,6 +129,11 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
       ) : (
         <>
           <Finding view={view} run={first} />
+          {instead !== null && chosen === null ? (
+            <p className="small quiet" role="status">
+              {instead} {metric.label} is shown instead.
+            </p>
+          ) : null}
           {effects.note ? <p className="small quiet">{effects.note}</p> : null}
           <LayersCanvas view={view} />
           <RangeLine view={later} />
@@ -143,24 +148,28 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
 const NOBODY: Subject = [];
 
 /**
- * The metric to open on. It stays while the recipe has the same method and the picture is not of one color: the end of a
- * merge must not replace the metric a user is looking at.
+ * The metric that is shown where none was chosen: the most telling of the first numbers. It stays, whatever method, runs and
+ * numbers become; only where a recipe lacks it another is shown, which then stays.
  */
-function useUsualMetric(run: LayersRun, compares: boolean): MetricId {
-  const shown = useRef<{ key: string; id: MetricId } | null>(null);
-  return useMemo(() => {
-    const measured = (metric: Metric) => measuredOf(run, metric);
-    const key = `${run.traits.method.id} ${run.traits.contributors} ${compares}`;
-    const old = shown.current?.key === key ? metricById(shown.current.id) : null;
-    const values = old && measured(old).map((m) => m.value);
-    // while it is merged it has none
-    const stays =
-      values && absenceOf(old, run.traits) === null && (values.length === 0 || !isFlat(old, values));
-    const id = stays ? old.id : defaultMetric(run.traits, measured, compares);
-    // one that describes the models was there for want of another
-    if (stays || (metricById(id).ofMerge && measured(metricById(id)).length > 0)) shown.current = { key, id };
-    return id;
-  }, [run, compares]);
+function useOpenedMetric(run: LayersRun, compares: boolean): { usual: MetricId; instead: string | null } {
+  const studio = useStudio();
+  const opened = useStudioState((s) => s.view.opened);
+  const absence = (id: MetricId | undefined | null) => (id ? absenceOf(metricById(id), run.traits) : null);
+  const stays = opened !== null && absence(opened.metric) === null;
+  const first = useMemo(
+    () => (stays ? null : defaultMetric(run.traits, (metric) => measuredOf(run, metric), compares)),
+    [stays, run, compares],
+  );
+  useEffect(() => {
+    if (first === null) return;
+    const metric = metricById(first);
+    const values = measuredOf(run, metric).map((m) => m.value);
+    const isWhole = values.length > 0 && values.length === run.tensors.filter(isLinear).length;
+    // a picture that begins to fill chooses nothing
+    if (!isWhole && isFlat(metric, values)) return;
+    setView(studio, { opened: { metric: first, insteadOf: opened?.metric ?? null } });
+  }, [studio, first, run, opened]);
+  return { usual: first ?? opened!.metric, instead: absence(opened?.metric) ?? absence(opened?.insteadOf) };
 }
 
 /** Values of a metric over the linear layers, for the first of its subjects. */

@@ -6,8 +6,8 @@ import { Button, LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { tableRows } from '../state/evaluation-rows';
 import { forgetEarlier, measure, openMeasure, whyNotMeasure } from '../state/measure';
-import { conclusion } from '../state/measure-conclusion';
 import {
+  conclusion,
   expectedSeconds,
   measureTable,
   missingCells,
@@ -78,7 +78,8 @@ function Finding({ table }: { table: Table }) {
   return (
     <p className="measure-lead" role="status">
       <strong>{said.lead}</strong>
-      {said.rest} {said.open.length > 0 ? <MeasureMore table={table} rows={said.open} /> : null}
+      {said.rest}{' '}
+      {said.open.length > 0 ? <MeasureMore table={table} rows={said.open.map(({ own }) => own.row)} /> : null}
     </p>
   );
 }
@@ -133,15 +134,19 @@ function MeasureMore({ table, rows }: { table: Table; rows: readonly Table['rows
 function Protocol({ table }: { table: Table }) {
   const studio = useStudio();
   const amount = useStudioState((s) => s.measure.amount);
-  const { columns, leader, isAccuracy } = table;
+  const { columns, leader, isAccuracy, isChosen, comparisons } = table;
   const hasTexts = columns.some(({ kind }) => kind === 'text');
   const isDrawn = leader !== null && table.rows.some(({ by }) => by.apart !== null);
+  const isChosenHere = leader !== null && !isChosen && table.rows.some(({ row }) => row.group === 'tried');
+  const isAlone =
+    leader === null && table.rows.some(({ cells }) => cells.some((cell) => cell.margin !== null));
+  const all = comparisons > 1 ? ` for all ${comparisons} comparisons together` : '';
   return (
     <p className="small quiet measure-protocol">
       {isAccuracy ? 'Accuracy in percent, higher is better' : 'Perplexity, lower is better'}
       {isAccuracy || columns.length === 0
         ? ''
-        : ', on the third of each text that nothing is tuned or chosen on'}
+        : `, on the third of each text that nothing is tuned${isChosenHere ? '' : ' or chosen'} on`}
       {hasTexts ? (
         <>
           {', of '}
@@ -153,7 +158,11 @@ function Protocol({ table }: { table: Table }) {
           </LinkButton>
         </>
       ) : null}
-      {isDrawn ? `. ± and bars: the 95 % interval of the difference from ${leader.row.label}.` : '.'}
+      {isDrawn
+        ? `. ± and bars: the difference from ${leader.row.label}, 95 %${all}.`
+        : isAlone
+          ? '. ±: of each number by itself, 95 %.'
+          : '.'}
     </p>
   );
 }

@@ -10,6 +10,7 @@ import {
   type PlotScale,
   placeOn,
   plotScale,
+  shownHalf,
   type MeasureTable as Table,
   type TableCell,
   type TableColumn,
@@ -23,7 +24,7 @@ import { Measuring, Trying } from './MeasureActions';
 
 const GROUPS = [
   { id: 'runs', title: 'Runs' },
-  { id: 'tried', title: 'Tried in memory, each at its own λ' },
+  { id: 'tried', title: 'Tried in memory' },
   { id: 'models', title: 'For comparison' },
 ] as const;
 
@@ -39,8 +40,23 @@ export function MeasureTable({ table }: { table: Table }) {
   const hasLambda = rows.some(({ row }) => row.lambda !== '');
   const width = 3 + (texts.length > 1 ? 1 : 0) + columns.length + (hasLambda ? 1 : 0);
   const decimals = new Map([
-    [MEAN, decimalsOf(rows.map(({ mean }) => mean))],
-    ...columns.map(({ id }, c) => [id, decimalsOf(rows.map(({ cells }) => cells[c]!))] as const),
+    [
+      MEAN,
+      decimalsOf(
+        table,
+        rows.map(({ mean }) => mean),
+      ),
+    ],
+    ...columns.map(
+      ({ id }, c) =>
+        [
+          id,
+          decimalsOf(
+            table,
+            rows.map(({ cells }) => cells[c]!),
+          ),
+        ] as const,
+    ),
   ]);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
@@ -61,7 +77,15 @@ export function MeasureTable({ table }: { table: Table }) {
             {texts.map((column) => (
               <Head key={column.id} id={column.id} table={table} name={column.name} title={column.name} />
             ))}
-            {hasLambda ? <th scope="col">λ</th> : null}
+            {hasLambda ? (
+              <th
+                scope="col"
+                className="measure-lambda"
+                title="Of what was tried in memory: tuned for each method that has one"
+              >
+                λ
+              </th>
+            ) : null}
             {tasks.map((column) => (
               <Head key={column.id} id={column.id} table={table} name={column.name} title={column.name} />
             ))}
@@ -177,6 +201,9 @@ function Row({ own, table, texts, tasks, scale, hasLambda, decimals }: RowProps)
   const { row, cells, mean } = own;
   const isLeader = row === table.leader?.row;
   const cellOf = ({ id }: TableColumn) => cells[table.columns.findIndex((column) => column.id === id)]!;
+  const value = (cell: TableCell, id: string, marks: boolean) => (
+    <Value {...{ cell, table }} decimals={decimals(id)} isLeader={isLeader && marks} />
+  );
   const base = table.rows.find((other) => other.row.id === 'base');
   return (
     <tr data-leader={isLeader || undefined} data-current={row.current || undefined}>
@@ -191,29 +218,15 @@ function Row({ own, table, texts, tasks, scale, hasLambda, decimals }: RowProps)
       <td className="plot-cell" aria-hidden="true">
         {scale ? <Dot own={own} scale={scale} leader={table.leader} base={base} /> : null}
       </td>
-      {texts.length > 1 ? (
-        <td>
-          <Value cell={mean} decimals={decimals(MEAN)} isLeader={isLeader} />
-        </td>
-      ) : null}
+      {texts.length > 1 ? <td>{value(mean, MEAN, true)}</td> : null}
       {texts.map((column) => (
-        <td key={column.id}>
-          <Value
-            cell={cellOf(column)}
-            decimals={decimals(column.id)}
-            isLeader={isLeader && texts.length === 1}
-          />
-        </td>
+        <td key={column.id}>{value(cellOf(column), column.id, texts.length === 1)}</td>
       ))}
-      {hasLambda ? <td>{row.lambda || <span className="faint">–</span>}</td> : null}
+      {hasLambda ? (
+        <td className="measure-lambda">{row.lambda || <span className="faint">–</span>}</td>
+      ) : null}
       {tasks.map((column) => (
-        <td key={column.id}>
-          <Value
-            cell={cellOf(column)}
-            decimals={decimals(column.id)}
-            isLeader={isLeader && table.by === column.id}
-          />
-        </td>
+        <td key={column.id}>{value(cellOf(column), column.id, table.by === column.id)}</td>
       ))}
       <td className="measure-do">
         <RowAction row={row} />
@@ -302,9 +315,16 @@ export function Mark({ own: { row, by }, scale }: Pick<DotProps, 'own' | 'scale'
   );
 }
 
+interface ValueProps {
+  cell: TableCell;
+  table: Table;
+  decimals: number;
+  isLeader: boolean;
+}
+
 /** A number with its error, in as many digits as that allows. */
-function Value({ cell, decimals, isLeader }: { cell: TableCell; decimals: number; isLeader: boolean }) {
-  const { state, value, apart, margin, error } = cell;
+function Value({ cell, table, decimals, isLeader }: ValueProps) {
+  const { state, value, error } = cell;
   if (state === 'running') return <span className="faint">…</span>;
   if (state === 'failed') {
     return (
@@ -316,21 +336,35 @@ function Value({ cell, decimals, isLeader }: { cell: TableCell; decimals: number
   if (value === null) return <span className="faint">–</span>;
   const scaled = cell.unit === 'accuracy' ? 100 : 1;
   const digits = cell.unit === 'accuracy' ? Math.max(1, decimals - 2) : decimals;
-  const half = apart ?? (isLeader ? null : margin);
+  const half = shownHalf(table, cell);
   return (
-    <span className="measure-value" data-leader={isLeader || undefined} title={tooltip(cell)}>
+    <span className="measure-value" data-leader={isLeader || undefined} title={tooltip(cell, table)}>
       {(scaled * value).toFixed(digits)}
-      {half === null ? null : <small> ±{(scaled * half).toFixed(digits)}</small>}
+      {half === null ? null : <small> {halfWords(scaled * half, digits)}</small>}
     </span>
   );
 }
 
-function tooltip({ value, unit, margin, apart, count, stamp, measured, texts }: TableCell): string {
+/** `±0.12`; of a difference that is smaller than the last digit `±<0.01`, of the same losses `=`. */
+function halfWords(half: number, digits: number): string {
+  const least = 10 ** -digits;
+  return half === 0 ? '=' : half < least / 2 ? `±<${least.toFixed(digits)}` : `±${half.toFixed(digits)}`;
+}
+
+function tooltip(cell: TableCell, { leader, comparisons }: Table): string {
+  const { value, unit, margin, apart, count, stamp, measured, texts } = cell;
   const isTask = unit === 'accuracy';
   const whole = (of: number) => (isTask ? formatPercent(of) : of.toFixed(4));
   const [part] = stamp.split(' ');
   return [
-    `${whole(value!)}${margin === null ? '' : ` ± ${whole(margin)}`} by itself${apart === null ? '' : `, ± ${whole(apart)} beside the best merge`} (95 %)`,
+    `${whole(value!)}${margin === null ? '' : ` ± ${whole(margin)} by itself (95 %)`}`,
+    ...(leader === null || apart === null
+      ? []
+      : apart === 0
+        ? [`the same losses as ${leader.row.label}`]
+        : [
+            `± ${whole(apart)} beside ${leader.row.label} (95 % for ${formatCounted(comparisons, 'comparison')})`,
+          ]),
     `${formatCounted(count, isTask ? 'item' : 'token')}${part === 'all' || part === undefined ? '' : ` of the ${part} part`}`,
     ...(isTask
       ? []

@@ -9,8 +9,7 @@ import { tableRows } from '../state/evaluation-rows';
 import { tryMerge, whyNotWrite } from '../state/generation';
 import { isAtWork } from '../state/job';
 import { measure, openMeasure, whyNotMeasure } from '../state/measure';
-import { conclusion } from '../state/measure-conclusion';
-import { type MeasureTable, measureTable, missingCells, plotScale } from '../state/measure-table';
+import { conclusion, measureTable, missingCells, plotScale, type TableRow } from '../state/measure-table';
 import type { FinishedRun } from '../state/runs';
 import { notifyError, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -73,15 +72,18 @@ function IsItBetter({ run }: { run: FinishedRun }) {
   const slice = useStudioState((s) => s.measure);
   const why = useStudioState(whyNotMeasure);
   const atWork = useStudioState((s) => isAtWork(s, 'evaluation'));
-  const rows = tableRows({ recipe, models, runs, view, measure: slice }).filter(
-    ({ group, run: own }) => group === 'models' || own?.id === run.id,
-  );
-  const table = measureTable(rows, slice);
-  const said = conclusion(table);
+  const all = tableRows({ recipe, models, runs, view, measure: slice });
+  const own = all.find((row) => row.run?.id === run.id);
+  const rows = all.filter((row) => row.group === 'models' || row === own);
+  // the verdict is that of the whole table: what Measure says
+  const table = measureTable(all, slice);
+  const said = own ? conclusion(table, own.id) : null;
   const begin = async () => {
     await openMeasure(studio);
     await measure(studio, rows);
   };
+  // Measure says it itself
+  if (view.tab === 'measure') return <p />;
   if (!said) {
     return (
       <p role="status">
@@ -92,7 +94,8 @@ function IsItBetter({ run }: { run: FinishedRun }) {
       </p>
     );
   }
-  const isWhole = missingCells(table).length === 0;
+  const isOwn = ({ row }: TableRow) => rows.includes(row);
+  const isWhole = missingCells({ ...table, rows: table.rows.filter(isOwn) }).length === 0;
   return (
     <>
       <p role="status">
@@ -107,7 +110,7 @@ function IsItBetter({ run }: { run: FinishedRun }) {
       <div className="result-strips">
         {table.columns.map(({ id, kind, name }) =>
           kind === 'task' ? null : (
-            <Strip key={id} name={name} table={measureTable(rows, { ...slice, by: id })} />
+            <Strip key={id} name={name} rows={measureTable(all, { ...slice, by: id }).rows.filter(isOwn)} />
           ),
         )}
         <span className="small quiet">● merge, ○ base; left is better</span>
@@ -117,10 +120,10 @@ function IsItBetter({ run }: { run: FinishedRun }) {
 }
 
 /** Perplexity of merge and models on one text. */
-function Strip({ name, table }: { name: string; table: MeasureTable }) {
-  const scale = plotScale(table);
+function Strip({ name, rows }: { name: string; rows: readonly TableRow[] }) {
+  const scale = plotScale({ rows });
   if (!scale) return null;
-  const words = table.rows.flatMap(({ row, by }) =>
+  const words = rows.flatMap(({ row, by }) =>
     by.value === null ? [] : [`${row.label} ${by.value.toFixed(3)}`],
   );
   return (
@@ -132,7 +135,7 @@ function Strip({ name, table }: { name: string; table: MeasureTable }) {
     >
       <span className="small quiet truncate">{name}</span>
       <span className="dot-track">
-        {table.rows.toReversed().map((own) => (
+        {rows.toReversed().map((own) => (
           <Mark key={own.row.id} own={own} scale={scale} />
         ))}
       </span>

@@ -13,6 +13,7 @@ import {
   type RecipeParameters,
 } from '../../formats/recipe';
 import { drawsRandomly, type MergeMethod, type ParameterSpec } from '../../merge/method';
+import { onlyUnknown } from '../../merge/recipe-names';
 import type { ModelInfo } from '../../reports/models';
 import { methodName } from '../format/method-name';
 import {
@@ -40,6 +41,12 @@ export function buildRecipe(recipe: RecipeState, models: readonly OpenModel[], m
   const amalgam: RecipeExtensions = {};
   if (usesSeed(method, recipe.parameters) && recipe.seed !== 0) amalgam.seed = recipe.seed;
   if (recipe.shardBytes !== DEFAULT_SHARD_BYTES) amalgam.shardBytes = recipe.shardBytes;
+  const withUnknown = (of: string, parameters: RecipeParameters) => {
+    const kept = recipe.withoutEffect[of];
+    if (!kept) return { parameters };
+    const unknown = onlyUnknown(kept, method, of !== '');
+    return { ...unknown, parameters: { ...unknown.parameters, ...parameters } };
+  };
   const gguf = ggufOf(recipe);
   if (gguf) amalgam.gguf = gguf;
   if (gguf && recipe.ggufOnly) amalgam.ggufOnly = true;
@@ -60,9 +67,9 @@ export function buildRecipe(recipe: RecipeState, models: readonly OpenModel[], m
       .filter((c) => c.enabled)
       .map((c) => ({
         model: contributorId(recipe.base, c.ref, models),
-        parameters: written(method.modelParameters, c.parameters, recipe.parameters),
+        ...withUnknown(c.ref, written(method.modelParameters, c.parameters, recipe.parameters)),
       })),
-    parameters: written(method.parameters, recipe.parameters, recipe.parameters),
+    ...withUnknown('', written(method.parameters, recipe.parameters, recipe.parameters)),
     ...dtypeChoice(recipe, models, method),
     ...vocabularyChoice(recipe),
     ...(recipe.chatTemplate === null || recipe.output === 'adapter'

@@ -1,6 +1,7 @@
 /** The one job of the worker, and its progress. Plain, serializable data. */
 import type { ErrorReport } from '../../errors';
 import type { RunningProgress } from '../../reports/evaluate';
+import type { FindBestProgress } from '../../reports/find-best';
 import type { TensorProgress } from '../../reports/job';
 import type { HubAccount, PushReport, PushTarget } from '../../reports/push';
 import {
@@ -88,6 +89,14 @@ export function runningProgress(
     rate: rate > 0 ? { perSecond: rate, unit: bytes ? 'bytes' : 'tokens' } : null,
     secondsLeft,
   };
+}
+
+/** How far finding the best merge is. */
+export function findProgress({ step, item, done, total, secondsLeft }: FindBestProgress): JobProgress {
+  const unit = step === 'writing' ? 'tokens' : step === 'search' ? 'merges' : 'rows';
+  const counted = { done, total, unit };
+  const share = total > 0 ? Math.min(1, done / total) : 0;
+  return { phase: step, item, share, counted, bytes: null, rate: null, secondsLeft };
 }
 
 /** Files that a tool has written: where they are, and under which name. */

@@ -10,10 +10,10 @@ import {
   tableRows,
   targetKey,
 } from './evaluation-rows';
-import { conclusion } from './measure-conclusion';
 import { initialMeasure, type Measured, type MeasureSlice, type MeasureText } from './measure-state';
 import {
   cellKey,
+  conclusion,
   decimalsOf,
   expectedSeconds,
   generatedKey,
@@ -129,7 +129,8 @@ test('a perplexity is e to the mean loss, its error that of the paired differenc
   // each text counts the same: of two texts the square root of the product
   const [first, second] = base.cells.map(({ value }) => value!);
   expect(base.mean.value).toBeCloseTo(Math.sqrt(first! * second!), 10);
-  // differences of ±0.004 in pairs of blocks: s = 0.004 √(12/11), s.e. = s/√12; over two texts /√2; t of 22 degrees 2.074
+  // differences of ±0.004 in pairs of blocks: s = 0.004 √(12/11), s.e. = s/√12; over two texts /√2; t of 22 degrees 2.074:
+  // one merge beside one model is one comparison
   const error = (0.004 * Math.sqrt(12 / 11)) / Math.sqrt(12) / Math.SQRT2;
   expect(base.mean.apart! / base.mean.value!).toBeCloseTo(2.074 * error, 5);
   // by itself it depends on the blocks that both had
@@ -157,7 +158,7 @@ test('the sentence says only what is outside the error, and which rows are not',
   const both = (mean: number, noise?: number) => [blocks(mean, noise), blocks(mean, noise)];
   const apart = { 'tried ram': both(0.5), 'tried karcher': both(0.6), base: both(0.7, 0.01) };
   expect(say(measured(apart, slice))).toMatch(
-    /^RAM is the best of 2 merges, on 2 × 1.?[34]\d\d characters\. It is better than the base by 18\.1 ± 0\.\d %\.$/,
+    /^RAM is the best of 2 merges, on 2.×.1.?[34]\d\d.characters\. It is better than the base by 18\.1 ± 0\.\d %\.$/,
   );
   const near = { ...apart, 'tried ties': both(0.501, 0.02) };
   expect(say(measured(near, slice))).toMatch(
@@ -168,15 +169,52 @@ test('the sentence says only what is outside the error, and which rows are not',
     /^None of 2 merges is better than the base: RAM comes nearest, worse by 10\.5 ± 0\.\d %, on/,
   );
   expect(say(measured({ ...apart, 'model samples/kitchen': both(0.4, 0.01) }, slice))).toMatch(
-    /better than the base by [\d.]+ ± [\d.]+ %\. kitchen alone is better\.$/,
+    /^None of 2 merges is better than kitchen alone: RAM comes nearest, worse by 10\.5 ± 0\.\d+ %, on .*characters\. It is better than the base by [\d.]+ ± [\d.]+ %\.$/,
   );
   expect(say(measured({ ...apart, 'model samples/kitchen': both(0.501, 0.02) }, slice))).toMatch(
-    /better than the base by [\d.]+ ± [\d.]+ %\.$/,
+    /better than the base by [\d.]+ ± [\d.]+ %, but cannot be told apart from kitchen alone\.$/,
+  );
+  expect(say(measured({ ...apart, 'model samples/kitchen': both(0.6, 0.02) }, slice))).toMatch(
+    /better than the base by [\d.]+ ± [\d.]+ % and than each contributor alone\.$/,
   );
   const lone = { 'run now': both(0.7, 0.02), base: both(0.701) };
   const said = conclusion(tableOf(measured(lone, empty)));
   expect(`${said?.lead}${said?.rest}`).toMatch(/^Task arithmetic cannot be told apart from the base, on/);
-  expect(said?.open.map(({ id }) => id)).toEqual(['base']);
+  expect(said?.open.map(({ own }) => own.row.id)).toEqual(['base']);
+});
+
+test('another merge is spoken of by the same numbers, and beside the first', () => {
+  const slice = { ...empty, found: found(tried('ram'), 'ram') };
+  const both = (mean: number, noise?: number) => [blocks(mean, noise), blocks(mean, noise)];
+  const say = (own: MeasureSlice) => {
+    const said = conclusion(tableOf(own), 'run now');
+    return said && `${said.lead}${said.rest}`;
+  };
+  const lone = { 'tried ram': both(0.5), base: both(0.7, 0.01) };
+  expect(say(measured(lone, slice))).toBeNull();
+  expect(say(measured({ ...lone, 'run now': both(0.6) }, slice))).toMatch(
+    /^Task arithmetic is better than the base by 9\.5 ± 0\.\d+ %, on 2.×.*characters\. RAM, the first of 2 merges in Measure, is better than it by 10\.5/,
+  );
+  expect(say(measured({ ...lone, 'run now': both(0.501, 0.02) }, slice))).toMatch(
+    /It cannot be told apart from RAM, the first of 2 merges in Measure\.$/,
+  );
+});
+
+test('intervals of a column hold at once: wider with every row, widest where the best leads by these very numbers', () => {
+  const both = (mean: number, noise?: number) => [blocks(mean, noise), blocks(mean, noise)];
+  const losses = { 'tried ram': both(0.5), 'tried karcher': both(0.6, 0.01), base: both(0.7, 0.01) };
+  const rows = tried('ram', 'karcher');
+  const apart = (best: string | null, own: Parameters<typeof measured>[0]) => {
+    const slice = measured(own, { ...empty, found: found(rows, best) });
+    const { comparisons } = tableOf(slice);
+    return { comparisons, half: rowOf(slice, 'tried karcher').mean.apart! };
+  };
+  const chosen = apart('ram', losses);
+  expect(chosen.comparisons).toBe(2);
+  // t of 22 degrees: 2.405 with p = 0.05 / 2 on both sides, 2.592 with 0.05 / 3
+  const here = apart(null, losses);
+  expect(here.comparisons).toBe(3);
+  expect(here.half / chosen.half).toBeCloseTo(2.592 / 2.405, 2);
 });
 
 test('the best is the one that was chosen, unless another is better beyond the error', () => {
@@ -186,6 +224,14 @@ test('the best is the one that was chosen, unless another is better beyond the e
   expect(tableOf(measured(close, slice)).leader?.row.label).toBe('LINEAR');
   const better = { ...close, 'run now': both(0.3) };
   expect(tableOf(measured(better, slice)).leader?.row.id).toBe('run now');
+});
+
+test('the one that was chosen stays so when it is taken over as the recipe', () => {
+  const { target } = evaluationRows(recipe, sampleModels).find(({ current }) => current)!;
+  const slice = { ...empty, found: found([{ ...tried('given')[0]!, target }], 'given') };
+  const both = [blocks(0.5), blocks(0.5)];
+  const table = tableOf(measured({ 'run now': both, base: both }, slice));
+  expect(table).toMatchObject({ isChosen: true, leader: { row: { id: 'run now' } } });
 });
 
 test('numbers of another part of the text are compared with nothing', () => {
@@ -280,12 +326,14 @@ test('dots lie on one linear scale; a merge that broke is beyond its end', () =>
 });
 
 test('a column has as many decimals as its errors allow', () => {
-  const cells = (apart: number | null, value = 17.9) => [{ ...rowOf(empty, 'base').mean, apart, value }];
-  expect(decimalsOf(cells(0.21))).toBe(1);
-  expect(decimalsOf(cells(0.012))).toBe(2);
-  expect(decimalsOf(cells(3.1, 250))).toBe(0);
-  expect(decimalsOf(cells(0.4, 3.4))).toBe(2);
-  expect(decimalsOf(cells(null))).toBe(3);
+  const leader = rowOf(empty, 'base');
+  const cells = (apart: number | null, value = 17.9) => [{ ...leader.mean, apart, value }];
+  const places = (own: ReturnType<typeof cells>) => decimalsOf({ leader }, own);
+  expect(places(cells(0.21))).toBe(1);
+  expect(places(cells(0.012))).toBe(2);
+  expect(places(cells(3.1, 250))).toBe(0);
+  expect(places(cells(0.4, 3.4))).toBe(2);
+  expect(places(cells(null))).toBe(3);
 });
 
 test('a run has its perplexity once all texts are measured', () => {

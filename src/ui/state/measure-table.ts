@@ -1,7 +1,15 @@
 /** The table of the Measure tab: columns, numbers with their errors, what is missing, and what follows from it. Pure. */
 
 import type { ErrorReport } from '../../errors';
+import { formatCount, formatCounted } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
+import {
+  type Conclusion as ConclusionOf,
+  type Contender,
+  conclusion as concluded,
+  type Leading,
+  leading,
+} from '../../reports/conclusion';
 import { TEXT_PARTS, type TextPart } from '../../reports/find-best';
 import {
   type Estimate,
@@ -9,7 +17,6 @@ import {
   margin,
   meanLoss,
   pairedDifference,
-  verdict,
 } from '../../reports/paired-error';
 import { secondsLeft } from '../../reports/time-left';
 import { shortName } from './built-recipe';
@@ -63,7 +70,7 @@ export interface TableRow {
   by: TableCell;
 }
 
-export interface MeasureTable {
+export interface MeasureTable extends Pick<Leading<TableRow>, 'leader' | 'isChosen' | 'comparisons'> {
   columns: readonly TableColumn[];
   /** In the order they are shown in, group by group. */
   rows: readonly TableRow[];
@@ -71,8 +78,6 @@ export interface MeasureTable {
   by: string;
   /** Larger numbers are better. */
   isAccuracy: boolean;
-  /** The merge that all are compared with: the best number. */
-  leader: TableRow | null;
 }
 
 const NO_CELL: TableCell = {
@@ -129,10 +134,19 @@ export function measureTable(rows: readonly EvaluationRow[], measure: MeasureSli
     const mean = meanCell(cells.filter((_, c) => isText[c]));
     return { row, cells, mean, by: by === MEAN ? mean : cells[columns.findIndex(({ id }) => id === by)]! };
   });
-  const leader = leaderOf(made, measure.found?.report?.best);
+  const known = mostKnown(made).map(contender);
+  const { report, rows: tried = [] } = measure.found ?? {};
+  const best = tried.find(({ id }) => id === report?.best);
+  // taken over, it is the row of the recipe
+  const chosen = known.find(({ own }) => best && targetKey(own.row.target) === targetKey(best.target));
+  const { leader: first, isChosen, comparisons } = leading(known, chosen);
+  const leader = first?.own;
   const compared = made.map((own): TableRow => {
     if (!leader) return own;
-    const against = (cell: TableCell, other: TableCell) => ({ ...cell, apart: apartOf(cell, other) });
+    const against = (cell: TableCell, other: TableCell) => ({
+      ...cell,
+      apart: apartOf(cell, other, comparisons),
+    });
     const cells = own.cells.map((cell, c) => against(cell, leader.cells[c]!));
     const mean = against(own.mean, leader.mean);
     return { ...own, cells, mean, by: against(own.by, leader.by) };
@@ -144,7 +158,7 @@ export function measureTable(rows: readonly EvaluationRow[], measure: MeasureSli
     groups.indexOf(a.row.group) - groups.indexOf(b.row.group) ||
     (a.row.group === 'tried' && value(a) !== value(b) ? value(a) - value(b) : 0);
   const lead = compared[made.indexOf(leader!)] ?? null;
-  return { columns, rows: compared.toSorted(order), by, isAccuracy, leader: lead };
+  return { columns, rows: compared.toSorted(order), by, isAccuracy, leader: lead, isChosen, comparisons };
 }
 
 function tableCell(row: EvaluationRow, column: TableColumn, measure: MeasureSlice): TableCell {
@@ -183,8 +197,8 @@ function numberOf(
 }
 
 /** Half the width of the interval: of losses that of a perplexity is as many times as large. */
-function halfOf(loss: Estimate, unit: TableCell['unit'], value: number): number | null {
-  const half = margin(loss);
+function halfOf(loss: Estimate, unit: TableCell['unit'], value: number, comparisons = 1): number | null {
+  const half = margin(loss, comparisons);
   return half === null || unit === 'accuracy' ? half : half * value;
 }
 
@@ -201,33 +215,55 @@ function meanCell(cells: readonly TableCell[]): TableCell {
   );
 }
 
-/** Loss of one minus that of the other with its error; null where they did not score the same. */
-export function difference(cell: TableCell, other: TableCell): Estimate | null {
-  return cell.state === 'done' && other.state === 'done' && cell.stamp === other.stamp
-    ? pairedDifference(cell.texts, other.texts)
-    : null;
+function apartOf(cell: TableCell, other: TableCell, comparisons: number): number | null {
+  const isSame = cell.state === 'done' && other.state === 'done' && cell.stamp === other.stamp;
+  if (!isSame || cell.texts === other.texts) return null;
+  const estimate = pairedDifference(cell.texts, other.texts);
+  return estimate && halfOf(estimate, cell.unit, cell.value!, comparisons);
 }
 
-function apartOf(cell: TableCell, other: TableCell): number | null {
-  const estimate = difference(cell, other);
-  return !estimate || cell.texts === other.texts ? null : halfOf(estimate, cell.unit, cell.value!);
-}
-
-/**
- * The merge that was chosen as the best, unless another of which as much is known is better beyond the error; without a choice the
- * one with the least loss.
- */
-function leaderOf(rows: readonly TableRow[], best: string | undefined): TableRow | null {
-  const merges = rows.filter(({ row, by }) => row.group !== 'models' && by.state === 'done');
+/** Rows of which most is known of those with a merge, all measured on the same. */
+function mostKnown(rows: readonly TableRow[]): TableRow[] {
   const rank = ({ by: { stamp } }: TableRow) =>
     TEXT_PARTS.findIndex((part) => stamp.startsWith(part)) +
     (stamp.startsWith('all') ? TEXT_PARTS.length : 0);
-  const most = Math.max(...merges.map(rank));
-  const known = merges.filter((own) => rank(own) === most);
-  const chosen = known.find(({ row }) => row.tried && row.tried.id === best);
-  const better = known.filter((own) => !chosen || verdict(difference(own.by, chosen.by)) === 'lower');
-  const loss = ({ by }: TableRow) => meanLoss(by.texts).mean;
-  return better.reduce<TableRow | null>((a, b) => (a && loss(a) <= loss(b) ? a : b), null) ?? chosen ?? null;
+  const merges = rows.filter(({ row, by }) => row.group !== 'models' && by.state === 'done');
+  const most = merges.toSorted((a, b) => rank(b) - rank(a))[0]?.by.stamp;
+  return rows.filter(({ by }) => by.state === 'done' && by.stamp === most);
+}
+
+// What follows.
+
+export type Conclusion = ConclusionOf<{ own: TableRow }>;
+
+const contender = (own: TableRow): Contender & { own: TableRow } => ({
+  ...{ own, label: own.row.label, texts: own.by.texts },
+  kind: own.row.group !== 'models' ? 'merge' : own.row.id === 'base' ? 'base' : 'contributor',
+});
+
+/** What can be said of a merge of the table, its leader if none is named; null before it was measured. */
+export function conclusion(table: MeasureTable, id = table.leader?.row.id): Conclusion | null {
+  const all = mostKnown(table.rows).map(contender);
+  const of = all.find(({ own }) => own.row.id === id);
+  const leader = all.find(({ own }) => own.row.id === table.leader?.row.id);
+  return of && leader ? concluded(of, { ...table, all, leader, scope: scopeWords(table) }) : null;
+}
+
+/** `on 4 × 1 500 characters`. */
+function scopeWords({ columns, by, leader }: MeasureTable): string {
+  const own = columns.filter(({ id, kind }) => (by === MEAN ? kind !== 'task' : id === by));
+  const [first] = own;
+  const { count, stamp } = leader!.by;
+  const part = TEXT_PARTS.slice(0, -1).find((one) => stamp.startsWith(one));
+  const of = part ? ` of the ${part} part` : '';
+  if (first?.kind === 'task') return `on ${formatCounted(count, 'item')}${of}`;
+  if (first?.kind === 'generated') {
+    return `on ${formatCounted(count, 'token')}${of} that the contributors generated`;
+  }
+  const characters = formatCount(Math.max(...own.map((column) => column.characters)));
+  return own.length > 1
+    ? `on ${own.length}\u00a0×\u00a0${characters}\u00a0characters${of}`
+    : `on ${characters} characters${of || ` of ${first!.name}`}`;
 }
 
 // Of one merge alone.
@@ -339,11 +375,15 @@ export function placeOn({ least, most }: PlotScale, value: number): number | nul
   return at > 1 ? null : Math.max(0, at);
 }
 
+/** Half the width of the interval that is shown: of the difference from the leader where there is one, else of the number. */
+export const shownHalf = ({ leader }: Pick<MeasureTable, 'leader'>, { apart, margin: own }: TableCell) =>
+  leader ? apart : own;
+
 /** Decimals of a column: so many that its errors have one digit or two, and its numbers three; without an error three. */
-export function decimalsOf(cells: readonly TableCell[]): number {
+export function decimalsOf(table: Pick<MeasureTable, 'leader'>, cells: readonly TableCell[]): number {
   const middle = (values: readonly number[]) =>
     values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
-  const halves = cells.flatMap(({ apart, margin: own }) => apart ?? own ?? []);
+  const halves = cells.flatMap((cell) => shownHalf(table, cell) ?? []);
   const half = middle(halves.filter((of) => of > 0));
   const value = middle(cells.flatMap(({ value: of }) => of ?? []));
   if (half === undefined || value === undefined) return 3;

@@ -7,7 +7,6 @@ import {
   type BestRow,
   type BestStep,
   type BestText,
-  type FindBestProgress,
   type FindBestRequest,
   type TextPart,
 } from '../../reports/find-best';
@@ -19,10 +18,11 @@ import { savedCells } from '../local/saved-evaluations';
 import { buildRecipe } from './built-recipe';
 import { type EvaluationRow, isPinned, modelsKey, tableRows, targetKey } from './evaluation-rows';
 import { runTool, whyBusy } from './job';
-import { type JobProgress, runningProgress } from './job-state';
+import { findProgress, type JobProgress, runningProgress } from './job-state';
 import type { Cell, Measured } from './measure-state';
 import {
   cellKey,
+  conclusion,
   expectedSeconds,
   generatedKey,
   type MissingCell,
@@ -383,12 +383,15 @@ export async function findTheBest(studio: Studio): Promise<void> {
     return notify(studio, 'note', `No merge that was tried is better than ${best.label}.`, hint);
   }
   takeSettings(studio, best.target.recipe);
-  notify(studio, 'note', `The recipe is now ${best.label}.`, 'Merge writes it; undo brings yours back.');
-}
-
-function findProgress({ step, item, done, total, secondsLeft }: FindBestProgress): JobProgress {
-  const unit = step === 'writing' ? 'tokens' : step === 'search' ? 'merges' : 'rows';
-  const counted = { done, total, unit };
-  const share = total > 0 ? Math.min(1, done / total) : 0;
-  return { phase: step, item, share, counted, bytes: null, rate: null, secondsLeft };
+  const after = studio.store.getState();
+  const rows = tableRows(after);
+  const own = rows.find(({ current }) => current);
+  const said = own && conclusion(measureTable(rows, after.measure), own.id);
+  const words = said ? `${said.lead}${said.rest} ` : '';
+  notify(
+    studio,
+    'note',
+    `The recipe is now ${best.label}.`,
+    `${words}Merge writes it; undo brings yours back.`,
+  );
 }

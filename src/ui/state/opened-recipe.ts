@@ -5,7 +5,7 @@ import { DEFAULT_SHARD_BYTES, type ParameterSetting, parseModelRef, type Recipe 
 import { recipeModels } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
-import { unknownNames, withoutUnknown } from '../../merge/recipe-names';
+import { onlyUnknown, unknownNames, withoutUnknown } from '../../merge/recipe-names';
 import type { ModelInfo } from '../../reports/models';
 import { buildRecipe, contributorId } from './built-recipe';
 import { canonicalText } from './recipe-identity';
@@ -92,8 +92,13 @@ export function recipeState(written: Recipe, models: readonly ModelInfo[]): Reci
       exclude: recipe.amalgam.exclude ?? [],
     },
   );
+  const levels = (written.models ?? []).map((model, i) => [
+    named.contributors[i]?.ref,
+    onlyUnknown(model, method, true),
+  ]);
+  const withoutEffect = { ...Object.fromEntries(levels), '': onlyUnknown(written, method, false) };
   return isPlainForm(recipe) && meansTheSame(recipe, buildRecipe(form, models, method), method)
-    ? form
+    ? { ...form, withoutEffect }
     : { ...named, method: method.id, asWritten: written };
 }
 

@@ -1,12 +1,11 @@
 /** Runs of the Layers tab that are only predicted: other settings for the models of the recipe. No merge is needed. */
 import type { Recipe } from '../../formats/recipe';
-import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
 import type { ModelInfo } from '../../reports/models';
 import { buildRecipe } from './built-recipe';
 import { deltaKey } from './delta-statistics';
 import { recipeState } from './opened-recipe';
-import type { RecipeState, Settings } from './recipe-state';
+import { type RecipeState, setMethod } from './recipe-state';
 import { NOW, type PredictedRun } from './runs';
 import { editRecipe, methodOf, type Studio, setView } from './studio';
 import type { StudioState } from './studio-state';
@@ -38,32 +37,15 @@ export function runOf(
   return { id, status: 'predicted', of, name, recipe: buildRecipe(recipe, models, methodOf(recipe)) };
 }
 
-/** Adds the settings of the recipe as a run of its own, or those with which another method begins, and shows it. */
+/** Adds the settings of the recipe as a run of its own, or those that the form has with another method, and shows it. */
 export function addPredictedRun(studio: Studio, methodId?: string): void {
   const state = studio.store.getState();
   const { recipe, models } = state;
-  const method = methodById.get(methodId ?? '') ?? methodOf(recipe);
-  const settings =
-    method.id === recipe.method
-      ? recipe
-      : {
-          ...recipe,
-          method: method.id,
-          parameters: {},
-          contributors: recipe.contributors.map((c) => ({ ...c, parameters: shared(c.parameters, method) })),
-        };
-  const run = runOf(settings, models, freeId(state));
+  const from = methodOf(recipe);
+  const to = methodById.get(methodId ?? '');
+  const run = runOf(to && to !== from ? setMethod(recipe, from, to) : recipe, models, freeId(state));
   studio.store.setState((s) => ({ runs: [...s.runs, run] }));
   showRun(studio, run.id);
-}
-
-/** The weight and density of a model, where a method has them. */
-function shared(settings: Settings, { modelParameters }: MergeMethod): Settings {
-  return Object.fromEntries(
-    ['weight', 'density'].flatMap((name) =>
-      settings[name] !== undefined && modelParameters[name] ? [[name, settings[name]]] : [],
-    ),
-  );
 }
 
 function freeId({ runs }: StudioState): string {

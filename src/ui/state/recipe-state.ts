@@ -4,7 +4,12 @@
  */
 import { COMBINATIONS_OF, type Combination, parametersOf } from '../../formats/adapter-combination';
 import { ADAPTER_GGUF_TYPES, type GgufType } from '../../formats/gguf-type';
-import { DEFAULT_SHARD_BYTES, type ParameterScalar, type Recipe } from '../../formats/recipe';
+import {
+  DEFAULT_SHARD_BYTES,
+  type ParameterScalar,
+  type Recipe,
+  type RecipeLevel,
+} from '../../formats/recipe';
 import type { MergeMethod, ParameterSpec } from '../../merge/method';
 
 export type ModelOrigin =
@@ -58,6 +63,8 @@ export interface RecipeState {
   origins: Origins;
   /** A recipe beyond the fields above; while set, it is merged unchanged. */
   asWritten: Recipe | null;
+  /** Names of the text without effect, by contributor and under `''` of the recipe: they stay in it, and are warned of. */
+  withoutEffect: Readonly<Record<string, Pick<RecipeLevel, 'parameters' | 'ignored'>>>;
 }
 
 export interface ContributorState {
@@ -108,6 +115,7 @@ export const emptyRecipe: RecipeState = {
   exclude: [],
   origins: {},
   asWritten: null,
+  withoutEffect: {},
 };
 
 /** Makes `ref` the base. A model cannot be base and contributor at once: it leaves the contributors. */

@@ -1,12 +1,23 @@
 import { expect, test } from 'vitest';
 import { formatRecipe } from '../../formats/recipe-format';
 import { parseRecipe } from '../../formats/recipe-yaml';
-import { methodById } from '../../merge/methods/index';
+import { methodById, methods } from '../../merge/methods/index';
 import { unknownAtLines } from '../../merge/recipe-names';
 import { recipeFromText } from '../recipe/RecipeText';
 import { buildRecipe } from './built-recipe';
 import { recipeState } from './opened-recipe';
-import { addContributor, emptyRecipe, type RecipeState, setBase, setEnabled } from './recipe-state';
+import { addPredictedRun } from './predicted-runs';
+import {
+  addContributor,
+  emptyRecipe,
+  type RecipeState,
+  setBase,
+  setEnabled,
+  setMethod,
+  setParameter,
+} from './recipe-state';
+import { predictedRuns } from './runs';
+import { createStudio, type Studio, type StudioWorker } from './studio';
 
 const textOf = (recipe: RecipeState) => formatRecipe(buildRecipe(recipe, [], methodById.get(recipe.method)!));
 const retold = (before: RecipeState, text: string) => recipeFromText(before, parseRecipe(text).recipe!, []);
@@ -62,12 +73,44 @@ test('names without effect stand at their lines, each with the one that was mean
   ]);
 });
 
-test('names without effect turn no form off, and the merge is the same', () => {
+test('names without effect turn no form off, and stay in its text however it is edited', () => {
   const { recipe } = parseRecipe(misspelled);
   const form = recipeState(recipe!, []);
   expect(form).toMatchObject({ asWritten: null, base: 'a', method: 'ties' });
+  const edited = setEnabled(setParameter(form, 'lambda', 0.5), 'c', true);
+  const ties = methodById.get('ties')!;
+  for (const now of [form, edited, setMethod(edited, ties, methodById.get('dare_ties')!)]) {
+    const text = textOf(now);
+    const warned = unknownAtLines(text, parseRecipe(text).recipe!, methodById);
+    expect(warned.map(({ message }) => message).join()).toMatch(/densty.*normalise|normalise.*densty/s);
+    expect(warned).toHaveLength(4);
+    expect(textOf(retold(now, text))).toBe(text);
+  }
+  // without them it is the same form
   const right = misspelled
     .replace(', densty: 0.4', '')
     .replace(/^ *(paramters|normalise|model_type).*\n/gm, '');
-  expect(textOf(form)).toBe(textOf(recipeState(parseRecipe(right).recipe!, [])));
+  const { withoutEffect: _, ...same } = recipeState(parseRecipe(right).recipe!, []);
+  expect(form).toMatchObject(same);
+});
+
+test('what one method has no use for is no setting of the next', () => {
+  const text = 'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1, density: 0.9}}]\n';
+  const form = recipeState(parseRecipe(text).recipe!, []);
+  expect(textOf(form)).toContain('density: 0.9');
+  const ties = setMethod(form, methodById.get('linear'), methodById.get('ties')!);
+  expect(textOf(ties)).toContain('density: 0.2');
+  expect(textOf(ties)).not.toContain('0.9');
+});
+
+test('a method begins in the menu of runs as in the form', () => {
+  const { store } = createStudio({} as StudioWorker);
+  const studio = { store } as Studio;
+  for (const method of methods.filter(({ base }) => base !== 'none')) {
+    store.setState({ recipe: three, runs: [] });
+    addPredictedRun(studio, method.id);
+    const [run] = predictedRuns(store.getState());
+    const formed = setMethod(three, methodById.get(three.method), method);
+    expect(run?.recipe, method.id).toEqual(buildRecipe(formed, [], method));
+  }
 });

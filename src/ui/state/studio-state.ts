@@ -131,8 +131,10 @@ export interface ViewSlice {
   recipeAs: RecipeAs;
   /** The recipe as text as it was typed, for as long as the recipe is the one that was read off it. */
   typed: { text: string; of: RecipeState } | null;
-  /** The metric of Layers; null: the most telling. */
+  /** The metric of Layers that was chosen; null: the one that it opened on. */
   metric: MetricId | null;
+  /** The metric that Layers opened on, the most telling of the first numbers, and the one that a recipe lacks; null before. */
+  opened: { metric: MetricId; insteadOf: MetricId | null } | null;
   /** Whose: ids of contributors, apart by a space; null: the first. */
   subject: string | null;
   scale: 'percentile' | 'full';
@@ -237,6 +239,7 @@ export const initialState: StudioState = {
     recipeAs: 'form',
     typed: null,
     metric: null,
+    opened: null,
     subject: null,
     scale: 'percentile',
     runs: ['now'],

@@ -1,0 +1,125 @@
+/** What can be said of a merge beside other merges and the models it is made of, outside the error of the numbers. Pure. */
+import { type Estimate, margin, meanLoss, pairedDifference, type TextBlocks, verdict } from './paired-error';
+
+/** One that was measured. */
+export interface Contender {
+  label: string;
+  kind: 'merge' | 'base' | 'contributor';
+  texts: TextBlocks;
+}
+
+/** What a merge is beside. */
+export interface Field<T extends Contender> extends Pick<Leading<T>, 'leader' | 'comparisons'> {
+  /** All that were measured on the same texts. */
+  all: readonly T[];
+  isAccuracy: boolean;
+  /** `on 4 × 1 500 characters`. */
+  scope: string;
+}
+
+export interface Conclusion<T> {
+  lead: string;
+  rest: string;
+  /** Those that more text might tell apart from it. */
+  open: readonly T[];
+}
+
+export interface Leading<T> {
+  /** Null without a merge. */
+  leader: T | null;
+  /** It was chosen on another part of the text, not by these numbers. */
+  isChosen: boolean;
+  /**
+   * That are made at once: of a leader that was chosen elsewhere one with each of the others; of one that leads by these very
+   * numbers as many as there are pairs with a merge, for any of them might have led.
+   */
+  comparisons: number;
+}
+
+/**
+ * Which merge leads: the one that was chosen on another part of the text, unless one is better beyond the error; without a
+ * choice the one with the least loss.
+ *
+ * @param all measured on the same texts
+ */
+export function leading<T extends Contender>(all: readonly T[], chosen: T | undefined): Leading<T> {
+  const merges = all.filter(({ kind }) => kind === 'merge');
+  const others = Math.max(1, all.length - 1);
+  const better = merges.filter(
+    ({ texts }) => !chosen || verdict(pairedDifference(texts, chosen.texts), others) === 'lower',
+  );
+  const loss = ({ texts }: T) => meanLoss(texts).mean;
+  const least = better.reduce<T | null>((a, b) => (a && loss(a) <= loss(b) ? a : b), null);
+  if (!least && chosen) return { leader: chosen, isChosen: true, comparisons: others };
+  const pairs = (merges.length * (merges.length - 1)) / 2 + merges.length * (all.length - merges.length);
+  return { leader: least, isChosen: false, comparisons: Math.max(1, pairs) };
+}
+
+/** @param of the merge that is spoken of: the leader, or another */
+export function conclusion<T extends Contender>(of: T, field: Field<T>): Conclusion<T> {
+  const { all, leader, comparisons, isAccuracy, scope } = field;
+  const beside = all.flatMap((own) => {
+    const apart = own === of ? null : pairedDifference(of.texts, own.texts);
+    return apart ? [{ own, apart, is: verdict(apart, comparisons) }] : [];
+  });
+  const change = (apart: Estimate) => changeWords(apart, comparisons, isAccuracy);
+  const merges = beside.filter(({ own }) => own.kind === 'merge');
+  const models = beside.filter(({ own }) => own.kind !== 'merge').sort((a, b) => b.apart.mean - a.apart.mean);
+  const count = merges.length + 1;
+  const tied = merges.filter(({ is }) => is === 'alike').map(({ own }) => own);
+  const level = models.filter(({ is }) => is === 'alike').map(({ own }) => own);
+  const open = [...level, ...tied];
+  const ahead = models.find(({ is }) => is === 'higher');
+  const base = models.find(({ own, is }) => own.kind === 'base' && is === 'lower');
+  const contributors = models.filter(({ own }) => own.kind === 'contributor');
+  const beatsEach = contributors.length > 0 && contributors.every(({ is }) => is === 'lower');
+  const gains = [
+    ...(base ? [`better than the base by ${change(base.apart)}`] : []),
+    ...(beatsEach ? [`${base ? '' : 'better '}than each contributor alone`] : []),
+  ];
+  const gain = gains.length > 0 ? `is ${gains.join(' and ')}` : '';
+  const even = level.length > 0 ? `cannot be told apart from ${level.map(nameOf).join(' or ')}` : '';
+  const behind = ahead ? `is worse than ${nameOf(ahead.own)} by ${change(ahead.apart)}` : '';
+  const rests = [behind, even].filter(Boolean).join(' and ');
+  const standing = [gain, rests].filter(Boolean).join(', but ');
+  const first = merges.find(({ own }) => own === leader);
+  if (first) {
+    const leads = `${first.own.label}, the first of ${count} merges in Measure`;
+    const so =
+      first.is === 'higher'
+        ? `${leads}, is better than it by ${change(first.apart)}.`
+        : `It cannot be told apart from ${leads}.`;
+    return { lead: of.label, rest: ` ${standing || 'is measured'}, ${scope}. ${so}`, open };
+  }
+  if (count === 1) {
+    return { lead: of.label, rest: ` ${standing || 'is the only merge that was measured'}, ${scope}.`, open };
+  }
+  const names = tied.slice(0, 3).map(({ label }) => label);
+  const more = `${names.join(', ')}${tied.length > 3 ? ', …' : ''}`;
+  const told =
+    tied.length === 0
+      ? ''
+      : `${tied.length === 1 ? 'one' : tied.length} cannot be told apart from it (${more})`;
+  if (ahead) {
+    const also = [gain, even].filter(Boolean).join(', but ');
+    const nearest = `: ${of.label} comes nearest, worse by ${change(ahead.apart)}${told && `, and ${told}`}, ${scope}.`;
+    const lead = `None of ${count} merges is better than ${nameOf(ahead.own)}`;
+    return { lead, rest: `${nearest}${also && ` It ${also}.`}`, open };
+  }
+  const so = standing && ` It ${standing}.`;
+  return told === ''
+    ? { lead: `${of.label} is the best of ${count} merges`, rest: `, ${scope}.${so}`, open }
+    : { lead: `${of.label} leads ${count} merges`, rest: `, but ${told}, ${scope}.${so}`, open };
+}
+
+const nameOf = ({ kind, label }: Contender) =>
+  kind === 'base' ? 'the base' : kind === 'contributor' ? `${label} alone` : label;
+
+/** `7.0 ± 0.8 %` of a perplexity, `3.0 ± 2.1 points` of an accuracy. */
+function changeWords(against: Estimate, comparisons: number, isAccuracy: boolean): string {
+  const ratio = Math.exp(against.mean);
+  const size = 100 * Math.abs(isAccuracy ? against.mean : ratio - 1);
+  const half = 100 * (margin(against, comparisons) ?? 0) * (isAccuracy ? 1 : ratio);
+  const digits = half >= 1 ? 0 : half >= 0.1 ? 1 : 2;
+  return `${size.toFixed(digits)} ± ${half.toFixed(digits)} ${isAccuracy ? 'points' : '%'}`;
+}
