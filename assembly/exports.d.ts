@@ -12,9 +12,10 @@ declare module 'virtual:cpu-kernels' {
     changeSquares(base: number, out: number, elements: number, sums: number, scratch: number): void;
     combine(values: number, stride: number, models: number, elements: number, coefficients: number, election: number, zeroNegative: number, lambda: number, extreme: number, out: number, stats: number, scratch: number): void;
     countEqual(values: number, elements: number, key: number, counts: number): void;
+    countKeys(values: number, n: number, bins: number): void;
     countWindow(values: number, elements: number, lo: number, hi: number, counts: number, list: number, room: number): void;
     decode(raw: number, out: number, n: number, dtype: number): number;
-    difference(a: number, b: number, rows: number, cols: number, threshold: number, delta: number, sums: number, scratch: number): void;
+    difference(a: number, aType: number, b: number, bType: number, rows: number, cols: number, threshold: number, delta: number, sums: number, status: number, slots: number, scratch: number): void;
     drawMask(n: number, first: number, limit: number, key0: number, key1: number, mask: number, scratch: number): number;
     encode(values: number, out: number, n: number, dtype: number): number;
     encodeBlocks(x: number, columns: number, type: number, importance: number, out: number, scratch: number): void;
@@ -26,13 +27,14 @@ declare module 'virtual:cpu-kernels' {
     lowRank(left: number, right: number, cols: number, rank: number, out: number, first: number, n: number, scale: number, add: number, small: number, scratch: number): void;
     matmulBlock(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number, scratch: number): void;
     matmulLine(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number): void;
-    measureChanges(sources: number, models: number, n: number, firstBlock: number, masks: number, pitch: number, windows: number, windowed: number, counts: number, list: number, sums: number, norms: number, spread: number, status: number, slots: number, scratch: number): void;
+    measureChanges(sources: number, models: number, n: number, firstBlock: number, masks: number, pitch: number, windows: number, windowed: number, counts: number, list: number, bins: number, sums: number, norms: number, spread: number, status: number, slots: number, scratch: number): void;
     mergeChanges(sources: number, models: number, n: number, firstBlock: number, cuts: number, masks: number, pitch: number, coefficients: number, election: number, zeroNegative: number, lambda: number, extreme: number, plain: number, packed: number, dtype: number, sums: number, stats: number, counts: number, kept: number, status: number, wrong: number, slots: number, scratch: number, merged: number): void;
     mergeCounts(values: number, stride: number, models: number, elements: number, coefficients: number, election: number, zeroNegative: number, extreme: number, packed: number, dtype: number, counts: number, scratch: number): void;
     normRow(x: number, weight: number, bias: number, y: number, width: number, centred: number, shift: number, epsilon: number): void;
     packKept(values: number, n: number, mask: number): void;
     panelProduct(panel: number, rows: number, cols: number, x: number, k4: number, y: number, small: number, scratch: number): void;
     panelProductTransposed(panel: number, rows: number, cols: number, y: number, k4: number, z: number, small: number, scratch: number): void;
+    pickChanges(sources: number, models: number, n: number, first: number, picks: number, count: number, picked: number, scratch: number): void;
     placeRow(x: number, y: number, cos: number, heads: number, dim: number, half: number, headPitch: number, group: number, groupPitch: number, yPitch: number, adjacent: number): void;
     rankRows(values: number, elements: number, cols: number, spare: number, ranks: number, scratch: number): void;
     sampleChanges(sources: number, i: number, n: number, first: number, step: number, keys: number, scratch: number): void;

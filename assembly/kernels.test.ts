@@ -8,7 +8,15 @@ it('exports.d.ts is what the compiler says the module exports', async () => {
 });
 
 /** Kernels without a GPU form: several steps in one, or their output goes to a file. */
-const PROCESSOR_ALONE = ['merge-changes', 'encode-blocks', 'measure-changes', 'sample-changes', 'draw-mask'];
+const PROCESSOR_ALONE = [
+  'merge-changes',
+  'encode-blocks',
+  'measure-changes',
+  'sample-changes',
+  'pick-changes',
+  'draw-mask',
+  'difference-stored',
+];
 
 it('a theme has one name in assembly/kernels, src/backend/kernels and shaders', () => {
   const entries = (folder: string) => readdirSync(new URL(folder, import.meta.url), { withFileTypes: true });

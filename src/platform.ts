@@ -1,7 +1,7 @@
 /**
  * Calls of the browser. What one needs stays in reach of the collector until it has settled: Chromium 156 collects a file
  * handle that is reachable only through its own pending call, and the promise is gone; Firefox 140 does the same to a worker
- * inside a worker that is reachable only through its listeners. A call that can be made again has a deadline, and is.
+ * that is reachable only through its listeners. A call that can be made again has a deadline, and is.
  */
 import * as Comlink from 'comlink';
 import { AmalgamError, type ErrorReport, errorReport, fromErrorReport, isDomException } from './errors';
@@ -232,18 +232,51 @@ export function holdLock(name: string, patienceMs = PATIENCE_MS): Promise<(() =>
 
 // ---- workers and ports: held until they are ended
 
-/** Starts a worker, held until it is terminated. A message it sent that cannot be read is an `error` of it, as one thrown there. */
+/** A thread that a worker wants its window to start; the ports for its calls and for its errors and end come with it. */
+interface WantedThread {
+  startThread: { url: string; name: string };
+}
+
+/**
+ * Starts a worker, held until it is terminated, and the threads that it wants, which end with it. A message it sent that cannot
+ * be read is an `error` of it, as one thrown there.
+ */
 export function startWorker(url: string, name: string): Worker {
   const worker = new Worker(trustedWorkerUrl(url), { type: 'module', name });
+  const threads = new Set<() => void>();
   held.add(worker);
   worker.addEventListener('messageerror', () =>
     worker.dispatchEvent(new ErrorEvent('error', { message: UNREADABLE })),
   );
+  worker.addEventListener('message', ({ data, ports }: MessageEvent<Partial<WantedThread> | null>) => {
+    if (data?.startThread) startWanted(data.startThread, ports, threads);
+  });
   worker.terminate = () => {
     held.delete(worker);
     Worker.prototype.terminate.call(worker);
+    for (const end of [...threads]) end();
   };
   return worker;
+}
+
+/** @param threads what ends each thread of its owner */
+function startWanted(
+  { url, name }: WantedThread['startThread'],
+  [calls, control]: readonly MessagePort[],
+  threads: Set<() => void>,
+): void {
+  const thread = startWorker(url, name);
+  const end = () => {
+    threads.delete(end);
+    held.delete(control!);
+    control!.close();
+    thread.terminate();
+  };
+  threads.add(end);
+  held.add(control!);
+  control!.onmessage = end;
+  thread.addEventListener('error', ({ message }) => control!.postMessage(message));
+  thread.postMessage(null, [calls!]);
 }
 
 /** A worker that was started: of the browser, or a thread of Node. */
@@ -254,13 +287,33 @@ export interface WorkerPort {
   terminate(): void;
 }
 
-/** A worker as the port that threads are called through. */
+/** What ends each thread that this window wanted itself. */
+const ownThreads = new Set<() => void>();
+
+/**
+ * A thread as the port that it is called through; it serves its calls by {@link exposeThread}. The window starts it:
+ * a worker of Firefox 153 that starts another one stands still for good in about one of twenty starts.
+ */
 export function startThread(url: string, name: string): WorkerPort {
-  const worker = startWorker(url, name);
+  const calls = new MessageChannel();
+  const control = new MessageChannel();
+  const ports = [calls.port1, control.port1];
+  for (const port of ports) held.add(port);
+  const wanted = { url: new URL(url, location.href).href, name };
+  const given = [calls.port2, control.port2];
+  if ('document' in globalThis) startWanted(wanted, given, ownThreads);
+  else self.postMessage({ startThread: wanted } satisfies WantedThread, { transfer: given });
   return {
-    endpoint: worker,
-    onError: (tell) => worker.addEventListener('error', ({ message }) => tell(message)),
-    terminate: () => worker.terminate(),
+    endpoint: calls.port1,
+    onError(tell) {
+      control.port1.onmessage = ({ data }: MessageEvent<string>) => tell(data);
+      calls.port1.onmessageerror = () => tell(UNREADABLE);
+    },
+    terminate() {
+      control.port1.postMessage('end');
+      calls.port1.close();
+      for (const port of ports) held.delete(port);
+    },
   };
 }
 
@@ -286,11 +339,23 @@ export function rethrow(thrown: ErrorReport | Error): never {
 
 const UNREADABLE = 'a message could not be read';
 
-/** In a worker: offers it to its owner, who hears of a message that cannot be read as of an error of the worker. */
+/** In a worker: offers it to the window, which hears of a message that cannot be read as of an error of the worker. */
 export function exposeHere(calls: object): void {
-  self.addEventListener('messageerror', () => reportError(new Error(UNREADABLE)));
+  self.addEventListener('messageerror', unreadable);
   Comlink.expose(calls);
 }
+
+/** In a thread ({@link startThread}): offers it to its owner by the port that comes first. */
+export function exposeThread(calls: object): void {
+  self.addEventListener('message', ({ ports: [port] }) => {
+    if (!port) return;
+    held.add(port);
+    port.onmessageerror = unreadable;
+    Comlink.expose(calls, port);
+  });
+}
+
+const unreadable = () => reportError(new Error(UNREADABLE));
 
 /** A port to give away; what is sent back over it comes to `take`, and a message that cannot be read to `lost`. */
 export function openPort<T>(take: (message: T) => void, lost: (why: string) => void) {

@@ -1,7 +1,7 @@
 import { BLOCK, lanesSum, MAGNITUDE } from './lib/lanes';
 import { rankRow } from './lib/ranks';
 
-export { sampleChanges } from './lib/stored-changes';
+export { pickChanges, sampleChanges } from './lib/stored-changes';
 
 // One digit of the radix select over the bits of |τ|: shaders/search/histogram.wgsl.
 
@@ -71,6 +71,24 @@ export function histogram(
     const key = load<u32>(p) & MAGNITUDE;
     if (key >> prefixShift == prefix) count(bins, (key >> shift) & mask);
   }
+}
+
+/** Bytes of a histogram: eight copies of 2048 bins. */
+export const HISTOGRAM: usize = 8 << 13;
+
+/** The histogram of the first digit; neighbors go to copies of their own, for they are often in one bin. */
+export function countKeys(values: usize, n: i32, bins: usize): void {
+  const end = values + (<usize>n << 2);
+  let p = values;
+  for (; p + 16 <= end; p += 16) {
+    const a = load<u64>(p);
+    const b = load<u64>(p, 8);
+    count(bins, (<u32>a & MAGNITUDE) >> 20);
+    count(bins + 8192, ((<u32>(a >> 32)) & MAGNITUDE) >> 20);
+    count(bins + 16384, (<u32>b & MAGNITUDE) >> 20);
+    count(bins + 24576, ((<u32>(b >> 32)) & MAGNITUDE) >> 20);
+  }
+  for (; p < end; p += 4) count(bins, (load<u32>(p) & MAGNITUDE) >> 20);
 }
 
 // Elements with one magnitude: shaders/search/count-equal.wgsl.

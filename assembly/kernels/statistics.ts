@@ -1,4 +1,6 @@
-import { bits16, BLOCK, canonical, dotBlock, flush, flushOne, hasSmall, lanesSum, narrowBf16x4, narrowF16x4, rounded, total } from './lib/lanes';
+import { decode } from './encoding';
+import { bits16, BLOCK, canonical, dotBlock, flushOne, hasSmall, lanesSum, narrowBf16x4, narrowF16x4, rounded, total } from './lib/lanes';
+import { addLanes, addTo, four, isLarge, isPlain, leastKey, ROW, SLOT, wasSmall } from './lib/stored';
 
 // Block sums of |v|: shaders/statistics/absolute-sum.wgsl.
 
@@ -28,36 +30,86 @@ export function absoluteSum(values: usize, elements: i32, sums: usize, scratch: 
   }
 }
 
-// Two versions of a tile in one pass: shaders/statistics/difference.wgsl, to the bit.
+// Two versions of a tile in one pass: shaders/statistics/difference.wgsl, to the bit. Values are taken as they are stored; a
+// segment that is not plain (lib/stored.ts) is decoded first, and its sums are flushed.
 
 /** Bytes of one segment's figures. */
 const FIGURES: usize = 36;
 const SIGN: u32 = 0x80000000;
 
-/** Δ of n elements of one segment, its largest size, and the counts of changed, flipped and different ones. */
-function differ(a: usize, b: usize, n: i32, threshold: f32, delta: usize, figures: usize): void {
+/** Whether each of n values is plain. */
+function allPlain<T>(at: usize, n: i32): bool {
+  let e = 0;
+  for (; e + BLOCK <= n; e += BLOCK) if (!isPlain<T>(at + <usize>e * sizeof<T>())) return false;
+  let least = i32x4.splat(-1);
+  let most = i32x4.splat(0);
+  for (; e + 4 <= n; e += 4) {
+    const x = four<T>(at + <usize>e * sizeof<T>());
+    least = leastKey(least, x);
+    most = i32x4.max_u(most, i32x4.shl(x, 1));
+  }
+  for (; e < n; e++) {
+    const x = i32x4.splat(oneOf<T>(at + <usize>e * sizeof<T>()));
+    least = leastKey(least, x);
+    most = i32x4.max_u(most, i32x4.shl(x, 1));
+  }
+  return !wasSmall(least) && !isLarge(most);
+}
+
+@inline
+function oneOf<T>(at: usize): u32 {
+  return isFloat<T>() ? load<u32>(at) : <u32>load<u16>(at) << 16;
+}
+
+/**
+ * The figures of n plain elements of one segment, and Δ where it has an address; false where a Δ is so small that its square
+ * has to be flushed. `lanes`: 2 KiB.
+ */
+function differPlain<T>(a: usize, b: usize, n: i32, threshold: f32, delta: usize, figures: usize, lanes: usize): bool {
   const least = f32x4.splat(threshold);
-  const sign = i32x4.splat(SIGN);
-  const zero = i32x4.splat(0);
+  const zero = f32x4.splat(0);
+  let smallest = i32x4.splat(-1);
   let largest = zero;
   let changed = zero;
   let flipped = zero;
   let different = zero;
-  let e: usize = 0;
-  const whole = <usize>(n & ~3) << 2;
-  for (; e < whole; e += 16) {
-    const x = v128.load(a + e);
-    const y = v128.load(b + e);
-    const d = flush(f32x4.sub(y, x));
-    v128.store(delta + e, d);
-    const size = f32x4.abs(d);
-    largest = f32x4.pmax(largest, size);
-    changed = i32x4.sub(changed, f32x4.gt(size, least));
-    different = i32x4.sub(different, i32x4.ne(x, y));
-    const opposite = i32x4.shr_s(v128.xor(x, y), 31);
-    const one = i32x4.ne(v128.andnot(x, sign), zero);
-    const both = v128.and(one, i32x4.ne(v128.andnot(y, sign), zero));
-    flipped = i32x4.sub(flipped, v128.and(opposite, both));
+  const rows = n >> 6;
+  for (let column: usize = 0; column < ROW; column += 4) {
+    let absolute = zero;
+    let squares = zero;
+    let ones = zero;
+    let others = zero;
+    let products = zero;
+    let p = a + column * sizeof<T>();
+    let q = b + column * sizeof<T>();
+    let to = delta + (column << 2);
+    for (let row = 0; row < rows; row++) {
+      const x = four<T>(p);
+      const y = four<T>(q);
+      const d = f32x4.sub(y, x);
+      if (delta) v128.store(to, d);
+      if (isFloat<T>()) smallest = leastKey(smallest, d);
+      const size = f32x4.abs(d);
+      const product = f32x4.mul(x, y);
+      absolute = f32x4.add(absolute, size);
+      squares = f32x4.add(squares, f32x4.mul(d, d));
+      ones = f32x4.add(ones, f32x4.mul(x, x));
+      others = f32x4.add(others, f32x4.mul(y, y));
+      products = f32x4.add(products, product);
+      largest = f32x4.pmax(largest, size);
+      changed = i32x4.sub(changed, f32x4.gt(size, least));
+      flipped = i32x4.sub(flipped, f32x4.lt(product, zero));
+      different = i32x4.sub(different, i32x4.ne(x, y));
+      p += ROW * sizeof<T>();
+      q += ROW * sizeof<T>();
+      to += ROW << 2;
+    }
+    const lane = lanes + (column << 2);
+    v128.store(lane, absolute);
+    v128.store(lane, squares, 256);
+    v128.store(lane, ones, 512);
+    v128.store(lane, others, 768);
+    v128.store(lane, products, 1024);
   }
   let most: f32 = max(
     max(f32x4.extract_lane(largest, 0), f32x4.extract_lane(largest, 1)),
@@ -66,7 +118,40 @@ function differ(a: usize, b: usize, n: i32, threshold: f32, delta: usize, figure
   let changes = lanesSum(changed);
   let flips = lanesSum(flipped);
   let differs = lanesSum(different);
-  for (; e < <usize>n << 2; e += 4) {
+  const done = <usize>rows << 6;
+  for (let e = done, lane = lanes; e < <usize>n; e++, lane += 4) {
+    const x = reinterpret<f32>(oneOf<T>(a + e * sizeof<T>()));
+    const y = reinterpret<f32>(oneOf<T>(b + e * sizeof<T>()));
+    const d = y - x;
+    if (delta) store<f32>(delta + (e << 2), d);
+    if (isFloat<T>()) smallest = leastKey(smallest, f32x4.splat(d));
+    const size = abs(d);
+    store<f32>(lane, load<f32>(lane) + size);
+    store<f32>(lane, load<f32>(lane, 256) + d * d, 256);
+    store<f32>(lane, load<f32>(lane, 512) + x * x, 512);
+    store<f32>(lane, load<f32>(lane, 768) + y * y, 768);
+    store<f32>(lane, load<f32>(lane, 1024) + x * y, 1024);
+    if (size > most) most = size;
+    if (size > threshold) changes++;
+    if (x * y < 0) flips++;
+    if (reinterpret<u32>(x) != reinterpret<u32>(y)) differs++;
+  }
+  if (isFloat<T>() && wasSmall(smallest)) return false;
+  addLanes(lanes, 5, figures);
+  store<f32>(figures, most, 20);
+  store<i32>(figures, changes, 24);
+  store<i32>(figures, flips, 28);
+  store<i32>(figures, differs, 32);
+  return true;
+}
+
+/** The same of any n elements of f32. */
+function differ(a: usize, b: usize, n: i32, threshold: f32, delta: usize, figures: usize, scratch: usize): void {
+  let most: f32 = 0;
+  let changes = 0;
+  let flips = 0;
+  let differs = 0;
+  for (let e: usize = 0; e < <usize>n << 2; e += 4) {
     const x = load<u32>(a + e);
     const y = load<u32>(b + e);
     const d = flushOne(reinterpret<f32>(y) - reinterpret<f32>(x));
@@ -77,41 +162,61 @@ function differ(a: usize, b: usize, n: i32, threshold: f32, delta: usize, figure
     if (x != y) differs++;
     if (((x ^ y) & SIGN) != 0 && (x & ~SIGN) != 0 && (y & ~SIGN) != 0) flips++;
   }
+  const smallA = hasSmall(a, n);
+  const smallB = hasSmall(b, n);
+  absoluteSum(delta, n, figures, scratch);
+  store<f32>(figures, dotBlock(delta, delta, n, hasSmall(delta, n), scratch), 4);
+  store<f32>(figures, dotBlock(a, a, n, smallA, scratch), 8);
+  store<f32>(figures, dotBlock(b, b, n, smallB, scratch), 12);
+  store<f32>(figures, dotBlock(a, b, n, smallA || smallB, scratch), 16);
   store<f32>(figures, most, 20);
   store<i32>(figures, changes, 24);
   store<i32>(figures, flips, 28);
   store<i32>(figures, differs, 32);
 }
 
-/** Δ = b − a of [rows, cols], and nine words for every segment of at most 4096 columns. `scratch`: 256 bytes. */
+/**
+ * Nine words for every segment of at most 4096 columns of two versions [rows, cols] in their dtypes, and Δ = b − a where it has
+ * an address. What is not finite is counted in the word at `status` for a, in the next for b. `slots`: three blocks of f32,
+ * `scratch`: 2 KiB.
+ */
 export function difference(
   a: usize,
+  aType: i32,
   b: usize,
+  bType: i32,
   rows: i32,
   cols: i32,
   threshold: f32,
   delta: usize,
   sums: usize,
+  status: usize,
+  slots: usize,
   scratch: usize,
 ): void {
+  const halves = aType == 2 && bType == 2;
+  const aShift = <usize>(aType == 0 ? 2 : 1);
+  const bShift = <usize>(bType == 0 ? 2 : 1);
   let out = sums;
-  let at: usize = 0;
+  let p = a;
+  let q = b;
+  let d = delta;
   for (let row = 0; row < rows; row++) {
     for (let first = 0; first < cols; first += BLOCK) {
       const n = min(BLOCK, cols - first);
-      const p = a + at;
-      const q = b + at;
-      const d = delta + at;
-      differ(p, q, n, threshold, d, out);
-      const smallP = hasSmall(p, n);
-      const smallQ = hasSmall(q, n);
-      absoluteSum(d, n, out, scratch);
-      store<f32>(out, dotBlock(d, d, n, hasSmall(d, n), scratch), 4);
-      store<f32>(out, dotBlock(p, p, n, smallP, scratch), 8);
-      store<f32>(out, dotBlock(q, q, n, smallQ, scratch), 12);
-      store<f32>(out, dotBlock(p, q, n, smallP || smallQ, scratch), 16);
+      let done = halves && allPlain<u16>(p, n) && allPlain<u16>(q, n) && differPlain<u16>(p, q, n, threshold, d, out, scratch);
+      if (!done) {
+        const x = slots;
+        const y = slots + SLOT;
+        addTo(status, decode(p, x, n, aType));
+        addTo(status + 4, decode(q, y, n, bType));
+        done = allPlain<f32>(x, n) && allPlain<f32>(y, n) && differPlain<f32>(x, y, n, threshold, d, out, scratch);
+        if (!done) differ(x, y, n, threshold, d ? d : slots + 2 * SLOT, out, scratch);
+      }
       out += FIGURES;
-      at += <usize>n << 2;
+      p += <usize>n << aShift;
+      q += <usize>n << bShift;
+      if (d) d += <usize>n << 2;
     }
   }
 }

@@ -38,7 +38,7 @@ writeFileSync(
   join(folders[0]!, 'tokenizer.json'),
   JSON.stringify({
     added_tokens: [],
-    pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, use_regex: true },
+    pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
     model: { type: 'BPE', vocab: Object.fromEntries(vocabulary), merges: [] },
   }),
 );

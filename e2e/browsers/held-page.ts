@@ -15,7 +15,9 @@ declare global {
 window.hold = (what, rounds) =>
   new Promise((resolve, reject) => {
     const worker = startWorker(workerUrl, what);
-    worker.addEventListener('message', ({ data }: MessageEvent<number | string>) => {
+    worker.addEventListener('message', ({ data }: MessageEvent<number | string | object>) => {
+      // it wants a thread
+      if (typeof data === 'object') return;
       worker.terminate();
       if (typeof data === 'number') resolve(data);
       else reject(new Error(data));

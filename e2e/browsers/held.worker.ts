@@ -1,9 +1,10 @@
-/** The worker of held-page.ts, and the workers in it. */
-import { fileIn, removeFrom, startWorker, storageRoot, syncAccess } from '../../src/platform';
+/** The worker of held-page.ts, and the threads that it starts. */
+import * as Comlink from 'comlink';
+import { exposeThread, fileIn, removeFrom, startThread, storageRoot, syncAccess } from '../../src/platform';
 import workerUrl from './held.worker.ts?worker&url';
 
 interface Asked {
-  what: 'files' | 'workers' | 'answer';
+  what: 'files' | 'workers';
   rounds: number;
 }
 
@@ -33,17 +34,16 @@ async function openFiles(rounds: number): Promise<number> {
   return opened;
 }
 
-/** Workers that answer after a while; only the waiting promise refers to them. */
+/** Threads that answer after a while; only the waiting promise refers to them. */
 async function askWorkers(rounds: number): Promise<number> {
   const ask = () =>
     new Promise<number>((resolve, reject) => {
-      const worker = startWorker(workerUrl, 'nested');
-      worker.onmessage = ({ data }: MessageEvent<number>) => {
-        worker.terminate();
-        resolve(data);
-      };
-      worker.onerror = ({ message }) => reject(new Error(message));
-      worker.postMessage({ what: 'answer', rounds: 1 });
+      const thread = startThread(workerUrl, 'nested');
+      thread.onError((message) => reject(new Error(message)));
+      void Comlink.wrap<{ answer(): Promise<number> }>(thread.endpoint)
+        .answer()
+        .then(resolve, reject)
+        .finally(thread.terminate);
     });
   const litter = setInterval(garbage, 10);
   let answered = 0;
@@ -52,10 +52,11 @@ async function askWorkers(rounds: number): Promise<number> {
   return answered;
 }
 
-self.onmessage = ({ data: { what, rounds } }: MessageEvent<Asked>) => {
-  const answer = new Promise<number>((resolve) => setTimeout(() => resolve(1), 1500));
-  const done = what === 'files' ? openFiles(rounds) : what === 'workers' ? askWorkers(rounds) : answer;
-  done.then(
+exposeThread({ answer: () => new Promise<number>((resolve) => setTimeout(() => resolve(1), 1500)) });
+self.onmessage = ({ data }: MessageEvent<Asked | null>) => {
+  // a thread is asked over its port
+  if (data === null) return;
+  (data.what === 'files' ? openFiles(data.rounds) : askWorkers(data.rounds)).then(
     (count) => postMessage(count),
     (thrown: unknown) => postMessage(String(thrown)),
   );

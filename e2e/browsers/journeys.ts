@@ -32,6 +32,7 @@ async function opened({ tab, person, url, hasStorage }: Walk): Promise<void> {
   await tab.goto(`${url}samples/expected.json`);
   await tab.run(`(async () => {
     localStorage.clear();
+    sessionStorage.clear();
     for (const { name } of await indexedDB.databases()) {
       await new Promise((resolve, reject) => {
         const deletion = indexedDB.deleteDatabase(name);
@@ -80,8 +81,9 @@ function same(walk: Walk, sha256: string): string {
 }
 
 export const JOURNEYS: Record<string, Journey> = {
-  async 'holds files and workers that are waited for'({ tab, heldUrl, hasStorage }) {
+  async 'holds files and workers that are waited for'({ tab, person, heldUrl, hasStorage }) {
     await tab.goto(heldUrl);
+    await person.until('the page', `typeof hold === 'function'`);
     // other browsers have no readers side by side: one reader waits for the other
     const rounds = /chrom/i.test(tab.browser) ? 1000 : 50;
     const files = hasStorage ? await tab.run<number>(`hold('files', ${rounds})`) : 2 * rounds;

@@ -320,12 +320,13 @@ export const fuzzTargets: FuzzTarget[] = [
   {
     name: 'GGUF tokenizer',
     seeds: [
-      '{"added_tokens":[{"id":2,"content":"<s>","special":true}],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":true},"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":["a b"]}}',
+      '{"added_tokens":[{"id":2,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":3},"merges":["a b"]}}',
       JSON.stringify({
         added_tokens: [],
         post_processor: {
           type: 'TemplateProcessing',
           single: [{ SpecialToken: { id: 'ab', type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }],
+          pair: [],
           special_tokens: { ab: { id: 'ab', ids: [2], tokens: ['ab'] } },
         },
         model: {

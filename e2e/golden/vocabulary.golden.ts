@@ -22,6 +22,7 @@ import type { ModelFolder } from '../../src/sources/model-folder';
 import { mergeInNode, planInNode, type Tensors } from '../merge-in-node';
 import { readFile, readText, real, reference } from './reference';
 
+const FLAGS = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
 const EMBEDDING = 'model.embed_tokens.weight';
 const CHAT = '<|chat|>';
 const recipe = (source: string, more = '') => `merge_method: linear
@@ -45,7 +46,7 @@ function reordered(ids: readonly number[], chat?: Float32Array): ModelFolder {
   const moved = (id: number) => ids[id]!;
   for (const [token, id] of Object.entries(file.model.vocab)) file.model.vocab[token] = moved(id);
   for (const token of file.added_tokens) token.id = moved(token.id);
-  if (chat) file.added_tokens.push({ id: ids.length, content: CHAT, special: true });
+  if (chat) file.added_tokens.push({ id: ids.length, content: CHAT, ...FLAGS });
   const { shape, values } = stored.get(EMBEDDING)!;
   const width = shape[1]!;
   const rows = new Float32Array((ids.length + (chat ? 1 : 0)) * width);
@@ -269,8 +270,8 @@ describe('published tokenizers', () => {
   ])('%s with two chat tokens: ids of the base stay, text splits as before', async (name, size) => {
     const text = read(name);
     const file = JSON.parse(text) as TokenizerJson;
-    file.added_tokens.push({ id: size, content: '<|im_start|>', special: true });
-    file.added_tokens.push({ id: size + 1, content: '<|im_end|>', special: true });
+    file.added_tokens.push({ id: size, content: '<|im_start|>', ...FLAGS });
+    file.added_tokens.push({ id: size + 1, content: '<|im_end|>', ...FLAGS });
     const plan = await union(folder('base', text, size), folder('chat', JSON.stringify(file), size + 2));
     expect(plan.problems.filter(({ severity }) => severity === 'error')).toEqual([]);
     expect(plan.vocabulary!.output).toEqual({ from: 'base', tokens: size + 2, rows: size + 2 });

@@ -25,7 +25,10 @@ export function writeChatModel(folder: string): number {
   const tokenizer = JSON.parse(read('tokenizer.json').toString()) as Tokenizer;
   for (const [token, id] of Object.entries(tokenizer.model.vocab)) tokenizer.model.vocab[token] = moved(id);
   for (const token of tokenizer.added_tokens) token.id = moved(token.id);
-  tokenizer.added_tokens.push({ id: tokens, content: CHAT_TOKEN, special: true });
+  tokenizer.added_tokens.push({
+    ...{ id: tokens, content: CHAT_TOKEN, single_word: false, lstrip: false, rstrip: false },
+    ...{ normalized: false, special: true },
+  });
   writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify(tokenizer));
   writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...config, vocab_size: tokens + 1 }));
 

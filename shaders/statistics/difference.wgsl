@@ -1,4 +1,4 @@
-// Two versions of a tile in one pass: Δ = b − a is written out, and every segment (at most 4096 columns of one row) gives
+// Two versions of a tile in one pass: Δ = b − a is written out where `keep` is 1, and every segment (at most 4096 columns of one row) gives
 // nine words: Σ|Δ|, ΣΔ², Σa², Σb², Σab, max|Δ| as f32, then the numbers of elements with |Δ| > threshold, with opposite
 // signs (zeros have none), and with different bits. The host adds segments in f64.
 // Inside a segment lane l sums elements l, l + 64, … in f32 and lane sums are added in order: same bits on CPU and GPU.
@@ -31,7 +31,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let y = bitcast<f32>(q);
     let d = exact(y - x);
     let size = abs(d);
-    delta[params.out + e] = d;
+    if (params.keep != 0u) { delta[params.out + e] = d; }
     absolute = exact(absolute + size);
     square = exact(square + exact(d * d));
     square_a = exact(square_a + exact(x * x));

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
-import { textOfFile } from '../formats/conversations';
+import { textOfFile, utf8Text } from '../formats/conversations';
 import { parseJson } from '../formats/strict-json';
 import type { OptionValues } from '../reports/option';
 import type { TaskSource } from '../reports/tasks';
@@ -11,15 +11,16 @@ import type { itemOptions } from '../tasks/options';
 /** A file of text, or of token ids; the path as typed. */
 type InputFile = { textFile: string } | { tokensFile: string };
 
-/** @throws NotFound */
+/** @throws AmalgamError `NotFound`, `NotUtf8`, `LfsPointer` */
 export async function readTextFile(name: string, workingFolder: string): Promise<string> {
-  return readFile(resolve(workingFolder, name), 'utf8').catch((thrown: Error) => {
+  const bytes = await readFile(resolve(workingFolder, name)).catch((thrown: Error) => {
     throw new AmalgamError(
       'NotFound',
       `${name} cannot be read: ${thrown.message}.`,
       'Give the path of a file.',
     );
   });
+  return utf8Text(new Uint8Array(bytes), name);
 }
 
 /** The text of a file, or of the rows of a `.jsonl` file. @throws NotFound, TextEmpty; JsonInvalid naming the line */

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Recipe } from '../formats/recipe';
+import { readText, taskSource } from './input-files';
 import { calibrationNames, publishedTexts, readCalibrationTexts, renameTexts } from './recipe-texts';
 
 const recipe: Recipe = {
@@ -78,4 +79,18 @@ test('R52: a recipe cannot have a device read', async () => {
 test('says what cannot be read', async () => {
   const folder: Recipe = { ...recipe, models: [], parameters: { calibration: '.' } };
   await expect(readCalibrationTexts(folder, [first])).rejects.toMatchObject({ code: 'NotFound' });
+});
+
+test.each([
+  ['bytes of another encoding', Uint8Array.of(0x61, 0xe9, 0x62), 'NotUtf8'],
+  ['UTF-16', new Uint8Array(Uint16Array.from('\ufeffabc', (char) => char.charCodeAt(0)).buffer), 'NotUtf8'],
+  ['gzip', Uint8Array.of(0x1f, 0x8b, 8, 0, 0), 'NotUtf8'],
+  ['a pointer', 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n', 'LfsPointer'],
+])('a text that is %s is refused wherever it is given', async (_, content, code) => {
+  await writeFile(join(first, 'a.jsonl'), content);
+  const refused = expect.objectContaining({ code, message: expect.stringContaining('a.jsonl') });
+  await expect(readText('a.jsonl', first)).rejects.toEqual(refused);
+  await expect(taskSource('./a.jsonl', first)).rejects.toEqual(refused);
+  const calibrated = { ...recipe, parameters: { calibration: 'a.jsonl' } };
+  await expect(readCalibrationTexts(calibrated, [first])).rejects.toEqual(refused);
 });

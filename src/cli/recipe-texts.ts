@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { basename, isAbsolute, normalize, resolve } from 'node:path';
 import { AmalgamError } from '../errors';
-import { textOfFile } from '../formats/conversations';
+import { textOfFile, utf8Text } from '../formats/conversations';
 import { NO_IMATRIX } from '../formats/gguf-type';
 import type { Recipe } from '../formats/recipe';
 import type { CalibrationText } from '../reports/importance';
@@ -23,7 +23,7 @@ export function calibrationNames({ parameters, models = [], amalgam }: Recipe): 
 /**
  * The texts of a recipe that are files in one of the places; a `.json` file is an array of token ids. The plan reports
  * missing ones.
- * @throws AmalgamError `NotFound` for a file that exists and cannot be read, `Usage` for a `.json` file of anything
+ * @throws AmalgamError `NotFound` for a file that exists and cannot be read, `NotUtf8`, `LfsPointer`, `Usage` for a `.json` file of anything
  *   else
  */
 export async function readCalibrationTexts(
@@ -84,8 +84,9 @@ async function readIfThere(path: string, name: string): Promise<string | undefin
     const stats = await stat(path);
     if (!stats.isFile()) throw new Error('it is not a file');
     if (stats.size > MAX_TEXT_BYTES) throw new Error(`it is longer than ${MAX_TEXT_BYTES} bytes`);
-    return await readFile(path, 'utf8');
+    return utf8Text(new Uint8Array(await readFile(path)), name);
   } catch (thrown) {
+    if (thrown instanceof AmalgamError) throw thrown;
     const { code, message } = thrown as NodeJS.ErrnoException;
     if (code === 'ENOENT') return undefined;
     throw new AmalgamError(

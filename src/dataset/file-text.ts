@@ -9,6 +9,7 @@ import {
   conversationLine,
   conversationOf,
   namesOf,
+  refusePointer,
 } from '../formats/conversations';
 import { displayName } from '../formats/names';
 import type { DatasetColumns, DatasetText } from '../reports/dataset';
@@ -16,7 +17,7 @@ import type { ByteSource } from '../sources/byte-source';
 import { chooseColumn, type ReadableColumns } from './column';
 import { columnsOf, parseRows } from './json-lines';
 import { textKind } from './text-kind';
-import { decodeText, openStream, refusePointer } from './text-stream';
+import { decodeText, openStream } from './text-stream';
 
 /** Rows without a value cost a file nothing: a kilobyte can promise billions. */
 const MOST_EMPTY = 1 << 20;

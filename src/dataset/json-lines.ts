@@ -1,7 +1,7 @@
 /** Files of one JSON object a line (.jsonl; the .json of many datasets is the same). */
 import { AmalgamError } from '../errors';
 import type { Row } from '../foreign/parquet';
-import { conversationColumnsOf } from '../formats/conversations';
+import { conversationColumnsOf, parseLoosely } from '../formats/conversations';
 import type { ReadableColumns } from './column';
 
 /** A line longer than this is no row of text. */
@@ -62,19 +62,6 @@ function parseRow(content: string, name: string, line: number): Row {
   return value as Row;
 }
 
-/** @throws SyntaxError */
-function parseLoosely(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (thrown) {
-    const plain = text.replace(/"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g, (part) =>
-      part[0] === '"' ? part : 'null',
-    );
-    if (plain === text) throw thrown;
-    return JSON.parse(plain);
-  }
-}
-
 function oneDocument(name: string, cause?: unknown): AmalgamError {
   return new AmalgamError(
     'DatasetUnsupported',
@@ -88,7 +75,7 @@ function notARow(name: string, line: number, cause?: unknown): AmalgamError {
   return new AmalgamError(
     'JsonInvalid',
     `${name}, line ${line}: this is not a JSON object.`,
-    'Every line must look like {"text": "…"}.',
+    'Every line must be an object, such as {"text": "…"}: mend this one, or get the file again.',
     { cause },
   );
 }

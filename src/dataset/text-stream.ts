@@ -1,5 +1,6 @@
 /** The bytes of a file from its front on, unpacked where they are packed, and as text. */
 import { AmalgamError } from '../errors';
+import { notUtf8, refusePointer } from '../formats/conversations';
 import { piecesOf } from '../platform';
 import type { ByteSource } from '../sources/byte-source';
 import { throwIfCanceled } from '../sources/cancellation';
@@ -7,8 +8,6 @@ import { throwIfCanceled } from '../sources/cancellation';
 /** Bytes asked for at once: the first piece is small, since a little text is often enough. */
 const FIRST_BYTES = 1 << 18;
 const NEXT_BYTES = 1 << 21;
-
-const LFS_POINTER = 'version https://git-lfs.github.com/spec/';
 
 /**
  * Reads a file piece by piece, and no further than asked.
@@ -57,16 +56,6 @@ async function* pieces(source: ByteSource, name: string, signal?: AbortSignal) {
   }
 }
 
-/** @throws AmalgamError `LfsPointer` when a file is only the pointer to its content. */
-export function refusePointer(head: Uint8Array, name: string): void {
-  if (new TextDecoder().decode(head.subarray(0, LFS_POINTER.length)) !== LFS_POINTER) return;
-  throw new AmalgamError(
-    'LfsPointer',
-    `${name} is a Git LFS pointer, not the data itself.`,
-    'The repo was copied without its large files. Use the original, or run git lfs pull.',
-  );
-}
-
 /**
  * Text of UTF-8 bytes, a mark at the front left out.
  * @throws AmalgamError `NotUtf8`
@@ -86,13 +75,4 @@ export async function* decodeText(
   for await (const bytes of stream) yield decode(bytes);
   const rest = decode();
   if (rest !== '') yield rest;
-}
-
-function notUtf8(name: string, cause?: unknown): AmalgamError {
-  return new AmalgamError(
-    'NotUtf8',
-    `${name} is not UTF-8 text.`,
-    'Save it as UTF-8, or choose another file or column.',
-    { cause },
-  );
 }

@@ -45,6 +45,8 @@ export async function renderChats(
     try {
       return jinja.parse(jinja.tokenize(template, { lstrip_blocks: true, trim_blocks: true }));
     } catch (cause) {
+      // the library reads on behind the end
+      if (cause instanceof TypeError) throw notRendered('it ends inside of a statement.');
       throw notRendered(cause instanceof Error ? cause.message : String(cause));
     }
   }

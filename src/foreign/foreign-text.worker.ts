@@ -1,5 +1,5 @@
 /** The thread of src/foreign/foreign-text.ts in a browser. */
-import { exposeHere } from '../platform';
+import { exposeThread } from '../platform';
 import { foreignTextThread } from './thread';
 
-exposeHere(foreignTextThread());
+exposeThread(foreignTextThread());

@@ -16,6 +16,7 @@ import { convert, DEFAULT_PARSERS } from 'hyparquet/src/convert.js';
 import { getTreePath, isFlatColumn } from 'hyparquet/src/schema.js';
 import { compressors, decompressZstd } from 'hyparquet-compressors';
 import { AmalgamError } from '../errors';
+import { notUtf8 } from '../formats/conversations';
 import { displayName } from '../formats/names';
 import { counted } from '../formats/quantity';
 import { checkShared, checkStruct, type Decoder, type Header, PAGE_BYTES } from './parquet-bounds';
@@ -66,12 +67,7 @@ function parsersOf(name: string): typeof DEFAULT_PARSERS {
     try {
       return decoder.decode(bytes);
     } catch (cause) {
-      throw new AmalgamError(
-        'NotUtf8',
-        `${name} is not UTF-8 text.`,
-        'Save it as UTF-8, or choose another file or column.',
-        { cause },
-      );
+      throw notUtf8(name, cause);
     }
   };
   return {

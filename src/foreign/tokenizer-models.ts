@@ -19,11 +19,8 @@ export function wordModel(model: Step): (word: string) => number[] {
       if (model.dropout) throw new Error('its BPE drops merges at random');
       return of(new BPE(model as never));
     }
-    case 'WordPiece': {
-      const { unk_token = '[UNK]' } = model;
-      if (typeof unk_token !== 'string') throw new Error('its WordPiece has no token for unknown words');
+    case 'WordPiece':
       return of(new WordPiece(model as never));
-    }
     case 'WordLevel': {
       const vocabulary = new Map(Object.entries(model.vocab as Record<string, number>));
       const missing = vocabulary.get(String(model.unk_token));

@@ -23,7 +23,11 @@ test('a table of SentencePiece replaces', () => {
 test.each([
   ['normalizer', { type: 'Nmt' }, 'the normalizer Nmt'],
   ['pre_tokenizer', { type: 'UnicodeScripts' }, 'the pre-tokenizer UnicodeScripts'],
-  ['decoder', { type: 'CTC' }, 'the decoder CTC'],
+  [
+    'decoder',
+    { type: 'CTC', pad_token: '<pad>', word_delimiter_token: '|', cleanup: true },
+    'the decoder CTC',
+  ],
   [
     'model',
     { type: 'BPE', vocab: {}, merges: [], continuing_subword_prefix: '##' },

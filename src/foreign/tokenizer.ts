@@ -1,9 +1,11 @@
 /** Text ↔ token ids, by the parts of a repo's tokenizer.json (tokenizer-parts.ts). */
 
 import { AmalgamError } from '../errors';
+import { TOKEN_FIELDS } from '../formats/chat-template';
 import { counted } from '../formats/quantity';
-import { parseJson } from '../formats/strict-json';
-import { aroundText, tokenizerFault } from '../formats/tokenizer-json';
+import { parseJsonObject } from '../formats/strict-json';
+import { tokenizerFault } from '../formats/tokenizer-fault';
+import { aroundText } from '../formats/tokenizer-json';
 import { cleaned, decoder, modelType, wordModel } from './tokenizer-models';
 import { type FoundToken, normalizer, preTokenizer, type Step, tokenFinder } from './tokenizer-parts';
 
@@ -66,7 +68,10 @@ export function createTokenizer(files: TokenizerFiles, label: string): Tokenizer
     );
   }
   const config = files.config === undefined ? {} : tokenizerConfig(files.config, label);
-  const json = object(files.tokenizer, `${label}/tokenizer.json`);
+  const fileName = `${label}/tokenizer.json`;
+  const json = object(files.tokenizer, fileName);
+  const fault = tokenizerFault(files.tokenizer, fileName);
+  if (fault !== undefined) throw invalid(`${fileName} ${fault}.`);
   const engine = openEngine(json, { ...config, model_type: files.modelType }, label);
   const { ahead, behind } = aroundText(json.post_processor);
   return {
@@ -105,17 +110,12 @@ export function tokenizerConfig(text: string, label = 'the model'): Record<strin
 }
 
 function object(text: string, fileName: string): Record<string, unknown> {
-  let value: unknown;
   try {
-    value = parseJson(text, fileName);
+    return parseJsonObject(text, fileName);
   } catch (cause) {
-    if (cause instanceof AmalgamError && cause.code === 'LimitExceeded') throw cause;
-    throw invalid(`${fileName} is not JSON.`, cause);
+    if (!(cause instanceof AmalgamError) || cause.code === 'LimitExceeded') throw cause;
+    throw invalid(cause.message, cause);
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return value as Record<string, unknown>;
-  }
-  throw invalid(`${fileName} is not an object.`);
 }
 
 interface Engine extends Pick<Tokenizer, 'size' | 'ownSize' | 'encode' | 'decode' | 'idOf'> {}
@@ -125,8 +125,6 @@ function openEngine(
   config: Record<string, unknown>,
   label: string,
 ): Engine {
-  const fault = tokenizerFault(tokenizer);
-  if (fault !== undefined) throw invalid(`${label}/tokenizer.json ${fault}.`);
   try {
     const engine = engineOf(tokenizer, config);
     engine.encode('a b');
@@ -207,7 +205,11 @@ function addedTokens(
   own: ReadonlyMap<string, number>,
 ): FoundToken[] {
   const named = new Set(
-    [...NAMED.map((name) => config[name]), config.additional_special_tokens, config.extra_special_tokens]
+    [
+      ...TOKEN_FIELDS.map((name) => config[name]),
+      config.additional_special_tokens,
+      config.extra_special_tokens,
+    ]
       .flat()
       .flatMap((token) => tokenText(token) ?? []),
   );
@@ -232,8 +234,6 @@ function addedTokens(
   }
   return [...made.values()];
 }
-
-const NAMED = ['bos', 'eos', 'unk', 'sep', 'pad', 'cls', 'mask'].map((name) => `${name}_token`);
 
 function invalid(message: string, cause?: unknown): AmalgamError {
   return new AmalgamError(

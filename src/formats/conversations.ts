@@ -170,7 +170,7 @@ function jsonLines(text: string): { value: unknown; number: number }[] {
   return text.split(/\r?\n/).flatMap((line, i) => {
     if (line.trim() === '') return [];
     try {
-      return { value: JSON.parse(line) as unknown, number: i + 1 };
+      return { value: parseLoosely(line), number: i + 1 };
     } catch {
       // the caller names the line
       return { value: undefined, number: i + 1 };
@@ -178,7 +178,51 @@ function jsonLines(text: string): { value: unknown; number: number }[] {
   });
 }
 
+/** A row of JSON as Python writes it: NaN and infinities are null. @throws SyntaxError */
+export function parseLoosely(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (thrown) {
+    const plain = text.replace(/"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g, (part) =>
+      part[0] === '"' ? part : 'null',
+    );
+    if (plain === text) throw thrown;
+    return JSON.parse(plain);
+  }
+}
+
 // Text files that people give: plain text, and rows of JSON.
+
+const LFS_POINTER = 'version https://git-lfs.github.com/spec/';
+
+/** The text of a file's bytes. @throws AmalgamError `NotUtf8`, `LfsPointer` */
+export function utf8Text(bytes: Uint8Array<ArrayBuffer>, name: string): string {
+  refusePointer(bytes, name);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw notUtf8(name, cause);
+  }
+}
+
+export function notUtf8(name: string, cause: unknown): AmalgamError {
+  return new AmalgamError(
+    'NotUtf8',
+    `${name} is not UTF-8 text.`,
+    'Save it as UTF-8, or choose another file or column.',
+    { cause },
+  );
+}
+
+/** @throws AmalgamError `LfsPointer` when a file is only the pointer to its content. */
+export function refusePointer(head: Uint8Array<ArrayBuffer>, name: string): void {
+  if (new TextDecoder().decode(head.subarray(0, LFS_POINTER.length)) !== LFS_POINTER) return;
+  throw new AmalgamError(
+    'LfsPointer',
+    `${name} is a Git LFS pointer, not the data itself.`,
+    'The repo was copied without its large files. Use the original, or run git lfs pull.',
+  );
+}
 
 /**
  * The text of a file: a `.jsonl` file is the `text` of every line, joined by blank lines, or the conversation of every line;

@@ -319,6 +319,19 @@ export function parseJson(text: string, fileName: string): unknown {
   }
 }
 
+/** The same for a file that must hold an object. @throws AmalgamError `JsonInvalid` naming the file, `LimitExceeded` */
+export function parseJsonObject(text: string, fileName: string): Record<string, unknown> {
+  const value = parseJson(text, fileName);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    return value as Record<string, unknown>;
+  }
+  throw new AmalgamError(
+    'JsonInvalid',
+    `${displayName(fileName)} is not an object.`,
+    'The file is damaged or is not what its name says. Get it again.',
+  );
+}
+
 /** Counts brackets outside strings. */
 function deeperThan(text: string, most: number): boolean {
   let depth = 0;

@@ -6,6 +6,10 @@ test('a .jsonl file is the text field of its lines; anything else is text', () =
   expect(textOfFile('a.txt', '\uFEFF{"text": "one"}')).toBe('{"text": "one"}');
 });
 
+test('rows as Python writes them: NaN beside the text is none', () => {
+  expect(textOfFile('a.jsonl', '{"text": "NaN", "score": NaN, "least": -Infinity}')).toBe('NaN');
+});
+
 test('a line without text names itself, an empty file says so', () => {
   expect(() => textOfFile('a.jsonl', '{"text": "one"}\n\n{"body": "two"}')).toThrow(/a\.jsonl, line 3/);
   expect(() => textOfFile('a.jsonl', '{"text": "one"}\nnot json')).toThrow(/line 2/);

@@ -125,60 +125,6 @@ export function readTokenizerJson(text: string, fileName: string): TokenizerToke
   };
 }
 
-/**
- * What keeps the library that transformers loads a tokenizer.json with (tokenizers 0.23) from reading this one, in words that
- * go behind its name; undefined where its tokens, ids and merges agree.
- * @param json parsed
- */
-export function tokenizerFault(json: unknown): string | undefined {
-  const { model, added_tokens } = Object(json) as { model?: unknown; added_tokens?: unknown };
-  const fields = Object(model) as Record<string, unknown>;
-  const { vocab, merges, type } = fields;
-  if (typeof vocab !== 'object' || vocab === null) return 'has no vocabulary (model.vocab)';
-  if (added_tokens !== undefined && !Array.isArray(added_tokens)) return 'has no list of added tokens';
-  const part = PARTS.find((name) => !isPart((json as Record<string, unknown>)[name]));
-  if (part !== undefined) return `has a ${part} that is none: it names no type`;
-  const flagged = itemsOf(added_tokens).find((token) =>
-    FLAGS.some((flag) => !['boolean', 'undefined'].includes(typeof Object(token)[flag])),
-  );
-  if (flagged)
-    return `gives the added token “${shown(Object(flagged).content)}” a flag that is not true or false`;
-  const ids = [
-    ...(Array.isArray(vocab) ? [] : Object.entries(vocab)),
-    ...itemsOf(added_tokens).map((token) => [Object(token).content, Object(token).id]),
-  ];
-  const isId = (id: unknown) => Number.isInteger(id) && Number(id) >= 0 && Number(id) < MAX_TOKENS;
-  const wrong = ids.find(([, id]) => !isId(id));
-  if (wrong) return `gives the token “${shown(wrong[0])}” no id below ${MAX_TOKENS}`;
-  const isBpe = type === 'BPE' || (type === undefined && !Array.isArray(vocab) && merges !== undefined);
-  return isBpe
-    ? mergesFault(new Set(Object.keys(vocab)), merges, fields.continuing_subword_prefix)
-    : undefined;
-}
-
-const PARTS = ['normalizer', 'pre_tokenizer', 'post_processor', 'decoder'] as const;
-const FLAGS = ['single_word', 'lstrip', 'rstrip', 'normalized', 'special'] as const;
-
-function isPart(value: unknown): boolean {
-  return value === null || value === undefined || typeof Object(value).type === 'string';
-}
-
-/** A merge names two tokens, and makes one that is there (tokenizers, models/bpe/model.rs, `BpeBuilder::build`). */
-function mergesFault(tokens: ReadonlySet<string>, merges: unknown, prefix: unknown): string | undefined {
-  if (!Array.isArray(merges)) return 'has no list of merges (model.merges)';
-  const begin = typeof prefix === 'string' ? prefix.length : 0;
-  for (const merge of merges) {
-    if (typeof merge === 'string' && merge.startsWith('#version')) continue;
-    const pair: unknown[] = typeof merge === 'string' ? merge.split(' ') : itemsOf(merge);
-    const [a, b] = pair;
-    if (pair.length !== 2 || typeof a !== 'string' || typeof b !== 'string')
-      return `has a merge that is no pair of tokens: “${shown(merge)}”`;
-    const missing = [a, b, a + b.slice(begin)].find((token) => !tokens.has(token));
-    if (missing !== undefined) return `has a merge with a token that it has not: “${shown(missing)}”`;
-  }
-  return undefined;
-}
-
 function itemsOf(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }

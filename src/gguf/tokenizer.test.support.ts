@@ -1,11 +1,13 @@
+const BYTE_LEVEL = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true };
+
 /** A byte-level tokenizer.json of so many tokens, without merges. */
 export function byteLevelTokenizer(vocab: number): string {
   const ids = Array.from({ length: vocab }, (_, id) => [String.fromCodePoint(0x100 + id), id]);
   return JSON.stringify({
     version: '1.0',
     added_tokens: [],
-    pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, use_regex: true },
-    decoder: { type: 'ByteLevel' },
+    pre_tokenizer: BYTE_LEVEL,
+    decoder: BYTE_LEVEL,
     model: { type: 'BPE', vocab: Object.fromEntries(ids), merges: [] },
   });
 }

@@ -12,7 +12,7 @@ import { BYTE_TOKENS, ggufTokenizer } from './tokenizer';
 import { thinModel } from './tokenizer.test.support';
 
 type Json = Record<string, unknown>;
-const flags = { single_word: false, lstrip: false, normalized: false, special: true };
+const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
 const of = (name: string) => JSON.parse(TOKENIZERS.find(([each]) => each === name)![1]) as Json;
 const read = (tokenizer: unknown, rows: number, config?: Json) =>
   ggufTokenizer(
@@ -41,18 +41,28 @@ test('vocabularies of today: 262 144 tokens are more than a call takes arguments
 
 test('what changes a text ahead of its splitting is named, or refused where it changes most texts', () => {
   const said = (normalizer: unknown, name = 'regex') => read({ ...of(name), normalizer }, 2000).warnings[0];
-  const spaces = [{ type: 'Prepend' }, { type: 'Replace' }];
+  const spaces = [
+    { type: 'Prepend', prepend: '▁' },
+    { type: 'Replace', pattern: { String: ' ' }, content: '▁' },
+  ];
   expect(said(null)).toBeUndefined();
   expect(said({ type: 'Sequence', normalizers: spaces }, 'pieces')).toBeUndefined();
   expect(said({ type: 'NFC' })!.message).toContain('the form NFC first');
   expect(() => said({ type: 'Lowercase' })).toThrow(expect.objectContaining({ code: 'GgufUnsupported' }));
 });
 
+const model = of('pieces').model as Json;
+
 test.each([
   [
     'bytes to fall back on that are not there',
     { model: { type: 'BPE', byte_fallback: true, vocab: { a: 0 }, merges: [] } },
     '<0x00>',
+  ],
+  [
+    'two tokens of one id',
+    { model: { ...model, vocab: { ...(model.vocab as Json), again: 0 } } },
+    'two tokens the id 0, “<unk>” and “again”',
   ],
   ['two tokens in front', { post_processor: around(['<s>', '</s>'], []) }, 'one token in front'],
   ['another token behind than that of the end', { post_processor: around([], ['<s>']) }, 'behind a text'],

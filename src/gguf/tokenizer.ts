@@ -8,13 +8,13 @@ import { chatTemplateOf, specialTokens } from '../formats/chat-template';
 import { displayName } from '../formats/names';
 import { counted } from '../formats/quantity';
 import { type JsonObject, type JsonValue, parseStrictJson, plainJson } from '../formats/strict-json';
+import { tokenizerFault } from '../formats/tokenizer-fault';
 import {
   type AddedToken,
   aroundText,
   readTokenizerJson,
   TOKENIZER_JSON_RULES,
   type TokenizerTokens,
-  tokenizerFault,
 } from '../formats/tokenizer-json';
 import type { GgufValue } from './header';
 import { type GgufWarning, refused } from './hyperparameters';
@@ -76,7 +76,7 @@ export function ggufTokenizer(
   if (texts.tokenizer === undefined)
     throw refused('A GGUF file needs a tokenizer.json, and the output has none.');
   const read = readTokenizerJson(texts.tokenizer, 'tokenizer.json');
-  const fault = tokenizerFault(JSON.parse(texts.tokenizer));
+  const fault = tokenizerFault(texts.tokenizer, 'tokenizer.json');
   if (fault !== undefined) throw refused(`The tokenizer.json of the output ${fault}.`);
   return {
     metadata: metadataOf(read, texts, rows, config),
@@ -207,8 +207,16 @@ function tokenTable(
 ): { tokens: string[]; types: number[] } {
   const tokens = Array.from({ length: rows }, (_, id) => `[PAD${id}]`);
   const types = new Array<number>(rows).fill(UNUSED);
+  const seen = new Map<number, string>();
   for (const [token, id] of ids) {
     if (id >= rows) continue;
+    const other = seen.get(id);
+    if (other !== undefined) {
+      throw refused(
+        `The tokenizer gives two tokens the id ${id}, “${displayName(other, 40)}” and “${displayName(token, 40)}”.`,
+      );
+    }
+    seen.set(id, token);
     const extra = added.get(token);
     const isUnknown = model === 'llama' && token === (unknown ?? '<unk>');
     const isByte = model === 'llama' && /^<0x[0-9A-F]{2}>$/.test(token);

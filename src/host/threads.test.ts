@@ -21,7 +21,7 @@ test('results are in the order of the items; each is taken once', async () => {
     const told = new Map<number, number>();
     const members = items.slice(0, count).map((w) => memberOf(log, (i) => (i * 7 + w * 3) % 11));
     const pass = passBy(members);
-    const results = await pass.run(items.length, (result, item) => told.set(item, result));
+    const results = await pass.run(items.keys(), (result, item) => told.set(item, result));
     expect(results).toEqual(items.map((i) => i * i));
     expect(items.map((i) => told.get(i))).toEqual(results);
     expect(log.map((line) => Number.parseInt(line, 10)).sort((a, b) => a - b)).toEqual(items);
@@ -32,21 +32,23 @@ test('results are in the order of the items; each is taken once', async () => {
 
 test('a member alone knows which item comes next, several do not', async () => {
   const alone: string[] = [];
-  await passBy([memberOf(alone, () => 5)]).run(3);
+  await passBy([memberOf(alone, () => 5)]).run([0, 1, 2]);
   expect(alone).toEqual(['0 before 1', '1 before 2', '2']);
   const two: string[] = [];
-  await passBy([memberOf(two, () => 5), memberOf(two, () => 5)]).run(3);
+  await passBy([memberOf(two, () => 5), memberOf(two, () => 5)]).run([0, 1, 2]);
   expect(two).toEqual(['0', '1', '2']);
 });
 
 test('after a failure, or when it is canceled, no more is taken, and the failure comes when all rest', async () => {
   const log: string[] = [];
   const members = [memberOf(log, () => 2, 1), memberOf(log, () => 9, 1)];
-  await expect(passBy(members).run(9)).rejects.toThrow('item 1');
+  await expect(passBy(members).run(Array(9).keys())).rejects.toThrow('item 1');
   expect(log.length).toBeLessThan(6);
   const canceling = new AbortController();
   const taken: string[] = [];
   const pass = passBy([memberOf(taken, () => 1)], canceling.signal);
-  await expect(pass.run(9, () => canceling.abort())).rejects.toMatchObject({ code: 'Canceled' });
+  await expect(pass.run(Array(9).keys(), () => canceling.abort())).rejects.toMatchObject({
+    code: 'Canceled',
+  });
   expect(taken).toHaveLength(1);
 });

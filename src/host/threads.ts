@@ -125,7 +125,7 @@ export function sumSeconds(threads: readonly (WorkSeconds | undefined)[]): WorkS
 }
 
 /** Bytes that all threads together may take: for tiles, and for stored bytes that stay between the passes over a tensor. */
-const SHARED = { tiles: 64 * 2 ** 20, kept: 128 * 2 ** 20 };
+const SHARED = { tiles: 32 * 2 ** 20, kept: 64 * 2 ** 20 };
 
 interface SharedWork<Work> {
   work: Work;
@@ -237,8 +237,8 @@ export interface PassTools {
 export type OpenMember<Work, Result> = (work: Work, tools: PassTools) => PassMember<Result>;
 
 export interface Pass<Result> {
-  /** Results of so many items, in their order. After a failure no more is begun. @throws the first failure, once all rest */
-  run(items: number, onResult?: (result: Result, index: number) => void): Promise<Result[]>;
+  /** Results of items by their numbers, in their order. After a failure no more is begun. @throws the first failure, once all rest */
+  run(items: Iterable<number>, onResult?: (result: Result, index: number) => void): Promise<Result[]>;
   close(): void;
 }
 
@@ -248,13 +248,12 @@ export function passBy<Result>(members: readonly PassMember<Result>[], signal?: 
   return {
     async run(items, onResult) {
       let hasFailed = false;
-      const results = Array.from({ length: items }, (_, index) =>
+      const results = [...items].map((index, at, all) =>
         pool.run(async (member) => {
           if (hasFailed) throw canceled();
           try {
             throwIfCanceled(signal);
-            const isAlone = members.length === 1 && index + 1 < items;
-            const result = await member.take(index, isAlone ? index + 1 : undefined);
+            const result = await member.take(index, members.length === 1 ? all[at + 1] : undefined);
             onResult?.(result, index);
             return result;
           } catch (thrown) {

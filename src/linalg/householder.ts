@@ -29,7 +29,7 @@ export function thinQr(a: Columns): { q: Columns; r: Columns } {
 }
 
 /** Replaces x with the vector v of the reflection I − β·v·vᵀ that maps x to (pivot, 0, …). β = 0 leaves all as it is. */
-export function reflect(x: Float64Array): { beta: number; pivot: number } {
+function reflect(x: Float64Array): { beta: number; pivot: number } {
   const head = x[0]!;
   const norm = Math.sqrt(dot(x, x));
   if (norm === 0) return { beta: 0, pivot: 0 };

@@ -13,7 +13,11 @@ interface Tokenizer {
   model: { vocab: Record<string, number> };
   added_tokens: object[];
 }
-const PAD = { id: 1024, content: '[PAD]', special: true };
+const PAD = {
+  ...{ id: 1024, content: '[PAD]', single_word: false, lstrip: false, rstrip: false },
+  normalized: false,
+  special: true,
+};
 const SAYINGS: [string, (json: Tokenizer) => void, string][] = [
   ['TokensBeyondRows', ({ model }) => Object.assign(model.vocab, { zzz: 5000 }), 'error'],
   ['TokensBeyondRows', ({ added_tokens }) => added_tokens.push(PAD), 'warning'],

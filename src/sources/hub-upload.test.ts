@@ -218,6 +218,22 @@ describe('refusals', () => {
     expect((await pushTarget(hub(), 'writer/wrong')).files).toEqual(['.gitattributes']);
   });
 
+  test.each([
+    [403, /addresses for sending last/],
+    [409, /^Push again: files that arrived/],
+    [413, /smaller files/],
+    [507, /make room there/],
+    [503, /Push again later/],
+  ])('the store refuses with %i: the next step is one that helps', async (status, hint) => {
+    await createRepo(hub(), `writer/refused-${status}`, true, never);
+    const refusing: PutBlob = async () => ({ status, etag: null });
+    const files = [file('model.safetensors', weights(status))];
+    await expect(upload(`writer/refused-${status}`, files, refusing)).rejects.toMatchObject({
+      message: expect.stringContaining(`status ${status}`),
+      hint: expect.stringMatching(hint),
+    });
+  });
+
   test('a failure at any step, however soon it comes, ends the push', async () => {
     await createRepo(hub(), 'writer/soon', false);
     const files = [1, 2, 3].map((n) => file(`model-${n}.safetensors`, weights(40 + n)));

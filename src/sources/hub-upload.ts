@@ -291,7 +291,7 @@ async function sendPiece(
       const error = new AmalgamError(
         'HubError',
         `${host} refused ${path} with status ${answer.status}.`,
-        'Push again: addresses for sending last an hour or so.',
+        storeHint(answer.status),
       );
       // S3 answers 400 where a connection stood still for too long
       const passing = answer.status >= 500 || [400, 408, 429].includes(answer.status);
@@ -370,3 +370,13 @@ const putByRequest: PutBlob = (url, content, signal, onSent) =>
     if (signal.aborted) fail();
     else request.send(content);
   });
+
+/** The next step where the store of large files refuses one. */
+function storeHint(status: number): string {
+  if ([401, 403, 404, 410].includes(status)) return 'Push again: addresses for sending last an hour or so.';
+  if (status === 413 || status === 507)
+    return 'The store takes no more of this account, or no file so large: make room there, or write smaller files (--shard-size).';
+  if (status >= 500 || status === 429)
+    return 'The store has a problem. Push again later: files that arrived are not sent twice.';
+  return 'Push again: files that arrived are not sent twice.';
+}

@@ -15,10 +15,15 @@ import {
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
 import { finishShards } from '../merge/plan/shards';
-import { measurableTensors, openStatistics } from '../merge/prediction/delta-statistics';
+import {
+  measurableTensors,
+  measureTensors,
+  openStatistics,
+  statisticsWork,
+} from '../merge/prediction/delta-statistics';
 import { openMergeThreads } from '../merge/run/remote-thread';
 import { runPlan } from '../merge/run/run';
-import { startWorker } from '../platform';
+import { startThread } from '../platform';
 import { findFile, type ModelFolder } from '../sources/model-folder';
 import { treeOf } from '../sources/tree-hash';
 import threadUrl from './thread.worker?worker&url';
@@ -56,14 +61,7 @@ const NAME = 'threads-test.safetensors';
 afterEach(async () => (await navigator.storage.getDirectory()).removeEntry(NAME).catch(() => undefined));
 
 test('two threads and one engine of this thread give the same statistics, bytes, reports and hashes', async () => {
-  startThreadsWith(() => {
-    const worker = startWorker(threadUrl, 'merge');
-    return {
-      endpoint: worker,
-      onError: (tell) => worker.addEventListener('error', ({ message }) => tell(message)),
-      terminate: () => worker.terminate(),
-    };
-  });
+  startThreadsWith(() => startThread(threadUrl, 'merge'));
   const folders = await Promise.all(['base', 'a', 'b'].map((name, i) => pickedModel(name, i + 1)));
   const recipe = recipeOf(['a', 'b'], { mergeMethod: 'ties', parameters: { density: 0.3 } });
   const plan = await makePlan(recipe, openerOf(...folders), methodById);
@@ -78,13 +76,13 @@ test('two threads and one engine of this thread give the same statistics, bytes,
   const handle = await (await navigator.storage.getDirectory()).getFileHandle(NAME, { create: true });
 
   const pass = async (threads: number) => {
-    const tensors = measurableTensors(plan);
+    const given = statisticsWork(measurableTensors(plan));
     const inputs = await openInputs(plan, models, new AbortController().signal, () => {});
-    const work = { kind: 'statistics', open: openStatistics, work: { tensors } } as const;
+    const work = { kind: 'statistics', open: openStatistics, work: given } as const;
     const own = { engine: createCpuBackend(), inputs, files: plan.inputs, threads };
     const opened = await openPass({ ...work, ...own });
     try {
-      return await opened.run(tensors.length);
+      return await measureTensors(opened, given);
     } finally {
       opened.close();
       inputs.close();

@@ -1,5 +1,5 @@
 /** A thread (src/host/threads.ts). */
-import { exposeHere } from '../platform';
+import { exposeThread } from '../platform';
 import type { ThreadCalls } from './all-kernels';
 
 // the kernels' WebAssembly is a file, and calls come before it has
@@ -14,4 +14,4 @@ const calls: ThreadCalls = {
   take: async (index) => (await serving).take(index),
   compute: async (batch) => (await serving).compute(batch),
 };
-exposeHere(calls);
+exposeThread(calls);

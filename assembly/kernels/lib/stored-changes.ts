@@ -1,7 +1,7 @@
 import { combine } from '../combine';
 import { decode, encode } from '../encoding';
 import { innerProducts } from '../products';
-import { countWindow } from '../search';
+import { countKeys, countWindow, HISTOGRAM } from '../search';
 import { selectThreshold } from '../select';
 import { absoluteSum, mergeCounts } from '../statistics';
 import { subtract } from '../sums';
@@ -176,7 +176,8 @@ const WINDOW: usize = 24;
 /**
  * Measures n elements of up to four models: block sums of the products of all pairs to `sums` and, where there is an address,
  * of |τ| to `norms`, a model `spread` bytes from the next; with `masks` of what these leave. `windows`: the list of `windowed`
- * windows whose keys are counted (`countWindow`), from block `firstBlock` of `counts` on. The rest as in merge-changes.ts.
+ * windows whose keys are counted (`countWindow`), from block `firstBlock` of `counts` on. `bins`: the histograms of the models'
+ * keys by their upper 11 bits, or 0. The rest as in merge-changes.ts.
  */
 export function measureChanges(
   sources: usize,
@@ -189,6 +190,7 @@ export function measureChanges(
   windowed: i32,
   counts: usize,
   list: usize,
+  bins: usize,
   sums: usize,
   norms: usize,
   spread: usize,
@@ -212,7 +214,7 @@ export function measureChanges(
       const v2 = addressOf(sources, min(2, last), begin);
       const v3 = addressOf(sources, min(3, last), begin);
       const v4 = addressOf(sources, last, begin);
-      measureUsual<u16>(models, v0, v1, v2, v3, v4, mask, pitch, sums, norm, spread, windowed ? slots : 0, lanes);
+      measureUsual<u16>(models, v0, v1, v2, v3, v4, mask, pitch, sums, norm, spread, windowed != 0 || bins ? slots : 0, lanes);
       done = true;
     }
     if (!done) {
@@ -233,6 +235,9 @@ export function measureChanges(
       const keys = list + (<usize>load<u32>(window, 16) << 2);
       countWindow(placeOf(sources, load<u32>(window), begin, slots), size, load<i32>(window, 4), load<i32>(window, 8), to, keys, load<u32>(window, 20));
     }
+    for (let i: usize = 0; i < last && bins; i++) {
+      countKeys(placeOf(sources, i + 1, begin, slots), size, bins + i * HISTOGRAM);
+    }
     if (!done) {
       copyPlaced(sources, count, begin, size, slots);
       for (let i: usize = 0; i < last && masks; i++) applyBits(slots + (i + 1) * SLOT, size, mask + i * pitch);
@@ -243,33 +248,54 @@ export function measureChanges(
   }
 }
 
+/** The bits of element e of source i: of the base, or of a change. `scratch`: 32 bytes. */
+function bitsAt(sources: usize, i: usize, e: usize, scratch: usize): u32 {
+  const source = sources + i * SOURCE;
+  const from = load<u32>(source);
+  const form = load<i32>(source, 8);
+  if (form == LEAVE) return load<u32>(from + (e << 2));
+  const dtype = load<i32>(source, 4);
+  decode(from + (e << (dtype == 0 ? 2 : 1)), scratch, 1, dtype);
+  if (form != CHANGE) return load<u32>(scratch);
+  store<u32>(scratch, bitsAt(sources, 0, e, scratch + 16), 16);
+  subtract(scratch, scratch + 16, 1);
+  return load<u32>(scratch);
+}
+
 /**
  * Every `step`-th key of the changes of model `i`, by its flat index; `first`: flat index of the first of n elements. As
- * `sampleKeys` takes them of a slot. `scratch`: 32 bytes.
+ * `sampleKeys` takes them of a slot. `scratch`: 64 bytes.
  */
 export function sampleChanges(sources: usize, i: usize, n: i32, first: u32, step: u32, keys: usize, scratch: usize): void {
   const end = first + <u32>n;
   const halves = isHalves(sources, i + 1);
   const base = load<u32>(sources);
-  const source = sources + i * SOURCE;
-  const from = load<u32>(source);
-  const slotted = load<i32>(source, 8) == LEAVE;
+  const from = load<u32>(sources + i * SOURCE);
   for (let k: u32 = (first + step - 1) / step; k * step < end; k++) {
     const e = k * step - first;
-    let key: i32;
-    if (slotted) key = load<i32>(from + (e << 2));
-    else if (halves) {
+    let key: u32;
+    if (halves) {
       const own = reinterpret<f32>(<u32>load<u16>(from + (e << 1)) << 16);
-      key = reinterpret<i32>(flushOne(flushOne(own) - flushOne(reinterpret<f32>(<u32>load<u16>(base + (e << 1)) << 16))));
-    } else {
-      const dtype = load<i32>(source, 4);
-      const baseType = load<i32>(sources, 4);
-      decode(from + (e << (dtype == 0 ? 2 : 1)), scratch, 1, dtype);
-      if (load<i32>(sources, 8) == LEAVE) store<u32>(scratch, load<u32>(base + (e << 2)), 16);
-      else decode(base + (e << (baseType == 0 ? 2 : 1)), scratch + 16, 1, baseType);
-      subtract(scratch, scratch + 16, 1);
-      key = load<i32>(scratch);
-    }
+      key = reinterpret<u32>(flushOne(flushOne(own) - flushOne(reinterpret<f32>(<u32>load<u16>(base + (e << 1)) << 16))));
+    } else key = bitsAt(sources, i, e, scratch);
     store<i32>(keys + (<usize>k << 2), key & MAGNITUDE);
+  }
+}
+
+/** As `pickValues`, of the base and of the changes of `models`, `count` places each. `scratch`: 64 bytes. */
+export function pickChanges(
+  sources: usize,
+  models: usize,
+  n: u32,
+  first: u32,
+  picks: usize,
+  count: usize,
+  picked: usize,
+  scratch: usize,
+): void {
+  for (let k: usize = 0; k < count; k++) {
+    const e = load<u32>(picks + (k << 2)) - first;
+    if (e >= n) continue;
+    for (let i: usize = 0; i <= models; i++) store<u32>(picked + ((i * count + k) << 2), bitsAt(sources, i, e, scratch));
   }
 }

@@ -41,7 +41,7 @@ export function isPlain<T>(at: usize): bool {
       most = i32x4.max_u(most, i32x4.max_u(x, y));
     }
     const low = i32x4.lt_u(least, i32x4.splat((LEAST << 24) - 1));
-    return !v128.any_true(v128.or(low, i32x4.ge_u(most, i32x4.splat(MOST << 24))));
+    return !v128.any_true(low) && !isLarge(most);
   }
   for (const end = at + SLOT / 2; at < end; at += 32) {
     const x = i16x8.shl(v128.load(at), 1);
@@ -64,6 +64,12 @@ export function leastKey(least: v128, x: v128): v128 {
 @inline
 export function wasSmall(least: v128): bool {
   return v128.any_true(i32x4.lt_u(least, i32x4.splat((LEAST << 24) - 1)));
+}
+
+/** Whether one of four magnitudes, shifted by a bit, is of 2^50 or above. */
+@inline
+export function isLarge(most: v128): bool {
+  return v128.any_true(i32x4.ge_u(most, i32x4.splat(MOST << 24)));
 }
 
 /** Adds the 64 lane sums of each of `count` sums at `lanes` in order, into `sums`. None of them is subnormal. */

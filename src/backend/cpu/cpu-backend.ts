@@ -23,6 +23,8 @@ class CpuMemory {
   /** Kernels may use the first pages as scratch; they are never given away. */
   readonly memory = new WebAssembly.Memory({ initial: SCRATCH_PAGES, maximum: MOST_PAGES });
   private readonly free: { begin: number; end: number }[] = [];
+  /** From here on nothing was given yet: it is zero, and the system has no page for it before it is used. */
+  private untouched = SCRATCH_PAGES * PAGE;
 
   /** A zeroed range of `byteLength` bytes. @throws RangeError when there is no memory left */
   take(byteLength: number): Range {
@@ -33,7 +35,9 @@ class CpuMemory {
     const address = range.begin;
     range.begin += size;
     if (range.begin === range.end) this.free.splice(at, 1);
-    new Uint8Array(this.memory.buffer, address, size).fill(0);
+    const used = Math.max(0, Math.min(size, this.untouched - address));
+    new Uint8Array(this.memory.buffer, address, used).fill(0);
+    this.untouched = Math.max(this.untouched, address + size);
     return { address, byteLength };
   }
 

@@ -28,7 +28,7 @@ describe.each(SIZES)('%i elements, cpu = webgpu to the bit', (n) => {
           delta: new Float32Array(rows * cols + 2),
           sums: new Uint32Array(segments * DIFFERENCE_WORDS),
         },
-        { rows, cols, a: 1, b: n + 1, out: 2, threshold: 0.01 },
+        { rows, cols, a: 1, b: n + 1, keep: 1, out: 2, threshold: 0.01 },
         segments,
       );
       const count = (word: number) =>
@@ -128,7 +128,7 @@ describe.each(SHAPES)('%i rows of %i columns', (rows, cols) => {
         delta: new Float32Array(n + 2),
         sums: new Uint32Array(segments * DIFFERENCE_WORDS),
       }),
-      { rows, cols, a: 1, b: n + 1, out: 2, threshold: 0.01 },
+      { rows, cols, a: 1, b: n + 1, keep: 1, out: 2, threshold: 0.01 },
       segments,
     );
   });

@@ -35,7 +35,8 @@ export const WINDOW_WORDS = 6;
 
 /**
  * Measures task vectors as they are stored, on the processor alone, as `decode`, `select-mask` where `masked` is 1,
- * `inner-products`, `absolute-sum` where `norms` is 1, and `count-window` do it one after another; no values are left. Masks of
+ * `inner-products`, `absolute-sum` where `norms` is 1, `count-window`, and `histogram` where `binned` is 1 do it one after
+ * another; no values are left. Masks of
  * the contributors are `mask_pitch` words apart from word `mask` on. `windows`: slot, lowest and highest key, word of the
  * counts and of the list, room there. What is not finite is counted in `status` where nothing is masked.
  */
@@ -52,6 +53,7 @@ export const measureChanges = defineKernel({
     mask_pitch: 'u32',
     norms: 'u32',
     windows: 'u32',
+    binned: 'u32',
   },
   buffers: {
     raw: 'u32',
@@ -61,13 +63,15 @@ export const measureChanges = defineKernel({
     windows: 'u32',
     counts: 'rw u32',
     list: 'rw u32',
+    bins: 'rw u32',
     sums: 'rw f32',
     norms: 'rw f32',
     status: 'rw u32',
   },
   unit: () => BLOCK,
   wasm(k, s) {
-    const { elements, stride, models, first_block, masked, mask, mask_pitch, norms, windows } = s.params;
+    const { elements, stride, models, first_block, masked, mask, mask_pitch, norms, windows, binned } =
+      s.params;
     k.measureChanges(
       listSources(s, models + 1, { values: s.at('values'), stride }),
       models,
@@ -79,6 +83,7 @@ export const measureChanges = defineKernel({
       windows,
       s.at('counts'),
       s.at('list'),
+      binned ? s.at('bins') : 0,
       s.at('sums') + blockOf(s) * pairCount(models + 1) * 4,
       norms ? s.at('norms') + blockOf(s) * 4 : 0,
       blockCount(elements) * 4,

@@ -150,3 +150,16 @@ export const pickValues = defineKernel({
     }
   },
 });
+
+/** The same of base and task vectors as they are stored, `count` places of each, on the processor alone. */
+export const pickChanges = defineKernel({
+  id: 'pick-changes',
+  wgsl: '',
+  params: { count: 'u32', first: 'u32', elements: 'u32', stride: 'u32', models: 'u32' },
+  buffers: { raw: 'u32', inputs: 'u32', values: 'u32', picks: 'u32', picked: 'rw u32' },
+  wasm(k, s) {
+    const { count, first, stride, models } = s.params;
+    const sources = listSources(s, models + 1, { values: s.at('values'), stride });
+    k.pickChanges(sources, models, s.n, first, s.at('picks'), count, s.at('picked'), SCRATCH);
+  },
+});

@@ -6,7 +6,7 @@ import varianceWgsl from '../../../shaders/statistics/variance.wgsl?raw';
 import { exact } from '../exact';
 import { BLOCK, blockOf, defineKernel, SCRATCH } from '../kernel';
 import { isTiny } from './combine';
-import { dtypeBytes } from './encoding';
+import { DTYPE_CODE, dtypeBytes, listSources, SLOTS } from './encoding';
 import { pairCount } from './products';
 
 /** Block sums of |v|. See shaders/statistics/absolute-sum.wgsl. */
@@ -68,18 +68,45 @@ export function rowSegments(cols: number): number {
   return Math.ceil(cols / BLOCK);
 }
 
-/** Δ = b − a and what there is to know of it, segment by segment. See shaders/statistics/difference.wgsl. */
+/** What there is to know of Δ = b − a, segment by segment; Δ itself where `keep` is 1. See shaders/statistics/difference.wgsl. */
 export const difference = defineKernel({
   id: 'difference',
   wgsl: differenceWgsl,
-  params: { rows: 'u32', cols: 'u32', a: 'u32', b: 'u32', out: 'u32', threshold: 'f32' },
+  params: { rows: 'u32', cols: 'u32', a: 'u32', b: 'u32', keep: 'u32', out: 'u32', threshold: 'f32' },
   buffers: { values: 'u32', delta: 'rw f32', sums: 'rw u32' },
   work: ({ rows, cols }) => rows * cols,
   wasm(k, { params, at }) {
-    const { rows, cols, a, b, out, threshold } = params;
-    const values = at('values');
-    const delta = at('delta') + out * 4;
-    k.difference(values + a * 4, values + b * 4, rows, cols, threshold, delta, at('sums'), SCRATCH);
+    const { rows, cols, a, b, keep, out, threshold } = params;
+    const [one, other] = [at('values') + a * 4, at('values') + b * 4];
+    const delta = keep ? at('delta') + out * 4 : 0;
+    k.difference(one, F32, other, F32, rows, cols, threshold, delta, at('sums'), UNCOUNTED, SLOTS, SCRATCH);
+  },
+});
+
+const F32 = DTYPE_CODE.F32;
+/** Words of the scratch that take counts nobody asks for. */
+const UNCOUNTED = SCRATCH + 2048;
+
+/** The same of versions 1 and 2 of a tile as they are stored, on the processor alone; what is not finite is counted in `status`. */
+export const differenceStored = defineKernel({
+  id: 'difference-stored',
+  wgsl: '',
+  params: { rows: 'u32', cols: 'u32', keep: 'u32', out: 'u32', threshold: 'f32' },
+  buffers: { raw: 'u32', inputs: 'u32', delta: 'rw f32', sums: 'rw u32', status: 'rw u32' },
+  work: ({ rows, cols }) => rows * cols,
+  wasm(k, s) {
+    const { rows, cols, keep, out, threshold } = s.params;
+    const list = listSources(s, 3, { first: 1 }) / 4;
+    const [a, aType, , b, bType] = s.words.subarray(list + 3) as unknown as [
+      number,
+      number,
+      number,
+      number,
+      number,
+    ];
+    const delta = keep ? s.at('delta') + out * 4 : 0;
+    const [sums, status] = [s.at('sums'), s.at('status') + 4];
+    k.difference(a, aType, b, bType, rows, cols, threshold, delta, sums, status, SLOTS, SCRATCH);
   },
 });
 

@@ -1,9 +1,10 @@
 /** The small files of a model that nothing here writes anew: processors of images and sound, parts of sentence encoders. */
 
+import { settingsFault } from '../../formats/chat-template';
 import { HASHES_FILE } from '../../formats/output-hashes';
 import { counted } from '../../formats/quantity';
 import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
-import { tokenizerFault } from '../../formats/tokenizer-json';
+import { tokenizerFault } from '../../formats/tokenizer-fault';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { nameSome, type Problems } from '../../inputs/problems';
 import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
@@ -24,7 +25,9 @@ export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string 
       return 'begins with a byte order mark, with which transformers does not read it: save it as UTF-8 without one';
     const json = parsed(bytes);
     if ('fault' in json) return json.fault;
-    if (path === 'tokenizer.json') return tokenizerFault(json.value);
+    if (OBJECTS.test(path) && !json.text.trimStart().startsWith('{')) return 'is not an object';
+    if (SETTINGS.test(path)) return settingsFault(JSON.parse(json.text) as Record<string, unknown>);
+    if (path === 'tokenizer.json') return tokenizerFault(json.text, path);
   }
   if (path.endsWith('.model') && !isWholeProtobuf(bytes)) return 'is cut off, or no SentencePiece model';
   if (path.endsWith('.safetensors')) {
@@ -38,11 +41,18 @@ export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string 
   return undefined;
 }
 
-function parsed(bytes: Uint8Array<ArrayBuffer>): { value: unknown } | { fault: string } {
+/** What transformers reads as an object. */
+const OBJECTS =
+  /(?:^|\/)(?:tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template|generation_config|(?:(?:video_)?pre)?processor_config)\.json$/;
+
+const SETTINGS = /^(?:tokenizer_config|special_tokens_map)\.json$/;
+
+function parsed(bytes: Uint8Array<ArrayBuffer>): { text: string } | { fault: string } {
   let text = '';
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    return { value: JSON.parse(text) };
+    JSON.parse(text);
+    return { text };
   } catch {
     // Python's json module writes and reads these
     const word = /[:[,\s](NaN|-?Infinity)\s*[,\]}]/.exec(text)?.[1];

@@ -266,7 +266,7 @@ test.each([
   [
     'tokenizer.json',
     '{"model": {"vocab": {}}, "added_tokens": [{"content": "<pad>", "id": 4000000000}]}',
-    '“<pad>” no id',
+    'token “<pad>”’s id',
   ],
   ['special_tokens_map.json', '<!DOCTYPE html><html></html>', 'web page'],
   ['merges.txt', '<html>error</html>', 'web page'],
@@ -378,6 +378,11 @@ test('the end of a text follows the tokenizer and the template that were chosen'
   ]);
 });
 
+const PAD = {
+  ...{ id: 8, content: '[PAD]', single_word: false, lstrip: false, rstrip: false },
+  ...{ normalized: false, special: true },
+};
+
 test('a tokenizer has no tokens beyond the rows it is written over: those of the model are an error, added ones a warning', async () => {
   const of = (vocab: object, added: object[] = []) =>
     places.copy!(
@@ -388,5 +393,5 @@ test('a tokenizer has no tokens beyond the rows it is written over: those of the
   const seen = Object.fromEntries([...'abcdefgh'].map((token, id) => [token, id]));
   expect(await of(seen)).toBe('');
   expect(await of({ ...seen, beyond: 8 })).toMatch('TokensBeyondRows');
-  expect(await of(seen, [{ id: 8, content: '[PAD]', special: true }])).toMatch('TokensBeyondRows');
+  expect(await of(seen, [PAD])).toMatch('TokensBeyondRows');
 });

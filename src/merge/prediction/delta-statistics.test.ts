@@ -7,7 +7,7 @@ import { createCpuBackend } from '../../backend/cpu/cpu-backend';
 import { servePasses } from '../../host/serve-thread';
 import { openPass } from '../../host/threads';
 import { inputsOf, startThreadsHere } from '../../host/threads.test.support';
-import { measurableTensors, openStatistics } from './delta-statistics';
+import { measurableTensors, measureTensors, openStatistics, statisticsWork } from './delta-statistics';
 import { deltaStatistics } from './delta-statistics.test.support';
 
 const samples = fileURLToPath(new URL('../../../public/samples', import.meta.url));
@@ -23,21 +23,25 @@ it('the same statistics in the same order, whatever the threads and the tiles', 
   const named = Object.fromEntries(folders.map((folder) => [folder.path, folder]));
   const { plan, read } = await planInNode(JSON.stringify(recipe), samples, named);
   const alone = await deltaStatistics(plan, read);
+  // decoded first, kernel by kernel
+  const decoded = await deltaStatistics(plan, read, 4096, { ...createCpuBackend(), kind: 'webgpu' });
+  expect(decoded).toEqual(alone);
   const told: string[] = [];
   const done = new Map<string, number>();
   startThreadsHere(() => servePasses({ statistics: openStatistics }));
   const tensors = measurableTensors(plan);
+  const work = statisticsWork(tensors, 8192);
   const pass = await openPass({
     kind: 'statistics',
     open: openStatistics,
-    work: { tensors, tileElements: 8192 },
+    work,
     inputs: inputsOf(folders),
     files: plan.inputs,
     engine: createCpuBackend(),
     threads: 2,
     onDone: (elements, name) => done.set(name, (done.get(name) ?? 0) + elements),
   });
-  const shared = await pass.run(tensors.length, ({ name }) => told.push(name));
+  const shared = await measureTensors(pass, work, ({ name }) => told.push(name));
   pass.close();
   expect(alone.length).toBeGreaterThan(20);
   expect(shared).toEqual(alone);

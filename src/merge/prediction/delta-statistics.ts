@@ -4,26 +4,110 @@
  */
 
 import type { BackendBuffer } from '../../backend/backend';
-import { pickValues } from '../../backend/kernels/search';
+import { BLOCK } from '../../backend/kernel';
+import { pickChanges, pickValues } from '../../backend/kernels/search';
 import { philox } from '../../backend/philox';
-import type { OpenMember, PassTools } from '../../host/threads';
+import type { OpenMember, Pass, PassTools } from '../../host/threads';
 import { columns } from '../../inputs/stored-tensor';
 import type { DeltaStatistics, TensorSample } from '../../reports/delta-statistics';
 import { throwIfCanceled } from '../../sources/cancellation';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
-import { readProducts } from '../tensor/delta-measure';
+import { readProducts, runProducts } from '../tensor/delta-measure';
 import { countDigit, readDigit } from '../tensor/radix-search';
 import { beginSearch, type KeySearch } from '../tensor/radix-select';
+import { changesStored, runMeasure } from '../tensor/stored-changes';
 import { ProductSums } from '../tensor/tensor-outcome';
 import { doraUnit, openTask, type TensorTask } from '../tensor/tensor-task';
-import { leastTile, type Tile } from '../tensor/tiles';
+import { cutTiles, leastTile, type Tile } from '../tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../tensor/workspace';
 
 export interface StatisticsWork {
   /** See {@link measurableTensors}. */
   tensors: readonly TensorPlan[];
+  /** Items of the pass. */
+  pieces: readonly StatisticsPiece[];
   /** Elements of one tile; counts and samples do not depend on it. */
   tileElements?: number;
+}
+
+/** A piece of a tensor: sums are made of these, whoever measures them, so that they do not depend on threads. */
+interface StatisticsPiece {
+  /** Index of the tensor. */
+  tensor: number;
+  piece: Tile;
+}
+
+/** Most elements of a piece; all of a tensor whose rows must stay whole. */
+const PIECE_ELEMENTS = 2 ** 23;
+
+/** The work that tensors are. */
+export function statisticsWork(tensors: readonly TensorPlan[], tileElements?: number): StatisticsWork {
+  const pieces = tensors.flatMap((plan, tensor) => {
+    const most = doraUnit(plan) > 1 ? Math.ceil(plan.elements / BLOCK) * BLOCK : PIECE_ELEMENTS;
+    return cutTiles(plan.elements, most).map((piece) => ({ tensor, piece }));
+  });
+  return { tensors, pieces, ...(tileElements ? { tileElements } : {}) };
+}
+
+/** What there is of a piece. */
+export interface MeasuredPiece {
+  /** Products of all pairs of vectors. */
+  products: Float64Array<ArrayBuffer>;
+  /** Of every contributor. */
+  histograms: Uint32Array[];
+  /** Bits of the sample, vector by vector: 0 where a place lies elsewhere. */
+  picked: Uint32Array<ArrayBuffer>;
+  nonFinite: number;
+}
+
+/**
+ * Measures all tensors, and tells of each that is done.
+ * @throws AmalgamError `Canceled`, and what sources and engine throw
+ */
+export async function measureTensors(
+  pass: Pass<MeasuredPiece>,
+  { tensors, pieces }: StatisticsWork,
+  onTensor?: (statistics: DeltaStatistics) => void,
+): Promise<DeltaStatistics[]> {
+  const side = sampleSide(tensors.length);
+  const measured = tensors.map((): MeasuredPiece[] => []);
+  const joined: DeltaStatistics[] = [];
+  const first = tensors.map((_, tensor) => pieces.findIndex((one) => one.tensor === tensor));
+  await pass.run(pieces.keys(), (part, item) => {
+    const { tensor } = pieces[item]!;
+    const parts = measured[tensor]!;
+    parts[item - first[tensor]!] = part;
+    if (Object.keys(parts).length < (first[tensor + 1] ?? pieces.length) - first[tensor]!) return;
+    joined[tensor] = joinPieces(tensors[tensor]!, parts, side);
+    measured[tensor] = [];
+    onTensor?.(joined[tensor]);
+  });
+  return joined;
+}
+
+function joinPieces(plan: TensorPlan, parts: readonly MeasuredPiece[], side: number): DeltaStatistics {
+  const slots = plan.models.length + 1;
+  const { rows, cols } = sampleGrid(plan, side);
+  const total = parts[0]!;
+  for (const { products, histograms, picked } of parts.slice(1)) {
+    for (const [i, product] of products.entries()) total.products[i]! += product;
+    for (const [model, counts] of histograms.entries()) {
+      for (const [bin, count] of counts.entries()) total.histograms[model]![bin]! += count;
+    }
+    for (const [i, bits] of picked.entries()) total.picked[i]! |= bits;
+  }
+  const values = new Float32Array(total.picked.buffer);
+  const slice = (slot: number) => values.slice(slot * rows * cols, (slot + 1) * rows * cols);
+  const sums = new ProductSums(slots, total.products);
+  return {
+    ...tensorOutline(plan),
+    products: Array.from({ length: slots }, (_, i) =>
+      Array.from({ length: slots }, (__, j) => sums.at(i, j)),
+    ),
+    contributors: plan.models.map(({ id }, i) => ({ id, histogram: trimmed(total.histograms[i]!) })),
+    sample: { rows, cols, base: slice(0), changes: plan.models.map((_, i) => slice(i + 1)) },
+    nonFinite: parts.reduce((sum, { nonFinite }) => sum + nonFinite, 0),
+  };
 }
 
 /** Most rows and columns of a tensor's sample, and the least of a model of very many tensors. */
@@ -43,12 +127,19 @@ export function measurableTensors(plan: Plan): TensorPlan[] {
 }
 
 /** Opens the pass in a thread. @throws AmalgamError `Canceled`, and what sources and engine throw */
-export const openStatistics: OpenMember<StatisticsWork, DeltaStatistics> = (given, tools) => {
-  const { tensors } = given;
+export const openStatistics: OpenMember<StatisticsWork, MeasuredPiece> = (given, tools) => {
+  const { tensors, pieces } = given;
   const side = sampleSide(tensors.length);
   const work = openStatisticsWorkspace(given, tools);
   const open = (index: number) => {
-    const task = openTask(tensors[index]!, 'delta', work, tools.read);
+    const { tensor, piece } = pieces[index]!;
+    const plan = tensors[tensor]!;
+    const tiles = cutTiles(piece.end - piece.begin, work.stride, doraUnit(plan)).map(({ begin, end }) => ({
+      begin: piece.begin + begin,
+      end: piece.begin + end,
+    }));
+    const form = changesStored(plan, work.engine) ? 'stored changes' : 'delta';
+    const task = openTask(plan, form, work, tools.read, 1, tiles);
     task.prefetch();
     return { index, task };
   };
@@ -58,7 +149,7 @@ export const openStatistics: OpenMember<StatisticsWork, DeltaStatistics> = (give
       const { task } = ahead?.index === index ? ahead : open(index);
       ahead = following === undefined ? undefined : open(following);
       try {
-        return await measureTensor(task, side, tools);
+        return await measurePiece(task, side, tools);
       } finally {
         task.close();
       }
@@ -83,12 +174,12 @@ function openStatisticsWorkspace(
   return onWait ? { ...work, onWait } : work;
 }
 
-async function measureTensor(
+async function measurePiece(
   task: TensorTask,
   side: number,
   { signal, onDone }: PassTools,
-): Promise<DeltaStatistics> {
-  const { plan, work } = task;
+): Promise<MeasuredPiece> {
+  const { plan, work, form } = task;
   const { engine } = work;
   const slots = plan.models.length + 1;
   const sums = new ProductSums(slots);
@@ -108,8 +199,16 @@ async function measureTensor(
     engine.clear(work.bins);
     await task.pass(async (tile, elements) => {
       throwIfCanceled(signal);
-      countDigit(work, searches, 0, elements);
-      for (let slot = 0; slot < slots; slot++) pick(work, { picks, picked }, grid.picks.length, tile, slot);
+      if (form === 'stored changes') {
+        runMeasure(task, tile, elements, { sums: work.sums }, { bins: work.bins });
+        pickStored(task, { picks, picked }, grid.picks.length, tile);
+      } else {
+        countDigit(work, searches, 0, elements);
+        for (let slot = 0; slot < slots; slot++) {
+          pick(work, { picks, picked }, grid.picks.length, tile, slot);
+        }
+        runProducts(task, elements);
+      }
       const read = await readProducts(task, elements);
       sums.add(read.products);
       nonFinite += read.nonFinite.reduce((a, b) => a + b, 0);
@@ -117,26 +216,24 @@ async function measureTensor(
     });
     const histograms = await readDigit(work, plan.models.length);
     const [bytes] = await engine.read([{ buffer: picked, byteLength: grid.picks.byteLength * slots }]);
-    const values = new Float32Array(bytes!.buffer);
-    const slice = (slot: number) => values.slice(slot * grid.picks.length, (slot + 1) * grid.picks.length);
-    return {
-      ...tensorOutline(plan),
-      products: Array.from({ length: slots }, (_, i) =>
-        Array.from({ length: slots }, (__, j) => sums.at(i, j)),
-      ),
-      contributors: plan.models.map(({ id }, i) => ({ id, histogram: trimmed(histograms[i]!) })),
-      sample: {
-        rows: grid.rows,
-        cols: grid.cols,
-        base: slice(0),
-        changes: plan.models.map((_, i) => slice(i + 1)),
-      },
-      nonFinite,
-    };
+    return { products: sums.sums, histograms, picked: new Uint32Array(bytes!.buffer), nonFinite };
   } finally {
     engine.free(picks);
     engine.free(picked);
   }
+}
+
+function pickStored(
+  { work, plan, raw }: TensorTask,
+  buffers: { picks: BackendBuffer; picked: BackendBuffer },
+  count: number,
+  { begin, end }: Tile,
+): void {
+  const { engine, inputs, values, stride } = work;
+  engine.run(pickChanges, {
+    params: { count, first: begin, elements: end - begin, stride, models: plan.models.length },
+    buffers: { raw, inputs, values, ...buffers },
+  });
 }
 
 function pick(

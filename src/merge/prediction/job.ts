@@ -13,7 +13,7 @@ import type {
 } from '../../reports/delta-statistics';
 import { requireClean } from '../plan/clean-plan';
 import type { Plan } from '../plan/plan';
-import { measurableTensors, openStatistics } from './delta-statistics';
+import { measurableTensors, measureTensors, openStatistics, statisticsWork } from './delta-statistics';
 
 /**
  * Measures the task vectors of a plan; nothing is merged or written.
@@ -29,6 +29,7 @@ export async function runDeltaStatistics(
   requireClean(plan);
   const begin = performance.now();
   const tensors = measurableTensors(plan);
+  const work = statisticsWork(tensors);
   const elements = tensors.reduce((sum, t) => sum + t.elements, 0);
   return withResources(async ({ keep }) => {
     const engine = keep(await openBackend(request.engine));
@@ -40,7 +41,7 @@ export async function runDeltaStatistics(
       await openPass({
         kind: 'statistics',
         open: openStatistics,
-        work: { tensors },
+        work,
         ...{ engine, inputs, signal, files: plan.inputs },
         threads: threadCount(engine.kind, elements),
         onSeconds: (spent) => {
@@ -51,7 +52,7 @@ export async function runDeltaStatistics(
       }),
     );
     meter.begin('measuring', elements, tensors.length);
-    const measured = await pass.run(tensors.length, (statistics) => meter.finishTensor(statistics));
+    const measured = await measureTensors(pass, work, (statistics) => meter.finishTensor(statistics));
     meter.flush();
     return {
       tensors: measured,

@@ -20,7 +20,7 @@ import {
   type WeightedSum,
   WHOLE,
 } from './products-merge';
-import { changesStored } from './stored-changes';
+import { changesStored, mergesStored } from './stored-changes';
 import { type Emit, ProductSums, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite, runEncode } from './tile-encoding';
@@ -160,7 +160,8 @@ function readsAgain(plan: TensorPlan, { compute }: MergeMethod): boolean {
 function slotForm(plan: TensorPlan, method: MergeMethod, engine: Backend): SlotForm {
   const { compute } = method;
   if (compute.kind === 'weights' && sumsStored(plan)) return 'stored';
-  const isStored = compute.kind === 'delta' && changesStored(plan, compute.preset(plan.parameters), engine);
+  const isStored =
+    compute.kind === 'delta' && mergesStored(compute.preset(plan.parameters)) && changesStored(plan, engine);
   return isStored ? 'stored changes' : plainForm(plan, method);
 }
 

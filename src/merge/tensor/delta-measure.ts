@@ -23,17 +23,21 @@ export function runProducts(task: TensorTask, elements: number, sums = task.work
     params: { elements, slot: 0, stride: work.stride, count, run: BLOCK },
     buffers: { values: work.values, sums },
   });
-  return blockCount(elements) * pairCount(count) * 4;
+  return productBytes(task, elements);
 }
 
-/** The products of all slots of the tile, block by block, and what was counted of values that are not finite. */
+function productBytes({ plan }: TensorTask, elements: number): number {
+  return blockCount(elements) * pairCount(plan.models.length + 1) * 4;
+}
+
+/** Reads the products of the tile that lie in `work.sums`, block by block, and what was counted of values that are not finite. */
 export async function readProducts(
   task: TensorTask,
   elements: number,
 ): Promise<{ products: Float32Array; nonFinite: Uint32Array }> {
   const { engine, sums, status } = task.work;
   const [products, counts] = await engine.read([
-    { buffer: sums, byteLength: runProducts(task, elements) },
+    { buffer: sums, byteLength: productBytes(task, elements) },
     { buffer: status, byteLength: status.byteLength },
   ]);
   return { products: new Float32Array(products!.buffer), nonFinite: new Uint32Array(counts!.buffer) };
@@ -272,6 +276,7 @@ export class TileSums {
 
   /** Adds the products of all slots of the tile as it stands. @throws AmalgamError `NonFinite` */
   async measure(elements: number): Promise<void> {
+    runProducts(this.task, elements);
     const { products, nonFinite } = await readProducts(this.task, elements);
     requireFinite(this.task, nonFinite, this.policy);
     this.products.add(products);

@@ -17,15 +17,10 @@ import type { TensorTask } from './tensor-task';
 import { packing } from './tile-encoding';
 import type { Tile } from './tiles';
 
-/** Whether a tensor's changes can be merged as they are stored: few, all or almost all as they lie in files. */
-export function changesStored({ base, models }: TensorPlan, preset: DeltaPreset, { kind }: Backend): boolean {
-  const { select, rescale, weights } = preset;
-  const draws = select === 'random' || (select === 'rank' && rescale !== '1/probability');
-  const cuts = (select === 'top-k' || select === 'band') && rescale !== 'l1';
+/** Whether a tensor's changes can be taken as they are stored: few, all or almost all as they lie in files. */
+export function changesStored({ base, models }: TensorPlan, { kind }: Backend): boolean {
   return (
     kind === 'cpu' &&
-    (select === 'all' || draws || cuts) &&
-    weights !== 'energy' &&
     models.length < MOST_SLOTS &&
     base !== undefined &&
     !base.lowRank &&
@@ -34,6 +29,13 @@ export function changesStored({ base, models }: TensorPlan, preset: DeltaPreset,
       ({ view }) => (!view.lowRank && !view.addend) || (view.onBase && view.lowRank?.magnitude === undefined),
     )
   );
+}
+
+/** Whether a preset can merge changes as they are stored. */
+export function mergesStored({ select, rescale, weights }: DeltaPreset): boolean {
+  const draws = select === 'random' || (select === 'rank' && rescale !== '1/probability');
+  const cuts = (select === 'top-k' || select === 'band') && rescale !== 'l1';
+  return (select === 'all' || draws || cuts) && weights !== 'energy';
 }
 
 /** Enqueues the decoding of a tile that is merged as it is stored, for kernels that want slots. */
@@ -56,13 +58,17 @@ export interface WindowList {
   list: BackendBuffer;
 }
 
-/** Enqueues measuring the tile: all of it, or what masks leave. */
+/** Enqueues measuring the tile: all of it, or what masks leave; `bins`: with the histograms of all keys. */
 export function runMeasure(
   task: TensorTask,
   { begin }: Tile,
   elements: number,
   into: { sums: BackendBuffer; norms?: BackendBuffer | undefined },
-  { masks, windows }: { masks?: ChangeMasks | undefined; windows?: WindowList | undefined },
+  {
+    masks,
+    windows,
+    bins,
+  }: { masks?: ChangeMasks | undefined; windows?: WindowList | undefined; bins?: BackendBuffer },
 ): void {
   const { work, plan, raw } = task;
   const { engine, stride, inputs, values, status } = work;
@@ -78,6 +84,7 @@ export function runMeasure(
       mask_pitch: place?.pitch ?? 0,
       norms: into.norms ? 1 : 0,
       windows: windows?.length ?? 0,
+      binned: bins ? 1 : 0,
     },
     buffers: {
       raw,
@@ -87,6 +94,7 @@ export function runMeasure(
       windows: windows?.windows ?? inputs,
       counts: windows?.counts ?? inputs,
       list: windows?.list ?? inputs,
+      bins: bins ?? inputs,
       sums: into.sums,
       norms: into.norms ?? inputs,
       status,

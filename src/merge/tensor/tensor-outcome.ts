@@ -14,11 +14,11 @@ export type TensorStatistics = Pick<
 
 /** A symmetric matrix of products, summed in f64 from the block sums of the inner products. */
 export class ProductSums {
-  private readonly sums: Float64Array;
-
-  constructor(private readonly count: number) {
-    this.sums = new Float64Array(pairCount(count));
-  }
+  /** @param sums of all pairs i ≤ j, row by row */
+  constructor(
+    private readonly count: number,
+    readonly sums = new Float64Array(pairCount(count)),
+  ) {}
 
   /** Adds the block sums of one tile, in block order; `words` from one block to the next. */
   add(blocks: Float32Array, words = this.sums.length): void {

@@ -3,7 +3,7 @@ import type { AmalgamError } from '../../errors';
 import { BUILT_IN_TEMPLATES, chatTemplateOf } from '../../formats/chat-template';
 import { editJsonObject } from '../../formats/json-edit';
 import type { Recipe } from '../../formats/recipe';
-import { parseJson } from '../../formats/strict-json';
+import { parseJsonObject } from '../../formats/strict-json';
 import { readSmallText } from '../../inputs/header';
 import type { Problems } from '../../inputs/problems';
 import { findFile, type ModelFolder } from '../../sources/model-folder';
@@ -91,9 +91,10 @@ async function checkTemplate(template: string, whose: string, problems: Problems
   parsed.set(template, fault);
   const why = await fault;
   if (!why) return;
+  if (why.code !== 'TokenizerInvalid') parsed.delete(template);
   problems.warn(
     'ChatTemplateInvalid',
-    `The chat template ${whose} is no template: ${why.message}`,
+    `The chat template ${whose} ${why.code === 'TokenizerInvalid' ? 'is no template' : 'could not be tried'}: ${why.message}`,
     `Correct it, or choose another with chat_template: auto, ${Object.keys(BUILT_IN_TEMPLATES).join(', ')}.`,
   );
 }
@@ -112,8 +113,8 @@ async function noteOtherTemplates(models: readonly Files[], problems: Problems):
 /** The template of a checkpoint, or undefined. @throws AmalgamError of reading a text */
 async function templateOf(model: Files): Promise<string | undefined> {
   const [settings, file] = await Promise.all([textOf(model, SETTINGS), textOf(model, FILE)]);
-  const config = settings === undefined ? {} : parseJson(settings, `${model.path}/${SETTINGS}`);
-  return chatTemplateOf(config as Record<string, unknown>, file)?.template.trim();
+  const config = settings === undefined ? {} : parseJsonObject(settings, `${model.path}/${SETTINGS}`);
+  return chatTemplateOf(config, file)?.template.trim();
 }
 
 async function textOf(model: Files, path: string): Promise<string | undefined> {

@@ -5,6 +5,7 @@ import type { Recipe } from '../../formats/recipe';
 import type { ModelFolder } from '../../sources/model-folder';
 import {
   cellOf,
+  FLAGS,
   HIDDEN,
   idsOf,
   mergeIn,
@@ -117,7 +118,7 @@ function tokenizer(): object {
   return {
     file: file.byteLength,
     model: { type: 'BPE', vocab: { a: 0, b: 1, c: 2, d: 3 }, merges: [] },
-    added_tokens: [{ id: 4, content: '<s>', special: true }],
+    added_tokens: [{ ...FLAGS, id: 4, content: '<s>' }],
   };
 }
 

@@ -1,6 +1,6 @@
 /** Tokenizer files with the tokens of the union; most merges copy theirs, and load none of this. */
 import { editJsonObject, type JsonEdit } from '../../formats/json-edit';
-import type { PlainJson } from '../../formats/strict-json';
+import { type PlainJson, parseJsonObject } from '../../formats/strict-json';
 import type { AddedToken } from '../../formats/tokenizer-json';
 import type { TokenizerChanges } from './output-vocabulary';
 import type { KnownVocabulary } from './vocabulary';
@@ -72,9 +72,8 @@ function addedData({ id, content, singleWord, lstrip, rstrip, normalized, specia
 }
 
 /** tokenizer_config.json: its table of added tokens, where it has one. */
-export function unitedSettings(text: string, { added, dropped }: TokenizerChanges): string {
-  const table = (JSON.parse(text) as { added_tokens_decoder?: Record<string, PlainJson> })
-    .added_tokens_decoder;
+export function unitedSettings(text: string, fileName: string, { added, dropped }: TokenizerChanges): string {
+  const table = parseJsonObject(text, fileName).added_tokens_decoder as Record<string, PlainJson> | undefined;
   if (typeof table !== 'object' || table === null) return text;
   const kept = Object.entries(table).filter(
     ([, token]) => !dropped.has((token as { content?: string } | null)?.content ?? ''),
@@ -88,8 +87,8 @@ export function unitedSettings(text: string, { added, dropped }: TokenizerChange
 }
 
 /** added_tokens.json: token → id. */
-export function unitedAdded(text: string, { added, dropped }: TokenizerChanges): string {
-  const table = new Map(Object.entries(JSON.parse(text) as Record<string, number>));
+export function unitedAdded(text: string, fileName: string, { added, dropped }: TokenizerChanges): string {
+  const table = new Map(Object.entries(parseJsonObject(text, fileName)));
   for (const token of dropped) table.delete(token);
   for (const { content, id } of added) table.set(content, id);
   return `${JSON.stringify(Object.fromEntries(table), null, 2)}\n`;

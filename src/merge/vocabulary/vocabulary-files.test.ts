@@ -1,10 +1,12 @@
 /** Words of a plan on ids of tokens that have no row, or that nobody reads as they are written. */
 import { describe, expect, test } from 'vitest';
+import { errorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import { openerOf, type TinyOptions, tinyModel } from '../../inputs/memory-models.test.support';
 import type { ModelOrigin } from '../../sources/model-folder';
 import { methodById } from '../methods';
 import { makePlan } from '../plan/recipe-plan';
+import { FLAGS } from './vocabulary.test.support';
 
 const whole = (path: string, options: TinyOptions = {}) =>
   tinyModel(path, { whole: true, hidden: 8, vocabulary: 8, ...options });
@@ -17,7 +19,8 @@ const copyRecipe: Recipe = {
 
 test('ids of added tokens that tokenizer.json says and no reader gives them are said', async () => {
   const of = async (vocab: object) => {
-    const json = { model: { type: 'BPE', vocab, merges: [] }, added_tokens: [{ id: 3, content: '[PAD]' }] };
+    const added_tokens = [{ ...FLAGS, id: 3, content: '[PAD]' }];
+    const json = { model: { type: 'BPE', vocab, merges: [] }, added_tokens };
     const plan = await makePlan(
       copyRecipe,
       openerOf(whole('m', { files: { 'tokenizer.json': json } })),
@@ -124,4 +127,62 @@ describe('ids that a config names', () => {
       expect.objectContaining({ severity: 'error', message: expect.stringContaining('generation_config') }),
     );
   });
+});
+
+describe('what transformers reads as an object is one, or nothing is written', () => {
+  const FILES = [
+    'tokenizer_config.json',
+    'special_tokens_map.json',
+    'added_tokens.json',
+    'generation_config.json',
+    'preprocessor_config.json',
+    'chat_template.json',
+    'vocab.json',
+    'tokenizer.json',
+  ];
+  const said = async (recipe: Recipe, ...folders: ReturnType<typeof whole>[]) => {
+    try {
+      const { problems } = await makePlan(recipe, openerOf(...folders), methodById);
+      return problems.flatMap(({ severity, message }) => (severity === 'error' ? message : [])).join('; ');
+    } catch (thrown) {
+      return errorReport(thrown).message;
+    }
+  };
+  const vocab = { a: 0, b: 1, ab: 2 };
+
+  test.each([
+    ['tokenizer_config.json', { eos_token: 3 }, /eos_token something that is no text/],
+    ['special_tokens_map.json', { mask_token: { content: 5 } }, /mask_token something that is no text/],
+    ['tokenizer_config.json', { chat_template: 3 }, /neither a text nor texts with names/],
+    ['tokenizer_config.json', { chat_template: ['{{ messages }}'] }, /neither a text nor texts with names/],
+    ['tokenizer_config.json', { chat_template: { default: 3 } }, /neither a text nor texts with names/],
+    ['generation_config.json', { eos_token_id: 'x' }, /eos_token_id in generation_config\.json .* neither/],
+    ['generation_config.json', { suppress_tokens: [1, 'x'] }, /suppress_tokens .* neither/],
+    ['generation_config.json', { eos_token_id: [1, 2], pad_token_id: -1, bos_token_id: null }, /^$/],
+    ['tokenizer_config.json', { eos_token: null, bos_token: { content: 'a' } }, /^$/],
+    ['tokenizer_config.json', { chat_template: [{ name: 'default', template: '{{ messages }}' }] }, /^$/],
+    ['tokenizer_config.json', { chat_template: { default: '{{ messages }}' } }, /^$/],
+  ])('%s with %j', async (file, settings, words) => {
+    expect(
+      await said(copyRecipe, whole('m', { files: { 'tokenizer.json': json, [file]: settings } })),
+    ).toMatch(words);
+  });
+  const json = { model: { type: 'BPE', vocab, merges: ['a b'] } };
+
+  test.each(FILES.flatMap((file) => ['[]', 'null', '"text"', '3'].map((content) => [file, content])))(
+    '%s that is %s',
+    async (file, content) => {
+      const files = { 'tokenizer.json': json, [file!]: content! };
+      const m = whole('m', { files });
+      const words = /is not an object|names no tokens/;
+      expect(await said(copyRecipe, m)).toMatch(words);
+      // a union writes them anew, and leaves this one out
+      if (file === 'vocab.json') return;
+      const other = { model: { ...json.model, vocab: { ...vocab, c: 3 } } };
+      const n = whole('n', { files: { 'tokenizer.json': other } });
+      const models = ['m', 'n'].map((model) => ({ model, parameters: { weight: 1 } }));
+      const union: Recipe = { ...copyRecipe, mergeMethod: 'linear', models, tokenizerSource: 'union' };
+      expect(await said(union, m, n)).toMatch(words);
+    },
+  );
 });

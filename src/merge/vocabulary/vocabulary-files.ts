@@ -4,7 +4,13 @@ import { editJsonObject } from '../../formats/json-edit';
 import { parseModelConfig } from '../../formats/model-config';
 import { displayName } from '../../formats/names';
 import { counted } from '../../formats/quantity';
-import { isJsonNumber, type JsonObject, MAX_JSON_LENGTH, parseJson } from '../../formats/strict-json';
+import {
+  isJsonNumber,
+  type JsonObject,
+  type JsonValue,
+  MAX_JSON_LENGTH,
+  parseJsonObject,
+} from '../../formats/strict-json';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { readSmallText } from '../../inputs/header';
 import type { Model } from '../../inputs/model';
@@ -204,8 +210,7 @@ async function checkSpecialTokens(
 /** The object in a JSON file of a folder; empty where the file is not there. @throws AmalgamError of reading a text */
 async function jsonOf({ path, folder }: Files, name: string): Promise<Record<string, unknown>> {
   const file = findFile(folder, name);
-  const value = file && parseJson(await readSmallText(file, path, MAX_BYTES), `${path}/${name}`);
-  return Object(value) as Record<string, unknown>;
+  return file ? parseJsonObject(await readSmallText(file, path, MAX_BYTES), `${path}/${name}`) : {};
 }
 
 /** Ids of tokens that a text is made of, as configs name them; those of pictures and sound are replaced before they are looked up. */
@@ -229,6 +234,16 @@ export async function checkTokenIds(
     if (raw === undefined) continue;
     const inner = raw.get('text_config');
     const fields = [...raw, ...(inner instanceof Map ? inner : [])].filter(([key]) => TEXT_TOKEN.test(key));
+    const isId = (id: JsonValue) => id === null || isJsonNumber(id);
+    const odd = fields.find(([, value]) => !(Array.isArray(value) ? value.every(isId) : isId(value)));
+    if (odd !== undefined) {
+      problems.error(
+        'ConfigInvalid',
+        `${odd[0]} in ${file} of the output is neither the id of a token nor a list of them.`,
+        'Correct it in the model that the file is taken from.',
+      );
+      continue;
+    }
     const beyond = fields.flatMap(([key, value]) => {
       const ids = (Array.isArray(value) ? value : [value]).flatMap((id) =>
         isJsonNumber(id) && Number(id.text) >= rows ? [Number(id.text)] : [],
@@ -315,8 +330,8 @@ async function tokenizerFiles(
   }
   return [
     ...(await edited(TOKENIZER_JSON, (text) => unitedTokenizer(text, output.from, changes))),
-    ...(await edited(SETTINGS, (text) => unitedSettings(text, changes))),
-    ...(await edited(ADDED, (text) => unitedAdded(text, changes))),
+    ...(await edited(SETTINGS, (text) => unitedSettings(text, `${from.path}/${SETTINGS}`, changes))),
+    ...(await edited(ADDED, (text) => unitedAdded(text, `${from.path}/${ADDED}`, changes))),
     ...[...FORMS_BESIDE.filter(has), ...kept].map(copy),
   ];
 }

@@ -84,10 +84,12 @@ export function tokenFolder(path: string, spec: TokenFolder): ModelFolder {
   });
 }
 
+export const FLAGS = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
+
 export function tokenizerJson({ tokens, added = {}, merges = [] }: TokenFolder): object {
   return {
     version: '1.0',
-    added_tokens: Object.entries(added).map(([content, id]) => ({ id, content, special: true })),
+    added_tokens: Object.entries(added).map(([content, id]) => ({ ...FLAGS, id, content })),
     normalizer: null,
     pre_tokenizer: null,
     post_processor: null,

@@ -86,6 +86,8 @@ function Rows({ rows }: Pick<TensorDifference, 'rows'>) {
 
 function Spectrum({ tensor: { lora, shape } }: { tensor: TensorDifference }) {
   if (!lora) return null;
+  const isProven = lora.singularValues.length === 0;
+  const way = isProven ? 'by blocks of Δ' : lora.exact ? 'exactly' : 'by a random sketch';
   const bound = (value: number, isBound: boolean) => `${isBound ? '≥ ' : ''}${formatCount(value)}`;
   return (
     <Section
@@ -96,16 +98,18 @@ function Spectrum({ tensor: { lora, shape } }: { tensor: TensorDifference }) {
         </span>
       }
     >
-      <SpectrumPlot
-        singularValues={lora.singularValues}
-        mark={lora.rank95}
-        markWords={`95 % at ${bound(lora.rank95, lora.rank95IsBound)}`}
-      />
+      {isProven ? null : (
+        <SpectrumPlot
+          singularValues={lora.singularValues}
+          mark={lora.rank95}
+          markWords={`95 % at ${bound(lora.rank95, lora.rank95IsBound)}`}
+        />
+      )}
       <dl className="stack facts">
         <Fact label="Rank that holds 95 %" value={bound(lora.rank95, lora.rank95IsBound)} />
         <Fact label="Effective rank" value={bound(lora.effectiveRank, lora.effectiveRankIsBound)} />
         <Fact label="Full rank" value={formatCount(Math.min(...shape))} />
-        <Fact label="Decomposed" value={lora.exact ? 'exactly' : 'by a random sketch'} />
+        <Fact label={isProven ? 'Proven' : 'Decomposed'} value={way} />
       </dl>
     </Section>
   );

@@ -74,12 +74,12 @@ const columns: TableColumn<TensorDifference>[] = [
 ];
 
 /** Directions that hold 95 % of the change; a bound is marked as one. */
-function rankText({ lora, stableRank }: TensorDifference) {
+function rankText({ lora, shape }: TensorDifference) {
   if (lora) return `${lora.rank95IsBound ? '≥ ' : ''}${formatCount(lora.rank95)}`;
   return (
     <span className="faint">
       <span aria-hidden="true">–</span>
-      <span className="visually-hidden">{stableRank === null ? 'no matrix' : 'not decomposed'}</span>
+      <span className="visually-hidden">{shape.length === 2 ? 'not decomposed' : 'no matrix'}</span>
     </span>
   );
 }
@@ -195,8 +195,8 @@ function Form() {
   const problem = optionsProblem(compareOptions, values);
   const compare = () => {
     if (base === null || finetuned === null) return;
-    const { threshold, loraAnalysis } = values;
-    const asked = { base, finetuned, threshold, loraAnalysis };
+    const { threshold, loraAnalysis, allSpectra } = values;
+    const asked = { base, finetuned, threshold, loraAnalysis, allSpectra };
     const name = fileNameOf('compare', base, finetuned);
     const files = ({ files }: CompareReport) => files.map((file) => ({ name: file }));
     // without storage there is still a comparison, only no files

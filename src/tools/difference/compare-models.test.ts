@@ -119,13 +119,61 @@ describe('figures', () => {
     expect(tensors[0]!.changedRatio).toBeCloseTo(1 / 3, 12);
   });
 
-  test('without the analysis only the stable rank', async () => {
-    const sides = await sidesOf([modelFolder('base', base), modelFolder('tuned', tuned)]);
-    const { tensors } = await compareTensors(optionsOf(sides, { loraAnalysis: false }));
-    const q = tensors.find((t) => t.name === Q)!;
-    expect(q.lora).toBeUndefined();
-    expect(q.stableRank).toBeGreaterThan(1);
-    expect(q.stableRank).toBeLessThanOrEqual(2.0001);
+  test('without the analysis no spectrum, with all of them a stable rank of everything that changed', async () => {
+    const little = { ...tuned, [K]: plus(base[K]!, random([12, 24], 2e-7, 9)) };
+    const sides = await sidesOf([modelFolder('base', base), modelFolder('tuned', little)]);
+    const compared = async (more: Parameters<typeof optionsOf>[1]) => {
+      const { tensors } = await compareTensors(optionsOf(sides, more));
+      const of = (name: string) => tensors.find((t) => t.name === name)!;
+      return [of(Q), of(K), of(EMBEDDING)].map(({ stableRank, lora }) => [stableRank, lora?.rank95]);
+    };
+    const [some, none] = [expect.closeTo(1.5, 1), null];
+    expect(await compared({ loraAnalysis: false })).toEqual([
+      [none, undefined],
+      [none, undefined],
+      [0, undefined],
+    ]);
+    expect(await compared({})).toEqual([
+      [some, 2],
+      [none, undefined],
+      [0, undefined],
+    ]);
+    expect(await compared({ allSpectra: true })).toEqual([
+      [some, 2],
+      [expect.closeTo(6, -1), undefined],
+      [0, undefined],
+    ]);
+  });
+
+  test('a matrix that is proven to look like no LoRA has no spectrum, and what its spectrum says is the same', async () => {
+    const shape: [number, number] = [160, 640];
+    // Δ of rank 40 with more and more noise: the share outside of rank 64 goes from nothing to most
+    const changes = [0, 0.2, 0.6, 4].map((noise, i) =>
+      plus(lowRankDelta(shape, 40, 0.01 / Math.sqrt(40), 60 + i), random(shape, 0.01 * noise, 70 + i)),
+    );
+    const named = (of: (i: number) => Weights) => Object.fromEntries(changes.map((_, i) => [`w${i}`, of(i)]));
+    const before = named((i) => random(shape, 0.02, 50 + i));
+    const sides = await sidesOf([
+      modelFolder('base', before),
+      modelFolder(
+        'tuned',
+        named((i) => plus(before[`w${i}`]!, changes[i]!)),
+      ),
+    ]);
+    const { tensors: quick } = await compareTensors(optionsOf(sides));
+    const { tensors: whole } = await compareTensors(optionsOf(sides, { allSpectra: true }));
+    for (const [i, { lora }] of quick.entries()) {
+      const truth = whole[i]!.lora!;
+      expect(lora!.potentialLora).toBe(truth.potentialLora);
+      if (lora!.singularValues.length > 0) expect(lora).toEqual(truth);
+      else {
+        expect(lora).toMatchObject({ rank95: 65, rank95IsBound: true, effectiveRankIsBound: true });
+        expect(truth.rank95).toBeGreaterThan(64);
+        expect(truth.effectiveRank).toBeGreaterThanOrEqual(64);
+      }
+    }
+    const proven = quick.map(({ lora }) => lora!.singularValues.length === 0);
+    expect(proven).toEqual([false, false, false, true]);
   });
 
   test('spectra of all modified matrices, not of the first twenty by name', async () => {

@@ -5,23 +5,34 @@ import { AmalgamError, type ErrorCode, errorReport } from '../../errors';
 import { type OpenMember, openPass } from '../../host/threads';
 import type { Inputs } from '../../host/weight-inputs';
 import type { Model } from '../../inputs/model';
+import type { Tile } from '../../merge/tensor/tiles';
 import type { WorkSeconds } from '../../reports/job';
 import { throwIfCanceled } from '../../sources/cancellation';
-import { decomposesExactly, likenessOf, SPECTRUM_VALUES, spectrumOf } from './decomposition';
 import {
-  deltaMatrix,
-  measurePair,
-  type OpenPair,
-  openPair,
-  openPairWorkspace,
-  type PairSums,
-} from './pair-task';
+  canBeFar,
+  decomposesExactly,
+  farFromLora,
+  likenessOf,
+  lookOutside,
+  type Outside,
+  SPECTRUM_VALUES,
+  spectrumOf,
+} from './decomposition';
+import { deltaMatrix, measurePieces, type OpenPair, openPair, openPairWorkspace } from './pair-task';
 import type { CompareReport, LoraLikeness, TensorDifference } from './report';
-import { describeDifference, floorF32, relativeDifference } from './tensor-difference';
 import {
+  describeDifference,
+  floorF32,
+  joinSums,
+  type PairSums,
+  relativeDifference,
+} from './tensor-difference';
+import {
+  matrixShape,
   pairBytes,
   pairElements,
   pairTensors,
+  piecesOf,
   type TensorPair,
   type TensorPairs,
   valueDtype,
@@ -29,7 +40,10 @@ import {
 
 interface CompareSettings {
   threshold: number;
+  /** Whether modified matrices are looked at: do they look like a LoRA? */
   loraAnalysis: boolean;
+  /** Whether the spectra of all matrices are made, also of those that are proven to look like no LoRA. */
+  allSpectra?: boolean;
   seed: number;
   /** Elements of one tile; the figures do not depend on it. */
   tileElements?: number;
@@ -43,6 +57,8 @@ export interface CompareOptions extends CompareSettings {
   threads?: number;
   inputs: Inputs;
   signal?: AbortSignal;
+  /** The pass over all tensors is done: spectra of some come next. */
+  onSpectra?(bytes: number, tensors: number): void;
   onTensor?(difference: TensorDifference): void;
   /** Stored bytes gone through, and the tensor they belong to. */
   onBytes?(bytes: number, tensor: string): void;
@@ -74,43 +90,79 @@ export function bytesToCompare({ shared, raw }: Pick<TensorPairs, 'shared' | 'ra
 }
 
 /**
- * Compares every tensor that both models have. Memory is bounded by tiles and by the Δ that stay on the engines, at most
- * 512 MiB together. The figures depend on neither tiles nor threads.
+ * Compares every tensor that both models have. Memory is bounded by tiles and, with spectra, by the Δ that stay on the engines.
+ * The figures depend on neither tiles nor threads.
  *
  * @throws AmalgamError `NothingToCompare` when the models share no tensor; `Canceled`; failures of the device; the
  *   first failure when every tensor failed
  */
 export async function compareTensors(options: CompareOptions): Promise<ComparedTensors> {
   const { base, tuned, engine, threads = 0, inputs, signal } = options;
-  const { threshold, loraAnalysis, seed, tileElements } = options;
+  const { threshold, loraAnalysis, allSpectra = false, seed, tileElements } = options;
   const pairs = pairTensors(base, tuned);
   requireShared(base, tuned, pairs);
+  const { shared } = pairs;
+  const pieces = shared.flatMap((pair, index) =>
+    piecesOf(pair).map((piece, place, { length: of }) => ({ pair: index, piece, place, of })),
+  );
   const pass = await openPass({
     kind: 'compare',
     open: openComparison,
-    work: { pairs: pairs.shared, threshold, loraAnalysis, seed, ...(tileElements ? { tileElements } : {}) },
+    work: {
+      ...{ pairs: shared, pieces, threshold, looks: loraAnalysis && !allSpectra, allSpectra, seed },
+      ...(tileElements ? { tileElements } : {}),
+    },
     ...{ engine, threads, inputs, files: weightFiles(options) },
     ...(signal && { signal }),
     onSeconds: (seconds) => options.onSeconds?.(seconds),
   });
-  let compared: Compared[];
+  const measured = shared.map((): Measured[] => []);
+  const compared: Compared[] = [];
+  const bytewise: (CompareReport['raw'][number] | Failure)[] = [];
+  const lacks = (one: Compared) => loraAnalysis && 'difference' in one && lacksSpectrum(one, allSpectra);
+  const tell = (one: Compared) => {
+    if ('difference' in one) options.onTensor?.(one.difference);
+  };
   try {
-    compared = await pass.run(pairs.shared.length, (one, index) => {
-      const pair = pairs.shared[index]!;
-      if ('difference' in one) options.onTensor?.(one.difference);
-      options.onBytes?.(pairBytes(pair), pair.name);
+    for (const [index, pair] of shared.entries()) {
+      if (pairElements(pair) > 0) continue;
+      compared[index] = joinPieces(pair, []);
+      tell(compared[index]);
+    }
+    await pass.run(pieces.keys(), (one, item) => {
+      const { pair: index, place, of } = pieces[item]!;
+      const pair = shared[index]!;
+      const parts = measured[index]!;
+      parts[place] = one;
+      options.onBytes?.(pairBytes(pair) / of, pair.name);
+      if (Object.keys(parts).length < of) return;
+      const whole = joinPieces(pair, parts);
+      compared[index] = whole;
+      if (!lacks(whole)) tell(whole);
     });
+    for (const pair of pairs.raw) bytewise.push(await orFailure(pair, () => compareBytes(pair, options)));
+    const left = shared.flatMap((pair, index) => (lacks(compared[index]!) ? [{ pair, index }] : []));
+    if (left.length > 0)
+      options.onSpectra?.(
+        left.reduce((sum, { pair }) => sum + pairBytes(pair), 0),
+        left.length,
+      );
+    await pass.run(
+      left.map(({ index }) => pieces.length + index),
+      (one, item) => {
+        const index = item - pieces.length;
+        const pair = shared[index]!;
+        compared[index] = joinPieces(pair, measured[index]!, one);
+        options.onBytes?.(pairBytes(pair), pair.name);
+        tell(compared[index]);
+      },
+    );
   } finally {
     pass.close();
   }
   const found = compared.flatMap((one) => ('failure' in one ? [] : [one]));
-  const failed = compared.flatMap((one) => ('failure' in one ? [one.failure] : []));
-  const raw: CompareReport['raw'] = [];
-  for (const pair of pairs.raw) {
-    const bytes = await orFailure(pair, () => compareBytes(pair, options));
-    if ('failure' in bytes) failed.push(bytes.failure);
-    else raw.push(bytes);
-  }
+  const failed = [...compared, ...bytewise].flatMap((one) => ('failure' in one ? [one.failure] : []));
+  const raw = bytewise.flatMap((one) => ('failure' in one ? [] : [one]));
   if (found.length + raw.length === 0 && failed[0]) {
     throw new AmalgamError(failed[0].code, failed[0].message, failed[0].hint);
   }
@@ -121,7 +173,10 @@ export async function compareTensors(options: CompareOptions): Promise<ComparedT
     ranking: [...tensors].sort((a, b) => b.relative - a.relative).map(({ name }) => name),
     ...{ raw, failed, onlyInBase, onlyInFinetuned, shapeMismatches },
     rowNorms: new Map(
-      found.map(({ difference, sums }) => [difference.name, Float32Array.from(sums.rowSquares, Math.sqrt)]),
+      found.map(({ difference, sums }) => [
+        difference.name,
+        new Float32Array(sums.rowSquares.map(Math.sqrt)),
+      ]),
     ),
     total: totalOf(found, raw),
   };
@@ -132,8 +187,53 @@ interface ComparedPair {
   sums: PairSums;
 }
 
+type Failure = { failure: CompareReport['failed'][number] };
+
 /** Difference of a pair, or the failure to compute it. */
-export type Compared = ComparedPair | { failure: CompareReport['failed'][number] };
+type Compared = ComparedPair | Failure;
+
+/** A piece of a tensor in the list of all. */
+interface PieceItem {
+  /** Index of the pair. */
+  pair: number;
+  piece: Tile;
+  /** Which of how many of the pair. */
+  place: number;
+  of: number;
+}
+
+type SpectrumFields = Pick<TensorDifference, 'stableRank' | 'lora' | 'spectrumFailed'>;
+
+/** What there is of an item: of a piece or of a tensor's spectrum. */
+export type Measured =
+  | { sums: PairSums; outside?: Outside; seconds: number }
+  | { spectrum: SpectrumFields; seconds: number }
+  | Failure;
+
+/** A tensor from what its pieces, and its spectrum where there is one, come to. */
+function joinPieces(pair: TensorPair, pieces: readonly Measured[], last?: Measured): Compared {
+  const parts: PairSums[] = [];
+  const proofs: Outside[] = [];
+  let spectrum: SpectrumFields | undefined;
+  let seconds = 0;
+  for (const item of last ? [...pieces, last] : pieces) {
+    if ('failure' in item) return item;
+    seconds += item.seconds;
+    if ('spectrum' in item) spectrum = item.spectrum;
+    else parts.push(item.sums);
+    if ('outside' in item && item.outside) proofs.push(item.outside);
+  }
+  const sums = joinSums(pair, parts);
+  const figures = describeDifference(pair, sums);
+  const lora = figures.modified ? farFromLora(proofs, sums.squares) : undefined;
+  const stableRank = pair.base.shape.length === 2 && sums.squares === 0 ? 0 : null;
+  return { difference: { ...figures, stableRank, ...(lora && { lora }), ...spectrum, seconds }, sums };
+}
+
+/** Whether the spectrum of a matrix is to be made. */
+function lacksSpectrum({ difference: { shape, lora, modified }, sums }: ComparedPair, all: boolean): boolean {
+  return shape.length === 2 && sums.squares > 0 && (all || (modified && lora === undefined));
+}
 
 /** Figures over all tensors; sums are added in the order of the pairs. */
 function totalOf(found: readonly ComparedPair[], raw: CompareReport['raw']): CompareReport['total'] {
@@ -158,70 +258,69 @@ function totalOf(found: readonly ComparedPair[], raw: CompareReport['raw']): Com
 }
 
 /** What a thread compares. */
-export interface CompareWork extends CompareSettings {
+export interface CompareWork extends Omit<CompareSettings, 'loraAnalysis'> {
   pairs: readonly TensorPair[];
+  /** Items of the pass; behind them come the spectra of the pairs. */
+  pieces: readonly PieceItem[];
+  /** Whether matrices are looked at: are they far from a LoRA? */
+  looks: boolean;
 }
 
 /** Opens the comparison in a thread. @throws AmalgamError `Canceled`, and failures of the device */
-export const openComparison: OpenMember<CompareWork, Compared> = (compared, tools) => {
-  const { pairs, tileElements } = compared;
-  const work = openPairWorkspace(tools.engine, pairs, tileElements, tools.members);
+export const openComparison: OpenMember<CompareWork, Measured> = (compared, tools) => {
+  const { pairs, pieces, looks, tileElements } = compared;
+  const { engine, read, members: threads } = tools;
+  const work = openPairWorkspace(engine, pairs, tileElements, threads);
   const open = (index: number) => {
-    const pair = pairs[index]!;
-    const opened = pairElements(pair) > 0 ? openPair(pair, work, tools.read, tools.members) : undefined;
-    opened?.task.prefetch();
-    return { index, opened };
+    const item = pieces[index];
+    const pair = pairs[item?.pair ?? index - pieces.length]!;
+    const isLookedAt = looks && pair.base.shape.length === 2 && canBeFar(matrixShape(pair.base.shape));
+    const of = item && ({ piece: item.piece, keeps: isLookedAt ? 'staying' : 'nothing' } as const);
+    const opened = openPair(pair, work, read, { threads, ...of });
+    opened.task.prefetch();
+    return { index, opened, isLookedAt };
   };
   let ahead: ReturnType<typeof open> | undefined;
   return {
     async take(index, following) {
-      const { opened } = ahead?.index === index ? ahead : open(index);
+      const { opened, isLookedAt } = ahead?.index === index ? ahead : open(index);
       ahead = following === undefined ? undefined : open(following);
-      const pair = pairs[index]!;
+      const begin = performance.now();
       try {
-        return await orFailure(pair, () => comparePair(pair, opened, compared));
+        return await orFailure(opened.pair, async () => {
+          const parts = await measurePieces(opened, floorF32(compared.threshold));
+          const seconds = () => (performance.now() - begin) / 1000;
+          const [sums] = parts;
+          if (index >= pieces.length) {
+            const spectrum = await analyze(opened, joinSums(opened.pair, parts), compared);
+            return { spectrum, seconds: seconds() };
+          }
+          const looked = isLookedAt && sums!.squares > 0;
+          const outside = looked ? await lookOutside(deltaMatrix(opened), sums!.squares) : undefined;
+          return { sums: sums!, ...(outside && { outside }), seconds: seconds() };
+        });
       } finally {
-        opened?.close();
+        opened.close();
       }
     },
     close() {
-      ahead?.opened?.close();
+      ahead?.opened.close();
       work.close();
     },
   };
 };
 
-async function comparePair(
-  pair: TensorPair,
-  open: OpenPair | undefined,
-  options: CompareSettings,
-): Promise<ComparedPair> {
-  const begin = performance.now();
-  const sums = open ? await measurePair(open, floorF32(options.threshold)) : noSums();
-  const spectrum = open ? await analyze(open, sums, options) : { stableRank: null };
-  const difference: TensorDifference = {
-    ...describeDifference(pair, sums),
-    ...spectrum,
-    seconds: (performance.now() - begin) / 1000,
-  };
-  return { difference, sums };
-}
-
-type SpectrumFields = Pick<TensorDifference, 'stableRank' | 'lora' | 'spectrumFailed'>;
-
-/** Stable rank of every matrix that changed at all, and the likeness to a LoRA of a modified one. */
-async function analyze(open: OpenPair, sums: PairSums, options: CompareSettings): Promise<SpectrumFields> {
+/** Stable rank of a matrix, and the likeness to a LoRA of a modified one. */
+async function analyze(open: OpenPair, sums: PairSums, { seed }: CompareWork): Promise<SpectrumFields> {
   const { pair, rows, cols } = open;
-  if (pair.base.shape.length !== 2) return { stableRank: null };
-  if (sums.squares === 0) return { stableRank: 0 };
   const smaller = Math.min(rows, cols);
-  const wanted = options.loraAnalysis && describeDifference(pair, sums).modified;
+  const { modified } = describeDifference(pair, sums);
   try {
-    const count = Math.min(wanted ? SPECTRUM_VALUES : 1, smaller);
     const delta = deltaMatrix(open);
-    const spectrum = await spectrumOf(delta, { count, seed: options.seed, name: pair.name });
+    const count = Math.min(SPECTRUM_VALUES, smaller);
+    const spectrum = await spectrumOf(delta, { count, seed, name: pair.name });
     const top = spectrum.values[0] ?? 0;
-    const lora: LoraLikeness | undefined = wanted
+    const lora: LoraLikeness | undefined = modified
       ? { ...likenessOf(spectrum, sums.squares, smaller), exact: decomposesExactly(delta) }
       : undefined;
     return { stableRank: top > 0 ? sums.squares / (top * top) : 0, ...(lora ? { lora } : {}) };
@@ -255,10 +354,7 @@ async function compareBytes(
 }
 
 /** Result of `act`, or its failure. */
-async function orFailure<T>(
-  { name }: TensorPair,
-  act: () => Promise<T>,
-): Promise<T | { failure: CompareReport['failed'][number] }> {
+async function orFailure<T>({ name }: TensorPair, act: () => Promise<T>): Promise<T | Failure> {
   try {
     return await act();
   } catch (thrown) {
@@ -266,11 +362,6 @@ async function orFailure<T>(
     if (FATAL.has(code)) throw thrown;
     return { failure: { name, code, message, hint } };
   }
-}
-
-function noSums(): PairSums {
-  const zero = { absolute: 0, squares: 0, baseSquares: 0, tunedSquares: 0, product: 0, largest: 0 };
-  return { elements: 0, ...zero, changed: 0, flipped: 0, different: 0, rowSquares: new Float64Array(0) };
 }
 
 /** @throws AmalgamError `NothingToCompare` when two models have no tensor in common */

@@ -1,5 +1,7 @@
 /** Small models in memory whose weights are given, for tests of comparing and extracting. */
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import { type WeightDtype, weightBytes } from '../../formats/dtype';
+import { encodeFromF32 } from '../../formats/half';
 import { buildSafetensorsHeader, sortForFile } from '../../formats/safetensors-write';
 import { inputsOf } from '../../host/threads.test.support';
 import type { Inputs } from '../../host/weight-inputs';
@@ -16,14 +18,17 @@ export interface Weights {
   values: Float32Array<ArrayBuffer>;
 }
 
-/** A safetensors file in F32. */
-export function weightFile(weights: Readonly<Record<string, Weights>>): Uint8Array<ArrayBuffer> {
+/** A safetensors file. */
+export function weightFile(
+  weights: Readonly<Record<string, Weights>>,
+  dtype: WeightDtype = 'F32',
+): Uint8Array<ArrayBuffer> {
   const tensors = sortForFile(
     Object.entries(weights).map(([name, { shape, values }]) => ({
       name,
-      dtype: 'F32' as const,
+      dtype,
       shape,
-      byteLength: values.byteLength,
+      byteLength: values.length * weightBytes(dtype),
     })),
   );
   const header = buildSafetensorsHeader(tensors, {});
@@ -32,8 +37,10 @@ export function weightFile(weights: Readonly<Record<string, Weights>>): Uint8Arr
   let at = header.length;
   for (const { name } of tensors) {
     const { values } = weights[name]!;
-    file.set(new Uint8Array(values.buffer), at);
-    at += values.byteLength;
+    const bytes = new Uint8Array(values.length * weightBytes(dtype));
+    encodeFromF32(values, dtype, bytes);
+    file.set(bytes, at);
+    at += bytes.byteLength;
   }
   return file;
 }
@@ -89,10 +96,11 @@ export function modelFolder(
   weights: Readonly<Record<string, Weights>>,
   config: Record<string, unknown> = CONFIG,
   files: Record<string, string | object> = {},
+  dtype: WeightDtype = 'F32',
 ): ModelFolder {
   return memoryFolder(path, {
     'config.json': config,
-    'model.safetensors': weightFile(weights),
+    'model.safetensors': weightFile(weights, dtype),
     'tokenizer.json': '{"model":{}}',
     ...files,
   });

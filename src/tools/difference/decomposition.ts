@@ -6,10 +6,9 @@
 import { maskKey, normals } from '../../backend/philox';
 import { type Columns, firstColumns, product } from '../../linalg/columns';
 import { POWER_ITERATIONS, rangeBasis, sketchWidth } from '../../linalg/householder';
-import { largestSingularValue } from '../../linalg/largest-singular-value';
 import { type Svd, singularValues, smallSvd } from '../../linalg/small-svd';
 import type { DeltaMatrix } from './pair-task';
-import { readDelta, times, transposedTimes } from './panel-products';
+import { columnProducts, readDelta, times, transposedTimes } from './panel-products';
 import type { LoraLikeness } from './report';
 
 /** Matrices whose smaller side is at most this, and that have at most so many elements, are decomposed exactly. */
@@ -17,7 +16,7 @@ const EXACT_SIDE = 256;
 const EXACT_ELEMENTS = 2 ** 22;
 
 interface DecomposeOptions {
-  /** Singular values wanted; where more than one is, the exact way finds all there are. */
+  /** Singular values wanted; the exact way finds all there are. */
   count: number;
   seed: number;
   /** Name of the tensor: with the seed it determines the random numbers. */
@@ -38,14 +37,7 @@ export function decomposesExactly({ rows, cols }: Pick<DeltaMatrix, 'rows' | 'co
 
 /** The largest singular values, descending. @throws what reading and the engine throw */
 export async function spectrumOf(delta: DeltaMatrix, options: DecomposeOptions): Promise<Spectrum> {
-  if (goesExactly(delta, options)) {
-    const all = await readDelta(delta);
-    if (options.count > 1) return { values: singularValues(all), complete: true };
-    return {
-      values: Float64Array.of(largestSingularValue(all)),
-      complete: Math.min(all.rows, all.cols) === 1,
-    };
-  }
+  if (goesExactly(delta, options)) return { values: singularValues(await readDelta(delta)), complete: true };
   const { range, isWhole } = await rangeOf(delta, options);
   const values = singularValues(await transposedTimes(delta, range));
   return { values: isWhole ? values : values.slice(0, options.count), complete: isWhole };
@@ -128,6 +120,78 @@ export function likenessOf(
     rank95,
     rank95IsBound,
     potentialLora: !rank95IsBound && rank95 < LORA_RANK && rank95 < LORA_SHARE * smallerSide,
+  };
+}
+
+/** The shorter side of a block of Δ, and how many times as long the other one is where a piece has few rows. */
+const BLOCK_SIDE = 128;
+const BLOCK_RATIO = 4;
+
+/** What a piece of Δ proves of all of it. */
+export interface Outside {
+  /** At least so much of ‖Δ‖² lies outside any matrix of rank 64. */
+  squares: number;
+  /** At least so many singular values count. */
+  effective: number;
+}
+
+/** A smaller matrix is decomposed in no time. */
+const LEAST_PROVEN = 2 ** 16;
+
+/** Whether blocks of the matrix can prove anything that is worth it. */
+export function canBeFar({ rows, cols }: Pick<DeltaMatrix, 'rows' | 'cols'>): boolean {
+  return Math.min(rows, cols) >= BLOCK_SIDE && cols % 4 === 0 && rows * cols >= LEAST_PROVEN;
+}
+
+/**
+ * Looks at every other block of columns of Δ, or of a piece of it that stays on the device, until it is clear whether they
+ * prove it to be far from a LoRA. What the best approximation of Δ leaves is, in every block B, at least what the best one of
+ * B leaves. That follows from the trace t and the norm f of BᵀB: the k largest of n eigenvalues add up to
+ * (k·t + √(k(n − k)(n·f² − t²)))/n at most (Mallows and Richter 1969), and above x there are (t − n·x)²/f² of them at
+ * least. What f32 rounds is far less than the 1 % that is added.
+ *
+ * @param squares of the piece
+ */
+export async function lookOutside(delta: DeltaMatrix, squares: number): Promise<Outside> {
+  const { cols } = delta;
+  const k = LORA_RANK;
+  const enough = 1.01 * (1 - MOST_OF_IT);
+  const found: Outside = { squares: 0, effective: 0 };
+  let seen = 0;
+  const isDecided = () => found.squares > enough * squares || found.squares < enough * seen;
+  await delta.pass(async (panel) => {
+    if (panel.rows < BLOCK_SIDE) return;
+    const wide = panel.rows < 2 * BLOCK_SIDE ? BLOCK_RATIO * BLOCK_SIDE : BLOCK_SIDE;
+    const width = Math.min(wide, cols);
+    const n = Math.min(panel.rows, width);
+    for (let begin = 0; begin + width <= cols && !isDecided(); begin += 2 * width) {
+      const products = await columnProducts(delta, panel, begin, width);
+      let [trace, norm] = [0, 0];
+      for (let i = 0; i < products.length; i += width + 1) trace += products[i]!;
+      for (const x of products) norm += x * x;
+      const inside = (k * trace + Math.sqrt(k * (n - k) * Math.max(0, n * norm - trace * trace))) / n;
+      found.squares += Math.max(0, trace - 1.01 * inside);
+      seen += trace;
+      const above = Math.max(0, trace - n * EFFECTIVE ** 2);
+      if (norm > 0) found.effective = Math.max(found.effective, above ** 2 / norm);
+    }
+  });
+  return found;
+}
+
+/** What pieces have proven of a Δ that is far from a LoRA; undefined where they have not. @param squares ‖Δ‖² */
+export function farFromLora(pieces: readonly Outside[], squares: number): LoraLikeness | undefined {
+  const outside = pieces.reduce((sum, piece) => sum + piece.squares, 0);
+  const effective = pieces.reduce((most, piece) => Math.max(most, piece.effective), 0);
+  if (outside <= (1 - MOST_OF_IT) * squares || effective < LORA_RANK) return undefined;
+  return {
+    singularValues: [],
+    effectiveRank: LORA_RANK,
+    effectiveRankIsBound: true,
+    rank95: LORA_RANK + 1,
+    rank95IsBound: true,
+    potentialLora: false,
+    exact: false,
   };
 }
 

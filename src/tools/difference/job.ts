@@ -25,7 +25,7 @@ async function runCompare(
   signal: AbortSignal,
   onProgress: (progress: CompareProgress) => void,
 ): Promise<CompareReport> {
-  const { threshold, loraAnalysis, seed = 0 } = { ...defaultsOf(compareOptions), ...request };
+  const { threshold, loraAnalysis, allSpectra, seed = 0 } = { ...defaultsOf(compareOptions), ...request };
   const sides = await openSides(request.base, request.finetuned, models.open);
   const pairs = pairTensors(sides.base, sides.tuned);
   requireShared(sides.base, sides.tuned, pairs);
@@ -44,13 +44,13 @@ async function runCompare(
         tuned: sides.tuned,
         ...{ engine, inputs, threads: threadCount(engine.kind, elements) },
         threshold,
-        loraAnalysis,
-        seed,
+        ...{ loraAnalysis, allSpectra, seed },
         ...(request.tileElements === undefined ? {} : { tileElements: request.tileElements }),
         signal,
         onSeconds: (spent) => {
           seconds = spent;
         },
+        onSpectra: (bytes, tensors) => meter.begin('decomposing', bytes, tensors),
         onTensor: (difference) => meter.finishTensor(difference),
         onBytes: (bytes, tensor) => meter.advance(bytes, tensor),
       },

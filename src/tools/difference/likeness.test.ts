@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { energy, likenessOf } from './decomposition';
-import { cutRows, matrixShape } from './pair-task';
 import { floorF32 } from './tensor-difference';
+import { cutRows, matrixShape } from './tensor-pairs';
 
 const whole = (...values: number[]) => ({ values: Float64Array.from(values), complete: true });
 const part = (...values: number[]) => ({ values: Float64Array.from(values), complete: false });

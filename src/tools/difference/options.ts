@@ -12,9 +12,16 @@ export const compareOptions = {
   loraAnalysis: {
     kind: 'boolean',
     flag: 'no-lora-analysis',
-    help: 'Spectra of modified matrices: does the change look like a LoRA? The stable rank is computed always.',
+    help: 'Do modified matrices look like a LoRA? Those that may have their spectra computed.',
     label: 'LoRA analysis',
     default: true,
+  },
+  allSpectra: {
+    kind: 'boolean',
+    help: 'Spectra and stable ranks of all matrices, also of those proven to look like no LoRA: takes long.',
+    label: 'all spectra',
+    default: false,
+    when: { loraAnalysis: [true] },
   },
   metric: {
     kind: 'choice',

@@ -110,3 +110,42 @@ test('rows that are longer than a tile are measured in pieces', async () => {
     9,
   );
 });
+
+test.each(['F32', 'F16', 'BF16'] as const)(
+  '%s as it is stored and decoded first: the same bits',
+  async (dtype) => {
+    const shapes = [[70, 131], [3, 9000], [1, 7], [64]];
+    const [plain, odd] = [0.1, 1e-18];
+    for (const [size, other] of [
+      [plain, dtype],
+      [odd, dtype],
+      [plain, 'F32'],
+    ] as const) {
+      const weights = (seed: number) =>
+        Object.fromEntries(shapes.map((shape, i) => [`w${i}`, random(shape, size, seed + i)]));
+      const before = weights(10);
+      const after = Object.fromEntries(
+        Object.entries(weights(20)).map(([name, change]) => [name, plus(before[name]!, change, 0.1)]),
+      );
+      before.w0!.values.fill(0, 5, 300); // zeros of both signs
+      after.w0!.values.fill(-0, 100, 400);
+      const sides = await sidesOf([
+        modelFolder('base', before, undefined, {}, dtype),
+        modelFolder('tuned', after, undefined, {}, other),
+      ]);
+      for (const pair of pairTensors(sides.base, sides.tuned).shared) {
+        const measured = [];
+        for (const kind of ['cpu', 'webgpu'] as const) {
+          const work = openPairWorkspace({ ...createCpuBackend(), kind }, [pair]);
+          const open = openPair(pair, work, sides.read);
+          const sums = await measurePair(open, 0.004);
+          measured.push({ sums, delta: await readDelta(deltaMatrix(open)), form: open.task.form });
+          open.close();
+          work.close();
+        }
+        expect(measured.map(({ form }) => form)).toEqual(['stored', 'weights']);
+        expect({ ...measured[0], form: '' }).toEqual({ ...measured[1], form: '' });
+      }
+    }
+  },
+);

@@ -3,7 +3,12 @@
 import type { BackendBuffer } from '../../backend/backend';
 import { BLOCK } from '../../backend/kernel';
 import { PANEL_CHUNK } from '../../backend/kernels/products';
-import { DIFFERENCE_WORDS, difference, rowSegments } from '../../backend/kernels/statistics';
+import {
+  DIFFERENCE_WORDS,
+  difference,
+  differenceStored,
+  rowSegments,
+} from '../../backend/kernels/statistics';
 import { AmalgamError } from '../../errors';
 import { counted } from '../../formats/quantity';
 import type { ReadTensor } from '../../inputs/stored-tensor';
@@ -14,42 +19,40 @@ import type { Tile } from '../../merge/tensor/tiles';
 import { openWorkspace, tileElementsFor, type Workspace, wholeArrays } from '../../merge/tensor/workspace';
 import { tensorRole } from '../../models/tensor-role';
 import { throwIfCanceled } from '../../sources/cancellation';
-import { pairBytes, pairElements, type TensorPair } from './tensor-pairs';
+import { joinSums, noSums, type PairSums } from './tensor-difference';
+import {
+  cutRows,
+  type MatrixShape,
+  matrixShape,
+  pairBytes,
+  pairElements,
+  piecesOf,
+  type TensorPair,
+} from './tensor-pairs';
 
 /** So much of a Δ stays on the device, so that a decomposition need not make it again; threads share it. */
-const RESIDENT_BYTES = 512 * 2 ** 20;
+const RESIDENT_BYTES = 128 * 2 ** 20;
+
+/** The buffers of a tile, and one for what stays of a Δ, which is as large as the largest that stayed. */
+export interface PairWorkspace extends Workspace {
+  staying(bytes: number): BackendBuffer;
+}
 
 export interface OpenPair extends MatrixShape {
   pair: TensorPair;
-  work: Workspace;
+  /** The element that it begins with. */
+  first: number;
+  work: PairWorkspace;
   task: TensorTask;
-  /** Elements of Δ, from the first on, that stay on the device. */
+  /** The pieces that are opened. */
+  pieces: readonly Tile[];
+  /** Elements of Δ, from the first on, that stay on the device. What lies behind them is not kept without `rest`. */
   staying: number;
   /** The tiles behind them, with Δ in slot 1. */
   rest?: TensorTask;
-  /** Buffers for what stays of Δ and a tile of the rest, and for its sums; made at the first call. @throws `GpuOutOfMemory` */
+  /** Buffers for what stays of Δ, and for its sums; made at the first call. @throws `GpuOutOfMemory` */
   device(): { delta: BackendBuffer; sums: BackendBuffer };
   close(): void;
-}
-
-/** Sums over a whole tensor; `a` is the base, `b` the fine-tune. */
-export interface PairSums {
-  elements: number;
-  /** Σ|Δ| */
-  absolute: number;
-  /** ΣΔ², Σa², Σb², Σab */
-  squares: number;
-  baseSquares: number;
-  tunedSquares: number;
-  product: number;
-  /** max|Δ| */
-  largest: number;
-  /** Numbers of elements: |Δ| above the threshold, of opposite sign, with different bits. */
-  changed: number;
-  flipped: number;
-  different: number;
-  /** ΣΔ² of every row. */
-  rowSquares: Float64Array;
 }
 
 /**
@@ -61,7 +64,7 @@ export function openPairWorkspace(
   pairs: readonly TensorPair[],
   tileElements?: number,
   threads = 1,
-): Workspace {
+): PairWorkspace {
   const largest = pairs.reduce((most, pair) => Math.max(most, pairElements(pair)), 1);
   const chunk = (pair: TensorPair) =>
     Math.min(pairElements(pair), PANEL_CHUNK * matrixShape(pair.base.shape).cols);
@@ -70,7 +73,26 @@ export function openPairWorkspace(
   const least = threads > 1 ? Math.min(rows, alone) : undefined;
   const tile = tileElementsFor(engine, 2, largest, tileElements, least);
   // two versions besides the slot for a merge's base
-  return openWorkspace(engine, 2, tileElements ? tile : wholeArrays(tile, Math.min(tile, rows)));
+  const work = openWorkspace(engine, 2, tileElements ? tile : wholeArrays(tile, Math.min(tile, rows)));
+  let delta: BackendBuffer | undefined;
+  const release = () => {
+    if (delta) engine.free(delta);
+    delta = undefined;
+  };
+  return {
+    ...work,
+    staying(bytes) {
+      if (!delta || delta.byteLength < bytes) {
+        release();
+        delta = engine.allocate(bytes, 'difference');
+      }
+      return delta;
+    },
+    close() {
+      release();
+      work.close();
+    },
+  };
 }
 
 /** How many elements of a Δ may stay on one of so many threads. */
@@ -84,17 +106,31 @@ function stayingTiles(tiles: readonly Tile[], room: number, largestTile: number)
   return tiles.filter(({ end }) => end <= room - largestTile).length;
 }
 
+interface PairOptions {
+  /** Threads that share the memory for Δ. */
+  threads?: number;
+  /** One of {@link piecesOf}; default: all of the tensor. */
+  piece?: Tile;
+  /** What of Δ is left for {@link deltaMatrix}; default: all. */
+  keeps?: 'all' | 'staying' | 'nothing';
+}
+
 /**
  * Opens both versions of a tensor. Reading starts with the first pass, or with `task.prefetch`; memory on the device is
  * taken then too.
- * @param threads that share the memory for Δ
  */
-export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, threads = 1): OpenPair {
+export function openPair(
+  pair: TensorPair,
+  work: PairWorkspace,
+  read: ReadTensor,
+  { threads = 1, piece, keeps = 'all' }: PairOptions = {},
+): OpenPair {
   const { engine } = work;
   const { name, base, tuned } = pair;
   const elements = pairElements(pair);
-  const shape = matrixShape(base.shape);
-  const tiles = cutRows(shape, work.stride);
+  const whole = matrixShape(base.shape);
+  const pieces = piece ? [piece] : piecesOf(pair);
+  const tiles = pieces.flatMap((one) => cutRows(whole, work.stride, one));
   const plan: TensorPlan = {
     name,
     shape: base.shape,
@@ -109,38 +145,37 @@ export function openPair(pair: TensorPair, work: Workspace, read: ReadTensor, th
     parameters: {},
     method: 'compare',
   };
-  const task = openTask(plan, 'weights', work, read, 1, tiles);
+  const isStored = engine.kind === 'cpu' && plan.models.every(({ view }) => !view.lowRank && !view.addend);
+  const task = openTask(plan, isStored ? 'stored' : 'weights', work, read, 1, tiles);
   const largestTile = tiles.reduce((most, tile) => Math.max(most, tile.end - tile.begin), 0);
-  const room = Math.min(Math.floor(engine.maxBufferBytes / 4), stayingOn(threads, elements));
-  const count = stayingTiles(tiles, room, largestTile);
-  const staying = tiles[count - 1]?.end ?? 0;
+  const [first, last] = [tiles[0]!.begin, tiles.at(-1)!.end];
+  const room = Math.min(Math.floor(engine.maxBufferBytes / 4), stayingOn(threads, last - first));
+  const count = keeps === 'nothing' ? 0 : stayingTiles(tiles, first + room, largestTile);
+  const staying = count > 0 ? tiles[count - 1]!.end - first : 0;
   const [one, other] = plan.models;
   const change = { ...plan, base: one!.view, models: [other!] };
-  const rest = count < tiles.length && openTask(change, 'delta', work, read, 1, tiles.slice(count));
-  const groups = tiles.reduce((most, tile) => Math.max(most, segmentsOf(tile, shape)), 0);
-  let buffers: { delta: BackendBuffer; sums: BackendBuffer } | undefined;
+  const again = keeps === 'all' && count < tiles.length;
+  const rest = again && openTask(change, 'delta', work, read, 1, tiles.slice(count));
+  const groups = tiles.reduce((most, tile) => Math.max(most, segmentsOf(tile, whole)), 0);
+  let sums: BackendBuffer | undefined;
   return {
     pair,
-    ...shape,
+    rows: (last - first) / whole.cols,
+    cols: whole.cols,
+    first,
     work,
     task,
+    pieces,
     staying,
     ...(rest ? { rest } : {}),
     device() {
-      if (buffers) return buffers;
-      const delta = engine.allocate((staying + (rest ? largestTile : 0)) * 4, 'difference');
-      try {
-        buffers = { delta, sums: engine.allocate(groups * DIFFERENCE_WORDS * 4, 'difference sums') };
-      } catch (thrown) {
-        engine.free(delta);
-        throw thrown;
-      }
-      return buffers;
+      sums ??= engine.allocate(groups * DIFFERENCE_WORDS * 4, 'difference sums');
+      return { delta: work.staying(staying * 4), sums };
     },
     close() {
       task.close();
       if (rest) rest.close();
-      for (const buffer of Object.values(buffers ?? {})) engine.free(buffer);
+      if (sums) engine.free(sums);
     },
   };
 }
@@ -203,20 +238,23 @@ function segmentsOf(tile: Tile, shape: MatrixShape): number {
   return rows * rowSegments(cols);
 }
 
-/** Enqueues Δ and the sums of the tile in the slots. */
+/** Enqueues the sums of the tile, and Δ where it stays. */
 function runDifference(open: OpenPair, tile: Tile, threshold: number): void {
-  const { work, staying } = open;
+  const { work, first, staying, task } = open;
+  const { engine, status } = work;
   const { delta, sums } = open.device();
   const { rows, cols } = tileShape(tile, open);
-  work.engine.run(difference, {
-    params: {
-      rows,
-      cols,
-      a: work.stride,
-      b: 2 * work.stride,
-      out: Math.min(tile.begin, staying),
-      threshold,
-    },
+  const keep = tile.end - first <= staying ? 1 : 0;
+  const params = { rows, cols, keep, out: keep ? tile.begin - first : 0, threshold };
+  if (task.form === 'stored') {
+    engine.run(differenceStored, {
+      params,
+      buffers: { raw: task.raw, inputs: work.inputs, delta, sums, status },
+    });
+    return;
+  }
+  engine.run(difference, {
+    params: { ...params, a: work.stride, b: 2 * work.stride },
     buffers: { values: work.values, delta, sums },
     groups: rows * rowSegments(cols),
   });
@@ -229,20 +267,16 @@ function runDifference(open: OpenPair, tile: Tile, threshold: number): void {
  * @throws AmalgamError `NonFinite` naming the model, and what reading and the engine throw
  */
 export async function measurePair(open: OpenPair, threshold: number): Promise<PairSums> {
-  const { task, work, rows, pair } = open;
-  const total: PairSums = {
-    elements: pairElements(pair),
-    absolute: 0,
-    squares: 0,
-    baseSquares: 0,
-    tunedSquares: 0,
-    product: 0,
-    largest: 0,
-    changed: 0,
-    flipped: 0,
-    different: 0,
-    rowSquares: new Float64Array(rows),
-  };
+  return joinSums(open.pair, await measurePieces(open, threshold));
+}
+
+/** The same, piece by piece. */
+export async function measurePieces(open: OpenPair, threshold: number): Promise<PairSums[]> {
+  const { task, work, pair, pieces, cols } = open;
+  const parts = pieces.map(({ begin, end }) => ({
+    ...noSums(Math.ceil((end - begin) / cols)),
+    elements: end - begin,
+  }));
   await task.pass(async (tile) => {
     runDifference(open, tile, threshold);
     const [bytes, status] = await work.engine.read([
@@ -250,19 +284,19 @@ export async function measurePair(open: OpenPair, threshold: number): Promise<Pa
       { buffer: work.status, byteLength: work.status.byteLength },
     ]);
     requireFinite(pair, new Uint32Array(status!.buffer));
-    addTile(total, tile, open, bytes!.buffer);
+    const piece = pieces.findIndex(({ end }) => tile.begin < end);
+    addTile(parts[piece]!, tile, pieces[piece]!, open, bytes!.buffer);
   });
-  if (!Number.isFinite(total.squares + total.tunedSquares + total.baseSquares)) {
-    throw notFinite(pair, 'Its values are too large to be computed with.');
-  }
-  return total;
+  const size = parts.reduce((sum, part) => sum + part.squares + part.tunedSquares + part.baseSquares, 0);
+  if (!Number.isFinite(size)) throw notFinite(pair, 'Its values are too large to be computed with.');
+  return parts;
 }
 
-function addTile(total: PairSums, tile: Tile, shape: MatrixShape, bytes: ArrayBuffer): void {
+function addTile(total: PairSums, tile: Tile, piece: Tile, shape: MatrixShape, bytes: ArrayBuffer): void {
   const floats = new Float32Array(bytes);
   const counts = new Uint32Array(bytes);
   const perRow = rowSegments(tileShape(tile, shape).cols);
-  const firstRow = Math.floor(tile.begin / shape.cols);
+  const firstRow = Math.floor(tile.begin / shape.cols) - Math.floor(piece.begin / shape.cols);
   for (let at = 0, segment = 0; at < floats.length; at += DIFFERENCE_WORDS, segment++) {
     total.absolute += floats[at]!;
     total.squares += floats[at + 1]!;
@@ -309,11 +343,12 @@ export interface DeltaMatrix extends MatrixShape {
 }
 
 /**
- * Δ of a pair that has been measured. What does not stay is made again from the models in every pass.
+ * Δ of a pair that has been measured. What does not stay is made again from the models in every pass, or left out where only
+ * what stays was kept.
  * @throws AmalgamError `LimitExceeded` for one that is too large to stay on the device and has over-long rows
  */
 export function deltaMatrix(open: OpenPair): DeltaMatrix {
-  const { rows, cols, work, staying, rest, pair } = open;
+  const { rows, cols, first, work, staying, rest, pair } = open;
   if (rest && cols > work.stride) {
     throw new AmalgamError(
       'LimitExceeded',
@@ -331,46 +366,10 @@ export function deltaMatrix(open: OpenPair): DeltaMatrix {
         await visit({
           buffer: work.values,
           first: work.stride,
-          row: begin / cols,
+          row: (begin - first) / cols,
           rows: (end - begin) / cols,
         });
       });
     },
   };
-}
-
-/** A tensor seen as a matrix: its last dimension are the columns; a vector is one row. */
-interface MatrixShape {
-  rows: number;
-  cols: number;
-}
-
-export function matrixShape(shape: readonly number[]): MatrixShape {
-  const cols = shape.at(-1) ?? 1;
-  return { rows: shape.slice(0, -1).reduce((n, extent) => n * extent, 1), cols };
-}
-
-/**
- * Cuts a matrix into tiles of at most `tileElements`: whole rows, a multiple of 64 of them where that many fit, so that
- * products do not depend on the tile size; a row that does not fit is cut at multiples of 4096 columns.
- */
-export function cutRows({ rows, cols }: MatrixShape, tileElements: number): Tile[] {
-  const tiles: Tile[] = [];
-  const elements = rows * cols;
-  if (cols > tileElements) {
-    const piece = Math.floor(tileElements / BLOCK) * BLOCK;
-    for (let row = 0; row < rows; row++) {
-      const end = (row + 1) * cols;
-      for (let begin = row * cols; begin < end; begin += piece) {
-        tiles.push({ begin, end: Math.min(begin + piece, end) });
-      }
-    }
-    return tiles;
-  }
-  const fit = Math.floor(tileElements / cols);
-  const size = (fit < PANEL_CHUNK ? fit : Math.floor(fit / PANEL_CHUNK) * PANEL_CHUNK) * cols;
-  for (let begin = 0; begin < elements; begin += size) {
-    tiles.push({ begin, end: Math.min(begin + size, elements) });
-  }
-  return tiles;
 }

@@ -1,7 +1,13 @@
 /** Products of Δ with narrow matrices, on the engine. Operands are rounded to f32, results come back in f64. */
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exact } from '../../backend/exact';
-import { PANEL_CHUNK, panelProduct, panelProductTransposed } from '../../backend/kernels/products';
+import {
+  inputGram,
+  inputGramForm,
+  PANEL_CHUNK,
+  panelProduct,
+  panelProductTransposed,
+} from '../../backend/kernels/products';
 import { type Columns, zeroColumns } from '../../linalg/columns';
 import type { DeltaMatrix, DeltaPanel } from './pair-task';
 
@@ -40,6 +46,40 @@ export async function transposedTimes(delta: DeltaMatrix, y: Columns): Promise<C
     );
     return readColumns(engine, output, cols, y.cols);
   });
+}
+
+/** Products of columns begin … begin + width of a panel with each other, [width, width]; both multiples of 4, as are the columns of Δ. */
+export async function columnProducts(
+  { engine, cols }: DeltaMatrix,
+  panel: DeltaPanel,
+  begin: number,
+  width: number,
+): Promise<Float32Array> {
+  const { form, side4, perGroup, rows: step } = inputGramForm(engine);
+  const side = Math.ceil(width / 4 / side4);
+  const tiles = (side * (side + 1)) / 2;
+  const products = engine.allocate(width * width * 4, 'products of columns');
+  try {
+    for (let row = 0; row < panel.rows; row += step) {
+      engine.run(inputGram[form], {
+        params: {
+          rows: Math.min(step, panel.rows - row),
+          first: panel.first / cols + row,
+          stride4: cols / 4,
+          begin4: begin / 4,
+          width4: width / 4,
+          first_tile: 0,
+        },
+        buffers: { x: panel.buffer, s: products },
+        groups: Math.ceil(tiles / perGroup),
+        elements: tiles,
+      });
+    }
+    const [bytes] = await engine.read([{ buffer: products, byteLength: products.byteLength }]);
+    return new Float32Array(bytes!.buffer);
+  } finally {
+    engine.free(products);
+  }
 }
 
 /** Δ itself, in f64. */

@@ -103,7 +103,7 @@ function loraAnalysisJson(report: Report): string {
       effective_rank: lora!.effectiveRank,
       effective_rank_is_bound: lora!.effectiveRankIsBound,
       potential_lora: lora!.potentialLora,
-      method: lora!.exact ? 'one-sided Jacobi' : 'randomized',
+      method: methodOf(lora!),
       singular_values: lora!.singularValues,
     })),
   });
@@ -217,6 +217,11 @@ function loraRow({ name, lora, shape }: TensorDifference): string[] {
   ];
 }
 
+function methodOf({ exact, singularValues }: LoraLikeness): string {
+  if (singularValues.length === 0) return 'bounds of blocks';
+  return exact ? 'one-sided Jacobi' : 'randomized';
+}
+
 function rank(value: number, isBound: boolean): string {
   return isBound ? `>= ${value}` : String(value);
 }
@@ -254,7 +259,9 @@ function comparisonReportHtml(report: Report): string {
           htmlTable(
             [...LORA_COLUMNS, 'singular values'],
             analysed.map(loraRow),
-            analysed.map(({ lora }) => spectrum(lora!.singularValues)),
+            analysed.map(({ lora }) =>
+              lora!.singularValues.length > 0 ? spectrum(lora!.singularValues) : '-',
+            ),
           ),
         )
       : '',

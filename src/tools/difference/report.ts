@@ -7,7 +7,7 @@ import type { ConfigComparison } from '../../reports/models';
 
 /** Progress of comparing and extracting. */
 export interface CompareProgress extends Omit<Progress, 'phase' | 'finished'> {
-  phase: 'downloading' | 'comparing' | 'extracting' | 'checking';
+  phase: 'downloading' | 'comparing' | 'decomposing' | 'extracting' | 'checking';
   /** Tensors compared since the last message; empty while extracting. */
   finished: TensorDifference[];
 }
@@ -23,8 +23,10 @@ export interface CompareRequest {
   destination?: DestinationSpec;
   /** An element with |Δ| above it counts as changed. Default 1e-6. */
   threshold?: number;
-  /** Spectra of all modified matrices. Default true; without, only the stable rank is computed. */
+  /** Whether modified matrices look like a LoRA: spectra of those that may. Default true. */
   loraAnalysis?: boolean;
+  /** Spectra and stable ranks of all matrices. Default false. */
+  allSpectra?: boolean;
   /** Seed of the randomized decompositions. Default 0. */
   seed?: number;
   /** Elements of one tile; tests vary it. */
@@ -53,7 +55,7 @@ export interface TensorDifference {
   /** 1 where both are zero, 0 where one is. */
   cosine: number;
   rows: RowNorms;
-  /** ‖Δ‖² / σ₁²; 0 without a change, null unless it is a matrix. */
+  /** ‖Δ‖² / σ₁²; 0 without a change, null unless it is a matrix whose spectrum was made. */
   stableRank: number | null;
   /** changedRatio > 0.01 or relative > 0.01. */
   modified: boolean;
@@ -76,7 +78,7 @@ export interface RowNorms {
 
 /** How much Δ looks like a matrix of low rank. */
 export interface LoraLikeness {
-  /** The largest singular values, descending, at most 64. */
+  /** The largest singular values, descending, at most 64; none where blocks of Δ prove that it looks like no LoRA. */
   singularValues: number[];
   /** Number of σ > 1e-5, in absolute terms. */
   effectiveRank: number;

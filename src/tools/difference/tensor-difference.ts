@@ -1,9 +1,8 @@
 /** From the sums over a pair of tensors to the figures of a report. */
 
 import { tensorRole } from '../../models/tensor-role';
-import type { PairSums } from './pair-task';
 import type { RowNorms, TensorDifference } from './report';
-import { type TensorPair, valueDtype } from './tensor-pairs';
+import { matrixShape, piecesOf, type TensorPair, valueDtype } from './tensor-pairs';
 
 /** Added to the base's norm, so that a base of zeros gives a number. */
 const FLOOR = 1e-10;
@@ -20,6 +19,46 @@ export function floorF32(x: number): number {
   float[0] = rounded;
   bits[0]!--;
   return float[0]!;
+}
+
+/** Sums over a tensor or a piece of it; `a` is the base, `b` the fine-tune. */
+export interface PairSums {
+  elements: number;
+  /** Σ|Δ| */
+  absolute: number;
+  /** ΣΔ², Σa², Σb², Σab */
+  squares: number;
+  baseSquares: number;
+  tunedSquares: number;
+  product: number;
+  /** max|Δ| */
+  largest: number;
+  /** Numbers of elements: |Δ| above the threshold, of opposite sign, with different bits. */
+  changed: number;
+  flipped: number;
+  different: number;
+  /** ΣΔ² of every row. */
+  rowSquares: Float64Array;
+}
+
+/** Sums of no elements, over so many rows. */
+export function noSums(rows = 0): PairSums {
+  const zero = { absolute: 0, squares: 0, baseSquares: 0, tunedSquares: 0, product: 0, largest: 0 };
+  return { elements: 0, ...zero, changed: 0, flipped: 0, different: 0, rowSquares: new Float64Array(rows) };
+}
+
+/** The sums of a tensor from those of its pieces, in their order. */
+export function joinSums(pair: TensorPair, parts: readonly PairSums[]): PairSums {
+  const { rows, cols } = matrixShape(pair.base.shape);
+  const total = noSums(rows);
+  for (const [i, { begin }] of piecesOf(pair).entries()) {
+    const { largest, rowSquares, ...sums } = parts[i]!;
+    for (const [key, sum] of Object.entries(sums)) total[key as keyof typeof sums] += sum;
+    total.largest = Math.max(total.largest, largest);
+    const first = Math.floor(begin / cols);
+    for (const [row, square] of rowSquares.entries()) total.rowSquares[first + row]! += square;
+  }
+  return total;
 }
 
 /** Everything but spectrum and time. */

@@ -1,7 +1,10 @@
 /** The tensors of two models side by side: which can be compared, and what stands alone or has another shape. */
+import { BLOCK } from '../../backend/kernel';
+import { PANEL_CHUNK } from '../../backend/kernels/products';
 import { type Dtype, isWeightDtype } from '../../formats/dtype';
 import type { Model, ModelTensor } from '../../inputs/model';
 import { elementCount } from '../../inputs/opened-model';
+import type { Tile } from '../../merge/tensor/tiles';
 import { inTensorOrder } from '../../models/tensor-role';
 
 export interface TensorPair {
@@ -68,4 +71,46 @@ export function pairElements({ base }: TensorPair): number {
 
 function sameShape(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((extent, i) => extent === b[i]);
+}
+
+/** Sums are made of pieces of so many elements, whoever measures them, so that they do not depend on threads. */
+const PIECE_ELEMENTS = 2 ** 23;
+
+/** The pieces of a tensor that its sums are made of. */
+export function piecesOf(pair: TensorPair): Tile[] {
+  return cutRows(matrixShape(pair.base.shape), PIECE_ELEMENTS);
+}
+
+/** A tensor seen as a matrix: its last dimension are the columns; a vector is one row. */
+export interface MatrixShape {
+  rows: number;
+  cols: number;
+}
+
+export function matrixShape(shape: readonly number[]): MatrixShape {
+  const cols = shape.at(-1) ?? 1;
+  return { rows: shape.slice(0, -1).reduce((n, extent) => n * extent, 1), cols };
+}
+
+/**
+ * Cuts a matrix, or a piece of it that was cut so, into tiles of at most `tileElements`: whole rows, a multiple of 64 of them
+ * where that many fit, so that products do not depend on the tile size; a row that does not fit is cut at multiples of 4096
+ * columns.
+ */
+export function cutRows(
+  { rows, cols }: MatrixShape,
+  tileElements: number,
+  { begin: from, end }: Tile = { begin: 0, end: rows * cols },
+): Tile[] {
+  const tiles: Tile[] = [];
+  const fit = Math.floor(tileElements / cols);
+  const whole = (fit < PANEL_CHUNK ? fit : Math.floor(fit / PANEL_CHUNK) * PANEL_CHUNK) * cols;
+  const size = whole > 0 ? whole : Math.floor(tileElements / BLOCK) * BLOCK;
+  for (let begin = from; begin < end; ) {
+    const row = whole > 0 ? end : Math.min(end, (Math.floor(begin / cols) + 1) * cols);
+    const stop = Math.min(begin + size, row);
+    tiles.push({ begin, end: stop });
+    begin = stop;
+  }
+  return tiles;
 }

@@ -8,13 +8,13 @@ export const verb = toolVerb({
   name: 'compare',
   subjects: ['base', 'finetuned'],
   about:
-    'How two models differ, tensor by tensor, as text, JSON and a page. --no-lora-analysis leaves out the spectra of modified matrices.',
+    'How two models differ, tensor by tensor, as text, JSON and a page. --no-lora-analysis leaves out whether they look like a LoRA.',
   options: compareOptions,
   read: async () => undefined,
   async run(calls, { models, engine, options, destination }, onProgress) {
     const [base, finetuned] = models as [string, string];
-    const { threshold, loraAnalysis } = options;
-    const request = { base, finetuned, engine, threshold, loraAnalysis };
+    const { threshold, loraAnalysis, allSpectra } = options;
+    const request = { base, finetuned, engine, threshold, loraAnalysis, allSpectra };
     return calls.compare({ ...request, ...(destination && { destination }) }, onProgress);
   },
   print: compareText,

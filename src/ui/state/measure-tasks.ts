@@ -1,7 +1,9 @@
 /** Tasks that models are scored on: which there are, which are chosen, and what a merge scored. */
 
 import type { CardResult } from '../../formats/card-results';
+import { utf8Text } from '../../formats/conversations';
 import type { Recipe } from '../../formats/recipe';
+import { bytesOf } from '../../platform';
 import type { TextPart } from '../../reports/find-best';
 import type { LossBlock } from '../../reports/paired-error';
 import type { ScoreTasksRequest, TaskInfo, TaskScore, TaskSource } from '../../reports/tasks';
@@ -37,7 +39,7 @@ export function toggleTask(studio: Studio, name: string): void {
 export async function addTaskFiles(studio: Studio, picked: readonly File[]): Promise<void> {
   try {
     for (const file of picked) {
-      const text = await file.text();
+      const text = utf8Text(await bytesOf(file), file.name);
       const added = { name: file.name, text, sha256: await sha256(text) };
       const { own, chosen } = studio.store.getState().measure.tasks;
       editTasks(studio, {

@@ -1,6 +1,6 @@
 /** Texts that models are measured on: the sample's, and those of files and datasets. */
 import { AmalgamError, errorReport } from '../../errors';
-import { isConversations, textOfFile } from '../../formats/conversations';
+import { isConversations, textOfFile, utf8Text } from '../../formats/conversations';
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf } from '../../platform';
 import type { TextInput } from '../../reports/evaluate';
@@ -156,16 +156,5 @@ async function readTextFile(file: File): Promise<string> {
       'Cut out a part of it: a few thousand words already tell models apart.',
     );
   }
-  const bytes = await bytesOf(file);
-  try {
-    return textOfFile(file.name, new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (thrown) {
-    if (!(thrown instanceof TypeError)) throw thrown;
-    throw new AmalgamError(
-      'TextEmpty',
-      `${file.name} is not a UTF-8 text.`,
-      'Save it as UTF-8 text, or choose a .txt or .jsonl file.',
-      { cause: thrown },
-    );
-  }
+  return textOfFile(file.name, utf8Text(await bytesOf(file), file.name));
 }
