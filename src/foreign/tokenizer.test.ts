@@ -202,7 +202,7 @@ describe('a file that parses, and that Rust does not load, is refused wherever i
       (json) => Object.assign(json, { model: { type: 'WordPiece', unk_token: null, vocab: { a: 0, b: 1 } } }),
     ],
     ['a pre-tokenizer without a type', (json) => Object.assign(json, { pre_tokenizer: {} })],
-  ])('%s', (_, damage) => {
+  ])('%s', async (_, damage) => {
     const json = JSON.parse(files.tokenizer) as Damaged;
     damage(json);
     const text = JSON.stringify(json);
@@ -211,7 +211,7 @@ describe('a file that parses, and that Rust does not load, is refused wherever i
     expect(codeOf(() => ggufTokenizer({ tokenizer: text }, 1024, new Map(), 'odd'))).toMatch(
       /GgufUnsupported|TokenizerInvalid/,
     );
-    expect(fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeDefined();
+    expect(await fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeDefined();
   });
 
   it.each([
@@ -269,14 +269,14 @@ describe('a file that parses, and that Rust does not load, is refused wherever i
     expect(seen.size).toBeGreaterThan(120);
   });
 
-  it('what Rust loads is not refused', () => {
+  it('what Rust loads is not refused', async () => {
     const json = JSON.parse(files.tokenizer) as Damaged;
     const merges = json.model.merges as string[][];
     const texts: Damaged['model']['merges'][] = [merges.map((m) => m.join(' ')), [...merges, merges[0]]];
     for (const as of texts) {
       const text = JSON.stringify({ ...json, model: { ...json.model, merges: as } });
       expect(() => Rust.fromString(text)).not.toThrow();
-      expect(fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeUndefined();
+      expect(await fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeUndefined();
     }
   });
 });

@@ -28,25 +28,6 @@ export function chatTemplateOf(
   return { template, tokens: specialTokens(config) };
 }
 
-/**
- * What keeps transformers 5 from loading a tokenizer_config.json or special_tokens_map.json, in words that go behind its name:
- * a special token that is no text, templates that have no name (tokenization_utils_base.py).
- */
-export function settingsFault(config: Readonly<Record<string, unknown>>): string | undefined {
-  const isToken = (token: unknown) => token === null || typeof (Object(token).content ?? token) === 'string';
-  const token = TOKEN_FIELDS.find((name) => config[name] !== undefined && !isToken(config[name]));
-  if (token !== undefined) return `gives ${token} something that is no text`;
-  const { chat_template } = config;
-  const templates = Array.isArray(chat_template)
-    ? chat_template.flatMap((each) => [Object(each).name as unknown, Object(each).template as unknown])
-    : chat_template && typeof chat_template === 'object'
-      ? Object.values(chat_template)
-      : [chat_template ?? ''];
-  return templates.every((text) => typeof text === 'string')
-    ? undefined
-    : 'has a chat_template that is neither a text nor texts with names';
-}
-
 /** Fields of a tokenizer_config.json that name a token. */
 export const TOKEN_FIELDS = ['bos', 'eos', 'unk', 'sep', 'pad', 'cls', 'mask'].map((name) => `${name}_token`);
 

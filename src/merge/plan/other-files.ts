@@ -1,10 +1,8 @@
 /** The small files of a model that nothing here writes anew: processors of images and sound, parts of sentence encoders. */
 
-import { settingsFault } from '../../formats/chat-template';
 import { HASHES_FILE } from '../../formats/output-hashes';
 import { counted } from '../../formats/quantity';
 import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
-import { tokenizerFault } from '../../formats/tokenizer-fault';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { nameSome, type Problems } from '../../inputs/problems';
 import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
@@ -15,7 +13,7 @@ import type { Plan } from './plan';
  * What is wrong with a small file that is copied, in words that go behind its name; undefined for one that is whole as far as
  * its bytes tell: a pointer or a web page in its place, JSON that does not parse, weights or a SentencePiece model cut off.
  */
-export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string | undefined {
+export async function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): Promise<string | undefined> {
   const begin = new TextDecoder().decode(bytes.subarray(0, 512)).trimStart();
   if (begin.startsWith('version https://git-lfs')) return 'is not the file but a git-lfs pointer to it';
   if (begin.startsWith('# xet version')) return 'is not the file but a pointer to it (Xet)';
@@ -26,8 +24,12 @@ export function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): string 
     const json = parsed(bytes);
     if ('fault' in json) return json.fault;
     if (OBJECTS.test(path) && !json.text.trimStart().startsWith('{')) return 'is not an object';
-    if (SETTINGS.test(path)) return settingsFault(JSON.parse(json.text) as Record<string, unknown>);
-    if (path === 'tokenizer.json') return tokenizerFault(json.text, path);
+    if (SETTINGS.test(path) || path === 'tokenizer.json') {
+      const { settingsFault, tokenizerFault } = await import('../../formats/tokenizer-fault');
+      return SETTINGS.test(path)
+        ? settingsFault(JSON.parse(json.text) as Record<string, unknown>)
+        : tokenizerFault(json.text, path);
+    }
   }
   if (path.endsWith('.model') && !isWholeProtobuf(bytes)) return 'is cut off, or no SentencePiece model';
   if (path.endsWith('.safetensors')) {

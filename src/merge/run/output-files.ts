@@ -27,7 +27,7 @@ export async function writeSmallFiles(
     const source = await openCached(folder, file, { signal });
     try {
       const bytes = await source.read(0, source.byteLength, signal);
-      const fault = fileFault(file.path, bytes);
+      const fault = await fileFault(file.path, bytes);
       if (fault !== undefined)
         throw new AmalgamError(
           'JsonInvalid',
