@@ -1,5 +1,5 @@
 /** The worker of held-page.ts, and the threads that it starts. */
-import * as Comlink from 'comlink';
+import { openThread, startThreadsWith } from '../../src/host/threads';
 import { exposeThread, fileIn, removeFrom, startThread, storageRoot, syncAccess } from '../../src/platform';
 import workerUrl from './held.worker.ts?worker&url';
 
@@ -36,15 +36,15 @@ async function openFiles(rounds: number): Promise<number> {
 
 /** Threads that answer after a while; only the waiting promise refers to them. */
 async function askWorkers(rounds: number): Promise<number> {
-  const ask = () =>
-    new Promise<number>((resolve, reject) => {
-      const thread = startThread(workerUrl, 'nested');
-      thread.onError((message) => reject(new Error(message)));
-      void Comlink.wrap<{ answer(): Promise<number> }>(thread.endpoint)
-        .answer()
-        .then(resolve, reject)
-        .finally(thread.terminate);
-    });
+  startThreadsWith(() => startThread(workerUrl, 'nested'));
+  const ask = async () => {
+    const thread = openThread<{ answer(): Promise<number> }>();
+    try {
+      return await thread.ask((calls) => calls.answer());
+    } finally {
+      thread.terminate();
+    }
+  };
   const litter = setInterval(garbage, 10);
   let answered = 0;
   for (let k = 0; k < rounds; k++) for (const n of await Promise.all([ask(), ask()])) answered += n;

@@ -10,7 +10,7 @@ import type { ModulePattern } from '../formats/adapter-config';
 import type { ChatTemplate } from '../formats/chat-template';
 import type { Message } from '../formats/conversations';
 import { displayName } from '../formats/names';
-import { rethrow, startThread, type WorkerPort } from '../platform';
+import { rethrow, rooted, startThread, type WorkerPort } from '../platform';
 import type { ByteSource } from '../sources/byte-source';
 import { canceled } from '../sources/cancellation';
 import { notRendered, type Rendered } from './chat-template';
@@ -343,7 +343,7 @@ function openThread(tooLong: () => AmalgamError, signal: AbortSignal | undefined
     async ask<T>(act: (calls: Calls) => Promise<T>, deadlineMs: number): Promise<T> {
       limit = deadlineMs;
       arm();
-      return Promise.race([act(calls).catch(rethrow), ended]).finally(() => {
+      return Promise.race([rooted(calls, act(calls)).catch(rethrow), ended]).finally(() => {
         limit = undefined;
         clearTimeout(timer);
       });

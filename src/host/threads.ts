@@ -10,7 +10,7 @@ import type { Backend } from '../backend/backend';
 import { AmalgamError } from '../errors';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
 import type { Derived } from '../inputs/tensor-view';
-import { reporting, rethrow, type WorkerPort } from '../platform';
+import { reporting, rethrow, rooted, type WorkerPort } from '../platform';
 import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
 import { canceled, throwIfCanceled } from '../sources/cancellation';
@@ -62,7 +62,8 @@ export function openThread<Calls>(): Thread<Calls> {
       new Promise((resolve, reject) => {
         if (stopped) return reject(stopped);
         waiting.add(reject);
-        void act(calls)
+        // comlink closes the port of calls that nobody holds
+        void rooted(calls, act(calls))
           .catch(rethrow)
           .then(resolve, reject)
           .finally(() => waiting.delete(reject));
