@@ -3,7 +3,7 @@ import type { BackendBuffer } from '../backend/backend';
 import { moveValues } from '../backend/kernels/sums';
 import { AmalgamError } from '../errors';
 import type { ReadTensor } from '../inputs/stored-tensor';
-import { readProducts } from '../merge/tensor/delta-measure';
+import { readProducts, runProducts } from '../merge/tensor/delta-measure';
 import { ProductSums } from '../merge/tensor/tensor-outcome';
 import { openTask } from '../merge/tensor/tensor-task';
 import { requireFinite } from '../merge/tensor/tile-encoding';
@@ -54,6 +54,7 @@ export async function loadTaskVectors(
           buffers: { x: work.values, y },
         });
       }
+      runProducts(task, elements);
       const { products, nonFinite } = await readProducts(task, elements);
       requireFinite(task, nonFinite, 'stop');
       sums.add(products);

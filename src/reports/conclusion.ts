@@ -78,7 +78,7 @@ export function conclusion<T extends Contender>(of: T, field: Field<T>): Conclus
     ...(beatsEach ? [`${base ? '' : 'better '}than each contributor alone`] : []),
   ];
   const gain = gains.length > 0 ? `is ${gains.join(' and ')}` : '';
-  const even = level.length > 0 ? `cannot be told apart from ${level.map(nameOf).join(' or ')}` : '';
+  const even = level.length > 0 ? `cannot be told apart from ${anyOf(level)}` : '';
   const behind = ahead ? `is worse than ${nameOf(ahead.own)} by ${change(ahead.apart)}` : '';
   const rests = [behind, even].filter(Boolean).join(' and ');
   const standing = [gain, rests].filter(Boolean).join(', but ');
@@ -114,6 +114,14 @@ export function conclusion<T extends Contender>(of: T, field: Field<T>): Conclus
 
 const nameOf = ({ kind, label }: Contender) =>
   kind === 'base' ? 'the base' : kind === 'contributor' ? `${label} alone` : label;
+
+/** `the base, kitchen or workshop alone`. */
+function anyOf(models: readonly Contender[]): string {
+  const alone = models.filter(({ kind }) => kind === 'contributor').map(({ label }) => label);
+  const names = [...(models.length > alone.length ? ['the base'] : []), ...alone];
+  const last = names.pop()!;
+  return `${names.length > 0 ? `${names.join(', ')} or ` : ''}${last}${alone.length > 0 ? ' alone' : ''}`;
+}
 
 /** `7.0 ± 0.8 %` of a perplexity, `3.0 ± 2.1 points` of an accuracy. */
 function changeWords(against: Estimate, comparisons: number, isAccuracy: boolean): string {
