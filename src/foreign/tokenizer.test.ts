@@ -3,9 +3,8 @@ import fc from 'fast-check';
 import { Tokenizer as Rust } from 'tokenizers';
 import { describe, expect, it } from 'vitest';
 import { AmalgamError } from '../errors';
-import { tokenizerFault } from '../formats/tokenizer-fault';
+import { fileFault, tokenizerFault } from '../formats/file-fault';
 import { ggufTokenizer } from '../gguf/tokenizer';
-import { fileFault } from '../merge/plan/other-files';
 import { checkVocabulary, createTokenizer } from './tokenizer';
 import { TOKENIZERS } from './tokenizers.test.fixture';
 
@@ -202,7 +201,7 @@ describe('a file that parses, and that Rust does not load, is refused wherever i
       (json) => Object.assign(json, { model: { type: 'WordPiece', unk_token: null, vocab: { a: 0, b: 1 } } }),
     ],
     ['a pre-tokenizer without a type', (json) => Object.assign(json, { pre_tokenizer: {} })],
-  ])('%s', async (_, damage) => {
+  ])('%s', (_, damage) => {
     const json = JSON.parse(files.tokenizer) as Damaged;
     damage(json);
     const text = JSON.stringify(json);
@@ -211,7 +210,7 @@ describe('a file that parses, and that Rust does not load, is refused wherever i
     expect(codeOf(() => ggufTokenizer({ tokenizer: text }, 1024, new Map(), 'odd'))).toMatch(
       /GgufUnsupported|TokenizerInvalid/,
     );
-    expect(await fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeDefined();
+    expect(fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeDefined();
   });
 
   it.each([
@@ -269,14 +268,14 @@ describe('a file that parses, and that Rust does not load, is refused wherever i
     expect(seen.size).toBeGreaterThan(120);
   });
 
-  it('what Rust loads is not refused', async () => {
+  it('what Rust loads is not refused', () => {
     const json = JSON.parse(files.tokenizer) as Damaged;
     const merges = json.model.merges as string[][];
     const texts: Damaged['model']['merges'][] = [merges.map((m) => m.join(' ')), [...merges, merges[0]]];
     for (const as of texts) {
       const text = JSON.stringify({ ...json, model: { ...json.model, merges: as } });
       expect(() => Rust.fromString(text)).not.toThrow();
-      expect(await fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeUndefined();
+      expect(fileFault('tokenizer.json', new TextEncoder().encode(text))).toBeUndefined();
     }
   });
 });

@@ -2,88 +2,11 @@
 
 import { HASHES_FILE } from '../../formats/output-hashes';
 import { counted } from '../../formats/quantity';
-import { headerLength, parseSafetensorsHeader } from '../../formats/safetensors-header';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { nameSome, type Problems } from '../../inputs/problems';
 import { findFile, type ModelFile, type ModelFolder } from '../../sources/model-folder';
 import { sameFile } from '../vocabulary/vocabulary';
 import type { Plan } from './plan';
-
-/**
- * What is wrong with a small file that is copied, in words that go behind its name; undefined for one that is whole as far as
- * its bytes tell: a pointer or a web page in its place, JSON that does not parse, weights or a SentencePiece model cut off.
- */
-export async function fileFault(path: string, bytes: Uint8Array<ArrayBuffer>): Promise<string | undefined> {
-  const begin = new TextDecoder().decode(bytes.subarray(0, 512)).trimStart();
-  if (begin.startsWith('version https://git-lfs')) return 'is not the file but a git-lfs pointer to it';
-  if (begin.startsWith('# xet version')) return 'is not the file but a pointer to it (Xet)';
-  if (/^<(?:!doctype\s+html|html)\b/i.test(begin) && !/\.html?$/i.test(path)) return 'is a web page';
-  if (path.endsWith('.json')) {
-    if (`${bytes.subarray(0, 3)}` === '239,187,191')
-      return 'begins with a byte order mark, with which transformers does not read it: save it as UTF-8 without one';
-    const json = parsed(bytes);
-    if ('fault' in json) return json.fault;
-    if (OBJECTS.test(path) && !json.text.trimStart().startsWith('{')) return 'is not an object';
-    if (SETTINGS.test(path) || path === 'tokenizer.json') {
-      const { settingsFault, tokenizerFault } = await import('../../formats/tokenizer-fault');
-      return SETTINGS.test(path)
-        ? settingsFault(JSON.parse(json.text) as Record<string, unknown>)
-        : tokenizerFault(json.text, path);
-    }
-  }
-  if (path.endsWith('.model') && !isWholeProtobuf(bytes)) return 'is cut off, or no SentencePiece model';
-  if (path.endsWith('.safetensors')) {
-    try {
-      const end = 8 + headerLength(bytes.subarray(0, 8), bytes.length, path);
-      parseSafetensorsHeader(bytes.subarray(8, end), bytes.length, path);
-    } catch {
-      return 'is no whole safetensors file';
-    }
-  }
-  return undefined;
-}
-
-/** What transformers reads as an object. */
-const OBJECTS =
-  /(?:^|\/)(?:tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template|generation_config|(?:(?:video_)?pre)?processor_config)\.json$/;
-
-const SETTINGS = /^(?:tokenizer_config|special_tokens_map)\.json$/;
-
-function parsed(bytes: Uint8Array<ArrayBuffer>): { text: string } | { fault: string } {
-  let text = '';
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    JSON.parse(text);
-    return { text };
-  } catch {
-    // Python's json module writes and reads these
-    const word = /[:[,\s](NaN|-?Infinity)\s*[,\]}]/.exec(text)?.[1];
-    return { fault: word ? `holds ${word}, which is not JSON` : 'is not JSON, or is cut off' };
-  }
-}
-
-/** Whether bytes are fields of a protobuf message up to the last one (protobuf.dev/programming-guides/encoding). */
-function isWholeProtobuf(bytes: Uint8Array): boolean {
-  let at = 0;
-  const varint = () => {
-    let value = 0;
-    for (let shift = 1; at < bytes.length; shift *= 128) {
-      const byte = bytes[at++]!;
-      value += (byte & 127) * shift;
-      if (byte < 128) return value;
-    }
-    return Number.NaN;
-  };
-  while (at < bytes.length) {
-    const kind = varint() % 8;
-    if (kind === 0) varint();
-    else if (kind === 1) at += 8;
-    else if (kind === 2) at += varint();
-    else if (kind === 5) at += 4;
-    else return false;
-  }
-  return at === bytes.length && at > 0;
-}
 
 const looked = new WeakMap<ModelFile, Promise<string | undefined>>();
 
@@ -103,7 +26,7 @@ export async function checkCopied(
       file
         .open()
         .read(0, file.byteLength)
-        .then((b) => fileFault(file.path, b));
+        .then(async (bytes) => (await import('../../formats/file-fault')).fileFault(file.path, bytes));
     looked.set(file, fault);
     fault.catch(() => looked.delete(file));
     const why = await fault;
@@ -113,7 +36,7 @@ export async function checkCopied(
   }
 }
 
-/** What to do about a file with a {@link fileFault}. */
+/** What to do about a file with a `fileFault`. */
 export const DAMAGED = 'Get the file again (git lfs pull in a clone), or take it out of the folder.';
 
 /** Weights in folders of their own: modules of a sentence encoder behind its body, such as `2_Dense`. */

@@ -1,6 +1,7 @@
 /** Files of a job besides the shards. */
 
 import { AmalgamError } from '../../errors';
+import { fileFault } from '../../formats/file-fault';
 import { buildShardIndex, SHARD_INDEX } from '../../formats/shard-index';
 import type { OpenModels } from '../../host/models';
 import { inputName } from '../../inputs/stored-tensor';
@@ -8,7 +9,7 @@ import { openCached } from '../../store/cached-source';
 import type { Destination } from '../../write/destination';
 import { writeWhole } from '../../write/output-commit';
 import type { ShardPlan } from '../../write/shard-plan';
-import { DAMAGED, fileFault } from '../plan/other-files';
+import { DAMAGED } from '../plan/other-files';
 import type { Plan } from '../plan/plan';
 
 /** Config, tokenizer, card and recipe. @throws AmalgamError `JsonInvalid` for a copied file that is none or not whole */
@@ -27,7 +28,7 @@ export async function writeSmallFiles(
     const source = await openCached(folder, file, { signal });
     try {
       const bytes = await source.read(0, source.byteLength, signal);
-      const fault = await fileFault(file.path, bytes);
+      const fault = fileFault(file.path, bytes);
       if (fault !== undefined)
         throw new AmalgamError(
           'JsonInvalid',
