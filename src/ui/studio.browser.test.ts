@@ -1,6 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import type { InterruptedRun } from '../reports/merge';
+import type { PlanProblem } from '../reports/plan';
 import { draft } from './local/saved-recipes';
 import { closeStudio, idle, openStudio, openTies, show } from './open-studio.test.support';
 import { recipeLink } from './state/recipe-draft';
@@ -51,6 +52,35 @@ test('an edit is planned again, with the edited value', async () => {
   );
   await expect.element(field).toHaveValue('0.35');
   expect(studio.store.getState().recipe.contributors[1]?.parameters.density).toBe(0.2);
+});
+
+test('what only the merge could find, as in a tokenizer of a hub, is said after it', async () => {
+  const worker = fixtureWorker();
+  let isRead = false;
+  const found: PlanProblem = {
+    severity: 'warning',
+    code: 'TokensShareId',
+    message: 'Two tokens have one id.',
+    remedy: 'Correct them.',
+  };
+  const { studio } = await openStudio(
+    {},
+    {
+      plan: async (recipe) => {
+        const report = await worker.plan(recipe);
+        return isRead ? { ...report, problems: [...report.problems, found] } : report;
+      },
+      merge: async (request, onProgress) => {
+        isRead = true;
+        return worker.merge(request, onProgress);
+      },
+    },
+  );
+  expect(studio.store.getState().plan.report?.problems).toEqual([]);
+  await merge().click();
+  await waitFor(() => expect(studio.store.getState().plan.report?.problems).toEqual([found]));
+  await show('Files');
+  await expect.element(page.getByText(/Two tokens have one id/)).toBeVisible();
 });
 
 test('what is out of bounds is said at the field, and Merge says why it waits', async () => {

@@ -11,7 +11,7 @@ import { beginJob, cancelJob, isAtWork, reportProgress } from './job';
 import { tensorProgress } from './job-state';
 import { mergeGate } from './merge-gate';
 import { finishUnfinished, loadInterrupted } from './past-runs';
-import { planOf } from './plan';
+import { planNow, planOf } from './plan';
 import { withSettingsOf } from './predicted-runs';
 import type { RecipeState } from './recipe-state';
 import { currentRun, NOW, predictedRuns, type Run, type RunPlan, type RunState, withEdited } from './runs';
@@ -89,6 +89,8 @@ export async function carryOut(studio: Studio, started: RunState, request: Merge
     finish(studio, await studio.worker.merge(known, (progress) => follow(studio, started.id, progress)));
     await loadInterrupted(studio);
     await noteStoredOutputs(studio);
+    // files of a hub that are only read by a merge have their say, and nothing has to be downloaded any more
+    await planNow(studio);
   } catch (thrown) {
     const error = errorReport(thrown);
     // first the remains, then the words about them
