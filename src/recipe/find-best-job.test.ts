@@ -183,6 +183,8 @@ test('nothing is begun beyond the budget, and time that was spent before counts'
   expect(report.ended).toBe('budget');
   expect(report.rows.map(({ id }) => id)).toEqual(expect.arrayContaining(['base', 'given', 'linear']));
   expect(report.rows.map(({ id }) => id)).not.toContain('task_arithmetic');
+  // a step in which nothing was tried brought nothing, and is not spoken of
+  expect(report.lately?.seconds).not.toBe(0);
   const again = slow();
   const { report: repeated } = await run(again, { budget: 15 });
   expect(again.asked).toEqual([]);

@@ -158,13 +158,14 @@ export async function findBest(
     if (beside.length > 0) await addRows('methods', beside, REST);
   }
 
-  /** Notes what a step brought. */
+  /** Notes what a step brought in which something was tried. */
   async function noted(name: BestStep, work: () => Promise<void>): Promise<void> {
     const before = elapsed();
+    const tried = count.measured + count.reused;
     const least = leastOf(rows.values(), 'tuning')?.loss;
     await work();
     const now = leastOf(rows.values(), 'tuning')?.loss;
-    if (least !== undefined && now !== undefined) {
+    if (least !== undefined && now !== undefined && count.measured + count.reused > tried) {
       lately = { step: name, seconds: elapsed() - before, gain: least - now };
     }
   }
