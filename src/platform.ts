@@ -249,7 +249,8 @@ export function startWorker(url: string, name: string): Worker {
     worker.dispatchEvent(new ErrorEvent('error', { message: UNREADABLE })),
   );
   worker.addEventListener('message', ({ data, ports }: MessageEvent<Partial<WantedThread> | null>) => {
-    if (data?.startThread) startWanted(data.startThread, ports, threads);
+    // what it wanted just before it was ended is not wanted any more
+    if (data?.startThread && held.has(worker)) startWanted(data.startThread, ports, threads);
   });
   worker.terminate = () => {
     held.delete(worker);
