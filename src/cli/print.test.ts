@@ -150,13 +150,13 @@ test('what finding the best ends with names the models that the merge is worse t
   });
   const good = bestText(report(0.5, 'ties'));
   expect(good).toMatch(
-    /^ties is better than the base by 77\.69 ± 0\.00 % and than each contributor alone, on that part\.$/m,
+    /^ties is better than the base by 77\.69\u00a0±\u00a00\.00\u00a0% and than each contributor alone, on that part\.$/m,
   );
   expect(good).toContain('it keeps 150 % of a.');
   expect(good).not.toMatch(/worse/);
   const poor = bestText(report(2.109, 'ties'));
   expect(poor).toContain('It is worse than the base on the text of a.');
-  expect(poor).toMatch(/^ties is worse than a alone by [\d.]+ ± 0\.00 %, on that part\.$/m);
+  expect(poor).toMatch(/^ties is worse than a alone by [\d.]+\u00a0±\u00a00\.00\u00a0%, on that part\.$/m);
   expect(poor).not.toContain('keeps');
   expect(bestText(report(1, 'ties'))).toContain('cannot be told apart from a alone, on that part.');
   expect(bestText(report(3, 'a'))).toContain('On the choosing part a was best: it is taken.');

@@ -129,5 +129,5 @@ function changeWords(against: Estimate, comparisons: number, isAccuracy: boolean
   const size = 100 * Math.abs(isAccuracy ? against.mean : ratio - 1);
   const half = 100 * (margin(against, comparisons) ?? 0) * (isAccuracy ? 1 : ratio);
   const digits = half >= 1 ? 0 : half >= 0.1 ? 1 : 2;
-  return `${size.toFixed(digits)} ± ${half.toFixed(digits)} ${isAccuracy ? 'points' : '%'}`;
+  return `${size.toFixed(digits)}\u00a0±\u00a0${half.toFixed(digits)}\u00a0${isAccuracy ? 'points' : '%'}`;
 }

@@ -302,7 +302,7 @@ test('a task is a column: accuracy with its error, and the sentence by its paire
         .getByText(/^66\.7/),
     )
     .toBeVisible();
-  await expect.element(page.getByText(/better than the base by .* points.* on 30\sitems/)).toBeVisible();
+  await expect.element(page.getByText(/better than the base by .*points.* on 30\sitems/)).toBeVisible();
   // in the strip of runs, and again on a later visit
   await show('Layers');
   const strip = page.getByRole('region', { name: 'Runs' });

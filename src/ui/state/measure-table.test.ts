@@ -158,7 +158,7 @@ test('the sentence says only what is outside the error, and which rows are not',
   const both = (mean: number, noise?: number) => [blocks(mean, noise), blocks(mean, noise)];
   const apart = { 'tried ram': both(0.5), 'tried karcher': both(0.6), base: both(0.7, 0.01) };
   expect(say(measured(apart, slice))).toMatch(
-    /^RAM is the best of 2 merges, on 2.×.1.?[34]\d\d.characters\. It is better than the base by 18\.1 ± 0\.\d %\.$/,
+    /^RAM is the best of 2 merges, on 2.×.1.?[34]\d\d.characters\. It is better than the base by 18\.1\u00a0±\u00a00\.\d\u00a0%\.$/,
   );
   const near = { ...apart, 'tried ties': both(0.501, 0.02) };
   expect(say(measured(near, slice))).toMatch(
@@ -166,16 +166,16 @@ test('the sentence says only what is outside the error, and which rows are not',
   );
   const worse = { ...apart, base: both(0.4, 0.01) };
   expect(say(measured(worse, slice))).toMatch(
-    /^None of 2 merges is better than the base: RAM comes nearest, worse by 10\.5 ± 0\.\d %, on/,
+    /^None of 2 merges is better than the base: RAM comes nearest, worse by 10\.5\u00a0±\u00a00\.\d\u00a0%, on/,
   );
   expect(say(measured({ ...apart, 'model samples/kitchen': both(0.4, 0.01) }, slice))).toMatch(
-    /^None of 2 merges is better than kitchen alone: RAM comes nearest, worse by 10\.5 ± 0\.\d+ %, on .*characters\. It is better than the base by [\d.]+ ± [\d.]+ %\.$/,
+    /^None of 2 merges is better than kitchen alone: RAM comes nearest, worse by 10\.5\u00a0±\u00a00\.\d+\u00a0%, on .*characters\. It is better than the base by [\d.]+\u00a0±\u00a0[\d.]+\u00a0%\.$/,
   );
   expect(say(measured({ ...apart, 'model samples/kitchen': both(0.501, 0.02) }, slice))).toMatch(
-    /better than the base by [\d.]+ ± [\d.]+ %, but cannot be told apart from kitchen alone\.$/,
+    /better than the base by [\d.]+\u00a0±\u00a0[\d.]+\u00a0%, but cannot be told apart from kitchen alone\.$/,
   );
   expect(say(measured({ ...apart, 'model samples/kitchen': both(0.6, 0.02) }, slice))).toMatch(
-    /better than the base by [\d.]+ ± [\d.]+ % and than each contributor alone\.$/,
+    /better than the base by [\d.]+\u00a0±\u00a0[\d.]+\u00a0% and than each contributor alone\.$/,
   );
   const lone = { 'run now': both(0.7, 0.02), base: both(0.701) };
   const said = conclusion(tableOf(measured(lone, empty)));
@@ -193,7 +193,7 @@ test('another merge is spoken of by the same numbers, and beside the first', () 
   const lone = { 'tried ram': both(0.5), base: both(0.7, 0.01) };
   expect(say(measured(lone, slice))).toBeNull();
   expect(say(measured({ ...lone, 'run now': both(0.6) }, slice))).toMatch(
-    /^Task arithmetic is better than the base by 9\.5 ± 0\.\d+ %, on 2.×.*characters\. RAM, the first of 2 merges in Measure, is better than it by 10\.5/,
+    /^Task arithmetic is better than the base by 9\.5\u00a0±\u00a00\.\d+\u00a0%, on 2.×.*characters\. RAM, the first of 2 merges in Measure, is better than it by 10\.5/,
   );
   expect(say(measured({ ...lone, 'run now': both(0.501, 0.02) }, slice))).toMatch(
     /It cannot be told apart from RAM, the first of 2 merges in Measure\.$/,
@@ -307,7 +307,7 @@ test('by a task the larger accuracy leads, in points beside the base', () => {
   const said = conclusion(table)!;
   // 30 of 100 gained: s.e. = √(0.3 · 0.7 / 99) = 0.046
   expect(said.lead + said.rest).toBe(
-    'Task arithmetic is better than the base by 30 ± 9 points, on 100\u00a0items.',
+    'Task arithmetic is better than the base by 30\u00a0±\u00a09\u00a0points, on 100\u00a0items.',
   );
 });
 
