@@ -42,15 +42,19 @@ export function browserBytes(root: number): number {
 }
 
 /**
- * The part of {@link browserBytes} that the browser made itself, swapped out or not. Pages of its program are left out: how
- * much of them counts depends on how many other browsers run on the machine.
+ * The part of {@link browserBytes} that the processes made themselves, swapped out or not: of the browser's own process, which
+ * keeps the names of stored files, and of all others, which run the page. Pages of the program are left out: how much of them
+ * counts depends on how many other browsers run on the machine.
  */
-export function browserOwnBytes(root: number): number {
-  return browsers(root).reduce((sum, pid) => {
+export function browserOwnBytes(root: number): { browser: number; page: number } {
+  const own = { browser: 0, page: 0 };
+  for (const pid of browsers(root)) {
     const rollup = readOf(`/proc/${pid}/smaps_rollup`) ?? '';
-    const parts = rollup.matchAll(/^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+)/gm);
-    return [...parts].reduce((all, [, kilobytes]) => all + Number(kilobytes) * 1024, sum);
-  }, 0);
+    const kind = /--type=/.test(readOf(`/proc/${pid}/cmdline`) ?? '') ? 'page' : 'browser';
+    for (const [, kilobytes] of rollup.matchAll(/^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+)/gm))
+      own[kind] += Number(kilobytes) * 1024;
+  }
+  return own;
 }
 
 /** Open files, pipes and sockets of every browser process below `root`. */

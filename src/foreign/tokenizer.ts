@@ -2,9 +2,9 @@
 
 import { AmalgamError } from '../errors';
 import { TOKEN_FIELDS } from '../formats/chat-template';
-import { tokenizerFault } from '../formats/file-fault';
 import { counted } from '../formats/quantity';
 import { parseJsonObject } from '../formats/strict-json';
+import { tokenizerFault } from '../formats/tokenizer-fault';
 import { aroundText } from '../formats/tokenizer-json';
 import { cleaned, decoder, modelType, wordModel } from './tokenizer-models';
 import { type FoundToken, normalizer, preTokenizer, type Step, tokenFinder } from './tokenizer-parts';

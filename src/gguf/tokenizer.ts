@@ -5,10 +5,10 @@
  */
 
 import { chatTemplateOf, specialTokens } from '../formats/chat-template';
-import { tokenizerFault } from '../formats/file-fault';
 import { displayName } from '../formats/names';
 import { counted } from '../formats/quantity';
 import { type JsonObject, type JsonValue, parseStrictJson, plainJson } from '../formats/strict-json';
+import { tokenizerFault } from '../formats/tokenizer-fault';
 import {
   type AddedToken,
   aroundText,
