@@ -139,11 +139,7 @@ try {
   await chromium.page.waitForFunction(() => window.amalgamCalls !== undefined);
   await chromium.page.evaluate(() => window.amalgamCalls!.openSample());
   await chromium.browser.close();
-  const stops = new Set([
-    WARM,
-    ...Array.from({ length: Math.floor(merges / 25) }, (_, i) => 25 * (i + 1)),
-    merges,
-  ]);
+  const stops = Array.from({ length: Math.ceil(merges / 25) }, (_, i) => Math.min(merges, 25 * (i + 1)));
   let done = 0;
   let warm: { browser: number; page: number } | undefined;
   let growth = 0;

@@ -1,10 +1,14 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
+import { startWorker } from '../platform';
 import { connectWorker } from './client';
+
+/** The address of a worker of this code. */
+const codeUrl = (code: string) => URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
 
 /** A worker that holds a lock and never answers. */
 async function silentWorker(lock: string): Promise<Worker> {
   const code = `navigator.locks.request('${lock}', () => { postMessage('held'); return new Promise(() => {}); });`;
-  const worker = new Worker(URL.createObjectURL(new Blob([code], { type: 'text/javascript' })));
+  const worker = new Worker(codeUrl(code));
   await new Promise((resolve) => worker.addEventListener('message', resolve, { once: true }));
   return worker;
 }
@@ -35,6 +39,31 @@ describe('R39: a page that is left and kept by the browser', () => {
   });
 });
 
+test('the threads that a worker wanted end with it, and those wanted just before are not started', async () => {
+  const thread = (lock: string) =>
+    codeUrl(`navigator.locks.request('${lock}', () => new Promise(() => {}));`);
+  const wanting = (url: string) => `
+    const { port2: calls } = new MessageChannel();
+    const { port2: control } = new MessageChannel();
+    postMessage({ startThread: { url: '${url}', name: 'wanted' } }, [calls, control]);`;
+  const worker = startWorker(codeUrl(wanting(thread('a thread that runs'))), 'owner');
+  await expect.poll(() => isFree('a thread that runs')).toBe(false);
+  worker.terminate();
+  await expect.poll(() => isFree('a thread that runs')).toBe(true);
+
+  const late = codeUrl(`onmessage = () => {${wanting(thread('a thread too late'))}};`);
+  const ended = startWorker(late, 'owner');
+  const asked = new Promise((resolve) => ended.addEventListener('message', resolve, { once: true }));
+  ended.addEventListener('message', () => ended.terminate(), { capture: true });
+  ended.postMessage(null);
+  await asked;
+  // one that is started now has its lock later than that one would have had it
+  const next = startWorker(thread('the next thread'), 'next');
+  await expect.poll(() => isFree('the next thread')).toBe(false);
+  expect(await isFree('a thread too late')).toBe(true);
+  next.terminate();
+});
+
 /** Workers that remember what they were asked and, but the first, answer with it; a job reports progress first. */
 function startRemembering() {
   const started: Worker[] = [];
@@ -48,7 +77,7 @@ function startRemembering() {
         const value = name === 'interrupted' ? [{ destination: { kind: 'downloads', name: 'left' } }] : { ref: 'a@1', name };
         if (${n} > 0 || name.startsWith('open')) postMessage({ id, type: 'RAW', value: { value } });
       };`;
-    const worker = new Worker(URL.createObjectURL(new Blob([code], { type: 'text/javascript' })));
+    const worker = new Worker(codeUrl(code));
     worker.addEventListener('message', ({ data }) => {
       if (data.asked) asked.push([n, ...(data.asked as [string, unknown[]])]);
     });
