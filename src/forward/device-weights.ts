@@ -7,7 +7,7 @@ import { decodeToF32 } from '../formats/half';
 import { counted } from '../formats/quantity';
 import type { Linear, Vector } from '../models/architecture';
 import type { Queue } from './queue';
-import type { LowRankUpdate, StoredWeight, WeightSource } from './weight-source';
+import { joinedUpdate, type LowRankUpdate, type StoredWeight, type WeightSource } from './weight-source';
 
 /** Bytes asked for at once. */
 const READ_BYTES = 8 << 20;
@@ -47,6 +47,8 @@ export interface WeightReader {
   stored(name: string): { name: string; weight: StoredWeight };
   /** A linear layer with its bias and its low-rank update. */
   linear(linear: Linear, signal?: AbortSignal): Promise<DeviceLinear>;
+  /** Reads the low-rank update of a linear layer anew. */
+  renewUpdate(device: DeviceLinear, linear: Linear, signal?: AbortSignal): Promise<void>;
   /** Output rows [first, first + outputs) of a linear layer without bias and update, as one tile. */
   tile(linear: Linear, first: number, outputs: number, signal?: AbortSignal): Promise<DeviceTile>;
   /** A whole tensor as f32. */
@@ -157,11 +159,23 @@ export function createWeightReader(
       }),
     };
 
+  const renewUpdate = async (device: DeviceLinear, linear: Linear, signal?: AbortSignal) => {
+    const { name } = device;
+    const update = joinedUpdate(
+      [ownUpdate(linear), source.updates?.get(name)].filter((each) => each !== undefined),
+    );
+    const fresh = update && (await loadLowRank(update, linear, name, upload, signal));
+    free({ tiles: [], ...(device.lowRank && { lowRank: device.lowRank }) });
+    if (fresh) device.lowRank = fresh;
+    else delete device.lowRank;
+  };
+
   return {
     source,
     stored,
     tile,
     free,
+    renewUpdate,
     async linear(linear, signal) {
       const { name, weight } = stored(linear.weight);
       const device: DeviceLinear = {
@@ -183,8 +197,7 @@ export function createWeightReader(
           for (const t of device.tiles)
             t.bias = upload(bias.slice(t.first, t.first + t.outputs), linear.bias);
         }
-        const update = joined(ownUpdate(linear), source.updates?.get(name));
-        if (update) device.lowRank = await loadLowRank(update, linear, name, upload, signal);
+        await renewUpdate(device, linear, signal);
         return device;
       } catch (error) {
         free(device);
@@ -211,32 +224,6 @@ export function createWeightReader(
         at += part.length;
       }
       return whole;
-    },
-  };
-}
-
-/** Two updates of a weight stored [outputs, inputs] as one; the scale is in the factors of the second. */
-function joined(a: LowRankUpdate | undefined, b: LowRankUpdate | undefined): LowRankUpdate | undefined {
-  if (!a || !b) return a ?? b;
-  const rank = a.rank + b.rank;
-  return {
-    rank,
-    scale: 1,
-    async load(signal) {
-      const [one, two] = [await a.load(signal), await b.load(signal)];
-      const rows = one.left.length / a.rank;
-      const left = new Float32Array(rows * rank);
-      for (let r = 0; r < rows; r++) {
-        left.set(one.left.subarray(r * a.rank, (r + 1) * a.rank), r * rank);
-        left.set(
-          two.left.subarray(r * b.rank, (r + 1) * b.rank).map((v) => v * b.scale),
-          r * rank + a.rank,
-        );
-      }
-      const right = new Float32Array(one.right.length + two.right.length);
-      right.set(one.right);
-      right.set(two.right, one.right.length);
-      return { left, right };
     },
   };
 }
@@ -296,6 +283,8 @@ const GAP_BYTES = 64 << 10;
 const KEPT_BYTES = 32 << 20;
 
 export interface EmbeddingTable {
+  /** Lets go of the rows on the host: they have changed. */
+  forget(): void;
   /** Stored rows of these ids (ascending, no id twice), side by side. */
   rows(ids: readonly number[], signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
 }
@@ -306,6 +295,7 @@ export function createEmbeddingTable(reader: WeightReader, tensor: string, width
   const rowBytes = width * weightBytes(weight.dtype);
   const kept = new Map<number, Uint8Array>();
   return {
+    forget: () => kept.clear(),
     async rows(ids, signal) {
       const out = new Uint8Array(ids.length * rowBytes);
       const put = (i: number, row: Uint8Array) => out.set(row, i * rowBytes);
