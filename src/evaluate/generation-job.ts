@@ -11,6 +11,7 @@ import type {
 } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import { generate, WRITING_RESIDENT_BYTES } from './generation';
+import type { KeptModel, ReadyRecipe } from './kept-model';
 import { openPlannedWeights } from './planned-weights';
 import {
   downloadMeter,
@@ -20,17 +21,31 @@ import {
   type RunningOptions,
 } from './running-model';
 
+/** How a text takes part in what changes its recipe. */
+export interface LiveText {
+  kept: KeptModel;
+  /** The recipe that the text goes on with, where it is steered to one that can be run. */
+  turn(): Promise<(ReadyRecipe & { taken(taken: boolean): void }) | undefined>;
+}
+
+interface GenerationOptions extends RunningOptions {
+  /** Another model, over the same files that are open, that gives every token its own probability afterwards. */
+  against?: Pick<RunningOptions, 'plan' | 'exact'>;
+  /** Where the model stays open for the next text, and the recipe may change between two tokens. */
+  liveText?: LiveText;
+}
+
 /**
  * Continues a prompt; the text goes out with the progress as it comes.
- * @param against another model, over the same files that are open, that gives every token its own probability afterwards
  * @throws AmalgamError `TokenizerUnsupported` (no chat template), `TextEmpty`, `ContextTooLong`, `NonFinite`, `Canceled`, and what opening throws
  */
 export async function runGeneration(
   request: GenerateRequest,
-  { against, ...options }: RunningOptions & { against?: Pick<RunningOptions, 'plan' | 'exact'> },
+  { against, liveText, ...options }: GenerationOptions,
 ): Promise<GenerateReport> {
   const { maxTokens, temperature, topP, seed } = request;
-  const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
+  const running = { ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } };
+  const model = await (liveText ? liveText.kept.open(running) : openRunningModel(running));
   let stream: GuardedStream | undefined;
   try {
     const tokenizer = await model.tokenizer();
@@ -58,6 +73,7 @@ export async function runGeneration(
       sampling: { temperature, topP, seed },
       stop: model.ends,
       signal: options.signal,
+      ...(liveText && { between: turnBetween(liveText, options, () => tokens.length) }),
       onToken: async ({ index, id, probability }) => {
         const more = await decoder.push(id);
         tokens.push({ text: more, probability });
@@ -86,8 +102,32 @@ export async function runGeneration(
     };
   } finally {
     stream?.close();
-    model.close();
+    if (!liveText) model.close();
   }
+}
+
+/** What turns the model between two tokens, and tells how long that took. */
+function turnBetween(
+  { kept, turn }: LiveText,
+  { signal, onProgress }: RunningOptions,
+  written: () => number,
+): () => Promise<void> {
+  return async () => {
+    const begun = performance.now();
+    const ready = await turn();
+    if (!ready) return;
+    const turned = await kept.turn(ready, signal);
+    ready.taken(turned);
+    const turnSeconds = (performance.now() - begun) / 1000;
+    const amount = {
+      phase: 'running' as const,
+      done: written(),
+      total: written(),
+      rate: 0,
+      secondsLeft: null,
+    };
+    if (turned) onProgress({ ...amount, turnSeconds });
+  };
 }
 
 /**

@@ -26,6 +26,8 @@ interface GenerateOptions {
   firstSequence?: number;
   /** Called for every token as it is chosen. */
   onToken?: (token: GeneratedToken) => unknown;
+  /** Awaited before every step but the first: the weights may change there. */
+  between?: () => Promise<void>;
   /** Asked after every step: whether all sequences end with these many tokens. */
   enough?: (tokens: number) => boolean;
   signal?: AbortSignal;
@@ -86,6 +88,7 @@ export async function generate(
   try {
     for (let open = sequences; open.length > 0; open = open.filter((s) => s.ended === undefined)) {
       const first = open[0]!.start === 0;
+      if (!first) await options.between?.();
       const scores = await (first ? begin : step)(runner, open, cache, options.signal);
       for (const [i, sequence] of open.entries()) {
         const index = sequence.generated.length;

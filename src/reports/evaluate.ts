@@ -106,6 +106,8 @@ export interface GenerateRequest extends GenerationSettings {
   target: RunTarget;
   /** A model that is asked what it would have given each generated token. */
   against?: RunTarget;
+  /** The model stays open for the next text, until another job begins, and follows `steer`. */
+  live?: boolean;
   engine: BackendChoice;
 }
 
@@ -163,6 +165,8 @@ export interface RunningProgress {
   secondsLeft: number | null;
   /** Generation: the text that came since the last message. */
   text?: string;
+  /** Generation: the text goes on with the recipe that it was steered to, whose merge took so long. */
+  turnSeconds?: number;
   /** Several models: those that are finished, by their index among the targets. */
   finished?: { index: number; model: EvaluatedModel }[];
 }

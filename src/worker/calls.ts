@@ -45,6 +45,7 @@ import type { ToolCalls } from '../tools';
 import { TOOL_CALLS } from '../tools/calls';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { openHubSession } from './hub-session';
+import { openLiveText } from './live-text';
 
 /** The calls, as their callers see them. */
 export type WorkerCalls = ReturnType<typeof createCalls>;
@@ -61,7 +62,16 @@ type Job<Args extends unknown[], P, T> = (
 export function createCalls(openDisk?: (ref: string, folder: string) => ModelFolder) {
   const hubSession = openHubSession();
   const { hub } = hubSession;
-  const job = oneJob();
+  const slot = oneJob();
+  const live = openLiveText();
+  const job: typeof slot = {
+    ...slot,
+    run: (work, options) =>
+      slot.run((signal) => {
+        live.release();
+        return work(signal);
+      }, options),
+  };
   const models = openModels(hub);
   let opened: Datasets | undefined;
   const datasets = async () => {
@@ -238,16 +248,20 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
     },
     generate: (request: GenerateRequest, onProgress: Report<RunningProgress>) =>
-      job.run(async (signal) => {
+      (request.live ? slot : job).run(async (signal) => {
         const { target, engine } = request;
         const ready = await readyTarget(target, engine, signal, onProgress);
         const against = request.against && (await planTarget(request.against));
         const { runGeneration } = await import('../evaluate/generation-job');
-        return runGeneration(request, {
-          ...{ ...ready, models, engine, signal, onProgress },
-          ...(against && { against }),
-        });
+        const options = { ...ready, models, engine, signal, onProgress, ...(against && { against }) };
+        if (!request.live) return runGeneration(request, options);
+        return live.write(
+          (recipe) => readyTarget({ recipe }, engine, signal, () => undefined),
+          (liveText) => runGeneration(request, { ...options, liveText }),
+        );
       }),
+    /** Whether the live text that is being written goes on with another recipe from its next token on. */
+    steer: (recipe: Recipe) => live.steer(recipe),
     /** What every weight of a merge does to a text; nothing is written. */
     effects: (request: EffectsRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {
