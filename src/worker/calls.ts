@@ -45,7 +45,7 @@ import type { ToolCalls } from '../tools';
 import { TOOL_CALLS } from '../tools/calls';
 import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { openHubSession } from './hub-session';
-import { openLiveText } from './live-text';
+import type { LiveTexts } from './live-text';
 
 /** The calls, as their callers see them. */
 export type WorkerCalls = ReturnType<typeof createCalls>;
@@ -63,12 +63,12 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
   const hubSession = openHubSession();
   const { hub } = hubSession;
   const slot = oneJob();
-  const live = openLiveText();
+  let live: LiveTexts | undefined;
   const job: typeof slot = {
     ...slot,
     run: (work, options) =>
       slot.run((signal) => {
-        live.release();
+        live?.release();
         return work(signal);
       }, options),
   };
@@ -255,13 +255,14 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
         const { runGeneration } = await import('../evaluate/generation-job');
         const options = { ...ready, models, engine, signal, onProgress, ...(against && { against }) };
         if (!request.live) return runGeneration(request, options);
+        live ??= (await import('./live-text')).openLiveText();
         return live.write(
           (recipe) => readyTarget({ recipe }, engine, signal, () => undefined),
           (liveText) => runGeneration(request, { ...options, liveText }),
         );
       }),
     /** Whether the live text that is being written goes on with another recipe from its next token on. */
-    steer: (recipe: Recipe) => live.steer(recipe),
+    steer: async (recipe: Recipe) => (await live?.steer(recipe)) ?? false,
     /** What every weight of a merge does to a text; nothing is written. */
     effects: (request: EffectsRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {

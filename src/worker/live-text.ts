@@ -4,6 +4,8 @@ import type { LiveText } from '../evaluate/generation-job';
 import type { KeptModel, ReadyRecipe } from '../evaluate/kept-model';
 import type { Recipe } from '../formats/recipe';
 
+export type LiveTexts = ReturnType<typeof openLiveText>;
+
 export function openLiveText() {
   let kept: KeptModel | undefined;
   let isWriting = false;
