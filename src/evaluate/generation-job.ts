@@ -1,5 +1,6 @@
 import { AmalgamError } from '../errors';
 import { type GuardedStream, type GuardedTokenizer, renderGuarded } from '../foreign/foreign-text';
+import type { Message } from '../formats/conversations';
 import { type Inputs, openInputs } from '../host/weight-inputs';
 import type { Plan } from '../merge/plan/plan';
 import type {
@@ -91,6 +92,7 @@ export async function runGeneration(
       await addProbabilities(tokens, prompt, ids, architecture.vocab, { ...options, ...against });
     return {
       text,
+      promptTokens: prompt.length,
       ids,
       tokens,
       ended,
@@ -170,10 +172,11 @@ export async function runEffects(
 async function promptIds(
   model: RunningModel,
   tokenizer: GuardedTokenizer,
-  { prompt, chat }: Pick<GenerateRequest, 'prompt' | 'chat'>,
+  { prompt, chat, messages }: Pick<GenerateRequest, 'prompt' | 'chat' | 'messages'>,
   signal: AbortSignal,
 ): Promise<number[]> {
-  if (chat) return tokenizer.encode(await chatPrompt(model, prompt, signal));
+  const said = messages ?? (chat ? [{ role: 'user', content: prompt }] : undefined);
+  if (said) return tokenizer.encode(await chatPrompt(model, said, signal));
   return [...tokenizer.prefix, ...(await tokenizer.encode(prompt))];
 }
 
@@ -199,10 +202,14 @@ async function addProbabilities(
   }
 }
 
-/** A user's message rendered with the model's chat template, which itself adds the BOS token. */
-async function chatPrompt(model: RunningModel, content: string, signal: AbortSignal): Promise<string> {
+/** A conversation rendered with the model's chat template, which itself adds the BOS token, up to where it answers. */
+async function chatPrompt(
+  model: RunningModel,
+  messages: readonly Message[],
+  signal: AbortSignal,
+): Promise<string> {
   const chat = await model.chatTemplate();
-  if (chat) return (await renderGuarded(chat, [[{ role: 'user', content }]], true, signal))[0]!;
+  if (chat) return (await renderGuarded(chat, [[...messages]], true, signal))[0]!;
   throw new AmalgamError(
     'TokenizerUnsupported',
     'The model has no chat template.',

@@ -82,7 +82,7 @@ async function turned(from: Case, to: Case) {
   };
   const stored = new Map(first.plan.tensors.map((tensor) => [tensor.name, tensor]));
   const factored = adaptableWeights(architecture, claimTensors(architecture, stored));
-  const weights = await openLiveWeights(first.plan, [engine], read, factored, first.prepared);
+  const weights = await openLiveWeights(first.plan, [engine], read, factored, false, first.prepared);
   const live = openRunner(engine, architecture, weights, RESIDENT);
   const before = await lossesOf(live);
   const opening = bytesRead;

@@ -40,12 +40,14 @@ interface LiveTensor {
 /**
  * Opens the weights of a clean plan.
  * @param factored stored names of the weights that the forward pass takes an update of
+ * @param exact as of `openPlannedWeights`
  */
 export async function openLiveWeights(
   plan: Plan,
   engines: readonly Backend[],
   read: ReadTensor,
   factored: ReadonlySet<string>,
+  exact: boolean,
   prepared?: Prepared,
 ): Promise<LiveWeights> {
   const tensors = new Map<string, StoredWeight>();
@@ -63,15 +65,19 @@ export async function openLiveWeights(
 
   const take = async (next: Plan, ahead: Prepared | undefined): Promise<void> => {
     const weights = next.tensors.filter(({ dtype }) => isWeightDtype(dtype));
+    const before = live;
     live = new Map(
-      weights.map((tensor) => {
-        const change = factored.has(tensor.name)
-          ? (factoredChange(tensor) ?? withoutEffect(tensor, live.get(tensor.name)?.change))
+      weights.map((planned) => {
+        const change = factored.has(planned.name)
+          ? (factoredChange(planned) ?? withoutEffect(planned, before.get(planned.name)?.change))
           : undefined;
+        const tensor = exact && !planned.copy && !change ? { ...planned, dtype: 'F32' as const } : planned;
         return [tensor.name, { plan: tensor, change, key: keyOf(tensor, next) }];
       }),
     );
-    const computed = weights.filter(({ name, copy }) => !copy && !live.get(name)!.change);
+    const computed = [...live.values()].flatMap(({ plan: tensor, change }) =>
+      tensor.copy || change ? [] : [tensor],
+    );
     merged?.rest();
     merged = computed.length > 0 ? await openMerged(next, computed, engines, read, ahead) : undefined;
     updates.clear();

@@ -123,7 +123,14 @@ export async function openModelOn(
 ): Promise<RunningModel> {
   const { plan, models, signal, config, architecture } = model;
   const live = model.live
-    ? await openLiveWeights(plan, engines, model.read, adaptable(plan, architecture), model.prepared)
+    ? await openLiveWeights(
+        plan,
+        engines,
+        model.read,
+        adaptable(plan, architecture),
+        model.exact,
+        model.prepared,
+      )
     : undefined;
   const weights = live ?? (await openPlannedWeights(plan, engines, model.read, model.exact, model.prepared));
   try {
