@@ -1,6 +1,8 @@
 /** Weights on the device: linear layers in their storage dtype, cut into tiles of whole output rows; vectors in f32. */
 
 import type { BackendBuffer } from '../backend/backend';
+import { DTYPE_CODE } from '../backend/kernels/encoding';
+import { PANEL, packPanels } from '../backend/kernels/matmul';
 import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
@@ -30,6 +32,8 @@ export interface DeviceTile {
   first: number;
   outputs: number;
   weights: BackendBuffer;
+  /** Laid out in panels, as the processor multiplies fastest. */
+  packed: boolean;
   bias?: BackendBuffer;
 }
 
@@ -91,7 +95,9 @@ export function createWeightReader(
     const { name, weight } = stored(linear.weight);
     const width = weightBytes(weight.dtype);
     const rowBytes = linear.inputs * width;
-    const weights = queue.allocate(outputs * rowBytes, name);
+    const packed = queue.engine.kind === 'cpu';
+    const rows = packed ? Math.ceil(outputs / PANEL) * PANEL : outputs;
+    const weights = queue.allocate(rows * rowBytes, name);
     try {
       if (linear.storage === 'out_in') {
         const begin = (first + (linear.stack?.index ?? 0) * linear.outputs) * rowBytes;
@@ -103,10 +109,22 @@ export function createWeightReader(
       } else {
         queue.write(weights, 0, await transposed(linear, width, first, outputs, signal), true);
       }
-      return { first, outputs, weights };
+      if (packed) layOut(weights, weight.dtype, linear.inputs, outputs);
+      return { first, outputs, weights, packed };
     } catch (error) {
       queue.free(weights);
       throw error;
+    }
+  };
+
+  /** Puts a tile's weights into panels. */
+  const layOut = (weights: BackendBuffer, dtype: WeightDtype, inputs: number, outputs: number) => {
+    const room = queue.allocate(PANEL * inputs * weightBytes(dtype), 'rows of a panel');
+    try {
+      const params = { dtype: DTYPE_CODE[dtype], inputs, outputs };
+      queue.run(packPanels, { params, buffers: { weights, room } }, inputs * outputs);
+    } finally {
+      queue.free(room);
     }
   };
 
@@ -228,9 +246,10 @@ export function createWeightReader(
   };
 }
 
-/** The row ranges of a weight's tiles: [first, count]. */
+/** The row ranges of a weight's tiles, whole panels where they fit: [first, count]. */
 export function cutRows(linear: Linear, dtype: WeightDtype, tileBytes: number): [number, number][] {
-  const rows = Math.max(1, Math.floor(tileBytes / (linear.inputs * weightBytes(dtype))));
+  const most = Math.floor(tileBytes / (linear.inputs * weightBytes(dtype)));
+  const rows = Math.max(1, most < PANEL ? most : most - (most % PANEL));
   return Array.from({ length: Math.ceil(linear.outputs / rows) }, (_, i) => [
     i * rows,
     Math.min(rows, linear.outputs - i * rows),
