@@ -42,7 +42,7 @@ const define = (form: keyof typeof BLOCKS, wgsl: string, dtype: WeightDtype) =>
     span: () => BLOCKS[form][2],
     wasm(k, { params: p, at }) {
       const inputs = p.inputs4 * 4;
-      const multiply = form === 'packed' ? k.matmulPacked : form === 'line' ? k.matmulLine : k.matmulBlock;
+      const multiply = form === 'packed' ? k.matmulPacked : k.matmulBlock;
       multiply(
         at('weights') + p.w_first * inputs * dtypeBytes(DTYPE_CODE[dtype]),
         DTYPE_CODE[dtype],
