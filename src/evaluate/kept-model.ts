@@ -11,7 +11,7 @@ interface Kept {
   structure: string;
   inputs: ReadonlySet<string>;
   engine: RunningOptions['engine'];
-  model: RunningModel;
+  model: ReturnType<typeof keepTokenizer>;
 }
 
 export function keepModel() {
@@ -36,13 +36,15 @@ export function keepModel() {
     /** The model at this recipe: the one that is open, turned to it, or a new one. @throws as `openRunningModel` */
     async open(options: RunningOptions): Promise<RunningModel> {
       const { plan, engine, signal } = options;
-      if (kept?.engine === engine && fits(options)) {
-        await become(options, signal);
-        return kept.model;
+      if (kept?.engine === engine && fits(options)) await become(options, signal);
+      else {
+        close();
+        const model = keepTokenizer(await openBeyond(options));
+        kept = { structure: structureOf(plan), inputs: new Set(plan.inputs.map(inputOf)), engine, model };
       }
-      close();
-      const model = keepTokenizer(await openBeyond(options));
-      kept = { structure: structureOf(plan), inputs: new Set(plan.inputs.map(inputOf)), engine, model };
+      const { model } = kept!;
+      // what somebody else's tokenizer does ends with the job that asked for it
+      signal.addEventListener('abort', model.stopTokenizer, { once: true });
       return model;
     },
     /** Turns the open model to another recipe, between two passes; false where that takes a new model. @throws as `open` */
@@ -67,19 +69,30 @@ async function openBeyond({ signal, ...options }: RunningOptions): Promise<Runni
   }
 }
 
-/** The same model, whose tokenizer is made once. */
-function keepTokenizer(model: RunningModel): RunningModel {
+/** The same model, whose tokenizer stays with it. */
+function keepTokenizer(model: RunningModel): RunningModel & { stopTokenizer(): void } {
   let made: ReturnType<RunningModel['tokenizer']> | undefined;
+  const stopTokenizer = () => {
+    void made?.then(
+      (tokenizer) => tokenizer.close(),
+      () => undefined,
+    );
+    made = undefined;
+  };
   return {
     ...model,
     async tokenizer() {
       made ??= model.tokenizer();
-      try {
-        return await made;
-      } catch (thrown) {
-        made = undefined;
-        throw thrown;
-      }
+      const making = made;
+      making.catch(() => {
+        if (made === making) made = undefined;
+      });
+      return making;
+    },
+    stopTokenizer,
+    close() {
+      stopTokenizer();
+      model.close();
     },
   };
 }

@@ -143,7 +143,7 @@ export async function openModelOn(
       runner,
       engines,
       ends: endTokens(raw, config.raw),
-      tokenizer: () => plannedTokenizer(plan, models, architecture.vocab, signal),
+      tokenizer: () => plannedTokenizer(plan, models, architecture.vocab, signal, model.live),
       chatTemplate: () => plannedChatTemplate(plan, models, signal),
       ...(live && {
         become: async (ready, stop) => runner.renew(await live.become(ready.plan, ready.prepared), stop),
@@ -169,6 +169,7 @@ function adaptable({ tensors }: Plan, architecture: Architecture): ReadonlySet<s
 /**
  * The tokenizer of a planned model.
  * @param vocab rows of its embedding
+ * @param stays as of `guardedTokenizer`
  * @throws AmalgamError `TokenizerUnsupported`, `TokenizerInvalid`, `VocabularyMismatch`
  */
 export async function plannedTokenizer(
@@ -176,6 +177,7 @@ export async function plannedTokenizer(
   models: OpenModels,
   vocab: number,
   signal: AbortSignal,
+  stays = false,
 ): Promise<GuardedTokenizer> {
   const read = (path: string) => smallText(plan, models, path, signal);
   const [tokenizer, config, model] = await Promise.all(
@@ -188,7 +190,7 @@ export async function plannedTokenizer(
     ...(config === undefined ? {} : { config }),
     hasSentencePiece: plan.extras.some((e) => e.path === 'tokenizer.model'),
   };
-  const made = await guardedTokenizer(files, plan.contributors[0] ?? 'the model', signal);
+  const made = await guardedTokenizer(files, plan.contributors[0] ?? 'the model', signal, undefined, stays);
   checkVocabulary(made, vocab);
   const encodeAll = async (texts: readonly string[]) => {
     const all = await made.encodeAll(texts);
