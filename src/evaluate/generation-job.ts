@@ -37,7 +37,8 @@ interface GenerationOptions extends RunningOptions {
 }
 
 /**
- * Continues a prompt; the text goes out with the progress as it comes.
+ * Continues a prompt; the text goes out with the progress as it comes. Where the device is lost on the way, it goes on from the
+ * text on a new one.
  * @throws AmalgamError `TokenizerUnsupported` (no chat template), `TextEmpty`, `ContextTooLong`, `NonFinite`, `Canceled`, and what opening throws
  */
 export async function runGeneration(
@@ -45,8 +46,19 @@ export async function runGeneration(
   { against, liveText, ...options }: GenerationOptions,
 ): Promise<GenerateReport> {
   const { maxTokens, temperature, topP, seed } = request;
-  const running = { ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } };
-  const model = await (liveText ? liveText.kept.open(running) : openRunningModel(running));
+  let ready: ReadyRecipe = options;
+  const open = () => {
+    const running = { ...options, ...ready, runner: { residentBytes: WRITING_RESIDENT_BYTES } };
+    return liveText ? liveText.kept.open(running) : openRunningModel(running);
+  };
+  /** Closes what is on a lost device, and opens it on a new one. @throws any other error */
+  const openAgain = (thrown: unknown, lost?: RunningModel) => {
+    if (!(thrown instanceof AmalgamError) || thrown.code !== 'GpuLost') throw thrown;
+    if (liveText) liveText.kept.lose();
+    else lost?.close();
+    return open();
+  };
+  let model = await open().catch((thrown: unknown) => openAgain(thrown));
   let stream: GuardedStream | undefined;
   try {
     const tokenizer = await model.tokenizer();
@@ -69,17 +81,28 @@ export async function runGeneration(
         text: more,
       });
     };
-    const [generated] = await generate(model.runner, [prompt], {
-      maxTokens,
-      sampling: { temperature, topP, seed },
-      stop: model.ends,
-      signal: options.signal,
-      ...(liveText && { between: turnBetween(liveText, options, () => tokens.length) }),
-      onToken: async ({ index, id, probability }) => {
-        const more = await decoder.push(id);
-        tokens.push({ text: more, probability });
-        tell(index + 1, more);
-      },
+    const written: number[] = [];
+    const turned = (next: ReadyRecipe) => {
+      ready = next;
+    };
+    const write = () =>
+      generate(model.runner, [prompt], {
+        maxTokens,
+        written: [written],
+        sampling: { temperature, topP, seed },
+        stop: model.ends,
+        signal: options.signal,
+        ...(liveText && { between: turnBetween(liveText, options, () => tokens.length, turned) }),
+        onToken: async ({ index, id, probability }) => {
+          written.push(id);
+          const more = await decoder.push(id);
+          tokens.push({ text: more, probability });
+          tell(index + 1, more);
+        },
+      });
+    const [generated] = await write().catch(async (thrown: unknown) => {
+      model = await openAgain(thrown, model);
+      return write();
     });
     const { ids, ended } = generated!;
     const rest = await decoder.end();
@@ -113,6 +136,7 @@ function turnBetween(
   { kept, turn }: LiveText,
   { signal, onProgress }: RunningOptions,
   written: () => number,
+  onTurn: (ready: ReadyRecipe) => void,
 ): () => Promise<void> {
   return async () => {
     const begun = performance.now();
@@ -120,6 +144,7 @@ function turnBetween(
     if (!ready) return;
     const turned = await kept.turn(ready, signal);
     ready.taken(turned);
+    if (turned) onTurn({ plan: ready.plan, ...(ready.prepared && { prepared: ready.prepared }) });
     const turnSeconds = (performance.now() - begun) / 1000;
     const amount = {
       phase: 'running' as const,

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { diskFolder } from '../../e2e/disk-folder';
 import { mergeInNode } from '../../e2e/merge-in-node';
+import { AmalgamError } from '../errors';
 import { copyOf } from '../formats/recipe';
 import { parseRecipe } from '../formats/recipe-yaml';
 import { openModels } from '../host/models';
@@ -116,6 +117,35 @@ test.each(['task_arithmetic', 'ties'])(
     kept.close();
   },
 );
+
+test('R41: on a device that is lost in the middle the text goes on from where it was, with the recipe it had come to', async () => {
+  const [from, to] = [recipeOf(1, 0.1), recipeOf(0.1, 1)];
+  const undisturbed = await written(keepModel(), from, { to, at: 6 });
+  const kept = keepModel();
+  let opened = 0;
+  let losing = 12;
+  const watched: typeof kept = {
+    ...kept,
+    async open(options) {
+      opened++;
+      const model = await kept.open(options);
+      const [engine] = model.engines;
+      const read = engine!.read.bind(engine);
+      engine!.read = (ranges) => {
+        if (ranges.length > 0 && losing-- === 0) throw new AmalgamError('GpuLost', 'Lost.', 'Go on.');
+        return read(ranges);
+      };
+      return model;
+    },
+  };
+  const disturbed = await written(watched, from, { to, at: 6 });
+  expect([opened, disturbed.took]).toEqual([2, true]);
+  expect(losing).toBeLessThan(0);
+  // keys and values of before the turn are read anew, with the weights of after it
+  expect(disturbed.ids.slice(0, 12)).toEqual(undisturbed.ids.slice(0, 12));
+  expect(disturbed.ids).toHaveLength(undisturbed.ids.length);
+  kept.close();
+});
 
 test('another base, or a contributor that was not there, takes a new model; one of no weight does not', async () => {
   const kept = keepModel();

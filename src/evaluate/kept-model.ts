@@ -11,20 +11,34 @@ interface Kept {
   structure: string;
   inputs: ReadonlySet<string>;
   engine: RunningOptions['engine'];
-  model: ReturnType<typeof keepTokenizer>;
+  model: RunningModel;
 }
 
 export function keepModel() {
   let kept: Kept | undefined;
-  const close = () => {
+  /** Made by the first model of a structure, for all of them. */
+  let tokenizer: { structure: string; made: ReturnType<RunningModel['tokenizer']> } | undefined;
+  const stopTokenizer = () => {
+    void tokenizer?.made.then(
+      (made) => made.close(),
+      () => undefined,
+    );
+    tokenizer = undefined;
+  };
+  /** Closes a model whose device is lost; its tokenizer is of use to the next. */
+  const lose = () => {
     kept?.model.close();
     kept = undefined;
+  };
+  const close = () => {
+    lose();
+    stopTokenizer();
   };
   const become = async (ready: ReadyRecipe, signal: AbortSignal) => {
     try {
       await kept!.model.become!(ready, signal);
     } catch (thrown) {
-      close();
+      lose();
       throw thrown;
     }
   };
@@ -32,19 +46,32 @@ export function keepModel() {
     kept !== undefined &&
     kept.structure === structureOf(plan) &&
     plan.inputs.every((input) => kept!.inputs.has(inputOf(input)));
+  const withTokenizer = (model: RunningModel, structure: string): RunningModel => ({
+    ...model,
+    async tokenizer() {
+      tokenizer ??= { structure, made: model.tokenizer() };
+      const { made } = tokenizer;
+      made.catch(() => {
+        if (tokenizer?.made === made) tokenizer = undefined;
+      });
+      return made;
+    },
+  });
   return {
     /** The model at this recipe: the one that is open, turned to it, or a new one. @throws as `openRunningModel` */
     async open(options: RunningOptions): Promise<RunningModel> {
       const { plan, engine, signal } = options;
-      if (kept?.engine === engine && fits(options)) await become(options, signal);
-      else {
-        close();
-        const model = keepTokenizer(await openBeyond(options));
-        kept = { structure: structureOf(plan), inputs: new Set(plan.inputs.map(inputOf)), engine, model };
-      }
-      const { model } = kept!;
       // what somebody else's tokenizer does ends with the job that asked for it
-      signal.addEventListener('abort', model.stopTokenizer, { once: true });
+      signal.addEventListener('abort', stopTokenizer, { once: true });
+      if (kept?.engine === engine && fits(options)) {
+        await become(options, signal);
+        return kept.model;
+      }
+      lose();
+      const structure = structureOf(plan);
+      if (tokenizer?.structure !== structure) stopTokenizer();
+      const model = withTokenizer(await openBeyond(options), structure);
+      kept = { structure, inputs: new Set(plan.inputs.map(inputOf)), engine, model };
       return model;
     },
     /** Turns the open model to another recipe, between two passes; false where that takes a new model. @throws as `open` */
@@ -53,6 +80,7 @@ export function keepModel() {
       await become(ready, signal);
       return true;
     },
+    lose,
     close,
   };
 }
@@ -67,34 +95,6 @@ async function openBeyond({ signal, ...options }: RunningOptions): Promise<Runni
   } finally {
     signal.removeEventListener('abort', stop);
   }
-}
-
-/** The same model, whose tokenizer stays with it. */
-function keepTokenizer(model: RunningModel): RunningModel & { stopTokenizer(): void } {
-  let made: ReturnType<RunningModel['tokenizer']> | undefined;
-  const stopTokenizer = () => {
-    void made?.then(
-      (tokenizer) => tokenizer.close(),
-      () => undefined,
-    );
-    made = undefined;
-  };
-  return {
-    ...model,
-    async tokenizer() {
-      made ??= model.tokenizer();
-      const making = made;
-      making.catch(() => {
-        if (made === making) made = undefined;
-      });
-      return making;
-    },
-    stopTokenizer,
-    close() {
-      stopTokenizer();
-      model.close();
-    },
-  };
 }
 
 function inputOf({ folder, file }: Plan['inputs'][number]): string {
