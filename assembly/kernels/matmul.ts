@@ -147,6 +147,21 @@ function oneRow(x: usize, panel: usize, n: i32, y: usize): void {
   put8(y, a, b);
 }
 
+/** Every row of x by a panel, in fours. */
+function allRows(x: usize, xPitch: usize, rows: i32, panel: usize, n: i32, y: usize, yPitch: usize): void {
+  let r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    fourRows(x, xPitch, panel, n, y, yPitch);
+    x += 4 * xPitch;
+    y += 4 * yPitch;
+  }
+  for (; r < rows; r++) {
+    oneRow(x, panel, n, y);
+    x += xPitch;
+    y += yPitch;
+  }
+}
+
 /**
  * Many rows.
  * @param w first weight row, `outputs` of them, `inputs` (a multiple of 4) stored elements each
@@ -181,19 +196,7 @@ export function matmulBlock(
       if (dtype == 0) pack<f32>(from, wPitch, panelWidth, scratch, n);
       else if (dtype == 1) pack<i16>(from, wPitch, panelWidth, scratch, n);
       else pack<u16>(from, wPitch, panelWidth, scratch, n);
-      let r = 0;
-      let xr = x + (<usize>k << 2);
-      let yr = y + (<usize>o << 2);
-      for (; r + 4 <= rows; r += 4) {
-        fourRows(xr, xPitch, scratch, n, yr, yPitch);
-        xr += 4 * xPitch;
-        yr += 4 * yPitch;
-      }
-      for (; r < rows; r++) {
-        oneRow(xr, scratch, n, yr);
-        xr += xPitch;
-        yr += yPitch;
-      }
+      allRows(x + (<usize>k << 2), xPitch, rows, scratch, n, y + (<usize>o << 2), yPitch);
     }
   }
 }
@@ -344,40 +347,40 @@ function multiplyPacked<T>(
   scratch: usize,
 ): void {
   const panelBytes = 8 * <usize>inputs * sizeof<T>();
-  for (let o = 0; o < outputs; ) {
-    const four = rows <= FEW_ROWS && o + 32 <= outputs;
-    panelWidth = min(8, outputs - o);
-    for (let k = 0; k < inputs; k += PANEL_INPUTS) {
-      const n = min(PANEL_INPUTS, inputs - k);
-      adding = add || k > 0;
-      biases = bias && k == 0 ? bias + (<usize>o << 2) : 0;
-      const from = w + <usize>k * 8 * sizeof<T>();
-      let xr = x + (<usize>k << 2);
-      let yr = y + (<usize>o << 2);
-      let r = 0;
-      if (rows <= FEW_ROWS) {
-        for (; r < rows; r++) {
+  if (rows <= FEW_ROWS) {
+    // weights are read once, from front to back
+    for (let o = 0; o < outputs; ) {
+      const four = o + 32 <= outputs;
+      panelWidth = min(8, outputs - o);
+      for (let k = 0; k < inputs; k += PANEL_INPUTS) {
+        const n = min(PANEL_INPUTS, inputs - k);
+        adding = add || k > 0;
+        biases = bias && k == 0 ? bias + (<usize>o << 2) : 0;
+        const from = w + <usize>k * 8 * sizeof<T>();
+        for (let r = 0; r < rows; r++) {
+          const xr = x + <usize>r * xPitch + (<usize>k << 2);
+          const yr = y + <usize>r * yPitch + (<usize>o << 2);
           if (four) fourPanels<T>(xr, from, panelBytes, n, yr);
           else onePanel<T>(xr, from, n, yr);
-          xr += xPitch;
-          yr += yPitch;
         }
-        continue;
       }
-      widen<T>(from, scratch, n);
-      for (; r + 4 <= rows; r += 4) {
-        fourRows(xr, xPitch, scratch, n, yr, yPitch);
-        xr += 4 * xPitch;
-        yr += 4 * yPitch;
-      }
-      for (; r < rows; r++) {
-        oneRow(xr, scratch, n, yr);
-        xr += xPitch;
-        yr += yPitch;
-      }
+      o += four ? 32 : 8;
+      w += four ? 4 * panelBytes : panelBytes;
     }
-    o += four ? 32 : 8;
-    w += four ? 4 * panelBytes : panelBytes;
+    return;
+  }
+  // a stretch of the inputs of all rows stays in the cache
+  for (let k = 0; k < inputs; k += PANEL_INPUTS) {
+    const n = min(PANEL_INPUTS, inputs - k);
+    adding = add || k > 0;
+    let from = w + <usize>k * 8 * sizeof<T>();
+    for (let o = 0; o < outputs; o += 8) {
+      panelWidth = min(8, outputs - o);
+      biases = bias && k == 0 ? bias + (<usize>o << 2) : 0;
+      widen<T>(from, scratch, n);
+      allRows(x + (<usize>k << 2), xPitch, rows, scratch, n, y + (<usize>o << 2), yPitch);
+      from += panelBytes;
+    }
   }
 }
 
