@@ -6,6 +6,7 @@ import type { Backend } from '../backend/backend';
 import { isWeightDtype } from '../formats/dtype';
 import type { LowRankUpdate, StoredWeight, WeightSource } from '../forward/weight-source';
 import { threadPool } from '../host/threads';
+import { castTensor } from '../inputs/dequantization';
 import { loadFactorValues, type ReadTensor } from '../inputs/stored-tensor';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
@@ -42,7 +43,7 @@ export async function openPlannedWeights(
   prepared?: Prepared,
 ): Promise<PlannedWeights> {
   const tensors = new Map(
-    plan.tensors
+    castPlans(plan.tensors)
       .filter((t) => isWeightDtype(t.dtype))
       .map((t) => [t.name, exact && !t.copy && !plainUpdate(t) ? { ...t, dtype: 'F32' as const } : t]),
   );
@@ -70,6 +71,18 @@ export async function openPlannedWeights(
       merged?.rest();
     },
   };
+}
+
+/** The tensors, those that are copied in a dtype that is not computed with as the f32 values that they stand for, where they do. */
+function castPlans(tensors: readonly TensorPlan[]): TensorPlan[] {
+  const names = new Set(tensors.map(({ name }) => name));
+  return tensors.map((tensor) => {
+    const { copy, base: _, ...own } = tensor;
+    const origin = copy && castTensor(copy, names);
+    if (!origin) return tensor;
+    const models = [{ id: copy.folder, view: { origin, onBase: false }, parameters: { scale: 1 } }];
+    return { ...own, dtype: 'F32', method: 'passthrough', parameters: {}, models };
+  });
 }
 
 function storedAs(tensor: TensorPlan, exact: boolean): StoredWeight {

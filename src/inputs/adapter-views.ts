@@ -280,7 +280,7 @@ function updated(on: Applying, name: string, tensor: ModelTensor, update: Adapte
     problems.error(
       'DtypeUnsupported',
       `${adapter.path} changes tensors that ${model.checkpoint.path} stores as ${tensor.dtype}, which cannot be computed with.`,
-      'Use a copy of the base in F32, F16 or BF16.',
+      'Choose an output dtype (out_dtype) where these are plain numbers, or use a copy of the base in F32, F16 or BF16.',
       [name],
     );
   }

@@ -6,11 +6,12 @@ import { counted } from '../formats/quantity';
 import { parseModelRef } from '../formats/recipe';
 import { configFaults } from '../models/claim';
 import { tensorKey } from '../models/families';
+import { isBuffer } from '../models/tensor-role';
 import type { PlanProblem } from '../reports/plan';
 import type { Adapter } from './adapter';
 import { applyAdapter } from './adapter-views';
 import { type Checkpoint, endsOf, saysTied } from './checkpoint';
-import { dequantized, unreadQuantization } from './dequantization';
+import { castTensor, dequantized, unreadQuantization } from './dequantization';
 import type { Model, ModelTensor } from './model';
 import { nameSome, type Problems } from './problems';
 import type { TensorRef } from './tensor-view';
@@ -20,6 +21,7 @@ import type { TensorRef } from './tensor-view';
  * about. What does not fit goes to `problems`.
  *
  * @param isNotTaken whether a tensor is left out of the merge and not this model's to give: it need not be there, nor fit
+ * @param isCast whether what is stored in no dtype of weights, though it is one (see `castTensor`), is read as f32: else it can only be copied
  */
 export function modelTensors(
   ref: string,
@@ -27,6 +29,7 @@ export function modelTensors(
   adapter: Adapter | undefined,
   problems: Problems,
   isNotTaken?: (name: string) => boolean,
+  isCast = false,
 ): Model {
   const tensors = new Map<string, ModelTensor>();
   const read = dequantized(checkpoint.tensors, checkpoint.config);
@@ -44,13 +47,14 @@ export function modelTensors(
     const short = tensorKey(name, checkpoint.family);
     // Both spellings in one file would be two tensors; then each keeps its own name.
     const key = tensors.has(short) ? name : short;
-    const dtype = origin.derived ? 'BF16' : origin.dtype;
-    tensors.set(key, { name, view: { origin }, shape: origin.shape, dtype });
+    const cast = isCast && !isBuffer(name) ? castTensor(origin, checkpoint.tensors) : undefined;
+    const dtype = cast ? 'F32' : origin.derived ? 'BF16' : origin.dtype;
+    tensors.set(key, { name, view: { origin: cast ?? origin }, shape: origin.shape, dtype });
   }
   const faults = configProblems(checkpoint, stored).flatMap((problem) =>
     isNotTaken ? withoutTensors(problem, isNotTaken) : [problem],
   );
-  if (formats.has('FP8') && read.unscaled.length > 0) faults.push(missingScales(checkpoint, read.unscaled));
+  if (formats.size > 0 && read.unscaled.length > 0) faults.push(missingScales(checkpoint, read));
   const own = quantized === undefined ? faults : [quantizedWeights(checkpoint, quantized)];
   for (const problem of own) problems.add(problem);
   const isFaulty = own.some(({ severity }) => severity === 'error');
@@ -98,13 +102,16 @@ function takeHeadAsEmbedding(
   );
 }
 
-function missingScales({ path }: Checkpoint, tensors: string[]): PlanProblem {
+function missingScales(
+  { path }: Checkpoint,
+  { unscaled, formats }: ReturnType<typeof dequantized>,
+): PlanProblem {
   return {
     severity: 'error',
     code: 'TensorMissing',
-    message: `${path} stores weights as FP8 without a scale that fits them, beside others that have one: it is not known what they stand for.`,
+    message: `${path} stores weights as ${[...formats].join(' or ')} without a scale that fits them, beside others that have one: it is not known what they stand for.`,
     remedy: 'The copy is incomplete, or was changed. Get the model again.',
-    tensors,
+    tensors: unscaled,
   };
 }
 

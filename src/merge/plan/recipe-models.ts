@@ -4,12 +4,10 @@ import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef 
 import { SHARD_INDEX } from '../../formats/shard-index';
 import type { Adapter } from '../../inputs/adapter';
 import type { Checkpoint } from '../../inputs/checkpoint';
-import { castTensor } from '../../inputs/dequantization';
 import type { Model } from '../../inputs/model';
 import { modelTensors } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/opened-model';
 import { collectProblems, type Problems, thrownProblem } from '../../inputs/problems';
-import { isBuffer } from '../../models/tensor-role';
 import type { PlanProblem } from '../../reports/plan';
 import { findFile } from '../../sources/model-folder';
 import type { SliceOutline } from './recipe-slices';
@@ -67,12 +65,13 @@ function wrongKind(key: string, found: OpenModel, { baseModel }: Recipe): PlanPr
       };
 }
 
-/** A model of the recipe, with its adapter. All parts are open. `isNotTaken`: as of {@link modelTensors} */
+/** A model of the recipe, with its adapter. All parts are open. `isNotTaken`, `isCast`: as of {@link modelTensors} */
 export function modelOf(
   ref: string,
   opened: ReadonlyMap<string, OpenModel>,
   problems: Problems,
   isNotTaken?: (name: string) => boolean,
+  isCast?: boolean,
 ): Model {
   const { model, adapter } = parseModelRef(ref);
   return modelTensors(
@@ -81,16 +80,8 @@ export function modelOf(
     adapter && (opened.get(repoKey(adapter)) as Adapter),
     problems,
     isNotTaken,
+    isCast,
   );
-}
-
-/** Where the recipe says how the output is written, what is computed with in no other way is read as f32, in place. */
-export function castForOutput({ outDtype }: Recipe, { tensors, checkpoint }: Model): void {
-  if (!outDtype) return;
-  for (const [key, tensor] of tensors) {
-    const origin = isBuffer(tensor.name) ? undefined : castTensor(tensor.view.origin, checkpoint.tensors);
-    if (origin) tensors.set(key, { ...tensor, view: { ...tensor.view, origin }, dtype: 'F32' });
-  }
 }
 
 /**

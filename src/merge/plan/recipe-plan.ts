@@ -21,14 +21,7 @@ import { unfitModels } from './pairing';
 import { checkDensities, checkWholeModel } from './parameter-conflicts';
 import type { Plan, TensorPlan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
-import {
-  castForOutput,
-  donorModels,
-  modelOf,
-  type OpenByPath,
-  openRecipeModels,
-  refsOf,
-} from './recipe-models';
+import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from './recipe-models';
 import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
 import { finishShards } from './shards';
@@ -78,11 +71,12 @@ export async function makePlan(
   const isLeftOut = (name: string) => leftOut(recipe, name);
   for (const ref of slices.flatMap(refsOf)) {
     if (models.has(ref)) continue;
-    // what is left out is the base's, and in slices goes by other names
-    const gives = recipe.slices !== undefined || ref === slices[0]?.base?.ref;
-    const model = modelOf(ref, opened, problems, gives ? undefined : isLeftOut);
-    castForOutput(recipe, model);
-    models.set(ref, model);
+    // what is left out is the base's, or the first model's where there is none, and in slices goes by other names
+    const gives = recipe.slices !== undefined || ref === (slices[0]!.base ?? slices[0]!.sources[0])?.ref;
+    models.set(
+      ref,
+      modelOf(ref, opened, problems, gives ? undefined : isLeftOut, recipe.outDtype !== undefined),
+    );
   }
   // whatever else is wrong with packed weights follows from their being packed
   const packed = problems.list().filter(({ code }) => code === 'Quantized');
