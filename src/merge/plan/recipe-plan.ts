@@ -85,7 +85,7 @@ export async function makePlan(
   if ([...models.values()].some(({ isFaulty }) => isFaulty)) return emptyPlan(recipe, problems);
   const contributors = [...new Set(slices.flatMap((slice) => slice.sources.map((source) => source.ref)))];
   const reference = referenceOf(slices[0]!, models);
-  const unfit = unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
+  const unfit = await unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
   const tied = resolveHeads(
     [...models.values()].filter((model) => !unfit.has(model)),
     problems,
