@@ -200,7 +200,9 @@ function configProblems(
     ...say(
       'warning',
       'HeadMissing',
-      `${path} has no head, and its config.json neither ties one to the embedding nor names a class without: whoever loads it gets a random one.`,
+      headless.length === 1
+        ? `${path} has no head, and its config.json neither ties one to the embedding nor names a class without: whoever loads it gets a random one.`
+        : `${path} lacks parts of the head that its class has (${nameSome(config.architectures)}): whoever loads it gets random ones.`,
       headless,
     ),
     ...say(
