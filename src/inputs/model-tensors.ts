@@ -5,7 +5,7 @@ import { fullPrecisionName } from '../formats/hub-id';
 import { counted } from '../formats/quantity';
 import { parseModelRef } from '../formats/recipe';
 import { configFaults } from '../models/claim';
-import { tensorKey } from '../models/families';
+import { type Family, tensorKey } from '../models/families';
 import { isBuffer } from '../models/tensor-role';
 import type { PlanProblem } from '../reports/plan';
 import type { Adapter } from './adapter';
@@ -72,6 +72,12 @@ export function modelTensors(
   return model;
 }
 
+/** The ends of an encoder–decoder as T5, BART and what is made like them name them, with the embedding's copies on both sides. */
+const SHARED_ENDS: Pick<Family, 'prefix' | 'embedding' | 'head'> & { embeddings?: RegExp } = {
+  ...{ prefix: 'model.', embedding: 'model.shared.weight', head: 'lm_head.weight' },
+  embeddings: /(?:^|\.)embed_tokens\.weight$/,
+};
+
 /**
  * A tied model may be stored with its head alone, which is the embedding then. Both stored and different are two (see
  * `endsDiffer`); that is reported here, where every use of a model passes.
@@ -88,13 +94,20 @@ function takeHeadAsEmbedding(
       'Set tie_word_embeddings in the config of that model to what it was trained with, if you know better.',
     );
   }
-  const head = family && stored.get(family.head);
+  const ends: typeof SHARED_ENDS | undefined =
+    family ?? (config?.raw.get('is_encoder_decoder') === true ? SHARED_ENDS : undefined);
+  const head = ends && stored.get(ends.head);
   if (!head || !saysTied(config, family, stored)) return;
-  const keys = [...stored.keys()].map((name) => tensorKey(name, family));
-  if (keys.includes(tensorKey(family.embedding, family))) return;
-  stored.delete(family.head);
-  const bare = ![...stored.keys()].some((name) => name.startsWith(family.prefix));
-  const name = bare ? tensorKey(family.embedding, family) : family.embedding;
+  const names = [...stored.keys()];
+  if (
+    names.some(
+      (name) => ends.embeddings?.test(name) || tensorKey(name, family) === tensorKey(ends.embedding, family),
+    )
+  )
+    return;
+  stored.delete(ends.head);
+  const bare = !names.some((name) => name.startsWith(ends.prefix));
+  const name = bare ? tensorKey(ends.embedding, family) : ends.embedding;
   stored.set(name, head);
   problems.note(
     'HeadIsEmbedding',

@@ -28,7 +28,7 @@ import { finishShards } from './shards';
 import { stackedLayers } from './stacked-layers';
 import { checkPatterns, leftOut } from './tensor-choice';
 import { planScope } from './tensor-plans';
-import { resolveHeads } from './tied-heads';
+import { resolveCopies, resolveHeads } from './tied-heads';
 
 /**
  * Makes the plan of a recipe. Mismatches do not throw: they are in `plan.problems`, each with its remedy, and then the
@@ -86,10 +86,9 @@ export async function makePlan(
   const contributors = [...new Set(slices.flatMap((slice) => slice.sources.map((source) => source.ref)))];
   const reference = referenceOf(slices[0]!, models);
   const unfit = await unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
-  const tied = resolveHeads(
-    [...models.values()].filter((model) => !unfit.has(model)),
-    problems,
-  );
+  const fitting = [...models.values()].filter((model) => !unfit.has(model));
+  resolveCopies(fitting, problems);
+  const tied = resolveHeads(fitting, problems);
   const donor = donorModels(recipe, reference, models, opened);
   const storedRows = storedEmbeddingRows(donor.config);
   const base = slices.find((slice) => slice.base)?.base?.ref;

@@ -10,7 +10,7 @@ import { modelTensors } from '../../inputs/model-tensors';
 import { elementCount, layerCount } from '../../inputs/opened-model';
 import { collectProblems, nameSome } from '../../inputs/problems';
 import type { OpenByPath } from '../../merge/plan/recipe-models';
-import { resolveHeads } from '../../merge/plan/tied-heads';
+import { resolveCopies, resolveHeads } from '../../merge/plan/tied-heads';
 import { AMALGAM_VERSION } from '../../merge/version';
 import { type CompareOptions, compareTensors } from './compare-tensors';
 import { findingsOf } from './findings';
@@ -144,6 +144,7 @@ export async function openSides(base: string, finetuned: string, open: OpenByPat
     const adapter = adapterPath === undefined ? undefined : await openAdapterPart(adapterPath, open);
     models.push(modelTensors(ref, checkpoint, adapter, problems, undefined, true));
   }
+  resolveCopies(models, problems);
   resolveHeads(models, problems);
   const doubles = models.filter(({ checkpoint }) =>
     [...checkpoint.tensors.values()].some(({ dtype }) => dtype === 'F64'),
