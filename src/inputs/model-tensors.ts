@@ -2,6 +2,7 @@
 
 import { isWeightDtype } from '../formats/dtype';
 import { fullPrecisionName } from '../formats/hub-id';
+import type { ModelConfig } from '../formats/model-config';
 import { counted } from '../formats/quantity';
 import { parseModelRef } from '../formats/recipe';
 import { configFaults } from '../models/claim';
@@ -168,6 +169,12 @@ function withoutTensors(problem: PlanProblem, isNotTaken: (name: string) => bool
   return left.length === 0 ? [] : [{ ...problem, tensors: left }];
 }
 
+/** The config of a model that stores two ends, though it says that they are one. */
+function asTaken({ config, endsDiffer }: Checkpoint): ModelConfig | undefined {
+  if (!config || !endsDiffer) return config;
+  return { ...config, raw: new Map(config.raw).set('tie_word_embeddings', false) };
+}
+
 /** Problems of a checkpoint in itself, found once. */
 const found = new WeakMap<Checkpoint, PlanProblem[]>();
 
@@ -176,7 +183,8 @@ function configProblems(
   checkpoint: Checkpoint,
   stored: ReadonlyMap<string, { shape: readonly number[] }>,
 ): PlanProblem[] {
-  const { config, path } = checkpoint;
+  const { path } = checkpoint;
+  const config = asTaken(checkpoint);
   if (!config) return [];
   const known = found.get(checkpoint);
   if (known) return known;

@@ -1,5 +1,6 @@
 /** The models of a recipe: opened, put together with their adapters, and those the small files come from. */
 
+import { counted } from '../../formats/quantity';
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
 import { SHARD_INDEX } from '../../formats/shard-index';
 import type { Adapter } from '../../inputs/adapter';
@@ -74,13 +75,37 @@ export function modelOf(
   isCast?: boolean,
 ): Model {
   const { model, adapter } = parseModelRef(ref);
-  return modelTensors(
+  const made = modelTensors(
     ref,
     opened.get(repoKey(model)) as Checkpoint,
     adapter && (opened.get(repoKey(adapter)) as Adapter),
     problems,
     isNotTaken,
     isCast,
+  );
+  requireBothEnds(made, problems);
+  return made;
+}
+
+/** An adapter that brings one end with more rows than the other has was saved without the other. */
+function requireBothEnds(
+  { ref, adapter, embedding = '', head = '', tensors, checkpoint }: Model,
+  problems: Problems,
+): void {
+  const [first, last] = [tensors.get(embedding), tensors.get(head)];
+  if (!adapter || !first || !last || first.shape[0] === last.shape[0]) return;
+  const own = [first, last].flatMap(({ name }) => checkpoint.tensors.get(name)?.shape[0] ?? []);
+  if (own.length === 0 || own.some((rows) => rows !== own[0])) return;
+  const [brought, other, tensor, left] =
+    first.shape[0] === own[0]
+      ? ['a head', 'the embedding', last, first]
+      : ['an embedding', 'the head', first, last];
+  if (![...adapter.replaces.values()].includes(tensor.view.origin)) return;
+  problems.error(
+    'AdapterInvalid',
+    `${adapter.path} brings ${brought} of ${counted(tensor.shape[0]!, 'row')} for ${ref}, but not ${other} it was trained with, which has ${counted(left.shape[0]!, 'row')} here.`,
+    'Save the adapter with both of its ends (save_embedding_layers=True, or both in modules_to_save).',
+    [first.name, last.name],
   );
 }
 

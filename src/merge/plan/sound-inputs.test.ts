@@ -67,6 +67,11 @@ const faults: Record<string, [ModelFolder, inPlan: RegExp, inCompare: RegExp]> =
     /PlanHasErrors .* counts 1 layer, and its weights have 2/,
   ],
   'no head': [whole('m', { config: { tie_word_embeddings: false } }), /HeadMissing lm_head/, /has no head/],
+  'a head of other rows beside a tied embedding': [
+    whole('m', { tensors: { 'lm_head.weight': ['F32', [10, 8]] } }),
+    /ShapeMismatch lm_head.weight: \[10,8\]/,
+    /PlanHasErrors/,
+  ],
   'three labels of two': [
     whole('m', {
       config: { architectures: ['LlamaForSequenceClassification'] },

@@ -186,3 +186,42 @@ describe('the embedding that encoder and decoder share', () => {
     expect([onlyInBase, onlyInFinetuned]).toEqual([[], []]);
   });
 });
+
+it.each([
+  ['bert', 'cls.predictions.bias', 'cls.predictions.decoder.bias'],
+  ['roberta', 'lm_head.bias', 'lm_head.decoder.bias'],
+])('the bias of the head of %s is one, under whichever names', async (model_type, one, other) => {
+  const model = (path: string, ...names: string[]) =>
+    memoryFolder(path, {
+      'config.json': { model_type },
+      'model.safetensors': safetensors(Object.fromEntries(names.map((name) => [name, ['F32', [8]]]))),
+    });
+  for (const [base, tuned] of [
+    [[one], [one, other]],
+    [[one, other], [one]],
+    [[one], [other]],
+  ] as const) {
+    const plan = await planOf(['m'], model('base', ...base), model('m', ...tuned));
+    const said = plan.problems.map(({ message }) => message);
+    expect(said.filter((message) => /lacks tensors that (?:m|base) has/.test(message))).toEqual([]);
+    expect(plan.problems.map(({ code }) => code)).toContain('TensorShared');
+  }
+});
+
+it.each([
+  ['an embedding', 'model.embed_tokens', 'brings an embedding of 10 rows for base+a, but not the head'],
+  ['a head', 'lm_head', 'brings a head of 10 rows for base+a, but not the embedding'],
+])(
+  'an adapter that brings %s of other rows alone is refused, on one tied and on one that is not',
+  async (_, module, words) => {
+    const brought: [string, ['F32', number[]]] = [`base_model.model.${module}.weight`, ['F32', [10, 4]]];
+    const adapter = tinyAdapter('a', Object.fromEntries([brought]), {
+      modules_to_save: [module.split('.').at(-1)],
+    });
+    for (const own of [false, true]) {
+      const plan = await planOf(['base+a'], tinyModel('base', { head: own }), adapter);
+      const said = plan.problems.find(({ code }) => code === 'AdapterInvalid');
+      expect(said?.message).toContain(words);
+    }
+  },
+);

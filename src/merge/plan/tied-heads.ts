@@ -36,27 +36,35 @@ export function resolveHeads(models: readonly Model[], problems: Problems): bool
   return false;
 }
 
-/** The embedding of an encoder–decoder and its copies on both sides (T5, BART and what is made like them in transformers). */
-const SHARED = ['shared.weight', 'encoder.embed_tokens.weight', 'decoder.embed_tokens.weight'];
+/**
+ * Names of one tensor in transformers: the embedding of an encoder–decoder (T5, BART and what is made like them) with its copies on
+ * both sides, and the bias of the head that fills in masked words (BERT, RoBERTa).
+ */
+const SHARED = [
+  ['shared.weight', 'encoder.embed_tokens.weight', 'decoder.embed_tokens.weight'],
+  ['cls.predictions.bias', 'cls.predictions.decoder.bias'],
+  ['lm_head.bias', 'lm_head.decoder.bias'],
+];
 
 /**
- * Brings the embeddings of encoder–decoders to the same names, in place: one that a model stores under fewer names than another, as
- * transformers saves what is shared, stands under the others too.
+ * Brings tensors that are shared to the same names, in place: one that a model stores under fewer names than another, as
+ * transformers saves it, stands under the others too.
  */
 export function resolveCopies(models: readonly Model[], problems: Problems): void {
-  const pairs = models.filter(({ checkpoint }) => checkpoint.config?.raw.get('is_encoder_decoder') === true);
-  const aliases = SHARED.filter((name) => pairs.some(({ tensors }) => tensors.has(name)));
-  const fewer = pairs.filter(({ tensors }) => {
-    const shared = aliases.flatMap((name) => tensors.get(name) ?? [])[0];
-    const lacking = shared ? aliases.filter((name) => !tensors.has(name)) : [];
-    for (const name of lacking) tensors.set(name, { ...shared!, name });
-    return lacking.length > 0;
-  });
-  if (fewer.length === 0) return;
-  problems.note(
-    'EmbeddingShared',
-    `${names(fewer)} stores the embedding that encoder and decoder share under fewer names than another model: it stands under the others too.`,
-  );
+  for (const group of SHARED) {
+    const aliases = group.filter((name) => models.some(({ tensors }) => tensors.has(name)));
+    const fewer = models.filter(({ tensors }) => {
+      const shared = aliases.flatMap((name) => tensors.get(name) ?? [])[0];
+      const lacking = shared ? aliases.filter((name) => !tensors.has(name)) : [];
+      for (const name of lacking) tensors.set(name, { ...shared!, name });
+      return lacking.length > 0;
+    });
+    if (fewer.length === 0) continue;
+    problems.note(
+      'TensorShared',
+      `${names(fewer)} stores a tensor under fewer names than another model: ${nameSome(aliases)} are one, and it stands under all of them.`,
+    );
+  }
 }
 
 function names(models: readonly Model[]): string {
