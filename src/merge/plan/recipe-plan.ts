@@ -25,7 +25,7 @@ import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from 
 import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
 import { finishShards } from './shards';
-import { stackedLayers } from './stacked-layers';
+import { checkStack, stackedLayers } from './stacked-layers';
 import { checkPatterns, leftOut } from './tensor-choice';
 import { planScope } from './tensor-plans';
 import { resolveCopies, resolveHeads } from './tied-heads';
@@ -187,6 +187,8 @@ async function finishPlan(
     problems,
   );
   const textOf = (path: string) => extraText(extras, path, fileOf);
+  const configText = layerOrder && (await textOf('config.json'));
+  if (configText) checkStack(configText, tensors, output.config, problems);
   const gguf = await planOutputGguf(recipe, tensors, textOf, problems);
   if (problems.hasErrors()) return { ...draft, problems: problems.list() };
   const written = writtenExtras({ recipe, extras });
