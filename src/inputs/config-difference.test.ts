@@ -130,6 +130,17 @@ test.each([
   if (orElse) expect(computedOtherwise(without, config({ ...base, ...orElse }))).toEqual([]);
 });
 
+test('rows of a classifier that stand for other labels are named, and no labels without a name', () => {
+  const labels = (...names: string[]) =>
+    config({ ...whole, id2label: Object.fromEntries(names.map((name, i) => [i, name])) });
+  const said = (a: string[], b: string[]) => computedOtherwise(labels(...a), labels(...b));
+  expect(said(['NEG', 'POS'], ['POS', 'NEG'])).toEqual([
+    'id2label {"0": "POS", "1": "NEG"} instead of {"0": "NEG", "1": "POS"}',
+  ]);
+  expect(said(['NEG', 'POS'], ['NEG', 'POS'])).toEqual([]);
+  expect(said(['NEG', 'POS'], ['LABEL_0', 'LABEL_1'])).toEqual([]);
+});
+
 test('the same, and none', () => {
   expect(compareConfigs(config(llama), config(llama)).words).toEqual(['Both configs say the same.']);
   expect(compareConfigs(config(llama), undefined).words).toEqual([

@@ -147,9 +147,21 @@ const computed = new WeakMap<ModelConfig, WeakMap<ModelConfig, string[]>>();
 export function computedOtherwise(base: ModelConfig, other: ModelConfig): string[] {
   const known = computed.get(base)?.get(other);
   if (known) return known;
-  const found = resolvedDifferences(textConfig(base), textConfig(other)) ?? namedDifferences(base, other);
+  const found = [
+    ...(resolvedDifferences(textConfig(base), textConfig(other)) ?? namedDifferences(base, other)),
+    ...unlikeLabels(base, other),
+  ];
   computed.set(base, (computed.get(base) ?? new WeakMap<ModelConfig, string[]>()).set(other, found));
   return found;
+}
+
+/** Rows of a classifier's head that stand for other labels; `LABEL_0` and so on say nothing. */
+function unlikeLabels(base: ModelConfig, other: ModelConfig): string[] {
+  const [mine, theirs] = [other, base].map(({ raw }) => raw.get('id2label'));
+  const isNamed = (labels: JsonValue | undefined) =>
+    labels instanceof Map && ![...labels.values()].every((name) => /^LABEL_\d+$/.test(String(name)));
+  if (!isNamed(mine) || !isNamed(theirs) || same(mine, theirs)) return [];
+  return [difference('id2label', mine, theirs)];
 }
 
 type RunConfig = ReturnType<typeof textConfig>;

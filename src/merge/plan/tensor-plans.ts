@@ -73,7 +73,7 @@ function compareNames(
     problems.error(
       'TensorMissing',
       `${less.ref} lacks tensors that ${more.ref} has.`,
-      `Take ${source.model.ref} out of the recipe: the two were not made from the same base.`,
+      `Take ${source.model.ref} out of the recipe, unless the two were made from one base: then leave these tensors as the base has them (exclude).`,
       tensors,
     );
   };
@@ -302,7 +302,7 @@ function sameShape(
           severity: 'error',
           code: 'ShapeMismatch',
           message: `Tensors of ${ref} have other shapes than those of ${other}.`,
-          remedy: `Take ${ref} out of the recipe: the two were not made from the same base.`,
+          remedy: `Take ${ref} out of the recipe, unless the two were made from one base: then leave these tensors as the base has them (exclude).`,
           tensors,
         },
   );
