@@ -26,12 +26,13 @@ declare module 'virtual:cpu-kernels' {
     logSumRow(row: number, columns: number, sums: number): void;
     lowRank(left: number, right: number, cols: number, rank: number, out: number, first: number, n: number, scale: number, add: number, small: number, scratch: number): void;
     matmulBlock(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number, scratch: number): void;
-    matmulLine(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number): void;
+    matmulPacked(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number, scratch: number): void;
     measureChanges(sources: number, models: number, n: number, firstBlock: number, masks: number, pitch: number, windows: number, windowed: number, counts: number, list: number, bins: number, sums: number, norms: number, spread: number, status: number, slots: number, scratch: number): void;
     mergeChanges(sources: number, models: number, n: number, firstBlock: number, cuts: number, masks: number, pitch: number, coefficients: number, election: number, zeroNegative: number, lambda: number, extreme: number, plain: number, packed: number, dtype: number, sums: number, stats: number, counts: number, kept: number, status: number, wrong: number, slots: number, scratch: number, merged: number): void;
     mergeCounts(values: number, stride: number, models: number, elements: number, coefficients: number, election: number, zeroNegative: number, extreme: number, packed: number, dtype: number, counts: number, scratch: number): void;
     normRow(x: number, weight: number, bias: number, y: number, width: number, centred: number, shift: number, epsilon: number): void;
     packKept(values: number, n: number, mask: number): void;
+    packPanels(w: number, dtype: number, inputs: number, outputs: number, room: number): void;
     panelProduct(panel: number, rows: number, cols: number, x: number, k4: number, y: number, small: number, scratch: number): void;
     panelProductTransposed(panel: number, rows: number, cols: number, y: number, k4: number, z: number, small: number, scratch: number): void;
     pickChanges(sources: number, models: number, n: number, first: number, picks: number, count: number, picked: number, scratch: number): void;

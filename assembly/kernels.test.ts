@@ -11,6 +11,10 @@ it('exports.d.ts is what the compiler says the module exports', async () => {
 const PROCESSOR_ALONE = [
   'merge-changes',
   'encode-blocks',
+  'matmul-packed-f32',
+  'matmul-packed-f16',
+  'matmul-packed-bf16',
+  'pack-panels',
   'measure-changes',
   'sample-changes',
   'pick-changes',

@@ -17,6 +17,8 @@ export interface LlamaModel {
   tokenize(text: string, withSpecial: boolean): number[];
   /** Logits of every position [tokens, vocabulary]. @param lora file of an adapter that acts on top */
   logits(ids: readonly number[], lora?: string): Float32Array;
+  /** Seconds of reading a prompt, and of each token behind it. */
+  seconds(prompt: readonly number[], tokens: number, threads: number): { prompt: number; token: number };
   readonly vocabulary: number;
   close(): void;
 }
@@ -161,6 +163,25 @@ function loadLlama() {
           call.freeContext(context);
           if (adapter) call.freeLora(adapter);
           return logits;
+        },
+        seconds(prompt, tokens, threads) {
+          const context = call.context(model, {
+            ...call.contextParams(),
+            ...{ ctx: prompt.length + tokens, batch: prompt.length, ubatch: prompt.length, sequences: 1 },
+            ...{ threads, threadsBatch: threads },
+          });
+          const none = { embd: null, pos: null, sequences: null, sequenceIds: null, logits: null };
+          const decode = (ids: readonly number[]) => {
+            const begun = performance.now();
+            const token = Int32Array.from(ids);
+            const failed: number = call.decode(context, { count: ids.length, token, ...none });
+            if (failed !== 0) throw new Error(`llama.cpp does not decode (${failed})`);
+            return (performance.now() - begun) / 1000;
+          };
+          const read = decode(prompt);
+          const each = Array.from({ length: tokens }, (_, i) => decode([prompt[i % prompt.length]!]));
+          call.freeContext(context);
+          return { prompt: read, token: each.reduce((a, b) => a + b, 0) / tokens };
         },
         close: () => call.freeModel(model),
       };

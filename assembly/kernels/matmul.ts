@@ -198,43 +198,191 @@ export function matmulBlock(
   }
 }
 
-/** sums + four inputs of a row by the same of four weight rows, one input after the other. */
-@inline
-function addFour(sums: v128, x: v128, a: v128, b: v128, c: v128, d: v128): v128 {
-  const e = v128.shuffle<u32>(a, b, 0, 4, 1, 5);
-  const f = v128.shuffle<u32>(c, d, 0, 4, 1, 5);
-  const g = v128.shuffle<u32>(a, b, 2, 6, 3, 7);
-  const h = v128.shuffle<u32>(c, d, 2, 6, 3, 7);
-  sums = f32x4.add(sums, f32x4.mul(v128.shuffle<u32>(x, x, 0, 0, 0, 0), v128.shuffle<u64>(e, f, 0, 2)));
-  sums = f32x4.add(sums, f32x4.mul(v128.shuffle<u32>(x, x, 1, 1, 1, 1), v128.shuffle<u64>(e, f, 1, 3)));
-  sums = f32x4.add(sums, f32x4.mul(v128.shuffle<u32>(x, x, 2, 2, 2, 2), v128.shuffle<u64>(g, h, 0, 2)));
-  return f32x4.add(sums, f32x4.mul(v128.shuffle<u32>(x, x, 3, 3, 3, 3), v128.shuffle<u64>(g, h, 1, 3)));
-}
+// Weights that stay are laid out for this once: eight outputs [k][8] at a time, each panel where its rows were. Without a
+// transposition, and with four panels side by side, a row costs half as much; sums run in the same order.
 
-/** One row of x by eight weight rows transposed in registers; beyond `panelWidth` of them the last is taken again. */
-function eightOutputs<T>(x: usize, w: usize, pitch: usize, n: i32, y: usize): void {
-  const last = <usize>(panelWidth - 1);
-  const w1 = w + pitch * min(1, last);
-  const w2 = w + pitch * min(2, last);
-  const w3 = w + pitch * min(3, last);
-  const w4 = w + pitch * min(4, last);
-  const w5 = w + pitch * min(5, last);
-  const w6 = w + pitch * min(6, last);
-  const w7 = w + pitch * min(7, last);
-  let low = f32x4.splat(0);
-  let high = low;
-  const end = <usize>n * sizeof<T>();
-  for (let i: usize = 0; i < end; i += 4 * sizeof<T>()) {
-    const p = v128.load(x);
-    low = addFour(low, p, wide4<T>(w + i), wide4<T>(w1 + i), wide4<T>(w2 + i), wide4<T>(w3 + i));
-    high = addFour(high, p, wide4<T>(w4 + i), wide4<T>(w5 + i), wide4<T>(w6 + i), wide4<T>(w7 + i));
-    x += 16;
+/** Eight rows from `w` on, `pitch` apart, as [n][8] at `to`. */
+function interleave<T>(w: usize, pitch: usize, to: usize, n: i32): void {
+  if (isFloat<T>()) {
+    packFour<T>(w, w + pitch, w + 2 * pitch, w + 3 * pitch, to, n);
+    packFour<T>(w + 4 * pitch, w + 5 * pitch, w + 6 * pitch, w + 7 * pitch, to + 16, n);
+    return;
   }
-  put8(y, low, high);
+  const end = w + (<usize>n << 1);
+  for (; w < end; w += 8) {
+    let at = w;
+    const a = v128.load64_zero(at);
+    at += pitch;
+    const b = v128.load64_zero(at);
+    at += pitch;
+    const c = v128.load64_zero(at);
+    at += pitch;
+    const d = v128.load64_zero(at);
+    at += pitch;
+    const e = v128.load64_zero(at);
+    at += pitch;
+    const f = v128.load64_zero(at);
+    at += pitch;
+    const g = v128.load64_zero(at);
+    at += pitch;
+    const h = v128.load64_zero(at);
+    const ab = v128.shuffle<u16>(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+    const cd = v128.shuffle<u16>(c, d, 0, 8, 1, 9, 2, 10, 3, 11);
+    const ef = v128.shuffle<u16>(e, f, 0, 8, 1, 9, 2, 10, 3, 11);
+    const gh = v128.shuffle<u16>(g, h, 0, 8, 1, 9, 2, 10, 3, 11);
+    const low0 = v128.shuffle<u32>(ab, cd, 0, 4, 1, 5);
+    const low1 = v128.shuffle<u32>(ef, gh, 0, 4, 1, 5);
+    const high0 = v128.shuffle<u32>(ab, cd, 2, 6, 3, 7);
+    const high1 = v128.shuffle<u32>(ef, gh, 2, 6, 3, 7);
+    v128.store(to, v128.shuffle<u64>(low0, low1, 0, 2));
+    v128.store(to, v128.shuffle<u64>(low0, low1, 1, 3), 16);
+    v128.store(to, v128.shuffle<u64>(high0, high1, 0, 2), 32);
+    v128.store(to, v128.shuffle<u64>(high0, high1, 1, 3), 48);
+    to += 64;
+  }
 }
 
-/** One row or two: weights are read where they lie. Same parameters, and the same bits a row as above. */
-export function matmulLine(
+/**
+ * Lays out a matrix in place.
+ * @param w `outputs` rows of `inputs` stored elements; the last panel is as long as the others, whatever is behind its rows
+ * @param room for eight rows
+ */
+export function packPanels(w: usize, dtype: i32, inputs: i32, outputs: i32, room: usize): void {
+  const pitch = <usize>inputs * (dtype == 0 ? 4 : 2);
+  for (let o = 0; o < outputs; o += 8) {
+    memory.copy(room, w, 8 * pitch);
+    if (dtype == 0) interleave<f32>(room, pitch, w, inputs);
+    else interleave<u16>(room, pitch, w, inputs);
+    w += 8 * pitch;
+  }
+}
+
+/** The second four of eight stored weights, as f32. */
+@inline
+function wideHigh<T>(at: usize): v128 {
+  return wide4<T>(at + 4 * sizeof<T>());
+}
+
+/** A panel widened. */
+function widen<T>(w: usize, to: usize, n: i32): void {
+  const end = to + (<usize>n << 5);
+  for (; to < end; to += 32) {
+    v128.store(to, wide4<T>(w));
+    v128.store(to, wideHigh<T>(w), 16);
+    w += 8 * sizeof<T>();
+  }
+}
+
+/** One row of x by a panel as it is laid out. */
+function onePanel<T>(x: usize, w: usize, n: i32, y: usize): void {
+  let a = f32x4.splat(0);
+  let b = a;
+  const end = x + (<usize>n << 2);
+  for (; x < end; x += 4) {
+    const p = v128.load32_splat(x);
+    a = f32x4.add(a, f32x4.mul(p, wide4<T>(w)));
+    b = f32x4.add(b, f32x4.mul(p, wideHigh<T>(w)));
+    w += 8 * sizeof<T>();
+  }
+  put8(y, a, b);
+}
+
+/** The same by four whole panels, `pitch` apart: their sums do not wait for one another. */
+function fourPanels<T>(x: usize, w: usize, pitch: usize, n: i32, y: usize): void {
+  let a = f32x4.splat(0);
+  let b = a;
+  let c = a;
+  let d = a;
+  let e = a;
+  let f = a;
+  let g = a;
+  let h = a;
+  let w1 = w + pitch;
+  let w2 = w1 + pitch;
+  let w3 = w2 + pitch;
+  const end = x + (<usize>n << 2);
+  for (; x < end; x += 4) {
+    const p = v128.load32_splat(x);
+    a = f32x4.add(a, f32x4.mul(p, wide4<T>(w)));
+    b = f32x4.add(b, f32x4.mul(p, wideHigh<T>(w)));
+    c = f32x4.add(c, f32x4.mul(p, wide4<T>(w1)));
+    d = f32x4.add(d, f32x4.mul(p, wideHigh<T>(w1)));
+    e = f32x4.add(e, f32x4.mul(p, wide4<T>(w2)));
+    f = f32x4.add(f, f32x4.mul(p, wideHigh<T>(w2)));
+    g = f32x4.add(g, f32x4.mul(p, wide4<T>(w3)));
+    h = f32x4.add(h, f32x4.mul(p, wideHigh<T>(w3)));
+    w += 8 * sizeof<T>();
+    w1 += 8 * sizeof<T>();
+    w2 += 8 * sizeof<T>();
+    w3 += 8 * sizeof<T>();
+  }
+  const bias = biases;
+  put8(y, a, b);
+  if (bias) biases = bias + 32;
+  put8(y + 32, c, d);
+  if (bias) biases = bias + 64;
+  put8(y + 64, e, f);
+  if (bias) biases = bias + 96;
+  put8(y + 96, g, h);
+  biases = bias;
+}
+
+/** Rows up to which panels are read where they lie. */
+const FEW_ROWS: i32 = 2;
+
+function multiplyPacked<T>(
+  w: usize,
+  inputs: i32,
+  outputs: i32,
+  x: usize,
+  xPitch: usize,
+  rows: i32,
+  bias: usize,
+  y: usize,
+  yPitch: usize,
+  add: bool,
+  scratch: usize,
+): void {
+  const panelBytes = 8 * <usize>inputs * sizeof<T>();
+  for (let o = 0; o < outputs; ) {
+    const four = rows <= FEW_ROWS && o + 32 <= outputs;
+    panelWidth = min(8, outputs - o);
+    for (let k = 0; k < inputs; k += PANEL_INPUTS) {
+      const n = min(PANEL_INPUTS, inputs - k);
+      adding = add || k > 0;
+      biases = bias && k == 0 ? bias + (<usize>o << 2) : 0;
+      const from = w + <usize>k * 8 * sizeof<T>();
+      let xr = x + (<usize>k << 2);
+      let yr = y + (<usize>o << 2);
+      let r = 0;
+      if (rows <= FEW_ROWS) {
+        for (; r < rows; r++) {
+          if (four) fourPanels<T>(xr, from, panelBytes, n, yr);
+          else onePanel<T>(xr, from, n, yr);
+          xr += xPitch;
+          yr += yPitch;
+        }
+        continue;
+      }
+      widen<T>(from, scratch, n);
+      for (; r + 4 <= rows; r += 4) {
+        fourRows(xr, xPitch, scratch, n, yr, yPitch);
+        xr += 4 * xPitch;
+        yr += 4 * yPitch;
+      }
+      for (; r < rows; r++) {
+        oneRow(xr, scratch, n, yr);
+        xr += xPitch;
+        yr += yPitch;
+      }
+    }
+    o += four ? 32 : 8;
+    w += four ? 4 * panelBytes : panelBytes;
+  }
+}
+
+/** Any number of rows by weights that `packPanels` laid out. Same parameters, and the same bits a row as above. */
+export function matmulPacked(
   w: usize,
   dtype: i32,
   inputs: i32,
@@ -247,24 +395,10 @@ export function matmulLine(
   yPitch: usize,
   add: bool,
   scale: f32,
+  scratch: usize,
 ): void {
-  const width: usize = dtype == 0 ? 4 : 2;
-  const wPitch = <usize>inputs * width;
   scaling = scale;
-  for (let o = 0; o < outputs; o += 8) {
-    panelWidth = min(8, outputs - o);
-    for (let k = 0; k < inputs; k += PANEL_INPUTS) {
-      const n = min(PANEL_INPUTS, inputs - k);
-      adding = add || k > 0;
-      biases = bias && k == 0 ? bias + (<usize>o << 2) : 0;
-      const from = w + <usize>o * wPitch + <usize>k * width;
-      for (let r = 0; r < rows; r++) {
-        const row = x + <usize>r * xPitch + (<usize>k << 2);
-        const to = y + <usize>r * yPitch + (<usize>o << 2);
-        if (dtype == 0) eightOutputs<f32>(row, from, wPitch, n, to);
-        else if (dtype == 1) eightOutputs<i16>(row, from, wPitch, n, to);
-        else eightOutputs<u16>(row, from, wPitch, n, to);
-      }
-    }
-  }
+  if (dtype == 0) multiplyPacked<f32>(w, inputs, outputs, x, xPitch, rows, bias, y, yPitch, add, scratch);
+  else if (dtype == 1) multiplyPacked<i16>(w, inputs, outputs, x, xPitch, rows, bias, y, yPitch, add, scratch);
+  else multiplyPacked<u16>(w, inputs, outputs, x, xPitch, rows, bias, y, yPitch, add, scratch);
 }

@@ -1,5 +1,7 @@
 /** The headless command on the sample family: both engines, any tile, same bytes; and its error messages. */
 
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   existsSync,
   mkdtempSync,
@@ -11,6 +13,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 import type { OutputHashes } from '../../src/formats/output-hashes';
 import type { EvaluateReport } from '../../src/reports/evaluate';
 import type { MergeReport } from '../../src/reports/merge';
@@ -195,4 +199,55 @@ test('says what is wrong in words, ends with a code, and writes nothing', async 
   expect(plan.code).not.toBe(0);
   expect(existsSync(out)).toBe(false);
   expect(readdirSync(work)).toEqual(['recipe.yml']);
+});
+
+const LORAS = (kitchen = 1, harbour = 0.1) => `merge_method: task_arithmetic
+base_model: ${samples}/base
+models:
+  - model: ${samples}/base+${samples}/kitchen
+    parameters: { weight: ${kitchen} }
+  - model: ${samples}/base+${samples}/harbour
+    parameters: { weight: ${harbour} }
+`;
+
+/** What the command continues the prompt with where the weights are changed in the recipe. */
+async function continued(kitchen: number, harbour: number): Promise<string> {
+  const file = recipe(LORAS(kitchen, harbour));
+  const { code, stdout } = await amalgam(['generate', file, '--prompt', 'Recipe:', '--max-tokens', '12']);
+  expect(code).toBe(0);
+  return stdout.replace(/^Recipe:/, '').replace(/\n$/, '');
+}
+
+test('chat: what is typed is continued, also by other weights; served, each request may set them', async () => {
+  const [first, second] = [await continued(1, 0.1), await continued(0.1, 1)];
+  expect(first).not.toBe(second);
+  const file = recipe(LORAS());
+  const chat = ['src/cli/amalgam.mjs', 'chat', file, '--max-tokens', '12'];
+
+  const typed = spawn(process.execPath, [...chat, '--text'], { cwd: root, stdio: ['pipe', 'pipe', 'pipe'] });
+  typed.stdin.end('Recipe:\n/weight nobody 2\n/weight kitchen 0.1\n/weight harbour 1\n/again\n');
+  const [written, said] = await Promise.all([text(typed.stdout), text(typed.stderr)]);
+  expect(written).toBe(`${first}\n${second}\n`);
+  expect(said).toContain('No contributor is called nobody. Contributors: kitchen, harbour.');
+
+  const served = spawn(process.execPath, [...chat, '--serve', '0'], { cwd: root });
+  try {
+    let url: string | undefined;
+    for await (const line of createInterface({ input: served.stderr })) {
+      url = /^(http\S+) answers/.exec(line)?.[1];
+      if (url) break;
+    }
+    const answer = async (amalgam?: object) => {
+      const body = JSON.stringify({ prompt: 'Recipe:', ...(amalgam && { amalgam }) });
+      const response = await fetch(`${url}/completions`, { method: 'POST', body });
+      const { choices } = (await response.json()) as { choices: { text: string }[] };
+      return choices[0]!.text;
+    };
+    expect(await answer()).toBe(first);
+    expect(await answer({ weights: { kitchen: 0.1, harbour: 1 } })).toBe(second);
+    expect(await answer()).toBe(first);
+  } finally {
+    served.kill('SIGINT');
+  }
+  await once(served, 'exit');
 });

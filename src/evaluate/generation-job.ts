@@ -1,5 +1,6 @@
 import { AmalgamError } from '../errors';
 import { type GuardedStream, type GuardedTokenizer, renderGuarded } from '../foreign/foreign-text';
+import type { Message } from '../formats/conversations';
 import { type Inputs, openInputs } from '../host/weight-inputs';
 import type { Plan } from '../merge/plan/plan';
 import type {
@@ -11,6 +12,7 @@ import type {
 } from '../reports/evaluate';
 import { secondsLeft } from '../reports/time-left';
 import { generate, WRITING_RESIDENT_BYTES } from './generation';
+import type { KeptModel, ReadyRecipe } from './kept-model';
 import { openPlannedWeights } from './planned-weights';
 import {
   downloadMeter,
@@ -20,17 +22,43 @@ import {
   type RunningOptions,
 } from './running-model';
 
+/** How a text takes part in what changes its recipe. */
+export interface LiveText {
+  kept: KeptModel;
+  /** The recipe that the text goes on with, where it is steered to one that can be run. */
+  turn(): Promise<(ReadyRecipe & { taken(taken: boolean): void }) | undefined>;
+}
+
+interface GenerationOptions extends RunningOptions {
+  /** Another model, over the same files that are open, that gives every token its own probability afterwards. */
+  against?: Pick<RunningOptions, 'plan' | 'exact'>;
+  /** Where the model stays open for the next text, and the recipe may change between two tokens. */
+  liveText?: LiveText;
+}
+
 /**
- * Continues a prompt; the text goes out with the progress as it comes.
- * @param against another model, over the same files that are open, that gives every token its own probability afterwards
+ * Continues a prompt; the text goes out with the progress as it comes. Where the device is lost on the way, it goes on from the
+ * text on a new one.
  * @throws AmalgamError `TokenizerUnsupported` (no chat template), `TextEmpty`, `ContextTooLong`, `NonFinite`, `Canceled`, and what opening throws
  */
 export async function runGeneration(
   request: GenerateRequest,
-  { against, ...options }: RunningOptions & { against?: Pick<RunningOptions, 'plan' | 'exact'> },
+  { against, liveText, ...options }: GenerationOptions,
 ): Promise<GenerateReport> {
   const { maxTokens, temperature, topP, seed } = request;
-  const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
+  let ready: ReadyRecipe = options;
+  const open = () => {
+    const running = { ...options, ...ready, runner: { residentBytes: WRITING_RESIDENT_BYTES } };
+    return liveText ? liveText.kept.open(running) : openRunningModel(running);
+  };
+  /** Closes what is on a lost device, and opens it on a new one. @throws any other error */
+  const openAgain = (thrown: unknown, lost?: RunningModel) => {
+    if (!(thrown instanceof AmalgamError) || thrown.code !== 'GpuLost') throw thrown;
+    if (liveText) liveText.kept.lose();
+    else lost?.close();
+    return open();
+  };
+  let model = await open().catch((thrown: unknown) => openAgain(thrown));
   let stream: GuardedStream | undefined;
   try {
     const tokenizer = await model.tokenizer();
@@ -53,16 +81,28 @@ export async function runGeneration(
         text: more,
       });
     };
-    const [generated] = await generate(model.runner, [prompt], {
-      maxTokens,
-      sampling: { temperature, topP, seed },
-      stop: model.ends,
-      signal: options.signal,
-      onToken: async ({ index, id, probability }) => {
-        const more = await decoder.push(id);
-        tokens.push({ text: more, probability });
-        tell(index + 1, more);
-      },
+    const written: number[] = [];
+    const turned = (next: ReadyRecipe) => {
+      ready = next;
+    };
+    const write = () =>
+      generate(model.runner, [prompt], {
+        maxTokens,
+        written: [written],
+        sampling: { temperature, topP, seed },
+        stop: model.ends,
+        signal: options.signal,
+        ...(liveText && { between: turnBetween(liveText, options, () => tokens.length, turned) }),
+        onToken: async ({ index, id, probability }) => {
+          written.push(id);
+          const more = await decoder.push(id);
+          tokens.push({ text: more, probability });
+          tell(index + 1, more);
+        },
+      });
+    const [generated] = await write().catch(async (thrown: unknown) => {
+      model = await openAgain(thrown, model);
+      return write();
     });
     const { ids, ended } = generated!;
     const rest = await decoder.end();
@@ -75,6 +115,7 @@ export async function runGeneration(
       await addProbabilities(tokens, prompt, ids, architecture.vocab, { ...options, ...against });
     return {
       text,
+      promptTokens: prompt.length,
       ids,
       tokens,
       ended,
@@ -86,8 +127,34 @@ export async function runGeneration(
     };
   } finally {
     stream?.close();
-    model.close();
+    if (!liveText) model.close();
   }
+}
+
+/** What turns the model between two tokens, and tells how long that took. */
+function turnBetween(
+  { kept, turn }: LiveText,
+  { signal, onProgress }: RunningOptions,
+  written: () => number,
+  onTurn: (ready: ReadyRecipe) => void,
+): () => Promise<void> {
+  return async () => {
+    const begun = performance.now();
+    const ready = await turn();
+    if (!ready) return;
+    const turned = await kept.turn(ready, signal);
+    ready.taken(turned);
+    if (turned) onTurn({ plan: ready.plan, ...(ready.prepared && { prepared: ready.prepared }) });
+    const turnSeconds = (performance.now() - begun) / 1000;
+    const amount = {
+      phase: 'running' as const,
+      done: written(),
+      total: written(),
+      rate: 0,
+      secondsLeft: null,
+    };
+    if (turned) onProgress({ ...amount, turnSeconds });
+  };
 }
 
 /**
@@ -130,10 +197,11 @@ export async function runEffects(
 async function promptIds(
   model: RunningModel,
   tokenizer: GuardedTokenizer,
-  { prompt, chat }: Pick<GenerateRequest, 'prompt' | 'chat'>,
+  { prompt, chat, messages }: Pick<GenerateRequest, 'prompt' | 'chat' | 'messages'>,
   signal: AbortSignal,
 ): Promise<number[]> {
-  if (chat) return tokenizer.encode(await chatPrompt(model, prompt, signal));
+  const said = messages ?? (chat ? [{ role: 'user', content: prompt }] : undefined);
+  if (said) return tokenizer.encode(await chatPrompt(model, said, signal));
   return [...tokenizer.prefix, ...(await tokenizer.encode(prompt))];
 }
 
@@ -159,10 +227,14 @@ async function addProbabilities(
   }
 }
 
-/** A user's message rendered with the model's chat template, which itself adds the BOS token. */
-async function chatPrompt(model: RunningModel, content: string, signal: AbortSignal): Promise<string> {
+/** A conversation rendered with the model's chat template, which itself adds the BOS token, up to where it answers. */
+async function chatPrompt(
+  model: RunningModel,
+  messages: readonly Message[],
+  signal: AbortSignal,
+): Promise<string> {
   const chat = await model.chatTemplate();
-  if (chat) return (await renderGuarded(chat, [[{ role: 'user', content }]], true, signal))[0]!;
+  if (chat) return (await renderGuarded(chat, [[...messages]], true, signal))[0]!;
   throw new AmalgamError(
     'TokenizerUnsupported',
     'The model has no chat template.',

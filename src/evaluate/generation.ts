@@ -22,10 +22,14 @@ interface GenerateOptions {
   sampling: Sampling;
   /** Ids that end a sequence; they are not part of it. */
   stop?: readonly number[];
+  /** Ids of each prompt's text that are written already: it goes on behind them. */
+  written?: readonly (readonly number[])[];
   /** Number of the first prompt among all that are drawn with this seed: its random stream. Default 0. */
   firstSequence?: number;
   /** Called for every token as it is chosen. */
   onToken?: (token: GeneratedToken) => unknown;
+  /** Awaited before every step but the first: the weights may change there. */
+  between?: () => Promise<void>;
   /** Asked after every step: whether all sequences end with these many tokens. */
   enough?: (tokens: number) => boolean;
   signal?: AbortSignal;
@@ -68,14 +72,17 @@ export async function generate(
       'Choose a temperature from 0 and a top-p above 0 and up to 1.',
     );
   }
-  const sequences = prompts.map((prompt, slot) => ({
-    slot,
-    generated: [] as number[],
-    ended: undefined as Generated['ended'] | undefined,
-    /** Token ids of the next step. */
-    next: [...prompt],
-    start: 0,
-  }));
+  const sequences = prompts.map((prompt, slot) => {
+    const generated = [...(options.written?.[slot] ?? [])];
+    return {
+      slot,
+      generated,
+      ended: undefined as Generated['ended'] | undefined,
+      /** Token ids of the next step. */
+      next: [...prompt, ...generated],
+      start: 0,
+    };
+  });
   if (maxTokens < 1 || sequences.length === 0) return sequences.map(() => ({ ids: [], ended: 'length' }));
   const longest = Math.max(...prompts.map((prompt) => prompt.length));
   const limit = runner.architecture.maxPositions ?? Number.POSITIVE_INFINITY;
@@ -86,6 +93,7 @@ export async function generate(
   try {
     for (let open = sequences; open.length > 0; open = open.filter((s) => s.ended === undefined)) {
       const first = open[0]!.start === 0;
+      if (!first) await options.between?.();
       const scores = await (first ? begin : step)(runner, open, cache, options.signal);
       for (const [i, sequence] of open.entries()) {
         const index = sequence.generated.length;

@@ -4,14 +4,21 @@
  */
 import type { Backend } from '../backend/backend';
 import { isWeightDtype } from '../formats/dtype';
-import type { LowRankUpdate, StoredWeight, WeightSource } from '../forward/weight-source';
+import {
+  joinedUpdate,
+  type LowRankUpdate,
+  type StoredWeight,
+  type WeightSource,
+} from '../forward/weight-source';
 import { threadPool } from '../host/threads';
 import { castTensor } from '../inputs/dequantization';
 import { loadFactorValues, type ReadTensor } from '../inputs/stored-tensor';
+import type { LowRank, TensorRef, TensorView } from '../inputs/tensor-view';
 import type { MergeMethod } from '../merge/method';
 import { methodById } from '../merge/methods';
 import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { measuredTensors, measureWholeModel } from '../merge/run/whole-model';
+import { changeCoefficients } from '../merge/tensor/change-coefficients';
 import {
   type ComputeSettings,
   computeTensor,
@@ -22,7 +29,7 @@ import type { Prepared } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
 import { bytesOf } from '../platform';
 
-interface PlannedWeights extends WeightSource {
+export interface PlannedWeights extends WeightSource {
   /** Gives back the device memory that merging takes; the next read takes it again. */
   rest(): void;
   close(): void;
@@ -42,27 +49,29 @@ export async function openPlannedWeights(
   exact: boolean,
   prepared?: Prepared,
 ): Promise<PlannedWeights> {
+  const factored = new Map(
+    plan.tensors.flatMap((t) => (exact ? [[t.name, factoredChange(t)] as const] : [])),
+  );
   const tensors = new Map(
     castPlans(plan.tensors)
       .filter((t) => isWeightDtype(t.dtype))
-      .map((t) => [t.name, exact && !t.copy && !plainUpdate(t) ? { ...t, dtype: 'F32' as const } : t]),
+      .map((t) => [t.name, exact && !t.copy && !factored.get(t.name) ? { ...t, dtype: 'F32' as const } : t]),
   );
-  const computed = [...tensors.values()].filter((t) => !t.copy && !(exact && plainUpdate(t)));
+  const computed = [...tensors.values()].filter((t) => !t.copy && !factored.get(t.name));
   const merged = computed.length > 0 ? await openMerged(plan, computed, engines, read, prepared) : undefined;
   const updates = new Map<string, LowRankUpdate>();
-  if (exact) {
-    for (const t of tensors.values()) if (plainUpdate(t)) updates.set(t.name, updateOf(t, read));
+  for (const [name, change] of factored) {
+    if (change && tensors.has(name)) updates.set(name, joinedUpdate(updatesOf(change, read))!);
   }
   return {
-    tensors: new Map([...tensors].map(([name, t]) => [name, storedAs(t, exact)])),
+    tensors: new Map([...tensors].map(([name, t]) => [name, storedAs(t, factored.get(name))])),
     updates,
     exclusive: merged !== undefined,
     atOnce: merged ? engines.length : 1,
     read(name, begin, end) {
       const tensor = tensors.get(name)!;
-      if (tensor.copy) return read(tensor.copy, begin, end);
-      if (updates.has(name)) return read(tensor.models[0]!.view.origin, begin, end);
-      return merged!.read(tensor, begin, end);
+      const stored = tensor.copy ?? factored.get(name)?.origin;
+      return stored ? read(stored, begin, end) : merged!.read(tensor, begin, end);
     },
     rest() {
       merged?.rest();
@@ -74,7 +83,7 @@ export async function openPlannedWeights(
 }
 
 /** The tensors, those that are copied in a dtype that is not computed with as the f32 values that they stand for, where they do. */
-function castPlans(tensors: readonly TensorPlan[]): TensorPlan[] {
+export function castPlans(tensors: readonly TensorPlan[]): TensorPlan[] {
   const names = new Set(tensors.map(({ name }) => name));
   return tensors.map((tensor) => {
     const { copy, base: _, ...own } = tensor;
@@ -85,36 +94,57 @@ function castPlans(tensors: readonly TensorPlan[]): TensorPlan[] {
   });
 }
 
-function storedAs(tensor: TensorPlan, exact: boolean): StoredWeight {
-  const { dtype } = exact && plainUpdate(tensor) ? tensor.models[0]!.view.origin : tensor;
+/** How a tensor is stored that is read as it is, or computed in the plan's dtype. */
+export function storedAs(tensor: TensorPlan, change: FactoredChange | undefined): StoredWeight {
+  const { dtype } = change?.origin ?? tensor;
   if (!isWeightDtype(dtype)) throw new Error(`${tensor.name}: ${dtype} is no weight`);
   return { dtype, shape: tensor.shape };
 }
 
-/** A linear layer of a block that is one model's stored weight plus a plain LoRA update, and nothing else. */
-function plainUpdate(tensor: TensorPlan): boolean {
-  const view = tensor.models[0]?.view;
-  return (
-    tensor.models.length === 1 &&
-    tensor.method === 'passthrough' &&
-    tensor.role.layer !== null &&
-    tensor.role.kind === 'linear' &&
-    view?.lowRank !== undefined &&
-    view.lowRank.magnitude === undefined &&
-    view.addend === undefined
+/** W₀ + Σ cᵢ·ΔWᵢ, each ΔWᵢ as its factors. */
+export interface FactoredChange {
+  origin: TensorRef;
+  factors: readonly { coefficient: number; lowRank: LowRank }[];
+}
+
+/**
+ * A linear map of a block whose merge is one stored weight plus plain LoRA updates with known coefficients; undefined for all
+ * else.
+ */
+export function factoredChange(tensor: TensorPlan): FactoredChange | undefined {
+  const { role, models, base, copy, method } = tensor;
+  const views = models.map(({ view }) => view);
+  const origin = base?.origin ?? views[0]?.origin;
+  if (copy || role.layer === null || role.kind !== 'linear' || !origin || origin.rows || origin.derived)
+    return undefined;
+  const isPlain = ({ origin: own, lowRank, addend }: TensorView) =>
+    own.folder === origin.folder &&
+    own.file === origin.file &&
+    own.begin === origin.begin &&
+    !lowRank?.magnitude &&
+    !addend;
+  if (!views.every(isPlain) || (base && (base.lowRank || base.addend))) return undefined;
+  const coefficients = changeCoefficients(tensor, methodById.get(method)!);
+  const factors = views.flatMap(({ lowRank }, i) =>
+    lowRank ? [{ coefficient: coefficients?.[i] ?? 0, lowRank }] : [],
   );
+  return coefficients && factors.length > 0 ? { origin, factors } : undefined;
 }
 
-function updateOf(tensor: TensorPlan, read: ReadTensor): LowRankUpdate {
-  const { lowRank } = tensor.models[0]!.view;
-  return {
-    rank: lowRank!.rank,
-    scale: lowRank!.scale,
-    load: () => loadFactorValues(lowRank!, read),
-  };
+/** The factors as updates of the forward pass. */
+export function updatesOf(
+  { factors }: FactoredChange,
+  read: ReadTensor,
+  load: typeof loadFactorValues = loadFactorValues,
+): LowRankUpdate[] {
+  return factors.map(({ coefficient, lowRank }) => ({
+    rank: lowRank.rank,
+    scale: coefficient * lowRank.scale,
+    load: () => load(lowRank, read),
+  }));
 }
 
-interface MergedTensors {
+export interface MergedTensors {
   /** Bytes of a tensor as the plan would write them; it stays in memory until its last byte is read, since a pass reads each front to back, or another one is. */
   read(tensor: TensorPlan, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
   /** Gives back the device memory that merging takes. */
@@ -126,7 +156,7 @@ interface MergedTensors {
  * @param computed all that will be asked for
  * @throws AmalgamError `NonFinite`, and what reading throws
  */
-async function openMerged(
+export async function openMerged(
   plan: Plan,
   computed: readonly TensorPlan[],
   engines: readonly Backend[],

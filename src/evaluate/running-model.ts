@@ -6,11 +6,12 @@ import { type GuardedTokenizer, guardedTokenizer, renderGuarded } from '../forei
 import { checkVocabulary, tokenizerConfig } from '../foreign/tokenizer';
 import { type ChatTemplate, chatTemplateOf } from '../formats/chat-template';
 import type { Message } from '../formats/conversations';
-import { DTYPE_BITS } from '../formats/dtype';
+import { DTYPE_BITS, isWeightDtype } from '../formats/dtype';
 import { type ModelConfig, parseModelConfig } from '../formats/model-config';
 import { counted } from '../formats/quantity';
 import { MAX_JSON_LENGTH } from '../formats/strict-json';
 import { openJoinedRunner } from '../forward/joined-runner';
+import { adaptableWeights } from '../forward/model';
 import type { Runner, RunnerOptions } from '../forward/runner';
 import { openEvaluationBackends } from '../host/backends';
 import type { OpenModels } from '../host/models';
@@ -19,12 +20,14 @@ import type { ReadTensor } from '../inputs/stored-tensor';
 import type { Plan } from '../merge/plan/plan';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { Architecture } from '../models/architecture';
+import { claimTensors } from '../models/claim';
 import { resolveArchitecture } from '../models/resolution';
 import type { BackendChoice } from '../reports/backend';
 import type { RunningProgress } from '../reports/evaluate';
 import { openCached } from '../store/cached-source';
 import { endTokens } from './generation';
-import { openPlannedWeights } from './planned-weights';
+import { openLiveWeights } from './live-weights';
+import { castPlans, openPlannedWeights } from './planned-weights';
 
 export interface RunningModel {
   runner: Runner;
@@ -36,6 +39,11 @@ export interface RunningModel {
   tokenizer(): Promise<GuardedTokenizer>;
   /** Undefined where the model has no chat template. @throws AmalgamError `TokenizerInvalid`, `LimitExceeded` */
   chatTemplate(): Promise<ChatTemplate | undefined>;
+  /**
+   * Of a live model: takes another recipe of the same inputs and outputs, between two passes. It is of no use where this fails.
+   * @throws what merging throws
+   */
+  become?(ready: Pick<ModelToOpen, 'plan' | 'prepared'>, signal?: AbortSignal): Promise<void>;
   /** Gives back the device memory that merging takes, until the next layer is read. */
   rest(): void;
   close(): void;
@@ -49,6 +57,8 @@ export interface RunningOptions {
   exact: boolean;
   /** Results of calibration, for methods that merge by them. */
   prepared?: Prepared;
+  /** The recipe may change while the model is open. */
+  live?: boolean;
   runner?: RunnerOptions;
   /** A model that fills in masked tokens is welcome. */
   masked?: boolean;
@@ -96,6 +106,7 @@ export interface ModelToOpen {
   models: OpenModels;
   exact: boolean;
   prepared?: Prepared;
+  live?: boolean;
   signal: AbortSignal;
   config: ModelConfig;
   architecture: Architecture;
@@ -111,7 +122,17 @@ export async function openModelOn(
   model: ModelToOpen,
 ): Promise<RunningModel> {
   const { plan, models, signal, config, architecture } = model;
-  const weights = await openPlannedWeights(plan, engines, model.read, model.exact, model.prepared);
+  const live = model.live
+    ? await openLiveWeights(
+        plan,
+        engines,
+        model.read,
+        adaptable(plan, architecture),
+        model.exact,
+        model.prepared,
+      )
+    : undefined;
+  const weights = live ?? (await openPlannedWeights(plan, engines, model.read, model.exact, model.prepared));
   try {
     const source = model.inStep ? { ...weights, exclusive: true } : weights;
     const runner = openJoinedRunner(engines, architecture, source, model.runner);
@@ -122,8 +143,11 @@ export async function openModelOn(
       runner,
       engines,
       ends: endTokens(raw, config.raw),
-      tokenizer: () => plannedTokenizer(plan, models, architecture.vocab, signal),
+      tokenizer: () => plannedTokenizer(plan, models, architecture.vocab, signal, model.live),
       chatTemplate: () => plannedChatTemplate(plan, models, signal),
+      ...(live && {
+        become: async (ready, stop) => runner.renew(await live.become(ready.plan, ready.prepared), stop),
+      }),
       rest: () => weights.rest(),
       close() {
         runner.close();
@@ -136,9 +160,16 @@ export async function openModelOn(
   }
 }
 
+/** Stored names of the weights that can stay factors. @throws as {@link openModelOn} */
+function adaptable({ tensors }: Plan, architecture: Architecture): ReadonlySet<string> {
+  const weights = castPlans(tensors).filter(({ dtype }) => isWeightDtype(dtype));
+  return adaptableWeights(architecture, claimTensors(architecture, new Map(weights.map((t) => [t.name, t]))));
+}
+
 /**
  * The tokenizer of a planned model.
  * @param vocab rows of its embedding
+ * @param stays as of `guardedTokenizer`
  * @throws AmalgamError `TokenizerUnsupported`, `TokenizerInvalid`, `VocabularyMismatch`
  */
 export async function plannedTokenizer(
@@ -146,6 +177,7 @@ export async function plannedTokenizer(
   models: OpenModels,
   vocab: number,
   signal: AbortSignal,
+  stays = false,
 ): Promise<GuardedTokenizer> {
   const read = (path: string) => smallText(plan, models, path, signal);
   const [tokenizer, config, model] = await Promise.all(
@@ -158,7 +190,7 @@ export async function plannedTokenizer(
     ...(config === undefined ? {} : { config }),
     hasSentencePiece: plan.extras.some((e) => e.path === 'tokenizer.model'),
   };
-  const made = await guardedTokenizer(files, plan.contributors[0] ?? 'the model', signal);
+  const made = await guardedTokenizer(files, plan.contributors[0] ?? 'the model', signal, undefined, stays);
   checkVocabulary(made, vocab);
   const encodeAll = async (texts: readonly string[]) => {
     const all = await made.encodeAll(texts);

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { guardedTokenizer, matchModules, openGuardedParquet, renderGuarded } from './foreign-text';
 import { createTokenizer } from './tokenizer';
 
@@ -103,4 +103,25 @@ test('R59: a decoder that backtracks is stopped; a sound one gives the same text
   for (const id of [0, 1, 0]) expect(await sound.push(id)).toBe(here.push(id));
   expect(await sound.end()).toBe(here.end());
   sound.close();
+});
+
+test('one that stays is asked in one thread; what it hangs on is ended when it is closed, and the next call is answered', async () => {
+  const sound = await guardedTokenizer(files('\\s+', 'a'), 'sound', undefined, undefined, true);
+  const here = createTokenizer(files('\\s+', 'a'), 'sound');
+  const started = vi.spyOn(globalThis, 'Worker');
+  for (const text of ['a b a c', 'c a']) expect(await sound.encode(text)).toEqual(here.encode(text));
+  for (let text = 0; text < 2; text++) {
+    const [stream, expected] = [sound.stream(), here.stream()];
+    for (const id of [0, 1, 0]) expect(await stream.push(id)).toBe(expected.push(id));
+    stream.close();
+  }
+  expect(started).not.toHaveBeenCalled();
+  sound.close();
+
+  const evil = await guardedTokenizer(files('(x+x+)+y'), 'evil', undefined, undefined, true);
+  const asked = evil.encode('x'.repeat(60));
+  setTimeout(evil.close, 300);
+  await expect(asked).rejects.toMatchObject({ code: 'Canceled' });
+  expect(await evil.encode('a')).toEqual(createTokenizer(files('(x+x+)+y'), 'evil').encode('a'));
+  evil.close();
 });

@@ -50,6 +50,8 @@ export type GuardedTokenizer = Pick<
   encodeAll(texts: readonly string[]): Promise<number[][]>;
   /** A decoder as that of {@link Tokenizer}, in a thread that stays until it is closed. @throws as `encode` */
   stream(before?: readonly number[]): GuardedStream;
+  /** Ends the thread of one that stays, and what is asked of it. @throws nothing; what was asked rejects with `Canceled` */
+  close(): void;
 };
 
 export interface GuardedStream {
@@ -62,6 +64,7 @@ export interface GuardedStream {
  * Opens a tokenizer. A thread is for one call: calls are few and long, and one that stays would keep the vocabulary.
  * @param signal ends whatever is asked of it
  * @param deadlineMs tests shorten it
+ * @param stays one thread serves all calls, a stream at a time, until it is closed: for texts that follow one another
  * @throws AmalgamError as `createTokenizer`, and `TokenizerUnsupported` when it takes too long
  */
 export async function guardedTokenizer(
@@ -69,6 +72,7 @@ export async function guardedTokenizer(
   label: string,
   signal?: AbortSignal,
   deadlineMs = DEADLINE_MS,
+  stays = false,
 ): Promise<GuardedTokenizer> {
   const tooLong = () =>
     new AmalgamError(
@@ -85,20 +89,41 @@ export async function guardedTokenizer(
       throw thrown;
     }
   };
-  const { thread: first, vocabulary } = await open();
-  first.close();
+  let kept: ReturnType<typeof open> | undefined;
+  /** A thread for a call; one that has failed is not used again. */
+  const lease = () => {
+    if (!stays) return open();
+    kept ??= open();
+    return kept;
+  };
+  const leave = ({ close }: Awaited<ReturnType<typeof open>>['thread']) => {
+    if (!stays) close();
+  };
+  const failed = (thrown: unknown): never => {
+    close();
+    throw thrown;
+  };
+  const close = () => {
+    void kept?.then(
+      ({ thread }) => thread.stop(),
+      () => undefined,
+    );
+    kept = undefined;
+  };
+  const { thread: first, vocabulary } = await lease();
+  leave(first);
   const encodeAll = async (texts: readonly string[]) => {
-    const { thread } = await open();
+    const { thread } = await lease();
     const encoded: number[][] = [];
     try {
       while (encoded.length < texts.length) {
         const { batch, characters } = nextBatch(texts, encoded.length, (text) => text.length);
         const patience = deadlineMs + characters * DEADLINE_MS_PER_CHARACTER;
-        encoded.push(...(await thread.ask((calls) => calls.encodeAll(batch), patience)));
+        encoded.push(...(await thread.ask((calls) => calls.encodeAll(batch), patience).catch(failed)));
       }
       return encoded;
     } finally {
-      thread.close();
+      leave(thread);
     }
   };
   return {
@@ -106,24 +131,25 @@ export async function guardedTokenizer(
     encodeAll,
     encode: async (text) => (await encodeAll([text]))[0] ?? [],
     stream(before = []) {
-      const opened = open().then(async (one) => {
-        await one.thread.ask((calls) => calls.follow(before), deadlineMs);
+      const opened = lease().then(async (one) => {
+        await one.thread.ask((calls) => calls.follow(before), deadlineMs).catch(failed);
         return one;
       });
       // whoever pushes hears of it
       opened.catch(() => undefined);
       const ask = async (act: (calls: Calls) => Promise<string>) =>
-        (await opened).thread.ask(act, deadlineMs);
+        (await opened).thread.ask(act, deadlineMs).catch(failed);
       return {
         push: (id) => ask((calls) => calls.push(id)),
         end: () => ask((calls) => calls.end()),
         close: () =>
           void opened.then(
-            ({ thread }) => thread.close(),
+            ({ thread }) => leave(thread),
             () => undefined,
           ),
       };
     },
+    close,
   };
 }
 
@@ -354,5 +380,7 @@ function openThread(tooLong: () => AmalgamError, signal: AbortSignal | undefined
       return arm;
     },
     close,
+    /** Ends it, and what is asked of it. */
+    stop,
   };
 }

@@ -1,13 +1,15 @@
 /** Weights on the device: linear layers in their storage dtype, cut into tiles of whole output rows; vectors in f32. */
 
 import type { BackendBuffer } from '../backend/backend';
+import { DTYPE_CODE } from '../backend/kernels/encoding';
+import { PANEL, packPanels } from '../backend/kernels/matmul';
 import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
 import { counted } from '../formats/quantity';
 import type { Linear, Vector } from '../models/architecture';
 import type { Queue } from './queue';
-import type { LowRankUpdate, StoredWeight, WeightSource } from './weight-source';
+import { joinedUpdate, type LowRankUpdate, type StoredWeight, type WeightSource } from './weight-source';
 
 /** Bytes asked for at once. */
 const READ_BYTES = 8 << 20;
@@ -30,6 +32,8 @@ export interface DeviceTile {
   first: number;
   outputs: number;
   weights: BackendBuffer;
+  /** Laid out in panels, as the processor multiplies fastest. */
+  packed: boolean;
   bias?: BackendBuffer;
 }
 
@@ -47,6 +51,8 @@ export interface WeightReader {
   stored(name: string): { name: string; weight: StoredWeight };
   /** A linear layer with its bias and its low-rank update. */
   linear(linear: Linear, signal?: AbortSignal): Promise<DeviceLinear>;
+  /** Reads the low-rank update of a linear layer anew. */
+  renewUpdate(device: DeviceLinear, linear: Linear, signal?: AbortSignal): Promise<void>;
   /** Output rows [first, first + outputs) of a linear layer without bias and update, as one tile. */
   tile(linear: Linear, first: number, outputs: number, signal?: AbortSignal): Promise<DeviceTile>;
   /** A whole tensor as f32. */
@@ -89,7 +95,9 @@ export function createWeightReader(
     const { name, weight } = stored(linear.weight);
     const width = weightBytes(weight.dtype);
     const rowBytes = linear.inputs * width;
-    const weights = queue.allocate(outputs * rowBytes, name);
+    const packed = queue.engine.kind === 'cpu';
+    const rows = packed ? Math.ceil(outputs / PANEL) * PANEL : outputs;
+    const weights = queue.allocate(rows * rowBytes, name);
     try {
       if (linear.storage === 'out_in') {
         const begin = (first + (linear.stack?.index ?? 0) * linear.outputs) * rowBytes;
@@ -101,10 +109,22 @@ export function createWeightReader(
       } else {
         queue.write(weights, 0, await transposed(linear, width, first, outputs, signal), true);
       }
-      return { first, outputs, weights };
+      if (packed) layOut(weights, weight.dtype, linear.inputs, outputs);
+      return { first, outputs, weights, packed };
     } catch (error) {
       queue.free(weights);
       throw error;
+    }
+  };
+
+  /** Puts a tile's weights into panels. */
+  const layOut = (weights: BackendBuffer, dtype: WeightDtype, inputs: number, outputs: number) => {
+    const room = queue.allocate(PANEL * inputs * weightBytes(dtype), 'rows of a panel');
+    try {
+      const params = { dtype: DTYPE_CODE[dtype], inputs, outputs };
+      queue.run(packPanels, { params, buffers: { weights, room } }, inputs * outputs);
+    } finally {
+      queue.free(room);
     }
   };
 
@@ -157,11 +177,23 @@ export function createWeightReader(
       }),
     };
 
+  const renewUpdate = async (device: DeviceLinear, linear: Linear, signal?: AbortSignal) => {
+    const { name } = device;
+    const update = joinedUpdate(
+      [ownUpdate(linear), source.updates?.get(name)].filter((each) => each !== undefined),
+    );
+    const fresh = update && (await loadLowRank(update, linear, name, upload, signal));
+    free({ tiles: [], ...(device.lowRank && { lowRank: device.lowRank }) });
+    if (fresh) device.lowRank = fresh;
+    else delete device.lowRank;
+  };
+
   return {
     source,
     stored,
     tile,
     free,
+    renewUpdate,
     async linear(linear, signal) {
       const { name, weight } = stored(linear.weight);
       const device: DeviceLinear = {
@@ -183,8 +215,7 @@ export function createWeightReader(
           for (const t of device.tiles)
             t.bias = upload(bias.slice(t.first, t.first + t.outputs), linear.bias);
         }
-        const update = joined(ownUpdate(linear), source.updates?.get(name));
-        if (update) device.lowRank = await loadLowRank(update, linear, name, upload, signal);
+        await renewUpdate(device, linear, signal);
         return device;
       } catch (error) {
         free(device);
@@ -215,35 +246,10 @@ export function createWeightReader(
   };
 }
 
-/** Two updates of a weight stored [outputs, inputs] as one; the scale is in the factors of the second. */
-function joined(a: LowRankUpdate | undefined, b: LowRankUpdate | undefined): LowRankUpdate | undefined {
-  if (!a || !b) return a ?? b;
-  const rank = a.rank + b.rank;
-  return {
-    rank,
-    scale: 1,
-    async load(signal) {
-      const [one, two] = [await a.load(signal), await b.load(signal)];
-      const rows = one.left.length / a.rank;
-      const left = new Float32Array(rows * rank);
-      for (let r = 0; r < rows; r++) {
-        left.set(one.left.subarray(r * a.rank, (r + 1) * a.rank), r * rank);
-        left.set(
-          two.left.subarray(r * b.rank, (r + 1) * b.rank).map((v) => v * b.scale),
-          r * rank + a.rank,
-        );
-      }
-      const right = new Float32Array(one.right.length + two.right.length);
-      right.set(one.right);
-      right.set(two.right, one.right.length);
-      return { left, right };
-    },
-  };
-}
-
-/** The row ranges of a weight's tiles: [first, count]. */
+/** The row ranges of a weight's tiles, whole panels where they fit: [first, count]. */
 export function cutRows(linear: Linear, dtype: WeightDtype, tileBytes: number): [number, number][] {
-  const rows = Math.max(1, Math.floor(tileBytes / (linear.inputs * weightBytes(dtype))));
+  const most = Math.floor(tileBytes / (linear.inputs * weightBytes(dtype)));
+  const rows = Math.max(1, most < PANEL ? most : most - (most % PANEL));
   return Array.from({ length: Math.ceil(linear.outputs / rows) }, (_, i) => [
     i * rows,
     Math.min(rows, linear.outputs - i * rows),
@@ -296,6 +302,8 @@ const GAP_BYTES = 64 << 10;
 const KEPT_BYTES = 32 << 20;
 
 export interface EmbeddingTable {
+  /** Lets go of the rows on the host: they have changed. */
+  forget(): void;
   /** Stored rows of these ids (ascending, no id twice), side by side. */
   rows(ids: readonly number[], signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
 }
@@ -306,6 +314,7 @@ export function createEmbeddingTable(reader: WeightReader, tensor: string, width
   const rowBytes = width * weightBytes(weight.dtype);
   const kept = new Map<number, Uint8Array>();
   return {
+    forget: () => kept.clear(),
     async rows(ids, signal) {
       const out = new Uint8Array(ids.length * rowBytes);
       const put = (i: number, row: Uint8Array) => out.set(row, i * rowBytes);

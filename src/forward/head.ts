@@ -112,6 +112,7 @@ export function openHeadPass(
     op.product(
       {
         buffer: tile.weights,
+        packed: tile.packed,
         dtype,
         inputs: embedding.width,
         first,

@@ -54,6 +54,10 @@ export function openJoinedRunner(
       shared.readers(1);
       return first.weightEffects(request);
     },
+    async renew(changed, signal) {
+      shared.readers(runners.length);
+      await allEnded(runners.map((runner) => runner.renew(changed, signal)));
+    },
     close() {
       for (const runner of runners) runner.close();
     },

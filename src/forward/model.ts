@@ -10,7 +10,7 @@ import {
   partOf,
   type Vector,
 } from '../models/architecture';
-import { claimTensors, expectedTensors, leavesOf } from '../models/claim';
+import { claimTensors, expectedTensors, leavesOf, tensorsIn } from '../models/claim';
 import { unsupported } from '../models/config-reader';
 import {
   createEmbeddingTable,
@@ -21,11 +21,12 @@ import {
   type EmbeddingTable,
   type WeightReader,
 } from './device-weights';
+import { createLayerStore, type Layer, type LayerStore } from './layer-store';
 import type { DeviceNorm, Operations } from './operations';
 import { sharedReads } from './parts/kinds';
 import type { BlockWeights } from './parts/part';
 import { allEnded } from './queue';
-import type { WeightSource } from './weight-source';
+import type { ChangedWeights, WeightSource } from './weight-source';
 import type { Workspace } from './workspace';
 
 /** Weights outside the blocks and the head: small, loaded once. */
@@ -66,6 +67,8 @@ export interface Model {
   readonly residentBytes: number;
   /** The weights of a block for a caller that owns them, without some of its linear maps. The caller closes it. */
   block(index: number, without: ReadonlySet<Linear>, signal?: AbortSignal): Promise<BlockWeights>;
+  /** Takes what changed in the source: updates at once, layers with other weights when they are next run. */
+  renew(changed: ChangedWeights, signal?: AbortSignal): Promise<void>;
   /** Loads the weights outside the layers; later calls return at once. */
   ready(signal?: AbortSignal): Promise<void>;
   close(): void;
@@ -123,20 +126,41 @@ export function openModel(
   );
   const outer: OuterWeights = {};
   let loading: Promise<void> | undefined;
+  const table = createEmbeddingTable(reader, architecture.embedding.token, architecture.embedding.width);
+  const perLayerTable =
+    perLayer && createEmbeddingTable(reader, perLayer.table, perLayer.layers * perLayer.width);
+  const storedIn = (block: Block) => tensorsIn(block).map(({ name }) => claimed.get(name)!);
+  const outside = new Set(claimed.values());
+  for (const name of blocks.flatMap(storedIn)) outside.delete(name);
   return {
     architecture,
     operations,
     workspace,
     reader,
-    table: createEmbeddingTable(reader, architecture.embedding.token, architecture.embedding.width),
-    ...(perLayer && {
-      perLayerTable: createEmbeddingTable(reader, perLayer.table, perLayer.layers * perLayer.width),
-    }),
+    table,
+    ...(perLayerTable && { perLayerTable }),
     outer,
     shared: sharedReads(architecture),
     layers,
     weightBytes: total,
     residentBytes: stayingBytes,
+    async renew({ updates, weights }, signal) {
+      const headName = reader.stored(head.weight).name;
+      for (const [index, loading] of layers.loaded()) {
+        const names = blocks[index] ? storedIn(blocks[index]) : [headName];
+        if (names.some((name) => weights.has(name))) layers.drop(index);
+        else {
+          const layer = await loading;
+          if (layer.kind === 'block') await layer.renewUpdates(updates, signal);
+        }
+      }
+      if (![...weights].some((name) => outside.has(name))) return;
+      table.forget();
+      perLayerTable?.forget();
+      closeOuter(outer, reader, operations);
+      for (const key of Object.keys(outer) as (keyof OuterWeights)[]) delete outer[key];
+      loading = undefined;
+    },
     block: (index, without, signal) => loadBlock(blocks[index]!, reader, operations, without, signal),
     async ready(signal) {
       loading ??= loadOuter(architecture, reader, outer, signal);
@@ -184,7 +208,7 @@ function checkTensors(
     architecture.hidden,
   ].find((width) => width % 4 !== 0);
   if (odd !== undefined) throw unsupported(`A width of ${odd} is no multiple of 4.`);
-  const adaptable = new Set(linears.flatMap((l) => (l.stack ? [] : [claimed.get(l.weight)!])));
+  const adaptable = adaptableWeights(architecture, claimed);
   for (const name of source.updates?.keys() ?? []) {
     if (adaptable.has(name)) continue;
     throw new AmalgamError(
@@ -193,6 +217,15 @@ function checkTensors(
       'Run the model with this adapter merged in.',
     );
   }
+}
+
+/** Stored names of the linear maps that can have a low-rank update. @param claimed the architecture's name → the stored name */
+export function adaptableWeights(
+  { blocks, planes }: Architecture,
+  claimed: ReadonlyMap<string, string>,
+): ReadonlySet<string> {
+  const { linears } = leavesOf([blocks, planes]);
+  return new Set(linears.flatMap(({ weight, stack }) => (stack ? [] : [claimed.get(weight)!])));
 }
 
 function blockBytes(block: Block, reader: WeightReader): number {
@@ -253,6 +286,10 @@ async function loadBlock(
       const old = linears.get(linear);
       if (old) reader.free(old);
       linears.set(linear, fresh);
+    },
+    async renewUpdates(names, again) {
+      for (const [linear, device] of linears)
+        if (names.has(device.name)) await reader.renewUpdate(device, linear, again);
     },
     linear: (linear) => linears.get(linear)!,
     norm: (norm) => norms.get(norm)!,
@@ -323,70 +360,4 @@ function closeOuter(outer: OuterWeights, reader: WeightReader, { queue }: Operat
   const norms = [outer.embeddingNorm, outer.finalNorm, outer.perLayer?.norm, outer.transform?.norm];
   for (const norm of norms) freeNorm(norm, queue);
   queue.free(outer.positions);
-}
-
-/**
- * A model's weights in the order they are used, in layers: a few stay on the device, the others come and go, at most
- * two at a time, the next one being read while the current one is at work.
- */
-interface Layer {
-  close(): void;
-}
-
-interface LayerStore<T extends Layer> {
-  readonly count: number;
-  /** The layer, loaded if it is not there; begins to load the one after it. */
-  take(index: number, signal?: AbortSignal): Promise<T>;
-  /** Lets go of a layer that does not stay. */
-  release(index: number): void;
-  /** Lets go of every layer that does not stay, and of what is being read ahead. */
-  rest(): void;
-  close(): void;
-}
-
-/**
- * @param stays whether a layer stays once it is loaded
- * @param ahead whether the next layer may be read while another is at work
- */
-function createLayerStore<T extends Layer>(
-  count: number,
-  load: (index: number, signal?: AbortSignal) => Promise<T>,
-  stays: (index: number) => boolean,
-  ahead: boolean,
-): LayerStore<T> {
-  const layers = new Map<number, Promise<T>>();
-  const begin = (index: number, signal?: AbortSignal) => {
-    const known = layers.get(index);
-    if (known) return known;
-    const layer = load(index, signal);
-    layers.set(index, layer);
-    // reported when the layer is taken; forgotten, so that it can be tried again
-    layer.catch(() => layers.delete(index));
-    return layer;
-  };
-  const drop = (index: number) => {
-    const layer = layers.get(index);
-    layers.delete(index);
-    layer?.then(
-      (loaded) => loaded.close(),
-      () => {},
-    );
-  };
-  return {
-    count,
-    async take(index, signal) {
-      const layer = await begin(index, signal);
-      if (ahead && index + 1 < count) begin(index + 1, signal).catch(() => {});
-      return layer;
-    },
-    release(index) {
-      if (!stays(index)) drop(index);
-    },
-    rest() {
-      for (const index of [...layers.keys()]) if (!stays(index)) drop(index);
-    },
-    close() {
-      for (const index of [...layers.keys()]) drop(index);
-    },
-  };
 }

@@ -10,7 +10,7 @@ import {
   normLine,
   RARE_CODE,
 } from '../backend/kernels/activation';
-import { matmul, matmulForm } from '../backend/kernels/matmul';
+import { matmul, matmulForm, matmulPacked } from '../backend/kernels/matmul';
 import { countNonFinite } from '../backend/kernels/statistics';
 import { addScaled } from '../backend/kernels/sums';
 import type { WeightDtype } from '../formats/dtype';
@@ -50,6 +50,8 @@ interface WeightRows {
   outputs: number;
   /** [outputs] */
   bias?: BackendBuffer;
+  /** Laid out in panels; `first` is a multiple of their outputs then. */
+  packed?: boolean;
 }
 
 export interface Operations {
@@ -106,9 +108,9 @@ export function createOperations(queue: Queue): Operations {
     rows: number,
     { begin = 0, add = false, scale = 1 } = {},
   ) => {
-    const form = matmulForm(queue.engine, rows);
+    const forms = weights.packed ? matmulPacked : matmul[matmulForm(queue.engine, rows)];
     queue.run(
-      matmul[form][weights.dtype],
+      forms[weights.dtype],
       {
         params: {
           rows,
@@ -133,8 +135,9 @@ export function createOperations(queue: Queue): Operations {
     nothing,
     linear(layer, x, y, begin, rows, scratch) {
       const { inputs, dtype, lowRank, scale: factor } = layer;
-      for (const { first, outputs, weights, bias } of layer.tiles) {
-        multiply({ buffer: weights, dtype, inputs, first: 0, outputs, ...(bias && { bias }) }, x, y, rows, {
+      for (const { first, outputs, weights, packed, bias } of layer.tiles) {
+        const tile = { buffer: weights, dtype, inputs, first: 0, outputs, packed, ...(bias && { bias }) };
+        multiply(tile, x, y, rows, {
           begin: begin + first,
           scale: factor,
         });

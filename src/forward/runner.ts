@@ -18,7 +18,7 @@ import {
 import { createQueue } from './queue';
 import { openWalk, type Walk, type WalkText } from './walk';
 import { type EffectsOfWeights, measureWeightEffects } from './weight-effects';
-import type { WeightSource } from './weight-source';
+import type { ChangedWeights, WeightSource } from './weight-source';
 import { createWorkspace } from './workspace';
 
 export interface RunnerOptions {
@@ -66,6 +66,8 @@ export interface Runner {
   openWalk(texts: readonly WalkText[], signal?: AbortSignal): Walk;
   /** What each linear map of the blocks does to a text. */
   weightEffects(request: EffectsOfWeights): Promise<number>;
+  /** Takes what changed in its source, between two passes. */
+  renew(changed: ChangedWeights, signal?: AbortSignal): Promise<void>;
   /** @throws AmalgamError `ContextTooLong` */
   openCache(slots: number, capacity: number): KvCache;
   close(): void;
@@ -113,6 +115,7 @@ export function openRunner(
     pass: (request, onStep) => wholePass(startRunnerPass(request), onStep),
     openWalk: (texts, signal) => openWalk(model, texts, chunkRows, signal),
     weightEffects: (request) => measureWeightEffects(model, startRunnerPass, request, tileBytes),
+    renew: (changed, signal) => model.renew(changed, signal),
     openCache: (slots, capacity) => createKvCache(queue, architecture, slots, capacity),
     close() {
       model.close();

@@ -28,3 +28,40 @@ export interface WeightSource {
   /** How many tensors may be read at once: more than one where they are computed on several engines. Default 1. */
   readonly atOnce?: number;
 }
+
+/** What changed in a source, by stored names. */
+export interface ChangedWeights {
+  /** Low-rank updates over weights that are as they were. */
+  updates: ReadonlySet<string>;
+  weights: ReadonlySet<string>;
+}
+
+/** Updates of one weight stored [rows, cols] as one, their scales in its left factor; one alone as it is. */
+export function joinedUpdate(updates: readonly LowRankUpdate[]): LowRankUpdate | undefined {
+  if (updates.length < 2) return updates[0];
+  const rank = updates.reduce((sum, update) => sum + update.rank, 0);
+  return {
+    rank,
+    scale: 1,
+    async load(signal) {
+      const factors: Awaited<ReturnType<LowRankUpdate['load']>>[] = [];
+      for (const update of updates) factors.push(await update.load(signal));
+      const rows = factors[0]!.left.length / updates[0]!.rank;
+      const left = new Float32Array(rows * rank);
+      let column = 0;
+      for (const [i, { rank: own, scale }] of updates.entries()) {
+        for (let r = 0; r < rows; r++) {
+          for (let k = 0; k < own; k++) left[r * rank + column + k] = scale * factors[i]!.left[r * own + k]!;
+        }
+        column += own;
+      }
+      const right = new Float32Array(factors.reduce((sum, factor) => sum + factor.right.length, 0));
+      let at = 0;
+      for (const factor of factors) {
+        right.set(factor.right, at);
+        at += factor.right.length;
+      }
+      return { left, right };
+    },
+  };
+}

@@ -81,7 +81,8 @@ export function linearSites(
     });
 }
 
-function tensorsIn(value: unknown): ExpectedTensor[] {
+/** Tensors of all linear maps, norms and vectors anywhere inside a value. */
+export function tensorsIn(value: unknown): ExpectedTensor[] {
   const { linears, norms, vectors } = leavesOf(value);
   return [
     ...norms.flatMap(normTensors),

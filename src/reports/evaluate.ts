@@ -1,6 +1,7 @@
 /** Running models, as it crosses the worker boundary: perplexity and generated text. */
 
 import type { ErrorReport } from '../errors';
+import type { Message } from '../formats/conversations';
 import type { Recipe } from '../formats/recipe';
 import type { BackendChoice, BackendKind } from './backend';
 import type { LossBlock } from './paired-error';
@@ -104,8 +105,12 @@ export interface GenerationSettings {
 
 export interface GenerateRequest extends GenerationSettings {
   target: RunTarget;
+  /** A conversation to be answered, in the place of the prompt. */
+  messages?: readonly Message[];
   /** A model that is asked what it would have given each generated token. */
   against?: RunTarget;
+  /** The model stays open for the next text, until another job begins, and follows `steer`. */
+  live?: boolean;
   engine: BackendChoice;
 }
 
@@ -120,6 +125,8 @@ export interface WrittenToken {
 export interface GenerateReport {
   /** Generated text, without the prompt. */
   text: string;
+  /** Tokens that the model read before it. */
+  promptTokens: number;
   ids: number[];
   tokens: WrittenToken[];
   /** `stop`: the model ended its text. `length`: the limit was reached. */
@@ -163,6 +170,8 @@ export interface RunningProgress {
   secondsLeft: number | null;
   /** Generation: the text that came since the last message. */
   text?: string;
+  /** Generation: the text goes on with the recipe that it was steered to, whose merge took so long. */
+  turnSeconds?: number;
   /** Several models: those that are finished, by their index among the targets. */
   finished?: { index: number; model: EvaluatedModel }[];
 }

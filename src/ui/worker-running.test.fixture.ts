@@ -229,6 +229,7 @@ export async function pretendGeneration(
   }
   return {
     text: whole,
+    promptTokens: 2,
     tokens,
     ids: Array.from({ length: request.maxTokens }, (_, i) => i),
     ended: 'length',

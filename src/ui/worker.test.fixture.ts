@@ -113,6 +113,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     shippedTasks: async () => fixtureTasks,
     scoreTasks: running(pretendScores),
     generate: running(pretendGeneration),
+    steer: async () => false,
     ...pretendTools({
       ...{ options, layers, begin, step },
       keep: (name, bytes) => outputs.push({ name, bytes, complete: true, files: ['model.safetensors'] }),

@@ -12,11 +12,9 @@ import { copyOf, type Recipe } from '../formats/recipe';
 import { backendInfo } from '../host/backend-info';
 import { type OpenModels, openModels, sampleCalibrationNames } from '../host/models';
 import { followOtherTabs, oneJob, takeOver, withRunLock } from '../host/run-lock';
-import { cleanStorage, storageInfo } from '../host/storage';
 import { requireClean } from '../merge/plan/clean-plan';
 import type { Plan } from '../merge/plan/plan';
 import { AMALGAM_VERSION } from '../merge/version';
-import { cleanStages, forgetInterrupted, interruptedRuns } from '../recipe/interrupted-runs';
 import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/recipe-jobs';
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
@@ -43,8 +41,8 @@ import { sha256Of } from '../sources/sha256';
 import { deleteBlob, listBlobs } from '../store/blobs';
 import type { ToolCalls } from '../tools';
 import { TOOL_CALLS } from '../tools/calls';
-import { deleteOutput, listOutputs, openOutputFile } from '../write/finished-outputs';
 import { openHubSession } from './hub-session';
+import type { LiveTexts } from './live-text';
 
 /** The calls, as their callers see them. */
 export type WorkerCalls = ReturnType<typeof createCalls>;
@@ -61,14 +59,29 @@ type Job<Args extends unknown[], P, T> = (
 export function createCalls(openDisk?: (ref: string, folder: string) => ModelFolder) {
   const hubSession = openHubSession();
   const { hub } = hubSession;
-  const job = oneJob();
+  const slot = oneJob();
+  let live: LiveTexts | undefined;
+  const job: typeof slot = {
+    ...slot,
+    run: (work, options) =>
+      slot.run((signal) => {
+        live?.release();
+        return work(signal);
+      }, options),
+  };
   const models = openModels(hub);
   let opened: Datasets | undefined;
   const datasets = async () => {
     opened ??= (await import('../dataset/job')).openDatasets(hub);
     return opened;
   };
-  const cleaned = cleanStorage().then(cleanStages);
+  const outputs = () => import('../write/finished-outputs');
+  const cutOff = () => import('../recipe/interrupted-runs');
+  const clean = async () => {
+    await (await import('../host/storage')).cleanStorage();
+    await (await cutOff()).cleanStages();
+  };
+  const cleaned = clean();
   cleaned.catch(() => undefined); // thrown by the calls that wait for it
 
   /** The plan of weights that are computed as they are read. @throws AmalgamError `RecipeInvalid` for several stages */
@@ -156,7 +169,11 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     ...callsOfTools(job, models, (model) => plan(copyOf(model))),
     async info(): Promise<WorkerInfo> {
       await cleaned;
-      return { ...(await backendInfo()), storage: await storageInfo(), version: AMALGAM_VERSION };
+      return {
+        ...(await backendInfo()),
+        storage: await (await import('../host/storage')).storageInfo(),
+        version: AMALGAM_VERSION,
+      };
     },
     /** The sample family that ships inside, opened. */
     openSample: () => addAll(sampleFolders()),
@@ -238,16 +255,21 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       return chatPreview((await planTarget({ recipe })).plan, models, new AbortController().signal);
     },
     generate: (request: GenerateRequest, onProgress: Report<RunningProgress>) =>
-      job.run(async (signal) => {
+      (request.live ? slot : job).run(async (signal) => {
         const { target, engine } = request;
         const ready = await readyTarget(target, engine, signal, onProgress);
         const against = request.against && (await planTarget(request.against));
         const { runGeneration } = await import('../evaluate/generation-job');
-        return runGeneration(request, {
-          ...{ ...ready, models, engine, signal, onProgress },
-          ...(against && { against }),
-        });
+        const options = { ...ready, models, engine, signal, onProgress, ...(against && { against }) };
+        if (!request.live) return runGeneration(request, options);
+        live ??= (await import('./live-text')).openLiveText();
+        return live.write(
+          (recipe) => readyTarget({ recipe }, engine, signal, () => undefined),
+          (liveText) => runGeneration(request, { ...options, liveText }),
+        );
       }),
+    /** Whether the live text that is being written goes on with another recipe from its next token on. */
+    steer: async (recipe: Recipe) => (await live?.steer(recipe)) ?? false,
     /** What every weight of a merge does to a text; nothing is written. */
     effects: (request: EffectsRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {
@@ -293,30 +315,32 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
     /** Merges that were cut off and can go on, none of them running, the newest first. */
     async interrupted() {
       await cleaned;
-      return interruptedRuns();
+      return (await cutOff()).interruptedRuns();
     },
     /** Forgets an interrupted merge. Files in a picked folder stay. */
-    discardInterrupted: (destination: InterruptedRun['destination']) => forgetInterrupted(destination),
+    discardInterrupted: async (destination: InterruptedRun['destination']) =>
+      (await cutOff()).forgetInterrupted(destination),
     /** Follows the merge of another tab: what it does, and null when there is none. Never resolves. */
     follow: (onRun: Report<RunElsewhere | null>) => followOtherTabs(onRun),
     /** Makes the tab that merges stop; its merge can then be resumed here. @throws Busy when it does not */
     takeOver: () => takeOver(),
     /** A finished output file of a `downloads` merge, disk-backed. */
-    outputFile: (name: string, file: string) => openOutputFile(name, file),
+    outputFile: async (name: string, file: string) => (await outputs()).openOutputFile(name, file),
     /** The plain sha256 of a file, which the Hub and `sha256sum` know it by. */
     sha256: (file: File) => sha256Of(fileSource(file, file.name)),
     async cache(): Promise<CacheInfo> {
       const { listMasks } = await import('../store/masks');
-      const [blobs, outputs, masks] = await Promise.all([listBlobs(), listOutputs(), listMasks()]);
+      const { listOutputs } = await outputs();
+      const [blobs, finished, masks] = await Promise.all([listBlobs(), listOutputs(), listMasks()]);
       return {
         blobs: blobs.map(({ sha256, bytes, name }) => ({ sha256, bytes, name })),
-        outputs: outputs.map((o) => ({ ...o, files: o.files.map(({ path }) => path) })),
+        outputs: finished.map((o) => ({ ...o, files: o.files.map(({ path }) => path) })),
         masks,
       };
     },
     async deleteCached(kind: 'blob' | 'output' | 'masks', id: string) {
       if (kind === 'masks') await (await import('../store/masks')).deleteMasks(id);
-      else await (kind === 'blob' ? deleteBlob(id) : deleteOutput(id));
+      else await (kind === 'blob' ? deleteBlob(id) : (await outputs()).deleteOutput(id));
     },
   };
 

@@ -4,8 +4,9 @@ import type { WeightDtype } from '../../formats/dtype';
 import { f16ToF32 } from '../../formats/half';
 import type { Kernel } from '../kernel';
 import { attentionMix, attentionScores, NO_WINDOW, placeHeads } from '../kernels/attention';
+import { DTYPE_CODE } from '../kernels/encoding';
 import { after as contentsAfter, floats, packed } from '../kernels/forward-kernels.test.fixture';
-import { matmul } from '../kernels/matmul';
+import { matmul, matmulPacked, PANEL, packPanels } from '../kernels/matmul';
 import { inputGram } from '../kernels/products';
 import { addScaled } from '../kernels/sums';
 import { createCpuBackend } from './cpu-backend';
@@ -99,6 +100,48 @@ describe('the linear layer', () => {
         const row = all.slice(r * outputs * 4, (r + 1) * outputs * 4);
         expect(await run(form, r, 1)).toEqual(row);
       }
+    }
+  });
+
+  it.each(
+    dtypes.flatMap((dtype) =>
+      [
+        [1, 896, 133],
+        [2, 700, 40],
+        [1, 4, 3],
+        [7, 516, 21],
+      ].map(([rows, inputs, outputs]) => [dtype, rows!, inputs!, outputs!] as const),
+    ),
+  )('%s: laid out in panels, [%i, %i] → %i has the same bits', async (dtype, rows, inputs, outputs) => {
+    const first = 8;
+    const whole = Math.ceil((first + outputs) / PANEL) * PANEL;
+    const weights = packed(floats(whole * inputs, 21), dtype);
+    const room = new Uint8Array((weights.length / whole) * PANEL);
+    const layout = { dtype: DTYPE_CODE[dtype], inputs, outputs: first + outputs };
+    const laidOut = await contentsAfter(
+      engine,
+      packPanels as unknown as Kernel,
+      { weights, room },
+      layout,
+      'weights',
+    );
+    for (const [add, biased] of [
+      [0, 0],
+      [1, 1],
+    ] as const) {
+      const params = {
+        ...{ rows, outputs, inputs4: inputs / 4, w_first: first, x_stride4: inputs / 4 + 2 },
+        ...{ y_stride: outputs + 3, y_begin: 2, add, biased, scale: 0.75 },
+      };
+      const contents = (of: Uint8Array<ArrayBuffer>) => ({
+        weights: of,
+        x: floats(rows * (inputs + 8), 22),
+        bias: floats(outputs, 23),
+        y: floats(rows * (outputs + 3) + 2, 24),
+      });
+      const run = (kernel: unknown, of: Uint8Array<ArrayBuffer>) =>
+        contentsAfter(engine, kernel as Kernel, contents(of), params, 'y');
+      expect(await run(matmulPacked[dtype], laidOut)).toEqual(await run(matmul.block[dtype], weights));
     }
   });
 

@@ -10,11 +10,17 @@ import { DTYPE_CODE, dtypeBytes } from './encoding';
 const LIBRARY = { F32: 'weightF32', F16: 'weightF16', BF16: 'weightBf16' } as const;
 
 /** Rows and outputs of one block, and the blocks of one workgroup, by form. */
-const BLOCKS = { block: [8, 8, 64], line: [1, 8, 64], tile: [64, 64, 1], vector: [1, 4, 1] } as const;
+const BLOCKS = {
+  block: [8, 8, 64],
+  line: [1, 8, 64],
+  tile: [64, 64, 1],
+  vector: [1, 4, 1],
+  packed: [1, 8, 64],
+} as const;
 
-export type MatmulForm = keyof typeof BLOCKS;
+export type MatmulForm = keyof typeof matmul;
 
-const define = (form: MatmulForm, wgsl: string, dtype: WeightDtype) =>
+const define = (form: keyof typeof BLOCKS, wgsl: string, dtype: WeightDtype) =>
   defineKernel({
     id: `matmul-${form}-${dtype.toLowerCase()}`,
     wgsl,
@@ -36,7 +42,7 @@ const define = (form: MatmulForm, wgsl: string, dtype: WeightDtype) =>
     span: () => BLOCKS[form][2],
     wasm(k, { params: p, at }) {
       const inputs = p.inputs4 * 4;
-      const multiply = form === 'line' ? k.matmulLine : k.matmulBlock;
+      const multiply = form === 'packed' ? k.matmulPacked : k.matmulBlock;
       multiply(
         at('weights') + p.w_first * inputs * dtypeBytes(DTYPE_CODE[dtype]),
         DTYPE_CODE[dtype],
@@ -55,7 +61,7 @@ const define = (form: MatmulForm, wgsl: string, dtype: WeightDtype) =>
     },
   });
 
-const forms = (form: MatmulForm, wgsl: string) => ({
+const forms = (form: keyof typeof BLOCKS, wgsl: string) => ({
   F32: define(form, wgsl, 'F32'),
   F16: define(form, wgsl, 'F16'),
   BF16: define(form, wgsl, 'BF16'),
@@ -68,6 +74,27 @@ export const matmul = {
   tile: forms('tile', matmulTile),
   vector: forms('vector', matmulVector),
 };
+
+/** The linear layer by weights that {@link packPanels} laid out, any number of rows; on the processor alone. */
+export const matmulPacked = forms('packed', '');
+
+/** Outputs of a panel. */
+export const PANEL = 8;
+
+/**
+ * Lays weights out in place for `matmul.packed`, eight outputs [input][8] at a time; the buffer is long enough for whole panels.
+ * `room`: eight rows. On the processor alone.
+ */
+export const packPanels = defineKernel({
+  id: 'pack-panels',
+  wgsl: '',
+  params: { dtype: 'u32', inputs: 'u32', outputs: 'u32' },
+  buffers: { weights: 'rw u32', room: 'rw u32' },
+  work: ({ outputs }) => outputs,
+  span: () => PANEL,
+  wasm: (k, { params: { dtype, inputs, outputs }, at }) =>
+    k.packPanels(at('weights'), dtype, inputs, outputs, at('room')),
+});
 
 /** Rows up to which one row at a time is faster than blocks of eight, or tiles of 64, that are mostly empty. */
 const FEW_ROWS = { software: 2, gpu: 4 };

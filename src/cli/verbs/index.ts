@@ -1,6 +1,7 @@
 /** The verbs of the command, in the order of its help. */
 import { TOOLS } from '../../tools';
 import type { Verb } from '../arguments';
+import { chatVerb } from './chat';
 import { evaluateVerb } from './evaluate';
 import { generateVerb } from './generate';
 import { mergeVerb } from './merge';
@@ -18,6 +19,7 @@ export const VERBS: readonly Verb[] = [
   verifyVerb,
   evaluateVerb,
   generateVerb,
+  chatVerb,
   ...TOOL_VERBS,
   searchVerb,
   pushVerb,

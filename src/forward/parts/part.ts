@@ -99,6 +99,8 @@ export interface BlockWeights extends Loaded {
   block: Block;
   /** Reads a linear map anew, or one that was left out. */
   renew(linear: Linear, signal?: AbortSignal): Promise<void>;
+  /** Reads the low-rank updates anew of the linear maps with these stored names. */
+  renewUpdates(names: ReadonlySet<string>, signal?: AbortSignal): Promise<void>;
   close(): void;
 }
 

@@ -1,6 +1,7 @@
 /** Weights stored in no dtype of weights that are numbers all the same (F64, eight bits without scales), over every place. */
 import { expect, test } from 'vitest';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import { openLiveWeights } from '../../evaluate/live-weights';
 import { openPlannedWeights } from '../../evaluate/planned-weights';
 import type { Dtype } from '../../formats/dtype';
 import { copyOf } from '../../formats/recipe';
@@ -63,8 +64,12 @@ test.each(ODD)('%s: what runs are its numbers', async (dtype) => {
       .open()
       .read(ref.begin + begin, ref.begin + end),
   );
-  for (const exact of [false, true]) {
-    const weights = await openPlannedWeights(await plan(folder), [engine], read, exact);
+  const planned = await plan(folder);
+  const opened = [false, true].flatMap((exact) => [
+    openPlannedWeights(planned, [engine], read, exact),
+    openLiveWeights(planned, [engine], read, new Set(), exact),
+  ]);
+  for (const weights of await Promise.all(opened)) {
     expect([...weights.tensors.keys()].sort()).toEqual(Object.keys(tinyShapes({ whole: true })).sort());
     for (const [name, stored] of weights.tensors) {
       const count = stored.shape.reduce((n, extent) => n * extent, 1);

@@ -10,8 +10,10 @@ export interface GenerationSlice {
   columns: readonly GenerationColumn[];
   /** Settings of the latest texts; null before the first time. */
   written: GenerationSettings | null;
-  /** Texts are written again when the recipe changes. */
+  /** Texts follow the recipe when it changes. */
   follows: boolean;
+  /** Seconds that the latest change of a recipe took in the middle of a text. */
+  turnSeconds: number | null;
 }
 
 export interface GenerationColumn {
@@ -25,6 +27,8 @@ export interface GenerationColumn {
   /** The text is of other weights than the row has now. */
   stale: boolean;
   text: string;
+  /** Lengths of the text at which it went on with a changed recipe. */
+  turns: readonly number[];
   progress: { done: number; rate: number } | null;
   /** From the beginning until the prompt was read: weights opened, or merged in memory. */
   readySeconds: number | null;
@@ -47,4 +51,5 @@ export const initialGeneration: GenerationSlice = {
   columns: [],
   written: null,
   follows: true,
+  turnSeconds: null,
 };

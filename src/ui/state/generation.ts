@@ -1,9 +1,10 @@
 /** Actions of the Try tab: the same prompt continued by base, the recipe as it stands, and other merges. */
 import { errorReport } from '../../errors';
+import type { Recipe } from '../../formats/recipe';
 import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
 import { type EvaluationRow, evaluationRows, targetKey } from './evaluation-rows';
 import type { GenerationColumn, GenerationSlice } from './generation-state';
-import { beginJob, cancelJob, isAtWork, reportProgress } from './job';
+import { beginJob, isAtWork, reportProgress } from './job';
 import { runningProgress } from './job-state';
 import { whyNotRun } from './measure';
 import { editSlice, type Studio, showTab } from './studio';
@@ -43,7 +44,8 @@ export function columnsOf(
     const before =
       columns.find((column) => targetKey(column.target) === key) ??
       columns.find((column) => column.id === id);
-    const stale = written !== null && (before === undefined || targetKey(before.target) !== key);
+    const isMixed = before?.status === 'done' && before.turns.length > 0;
+    const stale = written !== null && (before === undefined || isMixed || targetKey(before.target) !== key);
     return { ...(before ?? EMPTY), id, label, color, target: before?.target ?? target, stale };
   });
 }
@@ -52,6 +54,7 @@ const EMPTY: Omit<GenerationColumn, 'id' | 'label' | 'color' | 'target'> = {
   status: 'waiting',
   stale: false,
   text: '',
+  turns: [],
   progress: null,
   readySeconds: null,
   report: null,
@@ -82,18 +85,33 @@ function isWritten({ stale, status }: GenerationColumn): boolean {
 }
 
 /**
- * Has the texts follow their rows: what is written of other weights is stopped and written again, with the same prompt and
- * seed, once the engine is free. Merges that take long to be ready wait for a press.
+ * Has the texts follow their rows, with the same prompt and seed: one that is being written goes on with the changed recipe,
+ * and all that are of other weights are written again once the engine is free. Merges that take long to be ready wait for a press.
  */
 export async function follow(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const state = studio.store.getState();
   const { columns, written, follows } = state.generation;
   if (!follows || written === null || columns.some((c) => (c.readySeconds ?? 0) > FOLLOW_SECONDS)) return;
-  if (!columnsOf(rows, state.generation).some(({ stale }) => stale)) return;
-  if (isAtWork(state, 'generation')) {
-    // between tokens it stops at once; while weights are read or merged it might not in time, and the engine would end with it
-    if (columns.some(({ status, progress }) => status === 'writing' && progress)) await cancelJob(studio);
-  } else if (whyNotWrite(state) === null) await fill(studio, rows, written);
+  const stale = columnsOf(rows, state.generation).flatMap((column, i) =>
+    column.stale ? [{ ...column, row: rows[i]! }] : [],
+  );
+  if (stale.length === 0) return;
+  if (!isAtWork(state, 'generation')) {
+    if (whyNotWrite(state) === null) await fill(studio, rows, written);
+    return;
+  }
+  for (const { id, status, row } of stale) {
+    if (status === 'waiting') editColumn(studio, id, { target: row.target });
+    if (status === 'writing' && 'recipe' in row.target) await steer(studio, id, row.target);
+  }
+}
+
+/** Has the text of a column go on with another recipe; where it does not, it is still of the one before. */
+async function steer(studio: Studio, id: string, target: { recipe: Recipe }): Promise<void> {
+  const was = studio.store.getState().generation.columns.find((column) => column.id === id)!.target;
+  editColumn(studio, id, { target });
+  if (await studio.worker.steer(target.recipe)) return;
+  editColumns(studio, (c) => (c.id === id && c.target === target ? { target: was } : {}));
 }
 
 async function fill(
@@ -112,15 +130,16 @@ async function fill(
   const base = rows.find(({ id }) => id === 'base')?.target;
   const end = beginJob(studio, 'generation');
   try {
-    for (const { id, target, status } of columns) {
+    for (const { id, status } of columns) {
       if (status !== 'waiting') continue;
       if (studio.store.getState().job?.canceling) break;
+      const { target } = studio.store.getState().generation.columns.find((column) => column.id === id)!;
       editColumn(studio, id, { status: 'writing' });
       const begun = performance.now();
       try {
         const report: GenerateReport = await studio.worker.generate(
           {
-            ...{ target, ...settings, engine: engine.choice },
+            ...{ target, ...settings, engine: engine.choice, live: 'recipe' in target },
             ...(base && id !== 'base' && { against: base }),
           },
           (progress) => append(studio, id, progress, begun),
@@ -142,8 +161,13 @@ async function fill(
 
 function append(studio: Studio, id: string, progress: RunningProgress, begun: number): void {
   reportProgress(studio, 'generation', runningProgress(progress));
-  const { phase, done, rate, text = '' } = progress;
+  const { phase, done, rate, text = '', turnSeconds } = progress;
   if (phase !== 'running') return;
+  if (turnSeconds !== undefined) {
+    editSlice(studio, 'generation', () => ({ turnSeconds }));
+    editColumns(studio, (c) => (c.id === id ? { turns: [...c.turns, c.text.length] } : {}));
+    return;
+  }
   editColumns(studio, (c) =>
     // messages may arrive after the report, which has the whole text
     c.id === id && c.status === 'writing'

@@ -1,6 +1,6 @@
 import '../styles/tools.css';
 import '../styles/try.css';
-import { type ReactNode, useEffect, useMemo, useState } from 'react';
+import { Fragment, type ReactNode, useEffect, useMemo, useState } from 'react';
 import { formatCounted, formatPercent, formatSeconds } from '../../formats/quantity';
 import type { GenerationSettings, WrittenToken } from '../../reports/evaluate';
 import { RunsStrip } from '../layers/RunsStrip';
@@ -58,11 +58,17 @@ function useFollowing(rows: readonly EvaluationRow[]): void {
   const settled = useDebounced(targets, REST_MS);
   const why = useStudioState(whyNotWrite);
   const isFollowing = useStudioState((s) => s.generation.follows);
+  // a change that costs less than a token is heard while the slider moves
+  const isCheap = useStudioState(
+    ({ generation: { turnSeconds } }) => turnSeconds !== null && turnSeconds < TOKEN_SECONDS,
+  );
   // biome-ignore lint/correctness/useExhaustiveDependencies: an engine that is free again, and the switch, are events too
   useEffect(() => {
-    if (targets === settled) void follow(studio, rows);
-  }, [studio, rows, targets, settled, why, isFollowing]);
+    if (targets === settled || isCheap) void follow(studio, rows);
+  }, [studio, rows, targets, settled, why, isFollowing, isCheap]);
 }
+
+const TOKEN_SECONDS = 0.1;
 
 interface CheckProps {
   label: string;
@@ -219,7 +225,7 @@ interface ColumnProps {
 }
 
 function Column({ column, prompt, begun }: ColumnProps) {
-  const { stale, status, report, text } = column;
+  const { stale, status, report, text, turns } = column;
   return (
     <article className="written-column panel" data-stale={stale || undefined} aria-label={column.label}>
       <h3 className="row">
@@ -233,13 +239,28 @@ function Column({ column, prompt, begun }: ColumnProps) {
       ) : (
         <p className="written-text" aria-busy={status === 'writing'}>
           <span className="faint">{prompt}</span>
-          {report ? <Tokens tokens={report.tokens} /> : text}
+          {report && turns.length === 0 ? (
+            <Tokens tokens={report.tokens} />
+          ) : (
+            <Turned text={text} turns={turns} />
+          )}
           {status === 'writing' ? <span className="caret" aria-hidden="true" /> : null}
         </p>
       )}
       <p className="small faint written-foot">{begun ? footWords(column) : 'Nothing generated yet.'}</p>
     </article>
   );
+}
+
+/** A text with a mark wherever it went on with a changed recipe. */
+function Turned({ text, turns }: Pick<GenerationColumn, 'text' | 'turns'>) {
+  return turns.concat(text.length).map((end, i) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: a text's pieces keep their places
+    <Fragment key={i}>
+      {i > 0 ? <span className="turn" role="img" aria-label="the recipe changed here" /> : null}
+      {text.slice(turns[i - 1] ?? 0, end)}
+    </Fragment>
+  ));
 }
 
 /** Tokens whose probability differs from the base's are tinted, and tell both. */
@@ -272,8 +293,9 @@ function isTinted(token: WrittenToken): boolean {
   return tintOf(token) !== 0;
 }
 
-function footWords({ status, stale, report, progress, readySeconds }: GenerationColumn): string {
-  if (stale) return report ? 'Of the recipe before. Generate writes it again.' : 'Not written yet.';
+function footWords({ status, stale, report, progress, readySeconds, turns }: GenerationColumn): string {
+  if (stale && status !== 'writing')
+    return report ? 'Of the recipe before. Generate writes it again.' : 'Not written yet.';
   if (report) {
     const end = report.ended === 'stop' ? 'ended its text' : 'stopped at the limit';
     const ready = readySeconds === null ? '' : `ready after ${formatSeconds(readySeconds)}, `;
@@ -284,7 +306,12 @@ function footWords({ status, stale, report, progress, readySeconds }: Generation
       return 'Waiting for its turn';
     case 'writing':
       return progress
-        ? `${formatCounted(progress.done, 'token')}, ${progress.rate.toFixed(1)} a second`
+        ? [
+            `${formatCounted(progress.done, 'token')}, ${progress.rate.toFixed(1)} a second`,
+            ...(turns.length > 0
+              ? [`the recipe changed ${formatCounted(turns.length, 'time')} on the way`]
+              : []),
+          ].join(', ')
         : 'Opening…';
     case 'canceled':
       return 'Stopped';

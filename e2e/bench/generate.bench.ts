@@ -1,0 +1,125 @@
+/**
+ * Tokens a second of our forward pass on the processor, beside llama.cpp on the same weights: seeded checkpoints of real shapes,
+ * a prompt of 64 ids and 24 tokens behind it. Needs linux on x64; for docs/benchmarks.md.
+ *
+ *   npx vitest run --config e2e/bench/vitest.bench.config.ts generate
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import { test } from 'vitest';
+import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
+import { generate } from '../../src/evaluate/generation';
+import { parseModelConfig } from '../../src/formats/model-config';
+import { openRunner } from '../../src/forward/runner';
+import type { StoredWeight, WeightSource } from '../../src/forward/weight-source';
+import { resolveArchitecture } from '../../src/models/resolution';
+import { llama } from '../llama-cpp';
+import { checkpoint, LLAMA_1B, QWEN_05B, type Shape } from './checkpoints';
+
+const ROOT = join(import.meta.dirname, '../..');
+const CACHE = join(ROOT, 'node_modules/.cache/amalgam-bench');
+const PROMPT = 64;
+const TOKENS = 24;
+const ROUNDS = 3;
+
+interface Rate {
+  prompt: number;
+  token: number;
+}
+
+/** Weights of a file, read as they are asked for. */
+function fileSource(file: string): WeightSource {
+  const open = openSync(file, 'r');
+  const bytes = (begin: number, end: number) => {
+    const out = new Uint8Array(end - begin);
+    readSync(open, out, 0, out.length, begin);
+    return out;
+  };
+  const begin = 8 + Number(new DataView(bytes(0, 8).buffer).getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(bytes(8, begin))) as Record<
+    string,
+    StoredWeight & { data_offsets: [number, number] }
+  >;
+  delete header.__metadata__;
+  return {
+    tensors: new Map(Object.entries(header)),
+    async read(name, from, to) {
+      const at = begin + header[name]!.data_offsets[0];
+      return bytes(at + from, at + to);
+    },
+  };
+}
+
+async function ours(folder: string, prompt: readonly number[]): Promise<Rate> {
+  const config = parseModelConfig(readFileSync(join(folder, 'config.json'), 'utf8'), 'config.json');
+  const engine = createCpuBackend();
+  const source = fileSource(join(folder, 'model.safetensors'));
+  const runner = openRunner(engine, resolveArchitecture(config), source, { residentBytes: 2 ** 33 });
+  const times: number[] = [];
+  for (let round = 0; round < 2; round++) {
+    times.splice(0, times.length, performance.now());
+    await generate(runner, [prompt], {
+      maxTokens: TOKENS,
+      sampling: { temperature: 0, topP: 1, seed: 0 },
+      onToken: () => times.push(performance.now()),
+    });
+  }
+  runner.close();
+  engine.close();
+  const [begun, first, last] = [times[0]!, times[1]!, times.at(-1)!];
+  return { prompt: (first - begun) / 1000, token: (last - first) / 1000 / (times.length - 2) };
+}
+
+/** A tokenizer that llama.cpp takes; nothing is encoded by it. */
+function writeTokenizer(folder: string, { vocabulary }: Shape): void {
+  const vocab = Object.fromEntries(Array.from({ length: vocabulary }, (_, id) => [`t${id}`, id]));
+  const pre_tokenizer = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true };
+  const tokenizer = { added_tokens: [], pre_tokenizer, model: { type: 'BPE', vocab, merges: [] } };
+  writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify(tokenizer));
+}
+
+function ggufOf(folder: string, type: string): string {
+  const out = `${folder}-${type}`;
+  const file = join(out, `model-${type}.gguf`);
+  if (existsSync(file)) return file;
+  const args = ['convert', folder, '--out', out, '--gguf', type, '--gguf-only', '--quiet'];
+  execFileSync(process.execPath, [join(ROOT, 'src/cli/amalgam.mjs'), ...args], { stdio: 'inherit' });
+  return file;
+}
+
+test.each([QWEN_05B, LLAMA_1B])('$name', async (shape) => {
+  mkdirSync(CACHE, { recursive: true });
+  const folder = await checkpoint(CACHE, shape, 0);
+  writeTokenizer(folder, shape);
+  const prompt = Array.from({ length: PROMPT }, (_, i) => (i * 7919) % shape.vocabulary);
+  const rows: [name: string, run: () => Promise<Rate>][] = [
+    ['Amalgam, BF16, 1 thread', () => ours(folder, prompt)],
+  ];
+  for (const type of ['F32', 'BF16', 'Q8_0']) {
+    for (const threads of [1, 2]) {
+      const run = async () => {
+        const model = llama().open(ggufOf(folder, type));
+        model.seconds(prompt, 2, threads);
+        const rate = model.seconds(prompt, TOKENS, threads);
+        model.close();
+        return rate;
+      };
+      rows.push([`llama.cpp, ${type}, ${threads} thread${threads > 1 ? 's' : ''}`, run]);
+    }
+  }
+  const best = new Map<string, Rate>();
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [name, run] of rows) {
+      const { prompt: read, token } = await run();
+      const before = best.get(name) ?? { prompt: read, token };
+      best.set(name, { prompt: Math.min(read, before.prompt), token: Math.min(token, before.token) });
+    }
+  }
+  for (const [name, { prompt: read, token }] of best) {
+    process.stdout.write(
+      `${shape.name} · ${name}: prompt ${(PROMPT / read).toFixed(1)}, then ${(1 / token).toFixed(1)} tokens/s\n`,
+    );
+  }
+});

@@ -1,0 +1,33 @@
+/** A recipe with other weights and parameters, as a request or a line of a chat names them. */
+import { AmalgamError } from '../errors';
+import type { ParameterSetting, Recipe } from '../formats/recipe';
+
+export interface Steering {
+  /** By a contributor's name, or the last part of it. */
+  weights?: Readonly<Record<string, number>> | undefined;
+  /** Of the method, by name. */
+  parameters?: Readonly<Record<string, ParameterSetting>> | undefined;
+}
+
+/** @throws AmalgamError `RecipeInvalid` for a name that is no contributor's, or that of several */
+export function steeredRecipe(recipe: Recipe, { weights = {}, parameters = {} }: Steering): Recipe {
+  const models = recipe.models?.map((model) => ({ ...model, parameters: { ...model.parameters } })) ?? [];
+  for (const [name, weight] of Object.entries(weights)) {
+    const found = models.filter(({ model }) => model === name || shortName(model) === name);
+    if (found.length !== 1) {
+      throw new AmalgamError(
+        'RecipeInvalid',
+        `${found.length === 0 ? 'No contributor' : 'More than one contributor'} is called ${name}.`,
+        `Contributors: ${models.map(({ model }) => shortName(model)).join(', ')}.`,
+      );
+    }
+    found[0]!.parameters.weight = weight;
+  }
+  return { ...recipe, ...(recipe.models && { models }), parameters: { ...recipe.parameters, ...parameters } };
+}
+
+/** `kitchen` of `…/base+…/kitchen@revision`. */
+export function shortName(model: string): string {
+  const own = model.slice(model.lastIndexOf('+') + 1);
+  return own.slice(own.lastIndexOf('/') + 1).replace(/@[^@]*$/, '');
+}

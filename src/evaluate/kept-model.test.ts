@@ -1,0 +1,160 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect, test } from 'vitest';
+import { diskFolder } from '../../e2e/disk-folder';
+import { mergeInNode } from '../../e2e/merge-in-node';
+import { AmalgamError } from '../errors';
+import { copyOf } from '../formats/recipe';
+import { parseRecipe } from '../formats/recipe-yaml';
+import { openModels } from '../host/models';
+import { methodById } from '../merge/methods';
+import { makePlan } from '../merge/plan/recipe-plan';
+import { runGeneration } from './generation-job';
+import { keepModel } from './kept-model';
+
+const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'amalgam-kept-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const models = openModels(() => ({ url: 'https://hub.invalid' }));
+for (const name of ['base', 'kitchen', 'harbour'])
+  await models.add(await diskFolder(name, join(SAMPLES, name)), name);
+
+/** Recipes that write f32: factors are not rounded to what they are written in. */
+const recipeOf = (kitchen: number, harbour: number, method = 'task_arithmetic') => `merge_method: ${method}
+base_model: base
+dtype: float32
+models:
+  - {model: base+kitchen, parameters: {weight: ${kitchen}}}
+  - {model: base+harbour, parameters: {weight: ${harbour}}}
+`;
+const signal = new AbortController().signal;
+const planned = async (text: string) => ({
+  plan: await makePlan(parseRecipe(text).recipe!, (ref) => models.open(ref), methodById),
+});
+const REQUEST = {
+  prompt: 'Recipe:',
+  chat: false,
+  maxTokens: 24,
+  temperature: 0,
+  topP: 1,
+  seed: 0,
+  engine: 'cpu',
+} as const;
+const target = { model: 'unused' };
+
+/** A greedy text of a recipe, which becomes another one after `at` tokens. */
+async function written(kept: ReturnType<typeof keepModel>, from: string, turn?: { to: string; at: number }) {
+  let tokens = 0;
+  let took: boolean | undefined;
+  const turnSeconds: number[] = [];
+  const report = await runGeneration(
+    { target, ...REQUEST },
+    {
+      ...(await planned(from)),
+      ...{ models, engine: 'cpu', exact: false, signal },
+      onProgress(progress) {
+        if (progress.turnSeconds !== undefined) turnSeconds.push(progress.turnSeconds);
+        else tokens = progress.done;
+      },
+      liveText: {
+        kept,
+        async turn() {
+          if (!turn || tokens !== turn.at || took !== undefined) return undefined;
+          return {
+            ...(await planned(turn.to)),
+            taken(is) {
+              took = is;
+            },
+          };
+        },
+      },
+    },
+  );
+  return { ids: report.ids, took, turnSeconds };
+}
+
+/** The greedy text of what a recipe writes. */
+async function ofMerged(recipe: string): Promise<number[]> {
+  const out = mkdtempSync(join(folder, 'merged-'));
+  cpSync(join(SAMPLES, 'base'), out, { recursive: true });
+  const { shards } = await mergeInNode(recipe, SAMPLES, {
+    base: 'base',
+    kitchen: 'kitchen',
+    harbour: 'harbour',
+  });
+  expect(shards).toHaveLength(1);
+  writeFileSync(join(out, 'model.safetensors'), shards[0]!);
+  await models.add(await diskFolder(out, out), out);
+  const { ids } = await runGeneration(
+    { target, ...REQUEST },
+    {
+      plan: await makePlan(copyOf(out), (ref) => models.open(ref), methodById),
+      ...{ models, engine: 'cpu', exact: true, signal, onProgress: () => {} },
+    },
+  );
+  return ids;
+}
+
+test.each(['task_arithmetic', 'ties'])(
+  '%s: a weight that is moved changes the text from the next token on, and what is then written is what the merge writes',
+  async (method) => {
+    const kept = keepModel();
+    const [from, to] = [recipeOf(1, 0.1, method), recipeOf(0.1, 1, method)];
+    const before = await written(kept, from);
+    expect(before.ids).toEqual(await ofMerged(from));
+    const turned = await written(kept, from, { to, at: 6 });
+    expect(turned.took).toBe(true);
+    expect(turned.turnSeconds).toHaveLength(1);
+    expect(turned.ids.slice(0, 6)).toEqual(before.ids.slice(0, 6));
+    expect(turned.ids).not.toEqual(before.ids);
+    const after = await written(kept, to);
+    expect(after.ids).toEqual(await ofMerged(to));
+    expect(after.ids).not.toEqual(turned.ids);
+    expect(after.ids).not.toEqual(before.ids);
+    kept.close();
+  },
+);
+
+test('R41: on a device that is lost in the middle the text goes on from where it was, with the recipe it had come to', async () => {
+  const [from, to] = [recipeOf(1, 0.1), recipeOf(0.1, 1)];
+  const undisturbed = await written(keepModel(), from, { to, at: 6 });
+  const kept = keepModel();
+  let opened = 0;
+  let losing = 12;
+  const watched: typeof kept = {
+    ...kept,
+    async open(options) {
+      opened++;
+      const model = await kept.open(options);
+      const [engine] = model.engines;
+      const read = engine!.read.bind(engine);
+      engine!.read = (ranges) => {
+        if (ranges.length > 0 && losing-- === 0) throw new AmalgamError('GpuLost', 'Lost.', 'Go on.');
+        return read(ranges);
+      };
+      return model;
+    },
+  };
+  const disturbed = await written(watched, from, { to, at: 6 });
+  expect([opened, disturbed.took]).toEqual([2, true]);
+  expect(losing).toBeLessThan(0);
+  // keys and values of before the turn are read anew, with the weights of after it
+  expect(disturbed.ids.slice(0, 12)).toEqual(undisturbed.ids.slice(0, 12));
+  expect(disturbed.ids).toHaveLength(undisturbed.ids.length);
+  kept.close();
+});
+
+test('another base, or a contributor that was not there, takes a new model; one of no weight does not', async () => {
+  const kept = keepModel();
+  const alone = recipeOf(1, 1).replace(/\n {2}- \{model: base\+harbour.*/, '');
+  const refused = await written(kept, alone, { to: recipeOf(1, 1), at: 3 });
+  expect(refused.took).toBe(false);
+  expect(refused.turnSeconds).toEqual([]);
+  expect(refused.ids).toEqual((await written(kept, alone)).ids);
+  const silent = await written(kept, recipeOf(1, 1), { to: recipeOf(1, 0), at: 3 });
+  expect(silent.took).toBe(true);
+  kept.close();
+});

@@ -1,0 +1,109 @@
+/** A running model that stays open between texts and takes the next recipe of the same inputs and outputs. */
+import type { Plan } from '../merge/plan/plan';
+import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
+
+/** A recipe that is planned, and what its merge needs. */
+export type ReadyRecipe = Pick<RunningOptions, 'plan' | 'prepared'>;
+
+export type KeptModel = ReturnType<typeof keepModel>;
+
+interface Kept {
+  structure: string;
+  inputs: ReadonlySet<string>;
+  engine: RunningOptions['engine'];
+  model: RunningModel;
+}
+
+export function keepModel() {
+  let kept: Kept | undefined;
+  /** Made by the first model of a structure, for all of them. */
+  let tokenizer: { structure: string; made: ReturnType<RunningModel['tokenizer']> } | undefined;
+  const stopTokenizer = () => {
+    void tokenizer?.made.then(
+      (made) => made.close(),
+      () => undefined,
+    );
+    tokenizer = undefined;
+  };
+  /** Closes a model whose device is lost; its tokenizer is of use to the next. */
+  const lose = () => {
+    kept?.model.close();
+    kept = undefined;
+  };
+  const close = () => {
+    lose();
+    stopTokenizer();
+  };
+  const become = async (ready: ReadyRecipe, signal: AbortSignal) => {
+    try {
+      await kept!.model.become!(ready, signal);
+    } catch (thrown) {
+      lose();
+      throw thrown;
+    }
+  };
+  const fits = ({ plan }: ReadyRecipe) =>
+    kept !== undefined &&
+    kept.structure === structureOf(plan) &&
+    plan.inputs.every((input) => kept!.inputs.has(inputOf(input)));
+  const withTokenizer = (model: RunningModel, structure: string): RunningModel => ({
+    ...model,
+    async tokenizer() {
+      tokenizer ??= { structure, made: model.tokenizer() };
+      const { made } = tokenizer;
+      made.catch(() => {
+        if (tokenizer?.made === made) tokenizer = undefined;
+      });
+      return made;
+    },
+  });
+  return {
+    /** The model at this recipe: the one that is open, turned to it, or a new one. @throws as `openRunningModel` */
+    async open(options: RunningOptions): Promise<RunningModel> {
+      const { plan, engine, signal } = options;
+      // what somebody else's tokenizer does ends with the job that asked for it
+      signal.addEventListener('abort', stopTokenizer, { once: true });
+      if (kept?.engine === engine && fits(options)) {
+        await become(options, signal);
+        return kept.model;
+      }
+      lose();
+      const structure = structureOf(plan);
+      if (tokenizer?.structure !== structure) stopTokenizer();
+      const model = withTokenizer(await openBeyond(options), structure);
+      kept = { structure, inputs: new Set(plan.inputs.map(inputOf)), engine, model };
+      return model;
+    },
+    /** Turns the open model to another recipe, between two passes; false where that takes a new model. @throws as `open` */
+    async turn(ready: ReadyRecipe, signal: AbortSignal): Promise<boolean> {
+      if (!fits(ready)) return false;
+      await become(ready, signal);
+      return true;
+    },
+    lose,
+    close,
+  };
+}
+
+/** Opens a live model that outlives the job which opens it: only until it is open does the job's signal end it. */
+async function openBeyond({ signal, ...options }: RunningOptions): Promise<RunningModel> {
+  const own = new AbortController();
+  const stop = () => own.abort();
+  signal.addEventListener('abort', stop);
+  try {
+    return await openRunningModel({ ...options, live: true, signal: own.signal });
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+function inputOf({ folder, file }: Plan['inputs'][number]): string {
+  return `${folder} ${file}`;
+}
+
+/** Equal where two recipes differ in their method and its parameters at most. */
+function structureOf({ recipe, tensors }: Plan): string {
+  const { models, mergeMethod: _, parameters: __, ...rest } = recipe;
+  const outputs = tensors.map(({ name, shape, dtype }) => [name, dtype, ...shape]);
+  return JSON.stringify([rest, models?.map(({ model }) => model), outputs]);
+}

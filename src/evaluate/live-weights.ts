@@ -1,0 +1,140 @@
+/**
+ * Weights of a merge whose recipe changes while they are in use. Where the merge is linear in LoRA updates, they stay factors
+ * over the base's weights, and another weight or λ is another scale; all else is merged again when it is next read.
+ */
+import type { Backend } from '../backend/backend';
+import { isWeightDtype } from '../formats/dtype';
+import type { ChangedWeights, LowRankUpdate, StoredWeight } from '../forward/weight-source';
+import { joinedUpdate } from '../forward/weight-source';
+import { loadFactorValues, type ReadTensor } from '../inputs/stored-tensor';
+import type { LowRank, TensorRef } from '../inputs/tensor-view';
+import { methodById } from '../merge/methods';
+import type { Plan, TensorPlan } from '../merge/plan/plan';
+import { measuredTensors } from '../merge/run/whole-model';
+import type { Prepared } from '../merge/tensor/prepared';
+import {
+  castPlans,
+  type FactoredChange,
+  factoredChange,
+  type MergedTensors,
+  openMerged,
+  type PlannedWeights,
+  storedAs,
+  updatesOf,
+} from './planned-weights';
+
+export interface LiveWeights extends PlannedWeights {
+  /**
+   * Takes another recipe of the same inputs and outputs, between two passes; what was read before is out of date where it says so.
+   * @throws what merging throws; the weights are of no use then
+   */
+  become(plan: Plan, prepared?: Prepared): Promise<ChangedWeights>;
+}
+
+interface LiveTensor {
+  plan: TensorPlan;
+  change: FactoredChange | undefined;
+  /** Equal where the values are. */
+  key: string;
+}
+
+/**
+ * Opens the weights of a clean plan.
+ * @param factored stored names of the weights that the forward pass takes an update of
+ * @param exact as of `openPlannedWeights`
+ */
+export async function openLiveWeights(
+  plan: Plan,
+  engines: readonly Backend[],
+  read: ReadTensor,
+  factored: ReadonlySet<string>,
+  exact: boolean,
+  prepared?: Prepared,
+): Promise<LiveWeights> {
+  const tensors = new Map<string, StoredWeight>();
+  const updates = new Map<string, LowRankUpdate>();
+  const values = new Map<string, ReturnType<typeof loadFactorValues>>();
+  /** Factors stay in memory: they are needed whenever a scale changes. */
+  const load = (lowRank: LowRank) => {
+    const name = nameOf(lowRank.a, lowRank.b);
+    const loading = values.get(name) ?? loadFactorValues(lowRank, read);
+    values.set(name, loading);
+    return loading;
+  };
+  let live = new Map<string, LiveTensor>();
+  let merged: MergedTensors | undefined;
+
+  const take = async (next: Plan, ahead: Prepared | undefined): Promise<void> => {
+    const weights = castPlans(next.tensors).filter(({ dtype }) => isWeightDtype(dtype));
+    const before = live;
+    live = new Map(
+      weights.map((planned) => {
+        const change = factored.has(planned.name)
+          ? (factoredChange(planned) ?? withoutEffect(planned, before.get(planned.name)?.change))
+          : undefined;
+        const tensor = exact && !planned.copy && !change ? { ...planned, dtype: 'F32' as const } : planned;
+        return [tensor.name, { plan: tensor, change, key: keyOf(tensor, next) }];
+      }),
+    );
+    const computed = [...live.values()].flatMap(({ plan: tensor, change }) =>
+      tensor.copy || change ? [] : [tensor],
+    );
+    merged?.rest();
+    merged = computed.length > 0 ? await openMerged(next, computed, engines, read, ahead) : undefined;
+    updates.clear();
+    for (const [name, { plan: tensor, change }] of live) {
+      tensors.set(name, storedAs(tensor, change));
+      if (change) updates.set(name, joinedUpdate(updatesOf(change, read, load))!);
+    }
+  };
+  await take(plan, prepared);
+
+  return {
+    tensors,
+    updates,
+    exclusive: true,
+    atOnce: engines.length,
+    read(name, begin, end) {
+      const { plan: tensor, change } = live.get(name)!;
+      const stored = change?.origin ?? tensor.copy;
+      return stored ? read(stored, begin, end) : merged!.read(tensor, begin, end);
+    },
+    async become(next, ahead) {
+      const before = live;
+      await take(next, ahead);
+      // thresholds of the whole model, or what text made of it, may change all
+      const isMeasured = ahead !== undefined || measuredTensors(next, methodById).length > 0;
+      const changed = { updates: new Set<string>(), weights: new Set<string>() };
+      for (const [name, { change, key, plan: tensor }] of live) {
+        const was = before.get(name)!;
+        const isComputed = !change && !tensor.copy;
+        if (was.key === key && !(isMeasured && isComputed)) continue;
+        if (change && was.change) changed.updates.add(name);
+        else changed.weights.add(name);
+      }
+      return changed;
+    },
+    rest: () => merged?.rest(),
+    close() {
+      merged?.rest();
+      values.clear();
+    },
+  };
+}
+
+/** A change whose every contributor has come to weigh nothing: its base is copied. */
+function withoutEffect({ copy }: TensorPlan, was: FactoredChange | undefined): FactoredChange | undefined {
+  if (!copy || !was || nameOf(copy) !== nameOf(was.origin)) return undefined;
+  return { ...was, factors: was.factors.map((factor) => ({ ...factor, coefficient: 0 })) };
+}
+
+function nameOf(...refs: readonly TensorRef[]): string {
+  return refs.map(({ folder, file, begin, key }) => [folder, file, begin, key].join()).join(' ');
+}
+
+function keyOf({ copy, method, parameters, models, dtype }: TensorPlan, { recipe }: Plan): string {
+  if (copy) return nameOf(copy);
+  const { seed, nonFinite } = recipe.amalgam;
+  const own = models.map((model) => [model.id, model.parameters]);
+  return JSON.stringify([method, parameters, own, dtype, seed, nonFinite]);
+}
