@@ -1,5 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { bytesOf, contentOf, entriesOf, holdLock, piecesOf, removeFrom, syncAccess } from './platform';
+import {
+  bytesOf,
+  contentOf,
+  entriesOf,
+  exposeHere,
+  exposeThread,
+  holdLock,
+  openBroadcast,
+  openPort,
+  piecesOf,
+  removeFrom,
+  startThread,
+  startWorker,
+  syncAccess,
+} from './platform';
 import { memoryLocks } from './store/memory-storage';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -140,5 +154,80 @@ describe('R65: where the browser has no locks', () => {
     release();
     expect(await last).toBe('mine');
     expect(act).not.toHaveBeenCalled();
+  });
+});
+
+describe('R64: a message that cannot be read is told of', () => {
+  /** A port, channel, worker or worker's global scope: `fail` is what the browser does with such a message. */
+  class Endpoint extends EventTarget {
+    onmessageerror: (() => void) | null = null;
+    postMessage = vi.fn();
+    start = vi.fn();
+    close = vi.fn();
+    fail() {
+      this.onmessageerror?.();
+      this.dispatchEvent(new Event('messageerror'));
+    }
+  }
+  const made: Endpoint[] = [];
+  const told = vi.fn();
+  beforeEach(() => {
+    made.length = 0;
+    told.mockClear();
+    class Made extends Endpoint {
+      constructor() {
+        super();
+        made.push(this);
+      }
+    }
+    const scope = new Made();
+    for (const name of ['Worker', 'BroadcastChannel']) vi.stubGlobal(name, Made);
+    class Channel {
+      port1 = new Made();
+      port2 = new Endpoint();
+    }
+    class Failure extends Event {
+      constructor(
+        type: string,
+        readonly init: { message: string },
+      ) {
+        super(type);
+      }
+    }
+    vi.stubGlobal('MessageChannel', Channel);
+    vi.stubGlobal('ErrorEvent', Failure);
+    vi.stubGlobal('self', scope);
+    vi.stubGlobal('addEventListener', scope.addEventListener.bind(scope));
+    vi.stubGlobal('location', new URL('https://studio.example/'));
+    vi.stubGlobal('reportError', ({ message }: Error) => told(message));
+    vi.spyOn(console, 'warn').mockImplementation(told);
+  });
+
+  it.each<[string, () => void]>([
+    ['a port that is given away', () => void openPort(() => undefined, told)],
+    ['other tabs', () => void openBroadcast('tabs', () => undefined)],
+    ['a thread, at its owner', () => startThread('thread.js', 'thread').onError(told)],
+    ['a worker, in it', () => exposeHere({})],
+    [
+      'a worker, at the window',
+      () =>
+        startWorker('worker.js', 'worker').addEventListener('error', (event) =>
+          told((event as unknown as { init: ErrorEventInit }).init.message),
+        ),
+    ],
+    [
+      'a thread, in it',
+      () => {
+        exposeThread({});
+        const port = new Endpoint();
+        made.push(port);
+        made[0]!.dispatchEvent(Object.assign(new Event('message'), { ports: [port] }));
+      },
+    ],
+  ])('%s', (_, open) => {
+    open();
+    for (const endpoint of made) endpoint.fail();
+    expect(told).toHaveBeenCalledOnce();
+    expect(told.mock.calls[0]![0]).toContain('a message could not be read');
   });
 });

@@ -13,6 +13,7 @@ import type { Plan, TensorPlan } from '../merge/plan/plan';
 import { measuredTensors } from '../merge/run/whole-model';
 import type { Prepared } from '../merge/tensor/prepared';
 import {
+  castPlans,
   type FactoredChange,
   factoredChange,
   type MergedTensors,
@@ -64,7 +65,7 @@ export async function openLiveWeights(
   let merged: MergedTensors | undefined;
 
   const take = async (next: Plan, ahead: Prepared | undefined): Promise<void> => {
-    const weights = next.tensors.filter(({ dtype }) => isWeightDtype(dtype));
+    const weights = castPlans(next.tensors).filter(({ dtype }) => isWeightDtype(dtype));
     const before = live;
     live = new Map(
       weights.map((planned) => {

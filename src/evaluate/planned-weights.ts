@@ -11,6 +11,7 @@ import {
   type WeightSource,
 } from '../forward/weight-source';
 import { threadPool } from '../host/threads';
+import { castTensor } from '../inputs/dequantization';
 import { loadFactorValues, type ReadTensor } from '../inputs/stored-tensor';
 import type { LowRank, TensorRef, TensorView } from '../inputs/tensor-view';
 import type { MergeMethod } from '../merge/method';
@@ -52,7 +53,7 @@ export async function openPlannedWeights(
     plan.tensors.flatMap((t) => (exact ? [[t.name, factoredChange(t)] as const] : [])),
   );
   const tensors = new Map(
-    plan.tensors
+    castPlans(plan.tensors)
       .filter((t) => isWeightDtype(t.dtype))
       .map((t) => [t.name, exact && !t.copy && !factored.get(t.name) ? { ...t, dtype: 'F32' as const } : t]),
   );
@@ -79,6 +80,18 @@ export async function openPlannedWeights(
       merged?.rest();
     },
   };
+}
+
+/** The tensors, those that are copied in a dtype that is not computed with as the f32 values that they stand for, where they do. */
+export function castPlans(tensors: readonly TensorPlan[]): TensorPlan[] {
+  const names = new Set(tensors.map(({ name }) => name));
+  return tensors.map((tensor) => {
+    const { copy, base: _, ...own } = tensor;
+    const origin = copy && castTensor(copy, names);
+    if (!origin) return tensor;
+    const models = [{ id: copy.folder, view: { origin, onBase: false }, parameters: { scale: 1 } }];
+    return { ...own, dtype: 'F32', method: 'passthrough', parameters: {}, models };
+  });
 }
 
 /** How a tensor is stored that is read as it is, or computed in the plan's dtype. */

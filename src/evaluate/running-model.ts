@@ -27,7 +27,7 @@ import type { RunningProgress } from '../reports/evaluate';
 import { openCached } from '../store/cached-source';
 import { endTokens } from './generation';
 import { openLiveWeights } from './live-weights';
-import { openPlannedWeights } from './planned-weights';
+import { castPlans, openPlannedWeights } from './planned-weights';
 
 export interface RunningModel {
   runner: Runner;
@@ -162,7 +162,7 @@ export async function openModelOn(
 
 /** Stored names of the weights that can stay factors. @throws as {@link openModelOn} */
 function adaptable({ tensors }: Plan, architecture: Architecture): ReadonlySet<string> {
-  const weights = tensors.filter(({ dtype }) => isWeightDtype(dtype));
+  const weights = castPlans(tensors).filter(({ dtype }) => isWeightDtype(dtype));
   return adaptableWeights(architecture, claimTensors(architecture, new Map(weights.map((t) => [t.name, t]))));
 }
 

@@ -138,6 +138,18 @@ describe('refusals', () => {
     expect(open({ tokenizer: '['.repeat(100) })).toContain('LimitExceeded');
   });
 
+  it('name a part that cannot do what a text asks of it, whichever text it is', () => {
+    const tokenizer = JSON.stringify({
+      model: { type: 'WordLevel', vocab: { a: 0, b: 1 }, unk_token: '<unk>' },
+      pre_tokenizer: { type: 'WhitespaceSplit' },
+    });
+    const opened = createTokenizer({ tokenizer, hasSentencePiece: false }, 'owner/model');
+    expect(opened.encode('b a')).toEqual([1, 0]);
+    expect(codeOf(() => opened.encode('a c'))).toMatch(
+      /^TokenizerUnsupported \| The tokenizer of owner.model cannot be used: .*no token for unknown words/,
+    );
+  });
+
   it('name a vocabulary of another size', () => {
     const check = (size: number, rows: number, ownSize = size) =>
       codeOf(() => checkVocabulary({ size, ownSize }, rows));

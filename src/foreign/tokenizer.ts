@@ -125,18 +125,25 @@ function openEngine(
   config: Record<string, unknown>,
   label: string,
 ): Engine {
-  try {
-    const engine = engineOf(tokenizer, config);
-    engine.encode('a b');
-    return engine;
-  } catch (cause) {
-    throw new AmalgamError(
-      'TokenizerUnsupported',
-      `The tokenizer of ${label} cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`,
-      'Use the tokenizer.json of another repo of the same family, or give token ids instead of text.',
-      { cause },
-    );
-  }
+  // what a part of the file cannot do shows with a text that asks it to
+  const inWords =
+    <A extends unknown[], R>(call: (...given: A) => R) =>
+    (...given: A): R => {
+      try {
+        return call(...given);
+      } catch (cause) {
+        throw new AmalgamError(
+          'TokenizerUnsupported',
+          `The tokenizer of ${label} cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`,
+          'Use the tokenizer.json of another repo of the same family, or give token ids instead of text.',
+          { cause },
+        );
+      }
+    };
+  const engine = inWords(engineOf)(tokenizer, config);
+  const encode = inWords(engine.encode);
+  encode('a b');
+  return { ...engine, encode, decode: inWords(engine.decode) };
 }
 
 /** The way of a text through the parts of the file. @throws Error naming what is not known */

@@ -90,8 +90,9 @@ export function parseModelConfig(text: string, fileName: string): ModelConfig {
   for (const field of SIZES) set(config, field, first(levels, SPELLINGS[field], oneInteger));
   set(config, 'dtype', first(levels, SPELLINGS.dtype, stringField)?.replace(/^torch\./, ''));
   set(config, 'ropeTheta', first(levels, ['rope_theta', 'rope_parameters', 'rotary_emb_base'], ropeTheta));
-  if (quantization) config.quantization = stringField(quantization, 'quant_method') ?? 'an unnamed method';
-  else if (objectField(top, 'quantization')) config.quantization = 'MLX';
+  // MLX writes the same twice, without a name
+  const unnamed = objectField(top, 'quantization') ? 'MLX' : quantization && 'an unnamed method';
+  set(config, 'quantization', (quantization && stringField(quantization, 'quant_method')) ?? unnamed);
   return config;
 }
 

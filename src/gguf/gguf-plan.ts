@@ -1,4 +1,5 @@
 /** What a GGUF file of a merge will hold: every tensor with its type and place, and the metadata. */
+import { AmalgamError } from '../errors';
 import type { Dtype } from '../formats/dtype';
 import { isWeightDtype, type WeightDtype, weightBytes } from '../formats/dtype';
 import type { GgufType } from '../formats/gguf-type';
@@ -86,7 +87,13 @@ export function planGguf(request: GgufRequest): GgufPlan {
   const planned = ggufTensors(architecture, gguf).map((tensor): [string, GgufTensorPlan] => {
     const source = stored.get(claimed.get(tensor.source)!)!;
     const { dtype } = source;
-    if (!isWeightDtype(dtype)) throw refused(`${source.name} is ${dtype}, which cannot be written as GGUF.`);
+    if (!isWeightDtype(dtype)) {
+      throw new AmalgamError(
+        'GgufUnsupported',
+        `${source.name} is ${dtype}, which cannot be written as GGUF.`,
+        'Choose an output dtype (out_dtype) where these are plain numbers, or write safetensors.',
+      );
+    }
     // the biases of experts are vectors one below the other
     const isVector = tensor.shape.length === 1 || tensor.name.endsWith('.bias');
     const columns = isVector ? 1 : tensor.shape.at(-1)!;

@@ -256,14 +256,6 @@ function separateEnds({ model, adapter, problems }: Applying, changes: Changes):
   note(
     `${adapter.path} changes ${both ? 'embedding and head' : own(embedding) ? 'the embedding' : 'the head'} of ${ref}, whose embedding and head are one tensor. The output has ${both ? 'each as it was trained' : `the ${own(embedding) ? 'head' : 'embedding'} as the adapter left it`}, so it is not tied (tie_word_embeddings: false).`,
   );
-  const rows = replaces.get(embedding)?.shape[0];
-  if (rows === undefined || rows === start.shape[0] || replaces.has(head) || origins.has(head)) return;
-  problems.error(
-    'AdapterInvalid',
-    `${adapter.path} brings an embedding of ${counted(rows, 'row')} for ${ref}, but not the head it was trained with, which has ${counted(start.shape[0]!, 'row')} here.`,
-    'Save the adapter with its head too (save_embedding_layers=True, or lm_head in modules_to_save).',
-    [embedding, head],
-  );
 }
 
 function updated(on: Applying, name: string, tensor: ModelTensor, update: AdapterUpdate): ModelTensor {
@@ -280,7 +272,7 @@ function updated(on: Applying, name: string, tensor: ModelTensor, update: Adapte
     problems.error(
       'DtypeUnsupported',
       `${adapter.path} changes tensors that ${model.checkpoint.path} stores as ${tensor.dtype}, which cannot be computed with.`,
-      'Use a copy of the base in F32, F16 or BF16.',
+      'Choose an output dtype (out_dtype) where these are plain numbers, or use a copy of the base in F32, F16 or BF16.',
       [name],
     );
   }

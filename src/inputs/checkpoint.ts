@@ -354,9 +354,11 @@ async function sameValues(
     const width = (ref.end - ref.begin) / count;
     return async (begin: number, end: number): Promise<Uint8Array | Uint32Array> => {
       const stored = await source.read(ref.begin + begin * width, ref.begin + end * width, signal);
-      if (a.dtype === b.dtype || !isWeightDtype(ref.dtype)) return stored;
+      if (a.dtype === b.dtype) return stored;
       const decoded = new Float32Array(end - begin);
-      decodeToF32(stored, ref.dtype, decoded);
+      if (isWeightDtype(ref.dtype)) decodeToF32(stored, ref.dtype, decoded);
+      else if (ref.dtype === 'F64') decoded.set(new Float64Array(stored.slice().buffer));
+      else return stored;
       return new Uint32Array(decoded.buffer);
     };
   };

@@ -5,6 +5,7 @@ import type { ModelConfig } from '../formats/model-config';
 import { displayName } from '../formats/names';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
 import { textConfig } from '../models/claim';
+import { FieldMissing } from '../models/config-reader';
 import { resolveArchitecture } from '../models/resolution';
 import type { ConfigComparison, ConfigDifference } from '../reports/models';
 
@@ -127,9 +128,9 @@ function isScaling(field: string): boolean {
 
 /** Fields that affect what a model computes with its weights, for models whose config is not known field by field. */
 const COMPUTING =
-  /(?:^|[._])(?:rope|rotary|theta|eps|epsilon|act|activation|softcap\w*|heads?|head_dim|groups|window|scale|scaling|multipliers?|factor|topk|alibi|bias|types|pattern|interval|scalar)(?:$|[._])|num_experts_per_tok|num_key_value_heads|num_attention_heads|head_dim|layer_norm|hidden_act|softcapping/;
+  /(?:^|[._])(?:rope|rotary|theta|eps|epsilon|act|activation|softcap\w*|heads?|head_dim|groups|window|scale|scaling|multipliers?|factor|topk|alibi|bias|types|pattern|interval|scalar)(?:$|[._])|num_experts_per_tok|relative_attention|feed_forward_proj|num_key_value_heads|num_attention_heads|head_dim|layer_norm|hidden_act|softcapping/;
 /** Of these, those that change what is computed where one config has them and the other leaves them out. */
-const ALONE = /rope|theta|window|softcap|scaling/;
+const ALONE = /rope|theta|window|softcap|scaling|eps(?:ilon)?$|hidden_act|activation/;
 /** Fields of rotary positions, which are one setting in several spellings. */
 const ROPE: readonly string[] = ['rope_theta', 'rope_scaling', 'rope_parameters', 'rotary_emb_base'];
 /** Other fields in which two models differ: sizes and names, which are compared elsewhere. */
@@ -146,16 +147,28 @@ const computed = new WeakMap<ModelConfig, WeakMap<ModelConfig, string[]>>();
 export function computedOtherwise(base: ModelConfig, other: ModelConfig): string[] {
   const known = computed.get(base)?.get(other);
   if (known) return known;
-  const found = resolvedDifferences(textConfig(base), textConfig(other)) ?? namedDifferences(base, other);
+  const found = [
+    ...(resolvedDifferences(textConfig(base), textConfig(other)) ?? namedDifferences(base, other)),
+    ...unlikeLabels(base, other),
+  ];
   computed.set(base, (computed.get(base) ?? new WeakMap<ModelConfig, string[]>()).set(other, found));
   return found;
+}
+
+/** Rows of a classifier's head that stand for other labels; `LABEL_0` and so on say nothing. */
+function unlikeLabels(base: ModelConfig, other: ModelConfig): string[] {
+  const [mine, theirs] = [other, base].map(({ raw }) => raw.get('id2label'));
+  const isNamed = (labels: JsonValue | undefined) =>
+    labels instanceof Map && ![...labels.values()].every((name) => /^LABEL_\d+$/.test(String(name)));
+  if (!isNamed(mine) || !isNamed(theirs) || same(mine, theirs)) return [];
+  return [difference('id2label', mine, theirs)];
 }
 
 type RunConfig = ReturnType<typeof textConfig>;
 
 function resolvedDifferences(base: RunConfig, other: RunConfig): string[] | undefined {
-  const whole = arithmeticOf(other);
-  if (whole === undefined || arithmeticOf(base) === undefined) return undefined;
+  const [mine, theirs] = [arithmeticOf(other), arithmeticOf(base)];
+  if (mine === undefined || theirs === undefined) return undefined;
   const fields = [...new Set([...base.raw.keys(), ...other.raw.keys()])].filter(
     (field) =>
       !ELSEWHERE.test(field) && !BOOKKEEPING.has(field) && !same(base.raw.get(field), other.raw.get(field)),
@@ -166,21 +179,29 @@ function resolvedDifferences(base: RunConfig, other: RunConfig): string[] | unde
   ];
   return groups.flatMap((group) => {
     if (group.length === 0) return [];
-    const raw = new Map(other.raw);
-    for (const field of group) {
-      const value = base.raw.get(field);
-      if (value === undefined) raw.delete(field);
-      else raw.set(field, value);
-    }
-    const changed = arithmeticOf({ ...other, raw });
-    if (changed === whole || (changed === undefined && !COMPUTING.test(group[0]!))) return [];
+    // a switch without its numbers may change nothing in the one model, and does in the other
+    const changed = [arithmeticWith(other, base, group), arithmeticWith(base, other, group)];
+    const isKnown = COMPUTING.test(group[0]!);
+    if ([mine, theirs].every((own, i) => changed[i] === own || (changed[i] === undefined && !isKnown)))
+      return [];
     if (!ROPE.includes(group[0]!))
       return [difference(group[0]!, other.raw.get(group[0]!), base.raw.get(group[0]!))];
-    const [mine, theirs] = [other, base].map(({ raw: all }) => ropeOf(all));
+    const [a, b] = [other, base].map(({ raw: all }) => ropeOf(all));
     return ['rope_theta', 'rope_scaling']
-      .filter((field) => !same(mine!.get(field), theirs!.get(field)))
-      .map((field) => difference(field, mine!.get(field), theirs!.get(field)));
+      .filter((field) => !same(a!.get(field), b!.get(field)))
+      .map((field) => difference(field, a!.get(field), b!.get(field)));
   });
+}
+
+/** {@link arithmeticOf} a config with some fields of another. */
+function arithmeticWith(config: RunConfig, from: RunConfig, fields: readonly string[]): string | undefined {
+  const raw = new Map(config.raw);
+  for (const field of fields) {
+    const value = from.raw.get(field);
+    if (value === undefined) raw.delete(field);
+    else raw.set(field, value);
+  }
+  return arithmeticOf({ ...config, raw });
 }
 
 /** Description of the computation, without names and sizes of both ends; undefined where it is not known. */
@@ -218,11 +239,28 @@ function difference(field: string, mine: JsonValue | undefined, theirs: JsonValu
   return `${displayName(field)} ${text(mine)} instead of ${text(theirs)}`;
 }
 
+/** Defaults of the configuration classes of models that cannot be run (transformers configuration_t5.py and its like). */
+const DEFAULTS: readonly (readonly [types: RegExp, fields: Readonly<Record<string, string>>])[] = [
+  [/^t5$/, { feed_forward_proj: '"relu"' }],
+  [/^u?mt5$/, { feed_forward_proj: '"gated-gelu"' }],
+  [/^u?m?t5$/, { layer_norm_epsilon: '0.000001', relative_attention_max_distance: '128', num_heads: '8' }],
+  [/^(?:m?bart|pegasus|marian)$/, { activation_function: '"gelu"', scale_embedding: 'false' }],
+  [/^(?:m2m_100|nllb)$/, { activation_function: '"relu"', scale_embedding: 'true' }],
+  [/^(?:electra|mpnet|longformer)$/, { layer_norm_eps: '1e-12', hidden_act: '"gelu"' }],
+  [/^deberta(?:-v2)?$/, { layer_norm_eps: '1e-7', hidden_act: '"gelu"' }],
+];
+
 function namedDifferences(base: ModelConfig, other: ModelConfig): string[] {
+  const type = base.modelType ?? '';
+  const defaults = Object.assign({}, ...DEFAULTS.filter(([types]) => types.test(type)).map(([, all]) => all));
+  const needed = [base, other].map((config) => neededField(textConfig(config)));
   const said = compareConfigs(base, other)
     .differences.filter(({ field, base: a, finetuned: b, harmless }) => {
-      if (harmless || !COMPUTING.test(field)) return false;
-      return (a !== null && b !== null) || (ALONE.test(field) && ![a, b].includes('false'));
+      const orElse: string | undefined = defaults[field];
+      if (harmless || (!COMPUTING.test(field) && orElse === undefined)) return false;
+      if (a !== null && b !== null) return true;
+      if (orElse !== undefined) return !isText(a ?? orElse, b ?? orElse);
+      return needed.includes(field) || (ALONE.test(field) && ![a, b].includes('false'));
     })
     .map(
       ({ field, base: a, finetuned: b }) =>
@@ -233,6 +271,22 @@ function namedDifferences(base: ModelConfig, other: ModelConfig): string[] {
     said.push(`rope_theta ${thetas[1]} instead of ${thetas[0]}`);
   }
   return said;
+}
+
+/** The field for want of which a model of a known type cannot be run. */
+function neededField(config: RunConfig): string | undefined {
+  try {
+    resolveArchitecture(config, { masked: true });
+  } catch (thrown) {
+    if (!(thrown instanceof AmalgamError)) throw thrown;
+    if (thrown.cause instanceof FieldMissing) return thrown.cause.message;
+  }
+  return undefined;
+}
+
+/** Whether two values are written alike, or are the same number. */
+function isText(a: string, b: string): boolean {
+  return a === b || Number(a) === Number(b);
 }
 
 function same(a: JsonValue | undefined, b: JsonValue | undefined): boolean {

@@ -21,7 +21,7 @@ interface Dequantized {
   tensors: Map<string, TensorRef>;
   /** Formats that were found. */
   formats: Set<'FP8' | 'MXFP4'>;
-  /** Names of weights in eight bits that no scale fits: beside others that have one, theirs is missing. */
+  /** Names of weights in eight or four bits that no scale fits: beside others that have one, theirs is missing. */
   unscaled: string[];
 }
 
@@ -54,6 +54,7 @@ export function dequantized(
       const [experts, rows, groups, bytes] = ref.shape as [number, number, number, number];
       if (scale?.dtype !== 'U8' || bytes !== 16) {
         tensors.set(name, ref);
+        unscaled.push(name);
         continue;
       }
       scales.add(`${plain}_scales`);
@@ -73,9 +74,9 @@ export function dequantized(
 
 /**
  * F64, and eight bits without scales, as f32 values: what a cast makes of them. Undefined for what is no such tensor.
- * @param stored the tensors of its checkpoint: eight bits with a scale stand for something else
+ * @param stored the names of its checkpoint: eight bits with a scale stand for something else
  */
-export function castTensor(ref: TensorRef, stored: ReadonlyMap<string, TensorRef>): TensorRef | undefined {
+export function castTensor(ref: TensorRef, stored: { has(name: string): boolean }): TensorRef | undefined {
   if (ref.derived) return undefined;
   if (ref.dtype === 'F64') {
     return derivedTensor(ref, ref.shape, [ref], async (read) => async (begin, end) => {
@@ -106,21 +107,20 @@ const MARKS: readonly (readonly [end: RegExp, method: string])[] = [
 ];
 
 /**
- * How the weights are quantized in a way that is not read, or undefined: by the names of what is stored, by integers that scales
- * stand beside (MLX, eight bits), and by the config where nothing was read as what it stands for.
+ * How the weights are quantized in a way that is not read, or undefined: by the names of what is stored, by matrices of integers
+ * (MLX, eight bits), and by the config where nothing was read as what it stands for.
  */
 export function unreadQuantization(
   config: ModelConfig | undefined,
   { tensors, formats }: Dequantized,
 ): string | undefined {
   const said = config?.quantization;
-  for (const [name, { dtype }] of tensors) {
+  for (const [name, { dtype, shape }] of tensors) {
     const mark = MARKS.find(([end]) => end.test(name))?.[1];
     if (mark !== undefined) return said ?? mark;
-    if (!/^[IU](?:8|16|32)$/.test(dtype) || !name.endsWith('.weight')) continue;
-    const module = name.slice(0, -'.weight'.length);
-    if (['.scales', '.weight_scale', '.scale'].some((end) => tensors.has(module + end)))
+    if (/^[IU](?:8|16|32)$/.test(dtype) && name.endsWith('.weight') && shape.length > 1) {
       return said ?? `integers of ${dtype.slice(1)} bits`;
+    }
   }
   return formats.size > 0 ? undefined : said;
 }

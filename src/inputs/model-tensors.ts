@@ -2,15 +2,17 @@
 
 import { isWeightDtype } from '../formats/dtype';
 import { fullPrecisionName } from '../formats/hub-id';
+import type { ModelConfig } from '../formats/model-config';
 import { counted } from '../formats/quantity';
 import { parseModelRef } from '../formats/recipe';
 import { configFaults } from '../models/claim';
-import { tensorKey } from '../models/families';
+import { type Family, tensorKey } from '../models/families';
+import { isBuffer } from '../models/tensor-role';
 import type { PlanProblem } from '../reports/plan';
 import type { Adapter } from './adapter';
 import { applyAdapter } from './adapter-views';
 import { type Checkpoint, endsOf, saysTied } from './checkpoint';
-import { dequantized, unreadQuantization } from './dequantization';
+import { castTensor, dequantized, unreadQuantization } from './dequantization';
 import type { Model, ModelTensor } from './model';
 import { nameSome, type Problems } from './problems';
 import type { TensorRef } from './tensor-view';
@@ -20,6 +22,7 @@ import type { TensorRef } from './tensor-view';
  * about. What does not fit goes to `problems`.
  *
  * @param isNotTaken whether a tensor is left out of the merge and not this model's to give: it need not be there, nor fit
+ * @param isCast whether what is stored in no dtype of weights, though it is one (see `castTensor`), is read as f32: else it can only be copied
  */
 export function modelTensors(
   ref: string,
@@ -27,6 +30,7 @@ export function modelTensors(
   adapter: Adapter | undefined,
   problems: Problems,
   isNotTaken?: (name: string) => boolean,
+  isCast = false,
 ): Model {
   const tensors = new Map<string, ModelTensor>();
   const read = dequantized(checkpoint.tensors, checkpoint.config);
@@ -44,13 +48,14 @@ export function modelTensors(
     const short = tensorKey(name, checkpoint.family);
     // Both spellings in one file would be two tensors; then each keeps its own name.
     const key = tensors.has(short) ? name : short;
-    const dtype = origin.derived ? 'BF16' : origin.dtype;
-    tensors.set(key, { name, view: { origin }, shape: origin.shape, dtype });
+    const cast = isCast && !isBuffer(name) ? castTensor(origin, checkpoint.tensors) : undefined;
+    const dtype = cast ? 'F32' : origin.derived ? 'BF16' : origin.dtype;
+    tensors.set(key, { name, view: { origin: cast ?? origin }, shape: origin.shape, dtype });
   }
   const faults = configProblems(checkpoint, stored).flatMap((problem) =>
     isNotTaken ? withoutTensors(problem, isNotTaken) : [problem],
   );
-  if (formats.has('FP8') && read.unscaled.length > 0) faults.push(missingScales(checkpoint, read.unscaled));
+  if (formats.size > 0 && read.unscaled.length > 0) faults.push(missingScales(checkpoint, read));
   const own = quantized === undefined ? faults : [quantizedWeights(checkpoint, quantized)];
   for (const problem of own) problems.add(problem);
   const isFaulty = own.some(({ severity }) => severity === 'error');
@@ -68,6 +73,12 @@ export function modelTensors(
   return model;
 }
 
+/** The ends of an encoder–decoder as T5, BART and what is made like them name them, with the embedding's copies on both sides. */
+const SHARED_ENDS: Pick<Family, 'prefix' | 'embedding' | 'head'> & { embeddings?: RegExp } = {
+  ...{ prefix: 'model.', embedding: 'model.shared.weight', head: 'lm_head.weight' },
+  embeddings: /(?:^|\.)embed_tokens\.weight$/,
+};
+
 /**
  * A tied model may be stored with its head alone, which is the embedding then. Both stored and different are two (see
  * `endsDiffer`); that is reported here, where every use of a model passes.
@@ -84,13 +95,20 @@ function takeHeadAsEmbedding(
       'Set tie_word_embeddings in the config of that model to what it was trained with, if you know better.',
     );
   }
-  const head = family && stored.get(family.head);
+  const ends: typeof SHARED_ENDS | undefined =
+    family ?? (config?.raw.get('is_encoder_decoder') === true ? SHARED_ENDS : undefined);
+  const head = ends && stored.get(ends.head);
   if (!head || !saysTied(config, family, stored)) return;
-  const keys = [...stored.keys()].map((name) => tensorKey(name, family));
-  if (keys.includes(tensorKey(family.embedding, family))) return;
-  stored.delete(family.head);
-  const bare = ![...stored.keys()].some((name) => name.startsWith(family.prefix));
-  const name = bare ? tensorKey(family.embedding, family) : family.embedding;
+  const names = [...stored.keys()];
+  if (
+    names.some(
+      (name) => ends.embeddings?.test(name) || tensorKey(name, family) === tensorKey(ends.embedding, family),
+    )
+  )
+    return;
+  stored.delete(ends.head);
+  const bare = !names.some((name) => name.startsWith(ends.prefix));
+  const name = bare ? tensorKey(ends.embedding, family) : ends.embedding;
   stored.set(name, head);
   problems.note(
     'HeadIsEmbedding',
@@ -98,13 +116,16 @@ function takeHeadAsEmbedding(
   );
 }
 
-function missingScales({ path }: Checkpoint, tensors: string[]): PlanProblem {
+function missingScales(
+  { path }: Checkpoint,
+  { unscaled, formats }: ReturnType<typeof dequantized>,
+): PlanProblem {
   return {
     severity: 'error',
     code: 'TensorMissing',
-    message: `${path} stores weights as FP8 without a scale that fits them, beside others that have one: it is not known what they stand for.`,
+    message: `${path} stores weights as ${[...formats].join(' or ')} without a scale that fits them, beside others that have one: it is not known what they stand for.`,
     remedy: 'The copy is incomplete, or was changed. Get the model again.',
-    tensors,
+    tensors: unscaled,
   };
 }
 
@@ -148,6 +169,12 @@ function withoutTensors(problem: PlanProblem, isNotTaken: (name: string) => bool
   return left.length === 0 ? [] : [{ ...problem, tensors: left }];
 }
 
+/** The config of a model that stores two ends, though it says that they are one. */
+function asTaken({ config, endsDiffer }: Checkpoint): ModelConfig | undefined {
+  if (!config || !endsDiffer) return config;
+  return { ...config, raw: new Map(config.raw).set('tie_word_embeddings', false) };
+}
+
 /** Problems of a checkpoint in itself, found once. */
 const found = new WeakMap<Checkpoint, PlanProblem[]>();
 
@@ -156,7 +183,8 @@ function configProblems(
   checkpoint: Checkpoint,
   stored: ReadonlyMap<string, { shape: readonly number[] }>,
 ): PlanProblem[] {
-  const { config, path } = checkpoint;
+  const { path } = checkpoint;
+  const config = asTaken(checkpoint);
   if (!config) return [];
   const known = found.get(checkpoint);
   if (known) return known;
@@ -193,7 +221,9 @@ function configProblems(
     ...say(
       'warning',
       'HeadMissing',
-      `${path} has no head, and its config.json neither ties one to the embedding nor names a class without: whoever loads it gets a random one.`,
+      headless.length === 1
+        ? `${path} has no head, and its config.json neither ties one to the embedding nor names a class without: whoever loads it gets a random one.`
+        : `${path} lacks parts of the head that its class has (${nameSome(config.architectures)}): whoever loads it gets random ones.`,
       headless,
     ),
     ...say(

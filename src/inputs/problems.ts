@@ -53,3 +53,10 @@ export function nameSome(names: readonly string[], most = 3): string {
   if (names.length <= most) return names.join(', ');
   return `${names.slice(0, most).join(', ')} and ${names.length - most} more`;
 }
+
+/** What is to be known of models whose plan is clean, as sentences. */
+export function warningsOf(problems: readonly PlanProblem[]): string[] {
+  return problems.flatMap(({ severity, message, remedy }) =>
+    severity === 'warning' ? [`Warning: ${message} ${remedy}`] : [],
+  );
+}

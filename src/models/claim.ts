@@ -6,8 +6,9 @@ import { isJsonNumber } from '../formats/strict-json';
 import { isOfText, textModel } from './aliases';
 import type { Architecture, Block, Linear, Norm, Part, Vector } from './architecture';
 import { type ConfigFile, FieldMissing, unsupported } from './config-reader';
+import { countedFaults } from './counted-faults';
 import { familyOf, tensorKey } from './families';
-import { resolveArchitecture } from './resolution';
+import { resolveArchitecture, whyNotRun } from './resolution';
 import { isBuffer, splitLayer } from './tensor-role';
 
 /** A tensor an architecture computes with. */
@@ -222,7 +223,7 @@ function greatestLayer(names: Iterable<string>): number {
 /** Classes that predict words, by the ends of their names. */
 const WITH_HEAD = /(?:ForCausalLM|LMHeadModel|ForMaskedLM|ForConditionalGeneration)$/;
 /** Rows of labels: heads of classifiers. */
-const LABELS = /^(?:score|classifier(?:\.out_proj)?)\.weight$/;
+const LABELS = /^(?:score|(?:classifier|classification_head)(?:\.out_proj)?)\.weight$/;
 
 /**
  * Compares a config with the weights beside it by what the forward pass would ask for, so that a plan finds before anything is
@@ -232,7 +233,8 @@ const LABELS = /^(?:score|classifier(?:\.out_proj)?)\.weight$/;
  */
 export function configFaults(config: ModelConfig, stored: Stored): ConfigFaults {
   // nothing but the ends of a model
-  if (config.layers === 0) return { missing: [], headless: [], misshapen: [], unused: [] };
+  if (config.layers === 0 && greatestLayer(stored.keys()) < 0)
+    return { missing: [], headless: [], misshapen: [], unused: [] };
   const faults: ConfigFaults = {
     missing: [],
     headless: [],
@@ -249,7 +251,8 @@ export function configFaults(config: ModelConfig, stored: Stored): ConfigFaults 
     if (thrown.code === 'ConfigInvalid' && !(thrown.cause instanceof FieldMissing)) {
       return { ...faults, invalid: thrown.message };
     }
-    return { ...faults, missing: lostLayers(config, stored), unsure: true };
+    const { misshapen: sizes, ...counts } = countedFaults(config, stored);
+    return { ...faults, ...counts, misshapen: [...faults.misshapen, ...sizes], unsure: true };
   }
   const isWhole = text.modelType === config.modelType;
   const isTower = (name: string) => isWhole || isOfText(tensorKey(name, familyOf(text.modelType)));
@@ -292,8 +295,7 @@ export function textConfig({ raw, modelType, fileName }: ModelConfig): ConfigFil
 
 /** Heads of classifiers with other rows than the config has labels: transformers takes two where it has none. */
 function labelFaults({ raw, modelType }: ModelConfig, stored: Stored): string[] {
-  const family = familyOf(modelType);
-  if (!family) return [];
+  if (!familyOf(modelType) && whyNotRun(modelType ?? '') === undefined) return [];
   const names = raw.get('id2label');
   const count = raw.get('num_labels');
   const labels = names instanceof Map ? names.size : isJsonNumber(count) ? Number(count.text) : 2;
@@ -302,13 +304,4 @@ function labelFaults({ raw, modelType }: ModelConfig, stored: Stored): string[] 
       ? [`${name}: [${shape}], and the config has ${counted(labels, 'label')}`]
       : [],
   );
-}
-
-/** Layers that a config counts and the weights lack, of a model whose tensors are not known by name. */
-function lostLayers({ layers = 0 }: ModelConfig, stored: Stored): string[] {
-  const found = [...stored.keys()].flatMap((name) => splitLayer(name) ?? []);
-  const most = greatestLayer(stored.keys());
-  // one layer alone may be shared by all
-  if (most <= 0 || most + 1 >= layers) return [];
-  return [`${found[0]!.stack}${most + 1}${most + 2 < layers ? ` to ${found[0]!.stack}${layers - 1}` : ''}`];
 }

@@ -55,7 +55,7 @@ const KINDS: readonly (readonly [types: RegExp, reason: string])[] = [
  * Why models of a type cannot be run, as the end of a sentence; undefined where it is just not known.
  * @param masked its masked words are scored
  */
-function whyNotRun(modelType: string, masked = false): string | undefined {
+export function whyNotRun(modelType: string, masked = false): string | undefined {
   if (masked) return `${ENCODER}. What is measured here is its perplexity on masked words`;
   return KINDS.find(([types]) => types.test(modelType))?.[1];
 }

@@ -3,7 +3,6 @@
 import { isWeightDtype } from '../../formats/dtype';
 import { namesOneModel } from '../../formats/hub-id';
 import { counted } from '../../formats/quantity';
-import { computedOtherwise } from '../../inputs/config-difference';
 import type { Model } from '../../inputs/model';
 import { layerCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
@@ -16,19 +15,19 @@ import { hubCommit } from '../../sources/model-folder';
  * @param whole true when the models are merged whole, so that their numbers of layers must agree
  * @returns the models that do not fit; their tensors need not be compared
  */
-export function unfitModels(
+export async function unfitModels(
   reference: Model,
   models: readonly Model[],
   whole: boolean,
   problems: Problems,
-): Set<Model> {
+): Promise<Set<Model>> {
   const unfit = new Set<Model>();
   for (const model of models) {
     noteQuantization(model, problems);
     noteLineage(model, problems);
     const fault = model === reference ? undefined : compare(reference, model, whole);
     if (!fault) {
-      if (model !== reference) noteConfigs(reference, model, problems);
+      if (model !== reference) await noteConfigs(reference, model, problems);
       continue;
     }
     unfit.add(model);
@@ -72,9 +71,12 @@ function compare(
 }
 
 /** Configs that say otherwise what is computed: the output has the reference's, the weights come from both. */
-function noteConfigs(reference: Model, model: Model, problems: Problems): void {
+async function noteConfigs(reference: Model, model: Model, problems: Problems): Promise<void> {
   const [base, other] = [reference.checkpoint.config, model.checkpoint.config];
-  const said = base && other ? computedOtherwise(base, other) : [];
+  if (!base || !other || base.text === other.text) return;
+  // most models of one recipe have the same config, and the first plan waits for none of it
+  const { computedOtherwise } = await import('../../inputs/config-difference');
+  const said = computedOtherwise(base, other);
   if (said.length === 0) return;
   problems.warn(
     'ConfigsDiffer',

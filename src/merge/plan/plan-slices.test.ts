@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Recipe, RecipeSlice } from '../../formats/recipe';
-import { memoryFolder, openerOf, safetensors, tinyModel } from '../../inputs/memory-models.test.support';
+import {
+  memoryFolder,
+  openerOf,
+  safetensors,
+  type TinyOptions,
+  tinyModel,
+} from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
 import { methodById } from '../methods';
 import type { Plan } from './plan';
@@ -172,5 +178,43 @@ describe('slices', () => {
       text_config: { num_hidden_layers: 3, layer_types: ['a', 'b', 'd'] },
       vision_config: { num_hidden_layers: 3 },
     });
+  });
+});
+
+describe('layers of models that are not alike', () => {
+  const part = (path: string, options: TinyOptions = {}) =>
+    tinyModel(path, { whole: true, hidden: 8, ...options });
+  /** Tensors of both layers. */
+  const both = (names: string[], shape: number[]) =>
+    Object.fromEntries(
+      [0, 1].flatMap((i) =>
+        names.map((name) => [`model.layers.${i}.${name}`, ['F32', shape] as ['F32', number[]]]),
+      ),
+    );
+  const inside = {
+    ...both(['mlp.gate_proj.weight', 'mlp.up_proj.weight'], [24, 8]),
+    ...both(['mlp.down_proj.weight'], [8, 24]),
+  };
+  const keys = both(['self_attn.k_proj.weight', 'self_attn.v_proj.weight'], [4, 8]);
+  const biases = both(
+    ['q', 'k', 'v', 'o'].map((side) => `self_attn.${side}_proj.bias`),
+    [8],
+  );
+  const others: [string, TinyOptions][] = [
+    ['another width inside', { config: { intermediate_size: 24 }, tensors: inside }],
+    ['fewer heads of keys', { config: { num_key_value_heads: 1 }, tensors: keys }],
+    ['biases', { config: { attention_bias: true }, tensors: biases }],
+  ];
+  it.each(
+    others.flatMap(([words, other]) => [[words, 'first', other] as const, [words, 'last', other] as const]),
+  )('are refused where no config says both: %s, %s', async (_, place, other) => {
+    const refused = async (...names: string[]) => {
+      const slices = names.map((name) => [source(name, 0, 2)]);
+      return errors(await planOf(stack(slices), part('plain'), part('other', other)));
+    };
+    expect(await (place === 'first' ? refused('other', 'plain') : refused('plain', 'other'))).toEqual([
+      'StackUnfit',
+    ]);
+    expect(await refused('other', 'other')).toEqual([]);
   });
 });

@@ -1,15 +1,14 @@
 /** The models of a recipe: opened, put together with their adapters, and those the small files come from. */
 
+import { counted } from '../../formats/quantity';
 import { canonicalRef, formatModelRef, parseModelRef, type Recipe, type RepoRef } from '../../formats/recipe';
 import { SHARD_INDEX } from '../../formats/shard-index';
 import type { Adapter } from '../../inputs/adapter';
 import type { Checkpoint } from '../../inputs/checkpoint';
-import { castTensor } from '../../inputs/dequantization';
 import type { Model } from '../../inputs/model';
 import { modelTensors } from '../../inputs/model-tensors';
 import type { OpenModel } from '../../inputs/opened-model';
 import { collectProblems, type Problems, thrownProblem } from '../../inputs/problems';
-import { isBuffer } from '../../models/tensor-role';
 import type { PlanProblem } from '../../reports/plan';
 import { findFile } from '../../sources/model-folder';
 import type { SliceOutline } from './recipe-slices';
@@ -67,30 +66,47 @@ function wrongKind(key: string, found: OpenModel, { baseModel }: Recipe): PlanPr
       };
 }
 
-/** A model of the recipe, with its adapter. All parts are open. `isNotTaken`: as of {@link modelTensors} */
+/** A model of the recipe, with its adapter. All parts are open. `isNotTaken`, `isCast`: as of {@link modelTensors} */
 export function modelOf(
   ref: string,
   opened: ReadonlyMap<string, OpenModel>,
   problems: Problems,
   isNotTaken?: (name: string) => boolean,
+  isCast?: boolean,
 ): Model {
   const { model, adapter } = parseModelRef(ref);
-  return modelTensors(
+  const made = modelTensors(
     ref,
     opened.get(repoKey(model)) as Checkpoint,
     adapter && (opened.get(repoKey(adapter)) as Adapter),
     problems,
     isNotTaken,
+    isCast,
   );
+  requireBothEnds(made, problems);
+  return made;
 }
 
-/** Where the recipe says how the output is written, what is computed with in no other way is read as f32, in place. */
-export function castForOutput({ outDtype }: Recipe, { tensors, checkpoint }: Model): void {
-  if (!outDtype) return;
-  for (const [key, tensor] of tensors) {
-    const origin = isBuffer(tensor.name) ? undefined : castTensor(tensor.view.origin, checkpoint.tensors);
-    if (origin) tensors.set(key, { ...tensor, view: { ...tensor.view, origin }, dtype: 'F32' });
-  }
+/** An adapter that brings one end with more rows than the other has was saved without the other. */
+function requireBothEnds(
+  { ref, adapter, embedding = '', head = '', tensors, checkpoint }: Model,
+  problems: Problems,
+): void {
+  const [first, last] = [tensors.get(embedding), tensors.get(head)];
+  if (!adapter || !first || !last || first.shape[0] === last.shape[0]) return;
+  const own = [first, last].flatMap(({ name }) => checkpoint.tensors.get(name)?.shape[0] ?? []);
+  if (own.length === 0 || own.some((rows) => rows !== own[0])) return;
+  const [brought, other, tensor, left] =
+    first.shape[0] === own[0]
+      ? ['a head', 'the embedding', last, first]
+      : ['an embedding', 'the head', first, last];
+  if (![...adapter.replaces.values()].includes(tensor.view.origin)) return;
+  problems.error(
+    'AdapterInvalid',
+    `${adapter.path} brings ${brought} of ${counted(tensor.shape[0]!, 'row')} for ${ref}, but not ${other} it was trained with, which has ${counted(left.shape[0]!, 'row')} here.`,
+    'Save the adapter with both of its ends (save_embedding_layers=True, or both in modules_to_save).',
+    [first.name, last.name],
+  );
 }
 
 /**

@@ -21,21 +21,14 @@ import { unfitModels } from './pairing';
 import { checkDensities, checkWholeModel } from './parameter-conflicts';
 import type { Plan, TensorPlan } from './plan';
 import { bytesToDownload, bytesToWrite, peakBytes, planInputs } from './plan-bytes';
-import {
-  castForOutput,
-  donorModels,
-  modelOf,
-  type OpenByPath,
-  openRecipeModels,
-  refsOf,
-} from './recipe-models';
+import { donorModels, modelOf, type OpenByPath, openRecipeModels, refsOf } from './recipe-models';
 import { recipeSlices, type SliceOutline } from './recipe-slices';
 import { recipeScopes, referenceOf } from './scopes';
 import { finishShards } from './shards';
-import { stackedLayers } from './stacked-layers';
+import { checkStack, stackedLayers } from './stacked-layers';
 import { checkPatterns, leftOut } from './tensor-choice';
 import { planScope } from './tensor-plans';
-import { resolveHeads } from './tied-heads';
+import { resolveCopies, resolveHeads } from './tied-heads';
 
 /**
  * Makes the plan of a recipe. Mismatches do not throw: they are in `plan.problems`, each with its remedy, and then the
@@ -78,11 +71,12 @@ export async function makePlan(
   const isLeftOut = (name: string) => leftOut(recipe, name);
   for (const ref of slices.flatMap(refsOf)) {
     if (models.has(ref)) continue;
-    // what is left out is the base's, and in slices goes by other names
-    const gives = recipe.slices !== undefined || ref === slices[0]?.base?.ref;
-    const model = modelOf(ref, opened, problems, gives ? undefined : isLeftOut);
-    castForOutput(recipe, model);
-    models.set(ref, model);
+    // what is left out is the base's, or the first model's where there is none, and in slices goes by other names
+    const gives = recipe.slices !== undefined || ref === (slices[0]!.base ?? slices[0]!.sources[0])?.ref;
+    models.set(
+      ref,
+      modelOf(ref, opened, problems, gives ? undefined : isLeftOut, recipe.outDtype !== undefined),
+    );
   }
   // whatever else is wrong with packed weights follows from their being packed
   const packed = problems.list().filter(({ code }) => code === 'Quantized');
@@ -91,11 +85,10 @@ export async function makePlan(
   if ([...models.values()].some(({ isFaulty }) => isFaulty)) return emptyPlan(recipe, problems);
   const contributors = [...new Set(slices.flatMap((slice) => slice.sources.map((source) => source.ref)))];
   const reference = referenceOf(slices[0]!, models);
-  const unfit = unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
-  const tied = resolveHeads(
-    [...models.values()].filter((model) => !unfit.has(model)),
-    problems,
-  );
+  const unfit = await unfitModels(reference, [...models.values()], recipe.models !== undefined, problems);
+  const fitting = [...models.values()].filter((model) => !unfit.has(model));
+  resolveCopies(fitting, problems);
+  const tied = resolveHeads(fitting, problems);
   const donor = donorModels(recipe, reference, models, opened);
   const storedRows = storedEmbeddingRows(donor.config);
   const base = slices.find((slice) => slice.base)?.base?.ref;
@@ -194,6 +187,8 @@ async function finishPlan(
     problems,
   );
   const textOf = (path: string) => extraText(extras, path, fileOf);
+  const configText = layerOrder && (await textOf('config.json'));
+  if (configText) checkStack(configText, tensors, output.config, problems);
   const gguf = await planOutputGguf(recipe, tensors, textOf, problems);
   if (problems.hasErrors()) return { ...draft, problems: problems.list() };
   const written = writtenExtras({ recipe, extras });

@@ -1,6 +1,5 @@
 /** What a plan finds in its inputs by themselves, over every place that opens a model. */
 import { expect, test } from 'vitest';
-import { errorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import { byteLevelTokenizer } from '../../gguf/tokenizer.test.support';
 import {
@@ -10,9 +9,7 @@ import {
   recipeOf,
   type Shapes,
   safetensors,
-  type TinyOptions,
   tinyAdapter,
-  tinyModel,
   tinyShapes,
 } from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
@@ -20,38 +17,11 @@ import { openSides } from '../../tools/difference/compare-models';
 import { methodById } from '../methods';
 import { requireClean } from './clean-plan';
 import { makePlan } from './recipe-plan';
+import { copyRecipe, places, whole } from './sound-inputs.test.support';
 
-const whole = (path: string, options: TinyOptions = {}) =>
-  tinyModel(path, { whole: true, hidden: 8, vocabulary: 8, ...options });
-const copyRecipe: Recipe = {
-  mergeMethod: 'passthrough',
-  models: [{ model: 'm', parameters: {} }],
-  parameters: {},
-  amalgam: {},
-};
 const textOf = (plan: Awaited<ReturnType<typeof makePlan>>, file: string) => {
   const content = plan.extras.find(({ path }) => path === file)?.content;
   return content && 'text' in content ? JSON.parse(content.text) : undefined;
-};
-
-/** What each place says of a model: a merge with a sound one, a copy (collapse, evaluate, GGUF), a comparison (extract). */
-const places: Record<string, (folder: ModelFolder) => Promise<string>> = {
-  merge: async (folder) => {
-    const plan = await makePlan(recipeOf(['m']), openerOf(whole('base'), folder), methodById);
-    return plan.problems.map(({ code, tensors }) => `${code} ${tensors ?? ''}`).join('; ');
-  },
-  copy: async (folder) => {
-    const plan = await makePlan(copyRecipe, openerOf(folder), methodById);
-    return plan.problems.map(({ code, tensors }) => `${code} ${tensors ?? ''}`).join('; ');
-  },
-  compare: async (folder) => {
-    try {
-      return (await openSides('base', 'm', openerOf(whole('base'), folder))).notes.join('; ');
-    } catch (thrown) {
-      const { code, message } = errorReport(thrown);
-      return `${code} ${message}`;
-    }
-  },
 };
 
 const faults: Record<string, [ModelFolder, inPlan: RegExp, inCompare: RegExp]> = {
@@ -97,6 +67,11 @@ const faults: Record<string, [ModelFolder, inPlan: RegExp, inCompare: RegExp]> =
     /PlanHasErrors .* counts 1 layer, and its weights have 2/,
   ],
   'no head': [whole('m', { config: { tie_word_embeddings: false } }), /HeadMissing lm_head/, /has no head/],
+  'a head of other rows beside a tied embedding': [
+    whole('m', { tensors: { 'lm_head.weight': ['F32', [10, 8]] } }),
+    /ShapeMismatch lm_head.weight: \[10,8\]/,
+    /PlanHasErrors/,
+  ],
   'three labels of two': [
     whole('m', {
       config: { architectures: ['LlamaForSequenceClassification'] },
@@ -150,6 +125,31 @@ const faults: Record<string, [ModelFolder, inPlan: RegExp, inCompare: RegExp]> =
     }),
     /^TensorMissing model.layers.0.self_attn.q_proj.weight$/,
     /without a scale that fits them/,
+  ],
+  'MXFP4 of which one has lost its scales': [
+    whole('m', {
+      config: { model_type: 'mystery', quantization_config: { quant_method: 'mxfp4' } },
+      tensors: {
+        'model.layers.0.mlp.experts.up_proj_blocks': ['U8', [2, 8, 1, 16]],
+        'model.layers.0.mlp.experts.up_proj_scales': ['U8', [2, 8, 1]],
+        'model.layers.1.mlp.experts.up_proj_blocks': ['U8', [2, 8, 1, 16]],
+      },
+    }),
+    /TensorMissing model.layers.1.mlp.experts.up_proj_blocks/,
+    /MXFP4 without a scale that fits them/,
+  ],
+  'integers, whatever stands beside them': [
+    whole('m', { tensors: { 'model.layers.0.self_attn.q_proj.weight': ['I8', [8, 8]] } }),
+    /^Quantized $/,
+    /quantized \(integers of 8 bits\)/,
+  ],
+  'MLX, as it writes its config': [
+    whole('m', {
+      config: { quantization: { bits: 4 }, quantization_config: { bits: 4 } },
+      tensors: { 'model.layers.0.self_attn.q_proj.weight': ['U32', [8, 1]] },
+    }),
+    /^Quantized $/,
+    /quantized \(MLX/,
   ],
   'compressed-tensors': [
     whole('m', { tensors: { 'model.layers.0.self_attn.q_proj.weight_packed': ['I32', [8, 1]] } }),

@@ -1,6 +1,10 @@
+import { parseModelConfig } from '../../formats/model-config';
 import type { Checkpoint } from '../../inputs/checkpoint';
 import { nameSome, type Problems } from '../../inputs/problems';
+import { configFaults } from '../../models/claim';
 import { restack } from '../../models/depth';
+import { splitLayer } from '../../models/tensor-role';
+import type { TensorPlan } from './plan';
 import type { SliceOutline } from './recipe-slices';
 
 /** For every layer of a stack the layer it comes from. */
@@ -46,4 +50,30 @@ export function restackedText(
     );
   }
   return text;
+}
+
+/**
+ * Layers of models of other sizes have no one config: a loader makes all layers as that of the output says.
+ * @param text config.json of the output
+ * @param from whose config it is made of
+ */
+export function checkStack(
+  text: string,
+  tensors: readonly TensorPlan[],
+  from: Checkpoint,
+  problems: Problems,
+): void {
+  const restOf = (name: string) => splitLayer(name)?.rest;
+  const left = new Set(configFaults(from.config!, from.tensors).unused.map(restOf));
+  const planned = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+  const { missing, misshapen, unused, unsure } = configFaults(parseModelConfig(text, 'config.json'), planned);
+  const unfit = [...missing, ...misshapen, ...unused.filter((name) => !left.has(restOf(name)))];
+  if (unfit.length === 0) return;
+  problems.add({
+    severity: unsure ? 'warning' : 'error',
+    code: 'StackUnfit',
+    message: `The layers of the output do not fit its config.json, which is that of ${from.path}: no loader gives each its own sizes.`,
+    remedy: 'Take layers from models of the same sizes and the same parts.',
+    tensors: unfit,
+  });
 }

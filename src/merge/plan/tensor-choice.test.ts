@@ -272,3 +272,18 @@ test('a config without a type, and an architecture that llama.cpp has no graph f
     'Write safetensors, or choose another model for the GGUF file.',
   ]);
 });
+
+test('what is left out must be in the base, or in the first model where there is none', async () => {
+  const half = whole('m', { tensors: { 'model.norm.weight': undefined } });
+  const [first, second] = ['m', 'base'].map((model) => ({ model, parameters: { weight: 0.5 } }));
+  const of = async (models: (typeof first)[], more = {}) => {
+    const recipe = { mergeMethod: 'linear', models, parameters: {}, amalgam: { exclude: ['norm'] }, ...more };
+    const { problems } = await makePlan(recipe as Recipe, openerOf(whole('base'), half), methodById);
+    return problems.filter(({ severity }) => severity === 'error').map(({ code }) => code);
+  };
+  expect(await of([first, second])).toEqual(['TensorMissing']);
+  expect(await of([second, first], { mergeMethod: 'task_arithmetic', baseModel: 'm' })).toEqual([
+    'TensorMissing',
+  ]);
+  expect(await of([first], { mergeMethod: 'task_arithmetic', baseModel: 'base' })).toEqual([]);
+});

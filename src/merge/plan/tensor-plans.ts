@@ -3,6 +3,7 @@
 import { type Dtype, isWeightDtype } from '../../formats/dtype';
 import type { Recipe } from '../../formats/recipe';
 import { canonicalRef } from '../../formats/recipe';
+import { castTensor } from '../../inputs/dequantization';
 import type { Model, ModelTensor } from '../../inputs/model';
 import { elementCount } from '../../inputs/opened-model';
 import type { Problems } from '../../inputs/problems';
@@ -72,7 +73,7 @@ function compareNames(
     problems.error(
       'TensorMissing',
       `${less.ref} lacks tensors that ${more.ref} has.`,
-      `Take ${source.model.ref} out of the recipe: the two were not made from the same base.`,
+      `Take ${source.model.ref} out of the recipe, unless the two were made from one base: then leave these tensors as the base has them (exclude).`,
       tensors,
     );
   };
@@ -151,7 +152,7 @@ function planTensor(
     problems.error(
       'DtypeUnsupported',
       `${odd[0]!.origin.folder} stores tensors as ${odd[0]!.origin.dtype}, which can be copied but not computed with.`,
-      'Use a copy of the model in F32, F16 or BF16, leave these tensors as the base has them with exclude, or copy the model whole with passthrough.',
+      `${isCastable(odd[0]!.origin, scope) ? 'Choose an output dtype (out_dtype), with which they are computed with too, or use' : 'Use'} a copy of the model in F32, F16 or BF16, leave these tensors as the base has them with exclude, or copy the model whole with passthrough.`,
       [name],
     );
     return [];
@@ -220,6 +221,12 @@ function baseAlone(name: string, tensor: ModelTensor, base: Participant, context
     (view.origin.dtype === dtype || !isWeightDtype(view.origin.dtype))
     ? copyPlan(name, tensor, view.origin, [], {}, context, { ...view, onBase: true })
     : { ...adaptedBase(name, tensor, base), dtype };
+}
+
+function isCastable(origin: TensorRef, { base, sources }: Scope): boolean {
+  const all = [...(base ? [base] : []), ...sources].map(({ model }) => model.checkpoint);
+  const tensors = all.find(({ path }) => path === origin.folder)?.tensors;
+  return tensors !== undefined && castTensor(origin, tensors) !== undefined;
 }
 
 /** A tensor of a base with an adapter, or of weights in eight or four bits, as it is. */
@@ -295,7 +302,7 @@ function sameShape(
           severity: 'error',
           code: 'ShapeMismatch',
           message: `Tensors of ${ref} have other shapes than those of ${other}.`,
-          remedy: `Take ${ref} out of the recipe: the two were not made from the same base.`,
+          remedy: `Take ${ref} out of the recipe, unless the two were made from one base: then leave these tensors as the base has them (exclude).`,
           tensors,
         },
   );

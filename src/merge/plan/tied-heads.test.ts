@@ -1,6 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { factors, openerOf, recipeOf, tinyAdapter, tinyModel } from '../../inputs/memory-models.test.support';
+import {
+  factors,
+  memoryFolder,
+  openerOf,
+  recipeOf,
+  safetensors,
+  tinyAdapter,
+  tinyModel,
+} from '../../inputs/memory-models.test.support';
 import type { ModelFolder } from '../../sources/model-folder';
+import { openSides } from '../../tools/difference/compare-models';
+import { pairTensors } from '../../tools/difference/tensor-pairs';
 import { methodById } from '../methods';
 import type { Plan } from './plan';
 import { makePlan } from './recipe-plan';
@@ -130,3 +140,88 @@ describe('R19: heads', () => {
     expect(notes(plan)).toEqual([]);
   });
 });
+
+describe('the embedding that encoder and decoder share', () => {
+  const [shared, encoder, decoder] = ['shared', 'encoder.embed_tokens', 'decoder.embed_tokens'].map(
+    (name) => `${name}.weight`,
+  ) as [string, string, string];
+  const pair = (path: string, ...names: string[]) =>
+    memoryFolder(path, {
+      'config.json': {
+        ...{ model_type: 't5', is_encoder_decoder: true, d_model: 4, num_layers: 1, vocab_size: 8 },
+        ...{ tie_word_embeddings: true, architectures: ['T5ForConditionalGeneration'] },
+      },
+      'model.safetensors': safetensors(
+        Object.fromEntries(
+          [...names, 'encoder.block.0.q.weight', 'decoder.block.0.q.weight'].map((name) => [
+            name,
+            ['F32', [8, 4]],
+          ]),
+        ),
+      ),
+      'tokenizer.json': '{"model":{"vocab":{}}}',
+    });
+
+  it.each([
+    ['under all its names in the base', [shared, encoder, decoder], [shared]],
+    ['under all its names in the other', [shared], [shared, encoder, decoder]],
+    ['under one name each', [encoder], [decoder]],
+    ['as the head alone in the other', [shared], ['lm_head.weight']],
+    ['as the head alone in the base', ['lm_head.weight'], [shared]],
+    ['as head and copies', [shared, encoder, 'lm_head.weight'], [shared]],
+  ])('is one, stored %s', async (_, base, tuned) => {
+    const folders = [pair('base', ...base), pair('m', ...tuned)];
+    const plan = await planOf(['m'], ...folders);
+    expect(plan.problems.filter(({ severity }) => severity !== 'note')).toEqual([]);
+    const ends = plan.tensors.filter(({ name }) => /embed|shared|head/.test(name));
+    expect(ends.map(({ name }) => name)).not.toContain('lm_head.weight');
+    for (const { models, base: from } of ends) {
+      const keys = [from!.origin, models[0]!.view.origin].map(({ key, folder }) => [folder, key]);
+      expect(keys.map(([folder]) => folder)).toEqual(['base', 'm']);
+      expect(base).toContain(keys[0]![1]);
+      expect(tuned).toContain(keys[1]![1]);
+    }
+    const sides = await openSides('base', 'm', openerOf(...folders));
+    const { onlyInBase, onlyInFinetuned } = pairTensors(sides.base, sides.tuned);
+    expect([onlyInBase, onlyInFinetuned]).toEqual([[], []]);
+  });
+});
+
+it.each([
+  ['bert', 'cls.predictions.bias', 'cls.predictions.decoder.bias'],
+  ['roberta', 'lm_head.bias', 'lm_head.decoder.bias'],
+])('the bias of the head of %s is one, under whichever names', async (model_type, one, other) => {
+  const model = (path: string, ...names: string[]) =>
+    memoryFolder(path, {
+      'config.json': { model_type },
+      'model.safetensors': safetensors(Object.fromEntries(names.map((name) => [name, ['F32', [8]]]))),
+    });
+  for (const [base, tuned] of [
+    [[one], [one, other]],
+    [[one, other], [one]],
+    [[one], [other]],
+  ] as const) {
+    const plan = await planOf(['m'], model('base', ...base), model('m', ...tuned));
+    const said = plan.problems.map(({ message }) => message);
+    expect(said.filter((message) => /lacks tensors that (?:m|base) has/.test(message))).toEqual([]);
+    expect(plan.problems.map(({ code }) => code)).toContain('TensorShared');
+  }
+});
+
+it.each([
+  ['an embedding', 'model.embed_tokens', 'brings an embedding of 10 rows for base+a, but not the head'],
+  ['a head', 'lm_head', 'brings a head of 10 rows for base+a, but not the embedding'],
+])(
+  'an adapter that brings %s of other rows alone is refused, on one tied and on one that is not',
+  async (_, module, words) => {
+    const brought: [string, ['F32', number[]]] = [`base_model.model.${module}.weight`, ['F32', [10, 4]]];
+    const adapter = tinyAdapter('a', Object.fromEntries([brought]), {
+      modules_to_save: [module.split('.').at(-1)],
+    });
+    for (const own of [false, true]) {
+      const plan = await planOf(['base+a'], tinyModel('base', { head: own }), adapter);
+      const said = plan.problems.find(({ code }) => code === 'AdapterInvalid');
+      expect(said?.message).toContain(words);
+    }
+  },
+);

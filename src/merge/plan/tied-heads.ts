@@ -36,6 +36,37 @@ export function resolveHeads(models: readonly Model[], problems: Problems): bool
   return false;
 }
 
+/**
+ * Names of one tensor in transformers: the embedding of an encoder–decoder (T5, BART and what is made like them) with its copies on
+ * both sides, and the bias of the head that fills in masked words (BERT, RoBERTa).
+ */
+const SHARED = [
+  ['shared.weight', 'encoder.embed_tokens.weight', 'decoder.embed_tokens.weight'],
+  ['cls.predictions.bias', 'cls.predictions.decoder.bias'],
+  ['lm_head.bias', 'lm_head.decoder.bias'],
+];
+
+/**
+ * Brings tensors that are shared to the same names, in place: one that a model stores under fewer names than another, as
+ * transformers saves it, stands under the others too.
+ */
+export function resolveCopies(models: readonly Model[], problems: Problems): void {
+  for (const group of SHARED) {
+    const aliases = group.filter((name) => models.some(({ tensors }) => tensors.has(name)));
+    const fewer = models.filter(({ tensors }) => {
+      const shared = aliases.flatMap((name) => tensors.get(name) ?? [])[0];
+      const lacking = shared ? aliases.filter((name) => !tensors.has(name)) : [];
+      for (const name of lacking) tensors.set(name, { ...shared!, name });
+      return lacking.length > 0;
+    });
+    if (fewer.length === 0) continue;
+    problems.note(
+      'TensorShared',
+      `${names(fewer)} stores a tensor under fewer names than another model: ${nameSome(aliases)} are one, and it stands under all of them.`,
+    );
+  }
+}
+
 function names(models: readonly Model[]): string {
   return nameSome(models.map((model) => model.ref));
 }

@@ -22,7 +22,7 @@ const sparseLayers: LayerRule = (config, layer) =>
 export const mixtralExperts: ExpertsWiring = {
   layers: everyLayer,
   count: at('num_local_experts', 'num_experts'),
-  chosen: at('num_experts_per_tok'),
+  chosen: or(2, 'num_experts_per_tok'),
   inner: at('intermediate_size'),
   weights: w123,
   router: { module: 'block_sparse_moe.gate', by: 'softmax', normalized: { when: true } },
@@ -56,27 +56,31 @@ const sharedExpert: NonNullable<ExpertsWiring['shared']> = {
   factor: 'mlp.shared_expert_gate',
 };
 
-export const qwen2Moe: Wiring = { ...qwen2, experts: { ...qwenExperts, shared: sharedExpert } };
+export const qwen2Moe: Wiring = {
+  ...qwen2,
+  experts: { ...qwenExperts, chosen: or(4, 'num_experts_per_tok'), shared: sharedExpert },
+};
 /** Shared expert as Qwen 3 Next has it, whose shares sum to 1. */
 export const qwenNextExperts: ExpertsWiring = {
   ...qwenExperts,
   router: { ...qwenExperts.router, normalized: { when: flag('norm_topk_prob', true) } },
   shared: sharedExpert,
 };
-export const qwen3Moe: Wiring = { ...qwen3, experts: qwenExperts };
+const eightExperts: ExpertsWiring = { ...qwenExperts, chosen: or(8, 'num_experts_per_tok') };
+export const qwen3Moe: Wiring = { ...qwen3, experts: eightExperts };
 
 export const olmoe: Wiring = {
   ...llama,
   norm: { ...llama.norm, epsilon: or(1e-5, 'rms_norm_eps') },
   attention: { ...llama.attention, headNorm: olmo2.attention.headNorm! },
-  experts: { ...qwenExperts, layers: everyLayer, inner: at('intermediate_size') },
+  experts: { ...eightExperts, layers: everyLayer, inner: at('intermediate_size') },
   fixed: [{ field: 'clip_qkv', value: null, otherwise: 'clipped queries, keys and values' }],
 };
 
 export const graniteExperts: ExpertsWiring = {
   layers: (config) => needNumber(config, or(0, 'num_local_experts')) > 0,
   count: at('num_local_experts'),
-  chosen: at('num_experts_per_tok'),
+  chosen: or(2, 'num_experts_per_tok'),
   inner: at('intermediate_size'),
   weights: {
     up: 'block_sparse_moe.input_linear.weight',
@@ -273,7 +277,7 @@ export const gptOss: Wiring = vary(llama, {
   experts: {
     layers: everyLayer,
     count: at('num_local_experts', 'num_experts'),
-    chosen: at('num_experts_per_tok', 'experts_per_token'),
+    chosen: or(4, 'num_experts_per_tok', 'experts_per_token'),
     inner: at('intermediate_size'),
     activation: 'swiglu_clamped',
     weights: {

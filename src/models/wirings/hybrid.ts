@@ -228,7 +228,7 @@ export const jamba: Wiring = {
   experts: {
     layers: layersByPeriod('expert_layer_period', 'expert_layer_offset', [2, 1]),
     count: at('num_experts'),
-    chosen: at('num_experts_per_tok'),
+    chosen: or(2, 'num_experts_per_tok'),
     inner: at('intermediate_size'),
     weights: named('feed_forward.experts', 'gate_proj', 'up_proj', 'down_proj'),
     router: { module: 'feed_forward.router', by: 'softmax' },

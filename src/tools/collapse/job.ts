@@ -9,6 +9,7 @@ import type { OpenModels } from '../../host/models';
 import { type ProgressMeter, progressMeter } from '../../host/progress-meter';
 import { withResources } from '../../host/resources';
 import type { Inputs } from '../../host/weight-inputs';
+import { warningsOf } from '../../inputs/problems';
 import { inputName } from '../../inputs/stored-tensor';
 import { methodById } from '../../merge/methods';
 import type { Plan } from '../../merge/plan/plan';
@@ -140,9 +141,7 @@ async function runCollapse(
       similarity: found.similarity,
       perplexity,
       notes: [
-        ...whole.problems.flatMap(({ severity, message, remedy }) =>
-          severity === 'warning' ? [`Warning: ${message} ${remedy}`] : [],
-        ),
+        ...warningsOf(whole.problems),
         ...collapseNotes(
           settings,
           stack,

@@ -5,7 +5,7 @@ import { Problem } from '../../ui/parts/Message';
 import { OneModel } from '../../ui/parts/ModelSelect';
 import { OptionsForm, optionsProblem } from '../../ui/parts/OptionsForm';
 import { SavedFiles, SaveTo } from '../../ui/parts/SavedFiles';
-import { Section } from '../../ui/parts/Section';
+import { Section, Sentences } from '../../ui/parts/Section';
 import { ToolBar, ToolHead } from '../../ui/parts/ToolBar';
 import { whyNoTool } from '../../ui/state/job';
 import { choiceName, chosenModel, fileNameOf } from '../../ui/state/model-choices';
@@ -69,6 +69,7 @@ export function Screen() {
         <>
           <ToolHead title={choiceName(job.request.model)} report={job.report} />
           <ToolEnd run={job} stopped="Stopped. Nothing was saved." />
+          {job.report ? <Sentences words={job.report.notes} /> : null}
           {job.saved ? (
             <Section title="Files">
               <SavedFiles saved={job.saved} />

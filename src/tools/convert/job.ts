@@ -2,6 +2,7 @@
 import { namedFiles } from '../../formats/gguf-type';
 import { copyOf, type Recipe } from '../../formats/recipe';
 import type { OpenModels } from '../../host/models';
+import { warningsOf } from '../../inputs/problems';
 import { mergeRecipe, recipePlanReport } from '../../recipe/recipe-jobs';
 import type { Progress } from '../../reports/job';
 import type { ConvertReport, ConvertRequest } from './report';
@@ -25,10 +26,11 @@ async function runConvert(
 ): Promise<ConvertReport> {
   const { engine, destination } = request;
   const recipe = conversionOf(request);
-  const { outputFiles } = await recipePlanReport(recipe, models);
+  const { outputFiles, problems } = await recipePlanReport(recipe, models);
   const report = await mergeRecipe({ recipe, engine, destination }, models, signal, onProgress);
   return {
     ...report,
+    notes: warningsOf(problems),
     files: 'name' in destination ? namedFiles(outputFiles, destination.name) : outputFiles,
   };
 }

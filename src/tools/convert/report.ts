@@ -13,5 +13,5 @@ export interface ConvertRequest {
   destination: DestinationSpec;
 }
 
-/** The report of the merge that wrote it, and the names of all files. */
-export type ConvertReport = MergeReport & { files: string[] };
+/** The report of the merge that wrote it, what is to be known of the model, and the names of all files. */
+export type ConvertReport = MergeReport & { notes: string[]; files: string[] };

@@ -12,8 +12,9 @@ export const verb = toolVerb({
   read: async () => undefined,
   run: (calls, { models, engine, options: form, destination }, onProgress) =>
     calls.convert({ model: models[0]!, form, engine, destination: destination! }, onProgress),
-  print: ({ tensors, shards, seconds, engine, adapter }, folder) => {
+  print: ({ tensors, shards, seconds, engine, adapter, notes }, folder) => {
     const bytes = formatBytes(shards.reduce((sum, shard) => sum + shard.bytes, 0));
-    return `Wrote ${formatCounted(tensors.length, 'tensor')}, ${bytes}, in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)}): ${folder}`;
+    const wrote = `Wrote ${formatCounted(tensors.length, 'tensor')}, ${bytes}, in ${formatSeconds(seconds)} on ${engine} (${displayName(adapter)}): ${folder}`;
+    return [...notes, wrote].join('\n');
   },
 });

@@ -8,9 +8,9 @@ import { compareConfigs } from '../../inputs/config-difference';
 import type { Model } from '../../inputs/model';
 import { modelTensors } from '../../inputs/model-tensors';
 import { elementCount, layerCount } from '../../inputs/opened-model';
-import { collectProblems } from '../../inputs/problems';
+import { collectProblems, nameSome } from '../../inputs/problems';
 import type { OpenByPath } from '../../merge/plan/recipe-models';
-import { resolveHeads } from '../../merge/plan/tied-heads';
+import { resolveCopies, resolveHeads } from '../../merge/plan/tied-heads';
 import { AMALGAM_VERSION } from '../../merge/version';
 import { type CompareOptions, compareTensors } from './compare-tensors';
 import { findingsOf } from './findings';
@@ -28,7 +28,9 @@ function architectureOf(model: Model): ArchitectureInfo {
   const { config } = checkpoint;
   const dtypes: Record<string, number> = {};
   let parameters = 0;
-  for (const { dtype, shape } of tensors.values()) {
+  for (const { dtype: read, shape, view } of tensors.values()) {
+    const stored = view.origin.derived?.from[0]?.dtype;
+    const dtype = stored === 'F64' ? stored : read;
     dtypes[dtype] = (dtypes[dtype] ?? 0) + 1;
     parameters += elementCount(shape);
   }
@@ -140,9 +142,17 @@ export async function openSides(base: string, finetuned: string, open: OpenByPat
     const [path, adapterPath] = repositoriesOf(ref);
     const checkpoint = await openCheckpointPart(path, ref, open);
     const adapter = adapterPath === undefined ? undefined : await openAdapterPart(adapterPath, open);
-    models.push(modelTensors(ref, checkpoint, adapter, problems));
+    models.push(modelTensors(ref, checkpoint, adapter, problems, undefined, true));
   }
+  resolveCopies(models, problems);
   resolveHeads(models, problems);
+  const doubles = models.filter(({ checkpoint }) =>
+    [...checkpoint.tensors.values()].some(({ dtype }) => dtype === 'F64'),
+  );
+  if (doubles.length > 0) {
+    const refs = nameSome(doubles.map(({ ref }) => ref));
+    problems.note('RoundedToF32', `What ${refs} stores as F64 is rounded to F32 before it is compared.`);
+  }
   const error = problems.list().find(({ severity }) => severity === 'error');
   if (error) throw new AmalgamError('PlanHasErrors', error.message, error.remedy);
   const notes = problems

@@ -154,7 +154,7 @@ async function adaptedBase(file: AdapterFile, configText: string, base: Model): 
   let why: string | undefined;
   try {
     const adapter = await openAdapter(adapterFolder(file, configText), ADAPTER);
-    const model = modelTensors(base.ref, base.checkpoint, adapter, problems);
+    const model = modelTensors(base.ref, base.checkpoint, adapter, problems, undefined, true);
     why = problems.list().find(({ severity }) => severity === 'error')?.message;
     if (why === undefined) return model;
   } catch (thrown) {

@@ -113,18 +113,24 @@ const MUCH_STORED = 300e6;
 async function noteStoredOutputs(studio: Studio): Promise<void> {
   const run = currentRun(studio.store.getState());
   if (run?.destination.kind !== 'downloads') return;
-  const outputs = (await studio.worker.cache()).outputs.filter(({ complete }) => complete);
+  const words = storedWords((await studio.worker.cache()).outputs, run.destination.name);
+  if (words !== undefined) {
+    const hint = 'Save those that you want to keep, and delete the others under Storage at the top.';
+    notify(studio, 'note', words, hint, 'kept outputs');
+  }
+}
+
+/** What is said of finished merges in the browser's storage after one more, if anything. */
+export function storedWords(
+  stored: readonly { name: string; bytes: number; complete: boolean }[],
+  latest: string,
+): string | undefined {
+  const outputs = stored.filter(({ complete }) => complete);
   const bytes = outputs.reduce((sum, output) => sum + output.bytes, 0);
-  const own = outputs.find(({ name }) => name === run.destination.name)?.bytes ?? 0;
-  if (outputs.length < 2 || Math.floor(bytes / MUCH_STORED) === Math.floor((bytes - own) / MUCH_STORED))
-    return;
-  notify(
-    studio,
-    'note',
-    `${outputs.length} merged models take ${formatBytes(bytes)} in this browser.`,
-    'Save those that you want to keep, and delete the others under Storage at the top.',
-    'kept outputs',
-  );
+  const own = outputs.find(({ name }) => name === latest)?.bytes ?? 0;
+  const isMore = Math.floor(bytes / MUCH_STORED) > Math.floor((bytes - own) / MUCH_STORED);
+  if (outputs.length < 2 || !isMore) return undefined;
+  return `${outputs.length} merged models take ${formatBytes(bytes)} in this browser.`;
 }
 
 /** Plan of a merge in the form of a run. */
