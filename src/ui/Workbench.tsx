@@ -1,4 +1,3 @@
-import './styles/screens.css';
 import { Tabs } from 'radix-ui';
 import { type ComponentType, lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
@@ -322,49 +321,42 @@ function StartDoors() {
   return (
     <section className="start-doors" aria-label="Start here">
       <p>
-        <strong>Merge language models and LoRAs into one, in this browser.</strong>{' '}
-        <span className="quiet">They stay on this computer; nothing is uploaded.</span>
+        <strong>Merge language models and LoRAs into one, in this browser.</strong>
+        <br />
+        <span className="small quiet">
+          Nothing is uploaded. Drop folders on this page, or begin with a very small sample.
+        </span>
       </p>
-      <ul>
-        <li>
-          <FolderButton
-            label="Folder with models"
-            onPick={(pick) =>
-              void pick().then(
-                (picked) => picked && addFiles(studio, picked),
-                (thrown: unknown) => notifyError(studio, thrown),
-              )
-            }
-          >
-            Open models or LoRAs…
-          </FolderButton>
-          <span className="small quiet">or drop folders on this page</span>
-        </li>
-        <li>
-          <Button
-            onClick={() => {
-              remember('models-from', 'hub');
-              setView(studio, { adding: 'base' });
-            }}
-          >
-            <SearchIcon />
-            Search the Hub
+      <div className="row wrap">
+        <FolderButton
+          label="Folder with models"
+          onPick={(pick) =>
+            void pick().then(
+              (picked) => picked && addFiles(studio, picked),
+              (thrown: unknown) => notifyError(studio, thrown),
+            )
+          }
+        >
+          Open models or LoRAs…
+        </FolderButton>
+        <Button
+          tip="A base, then adapters made for it"
+          onClick={() => {
+            remember('models-from', 'hub');
+            setView(studio, { adding: 'base' });
+          }}
+        >
+          <SearchIcon />
+          Search the Hub
+        </Button>
+        {empty ? (
+          <Button onClick={() => void openSampleFamily(studio, true)}>Try the sample</Button>
+        ) : (
+          <Button why={gate.open ? null : gate.why} onClick={() => void startMerge(studio)}>
+            Merge the sample
           </Button>
-          <span className="small quiet">a base, then adapters made for it</span>
-        </li>
-        <li>
-          {empty ? (
-            <Button onClick={() => void openSampleFamily(studio, true)}>Try the sample</Button>
-          ) : (
-            <Button why={gate.open ? null : gate.why} onClick={() => void startMerge(studio)}>
-              Merge the sample
-            </Button>
-          )}
-          <span className="small quiet">
-            a very small family, {empty ? 'to try things out' : 'loaded already'}
-          </span>
-        </li>
-      </ul>
+        )}
+      </div>
     </section>
   );
 }

@@ -1,4 +1,5 @@
 import '../styles/measure.css';
+import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { saveFile } from '../local/file-download';
 import { Mark } from '../measure/MeasureTable';
@@ -67,6 +68,7 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
 /** Whether it is better than its base and its contributors, text by text, or what measures that. */
 function IsItBetter({ run }: { run: FinishedRun }) {
   const studio = useStudio();
+  const [unfolded, setUnfolded] = useState(false);
   const [recipe, models, runs] = useStudioState(useShallow((s) => [s.recipe, s.models, s.runs]));
   const view = useStudioState((s) => s.view);
   const slice = useStudioState((s) => s.measure);
@@ -105,16 +107,21 @@ function IsItBetter({ run }: { run: FinishedRun }) {
           <LinkButton disabled={why !== null} title={why ?? undefined} onClick={() => void begin()}>
             Measure the rest
           </LinkButton>
-        )}
+        )}{' '}
+        <LinkButton aria-expanded={unfolded} onClick={() => setUnfolded(!unfolded)}>
+          {unfolded ? 'Hide texts' : 'Text by text'}
+        </LinkButton>
       </p>
-      <div className="result-strips">
-        {table.columns.map(({ id, kind, name }) =>
-          kind === 'task' ? null : (
-            <Strip key={id} name={name} rows={measureTable(all, { ...slice, by: id }).rows.filter(isOwn)} />
-          ),
-        )}
-        <span className="small quiet">● merge, ○ base; left is better</span>
-      </div>
+      {unfolded ? (
+        <div className="result-strips">
+          {table.columns.map(({ id, kind, name }) =>
+            kind === 'task' ? null : (
+              <Strip key={id} name={name} rows={measureTable(all, { ...slice, by: id }).rows.filter(isOwn)} />
+            ),
+          )}
+          <span className="small quiet">● merge, ○ base; left is better</span>
+        </div>
+      ) : null}
     </>
   );
 }
