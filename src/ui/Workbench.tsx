@@ -220,7 +220,7 @@ function Result() {
   if (!run || run.id === closed) return null;
   return (
     <PartBoundary>
-      <Suspense fallback={<div className="result-card" aria-busy="true" />}>
+      <Suspense fallback={<div className="row wrap result-card" aria-busy="true" />}>
         <ResultCard run={run} onClose={() => setClosed(run.id)} />
       </Suspense>
     </PartBoundary>
@@ -246,7 +246,7 @@ const SKIPS = [
 /** Seen only while they have the focus: the first stops of the page. */
 function SkipLinks({ merges }: { merges: boolean }) {
   return (
-    <div className="skip-links">
+    <div className="row skip-links">
       {SKIPS.slice(0, merges ? 2 : 1).map(({ label, selector }) => (
         <button
           key={label}
@@ -319,7 +319,7 @@ function StartDoors() {
   const gate = useStudioState(useShallow(mergeGate));
   if (!empty && !untouched) return null;
   return (
-    <section className="start-doors" aria-label="Start here">
+    <section className="row wrap start-doors" aria-label="Start here">
       <p>
         <strong>Merge language models and LoRAs into one, in this browser.</strong>
         <br />

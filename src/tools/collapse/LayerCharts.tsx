@@ -70,7 +70,7 @@ export function LayerMap({ settings, problem, measured, layers }: LayerMapProps)
                     style={{ width: `${most > 0 ? (100 * Math.max(0, influence)) / most : 0}%` }}
                   />
                 </span>
-                <span className="layer-value">
+                <span className="numeric">
                   <span className="visually-hidden"> block influence </span>
                   {formatReal(influence)}
                 </span>

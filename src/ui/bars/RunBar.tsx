@@ -39,7 +39,7 @@ export function RunBar() {
   const why = useStudioState(ACTIONS.merge.whyNot);
   const whyNotStop = active && job?.canceling ? stopping(active) : null;
   return (
-    <footer className="runbar">
+    <footer className="stack runbar">
       <div className="row tight">
         <Button
           variant="primary"
@@ -74,7 +74,7 @@ export function RunBar() {
           <FindTheBest />
         )}
       </div>
-      <div className="run-status">
+      <div className="stack run-status">
         <Progress
           label={active ? 'Merge' : null}
           share={active?.progress ? runShare(active.progress) : !active && done ? 1 : 0}

@@ -24,8 +24,8 @@ export function TopBar() {
   const inMerge = useStudioState((s) => placeOf(s.view.tab) === 'merge');
   const narrow = useNarrow();
   return (
-    <header className="topbar">
-      <h1 className="brand">
+    <header className="row loose topbar">
+      <h1 className="row brand">
         <Mark />
         <span className="brand-name">Amalgam</span>
       </h1>

@@ -14,7 +14,7 @@ export function TaskChoice() {
   const busy = useStudioState((s) => s.measure.running.size > 0);
   const titleOf = (name: string) => shipped?.find((task) => task.name === name)?.title ?? name;
   return (
-    <fieldset className="chips">
+    <fieldset className="row wrap tight chips">
       <legend className="visually-hidden">Tasks to score</legend>
       {chosen.map((name) => (
         <span key={name} className="chip" data-on>
@@ -61,7 +61,7 @@ function Tasks({ own }: { own: readonly string[] }) {
       <p className="small quiet">
         Accuracy as lm-evaluation-harness counts it. Rows come from the Hub; the sample’s ship with Amalgam.
       </p>
-      <div className="chips">
+      <div className="row wrap tight chips">
         {[...offered, ...own.map((name) => ({ name, title: name }))].map(({ name, title }) => (
           <span key={name} className="chip" data-on={chosen.includes(name) || undefined}>
             <button

@@ -21,7 +21,7 @@ export function TextChoice() {
   const texts = isSample ? all : all.filter(({ origin }) => origin === 'own');
   return (
     <>
-      <fieldset className="chips">
+      <fieldset className="row wrap tight chips">
         <legend className="visually-hidden">Texts to measure on</legend>
         {texts.map((text) => (
           <TextChip key={text.id} text={text} busy={busy} />

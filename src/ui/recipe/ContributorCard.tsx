@@ -154,7 +154,7 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
   const studio = useStudio();
   const name = shortName(ref);
   return (
-    <div className="card-head">
+    <div className="row card-head">
       {of > 1 ? (
         <Grip
           label={`Place of ${name}, ${at + 1} of ${of}`}

@@ -117,7 +117,7 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
         </span>
         <span>{layers > 0 ? layers - 1 : 'last'}</span>
       </div>
-      <div className="curve-tools">
+      <div className="row curve-tools">
         <span className="spacer" />
         <span className="small quiet">{formatCounted(points.length, 'point')}</span>
         <CurveButton

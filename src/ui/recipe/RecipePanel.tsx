@@ -131,7 +131,7 @@ export function RecipePanel() {
 /** The recipe as text, once it is loaded. */
 export function RecipeTextPanel() {
   return (
-    <Suspense fallback={<div className="recipe-text" aria-busy="true" />}>
+    <Suspense fallback={<div className="stack recipe-text" aria-busy="true" />}>
       <RecipeText />
     </Suspense>
   );

@@ -68,7 +68,7 @@ export function RecipeText() {
   const doubtful = new Set(warnings.map((w) => w.line));
   const lines = text.split('\n');
   return (
-    <div className="recipe-text">
+    <div className="stack recipe-text">
       <div className="row wrap recipe-text-head">
         <span className="small quiet" role="status">
           {problems.length === 0

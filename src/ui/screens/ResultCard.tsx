@@ -30,7 +30,7 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
       (thrown: unknown) => notifyError(studio, thrown),
     );
   return (
-    <section className="result-card" aria-label="Result of the merge">
+    <section className="row wrap result-card" aria-label="Result of the merge">
       <IsItBetter run={run} />
       <div className="row tight">
         {inFolder ? (
