@@ -1,5 +1,6 @@
 import { Button } from '../parts/Button';
-import { CheckIcon, CloseIcon, PlusIcon } from '../parts/icons';
+import { Chip } from '../parts/Chip';
+import { CheckIcon, PlusIcon } from '../parts/icons';
 import { LabeledNumber } from '../parts/NumberField';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Select } from '../parts/Select';
@@ -17,21 +18,16 @@ export function TaskChoice() {
     <fieldset className="row wrap tight chips">
       <legend className="visually-hidden">Tasks to score</legend>
       {chosen.map((name) => (
-        <span key={name} className="chip" data-on>
-          <span className="chip-name">
-            <CheckIcon />
-            <span className="truncate">{titleOf(name)}</span>
-          </span>
-          <Button
-            variant="quiet"
-            iconOnly
-            why={busy ? 'Measuring.' : null}
-            aria-label={`Remove ${titleOf(name)}`}
-            onClick={() => toggleTask(studio, name)}
-          >
-            <CloseIcon />
-          </Button>
-        </span>
+        <Chip
+          key={name}
+          name={titleOf(name)}
+          on
+          why={busy ? 'Measuring.' : null}
+          onRemove={() => toggleTask(studio, name)}
+        >
+          <CheckIcon />
+          <span className="truncate">{titleOf(name)}</span>
+        </Chip>
       ))}
       <PopoverFrame
         label="Tasks"
@@ -63,15 +59,12 @@ function Tasks({ own }: { own: readonly string[] }) {
       </p>
       <div className="row wrap tight chips">
         {[...offered, ...own.map((name) => ({ name, title: name }))].map(({ name, title }) => (
-          <span key={name} className="chip" data-on={chosen.includes(name) || undefined}>
-            <button
-              type="button"
-              aria-pressed={chosen.includes(name)}
-              onClick={() => toggleTask(studio, name)}
-            >
-              {title}
-            </button>
-          </span>
+          <Chip
+            key={name}
+            name={title}
+            on={chosen.includes(name)}
+            onToggle={() => toggleTask(studio, name)}
+          />
         ))}
         <label className="button task-file">
           Own task…

@@ -1,4 +1,3 @@
-import { Switch } from 'radix-ui';
 import {
   type CSSProperties,
   type KeyboardEvent,
@@ -18,6 +17,7 @@ import { ChevronIcon, CloseIcon, GripIcon } from '../parts/icons';
 import { Problem } from '../parts/Message';
 import { ModelMeta } from '../parts/ModelMeta';
 import { modelColor, Swatch } from '../parts/Swatch';
+import { Toggle } from '../parts/Toggle';
 import { shortName } from '../state/built-recipe';
 import {
   type ContributorState,
@@ -171,14 +171,11 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
       {info && !open ? <Lineage model={info} base={base} /> : null}
       <span className="spacer" />
       {open || !enabled ? (
-        <Switch.Root
-          className="switch"
+        <Toggle
           checked={enabled}
           onCheckedChange={(on) => editRecipe(studio, (r) => setEnabled(r, ref, on))}
           aria-label={`Merge ${name}`}
-        >
-          <Switch.Thumb className="switch-thumb" />
-        </Switch.Root>
+        />
       ) : null}
       <Button
         variant="quiet"

@@ -1,4 +1,3 @@
-import { Switch } from 'radix-ui';
 import {
   Fragment,
   type KeyboardEvent,
@@ -17,6 +16,7 @@ import { CurveIcon } from '../parts/icons';
 import { Problem } from '../parts/Message';
 import { NumberField } from '../parts/NumberField';
 import { Select } from '../parts/Select';
+import { Toggle } from '../parts/Toggle';
 import { isRecipeOf } from '../state/recipe-identity';
 import type { SettingValue } from '../state/recipe-state';
 import { curveStep, mayCurve, settingProblem, snapped } from '../state/recipe-validation';
@@ -144,15 +144,12 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
         <NumberParameter spec={spec} label={label} helpId={helpId} value={value} onChange={onChange} />
       ) : spec.kind === 'boolean' ? (
         <span className="parameter-wide">
-          <Switch.Root
-            className="switch"
+          <Toggle
             checked={value === true}
             onCheckedChange={onChange}
             aria-label={label}
             aria-describedby={helpId}
-          >
-            <Switch.Thumb className="switch-thumb" />
-          </Switch.Root>
+          />
           <span className="faint">{value === true ? 'on' : 'off'}</span>
         </span>
       ) : spec.kind === 'text' ? (

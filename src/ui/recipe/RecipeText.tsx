@@ -10,7 +10,7 @@ import { methodById } from '../../merge/methods/index';
 import { unknownAtLines } from '../../merge/recipe-names';
 import type { ModelInfo } from '../../reports/models';
 import { Button } from '../parts/Button';
-import { CopyButton } from '../parts/CopyButton';
+import { CopyButton, TextBlock } from '../parts/CopyButton';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { buildRecipe, shortName } from '../state/built-recipe';
@@ -216,12 +216,7 @@ export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
       {recipeRepositories(recipe).map((name) => (
         <ModelAccess key={name} of={name} titled />
       ))}
-      {beside ? null : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
-        <section className="yaml panel" tabIndex={0} aria-label="Recipe as it is written">
-          <pre>{formatRecipe(recipe)}</pre>
-        </section>
-      )}
+      {beside ? null : <TextBlock label="Recipe as it is written" text={formatRecipe(recipe)} />}
       <div className="row wrap">
         {beside ? null : <Button onClick={() => setView(studio, { recipeAs: 'text' })}>Edit</Button>}
         <Button onClick={() => editRecipe(studio, (r) => ({ ...r, asWritten: null }))}>
