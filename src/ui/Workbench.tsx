@@ -20,7 +20,7 @@ import { isRecipeOf } from './state/recipe-identity';
 import { isUntouched } from './state/roles';
 import { startMerge } from './state/run';
 import { currentRun, isFinished } from './state/runs';
-import { notify, notifyError, setView, showTab } from './state/studio';
+import { noticed, notify, setView, showTab } from './state/studio';
 import type { StudioState } from './state/studio-state';
 import { JOB_WORDS, placeOf, TABS, type Tab } from './state/tabs';
 import { useMedia, useNarrow, useRecipeAs, useStudio, useStudioState } from './studio-context';
@@ -287,10 +287,8 @@ function DropZone() {
       event.preventDefault();
       depth = 0;
       setOver(false);
-      droppedFiles(event.dataTransfer).then(
-        (picked) => addFiles(studio, picked),
-        (thrown: unknown) => notifyError(studio, thrown),
-      );
+      const dropped = droppedFiles(event.dataTransfer);
+      void noticed(studio, async () => addFiles(studio, await dropped));
     };
     const stop = new AbortController();
     const { signal } = stop;
@@ -331,10 +329,10 @@ function StartDoors() {
         <FolderButton
           label="Folder with models"
           onPick={(pick) =>
-            void pick().then(
-              (picked) => picked && addFiles(studio, picked),
-              (thrown: unknown) => notifyError(studio, thrown),
-            )
+            void noticed(studio, async () => {
+              const picked = await pick();
+              if (picked) await addFiles(studio, picked);
+            })
           }
         >
           Open models or LoRAs…

@@ -5,7 +5,7 @@ import { type Metric, type MetricId, metrics, type Subject } from '../charts/met
 import { ExportMenu } from '../parts/ExportMenu';
 import { Select } from '../parts/Select';
 import type { Contributor } from '../state/runs';
-import { notifyError, setView } from '../state/studio';
+import { noticed, setView } from '../state/studio';
 import { useStudio } from '../studio-context';
 import type { LayersView, ShownLayers } from './columns';
 import type { LayersRun } from './runs';
@@ -122,7 +122,7 @@ const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportPr
       label="Export the picture and its numbers"
       choices={CHOICES}
       why={empty ? 'Nothing is measured yet.' : null}
-      onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
+      onChoose={(kind) => void noticed(studio, () => save(kind))}
     />
   );
 });

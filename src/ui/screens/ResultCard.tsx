@@ -12,7 +12,7 @@ import { isAtWork } from '../state/job';
 import { measure, openMeasure, whyNotMeasure } from '../state/measure';
 import { conclusion, measureTable, missingCells, plotScale, type TableRow } from '../state/measure-table';
 import type { FinishedRun } from '../state/runs';
-import { notifyError, setView } from '../state/studio';
+import { noticed, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** The merge that has just ended: whether it is better, and what can be done with it. */
@@ -24,11 +24,7 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
   const fileOf = (name: string) => studio.worker.outputFile(destination.name, name);
   const gguf = inFolder ? undefined : outputFiles.find((name) => name.endsWith('.gguf'));
   const showFiles = (filesAt: 'gguf' | 'push' | null) => setView(studio, { tab: 'files', filesAt });
-  const saveGguf = (name: string) =>
-    fileOf(name).then(
-      (file) => saveFile(file, name),
-      (thrown: unknown) => notifyError(studio, thrown),
-    );
+  const saveGguf = (name: string) => noticed(studio, async () => saveFile(await fileOf(name), name));
   return (
     <section className="row wrap result-card" aria-label="Result of the merge">
       <IsItBetter run={run} />

@@ -18,7 +18,7 @@ import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { currentRun, type FinishedRun, isFinished, PHASE_TITLES, type RunState } from '../state/runs';
-import { notifyError, setView } from '../state/studio';
+import { noticed, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** The search for λ: perplexity over the values tried, the chosen one marked. The table has the same values. */
@@ -212,7 +212,7 @@ function RunExport({ run }: { run: FinishedRun }) {
     <ExportMenu
       label={`Export the report of ${run.title}`}
       choices={CHOICES}
-      onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
+      onChoose={(kind) => void noticed(studio, () => save(kind))}
     />
   );
 }
