@@ -1,5 +1,6 @@
 import { Button } from '../parts/Button';
 import { Chip } from '../parts/Chip';
+import { FileButton } from '../parts/FileButton';
 import { CheckIcon, PlusIcon } from '../parts/icons';
 import { LabeledNumber } from '../parts/NumberField';
 import { PopoverFrame } from '../parts/PopoverFrame';
@@ -66,19 +67,19 @@ function Tasks({ own }: { own: readonly string[] }) {
             onToggle={() => toggleTask(studio, name)}
           />
         ))}
-        <label className="button task-file">
+        <FileButton
+          label="Own task"
+          multiple
+          accept=".jsonl,.ndjson,.json"
+          onFiles={(picked) =>
+            void addTaskFiles(
+              studio,
+              picked.map(({ file }) => file),
+            )
+          }
+        >
           Own task…
-          <input
-            type="file"
-            className="visually-hidden"
-            multiple
-            accept=".jsonl,.ndjson,.json"
-            onChange={(event) => {
-              void addTaskFiles(studio, [...(event.target.files ?? [])]);
-              event.target.value = '';
-            }}
-          />
-        </label>
+        </FileButton>
       </div>
       {subsets ? (
         <Select
