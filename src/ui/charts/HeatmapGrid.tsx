@@ -27,13 +27,7 @@ import {
   rowWords,
   sameStates,
 } from './heatmap-data';
-import {
-  type Arrangement,
-  type HeatmapPicture,
-  heatmapLayout,
-  type Pixels,
-  paintHeatmap,
-} from './heatmap-paint';
+import { type Arrangement, type HeatmapPicture, heatmapLayout, paintHeatmap } from './heatmap-paint';
 import type { ShownMetric } from './shown-metric';
 
 interface HeatmapGridProps {
@@ -146,7 +140,6 @@ const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasProps) {
   const element = useRef<HTMLCanvasElement>(null);
   const width = useRef(0);
   const font = useRef<string | null>(null);
-  const painted = useRef<Pixels | null>(null);
   const paint = useRef(() => {});
   const look = [
     useShownTheme(),
@@ -174,7 +167,7 @@ const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasProps) {
         canvas.style.height = `${down / ratio}px`;
       }
       font.current ??= fontOf(canvas);
-      painted.current = paintHeatmap(context, props, layout, font.current, ratio, painted.current);
+      paintHeatmap(context, props, layout, font.current, ratio);
     };
     paint.current();
   });
