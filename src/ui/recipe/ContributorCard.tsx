@@ -180,7 +180,7 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
       <Button
         variant="quiet"
         iconOnly
-        className="card-fold"
+        className="little card-fold"
         tip={open ? 'Only the first setting' : 'All settings, and what the model is'}
         aria-label={`Settings of ${name}`}
         aria-expanded={open}
@@ -191,7 +191,7 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
       <Button
         variant="quiet"
         iconOnly
-        className="card-remove"
+        className="little card-remove"
         tip="Remove from the recipe"
         aria-label={`Remove ${name}`}
         onClick={() => editRecipe(studio, (r) => removeContributor(r, ref))}
@@ -257,7 +257,7 @@ function Grip({ label, at, moving, onMove, onMoving }: GripProps) {
       ref={button}
       variant="quiet"
       iconOnly
-      className="card-grip"
+      className="little card-grip"
       aria-label={label}
       title="Drag, or press the arrow keys, to change the order"
       onKeyDown={onKeyDown}

@@ -248,7 +248,7 @@ const CurveToggle = memo(function CurveToggle({ label, pressed, onToggle }: Curv
     <Button
       variant="quiet"
       iconOnly
-      className="curve-toggle"
+      className="little"
       tip={pressed ? 'One value for all layers' : 'Set it per layer'}
       aria-label={`Set ${label} per layer`}
       aria-pressed={pressed}
