@@ -15,7 +15,7 @@ import {
 } from 'react';
 import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';
 import { setView } from '../state/studio';
-import { useMedia, useShownTheme, useStudio, useStudioState } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import type { ColorScale } from './color-scale';
 import {
   type Cell,
@@ -141,17 +141,7 @@ const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasProps) {
   const width = useRef(0);
   const font = useRef<string | null>(null);
   const paint = useRef(() => {});
-  const look = [
-    useShownTheme(),
-    useMedia('(forced-colors: active)'),
-    useMedia('(prefers-contrast: more)'),
-  ].join();
   const ratio = usePixelRatio();
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the style sheet answers to `look`.
-  useLayoutEffect(() => {
-    font.current = null;
-  }, [look]);
 
   useLayoutEffect(() => {
     paint.current = () => {
