@@ -1,4 +1,3 @@
-import './styles/screens.css';
 import { Tabs } from 'radix-ui';
 import { type ComponentType, lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
@@ -21,7 +20,7 @@ import { isRecipeOf } from './state/recipe-identity';
 import { isUntouched } from './state/roles';
 import { startMerge } from './state/run';
 import { currentRun, isFinished } from './state/runs';
-import { notify, notifyError, setView, showTab } from './state/studio';
+import { noticed, notify, setView, showTab } from './state/studio';
 import type { StudioState } from './state/studio-state';
 import { JOB_WORDS, placeOf, TABS, type Tab } from './state/tabs';
 import { useMedia, useNarrow, useRecipeAs, useStudio, useStudioState } from './studio-context';
@@ -221,7 +220,7 @@ function Result() {
   if (!run || run.id === closed) return null;
   return (
     <PartBoundary>
-      <Suspense fallback={<div className="result-card" aria-busy="true" />}>
+      <Suspense fallback={<div className="row wrap result-card" aria-busy="true" />}>
         <ResultCard run={run} onClose={() => setClosed(run.id)} />
       </Suspense>
     </PartBoundary>
@@ -247,7 +246,7 @@ const SKIPS = [
 /** Seen only while they have the focus: the first stops of the page. */
 function SkipLinks({ merges }: { merges: boolean }) {
   return (
-    <div className="skip-links">
+    <div className="row skip-links">
       {SKIPS.slice(0, merges ? 2 : 1).map(({ label, selector }) => (
         <button
           key={label}
@@ -288,10 +287,8 @@ function DropZone() {
       event.preventDefault();
       depth = 0;
       setOver(false);
-      droppedFiles(event.dataTransfer).then(
-        (picked) => addFiles(studio, picked),
-        (thrown: unknown) => notifyError(studio, thrown),
-      );
+      const dropped = droppedFiles(event.dataTransfer);
+      void noticed(studio, async () => addFiles(studio, await dropped));
     };
     const stop = new AbortController();
     const { signal } = stop;
@@ -320,51 +317,44 @@ function StartDoors() {
   const gate = useStudioState(useShallow(mergeGate));
   if (!empty && !untouched) return null;
   return (
-    <section className="start-doors" aria-label="Start here">
+    <section className="row wrap start-doors" aria-label="Start here">
       <p>
-        <strong>Merge language models and LoRAs into one, in this browser.</strong>{' '}
-        <span className="quiet">They stay on this computer; nothing is uploaded.</span>
+        <strong>Merge language models and LoRAs into one, in this browser.</strong>
+        <br />
+        <span className="small quiet">
+          Nothing is uploaded. Drop folders on this page, or begin with a very small sample.
+        </span>
       </p>
-      <ul>
-        <li>
-          <FolderButton
-            label="Folder with models"
-            onPick={(pick) =>
-              void pick().then(
-                (picked) => picked && addFiles(studio, picked),
-                (thrown: unknown) => notifyError(studio, thrown),
-              )
-            }
-          >
-            Open models or LoRAs…
-          </FolderButton>
-          <span className="small quiet">or drop folders on this page</span>
-        </li>
-        <li>
-          <Button
-            onClick={() => {
-              remember('models-from', 'hub');
-              setView(studio, { adding: 'base' });
-            }}
-          >
-            <SearchIcon />
-            Search the Hub
+      <div className="row wrap">
+        <FolderButton
+          label="Folder with models"
+          onPick={(pick) =>
+            void noticed(studio, async () => {
+              const picked = await pick();
+              if (picked) await addFiles(studio, picked);
+            })
+          }
+        >
+          Open models or LoRAs…
+        </FolderButton>
+        <Button
+          tip="A base, then adapters made for it"
+          onClick={() => {
+            remember('models-from', 'hub');
+            setView(studio, { adding: 'base' });
+          }}
+        >
+          <SearchIcon />
+          Search the Hub
+        </Button>
+        {empty ? (
+          <Button onClick={() => void openSampleFamily(studio, true)}>Try the sample</Button>
+        ) : (
+          <Button why={gate.open ? null : gate.why} onClick={() => void startMerge(studio)}>
+            Merge the sample
           </Button>
-          <span className="small quiet">a base, then adapters made for it</span>
-        </li>
-        <li>
-          {empty ? (
-            <Button onClick={() => void openSampleFamily(studio, true)}>Try the sample</Button>
-          ) : (
-            <Button why={gate.open ? null : gate.why} onClick={() => void startMerge(studio)}>
-              Merge the sample
-            </Button>
-          )}
-          <span className="small quiet">
-            a very small family, {empty ? 'to try things out' : 'loaded already'}
-          </span>
-        </li>
-      </ul>
+        )}
+      </div>
     </section>
   );
 }

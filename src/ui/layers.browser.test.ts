@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { page, userEvent } from 'vitest/browser';
 import { AmalgamError } from '../errors';
 import { channelsOf } from './charts/color-scale';
-import { actOnRun, closeStudio, idle, openTies, show } from './open-studio.test.support';
+import { actOnRun, closeStudio, idle, openStudio, openTies, show } from './open-studio.test.support';
 import { savedFiles } from './saved-files.test.support';
 import { currentRun, predictedRuns } from './state/runs';
 import { editRecipe, setView } from './state/studio';
@@ -195,4 +195,26 @@ test('effects on the text say why there are none', async () => {
   await show('Layers');
   await page.getByLabelText('Metric').selectOptions('effect');
   await expect.element(page.getByText('A value is NaN. Look at the model.')).toBeVisible();
+});
+
+test('with six runs the first chart begins above 250 px: below the introduction, and below the result measured', async () => {
+  const { studio } = await openStudio();
+  for (const method of ['ties', 'dare_ties', 'dare_linear', 'sce', 'breadcrumbs']) {
+    await page.getByLabelText('Add a run').selectOptions(method);
+  }
+  await waitFor(() => expect(document.querySelectorAll('.runs-line > li')).toHaveLength(6));
+  const top = () => document.querySelector('.heatmap')?.getBoundingClientRect().top;
+  await expect.element(page.getByRole('region', { name: 'Start here' })).toBeVisible();
+  await waitFor(() => expect(top()).toBeLessThan(250));
+  await page.getByRole('button', { name: 'Merge the sample' }).click();
+  await waitFor(() => expect(currentRun(studio.store.getState())?.status).toBe('done'));
+  const result = page.getByRole('region', { name: 'Result of the merge' });
+  await result.getByRole('button', { name: 'Measure it beside its models' }).click();
+  await expect.element(result.getByText(/ than the base/)).toBeVisible();
+  await idle(studio);
+  expect(top()).toBeLessThan(250);
+  // its numbers text by text unfold
+  expect(document.querySelectorAll('.result-strip')).toHaveLength(0);
+  await result.getByRole('button', { name: 'Text by text' }).click();
+  await waitFor(() => expect(document.querySelectorAll('.result-strip').length).toBeGreaterThan(0));
 });

@@ -7,8 +7,8 @@ import './styles/workbench.css';
 import './styles/recipe.css';
 import './styles/charts.css';
 import './styles/plot.css';
-import './styles/layers.css';
 import './styles/screens.css';
+import './styles/layers.css';
 import './styles/outputs.css';
 import { Tooltip } from 'radix-ui';
 import { Component, type ErrorInfo, type ReactNode } from 'react';
@@ -33,8 +33,8 @@ import { watchSampleTexts } from './state/sample-texts';
 import {
   createStudio,
   editSlice,
+  noticed,
   notify,
-  notifyError,
   type Studio,
   type StudioWorker,
   setView,
@@ -62,7 +62,7 @@ function bootStudio(studio: Studio): () => void {
   void startEngine(studio);
   const watchEdits = (saved?: RecipeState) => {
     if (stopped) return;
-    const open = () => void openLink(studio).catch((thrown: unknown) => notifyError(studio, thrown));
+    const open = () => void noticed(studio, () => openLink(studio));
     stops.push(watchDraft(studio, saved), watchHistory(studio), watchAddress(studio, open));
   };
   void whileOpening(studio, 'the last recipe', async () => {

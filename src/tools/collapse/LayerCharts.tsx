@@ -2,14 +2,7 @@
 import { useMemo } from 'react';
 import { errorReport } from '../../errors';
 import { counted, formatReal } from '../../formats/quantity';
-import {
-  acrossScale,
-  PlotAxes,
-  PlotPoint,
-  PlotRing,
-  type PlotRoom,
-  upwardScale,
-} from '../../ui/charts/PlotFrame';
+import { LinePlot } from '../../ui/charts/LinePlot';
 import { chooseLayers, layerWords } from './choose-layers';
 import type { CollapseSettings } from './options';
 import type { MeasureLayersReport } from './report';
@@ -70,7 +63,7 @@ export function LayerMap({ settings, problem, measured, layers }: LayerMapProps)
                     style={{ width: `${most > 0 ? (100 * Math.max(0, influence)) / most : 0}%` }}
                   />
                 </span>
-                <span className="layer-value">
+                <span className="numeric">
                   <span className="visually-hidden"> block influence </span>
                   {formatReal(influence)}
                 </span>
@@ -104,8 +97,6 @@ function goingLayers(
   }
 }
 
-const ROOM: PlotRoom = { width: 320, height: 160, left: 38, right: 8, top: 8, bottom: 30, foot: 4 };
-
 interface SimilarityCurveProps {
   /** Similarity with the block that begins at `layer` collapsed; null where the result is not finite. */
   curve: readonly { layer: number; similarity: number | null }[];
@@ -114,38 +105,26 @@ interface SimilarityCurveProps {
 
 /** Which block would be missed least: similarity to the original over the place of the block. */
 export function SimilarityCurve({ curve, block }: SimilarityCurveProps) {
-  const found = curve.flatMap(({ layer, similarity }) =>
-    similarity === null ? [] : [{ layer, similarity }],
-  );
-  if (found.length === 0) return <p className="small quiet">No block leaves a model with finite numbers.</p>;
-  const values = found.map((f) => f.similarity);
-  const best = found.reduce((a, b) => (b.similarity > a.similarity ? b : a));
-  const x = acrossScale(ROOM, [0, Math.max(1, curve.length - 1)]);
-  const y = upwardScale(ROOM, [Math.min(...values), Math.max(1, ...values)], false, 4);
   const words = (layer: number, similarity: number | null) =>
     `layers ${layer} to ${layer + block - 1} ${similarity === null ? 'not finite' : formatReal(similarity)}`;
+  const points = curve.flatMap(({ layer, similarity }) =>
+    similarity === null ? [] : [{ x: layer, y: similarity, words: words(layer, similarity) }],
+  );
+  if (points.length === 0) return <p className="small quiet">No block leaves a model with finite numbers.</p>;
+  const values = points.map((at) => at.y);
+  const best = points.reduce((a, b) => (b.y > a.y ? b : a));
   const all = curve.map(({ layer, similarity }) => words(layer, similarity)).join(', ');
   return (
     <figure className="similarity-chart">
-      <svg
-        className="plot-drawing"
-        viewBox={`0 0 ${ROOM.width} ${ROOM.height}`}
-        role="img"
-        aria-label={`Similarity to the original with ${counted(block, 'layer')} as one: ${all}`}
-      >
-        <PlotAxes room={ROOM} x={x} y={y} along={4} up={y.ticks(4)} title="first layer of the block" />
-        <polyline
-          className="plot-line"
-          stroke="var(--accent)"
-          points={found.map((f) => `${x(f.layer)},${y(f.similarity)}`).join(' ')}
-        />
-        {found.map((f) => (
-          <PlotPoint key={f.layer} x={x(f.layer)} y={y(f.similarity)} words={words(f.layer, f.similarity)} />
-        ))}
-        <PlotRing x={x(best.layer)} y={y(best.similarity)} />
-      </svg>
+      <LinePlot
+        {...{ width: 320, height: 160, left: 38, points, best }}
+        along={[0, Math.max(1, curve.length - 1)]}
+        upward={[Math.min(...values), Math.max(1, ...values)]}
+        title="first layer of the block"
+        label={`Similarity to the original with ${counted(block, 'layer')} as one: ${all}`}
+      />
       <figcaption className="small quiet">
-        Similarity left with one block collapsed; best: {words(best.layer, best.similarity)}
+        Similarity left with one block collapsed; best: {best.words}
       </figcaption>
     </figure>
   );

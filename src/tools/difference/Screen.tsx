@@ -1,15 +1,13 @@
 import '../../ui/styles/tools.css';
 import { memo, useMemo, useRef } from 'react';
-import { formatCount, formatCounted, formatPercent, formatReal } from '../../formats/quantity';
+import { formatCount, formatCounted } from '../../formats/quantity';
 import { copyOf } from '../../formats/recipe';
 import type { PlanTensor } from '../../reports/plan';
 import { type CellOf, type Heatmap, heatmapOf } from '../../ui/charts/heatmap-data';
 import { arrange, useScale } from '../../ui/layers/columns';
-import { ScaleChoice } from '../../ui/layers/LayersBar';
 import { LayersCanvas } from '../../ui/layers/LayersCanvas';
 import { LooseStrip } from '../../ui/layers/LayersTable';
 import { Button } from '../../ui/parts/Button';
-import { type Cost, Costs } from '../../ui/parts/Costs';
 import { ToolEnd } from '../../ui/parts/ErrorCard';
 import { Problem } from '../../ui/parts/Message';
 import { OpenModels, PairPicker, usePair } from '../../ui/parts/ModelSelect';
@@ -100,7 +98,6 @@ const DifferenceChart = memo(function DifferenceChart({ found }: { found: ToolJo
             onChange={(next) => editTool(studio, 'difference', { metric: next })}
           />
         </div>
-        <ScaleChoice />
         <p className="small quiet">{metric.meaning}</p>
       </div>
       <LayersCanvas view={view} />
@@ -229,9 +226,7 @@ function Result({ found }: { found: ToolJob<'compare'> }) {
       <ToolHead
         title={`${choiceName(found.request.base)} → ${choiceName(found.request.finetuned)}`}
         report={report}
-      >
-        {report ? <Totals report={report} /> : null}
-      </ToolHead>
+      />
       <ToolEnd
         run={found}
         stopped={`Stopped after ${formatCounted(found.finished.length, 'tensor')}.`}
@@ -251,15 +246,4 @@ function Result({ found }: { found: ToolJob<'compare'> }) {
       ) : null}
     </>
   );
-}
-
-function Totals({ report: { total } }: { report: CompareReport }) {
-  const items: Cost[] = [
-    ['Tensors', formatCount(total.compared), `${formatCount(total.identical)} identical`],
-    ['Modified', formatCount(total.modified), 'more than 1 % moved'],
-    ['Difference', formatReal(total.relative), '‖Δ‖ / ‖base‖'],
-    ['Changed', formatPercent(total.changedRatio), 'of all elements'],
-    ['Bits differ', formatPercent(total.bitDifferentRatio), 'of all elements'],
-  ];
-  return <Costs items={items} />;
 }

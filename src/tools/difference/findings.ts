@@ -53,7 +53,7 @@ function headline({
   }
   const parts = [
     `${count(compared, 'tensor')} compared: ${modified} modified, ${identical} identical.`,
-    `Overall the fine-tune is ${percent(total.relative)} of the base's norm away from it (‖Δ‖ ${real(total.normDelta)}); ${percent(total.changedRatio)} of the elements changed.`,
+    `Overall the fine-tune is ${percent(total.relative)} of the base's norm away from it (‖Δ‖ ${real(total.normDelta)}); ${percent(total.changedRatio)} of the elements changed, ${percent(total.bitDifferentRatio)} in any bit.`,
   ];
   if (raw.length > 0)
     parts.push(

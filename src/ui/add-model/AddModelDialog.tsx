@@ -1,16 +1,17 @@
 import { Tabs } from 'radix-ui';
-import { type ChangeEvent, useEffect, useRef, useState } from 'react';
+import { useEffect, useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import { type ErrorReport, errorReport } from '../../errors';
 import { FolderButton } from '../local/FolderButton';
 import { openSavedFolder, savedFolders } from '../local/folder-handles';
-import { inputFiles, type PickedFiles } from '../local/local-files';
+import type { PickedFiles } from '../local/local-files';
 import { remember, remembered } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
 import { DialogFrame } from '../parts/DialogFrame';
 import { ErrorCard } from '../parts/ErrorCard';
+import { FileButton } from '../parts/FileButton';
 import { Message } from '../parts/Message';
 import { TabLabel, TabList } from '../parts/TabList';
+import { useAttempt } from '../parts/use-attempt';
 import { shortName } from '../state/built-recipe';
 import { addModels, openLocal, takeModel, whyNotAdd } from '../state/models';
 import { isUntouched } from '../state/roles';
@@ -122,14 +123,9 @@ function SampleSource({ target, onDone }: { target: AddTarget; onDone(): void })
 function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) {
   const studio = useStudio();
   const models = useStudioState(useShallow((s) => s.models.filter((m) => m.origin === 'local')));
-  const [opening, setOpening] = useState(false);
-  const [error, setError] = useState<ErrorReport | null>(null);
-  const filesInput = useRef<HTMLInputElement>(null);
-
-  const open = async (pick: () => Promise<PickedFiles | null> | PickedFiles) => {
-    setOpening(true);
-    setError(null);
-    try {
+  const { working, error, attempt } = useAttempt();
+  const open = (pick: () => Promise<PickedFiles | null>) =>
+    attempt('open', async () => {
       const picked = await pick();
       if (!picked) return;
       const { files, handles } = picked;
@@ -146,19 +142,8 @@ function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) 
         addModels(studio, opened);
         onDone();
       }
-    } catch (thrown) {
-      setError(errorReport(thrown));
-    } finally {
-      setOpening(false);
-    }
-  };
-  const onInput = (event: ChangeEvent<HTMLInputElement>) => {
-    const input = event.target;
-    const files = input.files ? inputFiles(input.files) : [];
-    input.value = '';
-    if (files.length > 0) void open(() => ({ files, handles: [] }));
-  };
-  const busy = opening ? 'Opening…' : null;
+    });
+  const busy = working ? 'Opening…' : null;
   return (
     <>
       <div className="empty">
@@ -167,9 +152,14 @@ function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) 
           <FolderButton why={busy} label="Model folder" onPick={(pick) => void open(pick)}>
             Choose a folder…
           </FolderButton>
-          <Button why={busy} onClick={() => filesInput.current?.click()}>
+          <FileButton
+            why={busy}
+            label="Model files"
+            multiple
+            onFiles={(files) => void open(async () => ({ files: [...files], handles: [] }))}
+          >
             Choose files…
-          </Button>
+          </FileButton>
         </div>
         <p className="small quiet">
           A checkpoint (config.json, *.safetensors) or a PEFT adapter (adapter_config.json,
@@ -177,8 +167,7 @@ function LocalSource({ target, onDone }: { target: AddTarget; onDone(): void }) 
           Read in place, never copied whole.
         </p>
       </div>
-      <input ref={filesInput} type="file" hidden multiple aria-label="Model files" onChange={onInput} />
-      {opening ? <p role="status">Reading headers…</p> : null}
+      {working ? <p role="status">Reading headers…</p> : null}
       {error ? <ErrorCard error={error} /> : null}
       <SavedFolders onOpen={(name) => void open(() => openSavedFolder(name, true))} />
       {models.length > 0 ? (

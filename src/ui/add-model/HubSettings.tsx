@@ -7,7 +7,7 @@ import { remember } from '../local/remembered-choices';
 import { Button } from '../parts/Button';
 import { SIGN_IN_CHANNEL, type SignInMessage } from '../sign-in-window';
 import { retryRefused } from '../state/named-models';
-import { editSlice, notifyError, type Studio } from '../state/studio';
+import { editSlice, noticed, notifyError, type Studio } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** The hub, and the token for private and gated models, by signing in or pasted. Only the worker holds the token. */
@@ -18,7 +18,7 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
   const [token, setToken] = useState('');
   const apply = async (change: { url: string } | { token: string | null }) => {
     neverMind(studio);
-    try {
+    await noticed(studio, async () => {
       await studio.worker.setHub(change);
       // a token belongs to the hub it was given for: another hub begins without
       const hasToken = 'token' in change && change.token !== null;
@@ -26,9 +26,7 @@ export function HubSettings({ toPush = false }: { toPush?: boolean }) {
       editSlice(studio, 'hub', { ...('url' in change && { url: change.url }), hasToken, signedInAs: null });
       setToken('');
       retryRefused(studio);
-    } catch (thrown) {
-      notifyError(studio, thrown);
-    }
+    });
   };
   const address = validUrl(url);
   const clientId = hubClientId();

@@ -1,6 +1,5 @@
 import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
-import { type ErrorReport, errorReport } from '../../errors';
 import { type HubId, parseHubId } from '../../formats/hub-id';
 import { formatBytes } from '../../formats/quantity';
 import { parseModelRef } from '../../formats/recipe';
@@ -9,6 +8,7 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { HubWaiting } from '../parts/HubWaiting';
 import { SearchIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
+import { useAttempt } from '../parts/use-attempt';
 import { openHub, takeModel } from '../state/models';
 import { setView } from '../state/studio';
 import type { AddTarget } from '../state/studio-state';
@@ -28,8 +28,7 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
   });
   const [text, setText] = useState('');
   const [revision, setRevision] = useState('');
-  const [busy, setBusy] = useState<string | null>(null);
-  const [error, setError] = useState<ErrorReport | null>(null);
+  const { working: busy, error, attempt } = useAttempt();
   const pasted = namedModel(text, hub.url);
   const search = useHubSearch(
     studio.worker,
@@ -38,10 +37,8 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
     `${hub.url} ${hub.hasToken} ${hub.online}`,
   );
 
-  const open = async (id: string, pinned?: string) => {
-    setBusy(id);
-    setError(null);
-    try {
+  const open = (id: string, pinned?: string) =>
+    attempt(id, async () => {
       const at = pinned ?? (revision.trim() || undefined);
       const model = await openHub(studio, at === undefined ? id : `${id}@${at}`);
       takeModel(studio, model.ref, target);
@@ -50,12 +47,7 @@ export function HubSource({ target, onDone }: { target: AddTarget; onDone(): voi
       if (studio.store.getState().recipe.contributors.length === 0)
         setView(studio, { adding: 'contributor' });
       else onDone();
-    } catch (thrown) {
-      setError(errorReport(thrown));
-    } finally {
-      setBusy(null);
-    }
-  };
+    });
   return (
     <>
       <div className="hub-query">

@@ -44,7 +44,7 @@ export function ModelRow({
         ) : (
           name
         )}
-        {typeof about === 'string' ? <span className="model-meta">{about}</span> : about}
+        {typeof about === 'string' ? <span className="row wrap small quiet model-meta">{about}</span> : about}
       </div>
       {children}
     </li>
@@ -119,7 +119,7 @@ function HitName({ hit }: { hit: HubHit }) {
 
 function HitMeta({ hit }: { hit: HubHit }) {
   return (
-    <span className="model-meta">
+    <span className="row wrap small quiet model-meta">
       {hit.parameters === undefined ? null : <span>{formatParameters(hit.parameters)} parameters</span>}
       <span>{formatCounted(hit.downloads, 'download')}</span>
       <span>{formatCounted(hit.likes, 'like')}</span>

@@ -9,9 +9,10 @@ import {
   formatWeightFiles,
 } from '../../formats/quantity';
 import type { InterruptedRun } from '../../reports/merge';
+import { ActionButton } from '../parts/ActionButton';
 import { Button, LinkButton } from '../parts/Button';
 import { Progress } from '../parts/ToolBar';
-import { ACTIONS, keysText, perform } from '../state/actions';
+import { ACTIONS, keysText } from '../state/actions';
 import { resumeRun } from '../state/interrupted-merges';
 import { mergeGate } from '../state/merge-gate';
 import { resumable } from '../state/past-runs';
@@ -29,7 +30,6 @@ export function RunBar() {
   const run = useStudioState(currentRun);
   const paused = useStudioState((s) => (currentRun(s)?.paused ? resumable(s) : undefined));
   const stopped = useStudioState((s) => s.engine.status === 'failed');
-  const job = useStudioState((s) => (s.job?.kind === 'merge' ? s.job : null));
   const active = run?.status === 'running' ? run : null;
   // full and green for the recipe that was merged, and for no other
   const done = useStudioState(
@@ -37,32 +37,22 @@ export function RunBar() {
   );
   const repeated = useStudioState((s) => s.view.repeated);
   const why = useStudioState(ACTIONS.merge.whyNot);
-  const whyNotStop = active && job?.canceling ? stopping(active) : null;
   return (
-    <footer className="runbar">
+    <footer className="stack runbar">
       <div className="row tight">
-        <Button
+        <ActionButton
+          of={ACTIONS.merge}
           variant="primary"
           className="merge-button"
-          why={why}
           tip={`${keysText(ACTIONS.merge)} from anywhere`}
           aria-keyshortcuts="Control+Enter Meta+Enter"
-          onClick={() => void perform(studio, ACTIONS.merge)}
         >
           Merge
-        </Button>
+        </ActionButton>
         {active ? (
           <>
-            <Button
-              tip="Stop here and continue later: what is written is kept"
-              why={whyNotStop}
-              onClick={() => void perform(studio, ACTIONS.pause)}
-            >
-              Pause
-            </Button>
-            <Button why={whyNotStop} onClick={() => void perform(studio, ACTIONS.cancel)}>
-              Cancel
-            </Button>
+            <ActionButton of={ACTIONS.pause} tip="Stop here and continue later: what is written is kept" />
+            <ActionButton of={ACTIONS.cancel} />
           </>
         ) : paused ? (
           <Button why={why} onClick={() => void resumeRun(studio, paused)}>
@@ -71,10 +61,13 @@ export function RunBar() {
         ) : stopped ? (
           <Button onClick={() => location.reload()}>Reload</Button>
         ) : (
-          <FindTheBest />
+          <ActionButton
+            of={ACTIONS.findTheBest}
+            tip="Methods are tried in memory, each at its own λ, and the best becomes the recipe"
+          />
         )}
       </div>
-      <div className="run-status">
+      <div className="stack run-status">
         <Progress
           label={active ? 'Merge' : null}
           share={active?.progress ? runShare(active.progress) : !active && done ? 1 : 0}
@@ -90,21 +83,6 @@ export function RunBar() {
         )}
       </div>
     </footer>
-  );
-}
-
-/** For those who want a good merge and no choices: what Measure tries, and the best becomes the recipe. */
-function FindTheBest() {
-  const studio = useStudio();
-  const why = useStudioState(ACTIONS.findTheBest.whyNot);
-  return (
-    <Button
-      why={why}
-      tip="Methods are tried in memory, each at its own λ, and the best becomes the recipe"
-      onClick={() => void perform(studio, ACTIONS.findTheBest)}
-    >
-      {ACTIONS.findTheBest.name}
-    </Button>
   );
 }
 

@@ -1,7 +1,7 @@
-import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from 'react';
+import { type ComponentProps, lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import type { WorkerInfo } from '../../reports/worker';
-import { Button } from '../parts/Button';
+import { ActionButton } from '../parts/ActionButton';
 import { DiskIcon, Mark, MoonIcon, RedoIcon, SunIcon, SystemThemeIcon, UndoIcon } from '../parts/icons';
 import { Message } from '../parts/Message';
 import { PartBoundary } from '../parts/PartBoundary';
@@ -10,7 +10,7 @@ import { Fact } from '../parts/Section';
 import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
 import { TabLabel } from '../parts/TabList';
-import { ACTIONS, type Action, keysText, perform } from '../state/actions';
+import { ACTIONS, keysText } from '../state/actions';
 import { engineSummary } from '../state/job';
 import { currentRun, runShare } from '../state/runs';
 import { type Room, readRoom } from '../state/stored-items';
@@ -24,8 +24,8 @@ export function TopBar() {
   const inMerge = useStudioState((s) => placeOf(s.view.tab) === 'merge');
   const narrow = useNarrow();
   return (
-    <header className="topbar">
-      <h1 className="brand">
+    <header className="row loose topbar">
+      <h1 className="row brand">
         <Mark />
         <span className="brand-name">Amalgam</span>
       </h1>
@@ -33,18 +33,23 @@ export function TopBar() {
       <span className="spacer" />
       {inMerge ? (
         <span className="row">
-          <ActionButton of={ACTIONS.undo} quiet>
+          <IconButton of={ACTIONS.undo} variant="quiet">
             <UndoIcon />
-          </ActionButton>
-          <ActionButton of={ACTIONS.redo} quiet>
+          </IconButton>
+          <IconButton of={ACTIONS.redo} variant="quiet">
             <RedoIcon />
-          </ActionButton>
+          </IconButton>
         </span>
       ) : null}
       <EngineBadge />
       <StorageBadge />
-      {inMerge && !narrow ? <ShareButton /> : null}
-      {narrow ? null : <ActionButton of={ACTIONS.palette}>?</ActionButton>}
+      {/* on narrow screens it is among the saved recipes */}
+      {inMerge && !narrow ? (
+        <ActionButton of={ACTIONS.share} tip={ACTIONS.share.name}>
+          Share
+        </ActionButton>
+      ) : null}
+      {narrow ? null : <IconButton of={ACTIONS.palette}>?</IconButton>}
       <ThemeButton />
     </header>
   );
@@ -106,42 +111,16 @@ function PlaceMark({ place }: { place: Place }) {
   return text === '' ? null : <small> {text}</small>;
 }
 
-/** A link to the recipe; on narrow screens it is among the saved recipes. */
-function ShareButton() {
-  const studio = useStudio();
-  const why = useStudioState(ACTIONS.share.whyNot);
-  return (
-    <Button tip={ACTIONS.share.name} why={why} onClick={() => void perform(studio, ACTIONS.share)}>
-      Share
-    </Button>
-  );
-}
-
 /** A button of an action, by its icon. */
-function ActionButton({ of, label = of.name, quiet, children }: ActionButtonProps) {
-  const studio = useStudio();
-  const why = useStudioState((s) => of.whyNot?.(s) ?? null);
+function IconButton({
+  of,
+  label = of.name,
+  ...rest
+}: ComponentProps<typeof ActionButton> & { label?: string }) {
   const keys = keysText(of);
   return (
-    <Button
-      {...(quiet ? { variant: 'quiet' } : {})}
-      iconOnly
-      tip={keys ? `${label} (${keys})` : label}
-      aria-label={label}
-      why={why}
-      onClick={() => void perform(studio, of)}
-    >
-      {children}
-    </Button>
+    <ActionButton of={of} iconOnly tip={keys ? `${label} (${keys})` : label} aria-label={label} {...rest} />
   );
-}
-
-interface ActionButtonProps {
-  of: Action;
-  /** What it is called in its place; by default the name of the action. */
-  label?: string;
-  quiet?: boolean;
-  children: ReactNode;
 }
 
 const THEMES: Readonly<Record<Theme, [says: string, Icon: () => React.JSX.Element]>> = {
@@ -153,9 +132,9 @@ const THEMES: Readonly<Record<Theme, [says: string, Icon: () => React.JSX.Elemen
 function ThemeButton() {
   const [says, Icon] = THEMES[useStudioState((s) => s.view.theme)];
   return (
-    <ActionButton of={ACTIONS.theme} label={says}>
+    <IconButton of={ACTIONS.theme} label={says}>
       <Icon />
-    </ActionButton>
+    </IconButton>
   );
 }
 

@@ -15,7 +15,7 @@ import {
 } from 'react';
 import { REST_MS, useDebounced, useSameList } from '../parts/use-settled';
 import { setView } from '../state/studio';
-import { useMedia, useShownTheme, useStudio, useStudioState } from '../studio-context';
+import { useStudio, useStudioState } from '../studio-context';
 import type { ColorScale } from './color-scale';
 import {
   type Cell,
@@ -27,13 +27,7 @@ import {
   rowWords,
   sameStates,
 } from './heatmap-data';
-import {
-  type Arrangement,
-  type HeatmapPicture,
-  heatmapLayout,
-  type Pixels,
-  paintHeatmap,
-} from './heatmap-paint';
+import { type Arrangement, type HeatmapPicture, heatmapLayout, paintHeatmap } from './heatmap-paint';
 import type { ShownMetric } from './shown-metric';
 
 interface HeatmapGridProps {
@@ -146,19 +140,8 @@ const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasProps) {
   const element = useRef<HTMLCanvasElement>(null);
   const width = useRef(0);
   const font = useRef<string | null>(null);
-  const painted = useRef<Pixels | null>(null);
   const paint = useRef(() => {});
-  const look = [
-    useShownTheme(),
-    useMedia('(forced-colors: active)'),
-    useMedia('(prefers-contrast: more)'),
-  ].join();
   const ratio = usePixelRatio();
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the style sheet answers to `look`.
-  useLayoutEffect(() => {
-    font.current = null;
-  }, [look]);
 
   useLayoutEffect(() => {
     paint.current = () => {
@@ -174,7 +157,7 @@ const HeatmapCanvas = memo(function HeatmapCanvas(props: HeatmapCanvasProps) {
         canvas.style.height = `${down / ratio}px`;
       }
       font.current ??= fontOf(canvas);
-      painted.current = paintHeatmap(context, props, layout, font.current, ratio, painted.current);
+      paintHeatmap(context, props, layout, font.current, ratio);
     };
     paint.current();
   });

@@ -1,13 +1,12 @@
-import { memo, useCallback, useRef } from 'react';
+import { memo, type ReactNode, useCallback, useRef } from 'react';
 import type { RecipeTraits } from '../charts/measured';
 import { absenceOf, subjectsOf } from '../charts/metric-choice';
 import { type Metric, type MetricId, metrics, type Subject } from '../charts/metrics';
 import { ExportMenu } from '../parts/ExportMenu';
-import { Segmented } from '../parts/Segmented';
 import { Select } from '../parts/Select';
 import type { Contributor } from '../state/runs';
-import { notifyError, setView } from '../state/studio';
-import { useStudio, useStudioState } from '../studio-context';
+import { noticed, setView } from '../state/studio';
+import { useStudio } from '../studio-context';
 import type { LayersView, ShownLayers } from './columns';
 import type { LayersRun } from './runs';
 
@@ -23,41 +22,36 @@ interface LayersBarProps {
   view: LayersView;
   /** The shown runs. */
   runs: readonly LayersRun[];
+  /** The picture in words. */
+  children?: ReactNode;
 }
 
-/** Which number of whom, on which scale. */
-export function LayersBar({ metric, subject, view, runs }: LayersBarProps) {
+/** Which number of whom, what it shows, and its files. */
+export function LayersBar({ metric, subject, view, runs, children }: LayersBarProps) {
   const latest = useRef<ShownLayers>({ view, runs });
   latest.current = { view, runs };
   const shown = useCallback(() => latest.current, []);
   const { traits, contributors } = view.columns[0]!.run;
   return (
-    <Bar
-      metric={metric}
-      subject={subject}
-      traits={traits}
-      contributors={contributors}
-      empty={runs.every((run) => run.reports.size === 0)}
-      shown={shown}
-    />
+    <div className="row wrap apart layers-bar">
+      <Choice metric={metric} subject={subject} traits={traits} contributors={contributors} />
+      {children}
+      <LayersExport empty={runs.every((run) => run.reports.size === 0)} shown={shown} />
+    </div>
   );
 }
 
-interface BarProps {
-  metric: Metric;
-  subject: Subject;
+interface ChoiceProps extends Pick<LayersBarProps, 'metric' | 'subject'> {
   traits: RecipeTraits;
   contributors: readonly Contributor[];
-  empty: boolean;
-  shown(): ShownLayers;
 }
 
 /** Memoized, so that a step of a slider does not draw it again. */
-const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, shown }: BarProps) {
+const Choice = memo(function Choice({ metric, subject, traits, contributors }: ChoiceProps) {
   const studio = useStudio();
   const subjects = subjectsOf(metric, contributors);
   return (
-    <div className="row wrap apart layers-bar">
+    <>
       <label className="row tight small">
         Metric
         <select
@@ -92,30 +86,7 @@ const Bar = memo(function Bar({ metric, subject, traits, contributors, empty, sh
           />
         </label>
       ) : null}
-      <ScaleChoice />
-      <div className="layers-actions">
-        <LayersExport empty={empty} shown={shown} />
-      </div>
-    </div>
-  );
-});
-
-export const ScaleChoice = memo(function ScaleChoice() {
-  const studio = useStudio();
-  const scale = useStudioState((s) => s.view.scale);
-  return (
-    <span className="row small">
-      Colors
-      <Segmented
-        label="Color scale"
-        value={scale}
-        options={[
-          { value: 'percentile', label: '2–98 % of cells' },
-          { value: 'full', label: 'Full range' },
-        ]}
-        onChange={(next) => setView(studio, { scale: next })}
-      />
-    </span>
+    </>
   );
 });
 
@@ -151,7 +122,7 @@ const LayersExport = memo(function LayersExport({ empty, shown }: LayersExportPr
       label="Export the picture and its numbers"
       choices={CHOICES}
       why={empty ? 'Nothing is measured yet.' : null}
-      onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
+      onChoose={(kind) => void noticed(studio, () => save(kind))}
     />
   );
 });

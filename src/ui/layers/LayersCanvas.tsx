@@ -15,6 +15,7 @@ import { GAP, headHeight, isUncertain } from '../charts/heatmap-paint';
 import { rangeOf } from '../charts/measured';
 import { type ShownMetric, valueText } from '../charts/shown-metric';
 import { LinkButton } from '../parts/Button';
+import { Segmented } from '../parts/Segmented';
 import { RunLetter, runColor } from '../parts/Swatch';
 import { setView, toggleSelected } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -200,6 +201,7 @@ export function LayersCanvas({ view }: { view: CanvasView }) {
         {columns[0]?.data.rows.some(({ layer }) => columns[0]!.chanceOf?.(layer) != null) ? (
           <span className="depth-chance-key small quiet">random masks of the same size</span>
         ) : null}
+        <ScaleChoice />
         <Readout view={view} />
       </div>
     </div>
@@ -240,6 +242,26 @@ const Block = memo(function Block(props: BlockProps) {
 const heights = Array.from({ length: ROW.most + 1 }, (_, cell) => cell);
 const NUMBERED = heights.map((cell) => ({ numbers: true, cell }));
 const BARE = heights.map((cell) => ({ numbers: false, cell }));
+
+/** Whether colors run over all numbers or all but the outermost. */
+const ScaleChoice = memo(function ScaleChoice() {
+  const studio = useStudio();
+  const scale = useStudioState((s) => s.view.scale);
+  return (
+    <span className="row small">
+      Colors
+      <Segmented
+        label="Color scale"
+        value={scale}
+        options={[
+          { value: 'percentile', label: '2–98 % of cells' },
+          { value: 'full', label: 'Full range' },
+        ]}
+        onChange={(next) => setView(studio, { scale: next })}
+      />
+    </span>
+  );
+});
 
 /** The color ramp with its ends, and the number it stands for. */
 function LegendOf({ metric, scale, label }: { metric: ShownMetric; scale: ColorScale; label: string }) {

@@ -107,6 +107,7 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
   const effects = useTextEffects(metric, shown);
   const view = useLayersView(effects.runs, metric, ids ?? NOBODY, wanted);
   const absent = absenceOf(metric, first.traits);
+  const isAbsent = absent !== null || ids === null;
   // the numbers follow once a slider rests
   const later = useDeferredValue(
     useDebounced(view, shown.some((run) => run.state === 'predicted') ? REST_MS : 0),
@@ -115,9 +116,10 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
     <div className="screen layers-screen">
       <FirstError />
       <RunsStrip runs={runs} />
-      <LayersBar metric={metric} subject={ids ?? NOBODY} view={view} runs={effects.runs} />
-      {(absent ??
-      (ids === null ? `This recipe has no two models for ${metric.label.toLowerCase()}.` : null)) ? (
+      <LayersBar metric={metric} subject={ids ?? NOBODY} view={view} runs={effects.runs}>
+        {isAbsent || effects.why ? null : <Finding view={view} run={first} />}
+      </LayersBar>
+      {isAbsent ? (
         <p className="empty" role="status">
           {absent ?? `${metric.label} compares two models; this recipe has only one.`}{' '}
           <Next after={metric.id} run={first} />
@@ -128,7 +130,6 @@ function Layers({ runs, shown }: { runs: readonly LayersRun[]; shown: readonly L
         </p>
       ) : (
         <>
-          <Finding view={view} run={first} />
           {instead !== null && chosen === null ? (
             <p className="small quiet" role="status">
               {instead} {metric.label} is shown instead.

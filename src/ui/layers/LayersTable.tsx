@@ -5,15 +5,7 @@ import { type GridTensor, meanMeasured } from '../charts/heatmap-data';
 import { differenceIn, type Measured } from '../charts/measured';
 import { valueText } from '../charts/shown-metric';
 import { LinkButton } from '../parts/Button';
-import {
-  nameColumn,
-  noTensorWords,
-  numberColumn,
-  passesFilter,
-  type TableColumn,
-  TableFilter,
-  VirtualTable,
-} from '../parts/VirtualTable';
+import { nameColumn, numberColumn, passesFilter, type TableColumn, TensorTable } from '../parts/VirtualTable';
 import { setView, toggleSelected } from '../state/studio';
 import { useNarrow, useStudio, useStudioState } from '../studio-context';
 import { type CanvasView, type LayersView, statisticsOf } from './columns';
@@ -79,30 +71,21 @@ export const LayersTable = memo(function LayersTable({ view }: { view: LayersVie
   }, [narrow, columns, metric, difference, exact]);
   const select = useCallback((name: string) => toggleSelected(studio, name), [studio]);
   return (
-    <section className="table-section" aria-label="Tensors of the merge">
-      <div className="row wrap apart">
-        <TableFilter
-          value={filter}
-          shown={rows.length}
-          of={tensors.length}
-          what="tensor"
-          onChange={(next) => setView(studio, { filter: next })}
-        />
-      </div>
-      <Numbers
-        label="Numbers of every tensor"
-        rows={rows}
-        rowKey={nameOf}
-        columns={shown}
-        selected={selected}
-        onSelect={select}
-        empty={noTensorWords(filter, 'There are no tensors.')}
-      />
-    </section>
+    <TensorTable
+      title="Tensors of the merge"
+      label="Numbers of every tensor"
+      of={tensors.length}
+      what="tensor"
+      filter={filter}
+      onFilter={(next) => setView(studio, { filter: next })}
+      rows={rows}
+      rowKey={nameOf}
+      columns={shown}
+      selected={selected}
+      onSelect={select}
+    />
   );
 });
-
-const Numbers = memo(VirtualTable<Row>);
 
 const nameOf = ({ tensor }: Row) => tensor.name;
 

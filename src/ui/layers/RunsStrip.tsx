@@ -42,8 +42,8 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
   const others = runs.filter((run) => !near.includes(run));
   const onDelete = useCallback((name: string, undo: () => void) => setDeleted({ name, undo }), []);
   return (
-    <section className="runs-strip" aria-label="Runs">
-      <ul className="runs-line">
+    <section className="row runs-strip" aria-label="Runs">
+      <ul className="row tight runs-line">
         {near.map((run) => (
           <RunChip key={run.id} run={run} onDelete={onDelete} />
         ))}

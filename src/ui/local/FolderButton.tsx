@@ -1,7 +1,7 @@
-import { type ReactNode, useRef } from 'react';
-import { Button } from '../parts/Button';
+import type { ReactNode } from 'react';
+import { FileButton } from '../parts/FileButton';
 import { FolderIcon } from '../parts/icons';
-import { hasDirectoryPicker, inputFiles, type PickedFiles, pickModelFolder } from './local-files';
+import { hasDirectoryPicker, type PickedFiles, pickModelFolder } from './local-files';
 
 interface FolderButtonProps {
   /** Name of the file input, where the browser has no picker. */
@@ -12,33 +12,18 @@ interface FolderButtonProps {
   children: ReactNode;
 }
 
-/** Picks a whole folder; in every browser, but not in React's types. */
-const WHOLE_FOLDER = { webkitdirectory: '' };
-
 /** Asks for a folder of models, by the picker where there is one. */
 export function FolderButton({ label, why = null, onPick, children }: FolderButtonProps) {
-  const input = useRef<HTMLInputElement>(null);
   return (
-    <>
-      <Button
-        why={why}
-        onClick={() => (hasDirectoryPicker() ? onPick(pickModelFolder) : input.current?.click())}
-      >
-        <FolderIcon />
-        {children}
-      </Button>
-      <input
-        ref={input}
-        type="file"
-        hidden
-        {...WHOLE_FOLDER}
-        aria-label={label}
-        onChange={({ target }) => {
-          const files = target.files ? inputFiles(target.files) : [];
-          target.value = '';
-          if (files.length > 0) onPick(async () => ({ files, handles: [] }));
-        }}
-      />
-    </>
+    <FileButton
+      label={label}
+      why={why}
+      whole
+      onFiles={(files) => onPick(async () => ({ files: [...files], handles: [] }))}
+      ask={hasDirectoryPicker() ? () => onPick(pickModelFolder) : undefined}
+    >
+      <FolderIcon />
+      {children}
+    </FileButton>
   );
 }

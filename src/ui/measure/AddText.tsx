@@ -1,6 +1,7 @@
 import '../styles/measure.css';
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import { Button } from '../parts/Button';
+import { FileButton } from '../parts/FileButton';
 import { FolderIcon, PlusIcon } from '../parts/icons';
 import { addTextFiles } from '../state/measure-texts';
 import { useStudio } from '../studio-context';
@@ -17,31 +18,29 @@ export function AddText({ take, multiple = false }: AddTextProps) {
   const studio = useStudio();
   const [adding, setAdding] = useState<'paste' | 'dataset' | null>(null);
   const toggle = (what: 'paste' | 'dataset') => setAdding(adding === what ? null : what);
-  const files = useRef<HTMLInputElement>(null);
   return (
     <>
       <Button variant="quiet" aria-expanded={adding === 'paste'} onClick={() => toggle('paste')}>
         <PlusIcon /> Paste text
       </Button>
-      <Button variant="quiet" onClick={() => files.current?.click()}>
+      <FileButton
+        variant="quiet"
+        label={multiple ? 'Text files' : 'Text file'}
+        multiple={multiple}
+        accept=".txt,.md,.jsonl,.ndjson,text/plain"
+        onFiles={(picked) =>
+          void addTextFiles(
+            studio,
+            picked.map(({ file }) => file),
+            take,
+          )
+        }
+      >
         <FolderIcon /> Open file
-      </Button>
+      </FileButton>
       <Button variant="quiet" aria-expanded={adding === 'dataset'} onClick={() => toggle('dataset')}>
         <PlusIcon /> Dataset
       </Button>
-      <input
-        ref={files}
-        className="visually-hidden"
-        type="file"
-        multiple={multiple}
-        tabIndex={-1}
-        aria-label={multiple ? 'Text files' : 'Text file'}
-        accept=".txt,.md,.jsonl,.ndjson,text/plain"
-        onChange={({ currentTarget }) => {
-          void addTextFiles(studio, [...(currentTarget.files ?? [])], take);
-          currentTarget.value = '';
-        }}
-      />
       {adding === 'paste' ? <PasteText take={take} onDone={() => setAdding(null)} /> : null}
       {adding === 'dataset' ? <DatasetText take={take} onDone={() => setAdding(null)} /> : null}
     </>

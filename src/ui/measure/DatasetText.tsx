@@ -1,11 +1,11 @@
 import { useState } from 'react';
-import { type ErrorReport, errorReport } from '../../errors';
 import { formatBytes, formatCounted } from '../../formats/quantity';
 import type { DatasetColumns, DatasetInfo } from '../../reports/dataset';
 import { Button } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { NumberField } from '../parts/NumberField';
 import { Select } from '../parts/Select';
+import { useAttempt } from '../parts/use-attempt';
 import { whyBusy } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';
 
@@ -21,23 +21,8 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
   const [columns, setColumns] = useState<DatasetColumns | null>(null);
   const [column, setColumn] = useState('');
   const [characters, setCharacters] = useState(CHARACTERS);
-  const [working, setWorking] = useState<'open' | 'columns' | 'read' | null>(null);
   const [share, setShare] = useState<number | null>(null);
-  const [error, setError] = useState<ErrorReport | null>(null);
-
-  const attempt = async (what: 'open' | 'columns' | 'read', act: () => Promise<void>) => {
-    setWorking(what);
-    setError(null);
-    try {
-      await act();
-    } catch (thrown) {
-      const report = errorReport(thrown);
-      if (report.code !== 'Canceled') setError(report);
-    } finally {
-      setWorking(null);
-      setShare(null);
-    }
-  };
+  const { working, error, attempt } = useAttempt<'open' | 'columns' | 'read'>();
   const open = () =>
     attempt('open', async () => {
       setDataset(null);
@@ -57,6 +42,7 @@ export function DatasetText({ take, onDone }: { take: TakeText; onDone: () => vo
   };
   const read = (ref: string) =>
     attempt('read', async () => {
+      setShare(null);
       const taken = await studio.worker.readDataset(
         { ref, path, characters, ...(column === '' ? {} : { column }) },
         ({ done, total }) => setShare(total > 0 ? done / total : null),

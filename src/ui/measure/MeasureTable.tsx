@@ -129,7 +129,7 @@ function Group({ id, title, table, width, children }: GroupProps) {
     <tbody>
       <tr className="measure-group">
         <th scope="rowgroup" colSpan={width}>
-          <div className="measure-group-line">
+          <div className="row wrap measure-group-line">
             <span>{title}</span>
             {id === 'runs' ? <Measuring table={table} /> : null}
             {id === 'tried' ? <Trying table={table} /> : null}

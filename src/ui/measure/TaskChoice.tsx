@@ -1,5 +1,7 @@
 import { Button } from '../parts/Button';
-import { CheckIcon, CloseIcon, PlusIcon } from '../parts/icons';
+import { Chip } from '../parts/Chip';
+import { FileButton } from '../parts/FileButton';
+import { CheckIcon, PlusIcon } from '../parts/icons';
 import { LabeledNumber } from '../parts/NumberField';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Select } from '../parts/Select';
@@ -14,24 +16,19 @@ export function TaskChoice() {
   const busy = useStudioState((s) => s.measure.running.size > 0);
   const titleOf = (name: string) => shipped?.find((task) => task.name === name)?.title ?? name;
   return (
-    <fieldset className="chips">
+    <fieldset className="row wrap tight chips">
       <legend className="visually-hidden">Tasks to score</legend>
       {chosen.map((name) => (
-        <span key={name} className="chip" data-on>
-          <span className="chip-name">
-            <CheckIcon />
-            <span className="truncate">{titleOf(name)}</span>
-          </span>
-          <Button
-            variant="quiet"
-            iconOnly
-            why={busy ? 'Measuring.' : null}
-            aria-label={`Remove ${titleOf(name)}`}
-            onClick={() => toggleTask(studio, name)}
-          >
-            <CloseIcon />
-          </Button>
-        </span>
+        <Chip
+          key={name}
+          name={titleOf(name)}
+          on
+          why={busy ? 'Measuring.' : null}
+          onRemove={() => toggleTask(studio, name)}
+        >
+          <CheckIcon />
+          <span className="truncate">{titleOf(name)}</span>
+        </Chip>
       ))}
       <PopoverFrame
         label="Tasks"
@@ -61,31 +58,28 @@ function Tasks({ own }: { own: readonly string[] }) {
       <p className="small quiet">
         Accuracy as lm-evaluation-harness counts it. Rows come from the Hub; the sample’s ship with Amalgam.
       </p>
-      <div className="chips">
+      <div className="row wrap tight chips">
         {[...offered, ...own.map((name) => ({ name, title: name }))].map(({ name, title }) => (
-          <span key={name} className="chip" data-on={chosen.includes(name) || undefined}>
-            <button
-              type="button"
-              aria-pressed={chosen.includes(name)}
-              onClick={() => toggleTask(studio, name)}
-            >
-              {title}
-            </button>
-          </span>
-        ))}
-        <label className="button task-file">
-          Own task…
-          <input
-            type="file"
-            className="visually-hidden"
-            multiple
-            accept=".jsonl,.ndjson,.json"
-            onChange={(event) => {
-              void addTaskFiles(studio, [...(event.target.files ?? [])]);
-              event.target.value = '';
-            }}
+          <Chip
+            key={name}
+            name={title}
+            on={chosen.includes(name)}
+            onToggle={() => toggleTask(studio, name)}
           />
-        </label>
+        ))}
+        <FileButton
+          label="Own task"
+          multiple
+          accept=".jsonl,.ndjson,.json"
+          onFiles={(picked) =>
+            void addTaskFiles(
+              studio,
+              picked.map(({ file }) => file),
+            )
+          }
+        >
+          Own task…
+        </FileButton>
       </div>
       {subsets ? (
         <Select

@@ -1,8 +1,9 @@
 import { useMemo } from 'react';
 import { formatBytes } from '../../formats/quantity';
 import { Button } from '../parts/Button';
+import { Chip } from '../parts/Chip';
 import { ErrorCard } from '../parts/ErrorCard';
-import { CheckIcon, CloseIcon, PlusIcon } from '../parts/icons';
+import { CheckIcon, PlusIcon } from '../parts/icons';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import type { MeasureText } from '../state/measure-state';
 import { addText, chooseText, openSampleTexts, removeText } from '../state/measure-texts';
@@ -21,7 +22,7 @@ export function TextChoice() {
   const texts = isSample ? all : all.filter(({ origin }) => origin === 'own');
   return (
     <>
-      <fieldset className="chips">
+      <fieldset className="row wrap tight chips">
         <legend className="visually-hidden">Texts to measure on</legend>
         {texts.map((text) => (
           <TextChip key={text.id} text={text} busy={busy} />
@@ -57,27 +58,16 @@ function TextChip({ text: { id, name, text, chosen, origin }, busy }: { text: Me
   const studio = useStudio();
   const bytes = useMemo(() => new TextEncoder().encode(text).length, [text]);
   return (
-    <span className="chip" data-on={chosen || undefined}>
-      <button
-        type="button"
-        aria-pressed={chosen}
-        title={formatBytes(bytes)}
-        onClick={() => chooseText(studio, id, !chosen)}
-      >
-        {chosen ? <CheckIcon /> : null}
-        <span className="truncate">{name}</span>
-      </button>
-      {origin === 'own' ? (
-        <Button
-          variant="quiet"
-          iconOnly
-          why={busy ? 'Measuring.' : null}
-          aria-label={`Remove ${name}`}
-          onClick={() => removeText(studio, id)}
-        >
-          <CloseIcon />
-        </Button>
-      ) : null}
-    </span>
+    <Chip
+      name={name}
+      on={chosen}
+      title={formatBytes(bytes)}
+      onToggle={() => chooseText(studio, id, !chosen)}
+      why={busy ? 'Measuring.' : null}
+      onRemove={origin === 'own' ? () => removeText(studio, id) : undefined}
+    >
+      {chosen ? <CheckIcon /> : null}
+      <span className="truncate">{name}</span>
+    </Chip>
   );
 }

@@ -29,3 +29,21 @@ export function CopyButton({ text, label = 'Copy' }: { text: () => string; label
     </Button>
   );
 }
+
+/** A text as it is written; it scrolls. */
+export function TextBlock({
+  label,
+  text,
+  className = '',
+}: {
+  label: string;
+  text: string;
+  className?: string;
+}) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
+    <section className={`yaml panel ${className}`.trimEnd()} tabIndex={0} aria-label={label}>
+      <pre>{text}</pre>
+    </section>
+  );
+}

@@ -43,7 +43,7 @@ export function NumberField(props: NumberFieldProps) {
   };
   return (
     <input
-      className={className ?? 'number-field'}
+      className={className ?? 'numeric number-field'}
       inputMode="decimal"
       autoComplete="off"
       spellCheck={false}

@@ -1,6 +1,5 @@
 /** The form of a tool, drawn from its options: a field each by kind, with range, default and help as the command has them. */
 
-import { Switch } from 'radix-ui';
 import { useId } from 'react';
 import {
   isInRange,
@@ -14,6 +13,7 @@ import {
 import { LabeledNumber } from './NumberField';
 import { Segmented } from './Segmented';
 import { named, Select } from './Select';
+import { Toggle } from './Toggle';
 
 interface OptionsFormProps<S extends Options> {
   options: S;
@@ -76,6 +76,7 @@ interface FieldProps {
 
 function Field({ name, option, value, edit }: FieldProps) {
   const label = labelOf(name, option);
+  const id = useId();
   switch (option.kind) {
     case 'number':
     case 'integer': {
@@ -95,12 +96,15 @@ function Field({ name, option, value, edit }: FieldProps) {
     }
     case 'boolean':
       return (
-        <Toggle
-          label={capital(label)}
-          title={option.help}
-          checked={value === true}
-          onChange={(next) => edit({ [name]: next })}
-        />
+        <label className="row small quiet" htmlFor={id} title={option.help}>
+          <Toggle
+            id={id}
+            checked={value === true}
+            onCheckedChange={(next) => edit({ [name]: next })}
+            aria-description={option.help}
+          />
+          <span>{capital(label)}</span>
+        </label>
       );
     case 'choice': {
       const { values, labels } = option;
@@ -177,29 +181,3 @@ function labelOf(name: string, { label }: Option): string {
 }
 
 const capital = (words: string) => words[0]!.toUpperCase() + words.slice(1);
-
-interface ToggleProps {
-  label: string;
-  title: string;
-  checked: boolean;
-  onChange(checked: boolean): void;
-}
-
-/** A switch with its name beside it. */
-function Toggle({ label, title, checked, onChange }: ToggleProps) {
-  const id = useId();
-  return (
-    <label className="row small quiet" htmlFor={id} title={title}>
-      <Switch.Root
-        id={id}
-        className="switch"
-        checked={checked}
-        onCheckedChange={onChange}
-        aria-description={title}
-      >
-        <Switch.Thumb className="switch-thumb" />
-      </Switch.Root>
-      <span>{label}</span>
-    </label>
-  );
-}

@@ -6,7 +6,7 @@ import { hasDirectoryPicker, pickOutputFolder } from '../local/local-files';
 import { freeName } from '../state/built-recipe';
 import type { SavedOutput } from '../state/job-state';
 import { chooseFolder } from '../state/run';
-import { editSlice, notifyError } from '../state/studio';
+import { editSlice, noticed, notifyError } from '../state/studio';
 import { useAnswer, useStudio, useStudioState } from '../studio-context';
 import { Button } from './Button';
 import { FileList } from './FileList';
@@ -176,10 +176,7 @@ export function SaveTo({ what }: { what: string }) {
         onChange={(kind) => editSlice(studio, 'output', { kind })}
       />
       {output.kind === 'folder' && noFolder === null ? (
-        <Button
-          variant="quiet"
-          onClick={() => void chooseFolder(studio).catch((e: unknown) => notifyError(studio, e))}
-        >
+        <Button variant="quiet" onClick={() => void noticed(studio, () => chooseFolder(studio))}>
           <FolderIcon />
           {output.folder === null ? 'Choose folder…' : 'Choose another…'}
         </Button>

@@ -207,44 +207,50 @@ function sorted<T>(
   });
 }
 
-interface TableFilterProps {
-  value: string;
-  /** Rows that are left, of so many. */
-  shown: number;
+interface TensorTableProps<T> extends Omit<VirtualTableProps<T>, 'empty'> {
+  /** Name of the part of the page. */
+  title: string;
+  /** Rows that pass the filter are `rows`, of so many. */
   of: number;
   /** Noun for a row: `output tensor`. */
   what: string;
-  onChange(value: string): void;
+  filter: string;
+  onFilter(filter: string): void;
+  /** Beside the filter. */
+  children?: ReactNode;
 }
 
-/** A field that narrows a table of tensors, and the number of remaining rows. */
-export function TableFilter({ value, shown, of, what, onChange }: TableFilterProps) {
-  return (
-    <>
-      <label className="search">
-        <SearchIcon />
-        <input
-          className="field"
-          type="search"
-          placeholder="Filter tensors, e.g. layers.3 mlp"
-          aria-label="Filter tensors"
-          value={value}
-          onChange={(event) => onChange(event.target.value)}
-        />
-      </label>
-      <span className="small quiet" role="status">
-        {value.trim() === ''
-          ? formatCounted(of, what)
-          : `${formatCount(shown)} of ${formatCounted(of, 'tensor')}`}
-      </span>
-    </>
-  );
-}
-
-/** Why a filtered table is empty. */
-export function noTensorWords(filter: string, none: string): string {
+/** A table of tensors, with a field that narrows it and the number of remaining rows. */
+export function TensorTable<T>(props: TensorTableProps<T>) {
+  const { title, of, what, filter, onFilter, children, ...table } = props;
   const words = filter.trim();
-  return words === '' ? none : `No tensor’s name contains “${words}”.`;
+  return (
+    <section className="table-section" aria-label={title}>
+      <div className="row wrap apart">
+        <label className="search">
+          <SearchIcon />
+          <input
+            className="field"
+            type="search"
+            placeholder="Filter tensors, e.g. layers.3 mlp"
+            aria-label="Filter tensors"
+            value={filter}
+            onChange={(event) => onFilter(event.target.value)}
+          />
+        </label>
+        <span className="small quiet" role="status">
+          {words === ''
+            ? formatCounted(of, what)
+            : `${formatCount(table.rows.length)} of ${formatCounted(of, 'tensor')}`}
+        </span>
+        {children}
+      </div>
+      <VirtualTable
+        {...table}
+        empty={words === '' ? `There are no ${what}s.` : `No tensor’s name contains “${words}”.`}
+      />
+    </section>
+  );
 }
 
 /** Whether a text has every word of the filter, in any order and case. */

@@ -1,4 +1,3 @@
-import { Switch } from 'radix-ui';
 import {
   type CSSProperties,
   type KeyboardEvent,
@@ -18,6 +17,7 @@ import { ChevronIcon, CloseIcon, GripIcon } from '../parts/icons';
 import { Problem } from '../parts/Message';
 import { ModelMeta } from '../parts/ModelMeta';
 import { modelColor, Swatch } from '../parts/Swatch';
+import { Toggle } from '../parts/Toggle';
 import { shortName } from '../state/built-recipe';
 import {
   type ContributorState,
@@ -154,7 +154,7 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
   const studio = useStudio();
   const name = shortName(ref);
   return (
-    <div className="card-head">
+    <div className="row card-head">
       {of > 1 ? (
         <Grip
           label={`Place of ${name}, ${at + 1} of ${of}`}
@@ -171,19 +171,16 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
       {info && !open ? <Lineage model={info} base={base} /> : null}
       <span className="spacer" />
       {open || !enabled ? (
-        <Switch.Root
-          className="switch"
+        <Toggle
           checked={enabled}
           onCheckedChange={(on) => editRecipe(studio, (r) => setEnabled(r, ref, on))}
           aria-label={`Merge ${name}`}
-        >
-          <Switch.Thumb className="switch-thumb" />
-        </Switch.Root>
+        />
       ) : null}
       <Button
         variant="quiet"
         iconOnly
-        className="card-fold"
+        className="little card-fold"
         tip={open ? 'Only the first setting' : 'All settings, and what the model is'}
         aria-label={`Settings of ${name}`}
         aria-expanded={open}
@@ -194,7 +191,7 @@ const CardHead = memo(function CardHead(props: CardHeadProps) {
       <Button
         variant="quiet"
         iconOnly
-        className="card-remove"
+        className="little card-remove"
         tip="Remove from the recipe"
         aria-label={`Remove ${name}`}
         onClick={() => editRecipe(studio, (r) => removeContributor(r, ref))}
@@ -260,7 +257,7 @@ function Grip({ label, at, moving, onMove, onMoving }: GripProps) {
       ref={button}
       variant="quiet"
       iconOnly
-      className="card-grip"
+      className="little card-grip"
       aria-label={label}
       title="Drag, or press the arrow keys, to change the order"
       onKeyDown={onKeyDown}

@@ -1,8 +1,9 @@
 import '../styles/recipe-edit.css';
-import { type ComponentProps, type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
+import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
 import { formatCounted, formatSetting } from '../../formats/quantity';
 import { curveAt } from '../../formats/recipe';
 import type { NumberSpec } from '../../merge/method';
+import { Button } from '../parts/Button';
 import {
   curveRange,
   curveStep,
@@ -117,35 +118,30 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
         </span>
         <span>{layers > 0 ? layers - 1 : 'last'}</span>
       </div>
-      <div className="curve-tools">
+      <div className="row curve-tools">
         <span className="spacer" />
         <span className="small quiet">{formatCounted(points.length, 'point')}</span>
-        <CurveButton
-          of={label}
-          name="Fewer points"
-          disabled={points.length <= 2}
+        <Button
+          iconOnly
+          className="little"
+          aria-label={`Fewer points: ${label}`}
+          why={points.length <= 2 ? 'A curve has two points at least.' : null}
           onClick={() => onChange(withoutPoint(points, points.length - 2))}
         >
           −
-        </CurveButton>
-        <CurveButton
-          of={label}
-          name="More points"
-          title="A point more between every two"
-          disabled={2 * points.length - 1 > MOST_POINTS}
+        </Button>
+        <Button
+          iconOnly
+          className="little"
+          aria-label={`More points: ${label}`}
+          tip="A point more between every two"
+          why={2 * points.length - 1 > MOST_POINTS ? `A curve has ${MOST_POINTS} points at most.` : null}
           onClick={more}
         >
           +
-        </CurveButton>
+        </Button>
       </div>
     </fieldset>
-  );
-}
-
-/** @param of the parameter of the curve, for the spoken label */
-function CurveButton({ of, name, ...rest }: ComponentProps<'button'> & { of: string; name: string }) {
-  return (
-    <button type="button" className="curve-button" aria-label={`${name}: ${of}`} title={name} {...rest} />
   );
 }
 

@@ -17,7 +17,7 @@ import {
   reopenFolder,
   reopenFolders,
 } from '../state/named-models';
-import { editRecipe, notifyError, setView } from '../state/studio';
+import { editRecipe, noticed, setView } from '../state/studio';
 import type { Unopened } from '../state/studio-state';
 import { useStudio, useStudioState } from '../studio-context';
 
@@ -122,12 +122,12 @@ function Remedies({ name, state }: { name: string; state: Exclude<Unopened, { st
   const folder = (
     <FolderButton
       label={`Folder of ${name}`}
-      onPick={(pick) => {
-        pick().then(
-          (picked) => picked && openFolderAs(studio, name, picked),
-          (thrown: unknown) => notifyError(studio, thrown),
-        );
-      }}
+      onPick={(pick) =>
+        void noticed(studio, async () => {
+          const picked = await pick();
+          if (picked) await openFolderAs(studio, name, picked);
+        })
+      }
     >
       {local ? 'Open again…' : 'Open its folder…'}
     </FolderButton>

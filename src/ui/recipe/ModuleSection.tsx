@@ -1,10 +1,11 @@
-import { Switch } from 'radix-ui';
 import { type FormEvent, useMemo, useState } from 'react';
 import { formatCount, formatCounted } from '../../formats/quantity';
 import type { PlanTensor } from '../../reports/plan';
 import { Button, LinkButton } from '../parts/Button';
-import { CloseIcon, PlusIcon } from '../parts/icons';
+import { Chip } from '../parts/Chip';
+import { PlusIcon } from '../parts/icons';
 import { Select } from '../parts/Select';
+import { Toggle } from '../parts/Toggle';
 import type { RecipeState } from '../state/recipe-state';
 import { editRecipe } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
@@ -177,43 +178,22 @@ function Group({ group, exclude }: { group: ModuleGroup; exclude: readonly strin
                     ? `× ${module.tensors}`
                     : ''}
               </span>
-              <ModuleSwitch
-                label={`Merge ${module.pattern}`}
-                on={!isOff(exclude, group, module)}
-                onChange={(on) => turn([module], on)}
+              <Toggle
+                aria-label={`Merge ${module.pattern}`}
+                checked={!isOff(exclude, group, module)}
+                onCheckedChange={(on) => turn([module], on)}
               />
             </li>
           ))}
         </ul>
       </details>
-      <ModuleSwitch
-        label={`Merge ${label}`}
-        on={off < modules.length}
+      <Toggle
+        aria-label={`Merge ${label}`}
+        checked={off < modules.length}
         mixed={off > 0}
-        onChange={(on) => turn(modules, on)}
+        onCheckedChange={(on) => turn(modules, on)}
       />
     </li>
-  );
-}
-
-interface ModuleSwitchProps {
-  label: string;
-  on: boolean;
-  mixed?: boolean;
-  onChange(on: boolean): void;
-}
-
-function ModuleSwitch({ label, on, mixed, onChange }: ModuleSwitchProps) {
-  return (
-    <Switch.Root
-      className="switch"
-      checked={on}
-      onCheckedChange={onChange}
-      aria-label={label}
-      data-mixed={(on && mixed) || undefined}
-    >
-      <Switch.Thumb className="switch-thumb" />
-    </Switch.Root>
   );
 }
 
@@ -232,17 +212,11 @@ function Patterns({ word, patterns, onRemove }: PatternsProps) {
       aria-label={word === 'only' ? 'Only these are merged' : 'These are not merged'}
     >
       {patterns.map((pattern) => (
-        <li key={pattern} className="tag pattern">
-          <span className="faint">{word}</span>
-          <code className="truncate">{pattern}</code>
-          <button
-            type="button"
-            className="pattern-remove"
-            aria-label={`Remove the pattern ${pattern}`}
-            onClick={() => onRemove(pattern)}
-          >
-            <CloseIcon />
-          </button>
+        <li key={pattern}>
+          <Chip name={`the pattern ${pattern}`} on onRemove={() => onRemove(pattern)}>
+            <span className="faint">{word}</span>
+            <code className="truncate">{pattern}</code>
+          </Chip>
         </li>
       ))}
     </ul>

@@ -1,10 +1,9 @@
-import { Switch } from 'radix-ui';
 import {
+  type CSSProperties,
   Fragment,
   type KeyboardEvent,
   lazy,
   memo,
-  type PointerEvent,
   Suspense,
   useCallback,
   useId,
@@ -17,6 +16,7 @@ import { CurveIcon } from '../parts/icons';
 import { Problem } from '../parts/Message';
 import { NumberField } from '../parts/NumberField';
 import { Select } from '../parts/Select';
+import { Toggle } from '../parts/Toggle';
 import { isRecipeOf } from '../state/recipe-identity';
 import type { SettingValue } from '../state/recipe-state';
 import { curveStep, mayCurve, settingProblem, snapped } from '../state/recipe-validation';
@@ -34,86 +34,41 @@ interface NumberSliderProps {
   onChange(value: number): void;
 }
 
-/** Which way a key moves, in steps; Shift makes an arrow ten. */
-const STEPS_OF_KEYS = new Map([
-  ['ArrowRight', 1],
-  ['ArrowUp', 1],
-  ['ArrowLeft', -1],
-  ['ArrowDown', -1],
-  ['PageUp', 10],
-  ['PageDown', -10],
-  ['Home', Number.NEGATIVE_INFINITY],
-  ['End', Number.POSITIVE_INFINITY],
-]);
+/** Steps of keys that take ten, with Shift or by themselves. */
+const TEN = { ArrowRight: 10, ArrowUp: 10, ArrowLeft: -10, ArrowDown: -10 };
+const PAGES = { PageUp: 10, PageDown: -10 };
 
-/** Width of the thumb, which stays within the track: as in `controls.css`. */
-const THUMB = 14;
-
-/**
- * A slider that fills from 0 where 0 lies within it, so that a negative weight looks negative. Its box has a layout of
- * its own (`contain` in the style sheet): a step lays out nothing else of the page.
- */
+/** A slider that fills from 0 where 0 lies within it, so that a negative weight looks negative. */
 function NumberSlider({ value, min, max, step, label, describedBy, onChange }: NumberSliderProps) {
-  const thumb = useRef<HTMLSpanElement>(null);
   const shown = Math.min(max, Math.max(min, value));
-  const at = (v: number) => (100 * (v - min)) / (max - min);
-  const origin = at(Math.min(max, Math.max(min, 0)));
-  const moveTo = (wanted: number) => {
-    const within = Math.min(max, Math.max(min, wanted));
-    const next = Number(Math.min(max, min + Math.round((within - min) / step) * step).toFixed(10));
-    if (next !== shown) onChange(next);
-  };
+  const share = (v: number) => (v - min) / (max - min);
+  const origin = share(Math.min(max, Math.max(min, 0)));
   const onKeyDown = (event: KeyboardEvent) => {
-    const steps = STEPS_OF_KEYS.get(event.key);
-    if (steps === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    const keys: Record<string, number> = { ...PAGES, ...(event.shiftKey ? TEN : {}) };
+    const steps = keys[event.key];
+    if (steps === undefined) return;
     event.preventDefault();
-    moveTo(shown + steps * step * (event.shiftKey && event.key.startsWith('Arrow') ? 10 : 1));
+    onChange(Number(Math.min(max, Math.max(min, shown + steps * step)).toFixed(10)));
   };
-  const follow = (event: PointerEvent) => {
-    const { left, width } = event.currentTarget.getBoundingClientRect();
-    if (width > THUMB) moveTo(min + ((event.clientX - left - THUMB / 2) / (width - THUMB)) * (max - min));
+  const ends = {
+    '--from': Math.min(origin, share(shown)),
+    '--to': Math.max(origin, share(shown)),
+    '--zero': min < 0 && max > 0 ? origin : -1,
   };
   return (
-    <div className="slider">
-      <div
-        className="slider-box"
-        onPointerDown={(event) => {
-          if (event.button !== 0) return;
-          event.preventDefault();
-          event.currentTarget.setPointerCapture(event.pointerId);
-          thumb.current?.focus();
-          if (event.target !== thumb.current) follow(event);
-        }}
-        onPointerMove={(event) => {
-          if (event.currentTarget.hasPointerCapture(event.pointerId)) follow(event);
-        }}
-      >
-        <span className="slider-track" />
-        <span
-          className="slider-fill"
-          style={{ left: `${Math.min(origin, at(shown))}%`, width: `${Math.abs(at(shown) - origin)}%` }}
-        />
-        {min < 0 && max > 0 ? <span className="slider-zero" style={{ left: `${origin}%` }} /> : null}
-        {/* the thumb stands at the end of what is as wide as it has come: to be placed from a side lays out the page */}
-        <span className="slider-way">
-          <span className="slider-come" style={{ width: `${at(shown)}%` }}>
-            <span
-              ref={thumb}
-              className="slider-thumb"
-              role="slider"
-              tabIndex={0}
-              aria-label={label}
-              aria-describedby={describedBy}
-              aria-orientation="horizontal"
-              aria-valuemin={min}
-              aria-valuemax={max}
-              aria-valuenow={shown}
-              onKeyDown={onKeyDown}
-            />
-          </span>
-        </span>
-      </div>
-    </div>
+    <input
+      type="range"
+      className="slider"
+      style={ends as CSSProperties}
+      aria-label={label}
+      aria-describedby={describedBy}
+      min={min}
+      max={max}
+      step={step}
+      value={shown}
+      onChange={({ target }) => onChange(target.valueAsNumber)}
+      onKeyDown={onKeyDown}
+    />
   );
 }
 
@@ -144,15 +99,12 @@ export const ParameterField = memo(function ParameterField(props: ParameterField
         <NumberParameter spec={spec} label={label} helpId={helpId} value={value} onChange={onChange} />
       ) : spec.kind === 'boolean' ? (
         <span className="parameter-wide">
-          <Switch.Root
-            className="switch"
+          <Toggle
             checked={value === true}
             onCheckedChange={onChange}
             aria-label={label}
             aria-describedby={helpId}
-          >
-            <Switch.Thumb className="switch-thumb" />
-          </Switch.Root>
+          />
           <span className="faint">{value === true ? 'on' : 'off'}</span>
         </span>
       ) : spec.kind === 'text' ? (
@@ -296,7 +248,7 @@ const CurveToggle = memo(function CurveToggle({ label, pressed, onToggle }: Curv
     <Button
       variant="quiet"
       iconOnly
-      className="curve-toggle"
+      className="little"
       tip={pressed ? 'One value for all layers' : 'Set it per layer'}
       aria-label={`Set ${label} per layer`}
       aria-pressed={pressed}

@@ -1,6 +1,7 @@
 import { lazy, Suspense } from 'react';
 import { formatCounted } from '../../formats/quantity';
-import { Button, LinkButton } from '../parts/Button';
+import { ActionButton } from '../parts/ActionButton';
+import { LinkButton } from '../parts/Button';
 import { Problem } from '../parts/Message';
 import { ModelMeta } from '../parts/ModelMeta';
 import { NumberField } from '../parts/NumberField';
@@ -131,7 +132,7 @@ export function RecipePanel() {
 /** The recipe as text, once it is loaded. */
 export function RecipeTextPanel() {
   return (
-    <Suspense fallback={<div className="recipe-text" aria-busy="true" />}>
+    <Suspense fallback={<div className="stack recipe-text" aria-busy="true" />}>
       <RecipeText />
     </Suspense>
   );
@@ -249,7 +250,6 @@ function RecipeLinks() {
   const studio = useStudio();
   const as = useRecipeAs();
   const roomy = useRoomy();
-  const why = useStudioState(ACTIONS.begin.whyNot);
   return (
     <div className="row apart recipe-links">
       <Segmented
@@ -262,20 +262,19 @@ function RecipeLinks() {
         ]}
         onChange={(recipeAs) => setView(studio, { recipeAs })}
       />
-      <Button
+      <ActionButton
+        of={ACTIONS.begin}
         variant="quiet"
         tip="Begins with an empty recipe; undo brings this one back"
-        why={why}
-        onClick={() => void perform(studio, ACTIONS.begin)}
       >
         New
-      </Button>
-      <Button variant="quiet" onClick={() => void perform(studio, ACTIONS.examples)}>
+      </ActionButton>
+      <ActionButton of={ACTIONS.examples} variant="quiet">
         Examples
-      </Button>
-      <Button variant="quiet" onClick={() => void perform(studio, ACTIONS.saved)}>
+      </ActionButton>
+      <ActionButton of={ACTIONS.saved} variant="quiet">
         Save
-      </Button>
+      </ActionButton>
     </div>
   );
 }

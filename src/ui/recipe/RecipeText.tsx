@@ -1,5 +1,5 @@
 import '../styles/recipe-edit.css';
-import { type ChangeEvent, useId, useMemo } from 'react';
+import { useId, useMemo } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { formatCounted } from '../../formats/quantity';
 import type { Recipe } from '../../formats/recipe';
@@ -10,7 +10,8 @@ import { methodById } from '../../merge/methods/index';
 import { unknownAtLines } from '../../merge/recipe-names';
 import type { ModelInfo } from '../../reports/models';
 import { Button } from '../parts/Button';
-import { CopyButton } from '../parts/CopyButton';
+import { CopyButton, TextBlock } from '../parts/CopyButton';
+import { FileButton } from '../parts/FileButton';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { buildRecipe, shortName } from '../state/built-recipe';
@@ -58,17 +59,12 @@ export function RecipeText() {
     }
     setView(studio, { typed: { text: next, of: studio.store.getState().recipe } });
   };
-  const openFile = ({ target }: ChangeEvent<HTMLInputElement>) => {
-    const file = target.files?.[0];
-    target.value = '';
-    if (file) void file.text().then(write);
-  };
 
   const wrong = new Set(problems.map((p) => p.line));
   const doubtful = new Set(warnings.map((w) => w.line));
   const lines = text.split('\n');
   return (
-    <div className="recipe-text">
+    <div className="stack recipe-text">
       <div className="row wrap recipe-text-head">
         <span className="small quiet" role="status">
           {problems.length === 0
@@ -81,16 +77,13 @@ export function RecipeText() {
         </span>
         <span className="spacer" />
         <CopyButton text={() => text} />
-        <label className="button file-button">
+        <FileButton
+          label="Open a recipe file"
+          accept=".yml,.yaml,text/yaml"
+          onFiles={([first]) => void first?.file.text().then(write)}
+        >
           Open…
-          <input
-            type="file"
-            className="visually-hidden"
-            aria-label="Open a recipe file"
-            accept=".yml,.yaml,text/yaml"
-            onChange={openFile}
-          />
-        </label>
+        </FileButton>
         <GetAll />
       </div>
       <div className="recipe-text-page" data-invalid={problems.length > 0 || undefined}>
@@ -216,12 +209,7 @@ export function WrittenRecipe({ recipe }: { recipe: Recipe }) {
       {recipeRepositories(recipe).map((name) => (
         <ModelAccess key={name} of={name} titled />
       ))}
-      {beside ? null : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too.
-        <section className="yaml panel" tabIndex={0} aria-label="Recipe as it is written">
-          <pre>{formatRecipe(recipe)}</pre>
-        </section>
-      )}
+      {beside ? null : <TextBlock label="Recipe as it is written" text={formatRecipe(recipe)} />}
       <div className="row wrap">
         {beside ? null : <Button onClick={() => setView(studio, { recipeAs: 'text' })}>Edit</Button>}
         <Button onClick={() => editRecipe(studio, (r) => ({ ...r, asWritten: null }))}>

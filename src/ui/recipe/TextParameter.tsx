@@ -76,7 +76,7 @@ export function TextParameter({ label, none, self, helpId, value, onChange }: Te
         </span>
       ) : null}
       {adding ? (
-        <fieldset className="chips parameter-problem">
+        <fieldset className="row wrap tight chips parameter-problem">
           <legend className="visually-hidden">Add a text: {label}</legend>
           <Suspense fallback={null}>
             <AddText take={take} />

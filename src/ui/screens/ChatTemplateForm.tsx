@@ -3,6 +3,7 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { BUILT_IN_TEMPLATES, canBeJinja } from '../../formats/chat-template';
 import { ADAPTER_GGUF_TYPES, GGUF_TYPES, type GgufType, usesImportance } from '../../formats/gguf-type';
 import { Button } from '../parts/Button';
+import { TextBlock } from '../parts/CopyButton';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Problem } from '../parts/Message';
 import { named, Select } from '../parts/Select';
@@ -116,10 +117,7 @@ export function ChatPreview() {
             <figcaption className="small quiet" role="status">
               What the merged model reads before it answers:
             </figcaption>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
-            <section className="yaml panel" tabIndex={0} aria-label="Rendered conversation">
-              <pre>{current.text}</pre>
-            </section>
+            <TextBlock label="Rendered conversation" text={current.text} />
           </figure>
         )
       ) : null}

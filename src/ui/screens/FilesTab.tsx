@@ -2,7 +2,7 @@ import { lazy, Suspense, useEffect } from 'react';
 import { COMBINATIONS_OF, type Combination } from '../../formats/adapter-combination';
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf, contentOf, fileIn, folderIn } from '../../platform';
-import { CopyButton } from '../parts/CopyButton';
+import { CopyButton, TextBlock } from '../parts/CopyButton';
 import { Problem } from '../parts/Message';
 import { NumberField } from '../parts/NumberField';
 import { SaveTo } from '../parts/SavedFiles';
@@ -231,10 +231,7 @@ function UseIt() {
             <h3 className="small grow">{title}</h3>
             <CopyButton text={() => code} />
           </div>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
-          <section className="yaml panel" tabIndex={0} aria-label={`${title}: what to type`}>
-            <pre>{code}</pre>
-          </section>
+          <TextBlock label={`${title}: what to type`} text={code} />
         </div>
       ))}
     </Section>
@@ -252,10 +249,7 @@ function ModelCard() {
   return (
     <details className="folded">
       <summary className="small quiet">Model card: {CARD}, written with the weights</summary>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region is reached by keyboard too. */}
-      <section className="yaml model-card panel" tabIndex={0} aria-label="Text of the model card">
-        <pre>{card}</pre>
-      </section>
+      <TextBlock label="Text of the model card" text={card} className="model-card" />
       <div className="row">
         <CopyButton text={() => card} />
       </div>

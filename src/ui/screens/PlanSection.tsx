@@ -6,14 +6,7 @@ import { ErrorCard } from '../parts/ErrorCard';
 import { Message } from '../parts/Message';
 import { FoldedList } from '../parts/Section';
 import { Swatch } from '../parts/Swatch';
-import {
-  noTensorWords,
-  passesFilter,
-  type TableColumn,
-  TableFilter,
-  TensorName,
-  VirtualTable,
-} from '../parts/VirtualTable';
+import { nameColumn, numberColumn, passesFilter, type TableColumn, TensorTable } from '../parts/VirtualTable';
 import { mergeGate } from '../state/merge-gate';
 import type { Contributor } from '../state/runs';
 import { toggleSelected } from '../state/studio';
@@ -114,35 +107,29 @@ function Tensors({ tensors, contributors }: Pick<PlanReport, 'tensors'> & Pick<P
   const [filter, setFilter] = useState('');
   const shown = tensors.filter((t) => passesFilter(filter, `${t.name} ${t.dtype}`));
   return (
-    <section className="table-section" aria-label="Output tensors">
-      <div className="row wrap apart">
-        <TableFilter
-          value={filter}
-          shown={shown.length}
-          of={tensors.length}
-          what="output tensor"
-          onChange={setFilter}
-        />
-        <span className="spacer" />
-        <ul className="row wrap apart" aria-label="Colors of the contributors">
-          {contributors.map((c) => (
-            <li key={c.id} className="row">
-              <Swatch color={c.color} dot />
-              <span className="small">{c.label}</span>
-            </li>
-          ))}
-        </ul>
-      </div>
-      <VirtualTable
-        label="Output tensors"
-        rows={shown}
-        rowKey={(t) => t.name}
-        columns={columns(contributors, narrow)}
-        selected={selected}
-        onSelect={(name) => toggleSelected(studio, name)}
-        empty={noTensorWords(filter, 'There are no output tensors.')}
-      />
-    </section>
+    <TensorTable
+      title="Output tensors"
+      label="Output tensors"
+      of={tensors.length}
+      what="output tensor"
+      filter={filter}
+      onFilter={setFilter}
+      rows={shown}
+      rowKey={(t) => t.name}
+      columns={columns(contributors, narrow)}
+      selected={selected}
+      onSelect={(name) => toggleSelected(studio, name)}
+    >
+      <span className="spacer" />
+      <ul className="row wrap apart" aria-label="Colors of the contributors">
+        {contributors.map((c) => (
+          <li key={c.id} className="row">
+            <Swatch color={c.color} dot />
+            <span className="small">{c.label}</span>
+          </li>
+        ))}
+      </ul>
+    </TensorTable>
   );
 }
 
@@ -150,22 +137,10 @@ function columns(contributors: readonly Contributor[], narrow: boolean): TableCo
   const shape: TableColumn<PlanTensor>[] = [
     { id: 'shape', head: 'Shape', track: '112px', align: 'end', cell: (t) => formatShape(t.shape) },
     { id: 'dtype', head: 'Dtype', track: '60px', cell: (t) => t.dtype },
-    {
-      id: 'elements',
-      head: 'Elements',
-      track: '92px',
-      align: 'end',
-      cell: (t) => formatCount(t.elements),
-      sortBy: (t) => t.elements,
-    },
+    numberColumn('elements', 'Elements', '92px', (t) => t.elements, formatCount),
   ];
   return [
-    {
-      id: 'name',
-      head: 'Tensor',
-      track: 'minmax(120px, 1fr)',
-      cell: (t) => <TensorName name={t.name} />,
-    },
+    nameColumn('Tensor', (t) => t.name),
     ...(narrow ? [] : shape),
     {
       id: 'contributors',

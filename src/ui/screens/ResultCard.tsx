@@ -1,4 +1,5 @@
 import '../styles/measure.css';
+import { useState } from 'react';
 import { useShallow } from 'zustand/react/shallow';
 import { saveFile } from '../local/file-download';
 import { Mark } from '../measure/MeasureTable';
@@ -11,7 +12,7 @@ import { isAtWork } from '../state/job';
 import { measure, openMeasure, whyNotMeasure } from '../state/measure';
 import { conclusion, measureTable, missingCells, plotScale, type TableRow } from '../state/measure-table';
 import type { FinishedRun } from '../state/runs';
-import { notifyError, setView } from '../state/studio';
+import { noticed, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
 
 /** The merge that has just ended: whether it is better, and what can be done with it. */
@@ -23,13 +24,9 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
   const fileOf = (name: string) => studio.worker.outputFile(destination.name, name);
   const gguf = inFolder ? undefined : outputFiles.find((name) => name.endsWith('.gguf'));
   const showFiles = (filesAt: 'gguf' | 'push' | null) => setView(studio, { tab: 'files', filesAt });
-  const saveGguf = (name: string) =>
-    fileOf(name).then(
-      (file) => saveFile(file, name),
-      (thrown: unknown) => notifyError(studio, thrown),
-    );
+  const saveGguf = (name: string) => noticed(studio, async () => saveFile(await fileOf(name), name));
   return (
-    <section className="result-card" aria-label="Result of the merge">
+    <section className="row wrap result-card" aria-label="Result of the merge">
       <IsItBetter run={run} />
       <div className="row tight">
         {inFolder ? (
@@ -67,6 +64,7 @@ export function ResultCard({ run, onClose }: { run: FinishedRun; onClose(): void
 /** Whether it is better than its base and its contributors, text by text, or what measures that. */
 function IsItBetter({ run }: { run: FinishedRun }) {
   const studio = useStudio();
+  const [unfolded, setUnfolded] = useState(false);
   const [recipe, models, runs] = useStudioState(useShallow((s) => [s.recipe, s.models, s.runs]));
   const view = useStudioState((s) => s.view);
   const slice = useStudioState((s) => s.measure);
@@ -105,16 +103,21 @@ function IsItBetter({ run }: { run: FinishedRun }) {
           <LinkButton disabled={why !== null} title={why ?? undefined} onClick={() => void begin()}>
             Measure the rest
           </LinkButton>
-        )}
+        )}{' '}
+        <LinkButton aria-expanded={unfolded} onClick={() => setUnfolded(!unfolded)}>
+          {unfolded ? 'Hide texts' : 'Text by text'}
+        </LinkButton>
       </p>
-      <div className="result-strips">
-        {table.columns.map(({ id, kind, name }) =>
-          kind === 'task' ? null : (
-            <Strip key={id} name={name} rows={measureTable(all, { ...slice, by: id }).rows.filter(isOwn)} />
-          ),
-        )}
-        <span className="small quiet">● merge, ○ base; left is better</span>
-      </div>
+      {unfolded ? (
+        <div className="result-strips">
+          {table.columns.map(({ id, kind, name }) =>
+            kind === 'task' ? null : (
+              <Strip key={id} name={name} rows={measureTable(all, { ...slice, by: id }).rows.filter(isOwn)} />
+            ),
+          )}
+          <span className="small quiet">● merge, ○ base; left is better</span>
+        </div>
+      ) : null}
     </>
   );
 }

@@ -8,7 +8,7 @@ import {
 } from '../../formats/quantity';
 import type { LambdaReport } from '../../reports/importance';
 import type { MergeReport } from '../../reports/merge';
-import { acrossScale, PlotAxes, PlotPoint, PlotRing, type PlotRoom, upwardScale } from '../charts/PlotFrame';
+import { LinePlot } from '../charts/LinePlot';
 import { type TimesSpent, timeShares } from '../charts/time-shares';
 import { type Cost, Costs } from '../parts/Costs';
 import { DialogFrame } from '../parts/DialogFrame';
@@ -18,48 +18,31 @@ import { HashDigits } from '../parts/FileList';
 import { Message } from '../parts/Message';
 import { Section } from '../parts/Section';
 import { currentRun, type FinishedRun, isFinished, PHASE_TITLES, type RunState } from '../state/runs';
-import { notifyError, setView } from '../state/studio';
+import { noticed, setView } from '../state/studio';
 import { useStudio, useStudioState } from '../studio-context';
-
-const ROOM: PlotRoom = { width: 560, height: 200, left: 46, right: 20, top: 22, bottom: 32, foot: 3 };
 
 /** The search for λ: perplexity over the values tried, the chosen one marked. The table has the same values. */
 function LambdaPlot({ lambda }: { lambda: LambdaReport }) {
   const { chosen, curve } = lambda;
-  const tried = curve.filter((point) => Number.isFinite(point.perplexity));
-  const best = tried.find((point) => point.lambda === chosen);
-  if (!best) return null;
-  const highest = Math.max(...tried.map((point) => point.perplexity));
-  const x = acrossScale(ROOM, [0, tried.at(-1)!.lambda]);
-  const bounds = [best.perplexity, Math.max(highest, best.perplexity * 1.001)] as const;
-  const y = upwardScale(ROOM, bounds, highest > 10 * best.perplexity, 4);
-  const words = `λ ${chosen}: perplexity ${best.perplexity.toFixed(3)}`;
+  const points = curve
+    .filter((tried) => Number.isFinite(tried.perplexity))
+    .map(({ lambda: x, perplexity: y }) => ({ x, y, words: `λ ${x}: perplexity ${y.toFixed(3)}` }));
+  const best = points.find(({ x }) => x === chosen);
+  const last = points.at(-1);
+  if (!best || !last) return null;
+  const highest = Math.max(...points.map(({ y }) => y));
   return (
     <figure className="lambda">
-      <svg
-        className="plot-drawing"
-        viewBox={`0 0 ${ROOM.width} ${ROOM.height}`}
-        role="img"
-        aria-label={`Perplexity over λ, ${formatCounted(tried.length, 'value')} from ${tried[0]!.lambda} to ${tried.at(-1)!.lambda}; chosen ${words}`}
-      >
-        <PlotAxes room={ROOM} x={x} y={y} along={6} up={y.ticks(4)} format={y.tickFormat(4)} title="λ" />
-        <polyline
-          className="plot-line"
-          stroke="var(--accent)"
-          points={tried.map((point) => `${x(point.lambda)},${y(point.perplexity)}`).join(' ')}
-        />
-        {tried.map((point) => (
-          <PlotPoint
-            key={point.lambda}
-            x={x(point.lambda)}
-            y={y(point.perplexity)}
-            words={`λ ${point.lambda}: perplexity ${point.perplexity.toFixed(3)}`}
-          />
-        ))}
-        <PlotRing x={x(chosen)} y={y(best.perplexity)} />
-      </svg>
+      <LinePlot
+        {...{ width: 560, height: 200, left: 46, points, best }}
+        along={[0, last.x]}
+        upward={[best.y, Math.max(highest, best.y * 1.001)]}
+        wide={highest > 10 * best.y}
+        title="λ"
+        label={`Perplexity over λ, ${formatCounted(points.length, 'value')} from ${points[0]!.x} to ${last.x}; chosen ${best.words}`}
+      />
       <figcaption>
-        Chosen: <strong>{words}</strong>, the geometric mean over{' '}
+        Chosen: <strong>{best.words}</strong>, the geometric mean over{' '}
         {lambda.texts.map((t) => `${t.id} (${t.calibration})`).join(', ')}
         {lambda.reused ? '; found before with the same models and settings' : ''}.
       </figcaption>
@@ -229,7 +212,7 @@ function RunExport({ run }: { run: FinishedRun }) {
     <ExportMenu
       label={`Export the report of ${run.title}`}
       choices={CHOICES}
-      onChoose={(kind) => void save(kind).catch((thrown: unknown) => notifyError(studio, thrown))}
+      onChoose={(kind) => void noticed(studio, () => save(kind))}
     />
   );
 }

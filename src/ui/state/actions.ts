@@ -8,7 +8,7 @@ import { copyShareLink } from './recipe-draft';
 import { redo, undo } from './recipe-history';
 import { emptyRecipe } from './recipe-state';
 import { cancelMerge, pauseMerge, startMerge } from './run';
-import { editRecipe, editSlice, notifyError, type Studio, setView, showTab } from './studio';
+import { editRecipe, editSlice, noticed, type Studio, setView, showTab } from './studio';
 import type { StudioState, Theme } from './studio-state';
 import { placeOf, TABS } from './tabs';
 
@@ -164,11 +164,7 @@ export const allActions: readonly Action[] = [
 /** Does it, where it can be done; a failure becomes a notice. Never rejects. */
 export async function perform(studio: Studio, action: Action): Promise<void> {
   if (action.whyNot?.(studio.store.getState())) return;
-  try {
-    await action.perform(studio);
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  await noticed(studio, async () => action.perform(studio));
 }
 
 /** Takes the keys of the actions; returns a function that stops. A dialog has its own. */

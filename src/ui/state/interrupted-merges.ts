@@ -11,7 +11,7 @@ import { shortName } from './built-recipe';
 import { loadInterrupted } from './past-runs';
 import { carryOut, newRun, pauseMerge, starting } from './run';
 import { interruptedRuns, type RunState } from './runs';
-import { notify, notifyError, type Studio } from './studio';
+import { noticed, notify, notifyError, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 
 /** Why an interrupted merge cannot go on yet, or null: a model of it may just be on its way, as after a start. */
@@ -39,15 +39,13 @@ export async function resumeRun(studio: Studio, interrupted: InterruptedRun): Pr
 
 /** Forgets an interrupted merge. */
 export async function discardRun(studio: Studio, { destination }: InterruptedRun): Promise<void> {
-  try {
+  await noticed(studio, async () => {
     await studio.worker.discardInterrupted(destination);
     if (destination.kind === 'folder') {
       const message = `The unfinished folder ${destination.name} is still on your disk.`;
       notify(studio, 'note', message, 'Delete it there if you do not want it.');
     }
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  });
   await loadInterrupted(studio);
 }
 

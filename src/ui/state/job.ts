@@ -4,7 +4,7 @@ import { type ErrorReport, errorReport } from '../../errors';
 import { formatBytes } from '../../formats/quantity';
 import { steadyTimeLeft } from '../../reports/time-left';
 import type { JobProgress, Stalled, ToolRun } from './job-state';
-import { editSlice, notify, notifyError, type Studio } from './studio';
+import { editSlice, noticed, notify, type Studio } from './studio';
 import type { EngineSlice, StudioState } from './studio-state';
 import { JOB_WORDS, type JobKind, type Tab } from './tabs';
 
@@ -102,11 +102,7 @@ export async function cancelJob(studio: Studio): Promise<void> {
   if (!job || job.canceling) return;
   studio.store.setState({ job: { ...job, canceling: true, stalled: undefined } });
   studio.transient.cancelTimer = setTimeout(() => void restartEngine(studio, 'cancel'), CANCEL_MS);
-  try {
-    await studio.worker.cancel();
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  await noticed(studio, () => studio.worker.cancel());
 }
 
 /** Repeats the current step of the job in a new engine; finished steps stay. Never rejects. */
@@ -117,7 +113,7 @@ export async function restartStep(studio: Studio): Promise<void> {
 }
 
 async function restartEngine(studio: Studio, jobs: 'again' | 'cancel'): Promise<void> {
-  try {
+  await noticed(studio, async () => {
     const { signedOut } = await studio.worker.restart(jobs);
     if (!signedOut) return;
     editSlice(studio, 'hub', { hasToken: false, signedInAs: null });
@@ -127,9 +123,7 @@ async function restartEngine(studio: Studio, jobs: 'again' | 'cancel'): Promise<
       'You are signed out of the hub: the engine was started again.',
       'Sign in again where a model needs it.',
     );
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  });
 }
 
 type JobOutcome<T> = { value: T } | { error: ErrorReport } | { canceled: true };

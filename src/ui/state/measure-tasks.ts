@@ -12,16 +12,14 @@ import { taskBlocks } from '../../tasks/objective';
 import { targetKey } from './evaluation-rows';
 import type { Measured, MeasureSlice, TaskRecord, TasksSlice } from './measure-state';
 import { sha256 } from './measure-texts';
-import { editSlice, notifyError, type Studio } from './studio';
+import { editSlice, noticed, type Studio } from './studio';
 
 /** Asks which tasks there are, once. */
 export async function openTaskList(studio: Studio): Promise<void> {
   if (studio.store.getState().measure.tasks.shipped) return;
-  try {
+  await noticed(studio, async () => {
     editTasks(studio, { shipped: await studio.worker.shippedTasks() });
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  });
 }
 
 export function editTasks(studio: Studio, change: Partial<TasksSlice>): void {
@@ -37,7 +35,7 @@ export function toggleTask(studio: Studio, name: string): void {
 
 /** Tasks of one's own, each a .jsonl. */
 export async function addTaskFiles(studio: Studio, picked: readonly File[]): Promise<void> {
-  try {
+  await noticed(studio, async () => {
     for (const file of picked) {
       const text = utf8Text(await bytesOf(file), file.name);
       const added = { name: file.name, text, sha256: await sha256(text) };
@@ -47,9 +45,7 @@ export async function addTaskFiles(studio: Studio, picked: readonly File[]): Pro
         chosen: [...chosen.filter((name) => name !== added.name), added.name],
       });
     }
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  });
 }
 
 /** The chosen tasks: a shipped one by its name, with its subset, one of one's own with its hash. */

@@ -9,7 +9,7 @@ import { freeName } from './built-recipe';
 import type { MeasureText } from './measure-state';
 import { planNow } from './plan';
 import { isOfSample } from './sample-texts';
-import { editSlice, notifyError, type Studio } from './studio';
+import { editSlice, noticed, type Studio } from './studio';
 
 /** Characters of a text that `quick` scores: about 500 tokens of English, seconds on any engine. */
 export const QUICK_CHARACTERS = 1500;
@@ -130,11 +130,7 @@ export async function addTextFiles(
   take: (name: string, text: string) => Promise<void>,
 ): Promise<void> {
   for (const file of files) {
-    try {
-      await take(file.name, await readTextFile(file));
-    } catch (thrown) {
-      notifyError(studio, thrown);
-    }
+    await noticed(studio, async () => take(file.name, await readTextFile(file)));
   }
 }
 

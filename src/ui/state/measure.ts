@@ -36,7 +36,7 @@ import { openSampleTexts, reportedStretches, searchedText } from './measure-text
 import { whyNotOpen } from './named-models';
 import { takeSettings, withSettingsOf } from './predicted-runs';
 import { recipeProblems } from './recipe-validation';
-import { editSlice, methodOf, notify, notifyError, type Studio, showTab } from './studio';
+import { editSlice, methodOf, noticed, notify, type Studio, showTab } from './studio';
 import type { StudioState } from './studio-state';
 
 /** Opens what the tab needs: the sample texts, the list of tasks, the numbers of earlier visits. */
@@ -59,11 +59,7 @@ export async function forgetEarlier(studio: Studio): Promise<void> {
   editSlice(studio, 'measure', ({ cells }) => ({
     cells: new Map([...cells].filter(([, cell]) => !('blocks' in cell && cell.earlier !== null))),
   }));
-  try {
-    await savedCells.clear();
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  await noticed(studio, () => savedCells.clear());
 }
 
 // May something be measured now, and if not, why. Pure.

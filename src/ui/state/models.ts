@@ -11,7 +11,7 @@ import { type Pins, withOpened } from './model-origins';
 import { openRecipeFile } from './opened-recipe';
 import { addContributor, type RecipeState, setBase, setRecommended } from './recipe-state';
 import { recipeToAddTo, sampleRecipe, withModels } from './roles';
-import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
+import { editRecipe, methodOf, noticed, notify, notifyError, type Studio } from './studio';
 import type { AddTarget } from './studio-state';
 
 /**
@@ -61,7 +61,7 @@ export async function openHub(studio: Studio, idOrUrl: string): Promise<ModelInf
 export async function addFiles(studio: Studio, picked: PickedFiles): Promise<void> {
   const recipes = picked.files.filter(({ path }) => /^[^/]+\.ya?ml$/i.test(path));
   const files = picked.files.filter((file) => !recipes.includes(file));
-  try {
+  await noticed(studio, async () => {
     if (files.length > 0 || recipes.length === 0) {
       const opened = await openLocal(studio, files, picked.handles);
       addModels(studio, opened);
@@ -69,9 +69,7 @@ export async function addFiles(studio: Studio, picked: PickedFiles): Promise<voi
       notify(studio, 'note', `Opened ${names}.`, 'Read in place; nothing is copied or uploaded.');
     }
     for (const { file } of recipes) await openRecipeFile(studio, file);
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  });
 }
 
 /** Puts opened models into the recipe, each where it belongs; an untouched sample makes way. */

@@ -1,7 +1,13 @@
 /** Opening a whole recipe in the studio: an example, or a text from elsewhere. */
 
 import { AmalgamError } from '../../errors';
-import { DEFAULT_SHARD_BYTES, type ParameterSetting, parseModelRef, type Recipe } from '../../formats/recipe';
+import {
+  DEFAULT_SHARD_BYTES,
+  type ParameterSetting,
+  parseModelRef,
+  type Recipe,
+  type RecipeLevel,
+} from '../../formats/recipe';
 import { recipeModels } from '../../formats/recipe-models';
 import type { MergeMethod } from '../../merge/method';
 import { methodById } from '../../merge/methods/index';
@@ -17,6 +23,7 @@ import {
   type SettingValue,
   setBase,
   setContributorParameter,
+  settingValue,
 } from './recipe-state';
 import { editRecipe, notify, type Studio, setView } from './studio';
 
@@ -53,7 +60,7 @@ export function recipeState(written: Recipe, models: readonly ModelInfo[]): Reci
   const method = methodById.get(written.mergeMethod);
   const named = contributorsOf(written, models);
   if (!method) return { ...named, asWritten: written };
-  const recipe = withoutUnknown(written, method);
+  const recipe = completed(written, method);
   const form = (recipe.models ?? []).reduce<RecipeState>(
     (filled, { parameters }, i) => {
       const ref = filled.contributors[i]?.ref;
@@ -100,6 +107,32 @@ export function recipeState(written: Recipe, models: readonly ModelInfo[]): Reci
   return isPlainForm(recipe) && meansTheSame(recipe, buildRecipe(form, models, method), method)
     ? { ...form, withoutEffect }
     : { ...named, method: method.id, asWritten: written };
+}
+
+type Level = Pick<RecipeLevel, 'parameters' | 'ignored'>;
+
+/**
+ * The recipe without names that have no effect. Where one of them is there, it may be meant for a parameter that has to be
+ * given: that one is then as the form begins with it.
+ */
+function completed(written: Recipe, method: MergeMethod): Recipe {
+  const withGiven = <L extends Level>(
+    level: L,
+    own: Level,
+    specs: MergeMethod['parameters'],
+    ofModel: boolean,
+  ) => {
+    const { ignored, parameters } = onlyUnknown(own, method, ofModel);
+    if (!ignored && Object.keys(parameters).length === 0) return level;
+    const needed = Object.entries(specs).filter(([, spec]) => spec.default === undefined && !spec.inert);
+    const begun = needed.map(([name, spec]) => [name, settingValue({}, name, spec)]);
+    return { ...level, parameters: { ...Object.fromEntries(begun), ...level.parameters } };
+  };
+  const recipe = withoutUnknown(written, method);
+  const models = recipe.models?.map((m, i) =>
+    withGiven(m, written.models![i]!, method.modelParameters, true),
+  );
+  return { ...withGiven(recipe, written, method.parameters, false), ...(models && { models }) };
 }
 
 /** Base and contributors, each once, in the order they are named. */

@@ -27,7 +27,7 @@ import {
   withEdited,
   withRuns,
 } from './runs';
-import { notifyError, type Studio, setView, showTab } from './studio';
+import { noticed, type Studio, setView, showTab } from './studio';
 import type { StudioState } from './studio-state';
 import { JOB_WORDS } from './tabs';
 
@@ -214,25 +214,23 @@ export async function renameRun(
 ): Promise<void> {
   const named = { ...run, name };
   studio.store.setState(({ runs }) => ({ runs: withEdited(runs, run.id, () => named) }));
-  try {
+  await noticed(studio, async () => {
     if (named.status === 'done') await saveRun(named);
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  });
 }
 
 /** Deletes a run; files it wrote stay where they are. */
 export function removeRun(studio: Studio, { id, status }: FinishedRun | PredictedRun): void {
   studio.store.setState(({ runs }) => ({ runs: runs.filter((run) => run.id !== id) }));
   hideRun(studio, id);
-  if (status === 'done') deleteRun(id).catch((thrown: unknown) => notifyError(studio, thrown));
+  if (status === 'done') void noticed(studio, () => deleteRun(id));
 }
 
 /** Brings a deleted run back. @param shown it is shown beside the others again */
 export function restoreRun(studio: Studio, run: FinishedRun | PredictedRun, shown: boolean): void {
   studio.store.setState(({ runs }) => ({ runs: [...runs.filter(({ id }) => id !== run.id), run] }));
   if (shown) showRun(studio, run.id);
-  if (run.status === 'done') saveRun(run).catch((thrown: unknown) => notifyError(studio, thrown));
+  if (run.status === 'done') void noticed(studio, () => saveRun(run));
 }
 
 /** Why no other run can be opened now, or null. */
@@ -253,7 +251,7 @@ async function load(studio: Studio): Promise<void> {
 
 /** Asks the engine for interrupted merges. Never rejects. */
 export async function loadInterrupted(studio: Studio): Promise<void> {
-  try {
+  await noticed(studio, async () => {
     const left = (await studio.worker.interrupted()).map(
       (run): InterruptedMerge => ({
         ...run,
@@ -262,9 +260,7 @@ export async function loadInterrupted(studio: Studio): Promise<void> {
       }),
     );
     studio.store.setState(({ runs }) => ({ runs: withRuns(runs, 'interrupted', left) }));
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  });
 }
 
 /** Resumable remains of the last run. */
@@ -286,10 +282,6 @@ export async function finishUnfinished(studio: Studio): Promise<void> {
   if (!state.job?.canceling || !isAtWork(state, 'merge') || currentRun(state)?.paused) return;
   if (kept?.destination.kind !== 'downloads') return;
   if (kept.tensorsDone > 0 || (currentRun(state)?.progress?.tensorsDone ?? 0) > 0) return;
-  try {
-    await studio.worker.discardInterrupted(kept.destination);
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  await noticed(studio, () => studio.worker.discardInterrupted(kept.destination));
   await loadInterrupted(studio);
 }

@@ -14,7 +14,7 @@ import { openRecipe, recipeState } from './opened-recipe';
 import { runOf, withSettingsOf } from './predicted-runs';
 import { emptyRecipe, type RecipeState } from './recipe-state';
 import { finishedRuns, NOW, type PredictedRun, predictedRuns, withRuns } from './runs';
-import { editRecipe, methodOf, notify, notifyError, type Studio } from './studio';
+import { editRecipe, methodOf, noticed, notify, notifyError, type Studio } from './studio';
 
 // Recipes in a link: their YAML, deflated, in the part of the address behind `#`, which browsers never send anywhere.
 
@@ -257,7 +257,7 @@ function builtRecipe(recipe: RecipeState, models: readonly ModelInfo[]): Recipe 
 
 /** Copies that link, and confirms it. Never rejects. */
 export async function copyShareLink(studio: Studio): Promise<void> {
-  try {
+  await noticed(studio, async () => {
     await navigator.clipboard.writeText(await shareLink(studio));
     notify(
       studio,
@@ -265,9 +265,7 @@ export async function copyShareLink(studio: Studio): Promise<void> {
       'The link is copied.',
       'It holds the recipe, its runs and what is shown: no weights, and nothing is sent.',
     );
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  });
 }
 
 async function parsed(yaml: string): Promise<Recipe> {

@@ -94,6 +94,26 @@ test('names without effect turn no form off, and stay in its text however it is 
   expect(form).toMatchObject(same);
 });
 
+test('a misspelled name of any parameter of any method is a warning at its line, and the form stays', () => {
+  for (const method of methods) {
+    const right = textOf(setMethod(three, methodById.get(three.method), method));
+    expect(recipeState(parseRecipe(right).recipe!, []).asWritten, method.id).toBeNull();
+    const names = [...Object.keys(method.parameters), ...Object.keys(method.modelParameters)];
+    for (const name of [...names, 'parameters']) {
+      const text = right.replace(new RegExp(`\\b${name}:`), `${name}x:`);
+      if (text === right) continue;
+      const { recipe } = parseRecipe(text);
+      expect(recipeState(recipe!, []).asWritten, text).toBeNull();
+      const line = text.split('\n').findIndex((one) => one.includes(`${name}x:`)) + 1;
+      const warned = unknownAtLines(text, recipe!, methodById);
+      expect(
+        warned.filter((w) => w.line === line && w.remedy.includes(name)),
+        text,
+      ).not.toEqual([]);
+    }
+  }
+});
+
 test('what one method has no use for is no setting of the next', () => {
   const text = 'merge_method: linear\nmodels: [{model: a, parameters: {weight: 1, density: 0.9}}]\n';
   const form = recipeState(parseRecipe(text).recipe!, []);

@@ -6,7 +6,7 @@ import type { CacheInfo } from '../../reports/worker';
 import { discardRun } from './interrupted-merges';
 import { loadInterrupted } from './past-runs';
 import { interruptedRuns } from './runs';
-import { notifyError, type Studio } from './studio';
+import { noticed, type Studio } from './studio';
 import type { StudioState } from './studio-state';
 
 /** Bytes in use and in all, as the browser estimates them; null without an estimate. */
@@ -111,17 +111,13 @@ export async function readRoom({ worker, store }: Studio): Promise<Room | null> 
 }
 
 /** Deletes one item. Never rejects. */
-export async function deleteStored(studio: Studio, item: StoredItem): Promise<void> {
-  if (item.kind === 'interrupted') {
-    const run = interruptedRuns(studio.store.getState()).find((r) => r.destination.name === item.id);
+export async function deleteStored(studio: Studio, { kind, id }: StoredItem): Promise<void> {
+  if (kind === 'interrupted') {
+    const run = interruptedRuns(studio.store.getState()).find((r) => r.destination.name === id);
     if (run) await discardRun(studio, run);
     return;
   }
-  try {
-    await studio.worker.deleteCached(item.kind, item.id);
-  } catch (thrown) {
-    notifyError(studio, thrown);
-  }
+  await noticed(studio, () => studio.worker.deleteCached(kind, id));
   await loadInterrupted(studio);
 }
 

@@ -101,6 +101,15 @@ export function notifyError(studio: Studio, thrown: unknown): void {
   if (error.code !== 'Canceled') notify(studio, 'error', error.message, error.hint, error.code);
 }
 
+/** Does it; a failure becomes a notice. Never rejects. */
+export async function noticed(studio: Studio, work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (thrown) {
+    notifyError(studio, thrown);
+  }
+}
+
 export function dismissNotice(studio: Studio, id: number): void {
   studio.store.setState((s) => ({ notices: s.notices.filter((n) => n.id !== id) }));
 }
