@@ -5,6 +5,7 @@ import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
+import type { TensorRef } from '../inputs/tensor-view';
 import { reporting, rethrow } from '../platform';
 import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
@@ -22,8 +23,8 @@ export interface Disk {
   file(place: Extract<FilePlace, { kind: 'disk' }>): FileSystemSyncAccessHandle;
 }
 
-/** Pieces of an input that stay in memory: those of which a part was read. */
-const HELD_PIECES = 3;
+/** Pieces of an input that stay in memory: of the last one a part was read, and the rest comes next. */
+const HELD_PIECES = 1;
 
 /** Hash of a piece of an input. */
 export type FoundLeaf = readonly [input: string, piece: number, leaf: Leaf];
@@ -55,7 +56,7 @@ export async function openJob<Work>(
 ): Promise<OpenJob<Work>> {
   const hashed = new Map<string, HashedSource>();
   const told = new Map<string, Set<number>>();
-  const sources = new Map<string, Pick<OpenSource, 'read'>>();
+  const sources = new Map<string, Pick<OpenSource, 'read' | 'readNow'>>();
   const spent = { read: 0, write: 0 };
   for (const { name, byteLength, isHashed, origin } of job.inputs) {
     const source = origin
@@ -81,12 +82,14 @@ export async function openJob<Work>(
       if (handOver) giveBack(data.buffer);
     },
   };
+  const sourceOf = ({ folder, file }: TensorRef) => sources.get(inputName(folder, file))!;
+  const stored: ReadTensor = (ref, begin, end) => sourceOf(ref).read(ref.begin + begin, ref.begin + end);
+  stored.now = (ref, begin, end, into) =>
+    sourceOf(ref).readNow?.(ref.begin + begin, ref.begin + end, into) === true;
   return {
     work: job.work,
     engine,
-    read: readingRows((ref, begin, end) =>
-      sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end),
-    ),
+    read: readingRows(stored),
     spend(what, seconds) {
       spent[what] += seconds;
     },

@@ -22,6 +22,19 @@ export function spareArray(byteLength: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(spare.splice(at, 1)[0]!, 0, byteLength);
 }
 
+/** A copy in such an array. */
+export function spareCopy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const copy = spareArray(bytes.byteLength);
+  copy.set(bytes);
+  return copy;
+}
+
+/** Empties the pool, for another thread. */
+export function takeSpares(): ArrayBuffer[] {
+  kept = 0;
+  return spare.splice(0);
+}
+
 /** Returns the memory of an unused array to the pool. */
 export function giveBack(buffer: ArrayBuffer): void {
   const { byteLength } = buffer;

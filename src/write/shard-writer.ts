@@ -1,7 +1,7 @@
 import { fault } from '../errors';
 import { counted } from '../formats/quantity';
 import { pieceDigest } from '../sources/piece-digest';
-import { giveBack, spareArray } from '../sources/spare-arrays';
+import { giveBack, spareArray, spareCopy } from '../sources/spare-arrays';
 import {
   beginLeaves,
   type HashedPart,
@@ -35,7 +35,7 @@ export function partWriter(at: number, write: FileSink['write']) {
     const bytes = piece.subarray(begun % TREE_PIECE_BYTES, ((end - 1) % TREE_PIECE_BYTES) + 1);
     const isWhole = bytes.byteLength === TREE_PIECE_BYTES;
     if (isWhole) leaves.push(await pieceDigest(bytes));
-    else if (end % TREE_PIECE_BYTES === 0) head = bytes.slice();
+    else if (end % TREE_PIECE_BYTES === 0) head = spareCopy(bytes);
     await write(bytes, begun);
     if (piece.byteLength === 0) piece = spareArray(TREE_PIECE_BYTES);
     begun = end;
@@ -53,7 +53,8 @@ export function partWriter(at: number, write: FileSink['write']) {
     },
     /** Writes the rest. */
     async finish(): Promise<FilePart> {
-      const tail = piece.slice(begun % TREE_PIECE_BYTES, (begun % TREE_PIECE_BYTES) + end - begun);
+      const from = begun % TREE_PIECE_BYTES;
+      const tail = spareCopy(piece.subarray(from, from + end - begun));
       await flush();
       giveBack(piece.buffer);
       return { head, leaves, tail, end };

@@ -69,7 +69,8 @@ export function serveMergeThread(disk?: Disk): MergeCalls {
       await Promise.all(telling.splice(0));
       return measured;
     },
-    async merge(unit, wholeModel, prepared) {
+    async merge(unit, wholeModel, prepared, spares) {
+      spares.forEach(giveBack);
       for (const [file, handle] of outputs) {
         if (unit.outputs.some((output) => output.file === file)) continue;
         handle.close();
@@ -79,7 +80,8 @@ export function serveMergeThread(disk?: Disk): MergeCalls {
       for (const [i, outline] of (prepared ?? []).entries()) outlines.set(unit.tensors[i]!, outline);
       const merged = await thread.merge(unit, wholeModel);
       await Promise.all(telling.splice(0));
-      return { ...merged, found: await job.found(), seconds: job.seconds() };
+      const ends = merged.parts.flatMap(({ head, tail }) => [head.buffer, tail.buffer]);
+      return Comlink.transfer({ ...merged, found: await job.found(), seconds: job.seconds() }, ends);
     },
     async hash(origin, pieces) {
       const source = await openOrigin(origin, disk);
