@@ -108,6 +108,33 @@ export async function openJob<Work>(
   };
 }
 
+/** Milliseconds between two messages of how far a thread is. */
+const TELL_MS = 50;
+
+/** Tells the owner of amounts that are done, many at a time, and of whose. */
+export function teller(tell: (amount: number, of: string) => Promise<void>) {
+  /** Messages on their way. */
+  const telling: Promise<void>[] = [];
+  let [sum, of, told] = [0, '', 0];
+  const send = () => {
+    if (sum > 0) telling.push(tell(sum, of));
+    [sum, told] = [0, performance.now()];
+  };
+  return {
+    add(amount: number, next: string) {
+      if (of !== next) send();
+      of = next;
+      sum += amount;
+      if (performance.now() - told > TELL_MS) send();
+    },
+    /** Resolves once all is told. */
+    async all() {
+      send();
+      await Promise.all(telling.splice(0));
+    },
+  };
+}
+
 /**
  * The calls of a thread of a pass, for its owner.
  * @param passes opens a member of each
@@ -118,22 +145,22 @@ export function servePasses(
 ): PassCalls {
   let member: PassMember<unknown>;
   let seconds: () => WorkSeconds;
-  /** Messages on their way to the owner. */
-  const telling: Promise<void>[] = [];
+  let done: ReturnType<typeof teller>;
   return reporting<PassCalls>({
     async openPass(kind, given, members, remote) {
       const owner = remote as unknown as Comlink.Remote<PassOwner>;
       const job = await openJob(given, owner, disk);
       seconds = job.seconds;
+      done = teller(owner.done);
       member = passes[kind]!(job.work as never, {
         ...{ engine: job.engine, read: job.read, members },
         onWait: (waited) => job.spend('read', waited),
-        onDone: (amount, item) => telling.push(owner.done(amount, item)),
+        onDone: done.add,
       });
     },
     async take(index) {
       const result = await member.take(index);
-      await Promise.all(telling.splice(0));
+      await done.all();
       return { result, seconds: seconds() };
     },
   });
