@@ -62,6 +62,21 @@ export function partWriter(at: number, write: FileSink['write']) {
   };
 }
 
+/** Parts that follow each other as one. */
+export async function joinParts([first, ...others]: readonly FilePart[]): Promise<FilePart> {
+  const joined = { ...first!, leaves: [...first!.leaves] };
+  for (const { head, leaves, tail, end } of others) {
+    const between = new Uint8Array([...joined.tail, ...head]);
+    const endsPiece = head.length > 0 || leaves.length > 0;
+    if (between.length === TREE_PIECE_BYTES) joined.leaves.push(await pieceDigest(between));
+    else if (endsPiece && between.length > 0) joined.head = between;
+    joined.leaves.push(...leaves);
+    joined.tail = endsPiece ? tail : new Uint8Array([...between, ...tail]);
+    joined.end = end;
+  }
+  return joined;
+}
+
 /**
  * Keeps count of one shard, or a GGUF file, while its tensors are written at their places, by this thread or others: it is
  * either exactly what its header says or an error.

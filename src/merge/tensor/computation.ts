@@ -24,7 +24,7 @@ import { changesStored, mergesStored } from './stored-changes';
 import { type Emit, ProductSums, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
 import { packing, readTile, requireFinite, runEncode } from './tile-encoding';
-import { groupElements, leastTile, rowLength, type Tile } from './tiles';
+import { cutTiles, groupElements, leastTile, rowLength, type Tile } from './tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
 
 // Weighted sums of whole weights straight from their stored words, in one kernel a tile.
@@ -111,9 +111,31 @@ export function openWorkspaceFor(
   return openWorkspace(engine, models, tileElementsFor(engine, models, largest, wanted, least));
 }
 
+/** One of so many parts of a tensor, of as many tiles as the others. */
+export interface TensorPart {
+  index: number;
+  of: number;
+}
+
+/**
+ * Whether parts of a tensor can be merged apart: their one pass takes values as they are stored, and nothing of the others is
+ * needed.
+ */
+export function canBeCut(plan: TensorPlan, method: MergeMethod): boolean {
+  const { kind } = method.compute;
+  const views = [...(plan.base ? [plan.base] : []), ...plan.models.map(({ view }) => view)];
+  return (
+    plan.copy === undefined &&
+    (kind === 'weights' || kind === 'delta' || kind === 'elementwise') &&
+    !readsAgain(plan, method) &&
+    views.every(({ origin, lowRank, addend }) => !lowRank && !addend && !origin.rows && !origin.derived)
+  );
+}
+
 /**
  * Opens a tensor for its method: what its slots hold and where its tiles may be cut.
  * @param inSlots all vectors are to lie in slots, though a merge could take them as they are stored
+ * @param part default: all of it
  */
 export function openComputed(
   plan: TensorPlan,
@@ -122,20 +144,17 @@ export function openComputed(
   read: ReadTensor,
   prepared?: Prepared,
   inSlots = false,
+  part?: TensorPart,
 ): TensorTask {
   if (method.compute.kind === 'solved' && prepared?.solution(plan.name)) {
     return openTask(solvedPlan(plan), 'delta', work, read);
   }
-  const again = readsAgain(plan, method);
-  return openTask(
-    plan,
-    inSlots ? plainForm(plan, method) : slotForm(plan, method, work.engine),
-    work,
-    read,
-    tileUnit(plan, method),
-    undefined,
-    again,
-  );
+  const unit = tileUnit(plan, method);
+  const form = inSlots ? plainForm(plan, method) : slotForm(plan, method, work.engine);
+  const tiles = part && cutTiles(plan.elements, work.stride, doraUnit(plan), unit);
+  const place = (index: number) => Math.floor((index * tiles!.length) / part!.of);
+  const own = tiles?.slice(place(part!.index), place(part!.index + 1));
+  return openTask(plan, form, work, read, unit, own, readsAgain(plan, method));
 }
 
 /** Whether a tensor takes more than one pass. */

@@ -83,7 +83,7 @@ export function openTask(
   };
   const prefetch = () => {
     factors ??= Promise.all(views.map((view) => view && loadFactors(view, work.engine, read)));
-    if (!atOnce) first ??= fetchTile(tiles[0]!);
+    if (!atOnce && tiles[0]) first ??= fetchTile(tiles[0]);
     // the failure is reported when the pass awaits it, not as an unhandled rejection
     factors.catch(() => {});
     first?.catch(() => {});
