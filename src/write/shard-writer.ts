@@ -62,16 +62,23 @@ export function partWriter(at: number, write: FileSink['write']) {
   };
 }
 
+function behind(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
+  const both = new Uint8Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
+}
+
 /** Parts that follow each other as one. */
 export async function joinParts([first, ...others]: readonly FilePart[]): Promise<FilePart> {
   const joined = { ...first!, leaves: [...first!.leaves] };
   for (const { head, leaves, tail, end } of others) {
-    const between = new Uint8Array([...joined.tail, ...head]);
+    const between = behind(joined.tail, head);
     const endsPiece = head.length > 0 || leaves.length > 0;
     if (between.length === TREE_PIECE_BYTES) joined.leaves.push(await pieceDigest(between));
     else if (endsPiece && between.length > 0) joined.head = between;
     joined.leaves.push(...leaves);
-    joined.tail = endsPiece ? tail : new Uint8Array([...between, ...tail]);
+    joined.tail = endsPiece ? tail : behind(between, tail);
     joined.end = end;
   }
   return joined;

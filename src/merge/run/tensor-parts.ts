@@ -4,6 +4,7 @@
  */
 import type { Backend } from '../../backend/backend';
 import { CPU_ADAPTER } from '../../reports/backend';
+import { giveBack } from '../../sources/spare-arrays';
 import type { MergeMethod } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import { type ComputeSettings, computeTensor, openComputed } from '../tensor/computation';
@@ -45,7 +46,10 @@ export function statisticsOf(
     write() {},
     clear() {},
     run() {},
-    read: async () => answers.next().value!,
+    async read(ranges) {
+      for (const { into } of ranges) if (into) giveBack(into);
+      return answers.next().value!;
+    },
     close() {},
   };
   const work = openWorkspace(engine, parts[0]!.models, parts[0]!.stride);
