@@ -10,7 +10,7 @@ import { reporting, rethrow } from '../platform';
 import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
 import { fileSource } from '../sources/file-source';
-import { giveBack } from '../sources/spare-arrays';
+import { giveBack, limitSpares } from '../sources/spare-arrays';
 import { type HashedSource, hashedSource, type Leaf } from '../sources/tree-hash';
 import { type OpenSource, openBlob } from '../store/blobs';
 import type { FilePlace } from '../write/destination';
@@ -48,12 +48,16 @@ export async function openOrigin(origin: SourceOrigin, disk: Disk | undefined): 
   return { ...fileSource(origin.file, origin.name), close: () => {} };
 }
 
+/** Bytes of unused arrays: what is read goes to where kernels want it, and few others come and go. */
+const SPARE_BYTES = 16 * 2 ** 20;
+
 /** Opens the files of a job, and an engine for it. @throws what opening throws */
 export async function openJob<Work>(
   job: ThreadJob<Work>,
   owner: Comlink.Remote<ReadCalls>,
   disk: Disk | undefined,
 ): Promise<OpenJob<Work>> {
+  limitSpares(SPARE_BYTES);
   const hashed = new Map<string, HashedSource>();
   const told = new Map<string, Set<number>>();
   const sources = new Map<string, Pick<OpenSource, 'read' | 'readNow'>>();
