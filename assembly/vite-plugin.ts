@@ -97,7 +97,7 @@ export function cpuKernels(): Plugin {
       if (id !== `\0${ID}`) return undefined;
       const { wasm } = await compileKernels();
       if (this.environment.config.consumer === 'server') {
-        return `export const CPU_KERNELS = Uint8Array.from(atob(${JSON.stringify(wasm)}), (c) => c.charCodeAt(0));`;
+        return `export const CPU_KERNELS = new Uint8Array(Buffer.from(${JSON.stringify(wasm)}, 'base64'));`;
       }
       const bytes = Buffer.from(wasm, 'base64');
       // named by its content: two servers of other sources may share the folder, and a page asks for it later

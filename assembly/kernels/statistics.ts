@@ -39,8 +39,8 @@ const SIGN: u32 = 0x80000000;
 
 /** Whether each of n values is plain. */
 function allPlain<T>(at: usize, n: i32): bool {
-  let e = 0;
-  for (; e + BLOCK <= n; e += BLOCK) if (!isPlain<T>(at + <usize>e * sizeof<T>())) return false;
+  let e = n & ~15;
+  if (!isPlain<T>(at, e)) return false;
   let least = i32x4.splat(-1);
   let most = i32x4.splat(0);
   for (; e + 4 <= n; e += 4) {

@@ -36,7 +36,7 @@ describe('cases of the benchmark', () => {
   it('merges files of the disk by the command, from picked folders and from storage', () => {
     expect(waysOf(named('qwen-0.5b, della, 2 models'), 'cpu')).toEqual(['command', 'folder', 'storage']);
     expect(waysOf(named('qwen-0.5b, della, 2 models'), 'webgpu')).toEqual(['command', 'storage']);
-    expect(waysOf(named('qwen-0.5b, compare two models'), 'cpu')).toEqual(['storage']);
+    expect(waysOf(named('qwen-0.5b, compare two models'), 'cpu')).toEqual(['command', 'storage']);
   });
 });
 

@@ -22,7 +22,7 @@ import type { Browser } from 'puppeteer-core';
 import type { BackendKind } from '../../src/reports/backend';
 import { type BuiltStudio, startBuiltStudio } from '../built-studio';
 import { swiftShaderEnvironment } from '../setup-chromium.mjs';
-import { buildCommand, mergeByCommand, mergeByMergekit } from './by-command';
+import { buildCommand, lookByCommand, mergeByCommand, mergeByMergekit } from './by-command';
 import { CASES, type Case, type Folders, QUICK_CASES, waysOf, weightFiles } from './cases';
 import { adapter, checkpoint } from './checkpoints';
 import { diskFloor, freshPageMicroseconds } from './disk-floor';
@@ -90,12 +90,16 @@ async function measure({ c, engine, ways }: Measured, opened?: Opened): Promise<
       stored = await storeModels(browser, studio, c, engine, folders, PORT, flops);
     }
     const act: Record<Way, () => Promise<Row>> = {
-      command: () => mergeByCommand(c, engine, folders, cache),
+      command: () =>
+        c.job === 'merge' ? mergeByCommand(c, engine, folders, cache) : lookByCommand(c, folders, cache),
       folder: () => mergeFromFolder(opened!.browser, opened!.studio, c, engine, folders, cache),
       storage: () => stored!.measure(),
     };
     const compared =
-      mergekit !== undefined && waysOf(c, engine).length > 1 && c.contributors.kind === 'tuned';
+      mergekit !== undefined &&
+      c.job === 'merge' &&
+      waysOf(c, engine).length > 1 &&
+      c.contributors.kind === 'tuned';
     const rows = new Map(ways.map((way) => [way, [] as Row[]]));
     const times: number[] = [];
     // masks are made once: it takes long, and is the same work every time

@@ -34,16 +34,11 @@ export interface Case {
   flops?: number;
 }
 
-/**
- * Ways to the models: always the browser's storage; for merges of files on the processor the disk too (for WebGPU the
- * command would compute outside the measured process).
- */
-export const waysOf = ({ job, shape, masks }: Case, engine: BackendKind): readonly Way[] =>
-  job !== 'merge' || shape === 'sample' || masks !== undefined
-    ? ['storage']
-    : engine === 'cpu'
-      ? ['command', 'folder', 'storage']
-      : ['command', 'storage'];
+/** Ways to the models: always the browser's storage; for files on the processor the disk too. */
+export function waysOf({ job, shape, masks }: Case, engine: BackendKind): readonly Way[] {
+  if (job === 'evaluate' || shape === 'sample' || masks !== undefined) return ['storage'];
+  return job === 'merge' && engine === 'cpu' ? ['command', 'folder', 'storage'] : ['command', 'storage'];
+}
 
 /** A case's models by their folders or their names: the base first. */
 export type Folders = readonly [string, ...string[]];

@@ -28,6 +28,11 @@ export interface Backend {
    * @param handOver the caller uses neither `data` nor what it is a view of again: an engine may take it without a copy
    */
   write(buffer: BackendBuffer, byteOffset: number, data: Uint8Array<ArrayBuffer>, handOver?: boolean): void;
+  /**
+   * The memory of a range, to be filled where it lies; it moves with the next allocation. Absent where the buffers are
+   * somewhere else.
+   */
+  memoryOf?(buffer: BackendBuffer, byteOffset: number, byteLength: number): Uint8Array<ArrayBuffer>;
   /** Fills a range with zeros. Offset and length are multiples of 4; default the whole buffer. */
   clear(buffer: BackendBuffer, byteOffset?: number, byteLength?: number): void;
   /** Enqueues one dispatch. */

@@ -1,4 +1,5 @@
-/** Bundles the headless command for Node: one module, and one for each kind of thread. */
+/** Bundles the headless command for Node: one file, and one for each kind of thread. */
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { register } from 'tsx/esm/api';
@@ -35,28 +36,32 @@ export async function bundleForNode(root, outDir, inputs, say = () => {}) {
   const { cpuKernels } = await import(new URL('../../assembly/vite-plugin.ts', import.meta.url).href);
   const { buildSteps } = await import(new URL('./build.ts', import.meta.url).href);
   await unregister();
-  await build({
-    root,
-    configFile: false,
-    logLevel: 'warn',
-    plugins: [forNode, cpuKernels(), buildSteps('the command', say)],
-    ssr: { noExternal: true, external: ['webgpu'] },
-    build: {
-      ssr: true,
-      outDir,
-      emptyOutDir: true,
-      copyPublicDir: false,
-      target: 'node20',
-      rollupOptions: {
-        checks: { bundlerTimings: false },
-        input: Object.fromEntries(Object.entries(inputs).map(([name, path]) => [name, join(root, path)])),
-        output: {
-          banner: ({ name }) => (name === 'amalgam' ? '#!/usr/bin/env node' : ''),
-          format: 'es',
-          entryFileNames: '[name].mjs',
-          chunkFileNames: '[name]-[hash].mjs',
+  rmSync(outDir, { recursive: true, force: true });
+  for (const [name, path] of Object.entries(inputs)) {
+    await build({
+      root,
+      configFile: false,
+      logLevel: 'warn',
+      plugins: [forNode, cpuKernels(), ...(name === 'amalgam' ? [buildSteps('the command', say)] : [])],
+      ssr: { noExternal: true, external: ['webgpu'] },
+      build: {
+        ssr: true,
+        outDir,
+        emptyOutDir: false,
+        copyPublicDir: false,
+        target: 'node20',
+        rollupOptions: {
+          checks: { bundlerTimings: false },
+          input: { [name]: join(root, path) },
+          output: {
+            banner: name === 'amalgam' ? '#!/usr/bin/env node' : '',
+            format: 'es',
+            entryFileNames: '[name].mjs',
+            // a module costs Node more to find and link than to compile
+            codeSplitting: false,
+          },
         },
       },
-    },
-  });
+    });
+  }
 }

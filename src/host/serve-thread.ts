@@ -5,11 +5,12 @@ import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
+import type { TensorRef } from '../inputs/tensor-view';
 import { reporting, rethrow } from '../platform';
 import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
 import { fileSource } from '../sources/file-source';
-import { giveBack } from '../sources/spare-arrays';
+import { giveBack, limitSpares } from '../sources/spare-arrays';
 import { type HashedSource, hashedSource, type Leaf } from '../sources/tree-hash';
 import { type OpenSource, openBlob } from '../store/blobs';
 import type { FilePlace } from '../write/destination';
@@ -22,8 +23,8 @@ export interface Disk {
   file(place: Extract<FilePlace, { kind: 'disk' }>): FileSystemSyncAccessHandle;
 }
 
-/** Pieces of an input that stay in memory: those of which a part was read. */
-const HELD_PIECES = 3;
+/** Pieces of an input that stay in memory: of the last one a part was read, and the rest comes next. */
+const HELD_PIECES = 1;
 
 /** Hash of a piece of an input. */
 export type FoundLeaf = readonly [input: string, piece: number, leaf: Leaf];
@@ -47,15 +48,19 @@ export async function openOrigin(origin: SourceOrigin, disk: Disk | undefined): 
   return { ...fileSource(origin.file, origin.name), close: () => {} };
 }
 
+/** Bytes of unused arrays: what is read goes to where kernels want it, and few others come and go. */
+const SPARE_BYTES = 16 * 2 ** 20;
+
 /** Opens the files of a job, and an engine for it. @throws what opening throws */
 export async function openJob<Work>(
   job: ThreadJob<Work>,
   owner: Comlink.Remote<ReadCalls>,
   disk: Disk | undefined,
 ): Promise<OpenJob<Work>> {
+  limitSpares(SPARE_BYTES);
   const hashed = new Map<string, HashedSource>();
   const told = new Map<string, Set<number>>();
-  const sources = new Map<string, Pick<OpenSource, 'read'>>();
+  const sources = new Map<string, Pick<OpenSource, 'read' | 'readNow'>>();
   const spent = { read: 0, write: 0 };
   for (const { name, byteLength, isHashed, origin } of job.inputs) {
     const source = origin
@@ -81,12 +86,14 @@ export async function openJob<Work>(
       if (handOver) giveBack(data.buffer);
     },
   };
+  const sourceOf = ({ folder, file }: TensorRef) => sources.get(inputName(folder, file))!;
+  const stored: ReadTensor = (ref, begin, end) => sourceOf(ref).read(ref.begin + begin, ref.begin + end);
+  stored.now = (ref, begin, end, into) =>
+    sourceOf(ref).readNow?.(ref.begin + begin, ref.begin + end, into) === true;
   return {
     work: job.work,
     engine,
-    read: readingRows((ref, begin, end) =>
-      sources.get(inputName(ref.folder, ref.file))!.read(ref.begin + begin, ref.begin + end),
-    ),
+    read: readingRows(stored),
     spend(what, seconds) {
       spent[what] += seconds;
     },
@@ -105,6 +112,33 @@ export async function openJob<Work>(
   };
 }
 
+/** Milliseconds between two messages of how far a thread is. */
+const TELL_MS = 50;
+
+/** Tells the owner of amounts that are done, many at a time, and of whose. */
+export function teller(tell: (amount: number, of: string) => Promise<void>) {
+  /** Messages on their way. */
+  const telling: Promise<void>[] = [];
+  let [sum, of, told] = [0, '', 0];
+  const send = () => {
+    if (sum > 0) telling.push(tell(sum, of));
+    [sum, told] = [0, performance.now()];
+  };
+  return {
+    add(amount: number, next: string) {
+      if (of !== next) send();
+      of = next;
+      sum += amount;
+      if (performance.now() - told > TELL_MS) send();
+    },
+    /** Resolves once all is told. */
+    async all() {
+      send();
+      await Promise.all(telling.splice(0));
+    },
+  };
+}
+
 /**
  * The calls of a thread of a pass, for its owner.
  * @param passes opens a member of each
@@ -115,22 +149,22 @@ export function servePasses(
 ): PassCalls {
   let member: PassMember<unknown>;
   let seconds: () => WorkSeconds;
-  /** Messages on their way to the owner. */
-  const telling: Promise<void>[] = [];
+  let done: ReturnType<typeof teller>;
   return reporting<PassCalls>({
     async openPass(kind, given, members, remote) {
       const owner = remote as unknown as Comlink.Remote<PassOwner>;
       const job = await openJob(given, owner, disk);
       seconds = job.seconds;
+      done = teller(owner.done);
       member = passes[kind]!(job.work as never, {
         ...{ engine: job.engine, read: job.read, members },
         onWait: (waited) => job.spend('read', waited),
-        onDone: (amount, item) => telling.push(owner.done(amount, item)),
+        onDone: done.add,
       });
     },
     async take(index) {
       const result = await member.take(index);
-      await Promise.all(telling.splice(0));
+      await done.all();
       return { result, seconds: seconds() };
     },
   });

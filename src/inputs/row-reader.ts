@@ -108,6 +108,7 @@ export function readingRows(stored: ReadTensor): ReadTensor {
     if (ref.rows.axis === 'rows') return mapped(ref, ref.rows, begin, end);
     return (await columnsOf(ref, ref.rows, read)).slice(begin, end);
   };
+  read.now = (ref, ...range) => !ref.derived && !ref.rows && stored.now?.(ref, ...range) === true;
   return read;
 }
 

@@ -21,7 +21,11 @@ export interface TensorRef {
 }
 
 /** Reads bytes [begin, end) of a stored tensor, counted from its first byte. */
-export type ReadTensor = (ref: TensorRef, begin: number, end: number) => Promise<Uint8Array<ArrayBuffer>>;
+export interface ReadTensor {
+  (ref: TensorRef, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
+  /** The same at once, into memory that may move afterwards; false where it takes waiting. */
+  now?(ref: TensorRef, begin: number, end: number, into: Uint8Array<ArrayBuffer>): boolean;
+}
 
 /** Values computed on the host from stored ones: a weight under an adapter of another kind than LoRA. */
 export interface Derived {

@@ -17,6 +17,11 @@ export interface ByteSource {
     signal?: AbortSignal,
     into?: Uint8Array<ArrayBuffer>,
   ): Promise<Uint8Array<ArrayBuffer>>;
+  /**
+   * The same at once, into memory that may move afterwards; false where it takes waiting. Absent where it always does.
+   * @throws what {@link ByteSource.read} throws
+   */
+  readNow?(begin: number, end: number, into: Uint8Array<ArrayBuffer>): boolean;
   /** By what another thread opens the same bytes; absent where only this one can read them. */
   origin?(): Promise<SourceOrigin>;
   /**

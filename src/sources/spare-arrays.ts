@@ -7,7 +7,7 @@
 const LEAST = 256 * 2 ** 10;
 const MOST = 16 * 2 ** 20;
 /** Most bytes in the pool. */
-const KEPT = 64 * 2 ** 20;
+let most = 64 * 2 ** 20;
 
 const spare: ArrayBuffer[] = [];
 let kept = 0;
@@ -22,10 +22,28 @@ export function spareArray(byteLength: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(spare.splice(at, 1)[0]!, 0, byteLength);
 }
 
+/** A copy in such an array. */
+export function spareCopy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const copy = spareArray(bytes.byteLength);
+  copy.set(bytes);
+  return copy;
+}
+
+/** Sets how many bytes the pool has at most. */
+export function limitSpares(bytes: number): void {
+  most = bytes;
+}
+
+/** Empties the pool, for another thread. */
+export function takeSpares(): ArrayBuffer[] {
+  kept = 0;
+  return spare.splice(0);
+}
+
 /** Returns the memory of an unused array to the pool. */
 export function giveBack(buffer: ArrayBuffer): void {
   const { byteLength } = buffer;
-  if (byteLength < LEAST || byteLength > MOST || kept + byteLength > KEPT) return;
+  if (byteLength < LEAST || byteLength > MOST || kept + byteLength > most) return;
   if (Math.log2(byteLength) % 1 !== 0) return;
   kept += byteLength;
   spare.push(buffer);

@@ -32,7 +32,7 @@ export interface HashedPart {
 export interface LeafHasher {
   /** Takes a copy of the bytes that follow. Resolves when there is room for more. */
   update(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** Takes the part that follows. */
+  /** Takes the part that follows, and the memory of its bytes. */
   take(part: HashedPart): Promise<void>;
   /** Leaves of all bytes so far, as if the file ended there; more may follow. */
   leaves(): Promise<Leaf[]>;
@@ -80,6 +80,7 @@ export function beginLeaves(whole: readonly Promise<Leaf>[] = [], tail = new Uin
       await update(head);
       for (const leaf of leaves) done.push(Promise.resolve(leaf));
       await update(tail);
+      for (const { buffer } of [head, tail]) giveBack(buffer);
     },
     async leaves() {
       const last = filled > 0 ? [pieceDigest(piece!.subarray(0, filled))] : [];
@@ -138,6 +139,8 @@ export interface HashedSource extends ByteSource {
 /** A piece of which a part was read, in memory for those who read the others soon. */
 interface HeldPiece {
   bytes: Promise<Uint8Array<ArrayBuffer>>;
+  /** Once they are there. */
+  now?: Uint8Array<ArrayBuffer>;
   /** Reads that copy from it; it is let go of only without any. */
   readers: number;
 }
@@ -153,12 +156,16 @@ export function hashedSource(source: ByteSource, mostHeld: number): HashedSource
   /** The one used last comes last. */
   const held = new Map<number, HeldPiece>();
 
-  const readPiece = async (index: number, signal?: AbortSignal) => {
-    const begin = index * TREE_PIECE_BYTES;
-    const bytes = await source.read(begin, Math.min(begin + TREE_PIECE_BYTES, byteLength), signal);
+  const rangeOf = (index: number) =>
+    [index * TREE_PIECE_BYTES, Math.min((index + 1) * TREE_PIECE_BYTES, byteLength)] as const;
+  const hash = (index: number, bytes: Uint8Array<ArrayBuffer>) => {
     const leaf = pieceDigest(bytes);
     leaf.catch(() => {}); // reported where the tree is awaited
     leaves.set(index, leaf);
+  };
+  const readPiece = async (index: number, signal?: AbortSignal) => {
+    const bytes = await source.read(...rangeOf(index), signal);
+    hash(index, bytes);
     return bytes;
   };
   const letGo = () => {
@@ -172,17 +179,39 @@ export function hashedSource(source: ByteSource, mostHeld: number): HashedSource
       );
     }
   };
-  /** The piece where it has to be hashed still, or is in memory. */
-  const hold = (index: number, signal?: AbortSignal): HeldPiece | undefined => {
-    let piece = held.get(index);
-    if (!piece && leaves.has(index)) return undefined;
-    piece ??= { bytes: readPiece(index, signal), readers: 0 };
+  const hold = (index: number, piece: HeldPiece): HeldPiece => {
     held.delete(index);
     held.set(index, piece);
-    piece.readers++;
     return piece;
   };
+  /**
+   * A range in parts: whole pieces, and parts of those that are hashed, come from the source as many at once as there are;
+   * parts of a piece that has to be hashed still, or is in memory, come from the piece.
+   */
+  const partsOf = (begin: number, end: number) => {
+    const parts: { from: number; to: number; index?: number }[] = [];
+    let direct = begin;
+    for (let index = Math.floor(begin / TREE_PIECE_BYTES); index * TREE_PIECE_BYTES < end; index++) {
+      const [first, last] = rangeOf(index);
+      const isWhole = begin <= first && last <= end;
+      if (!held.has(index) && (isWhole || leaves.has(index))) continue;
+      const [from, to] = [Math.max(begin, first), Math.min(end, last)];
+      if (direct < from) parts.push({ from: direct, to: from });
+      parts.push({ from, to, index });
+      direct = to;
+    }
+    if (direct < end) parts.push({ from: direct, to: end });
+    return parts;
+  };
 
+  /** Hashes the whole pieces in bytes [begin, end). */
+  const hashWhole = (begin: number, end: number, bytes: Uint8Array<ArrayBuffer>) => {
+    for (let index = Math.ceil(begin / TREE_PIECE_BYTES); index < count; index++) {
+      const [from, to] = rangeOf(index);
+      if (to > end) break;
+      if (!leaves.has(index)) hash(index, bytes.subarray(from - begin, to - begin));
+    }
+  };
   /** Reads [begin, end) into place, and hashes the whole pieces in it. */
   const readWhole = async (
     begin: number,
@@ -195,14 +224,36 @@ export function hashedSource(source: ByteSource, mostHeld: number): HashedSource
       into.set(bytes);
       giveBack(bytes.buffer);
     }
-    for (let index = Math.ceil(begin / TREE_PIECE_BYTES); index < count; index++) {
-      const [from, to] = [index * TREE_PIECE_BYTES, Math.min((index + 1) * TREE_PIECE_BYTES, byteLength)];
-      if (to > end) break;
-      if (leaves.has(index)) continue;
-      const leaf = pieceDigest(into.subarray(from - begin, to - begin));
-      leaf.catch(() => {}); // reported where the tree is awaited
-      leaves.set(index, leaf);
-    }
+    hashWhole(begin, end, into);
+  };
+  /** The same at once. */
+  const readWholeNow = (begin: number, end: number, into: Uint8Array<ArrayBuffer>) => {
+    if (!source.readNow!(begin, end, into)) return false;
+    hashWhole(begin, end, into);
+    return true;
+  };
+  const pieceNow = (index: number): Uint8Array<ArrayBuffer> | undefined => {
+    const known = held.get(index);
+    if (known) return hold(index, known).now;
+    const [begin, end] = rangeOf(index);
+    const now = spareArray(end - begin);
+    if (!source.readNow!(begin, end, now)) return undefined;
+    hash(index, now);
+    hold(index, { bytes: Promise.resolve(now), now, readers: 0 });
+    return now;
+  };
+  const readNow = (begin: number, end: number, into: Uint8Array<ArrayBuffer>) => {
+    const parts = partsOf(begin, end);
+    const isRead = parts.every(({ from, to, index }) => {
+      const place = into.subarray(from - begin, to - begin);
+      if (index === undefined) return readWholeNow(from, to, place);
+      const piece = pieceNow(index);
+      const [first] = rangeOf(index);
+      if (piece) place.set(piece.subarray(from - first, to - first));
+      return piece !== undefined;
+    });
+    letGo();
+    return isRead;
   };
 
   return {
@@ -213,32 +264,22 @@ export function hashedSource(source: ByteSource, mostHeld: number): HashedSource
       if (known?.some((byte, i) => byte !== leaf[i])) throw changedWhileRead();
       if (!known) leaves.set(piece, Promise.resolve(leaf));
     },
+    ...(source.readNow && { readNow }),
     async read(begin, end, signal, into = spareArray(end - begin)) {
       if (begin === end) return source.read(begin, end, signal);
       const pieces = new Map<number, HeldPiece>();
-      const parts: Promise<void>[] = [];
-      /** Whole pieces, and parts of those that are hashed, are read where they go, as many at once as there are. */
-      let direct = begin;
-      const readUpTo = (to: number) => {
-        if (to > direct) parts.push(readWhole(direct, to, into.subarray(direct - begin, to - begin), signal));
-      };
-      for (let index = Math.floor(begin / TREE_PIECE_BYTES); index * TREE_PIECE_BYTES < end; index++) {
-        const [first, last] = [
-          index * TREE_PIECE_BYTES,
-          Math.min((index + 1) * TREE_PIECE_BYTES, byteLength),
-        ];
-        if (begin <= first && last <= end && !held.has(index)) continue;
-        const piece = hold(index, signal);
-        if (!piece) continue;
+      const parts = partsOf(begin, end).map(({ from, to, index }) => {
+        const place = into.subarray(from - begin, to - begin);
+        if (index === undefined) return readWhole(from, to, place, signal);
+        const piece = hold(index, held.get(index) ?? { bytes: readPiece(index, signal), readers: 0 });
         pieces.set(index, piece);
-        const [from, to] = [Math.max(begin, first), Math.min(end, last)];
-        readUpTo(from);
-        direct = to;
-        parts.push(
-          piece.bytes.then((bytes) => into.set(bytes.subarray(from - first, to - first), from - begin)),
-        );
-      }
-      readUpTo(end);
+        piece.readers++;
+        const [first] = rangeOf(index);
+        return piece.bytes.then((bytes) => {
+          piece.now = bytes;
+          place.set(bytes.subarray(from - first, to - first));
+        });
+      });
       try {
         await Promise.all(parts);
         return into;

@@ -184,7 +184,12 @@ describe('data that changes on the disk', () => {
     await ensure();
     rot(storage, `${FOLDER}/data`, 2500);
     const blob = await openBlob(SHA);
-    expect(await blob.read(0, 2000)).toEqual(content.slice(0, 2000));
+    const [sound, changed] = [new Uint8Array(2000), new Uint8Array(2)];
+    expect(blob.readNow!(0, 2000, sound)).toBe(true);
+    expect(sound).toEqual(content.slice(0, 2000));
+    expect(blob.readNow!(1999, 2001, changed)).toBe(false);
+    expect(changed).toEqual(new Uint8Array(2));
+    expect(await blob.read(0, 2000)).toEqual(sound);
     await expect(blob.read(1999, 2001)).rejects.toMatchObject({
       code: 'IntegrityError',
       message: expect.stringContaining('a/b: w.bin'),

@@ -158,7 +158,9 @@ interface OpenBlob {
   file: OpfsFile;
   record: BlobRecord;
   checksum: Checksum;
-  /** Per piece: whether its data still has its checksum. Checked once, when it is first read. */
+  /** Pieces whose data still have their checksum. Checked once, when they are first read. */
+  sound: Set<number>;
+  /** What is done about others. */
   checks: Map<number, Promise<void>>;
 }
 
@@ -191,14 +193,23 @@ export async function openBlob(sha256: string): Promise<OpenSource> {
     close();
     throw thrown;
   });
-  const { byteLength, name } = blob.record;
+  const { byteLength, name, pieceBytes } = blob.record;
+  const piecesIn = (begin: number, end: number) => {
+    const first = Math.floor(begin / pieceBytes);
+    return Array.from({ length: Math.ceil(end / pieceBytes) - first }, (_, i) => first + i);
+  };
   return {
     byteLength,
     ...(blob.file.isShared && { origin: async () => ({ kind: 'blob' as const, sha256 }) }),
+    readNow(begin, end, into) {
+      checkByteRange(begin, end, byteLength, name);
+      if (!piecesIn(begin, end).every((index) => isSound(blob, index))) return false;
+      blob.file.read(begin, end, into);
+      return true;
+    },
     async read(begin, end, signal, into = spareArray(end - begin)) {
       checkByteRange(begin, end, byteLength, name);
-      const first = Math.floor(begin / blob.record.pieceBytes);
-      for (let index = first; index * blob.record.pieceBytes < end; index++) {
+      for (const index of piecesIn(begin, end)) {
         throwIfCanceled(signal);
         await checkPiece(blob, index);
       }
@@ -224,6 +235,7 @@ async function openHandle(sha256: string): Promise<OpenBlob> {
     record,
     checksum: await openChecksum(),
     file: await openOpfsFile(folder, DATA, record.name, 'read-only'),
+    sound: new Set(),
     checks: new Map(),
   };
 }
@@ -244,10 +256,18 @@ function* partsOf(file: OpfsFile, begin: number, end: number): Generator<Uint8Ar
   }
 }
 
-async function verifyPiece(blob: OpenBlob, index: number): Promise<void> {
-  const { folder, file, record, checksum } = blob;
+function isSound({ file, record, checksum, sound }: OpenBlob, index: number): boolean {
   const { begin, end } = pieceRange(record, index);
-  if (checksum(partsOf(file, begin, end)) === record.pieces[index]) return;
+  if (sound.has(index)) return true;
+  if (checksum(partsOf(file, begin, end)) !== record.pieces[index]) return false;
+  sound.add(index);
+  return true;
+}
+
+async function verifyPiece(blob: OpenBlob, index: number): Promise<void> {
+  const { folder, record } = blob;
+  if (isSound(blob, index)) return;
+  const { begin, end } = pieceRange(record, index);
   const pieces = record.pieces.with(index, null);
   await writeWhole(folder, JOURNAL, formatRecord({ ...record, pieces }), record.name);
   await removeStored(folder, DONE, record.name);

@@ -4,7 +4,7 @@ import { treeHashOf } from '../../e2e/tree-hash';
 import { TREE_PIECE_BYTES } from '../sources/tree-hash';
 import type { Destination } from './destination';
 import type { ShardPlan } from './shard-plan';
-import { type FilePart, partWriter, ShardWriter } from './shard-writer';
+import { type FilePart, joinParts, partWriter, ShardWriter } from './shard-writer';
 
 const MIB = 2 ** 20;
 
@@ -79,7 +79,8 @@ describe('ShardWriter', () => {
         cut,
         fc.integer({ min: 1, max: 3 }),
         fc.boolean(),
-        async (sizes, piece, of, turned) => {
+        fc.integer({ min: 1, max: 3 }),
+        async (sizes, piece, of, turned, together) => {
           const { destination, files } = memoryDestination();
           const plan = planOf(sizes);
           const tensors = sizes.map((n, t) => pattern.subarray(t, t + n));
@@ -95,7 +96,11 @@ describe('ShardWriter', () => {
           }
           for (const unit of turned ? units.toReversed() : units)
             unit.part = await written(writer, unit.at, unit.bytes, piece);
-          for (const { part, count } of units) await writer.take(part!, count);
+          for (let first = 0; first < units.length; first += together) {
+            const some = units.slice(first, first + together);
+            const tensors = some.reduce((sum, { count }) => sum + count, 0);
+            await writer.take(await joinParts(some.map(({ part }) => part!)), tensors);
+          }
           const shard = await writer.finish();
           const file = files.get('model.safetensors');
           expect(Buffer.compare(file!.bytes, expected)).toBe(0);

@@ -1,7 +1,7 @@
 import { fault } from '../errors';
 import { counted } from '../formats/quantity';
 import { pieceDigest } from '../sources/piece-digest';
-import { giveBack, spareArray } from '../sources/spare-arrays';
+import { giveBack, spareArray, spareCopy } from '../sources/spare-arrays';
 import {
   beginLeaves,
   type HashedPart,
@@ -35,7 +35,7 @@ export function partWriter(at: number, write: FileSink['write']) {
     const bytes = piece.subarray(begun % TREE_PIECE_BYTES, ((end - 1) % TREE_PIECE_BYTES) + 1);
     const isWhole = bytes.byteLength === TREE_PIECE_BYTES;
     if (isWhole) leaves.push(await pieceDigest(bytes));
-    else if (end % TREE_PIECE_BYTES === 0) head = bytes.slice();
+    else if (end % TREE_PIECE_BYTES === 0) head = spareCopy(bytes);
     await write(bytes, begun);
     if (piece.byteLength === 0) piece = spareArray(TREE_PIECE_BYTES);
     begun = end;
@@ -53,12 +53,35 @@ export function partWriter(at: number, write: FileSink['write']) {
     },
     /** Writes the rest. */
     async finish(): Promise<FilePart> {
-      const tail = piece.slice(begun % TREE_PIECE_BYTES, (begun % TREE_PIECE_BYTES) + end - begun);
+      const from = begun % TREE_PIECE_BYTES;
+      const tail = spareCopy(piece.subarray(from, from + end - begun));
       await flush();
       giveBack(piece.buffer);
       return { head, leaves, tail, end };
     },
   };
+}
+
+function behind(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
+  const both = new Uint8Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
+}
+
+/** Parts that follow each other as one. */
+export async function joinParts([first, ...others]: readonly FilePart[]): Promise<FilePart> {
+  const joined = { ...first!, leaves: [...first!.leaves] };
+  for (const { head, leaves, tail, end } of others) {
+    const between = behind(joined.tail, head);
+    const endsPiece = head.length > 0 || leaves.length > 0;
+    if (between.length === TREE_PIECE_BYTES) joined.leaves.push(await pieceDigest(between));
+    else if (endsPiece && between.length > 0) joined.head = between;
+    joined.leaves.push(...leaves);
+    joined.tail = endsPiece ? tail : behind(between, tail);
+    joined.end = end;
+  }
+  return joined;
 }
 
 /**

@@ -28,12 +28,12 @@ export function four<T>(at: usize): v128 {
   return isFloat<T>() ? v128.load(at) : i32x4.shl(v128.load_ext<u16>(at), 16);
 }
 
-/** Whether a whole block is plain. */
-export function isPlain<T>(at: usize): bool {
+/** Whether n values are plain, a multiple of 16. */
+export function isPlain<T>(at: usize, n: i32 = BLOCK): bool {
   let least = i32x4.splat(-1);
   let most = i32x4.splat(0);
   if (isFloat<T>()) {
-    for (const end = at + SLOT; at < end; at += 32) {
+    for (const end = at + (<usize>n << 2); at < end; at += 32) {
       const x = i32x4.shl(v128.load(at), 1);
       const y = i32x4.shl(v128.load(at, 16), 1);
       const one = i32x4.splat(1);
@@ -43,7 +43,7 @@ export function isPlain<T>(at: usize): bool {
     const low = i32x4.lt_u(least, i32x4.splat((LEAST << 24) - 1));
     return !v128.any_true(low) && !isLarge(most);
   }
-  for (const end = at + SLOT / 2; at < end; at += 32) {
+  for (const end = at + (<usize>n << 1); at < end; at += 32) {
     const x = i16x8.shl(v128.load(at), 1);
     const y = i16x8.shl(v128.load(at, 16), 1);
     const one = i16x8.splat(1);
@@ -74,7 +74,40 @@ export function isLarge(most: v128): bool {
 
 /** Adds the 64 lane sums of each of `count` sums at `lanes` in order, into `sums`. None of them is subnormal. */
 export function addLanes(lanes: usize, count: i32, sums: usize): void {
-  for (let k = 0; k < count; k += 4) {
+  let k = 0;
+  // each sum waits for itself at every step: more of them at once take no longer
+  for (; k + 4 < count; k += 8) {
+    let s0: f32 = 0;
+    let s1: f32 = 0;
+    let s2: f32 = 0;
+    let s3: f32 = 0;
+    let s4: f32 = 0;
+    let s5: f32 = 0;
+    let s6: f32 = 0;
+    let s7: f32 = 0;
+    const end = lanes + (ROW << 2);
+    for (let at = lanes; at < end; at += 4) {
+      s0 += load<f32>(at);
+      s1 += load<f32>(at, 256);
+      s2 += load<f32>(at, 512);
+      s3 += load<f32>(at, 768);
+      s4 += load<f32>(at, 1024);
+      s5 += load<f32>(at, 1280);
+      s6 += load<f32>(at, 1536);
+      s7 += load<f32>(at, 1792);
+    }
+    store<f32>(sums, s0);
+    store<f32>(sums, s1, 4);
+    store<f32>(sums, s2, 8);
+    store<f32>(sums, s3, 12);
+    store<f32>(sums, s4, 16);
+    if (k + 5 < count) store<f32>(sums, s5, 20);
+    if (k + 6 < count) store<f32>(sums, s6, 24);
+    if (k + 7 < count) store<f32>(sums, s7, 28);
+    lanes += ROW << 5;
+    sums += 32;
+  }
+  for (; k < count; k += 4) {
     let a: f32 = 0;
     let b: f32 = 0;
     let c: f32 = 0;

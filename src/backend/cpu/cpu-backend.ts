@@ -190,6 +190,10 @@ export function createCpuBackend(): Backend {
       before(buffer);
       spend('upload', () => bytesOf(buffer).set(data, byteOffset));
     },
+    memoryOf(buffer, byteOffset, byteLength) {
+      before(buffer);
+      return bytesOf(buffer).subarray(byteOffset, byteOffset + byteLength);
+    },
     clear(buffer, byteOffset = 0, byteLength = buffer.byteLength - byteOffset) {
       before(buffer);
       bytesOf(buffer).fill(0, byteOffset, byteOffset + byteLength);

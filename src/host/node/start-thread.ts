@@ -2,9 +2,15 @@ import { Worker } from 'node:worker_threads';
 import nodeEndpoint from 'comlink/dist/esm/node-adapter';
 import type { WorkerPort } from '../../platform';
 
+const YOUNG_MB = 4;
+
 /** Starts a thread, bundled beside the command. @param cache as `becomeHost` has it */
 export function startThread(cache: string): WorkerPort {
-  const thread = new Worker(new URL('./thread.mjs', import.meta.url), { workerData: cache });
+  const thread = new Worker(new URL('./thread.mjs', import.meta.url), {
+    workerData: cache,
+    // little of a thread's memory is JavaScript's
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+  });
   return portOf(thread);
 }
 

@@ -176,21 +176,26 @@ export function diskSource(
     if (identity !== undefined && identity !== opened.identity) throw changed();
     return opened;
   };
+  const readNow = (from: number, to: number, into: Uint8Array<ArrayBuffer>) => {
+    checkByteRange(from, to, byteLength, name);
+    const { file, identity: first } = open();
+    for (let done = 0; done < into.length; ) {
+      const bytesRead = reading(() => readSync(file, into, done, into.length - done, from + done));
+      if (bytesRead === 0) throw changed();
+      done += bytesRead;
+    }
+    if (identify(file) !== first) throw changed();
+    return true;
+  };
   return {
     byteLength,
     origin: async () => ({ kind: 'disk', location, byteLength, name, identity: open().identity }),
     async read(from, to, signal, into = spareArray(to - from)) {
-      checkByteRange(from, to, byteLength, name);
       signal?.throwIfAborted();
-      const { file, identity: first } = open();
-      for (let done = 0; done < into.length; ) {
-        const bytesRead = reading(() => readSync(file, into, done, into.length - done, from + done));
-        if (bytesRead === 0) throw changed();
-        done += bytesRead;
-      }
-      if (identify(file) !== first) throw changed();
+      readNow(from, to, into);
       return into;
     },
+    readNow,
     close() {
       if (opened) closeSync(opened.file);
       opened = undefined;

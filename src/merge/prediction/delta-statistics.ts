@@ -87,14 +87,15 @@ export async function measureTensors(
 
 function joinPieces(plan: TensorPlan, parts: readonly MeasuredPiece[], side: number): DeltaStatistics {
   const slots = plan.models.length + 1;
-  const { rows, cols } = sampleGrid(plan, side);
+  const { rows, cols } = gridOf(plan, side);
   const total = parts[0]!;
   for (const { products, histograms, picked } of parts.slice(1)) {
-    for (const [i, product] of products.entries()) total.products[i]! += product;
+    for (let i = 0; i < products.length; i++) total.products[i]! += products[i]!;
     for (const [model, counts] of histograms.entries()) {
-      for (const [bin, count] of counts.entries()) total.histograms[model]![bin]! += count;
+      const all = total.histograms[model]!;
+      for (let bin = 0; bin < counts.length; bin++) all[bin]! += counts[bin]!;
     }
-    for (const [i, bits] of picked.entries()) total.picked[i]! |= bits;
+    for (let i = 0; i < picked.length; i++) total.picked[i]! |= picked[i]!;
   }
   const values = new Float32Array(total.picked.buffer);
   const slice = (slot: number) => values.slice(slot * rows * cols, (slot + 1) * rows * cols);
@@ -190,22 +191,22 @@ async function measurePiece(
       search: beginSearch(plan.elements, plan.elements),
     }),
   );
-  const grid = sampleGrid(plan, side);
-  const picks = engine.allocate(grid.picks.byteLength, 'sample places');
-  const picked = engine.allocate(grid.picks.byteLength * slots, 'sample');
+  const places = samplePlaces(plan, side);
+  const picks = engine.allocate(places.byteLength, 'sample places');
+  const picked = engine.allocate(places.byteLength * slots, 'sample');
   let nonFinite = 0;
   try {
-    engine.write(picks, 0, new Uint8Array(grid.picks.buffer));
+    engine.write(picks, 0, new Uint8Array(places.buffer));
     engine.clear(work.bins);
     await task.pass(async (tile, elements) => {
       throwIfCanceled(signal);
       if (form === 'stored changes') {
         runMeasure(task, tile, elements, { sums: work.sums }, { bins: work.bins });
-        pickStored(task, { picks, picked }, grid.picks.length, tile);
+        pickStored(task, { picks, picked }, places.length, tile);
       } else {
         countDigit(work, searches, 0, elements);
         for (let slot = 0; slot < slots; slot++) {
-          pick(work, { picks, picked }, grid.picks.length, tile, slot);
+          pick(work, { picks, picked }, places.length, tile, slot);
         }
         runProducts(task, elements);
       }
@@ -215,7 +216,7 @@ async function measurePiece(
       onDone?.(elements, plan.name);
     });
     const histograms = await readDigit(work, plan.models.length);
-    const [bytes] = await engine.read([{ buffer: picked, byteLength: grid.picks.byteLength * slots }]);
+    const [bytes] = await engine.read([{ buffer: picked, byteLength: places.byteLength * slots }]);
     return { products: sums.sums, histograms, picked: new Uint32Array(bytes!.buffer), nonFinite };
   } finally {
     engine.free(picks);
@@ -255,18 +256,21 @@ function pick(
   });
 }
 
+/** Places of a tensor's sample, row by row. */
+function gridOf(plan: TensorPlan, side: number): Pick<TensorSample, 'rows' | 'cols'> {
+  const width = columns(plan);
+  const height = plan.elements / width;
+  return { rows: Math.min(height, side), cols: Math.min(width, height === 1 ? side * side : side) };
+}
+
 /**
  * Flat indices of a grid, one place in each of its equal cells: which one is drawn, for changes of low rank have rows and
  * columns of their own that a regular grid would hit or miss as a whole (stratified sampling, Cochran 1977).
  */
-function sampleGrid(
-  plan: TensorPlan,
-  side: number,
-): Pick<TensorSample, 'rows' | 'cols'> & { picks: Uint32Array<ArrayBuffer> } {
+function samplePlaces(plan: TensorPlan, side: number): Uint32Array<ArrayBuffer> {
   const width = columns(plan);
   const height = plan.elements / width;
-  const cols = Math.min(width, height === 1 ? side * side : side);
-  const rows = Math.min(height, side);
+  const { rows, cols } = gridOf(plan, side);
   const picks = new Uint32Array(rows * cols);
   const draw = new Uint32Array(4);
   const place = (cell: number, size: number, cells: number, word: number) => {
@@ -280,7 +284,7 @@ function sampleGrid(
       picks[r * cols + c] = place(r, height, rows, draw[0]!) * width + place(c, width, cols, draw[1]!);
     }
   }
-  return { rows, cols, picks };
+  return picks;
 }
 
 /** The bins from the first to the last that count anything. */

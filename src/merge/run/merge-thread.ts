@@ -2,6 +2,7 @@
  * A thread of a run: takes a unit of the output, reads what it is made of, computes, hashes and writes it at its place. This
  * one is where it is called; remote-thread.ts has them in workers.
  */
+import { type WeightDtype, weightBytes } from '../../formats/dtype';
 import type { ReadTensor } from '../../inputs/stored-tensor';
 import { throwIfCanceled } from '../../sources/cancellation';
 import { giveBack } from '../../sources/spare-arrays';
@@ -9,18 +10,21 @@ import type { FilePlace } from '../../write/destination';
 import { type FilePart, partWriter } from '../../write/shard-writer';
 import type { MergeMethod } from '../method';
 import type { Plan, TensorPlan } from '../plan/plan';
-import { computeTensor, openComputed } from '../tensor/computation';
+import { type ComputeSettings, computeTensor, openComputed, type TensorPart } from '../tensor/computation';
 import type { WholeModel } from '../tensor/delta-pipeline';
 import type { Prepared } from '../tensor/prepared';
 import type { Emit, TensorStatistics } from '../tensor/tensor-outcome';
 import type { TensorTask } from '../tensor/tensor-task';
 import { openRunWorkspace, type RunWorkspaceOptions } from './run-workspace';
+import { type EngineAnswers, keepingAnswers } from './tensor-parts';
 import { type MeasuringProgress, measuredTensors, measureWholeModel } from './whole-model';
 
 /** Tensors that follow each other in a file, and where their bytes go. */
 export interface MergeUnit {
   tensors: readonly string[];
   outputs: readonly UnitOutput[];
+  /** Of the one tensor only this is to be merged. */
+  part?: TensorPart;
 }
 
 export interface UnitOutput {
@@ -37,6 +41,8 @@ export interface MergedUnit {
   statistics: (TensorStatistics | undefined)[];
   /** What was written, output by output. */
   parts: FilePart[];
+  /** From what the statistics of a tensor follow of which only a part was merged. */
+  answers?: EngineAnswers;
 }
 
 export interface MergeThread {
@@ -80,7 +86,6 @@ const SHORT_ELEMENTS = 2 ** 23;
 
 export function openMergeThread(options: MergeThreadOptions): MergeThread {
   const { plan, methods, read, prepared, signal } = options;
-  const { seed = 0, nonFinite = 'stop' } = plan.recipe.amalgam;
   const byName = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
   const swept = new Set([...plan.tensors.filter(isComputed), ...measuredTensors(plan, methods)]);
   const run = openRunWorkspace([...swept], options);
@@ -111,11 +116,7 @@ export function openMergeThread(options: MergeThreadOptions): MergeThread {
       giveBack(bytes.buffer);
     });
     if (tensor.elements <= SHORT_ELEMENTS) lookAhead(next);
-    const settings = {
-      ...{ seed, nonFinite },
-      ...(wholeModel ? { wholeModel } : {}),
-      ...(prepared ? { prepared } : {}),
-    };
+    const settings = { ...settingsOf(plan, wholeModel), ...(prepared ? { prepared } : {}) };
     return run.retrying(
       () => {
         replay.restart();
@@ -133,20 +134,39 @@ export function openMergeThread(options: MergeThreadOptions): MergeThread {
     );
   };
 
+  const openPart = (tensor: TensorPlan, part: TensorPart) => {
+    const { work, kept } = keepingAnswers(run.work);
+    const task = openComputed(tensor, methodOf(tensor, methods), work, read, undefined, false, part);
+    return { task, kept, first: (task.tiles[0]?.begin ?? 0) * weightBytes(tensor.dtype as WeightDtype) };
+  };
+  const mergePart = async (task: TensorTask, wholeModel: WholeModel | undefined, put: Emit) => {
+    const settings = settingsOf(plan, wholeModel);
+    try {
+      return await computeTensor(task, methodOf(task.plan, methods), settings, async (bytes) => {
+        throwIfCanceled(signal);
+        await put(bytes);
+        giveBack(bytes.buffer);
+      });
+    } finally {
+      task.close();
+    }
+  };
+
   return {
     measure: (progress) =>
       run.retrying(() =>
         measureWholeModel({
-          ...{ plan, methods, read, seed, nonFinite },
+          ...{ plan, methods, read, ...settingsOf(plan) },
           work: run.work,
           engine: run.work.engine,
           onTensor: () => throwIfCanceled(signal),
           ...(progress ? { progress } : {}),
         }),
       ),
-    async merge({ tensors, outputs }, wholeModel, following) {
+    async merge({ tensors, outputs, part }, wholeModel, following) {
+      const opened = part && openPart(byName.get(tensors[0]!)!, part);
       const writers = outputs.map((output) =>
-        partWriter(output.at, (bytes, at) => options.write(output, bytes, at)),
+        partWriter(output.at + (opened?.first ?? 0), (bytes, at) => options.write(output, bytes, at)),
       );
       const sinks = outputs.map(({ isEncoded }, i): TensorEncoder => {
         const { append } = writers[i]!;
@@ -155,25 +175,35 @@ export function openMergeThread(options: MergeThreadOptions): MergeThread {
       const statistics: MergedUnit['statistics'] = [];
       for (const [i, name] of tensors.entries()) {
         const next = tensors[i + 1] ?? following;
-        const merged = await mergeTensor(
-          byName.get(name)!,
-          wholeModel,
-          next === undefined ? undefined : byName.get(next),
-          async (bytes) => {
-            for (const sink of sinks) await sink.append(bytes);
-            options.onBytes?.(bytes.byteLength, name);
-          },
-        );
+        const put: Emit = async (bytes) => {
+          for (const sink of sinks) await sink.append(bytes);
+          options.onBytes?.(bytes.byteLength, name);
+        };
+        const merged = opened
+          ? await mergePart(opened.task, wholeModel, put)
+          : await mergeTensor(
+              byName.get(name)!,
+              wholeModel,
+              next === undefined ? undefined : byName.get(next),
+              put,
+            );
         for (const sink of sinks) await sink.finishTensor();
         statistics.push(merged);
       }
-      return { statistics, parts: await Promise.all(writers.map((writer) => writer.finish())) };
+      const parts = await Promise.all(writers.map((writer) => writer.finish()));
+      return { statistics, parts, ...(opened && { answers: opened.kept }) };
     },
     close() {
       ahead?.task.close();
       run.close();
     },
   };
+}
+
+/** How the tensors of a plan are computed. */
+export function settingsOf({ recipe }: Pick<Plan, 'recipe'>, wholeModel?: WholeModel): ComputeSettings {
+  const { seed = 0, nonFinite = 'stop' } = recipe.amalgam;
+  return { seed, nonFinite, ...(wholeModel && { wholeModel }) };
 }
 
 /** Whether a tensor is computed with: a copy is not, nor is one without elements. */

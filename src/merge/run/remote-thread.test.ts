@@ -1,5 +1,5 @@
 /** Threads that share nothing write what one engine in this thread writes, whatever they can open by themselves. */
-import { mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -22,7 +22,7 @@ import { makePlan } from '../plan/recipe-plan';
 import { finishShards } from '../plan/shards';
 import type { Prepared } from '../tensor/prepared';
 import { openMergeThreads } from './remote-thread';
-import { runPlan } from './run';
+import { type MergeThreads, runPlan } from './run';
 import { serveMergeThread } from './serve-thread';
 
 const disk = {
@@ -40,8 +40,7 @@ afterAll(() => rmSync(out, { recursive: true }));
 const mergekit = goldenFolder('mergekit');
 
 /** A model of one file that other threads can open, or read through this one. */
-function folderOf(name: string, config: string, weights: string, isOnDisk: boolean): ModelFolder {
-  const location = join(mergekit, weights);
+function folderOf(name: string, config: string, location: string, isOnDisk: boolean): ModelFolder {
   const texts = { 'config.json': readFileSync(config, 'utf8') };
   const folder = memoryFolder(name, {
     ...texts,
@@ -58,7 +57,7 @@ function folderOf(name: string, config: string, weights: string, isOnDisk: boole
 }
 
 const folders = ['base', 'a', 'b', 'c'].map((name, i) =>
-  folderOf(name, join(mergekit, 'config.json'), `in_${name}.safetensors`, i !== 1),
+  folderOf(name, join(mergekit, 'config.json'), join(mergekit, `in_${name}.safetensors`), i !== 1),
 );
 
 async function merged(
@@ -67,6 +66,7 @@ async function merged(
   threads: number,
   prepared?: Prepared,
   places = true,
+  size: { unitBytes: number; tileElements?: number } = { unitBytes: 20_000 },
 ) {
   const models = {
     file: (path: string, name: string) => {
@@ -80,8 +80,10 @@ async function merged(
   const shards = plan.shards.length > 0 ? finishShards(plan, new Map()) : [];
   const gguf = plan.gguf && finishGguf({ ...plan, gguf: plan.gguf }, shards, 'x', new Map());
   const told = new Map<string, number>();
+  const { unitBytes, tileElements } = size;
   const common = {
     plan,
+    ...(tileElements && { tileElements }),
     ...(prepared && { prepared }),
     onBytes: (bytes: number, tensor: string) => told.set(tensor, (told.get(tensor) ?? 0) + bytes),
   };
@@ -94,7 +96,11 @@ async function merged(
           count: threads,
           ...(plan.gguf && { gguf: { plan: plan.gguf } }),
         });
-  let written = 0;
+  let [written, units] = [0, 0];
+  const run: MergeThreads['run'] = (task) => {
+    units++;
+    return remote!.run(task);
+  };
   const files: Uint8Array[] = [];
   const trees: string[] = [];
   const sinkOf = (file: string) => {
@@ -118,7 +124,7 @@ async function merged(
       ...common,
       shards: shards.length > 0 ? shards : [gguf!],
       engine: createCpuBackend(),
-      ...(remote && { threads: { ...remote, unitBytes: 20_000 } }),
+      ...(remote && { threads: { ...remote, run, unitBytes } }),
       methods: methodById,
       read: inputs.read,
       ...(gguf && {
@@ -139,7 +145,7 @@ async function merged(
     });
     for (const [, hash] of await inputs.hashAll(meter)) trees.push(hash);
     if (beside) files.push(Uint8Array.from(readFileSync(beside.location)));
-    return { tensors, files, trees, told, written };
+    return { tensors, files, trees, told, written, units };
   } finally {
     remote?.close();
     inputs.close();
@@ -175,6 +181,46 @@ test.each([
     // what threads can open comes through this one no more
     expect(several.written > 0).toBe(!places);
   }
+});
+
+const PAPER = 'base_model: base\namalgam: { parameters: { semantics: paper } }';
+
+test.each([
+  ['linear', '', true],
+  ['task_arithmetic', 'base_model: base', true],
+  ['dare_linear', PAPER, true],
+  ['nearswap', 'base_model: base', true],
+  ['ties', 'base_model: base', false],
+])('%s: a large tensor is merged in parts where its method takes one pass', async (method, base, isCut) => {
+  const samples = join(import.meta.dirname, '../../../public/samples/base');
+  const file = readFileSync(join(samples, 'model.safetensors'));
+  const begin = 8 + Number(file.readBigUInt64LE());
+  const from = ['base', 'a', 'b'].map((name, seed) => {
+    const changed = Uint8Array.from(file);
+    for (let at = begin; at < changed.length; at += 2) changed[at]! ^= (at >> 3) & (31 * seed);
+    const location = join(out, `large-${name}.safetensors`);
+    writeFileSync(location, changed);
+    return folderOf(name, join(samples, 'config.json'), location, name !== 'b');
+  });
+  const parameters = method === 'nearswap' ? 't: 0.001' : 'weight: 0.5, density: 0.5';
+  const models = (method === 'nearswap' ? ['a'] : ['a', 'b']).map((name) => `{model: ${name}}`);
+  const text = `merge_method: ${method}\n${base}\nmodels: [${models}]\nparameters: {${parameters}}\n`;
+  const plan = await planOf(text, from);
+  const tiles = { tileElements: 8192 };
+  const one = await merged(plan, from, 0, undefined, true, { unitBytes: 0, ...tiles });
+  const whole = await merged(plan, from, 3, undefined, true, { unitBytes: 2 ** 18, ...tiles });
+  const parts = await merged(plan, from, 3, undefined, true, { unitBytes: 2 ** 14, ...tiles });
+  for (const several of [whole, parts]) {
+    expect(several.files.map(treeHashOf)).toEqual(one.files.map(treeHashOf));
+    expect(several.tensors).toEqual(one.tensors);
+    expect(several.trees).toEqual(one.trees);
+    expect(new Map([...several.told].sort())).toEqual(new Map([...one.told].sort()));
+  }
+  // the pass that measures, and one unit for each tensor or part
+  const most = plan.tensors.length + 1;
+  expect(whole.units).toBeLessThan(most);
+  if (isCut) expect(parts.units).toBeGreaterThan(most);
+  else expect(parts.units).toBeLessThanOrEqual(most);
 });
 
 test('values that are computed here, of a quantized kind of adapter, reach the threads', async () => {

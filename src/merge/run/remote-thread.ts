@@ -16,6 +16,7 @@ import {
 import type { HashedInputs } from '../../host/weight-inputs';
 import { reporting } from '../../platform';
 import type { ContributorReport, WorkSeconds } from '../../reports/job';
+import { takeSpares } from '../../sources/spare-arrays';
 import type { HashPieces } from '../../write/destination';
 import type { Plan } from '../plan/plan';
 import type { WholeModel } from '../tensor/delta-pipeline';
@@ -54,6 +55,7 @@ export interface MergeCalls {
     unit: MergeUnit,
     wholeModel: WholeModel | undefined,
     prepared: PreparedOutline[] | undefined,
+    spares: ArrayBuffer[],
   ): Promise<RemoteUnit>;
   hash: HashPieces;
 }
@@ -128,7 +130,11 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
     measure: () => ask((calls) => calls.measure()),
     async merge(unit, wholeModel) {
       const outlines = prepared && unit.tensors.map((name) => outlineOf(prepared, plan, name));
-      const merged = await ask((calls) => calls.merge(unit, wholeModel, outlines));
+      // the memory of what it has sent goes back to it
+      const spares = takeSpares();
+      const merged = await ask((calls) =>
+        calls.merge(unit, wholeModel, outlines, Comlink.transfer(spares, spares)),
+      );
       seconds[index] = merged.seconds;
       for (const [input, piece, leaf] of merged.found) await inputs.take(input, piece, leaf);
       return merged;

@@ -9,8 +9,10 @@ import type { TensorReport } from '../../reports/job';
 import { canceled, throwIfCanceled } from '../../sources/cancellation';
 import type { FilePlace } from '../../write/destination';
 import type { FilePlan } from '../../write/shard-plan';
-import type { FilePart } from '../../write/shard-writer';
+import { type FilePart, joinParts } from '../../write/shard-writer';
+import type { MergeMethod } from '../method';
 import { type Plan, type TensorPlan, tensorOutline } from '../plan/plan';
+import { type ComputeSettings, canBeCut, type TensorPart } from '../tensor/computation';
 import type { TensorStatistics } from '../tensor/tensor-outcome';
 import {
   type MergedUnit,
@@ -19,8 +21,10 @@ import {
   type MergeUnit,
   type OpenEncoder,
   openMergeThread,
+  settingsOf,
   type UnitOutput,
 } from './merge-thread';
+import { statisticsOf } from './tensor-parts';
 import type { MeasuringProgress } from './whole-model';
 
 /** Destination of a shard's bytes. */
@@ -71,6 +75,9 @@ export type UnitWrite = (
   at: number,
 ) => Promise<void>;
 
+/** Units' worth of bytes that one part of a tensor has at most. */
+const PART_UNITS = 4;
+
 /** Units that may be finished before the one whose turn it is. */
 const AHEAD = 32;
 
@@ -81,7 +88,7 @@ const AHEAD = 32;
 export async function runPlan<Written>(
   options: RunOptions<Written>,
 ): Promise<{ tensors: TensorReport[]; shards: Written[] }> {
-  const { plan, shards, encoding, signal } = options;
+  const { plan, shards, encoding, signal, methods } = options;
   const byName = new Map(plan.tensors.map((t) => [t.name, t]));
   const reports: TensorReport[] = [...(options.done?.tensors ?? [])];
   const written: Written[] = [...(options.done?.shards ?? [])];
@@ -90,6 +97,12 @@ export async function runPlan<Written>(
   const own = options.threads ? undefined : openMergeThread({ ...options, ...encoding, write });
   const threads = options.threads ?? { ...threadPool([own!]), unitBytes: 0 };
   options.threads?.writeBy(write);
+  const partsOf = (name: string, bytes: number) => {
+    const tensor = byName.get(name)!;
+    const isWhole = own || encoding || options.prepared || bytes <= PART_UNITS * threads.unitBytes;
+    if (isWhole || !canBeCut(tensor, methods.get(tensor.method)!)) return 1;
+    return Math.ceil(bytes / (PART_UNITS * threads.unitBytes));
+  };
   const begun: Promise<MergedUnit>[] = [];
   let hasEnded = false;
   try {
@@ -104,9 +117,11 @@ export async function runPlan<Written>(
       sinks.set(shard.file, sink);
       first += shard.tensors.length;
       try {
-        const units = cutUnits(shard, skipped, threads.unitBytes, (file) => sinks.get(file)?.place, encoding);
+        const placeOf = (file: string) => sinks.get(file)?.place;
+        const units = cutUnits(shard, skipped, threads.unitBytes, partsOf, placeOf, encoding);
         const merging: Promise<MergedUnit>[] = [];
-        for (const [index, { tensors }] of units.entries()) {
+        const cut: MergedUnit[] = [];
+        for (const [index, { tensors, part }] of units.entries()) {
           while (merging.length < Math.min(units.length, index + AHEAD)) {
             const unit = units[merging.length]!;
             const following = units[merging.length + 1]?.tensors[0];
@@ -119,7 +134,15 @@ export async function runPlan<Written>(
             begun.push(merged);
           }
           throwIfCanceled(signal);
-          const { statistics, parts } = await merging[index]!;
+          let merged = await merging[index]!;
+          if (part) cut.push(merged);
+          if (part && part.index + 1 < part.of) continue;
+          if (part) {
+            const tensor = byName.get(tensors[0]!)!;
+            const settings = settingsOf(plan, wholeModel);
+            merged = await joinUnits(tensor, methods.get(tensor.method)!, settings, cut.splice(0));
+          }
+          const { statistics, parts } = merged;
           const finished = tensors.map((name, i) => tensorReport(byName.get(name)!, statistics[i]));
           reports.push(...finished);
           await sink.finishTensors?.(finished, parts);
@@ -144,16 +167,18 @@ function cutUnits(
   shard: FilePlan,
   skipped: number,
   unitBytes: number,
+  partsOf: (tensor: string, bytes: number) => number,
   placeOf: (file: string) => FilePlace | undefined,
   encoding: RunOptions<unknown>['encoding'],
 ): MergeUnit[] {
   const beside = encoding?.beside?.plan;
   const files = beside ? [shard, beside] : [shard];
   const places = files.map(beginnings);
-  const units: { tensors: string[]; outputs: UnitOutput[]; bytes: number }[] = [];
+  const units: { tensors: string[]; outputs: UnitOutput[]; bytes: number; part?: TensorPart }[] = [];
   for (const { name, byteLength } of shard.tensors.slice(skipped)) {
     const last = units.at(-1);
-    if (last && last.bytes + byteLength <= unitBytes) {
+    const of = partsOf(name, byteLength);
+    if (of === 1 && last && !last.part && last.bytes + byteLength <= unitBytes) {
       last.tensors.push(name);
       last.bytes += byteLength;
       continue;
@@ -163,9 +188,27 @@ function cutUnits(
       const isEncoded = encoding !== undefined && (file === beside?.file || !beside);
       return { file, at: places[i]!.get(name)!, isEncoded, ...(place ? { place } : {}) };
     });
-    units.push({ tensors: [name], outputs, bytes: byteLength });
+    const unit = { tensors: [name], outputs, bytes: byteLength };
+    if (of === 1) units.push(unit);
+    else for (let index = 0; index < of; index++) units.push({ ...unit, part: { index, of } });
   }
   return units;
+}
+
+/** The parts of a tensor as one unit. */
+async function joinUnits(
+  tensor: TensorPlan,
+  method: MergeMethod,
+  settings: ComputeSettings,
+  units: readonly MergedUnit[],
+): Promise<MergedUnit> {
+  const answers = units.map((unit) => unit.answers!);
+  return {
+    statistics: [await statisticsOf(tensor, method, settings, answers)],
+    parts: await Promise.all(
+      units[0]!.parts.map((_, file) => joinParts(units.map(({ parts }) => parts[file]!))),
+    ),
+  };
 }
 
 /** Where each tensor begins in a file. */

@@ -1,7 +1,7 @@
 /** The worker's side of a thread of a run (remote-thread.ts). */
 import * as Comlink from 'comlink';
 import { ggufEncoder } from '../../gguf/gguf-file';
-import { type Disk, type OpenJob, openJob, openOrigin } from '../../host/serve-thread';
+import { type Disk, type OpenJob, openJob, openOrigin, teller } from '../../host/serve-thread';
 import { reporting, rethrow, sharedAccess } from '../../platform';
 import { pieceDigest } from '../../sources/piece-digest';
 import { giveBack } from '../../sources/spare-arrays';
@@ -20,6 +20,7 @@ export function serveMergeThread(disk?: Disk): MergeCalls {
   let measuring: MeasuringProgress;
   const outlines = new Map<string, PreparedOutline>();
   const outputs = new Map<string, FileSystemSyncAccessHandle>();
+  let merged: ReturnType<typeof teller>;
   /** Messages on their way to the owner. */
   const telling: Promise<void>[] = [];
 
@@ -37,6 +38,7 @@ export function serveMergeThread(disk?: Disk): MergeCalls {
       job = await openJob(given, owner, disk);
       const { engine, read, work } = job;
       const { plan, gguf } = work;
+      merged = teller(owner.merged);
       thread = openMergeThread({
         ...{ plan, engine, read },
         methods: methodById,
@@ -56,7 +58,7 @@ export function serveMergeThread(disk?: Disk): MergeCalls {
         ...(work.isPrepared && { prepared: preparedBy(owner, outlines, plan.tensors) }),
         ...(work.tileElements === undefined ? {} : { tileElements: work.tileElements }),
         onWait: (seconds) => job.spend('read', seconds),
-        onBytes: (bytes, tensor) => telling.push(owner.merged(bytes, tensor)),
+        onBytes: merged.add,
       });
       measuring = {
         begin: (bytes, count) => telling.push(owner.measuring('begin', bytes, count)),
@@ -69,7 +71,8 @@ export function serveMergeThread(disk?: Disk): MergeCalls {
       await Promise.all(telling.splice(0));
       return measured;
     },
-    async merge(unit, wholeModel, prepared) {
+    async merge(unit, wholeModel, prepared, spares) {
+      spares.forEach(giveBack);
       for (const [file, handle] of outputs) {
         if (unit.outputs.some((output) => output.file === file)) continue;
         handle.close();
@@ -77,9 +80,10 @@ export function serveMergeThread(disk?: Disk): MergeCalls {
       }
       outlines.clear();
       for (const [i, outline] of (prepared ?? []).entries()) outlines.set(unit.tensors[i]!, outline);
-      const merged = await thread.merge(unit, wholeModel);
-      await Promise.all(telling.splice(0));
-      return { ...merged, found: await job.found(), seconds: job.seconds() };
+      const done = await thread.merge(unit, wholeModel);
+      await merged.all();
+      const ends = done.parts.flatMap(({ head, tail }) => [head.buffer, tail.buffer]);
+      return Comlink.transfer({ ...done, found: await job.found(), seconds: job.seconds() }, ends);
     },
     async hash(origin, pieces) {
       const source = await openOrigin(origin, disk);

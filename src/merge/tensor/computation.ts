@@ -1,11 +1,7 @@
 /** From a tensor of the plan to the code that computes it, by the kind of its method. */
 import type { Backend, BackendBuffer } from '../../backend/backend';
 import { exactFloats } from '../../backend/exact';
-import { blockCount } from '../../backend/kernel';
-import { pairCount } from '../../backend/kernels/products';
-import { MOST_STORED, storedSums, storedSumWords } from '../../backend/kernels/sums';
 import type { ReadTensor } from '../../inputs/stored-tensor';
-import type { MergeCounts } from '../../reports/job';
 import type { ElementwiseCompute, MergeMethod, SolvedCompute } from '../method';
 import type { TensorPlan } from '../plan/plan';
 import { TileSums } from './delta-measure';
@@ -21,72 +17,12 @@ import {
   WHOLE,
 } from './products-merge';
 import { changesStored, mergesStored } from './stored-changes';
-import { type Emit, ProductSums, type TensorStatistics, vectorStatistics } from './tensor-outcome';
+import { StoredSums, sumsStored } from './stored-sums';
+import { type Emit, type TensorStatistics, vectorStatistics } from './tensor-outcome';
 import { doraUnit, openTask, type SlotForm, type TensorTask } from './tensor-task';
-import { packing, readTile, requireFinite, runEncode } from './tile-encoding';
-import { groupElements, leastTile, rowLength, type Tile } from './tiles';
+import { runEncode } from './tile-encoding';
+import { cutTiles, groupElements, leastTile, rowLength, type Tile } from './tiles';
 import { openWorkspace, tileElementsFor, type Workspace } from './workspace';
-
-// Weighted sums of whole weights straight from their stored words, in one kernel a tile.
-
-/** Whether a tensor’s weights can be summed as they are stored: no adapters, and few enough. */
-function sumsStored({ base, models }: TensorPlan): boolean {
-  const views = [...(base ? [base] : []), ...models.map(({ view }) => view)];
-  return views.length <= MOST_STORED && views.every(({ lowRank, addend }) => !lowRank && !addend);
-}
-
-/** Sums over the tiles of a tensor that is measured as it is stored. */
-class StoredSums {
-  readonly products: ProductSums;
-  /** Σ (out − W₀)², against zero where there is no base. */
-  change = 0;
-  nonFinite = 0;
-  #atBase = 0;
-
-  constructor(
-    private readonly task: TensorTask,
-    private readonly policy: 'stop' | 'carry',
-  ) {
-    this.products = new ProductSums(task.plan.models.length + 1);
-  }
-
-  /**
-   * Sums the tile whose stored words lie in `work.raw` and emits it; the sum's one table is in `coefficients`.
-   * @throws AmalgamError `NonFinite`
-   */
-  async finish(
-    { anchor }: WeightedSum,
-    coefficients: BackendBuffer,
-    elements: number,
-    emit: Emit,
-  ): Promise<void> {
-    const { work, plan } = this.task;
-    const { raw, inputs, packed, sums, status } = work;
-    const models = plan.models.length;
-    work.engine.run(storedSums[plan.base ? 'base' : 'alone'][models - 1]!, {
-      params: { elements, anchor, ...packing(this.task) },
-      buffers: { raw, inputs, coefficients, packed, sums, status },
-    });
-    const words = storedSumWords(models);
-    const [encoded, found, sumBytes] = await readTile(this.task, elements, [
-      { buffer: sums, byteLength: blockCount(elements) * words * 4 },
-    ]);
-    this.nonFinite += requireFinite(this.task, found, this.policy);
-    const floats = new Float32Array(sumBytes!.buffer);
-    const counts = new Uint32Array(sumBytes!.buffer);
-    this.products.add(floats, words);
-    for (let at = pairCount(models + 1); at < floats.length; at += words) {
-      this.change += floats[at]!;
-      this.#atBase += counts[at + 1]!;
-    }
-    await emit(encoded);
-  }
-
-  /** Counts over all tiles. */
-  counts(): MergeCounts {
-    return { atBase: this.task.plan.base ? this.#atBase : null, shared: [], lost: [] };
-  }
-}
 
 export interface ComputeSettings {
   seed: number;
@@ -111,9 +47,31 @@ export function openWorkspaceFor(
   return openWorkspace(engine, models, tileElementsFor(engine, models, largest, wanted, least));
 }
 
+/** One of so many parts of a tensor, of as many tiles as the others. */
+export interface TensorPart {
+  index: number;
+  of: number;
+}
+
+/**
+ * Whether parts of a tensor can be merged apart: their one pass takes values as they are stored, and nothing of the others is
+ * needed.
+ */
+export function canBeCut(plan: TensorPlan, method: MergeMethod): boolean {
+  const { kind } = method.compute;
+  const views = [...(plan.base ? [plan.base] : []), ...plan.models.map(({ view }) => view)];
+  return (
+    plan.copy === undefined &&
+    (kind === 'weights' || kind === 'delta' || kind === 'elementwise') &&
+    !readsAgain(plan, method) &&
+    views.every(({ origin, lowRank, addend }) => !lowRank && !addend && !origin.rows && !origin.derived)
+  );
+}
+
 /**
  * Opens a tensor for its method: what its slots hold and where its tiles may be cut.
  * @param inSlots all vectors are to lie in slots, though a merge could take them as they are stored
+ * @param part default: all of it
  */
 export function openComputed(
   plan: TensorPlan,
@@ -122,20 +80,17 @@ export function openComputed(
   read: ReadTensor,
   prepared?: Prepared,
   inSlots = false,
+  part?: TensorPart,
 ): TensorTask {
   if (method.compute.kind === 'solved' && prepared?.solution(plan.name)) {
     return openTask(solvedPlan(plan), 'delta', work, read);
   }
-  const again = readsAgain(plan, method);
-  return openTask(
-    plan,
-    inSlots ? plainForm(plan, method) : slotForm(plan, method, work.engine),
-    work,
-    read,
-    tileUnit(plan, method),
-    undefined,
-    again,
-  );
+  const unit = tileUnit(plan, method);
+  const form = inSlots ? plainForm(plan, method) : slotForm(plan, method, work.engine);
+  const tiles = part && cutTiles(plan.elements, work.stride, doraUnit(plan), unit);
+  const place = (index: number) => Math.floor((index * tiles!.length) / part!.of);
+  const own = tiles?.slice(place(part!.index), place(part!.index + 1));
+  return openTask(plan, form, work, read, unit, own, readsAgain(plan, method));
 }
 
 /** Whether a tensor takes more than one pass. */

@@ -62,32 +62,45 @@ export function openTask(
 ): TensorTask {
   const views = viewsOf(plan);
   const tiles = cut ?? cutTiles(plan.elements, work.stride, doraUnit(plan), groupElements);
-  const origins = views.flatMap((view) => (view ? [view.origin] : []));
+  const wanted = [...new Set(views.flatMap((view) => (view ? [view.origin] : [])))];
   let factors: Promise<(Factors | undefined)[]> | undefined;
   let first: Promise<Map<TensorRef, Uint8Array<ArrayBuffer>>> | undefined;
   let resident = false;
   let raw = work.raw;
-  const stored = [...new Set(origins)].reduce((sum, ref) => sum + ref.end - ref.begin, 0);
+  const stored = wanted.reduce((sum, ref) => sum + ref.end - ref.begin, 0);
   const most = work.engine.keptBytes ?? DEFAULT_KEPT_BYTES;
   const keeps = again && tiles.length > 1 && stored <= most;
   const kept: StoredTile[] = [];
+  /** Whether stored bytes come at once: then there is nothing to read ahead. */
+  let atOnce =
+    read.now !== undefined &&
+    work.engine.memoryOf !== undefined &&
+    wanted.every(({ derived, rows }) => !derived && !rows);
 
   const fetchTile = async (tile: Tile) => {
-    const wanted = [...new Set(origins)];
-    const bytes = await Promise.all(
-      wanted.map((ref) => {
-        const width = weightBytes(weightDtype(ref));
-        return read(ref, tile.begin * width, tile.end * width);
-      }),
-    );
+    const bytes = await Promise.all(wanted.map((ref) => read(ref, ...rangeOf(ref, tile))));
     return new Map(wanted.map((ref, i) => [ref, bytes[i]!]));
   };
   const prefetch = () => {
     factors ??= Promise.all(views.map((view) => view && loadFactors(view, work.engine, read)));
-    first ??= fetchTile(tiles[0]!);
+    if (!atOnce && tiles[0]) first ??= fetchTile(tiles[0]);
     // the failure is reported when the pass awaits it, not as an unhandled rejection
     factors.catch(() => {});
-    first.catch(() => {});
+    first?.catch(() => {});
+  };
+  const loadTile = async (tile: Tile, following: Tile | undefined) => {
+    const onDevice = placeTile(work, wanted, tile, keeps);
+    if (keeps) kept.push(onDevice);
+    atOnce &&= await waiting(work, async () => fillNow(work, onDevice, tile, read));
+    if (atOnce) return onDevice;
+    const bytes = await waiting(work, () => first ?? fetchTile(tile));
+    first = following && fetchTile(following);
+    first?.catch(() => {});
+    // the bytes were fetched for this tile alone
+    for (const [ref, data] of bytes) {
+      work.engine.write(onDevice.buffer, onDevice.regions.get(ref)! * 4, padToWord(data), true);
+    }
+    return onDevice;
   };
 
   return {
@@ -103,21 +116,9 @@ export function openTask(
     async pass(visit, readsBack = true) {
       if (resident) return visit(tiles[0]!, plan.elements);
       if (kept.length === 0) prefetch();
-      const loaded = await waiting(work, factors!);
-      let next = first;
-      first = undefined;
+      const loaded = await waiting(work, () => factors!);
       for (const [i, tile] of tiles.entries()) {
-        let onDevice = kept[i];
-        if (!onDevice) {
-          const bytes = await waiting(work, next!);
-          const following = tiles[i + 1];
-          if (following) {
-            next = fetchTile(following);
-            next.catch(() => {});
-          }
-          onDevice = upload(work, bytes, keeps);
-          if (keeps) kept.push(onDevice);
-        }
+        const onDevice = kept[i] ?? (await loadTile(tile, tiles[i + 1]));
         raw = onDevice.buffer;
         await stage(plan, form, work, tile, onDevice, loaded);
         await visit(tile, tile.end - tile.begin);
@@ -138,9 +139,9 @@ export function openTask(
   };
 }
 
-async function waiting<T>(work: Workspace, bytes: Promise<T>): Promise<T> {
+async function waiting<T>(work: Workspace, bytes: () => Promise<T>): Promise<T> {
   const begin = performance.now();
-  const result = await bytes;
+  const result = await bytes();
   work.onWait?.((performance.now() - begin) / 1000);
   return result;
 }
@@ -151,22 +152,32 @@ interface StoredTile {
   regions: ReadonlyMap<TensorRef, number>;
 }
 
-/** Brings the fetched bytes of a tile to the device: to a buffer of their own where they are to stay. */
-function upload(
-  work: Workspace,
-  bytes: ReadonlyMap<TensorRef, Uint8Array<ArrayBuffer>>,
-  stays: boolean,
-): StoredTile {
+/** Bytes of a tile in a stored tensor. */
+function rangeOf(ref: TensorRef, { begin, end }: Tile): [begin: number, end: number] {
+  const width = weightBytes(weightDtype(ref));
+  return [begin * width, end * width];
+}
+
+/** Room for the stored words of a tile: a buffer of their own where they are to stay. */
+function placeTile(work: Workspace, refs: readonly TensorRef[], tile: Tile, stays: boolean): StoredTile {
   const regions = new Map<TensorRef, number>();
   let words = 0;
-  for (const [ref, data] of bytes) {
+  for (const ref of refs) {
+    const [begin, end] = rangeOf(ref, tile);
     regions.set(ref, words);
-    words += stays ? Math.ceil(data.byteLength / 4) : work.stride;
+    words += stays ? Math.ceil((end - begin) / 4) : work.stride;
   }
-  const buffer = stays ? work.engine.allocate(words * 4, 'stored tile') : work.raw;
-  // the bytes were fetched for this tile alone
-  for (const [ref, data] of bytes) work.engine.write(buffer, regions.get(ref)! * 4, padToWord(data), true);
-  return { buffer, regions };
+  return { buffer: stays ? work.engine.allocate(words * 4, 'stored tile') : work.raw, regions };
+}
+
+/** Reads a tile to where it is wanted; false where that takes waiting. */
+function fillNow(work: Workspace, { buffer, regions }: StoredTile, tile: Tile, read: ReadTensor): boolean {
+  return [...regions].every(([ref, at]) => {
+    const [begin, end] = rangeOf(ref, tile);
+    const words = work.engine.memoryOf!(buffer, at * 4, Math.ceil((end - begin) / 4) * 4);
+    words.fill(0, end - begin);
+    return read.now!(ref, begin, end, words.subarray(0, end - begin));
+  });
 }
 
 /** Decodes the stored words of a tile into the slots and applies low-rank updates, addends, DoRA and W − W₀. */
