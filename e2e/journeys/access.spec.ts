@@ -87,6 +87,7 @@ test('every control is reached and seen by keyboard; no serious issue on any tab
   }
   await show(page, 'Layers');
   await page.getByRole('button', { name: 'Details', exact: true }).click();
+  await expect(page.getByRole('dialog')).toBeVisible();
   issues.push(...(await seriousIssues(page, '.dialog')));
   await page.keyboard.press('Escape');
   for (const open of ['Examples', 'Save', '+ add']) {

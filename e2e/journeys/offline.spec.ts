@@ -84,7 +84,7 @@ test('once loaded, it opens offline and merges the sample', async ({ page, conte
   });
   expect(kept.names).toHaveLength(1);
   expect(kept.urls.every((kept) => kept.startsWith(url))).toBe(true);
-  expect(kept.urls.some((kept) => /README|samples\/source|sw\.js/.test(kept))).toBe(false);
+  expect(kept.urls.some((kept) => /README|samples\/source|\/sw\.js/.test(kept))).toBe(false);
 });
 
 test('R56: of a host that is only half updated nothing is kept; a whole new version is offered, and taken by a click', async ({
