@@ -139,7 +139,8 @@ test.each([
     expect(difference).toBeLessThan(1e-5);
     expect(after).not.toEqual(before);
     // as the base is stored, no tensor has another dtype than it
-    const { changed, again } = await at('bfloat16');
+    const { changed, again, difference: rounding } = await at('bfloat16');
+    expect(rounding).toBeLessThan(0.02);
     expect(changed.weights).toEqual(new Set());
     expect(changed.updates.size).toBeGreaterThan(0);
     expect(again).toBe(0);
