@@ -110,6 +110,7 @@ export const chatVerb = defineVerb({
       prompt: '> ',
       terminal: process.stdin.isTTY,
     });
+    if (process.stdin.isTTY) place.say('/help lists what can be changed; Ctrl+D ends it.');
     lines.prompt();
     for await (const line of lines) {
       const [, command, name = '', value = ''] = /^\/(\w+)(?:\s+(\S+))?(?:\s+(\S+))?\s*$/.exec(line) ?? [];
