@@ -87,7 +87,7 @@ export async function serveChat(
   });
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+    const [path] = (request.url ?? '/').split('?', 1) as [string];
     const host = (request.headers.host ?? '').replace(/:\d+$/, '');
     if (!['127.0.0.1', 'localhost'].includes(host) || request.headers.origin !== undefined) {
       throw new Refusal(403, 'Only programs of this machine are answered, not pages of a browser.');

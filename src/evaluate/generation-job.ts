@@ -51,12 +51,13 @@ export async function runGeneration(
     const running = { ...options, ...ready, runner: { residentBytes: WRITING_RESIDENT_BYTES } };
     return liveText ? liveText.kept.open(running) : openRunningModel(running);
   };
-  /** Closes what is on a lost device, and opens it on a new one. @throws any other error */
-  const openAgain = (thrown: unknown, lost?: RunningModel) => {
+  /** Opens on a new device what is on a lost one, and closes that. @throws any other error */
+  const openAgain = async (thrown: unknown, lost?: RunningModel) => {
     if (!(thrown instanceof AmalgamError) || thrown.code !== 'GpuLost') throw thrown;
-    if (liveText) liveText.kept.lose();
-    else lost?.close();
-    return open();
+    liveText?.kept.lose();
+    const fresh = await open();
+    if (!liveText) lost?.close();
+    return fresh;
   };
   let model = await open().catch((thrown: unknown) => openAgain(thrown));
   let stream: GuardedStream | undefined;

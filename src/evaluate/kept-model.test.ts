@@ -158,3 +158,17 @@ test('another base, or a contributor that was not there, takes a new model; one 
   expect(silent.took).toBe(true);
   kept.close();
 });
+
+test('a folder that is opened again under the same name is read again, and what is canceled before it begins opens nothing', async () => {
+  const kept = keepModel();
+  const recipe = recipeOf(1, 1);
+  await written(kept, recipe);
+  const options = { ...(await planned(recipe)), ...{ models, engine: 'cpu' as const, exact: false, signal } };
+  const open = (given = signal) => kept.open({ ...options, signal: given, onProgress: () => {} });
+  const first = await open();
+  expect(await open()).toBe(first);
+  await models.add(await diskFolder('kitchen', join(SAMPLES, 'kitchen')), 'kitchen');
+  expect(await open()).not.toBe(first);
+  kept.close();
+  await expect(open(AbortSignal.abort())).rejects.toMatchObject({ code: 'Canceled' });
+});

@@ -1,5 +1,7 @@
 /** A running model that stays open between texts and takes the next recipe of the same inputs and outputs. */
 import type { Plan } from '../merge/plan/plan';
+import { throwIfCanceled } from '../sources/cancellation';
+import type { ModelFile } from '../sources/model-folder';
 import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
 
 /** A recipe that is planned, and what its merge needs. */
@@ -9,7 +11,9 @@ export type KeptModel = ReturnType<typeof keepModel>;
 
 interface Kept {
   structure: string;
-  inputs: ReadonlySet<string>;
+  /** The files that are open, by name: a folder that was opened again under the same name has others. */
+  inputs: ReadonlyMap<string, ModelFile>;
+  models: RunningOptions['models'];
   engine: RunningOptions['engine'];
   model: RunningModel;
 }
@@ -45,7 +49,9 @@ export function keepModel() {
   const fits = ({ plan }: ReadyRecipe) =>
     kept !== undefined &&
     kept.structure === structureOf(plan) &&
-    plan.inputs.every((input) => kept!.inputs.has(inputOf(input)));
+    plan.inputs.every(
+      (input) => kept!.inputs.get(inputOf(input)) === kept!.models.file(input.folder, input.file).file,
+    );
   const withTokenizer = (model: RunningModel, structure: string): RunningModel => ({
     ...model,
     async tokenizer() {
@@ -60,7 +66,8 @@ export function keepModel() {
   return {
     /** The model at this recipe: the one that is open, turned to it, or a new one. @throws as `openRunningModel` */
     async open(options: RunningOptions): Promise<RunningModel> {
-      const { plan, engine, signal } = options;
+      const { plan, models, engine, signal } = options;
+      throwIfCanceled(signal);
       // what somebody else's tokenizer does ends with the job that asked for it
       signal.addEventListener('abort', stopTokenizer, { once: true });
       if (kept?.engine === engine && fits(options)) {
@@ -71,7 +78,10 @@ export function keepModel() {
       const structure = structureOf(plan);
       if (tokenizer?.structure !== structure) stopTokenizer();
       const model = withTokenizer(await openBeyond(options), structure);
-      kept = { structure, inputs: new Set(plan.inputs.map(inputOf)), engine, model };
+      const inputs = new Map(
+        plan.inputs.map((input) => [inputOf(input), models.file(input.folder, input.file).file]),
+      );
+      kept = { structure, inputs, models, engine, model };
       return model;
     },
     /** Turns the open model to another recipe, between two passes; false where that takes a new model. @throws as `open` */

@@ -87,6 +87,7 @@ function isWritten({ stale, status }: GenerationColumn): boolean {
 /**
  * Has the texts follow their rows, with the same prompt and seed: one that is being written goes on with the changed recipe,
  * and all that are of other weights are written again once the engine is free. Merges that take long to be ready wait for a press.
+ * Never rejects.
  */
 export async function follow(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const state = studio.store.getState();
@@ -110,7 +111,8 @@ export async function follow(studio: Studio, rows: readonly EvaluationRow[]): Pr
 async function steer(studio: Studio, id: string, target: { recipe: Recipe }): Promise<void> {
   const was = studio.store.getState().generation.columns.find((column) => column.id === id)!.target;
   editColumn(studio, id, { target });
-  if (await studio.worker.steer(target.recipe)) return;
+  // an engine that ends meanwhile is told of by the text that it was writing
+  if (await studio.worker.steer(target.recipe).catch(() => false)) return;
   editColumns(studio, (c) => (c.id === id && c.target === target ? { target: was } : {}));
 }
 
