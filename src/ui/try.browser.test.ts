@@ -51,6 +51,7 @@ test('a text that is being written goes on with the changed recipe, shows where,
   expect(asked.map(contributorsOf)).toEqual([undefined, 3, 2]);
   expect(asked.map(({ live }) => live)).toEqual([false, true, true]);
   expect(cancel).not.toHaveBeenCalled();
-  await expect.element(page.getByRole('article', { name: /^A / })).toHaveTextContent('text 3');
+  const text = () => document.querySelector('[aria-label^="A "] .written-text')?.textContent;
+  await waitFor(() => expect(text()).toMatch(/^Recipe: text\s3$/));
   await expect.element(page.getByRole('img', { name: 'the recipe changed here' })).not.toBeInTheDocument();
 });
