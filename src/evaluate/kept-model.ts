@@ -1,7 +1,7 @@
 /** A running model that stays open between texts and takes the next recipe of the same inputs and outputs. */
+import type { OpenModels } from '../host/models';
 import type { Plan } from '../merge/plan/plan';
 import { throwIfCanceled } from '../sources/cancellation';
-import type { ModelFile } from '../sources/model-folder';
 import { openRunningModel, type RunningModel, type RunningOptions } from './running-model';
 
 /** A recipe that is planned, and what its merge needs. */
@@ -12,7 +12,7 @@ export type KeptModel = ReturnType<typeof keepModel>;
 interface Kept {
   structure: string;
   /** The files that are open, by name: a folder that was opened again under the same name has others. */
-  inputs: ReadonlyMap<string, ModelFile>;
+  inputs: ReadonlyMap<string, ReturnType<OpenModels['file']>['file']>;
   models: RunningOptions['models'];
   engine: RunningOptions['engine'];
   model: RunningModel;
