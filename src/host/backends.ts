@@ -1,4 +1,3 @@
-import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import { type BatchCalls, createThreadBackend } from '../backend/cpu/thread-backend';
@@ -6,7 +5,7 @@ import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { type BackendChoice, type BackendKind, CPU_ADAPTER } from '../reports/backend';
 import { giveBack } from '../sources/spare-arrays';
 import { backendInfo } from './backend-info';
-import { hasThreads, openThread } from './threads';
+import { hasThreads, openThreads } from './threads';
 
 /** Opens the engine asked for. @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none */
 export async function openBackend(choice: BackendChoice): Promise<Backend> {
@@ -45,7 +44,7 @@ export async function openEvaluationBackends(
   const first = await openBackend(choice);
   if (first.kind === 'webgpu' || multiplyAdds < EVALUATION_THREADS_FROM) return [first];
   const count = Math.min(most, navigator.hardwareConcurrency);
-  return count < 2 ? [first] : openThreads(first.adapter, count);
+  return count < 2 ? [first] : openEngines(first.adapter, count);
 }
 
 /**
@@ -54,18 +53,23 @@ export async function openEvaluationBackends(
  */
 export function openEncodingBackends(elements: number): [engine: Backend, ...threads: Backend[]] {
   if (elements < THREADS_FROM) return [createCpuBackend()];
-  return openThreads(CPU_ADAPTER, navigator.hardwareConcurrency);
+  return openEngines(CPU_ADAPTER, navigator.hardwareConcurrency);
 }
 
-function openThreads(adapter: string, wanted: number): [Backend, ...Backend[]] {
+function openEngines(adapter: string, wanted: number): [Backend, ...Backend[]] {
   const count = Math.min(wanted, MOST_THREADS);
   const share = { tileBytes: THREADS_BYTES.tiles / count, keptBytes: THREADS_BYTES.kept / count };
   const open = () => {
-    const { ask, terminate } = openThread<BatchCalls>();
+    const opening = openThreads<BatchCalls>({ kind: 'engine', count: 1, work: {}, files: [] });
+    opening.catch(() => {}); // reported to who computes
     return createThreadBackend(
       {
-        compute: (batch, transfer) => ask((calls) => calls.compute(Comlink.transfer(batch, transfer))),
-        terminate,
+        compute: async (batch, moved) => (await opening)[0]!.ask('compute', [batch], moved),
+        terminate: () =>
+          void opening.then(
+            ([thread]) => thread!.terminate(),
+            () => {},
+          ),
       },
       adapter,
       share,

@@ -1,14 +1,11 @@
 /** Every kernel by id, and what a thread does with them. */
-import { serveBatches } from '../backend/cpu/serve-thread';
-import type { BatchCalls } from '../backend/cpu/thread-backend';
+import { computing } from '../backend/cpu/serve-thread';
 import type { Kernel } from '../backend/kernel';
-import { type Disk, servePasses } from '../host/serve-thread';
-import type { PassCalls } from '../host/threads';
+import { type Disk, type OpenWork, serveThread } from '../host/serve-thread';
+import type { ThreadCalls, WorkKind } from '../host/threads';
 import { methods } from '../merge/methods';
 import { openStatistics } from '../merge/prediction/delta-statistics';
-import type { MergeCalls } from '../merge/run/remote-thread';
-import { serveMergeThread } from '../merge/run/serve-thread';
-import { reporting } from '../platform';
+import { openMerging } from '../merge/run/serve-thread';
 import { openComparison } from '../tools/difference/compare-tensors';
 
 const modules = import.meta.glob<Record<string, unknown>>(
@@ -32,11 +29,11 @@ export const allKernels: ReadonlyMap<string, Kernel> = new Map(kernels.map((kern
 
 /** The calls of a thread, for its owner. @param disk opens the files of this machine, where there are such */
 export function threadCalls(disk?: Disk): ThreadCalls {
-  return {
-    ...serveMergeThread(disk),
-    ...servePasses({ statistics: openStatistics, compare: openComparison }, disk),
-    ...reporting(serveBatches(allKernels)),
+  const kinds: Record<WorkKind, OpenWork> = {
+    merge: openMerging,
+    statistics: openStatistics,
+    compare: openComparison,
+    engine: (_, { engine, handOver }) => computing(engine, allKernels, handOver),
   };
+  return serveThread(kinds, disk);
 }
-
-export type ThreadCalls = MergeCalls & PassCalls & BatchCalls;

@@ -11,6 +11,7 @@ import { parseRecipe } from '../../formats/recipe-yaml';
 import { ggufEncoder } from '../../gguf/gguf-file';
 import type { OpenModels } from '../../host/models';
 import { diskSource, openFile } from '../../host/node/storage';
+import { serveThread } from '../../host/serve-thread';
 import { startThreadsHere } from '../../host/threads.test.support';
 import { openHashedInputs } from '../../host/weight-inputs';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
@@ -23,7 +24,7 @@ import { finishShards } from '../plan/shards';
 import type { Prepared } from '../tensor/prepared';
 import { openMergeThreads } from './remote-thread';
 import { type MergeThreads, runPlan } from './run';
-import { serveMergeThread } from './serve-thread';
+import { openMerging } from './serve-thread';
 
 const disk = {
   source: (origin: Parameters<typeof diskSource>[0] & { identity: string }) =>
@@ -33,7 +34,7 @@ const disk = {
 let out: string;
 beforeAll(() => {
   out = mkdtempSync(join(tmpdir(), 'amalgam-threads-'));
-  startThreadsHere(() => serveMergeThread(disk));
+  startThreadsHere(() => serveThread({ merge: openMerging }, disk));
 });
 afterAll(() => rmSync(out, { recursive: true }));
 
