@@ -221,8 +221,9 @@ async function shareWork<Work>(
   const values: Derived[] = [];
   const derived: Derived[] = [];
   const work = portable(options.work, values, derived);
-  const readers = values.map((one) => one.open(inputs!.read));
-  for (const reader of readers) reader.catch(() => {}); // reported to who asks for it
+  // what is quantized a thread opens by itself
+  const readers = values.map((one) => (one.quantized ? undefined : one.open(inputs!.read)));
+  for (const reader of readers) reader?.catch(() => {}); // reported to who asks for it
   const described = files.map(async ({ folder, file }) => {
     const name = inputName(folder, file);
     const { byteLength, origin } = inputs!.stored(name);

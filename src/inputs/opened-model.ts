@@ -88,7 +88,7 @@ function weightShapes(model: OpenModel): Pick<ModelInfo, 'weights'> {
     found.set(key, (found.get(key) ?? new Set()).add(shape.join('×')));
   };
   if (model.kind === 'checkpoint') {
-    const read = dequantized(model.tensors, model.config);
+    const read = dequantized(model);
     if (unreadQuantization(model.config, read) !== undefined) return {};
     for (const [name, { shape }] of read.tensors) if (shape.length === 2) add(name, shape);
   } else {
