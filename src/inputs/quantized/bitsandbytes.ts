@@ -65,11 +65,12 @@ export const fourBits: QuantizedFormat = {
     const isNested = nested !== undefined;
     if (isNested !== (absmax.dtype === 'U8') || (isNested && (!nestedAbsmax || !nestedMap)))
       return 'unscaled';
+    if (block % 2 !== 0) return 'unscaled';
     if (isNested && elementsOf(nestedAbsmax!) !== Math.ceil(blocks / nested.block)) return 'unscaled';
     return {
       ...{ name, format: type.toUpperCase(), shape },
       from: [ref, map, absmax, ...(isNested ? [nestedAbsmax!, nestedMap!] : [])],
-      beside: [...tensors.keys()].filter((key) => key.startsWith(`${name}.quant_state.`)),
+      beside: [`${name}.quant_state.bitsandbytes__${type}`],
       params: { block, nestedBlock: nested?.block ?? 0, offset: nested?.offset ?? 0 },
     };
   },
@@ -77,17 +78,21 @@ export const fourBits: QuantizedFormat = {
     const { block, nestedBlock, offset } = params as Record<'block' | 'nestedBlock' | 'offset', number>;
     const values = await readF32(map!, read);
     const magnitudes = await magnitudesOf(absmax!, nested, nestedBlock, offset, read);
-    return async (begin, end) => {
-      const first = begin >> 1;
-      const bytes = await read(ref!, first, (end + 1) >> 1);
-      const out = new Float32Array(end - begin);
-      for (let i = 0; i < out.length; i++) {
-        const at = begin + i;
-        const byte = bytes[(at >> 1) - first]!;
-        out[i] = values[at & 1 ? byte & 15 : byte >> 4]! * magnitudes[Math.floor(at / block)]!;
+    const bytes = ref!.end - ref!.begin;
+    return byRows(block, async (first, end) => {
+      const codes = await read(ref!, (first * block) / 2, Math.min(bytes, (end * block) / 2));
+      const out = new Float32Array(2 * codes.length);
+      for (let row = first; row < end; row++) {
+        const magnitude = magnitudes[row]!;
+        const last = Math.min(codes.length, ((row + 1 - first) * block) / 2);
+        for (let at = ((row - first) * block) / 2; at < last; at++) {
+          const code = codes[at]!;
+          out[2 * at] = values[code >> 4]! * magnitude;
+          out[2 * at + 1] = values[code & 15]! * magnitude;
+        }
       }
       return out;
-    };
+    });
   },
 };
 
