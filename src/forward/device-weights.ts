@@ -97,7 +97,9 @@ export function createWeightReader(
     const rowBytes = linear.inputs * width;
     const packed = queue.engine.kind === 'cpu';
     const rows = packed ? Math.ceil(outputs / PANEL) * PANEL : outputs;
-    const weights = queue.allocate(rows * rowBytes, name);
+    const weights = packed
+      ? queue.allocateWeights(rows * rowBytes, name)
+      : queue.allocate(rows * rowBytes, name);
     try {
       if (linear.storage === 'out_in') {
         const begin = (first + (linear.stack?.index ?? 0) * linear.outputs) * rowBytes;

@@ -22,7 +22,10 @@ import type { ChangedWeights, WeightSource } from './weight-source';
 import { createWorkspace } from './workspace';
 
 export interface RunnerOptions {
-  /** Layers stay on the device, from the first on, as long as they fit into this many bytes. Default 0: two at a time. */
+  /**
+   * Layers stay on the device, from the first on, as long as they fit into this many bytes, or what the engine says it has room
+   * for. Default 0: two at a time.
+   */
   residentBytes?: number;
   /** Bytes of activations of one chunk of rows. Default 256 MiB. */
   activationBytes?: number;
@@ -96,7 +99,8 @@ export function openRunner(
     engine.maxBufferBytes,
     Math.floor((2 * queue.dispatchWork) / CHUNK_ROWS.least),
   );
-  const { residentBytes } = settings;
+  const residentBytes =
+    settings.residentBytes > 0 ? Math.max(settings.residentBytes, engine.residentBytes ?? 0) : 0;
   const model = openModel(architecture, source, operations, workspace, { residentBytes, tileBytes });
   const chunkRows = rowsOfChunk(architecture, queue.dispatchWork, settings.activationBytes);
   const startRunnerPass: Runner['startPass'] = (request) => startPass(model, { ...request, chunkRows });

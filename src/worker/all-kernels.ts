@@ -1,5 +1,6 @@
 /** Every kernel by id, and what a thread does with them. */
 import { serveBatches } from '../backend/cpu/serve-thread';
+import { type HelpCalls, serveHelp } from '../backend/cpu/shared-weights';
 import type { BatchCalls } from '../backend/cpu/thread-backend';
 import type { Kernel } from '../backend/kernel';
 import { type Disk, servePasses } from '../host/serve-thread';
@@ -36,7 +37,8 @@ export function threadCalls(disk?: Disk): ThreadCalls {
     ...serveMergeThread(disk),
     ...servePasses({ statistics: openStatistics, compare: openComparison }, disk),
     ...reporting(serveBatches(allKernels)),
+    ...reporting(serveHelp()),
   };
 }
 
-export type ThreadCalls = MergeCalls & PassCalls & BatchCalls;
+export type ThreadCalls = MergeCalls & PassCalls & BatchCalls & HelpCalls;

@@ -13,5 +13,6 @@ const calls: ThreadCalls = {
   openPass: async (...what) => (await serving).openPass(...what),
   take: async (index) => (await serving).take(index),
   compute: async (batch) => (await serving).compute(batch),
+  help: async (request) => (await serving).help(request),
 };
 exposeThread(calls);

@@ -40,6 +40,7 @@ const define = (form: keyof typeof BLOCKS, wgsl: string, dtype: WeightDtype) =>
     buffers: { weights: dtype === 'F32' ? 'vec4f' : 'vec2u', x: 'vec4f', bias: 'f32', y: 'rw f32' },
     work: ({ rows, outputs }) => Math.ceil(rows / BLOCKS[form][0]) * Math.ceil(outputs / BLOCKS[form][1]),
     span: () => BLOCKS[form][2],
+    ...(form === 'packed' && { panels: DTYPE_CODE[dtype] }),
     wasm(k, { params: p, at }) {
       const inputs = p.inputs4 * 4;
       const multiply = form === 'packed' ? k.matmulPacked : k.matmulBlock;
