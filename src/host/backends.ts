@@ -46,9 +46,8 @@ const MOST_RESIDENT = 7 * 2 ** 30;
 
 /** Memories for the weights of one text's model, which a thread on every other core reaches; undefined where none can be had. */
 function sharedWeights(): SharedWeights | undefined {
-  if (!hasThreads() || !canShareMemory() || !('navigator' in globalThis)) return undefined;
-  const helpers = Math.min(MOST_THREADS, navigator.hardwareConcurrency) - 1;
-  if (helpers < 1) return undefined;
+  if (!hasThreads() || !('navigator' in globalThis)) return undefined;
+  const helpers = canShareMemory() ? Math.min(MOST_THREADS, navigator.hardwareConcurrency) - 1 : 0;
   const startHelper: StartHelper = (request) => {
     const { ask, terminate } = openThread<HelpCalls>(true);
     // one that stops in the middle of a product is missed there, and otherwise the others do its share

@@ -3,9 +3,12 @@
  * next chunk of its outputs. A thread that is late, or gone before it took one, holds nobody up.
  */
 import type { KernelExports } from '../kernel';
-import { dtypeBytes } from '../kernels/encoding';
+import { ENCODED_CODE, panelRowBytes } from '../kernels/matmul';
 
-/** y = add·y + bias + scale · x·wᵀ by weights in panels, all in one memory. Addresses and pitches are bytes. */
+/**
+ * y = add·y + bias + scale · x·wᵀ by weights in panels, all in one memory; by weights of eight bits x is as `cutInputs` leaves it.
+ * Addresses and pitches are bytes.
+ */
 export interface SharedProduct {
   memory: number;
   dtype: number;
@@ -74,21 +77,30 @@ function announced(board: Board): SharedProduct {
 /** Computes one chunk of a product. @param scratch of this thread, in the memory */
 export function multiplyChunk(k: KernelExports, p: SharedProduct, chunk: number, scratch: number): void {
   const first = chunk * p.step;
-  k.matmulPacked(
-    p.weights + first * p.inputs * dtypeBytes(p.dtype),
-    p.dtype,
-    p.inputs,
-    Math.min(p.step, p.outputs - first),
-    p.x,
-    p.xPitch,
-    p.rows,
-    p.bias === 0 ? 0 : p.bias + 4 * first,
-    p.y + 4 * first,
-    p.yPitch,
-    p.add,
-    p.scale,
-    scratch,
-  );
+  const { dtype, inputs, x, rows, yPitch, add, scale } = p;
+  const weights = p.weights + first * panelRowBytes(dtype, inputs);
+  const outputs = Math.min(p.step, p.outputs - first);
+  const bias = p.bias === 0 ? 0 : p.bias + 4 * first;
+  const y = p.y + 4 * first;
+  if (dtype === ENCODED_CODE) k.matmulEncoded(weights, inputs, outputs, x, rows, bias, y, yPitch, add, scale);
+  else
+    k.matmulPacked(
+      ...([
+        weights,
+        dtype,
+        inputs,
+        outputs,
+        x,
+        p.xPitch,
+        rows,
+        bias,
+        y,
+        yPitch,
+        add,
+        scale,
+        scratch,
+      ] as const),
+    );
 }
 
 /** Computes chunks until none is left. @param kernels over each memory */

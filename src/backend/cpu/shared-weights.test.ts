@@ -135,7 +135,7 @@ describe('threads that share weights', () => {
         [1, 64, 8],
       ] as const) {
         for (const add of [false, true]) {
-          const product = { dtype, rows, inputs, outputs, add, biased: !add, first: add ? 16 : 0 };
+          const product = { dtype, rows, inputs, outputs, add, biased: !add, first: add ? PANEL : 0 };
           const alone = await multiply(undefined, product);
           for (let again = 0; again < 5; again++)
             expect(sameBits(await multiply(shared, product), alone), JSON.stringify(product)).toBe(true);

@@ -1,8 +1,11 @@
-/** Weights in memories that several threads reach, and the products by them, which the threads compute together. */
+/**
+ * Weights in memories of their own, which several threads reach where memory can be shared, and the products by them, which the
+ * threads compute together.
+ */
 import { AmalgamError } from '../../errors';
 import { type KernelExports, SCRATCH, SCRATCH_PAGES } from '../kernel';
 import { dtypeBytes } from '../kernels/encoding';
-import { PANEL } from '../kernels/matmul';
+import { ENCODED_BLOCK, ENCODED_CODE, PANEL, panelRowBytes } from '../kernels/matmul';
 import { CpuMemory, instantiateKernels, PAGE, type Range } from './cpu-memory';
 import {
   announce,
@@ -56,9 +59,6 @@ const SCRATCH_BYTES = Math.floor((SCRATCH_PAGES * PAGE - SCRATCH) / MOST_THREADS
 const CHUNK_WORK = 2 ** 16;
 /** Chunks for each thread: so many that none waits long for the slowest. */
 const CHUNKS_EACH = 8;
-/** Outputs of which chunks are whole multiples: four panels side by side. */
-const CHUNK_OUTPUTS = 4 * PANEL;
-
 const scratchOf = (number: number) => SCRATCH + number * SCRATCH_BYTES;
 
 /** Whether memory can be shared here, and waited at: in Node, and in a worker of a page that is isolated from other origins. */
@@ -72,7 +72,7 @@ export function canShareMemory(): boolean {
 
 /**
  * Opens memories for weights; the threads that help start with the first product that is worth it.
- * @param helpers threads beside this one
+ * @param helpers threads beside this one; without any, nothing is shared
  * @param residentBytes bytes of weights that may stay
  * @param patience sleeps of 100 ms until a thread that is in the middle of a product is taken for dead
  * @returns undefined where the system has no room for such memories
@@ -84,20 +84,20 @@ export function openSharedWeights(
 ) {
   let memories: CpuMemory[];
   try {
-    memories = Array.from({ length: MEMORIES }, () => new CpuMemory(true));
+    memories = Array.from({ length: MEMORIES }, () => new CpuMemory(helpers > 0));
   } catch (thrown) {
     if (thrown instanceof RangeError) return undefined;
     throw thrown;
   }
   const kernels: KernelExports[] = memories.map(({ memory }) => instantiateKernels(memory));
-  const board: Board = new Int32Array(new SharedArrayBuffer(BOARD_BYTES));
   const threads = Math.min(helpers + 1, MOST_THREADS);
+  const board = threads > 1 ? (new Int32Array(new SharedArrayBuffer(BOARD_BYTES)) as Board) : undefined;
   /** Room for rows in and out of a product, by memory. */
   const rooms: (Range | undefined)[] = [];
   let ends: (() => void)[] | undefined;
   let failed: AmalgamError | undefined;
 
-  const startThreads = () =>
+  const startThreads = (board: Board) =>
     Array.from({ length: threads - 1 }, (_, i) =>
       start({ board, memories: memories.map(({ memory }) => memory), number: i + 1 }),
     );
@@ -113,7 +113,7 @@ export function openSharedWeights(
   const bytesIn = (memory: number, address: number, byteLength: number) =>
     memories[memory]!.bytes({ address, byteLength });
   const close = () => {
-    endBoard(board);
+    if (board) endBoard(board);
     for (const end of ends ?? []) end();
     ends = [];
   };
@@ -140,6 +140,22 @@ export function openSharedWeights(
       const room = roomIn(memory, PANEL * inputs * dtypeBytes(dtype));
       kernels[memory]!.packPanels(address, dtype, inputs, outputs, room.address);
     },
+    /** Encodes rows as weights of eight bits, from output `first` on. */
+    encode(
+      { memory, address }: SharedRange,
+      dtype: number,
+      inputs: number,
+      outputs: number,
+      first: number,
+      rows: Uint8Array,
+    ): void {
+      const roomAt = Math.ceil(rows.length / 64) * 64;
+      const blocks = 8 * panelRowBytes(ENCODED_CODE, inputs);
+      const room = roomIn(memory, roomAt + 4 * inputs + blocks);
+      bytesIn(memory, room.address, rows.length).set(rows);
+      const to = address + first * panelRowBytes(ENCODED_CODE, inputs);
+      kernels[memory]!.encodePanels(room.address, dtype, inputs, outputs, to, room.address + roomAt);
+    },
     /**
      * A product by weights in panels.
      * @param x rows, `xPitch` apart @param y rows, `yPitch` apart, from the first output on
@@ -151,34 +167,39 @@ export function openSharedWeights(
       const { memory } = weights;
       const width = 4 * outputs;
       const ownPitch = Math.ceil(width / 64) * 64;
-      const biasAt = Math.ceil(x.length / 64) * 64;
+      const isEncoded = dtype === ENCODED_CODE;
+      const cutAt = Math.ceil(x.length / 64) * 64;
+      const cutBytes = isEncoded ? rows * (2 * inputs + (4 * inputs) / ENCODED_BLOCK.inputs) : 0;
+      const biasAt = cutAt + Math.ceil(cutBytes / 64) * 64;
       const yAt = biasAt + ownPitch;
       const bytes = yAt + ownPitch * rows;
       const room = roomIn(memory, bytes);
       const all = bytesIn(memory, room.address, bytes);
       all.set(x);
+      if (isEncoded)
+        kernels[memory]!.cutInputs(room.address, shape.xPitch, rows, inputs, room.address + cutAt);
       if (bias) all.set(bias, biasAt);
       const rowAt = (r: number) => yAt + r * ownPitch;
       if (shape.add)
         for (let r = 0; r < rows; r++) all.set(y.subarray(r * yPitch, r * yPitch + width), rowAt(r));
       const work = rows * inputs * outputs;
       const most = Math.min(MOST_CHUNKS, CHUNKS_EACH * threads, Math.floor(work / CHUNK_WORK));
-      const step = Math.ceil(outputs / Math.max(1, most) / CHUNK_OUTPUTS) * CHUNK_OUTPUTS;
+      const step = Math.ceil(outputs / Math.max(1, most) / PANEL) * PANEL;
       const product: SharedProduct = {
         ...shape,
         memory,
-        weights: weights.address + firstOutput * inputs * dtypeBytes(dtype),
-        x: room.address,
+        weights: weights.address + firstOutput * panelRowBytes(dtype, inputs),
+        x: room.address + (isEncoded ? cutAt : 0),
         bias: bias ? room.address + biasAt : 0,
         y: room.address + yAt,
         yPitch: ownPitch,
         step,
         chunks: Math.ceil(outputs / step),
       };
-      if (product.chunks === 1 || threads === 1) {
+      if (product.chunks === 1 || !board) {
         multiplyChunk(kernels[memory]!, { ...product, step: outputs }, 0, scratchOf(0));
       } else {
-        ends ??= startThreads();
+        ends ??= startThreads(board);
         announce(board, product);
         if (!computeAnnounced(board, kernels, scratchOf(0), product.chunks, patience)) {
           failed = new AmalgamError(
