@@ -1,15 +1,22 @@
 /**
  * Tokens a second of our forward pass on the processor, beside llama.cpp on the same weights: seeded checkpoints of real shapes,
- * a prompt of 64 ids and 24 tokens behind it. Needs linux on x64; for docs/benchmarks.md.
+ * a prompt of 64 ids and 24 tokens behind it, in turns. Needs linux on x64; for docs/benchmarks.md. ROWS takes the rows with
+ * that text.
  *
- *   npx vitest run --config e2e/bench/vitest.bench.config.ts generate
+ *   [ROWS=BF16] npx vitest run --config e2e/bench/vitest.bench.config.ts generate
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
-import { test } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import * as Comlink from 'comlink';
+import nodeEndpoint from 'comlink/dist/esm/node-adapter';
+import { beforeAll, test } from 'vitest';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
+import { type HelpCalls, openSharedWeights, type StartHelper } from '../../src/backend/cpu/shared-weights';
 import { generate } from '../../src/evaluate/generation';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { openRunner } from '../../src/forward/runner';
@@ -22,11 +29,38 @@ const ROOT = join(import.meta.dirname, '../..');
 const CACHE = join(ROOT, 'node_modules/.cache/amalgam-bench');
 const PROMPT = 64;
 const TOKENS = 24;
-const ROUNDS = 3;
+const ROUNDS = Number(process.env.ROUNDS ?? 3);
 
 interface Rate {
   prompt: number;
   token: number;
+}
+
+const THREAD = join(CACHE, 'thread');
+
+beforeAll(async () => {
+  const { bundleForNode } = await import(pathToFileURL(join(ROOT, 'src/cli/build-command.mjs')).href);
+  await bundleForNode(ROOT, THREAD, { thread: 'src/worker/node-thread.ts' });
+});
+
+const startHelper: StartHelper = (request) => {
+  const worker = new Worker(join(THREAD, 'thread.mjs'));
+  const calls = Comlink.wrap<HelpCalls>(nodeEndpoint(worker));
+  void calls.help(request).catch((thrown: unknown) => console.error(thrown));
+  return () => void worker.terminate();
+};
+
+/** Weights in BF16 as the F32 that they stand for. */
+function widened(source: WeightSource): WeightSource {
+  return {
+    tensors: new Map([...source.tensors].map(([name, { shape }]) => [name, { dtype: 'F32', shape }])),
+    async read(name, begin, end) {
+      const halves = await source.read(name, begin / 2, end / 2);
+      const [from, words] = [new Uint16Array(halves.buffer), new Uint32Array(halves.length / 2)];
+      for (let i = 0; i < words.length; i++) words[i] = from[i]! << 16;
+      return new Uint8Array(words.buffer);
+    },
+  };
 }
 
 /** Weights of a file, read as they are asked for. */
@@ -52,11 +86,22 @@ function fileSource(file: string): WeightSource {
   };
 }
 
-async function ours(folder: string, prompt: readonly number[]): Promise<Rate> {
+type Weights = 'F32' | 'BF16' | 'Q8_0';
+
+async function ours(
+  folder: string,
+  prompt: readonly number[],
+  weights: Weights,
+  threads: number,
+): Promise<Rate> {
   const config = parseModelConfig(readFileSync(join(folder, 'config.json'), 'utf8'), 'config.json');
-  const engine = createCpuBackend();
-  const source = fileSource(join(folder, 'model.safetensors'));
-  const runner = openRunner(engine, resolveArchitecture(config), source, { residentBytes: 2 ** 33 });
+  const engine = createCpuBackend(openSharedWeights(threads - 1, startHelper));
+  const stored = fileSource(join(folder, 'model.safetensors'));
+  const source = weights === 'F32' ? widened(stored) : stored;
+  const runner = openRunner(engine, resolveArchitecture(config), source, {
+    residentBytes: 2 ** 33,
+    eightBits: weights === 'Q8_0' ? 'always' : 'never',
+  });
   const times: number[] = [];
   for (let round = 0; round < 2; round++) {
     times.splice(0, times.length, performance.now());
@@ -94,11 +139,11 @@ test.each([QWEN_05B, LLAMA_1B])('$name', async (shape) => {
   const folder = await checkpoint(CACHE, shape, 0);
   writeTokenizer(folder, shape);
   const prompt = Array.from({ length: PROMPT }, (_, i) => (i * 7919) % shape.vocabulary);
-  const rows: [name: string, run: () => Promise<Rate>][] = [
-    ['Amalgam, BF16, 1 thread', () => ours(folder, prompt)],
-  ];
-  for (const type of ['F32', 'BF16', 'Q8_0']) {
+  const rows: [name: string, run: () => Promise<Rate>][] = [];
+  for (const type of ['F32', 'BF16', 'Q8_0'] as const) {
     for (const threads of [1, 2]) {
+      const on = `${type}, ${threads} thread${threads > 1 ? 's' : ''}`;
+      rows.push([`Amalgam, ${on}`, () => ours(folder, prompt, type, threads)]);
       const run = async () => {
         const model = llama().open(ggufOf(folder, type));
         model.seconds(prompt, 2, threads);
@@ -106,12 +151,14 @@ test.each([QWEN_05B, LLAMA_1B])('$name', async (shape) => {
         model.close();
         return rate;
       };
-      rows.push([`llama.cpp, ${type}, ${threads} thread${threads > 1 ? 's' : ''}`, run]);
+      rows.push([`llama.cpp, ${on}`, run]);
     }
   }
   const best = new Map<string, Rate>();
+  const chosen = rows.filter(([name]) => name.includes(process.env.ROWS ?? ''));
+  process.stdout.write(`${cpus()[0]!.model}, load before: ${loadavg()[0]!.toFixed(1)}\n`);
   for (let round = 0; round < ROUNDS; round++) {
-    for (const [name, run] of rows) {
+    for (const [name, run] of chosen) {
       const { prompt: read, token } = await run();
       const before = best.get(name) ?? { prompt: read, token };
       best.set(name, { prompt: Math.min(read, before.prompt), token: Math.min(token, before.token) });

@@ -2,13 +2,16 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import { diskFolder } from '../../e2e/disk-folder';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { openSharedWeights } from '../backend/cpu/shared-weights';
 import { copyOf } from '../formats/recipe';
+import * as backends from '../host/backends';
 import { openModels } from '../host/models';
 import { methodById } from '../merge/methods';
 import { makePlan } from '../merge/plan/recipe-plan';
-import type { WrittenToken } from '../reports/evaluate';
+import type { KeptWeights, WrittenToken } from '../reports/evaluate';
 import { runGeneration } from './generation-job';
 import { encodeText, openSample } from './sample.test.fixture';
 
@@ -16,9 +19,17 @@ const SAMPLES = fileURLToPath(new URL('../../public/samples', import.meta.url));
 const TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m['content'] | trim }}{% endfor %}";
 const folder = mkdtempSync(join(tmpdir(), 'amalgam-chat-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => vi.restoreAllMocks());
 
 /** Text that a model of the sample generates, alone on the processor; the base of the sample is asked too where it is told. */
-async function written(model: string, path: string, prompt: string, chat: boolean, asksBase = false) {
+async function written(
+  model: string,
+  path: string,
+  prompt: string,
+  chat: boolean,
+  asksBase = false,
+  weights: KeptWeights = 'auto',
+) {
   const models = openModels(() => ({ url: 'https://hub.invalid' }));
   await models.add(await diskFolder(model, path), model);
   await models.add(await diskFolder('base', join(SAMPLES, 'base')), 'base');
@@ -29,8 +40,7 @@ async function written(model: string, path: string, prompt: string, chat: boolea
   return runGeneration(
     {
       target: { model },
-      prompt,
-      chat,
+      ...{ prompt, chat, weights },
       maxTokens: 4,
       temperature: 0,
       topP: 1,
@@ -79,4 +89,20 @@ test('a model without a template is refused, with the way out', async () => {
     code: 'TokenizerUnsupported',
     message: expect.stringContaining('no chat template') as string,
   });
+});
+
+test('weights are kept at 8 bits where that is asked for, or nothing else fits, which the report says; else it is refused', async () => {
+  const path = join(SAMPLES, 'workshop');
+  const write = (weights: KeptWeights) => written('workshop', path, 'Job:', false, false, weights);
+  await expect(write('8-bit')).rejects.toMatchObject({ code: 'Usage' });
+  const stored = await write('stored');
+  vi.spyOn(backends, 'openEvaluationBackends').mockImplementation(async () => [
+    createCpuBackend(openSharedWeights(0, () => () => undefined)),
+  ]);
+  const [asked, fitting] = [await write('8-bit'), await write('auto')];
+  expect([stored.eightBits, asked.eightBits, fitting.eightBits]).toEqual([undefined, true, undefined]);
+  expect(asked.ids).toEqual(stored.ids);
+  expect(fitting.tokens).toEqual(stored.tokens);
+  expect(asked.tokens).not.toEqual(stored.tokens);
+  expect(asked.peakBytes).toBeLessThan(stored.peakBytes);
 });

@@ -22,6 +22,9 @@ import {
   type RunningOptions,
 } from './running-model';
 
+/** What the runner is told. */
+const EIGHT_BITS = { auto: 'to fit', stored: 'never', '8-bit': 'always' } as const;
+
 /** How a text takes part in what changes its recipe. */
 export interface LiveText {
   kept: KeptModel;
@@ -45,10 +48,11 @@ export async function runGeneration(
   request: GenerateRequest,
   { against, liveText, ...options }: GenerationOptions,
 ): Promise<GenerateReport> {
-  const { maxTokens, temperature, topP, seed } = request;
+  const { maxTokens, temperature, topP, seed, weights = 'auto' } = request;
+  const runner = { residentBytes: WRITING_RESIDENT_BYTES, eightBits: EIGHT_BITS[weights] };
   let ready: ReadyRecipe = options;
   const open = () => {
-    const running = { ...options, ...ready, runner: { residentBytes: WRITING_RESIDENT_BYTES } };
+    const running = { ...options, ...ready, runner };
     return liveText ? liveText.kept.open(running) : openRunningModel(running);
   };
   /** Opens on a new device what is on a lost one, and closes that. @throws any other error */
@@ -62,6 +66,13 @@ export async function runGeneration(
   let model = await open().catch((thrown: unknown) => openAgain(thrown));
   let stream: GuardedStream | undefined;
   try {
+    if (weights === '8-bit' && !model.runner.encoded) {
+      throw new AmalgamError(
+        'Usage',
+        'Weights cannot be kept at 8 bits here.',
+        'Take the engine cpu, or keep the weights as they are stored.',
+      );
+    }
     const tokenizer = await model.tokenizer();
     const prompt = await promptIds(model, tokenizer, request, options.signal);
     const decoder = tokenizer.stream(prompt);
@@ -125,6 +136,7 @@ export async function runGeneration(
       adapter: engine.adapter,
       seconds,
       peakBytes: peakOf(model.engines),
+      ...(model.runner.encoded && { eightBits: true as const }),
     };
   } finally {
     stream?.close();

@@ -46,6 +46,7 @@ export async function runEvaluations(
       engine: request.engine,
       masked: true,
       tokens: mostTokens(inputs),
+      sequences: inputs.reduce((sum, input) => sum + likelyWindows(input, protocol), 0),
       planned({ index, plan }) {
         models[index]!.bytes = plan.bytesToWrite;
       },
@@ -128,6 +129,12 @@ async function encodedAtOnce(
 /** Tokens that are run for texts at most: a character is one at most, and windows overlap by half by default. */
 function mostTokens(inputs: readonly TextInput[]): number {
   return 2 * inputs.reduce((sum, input) => sum + ('ids' in input ? input.ids.length : input.text.length), 0);
+}
+
+/** Windows of an input; of a text, if three characters make a token. */
+function likelyWindows(input: TextInput, { window, stride }: { window: number; stride: number }): number {
+  const tokens = 'ids' in input ? input.ids.length : input.text.length / 3;
+  return 1 + Math.max(0, Math.ceil((tokens - window) / stride));
 }
 
 /** The tokenizer that reading the inputs takes: a model that fills in masked tokens needs its mask for ids, too. */

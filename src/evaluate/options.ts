@@ -1,4 +1,5 @@
 /** Options of running a model: measuring its perplexity, and writing with it. */
+import { KEPT_WEIGHTS } from '../reports/evaluate';
 import type { Options } from '../reports/option';
 
 /** How a text is cut into windows. */
@@ -29,4 +30,13 @@ export const generateOptions = {
     max: 1,
   },
   seed: { kind: 'integer', help: 'Seed of the draws.', default: 0, min: 0 },
+} as const satisfies Options;
+
+export const keptWeightsOption = {
+  weights: {
+    kind: 'choice',
+    values: KEPT_WEIGHTS,
+    help: 'How weights are kept on the processor: 8-bit is as Q8_0; auto takes it where they do not fit into memory as stored.',
+    default: 'auto',
+  },
 } as const satisfies Options;

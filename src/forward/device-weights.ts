@@ -1,8 +1,15 @@
 /** Weights on the device: linear layers in their storage dtype, cut into tiles of whole output rows; vectors in f32. */
 
-import type { BackendBuffer } from '../backend/backend';
+import type { Backend, BackendBuffer } from '../backend/backend';
 import { DTYPE_CODE } from '../backend/kernels/encoding';
-import { PANEL, packPanels } from '../backend/kernels/matmul';
+import {
+  ENCODED_BLOCK,
+  ENCODED_CODE,
+  encodePanels,
+  PANEL,
+  packPanels,
+  panelRowBytes,
+} from '../backend/kernels/matmul';
 import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
@@ -28,12 +35,14 @@ export interface DeviceLinear {
   lowRank?: DeviceLowRank;
 }
 
+/** Stored rows one after the other; in panels, as the processor multiplies fastest; in panels of eight bits. */
+export type WeightLayout = 'rows' | 'panels' | 'encoded';
+
 export interface DeviceTile {
   first: number;
   outputs: number;
   weights: BackendBuffer;
-  /** Laid out in panels, as the processor multiplies fastest. */
-  packed: boolean;
+  layout: WeightLayout;
   bias?: BackendBuffer;
 }
 
@@ -63,15 +72,32 @@ export interface WeightReader {
   free(linear: DeviceLinear): void;
 }
 
+/** How an engine has a matrix. @param encoded at eight bits where that can be: there are blocks of 32 inputs */
+export function layoutOn(
+  { kind, allocateWeights }: Pick<Backend, 'kind' | 'allocateWeights'>,
+  inputs: number,
+  encoded: boolean,
+): WeightLayout {
+  if (encoded && allocateWeights && inputs % ENCODED_BLOCK.inputs === 0) return 'encoded';
+  return kind === 'cpu' ? 'panels' : 'rows';
+}
+
+/** Bytes of a row of weights. */
+export function rowBytesOf(layout: WeightLayout, dtype: WeightDtype, inputs: number): number {
+  return panelRowBytes(layout === 'encoded' ? ENCODED_CODE : DTYPE_CODE[dtype], inputs);
+}
+
 /**
  * @param claimed the architecture's name → the stored name (`claimTensors`)
  * @param tileBytes most bytes of one weight buffer
+ * @param encoded weights of eight bits, where the engine has them
  */
 export function createWeightReader(
   queue: Queue,
   source: WeightSource,
   claimed: ReadonlyMap<string, string>,
   tileBytes: number,
+  encoded = false,
 ): WeightReader {
   const stored = (name: string) => {
     const found = claimed.get(name)!;
@@ -95,22 +121,35 @@ export function createWeightReader(
     const { name, weight } = stored(linear.weight);
     const width = weightBytes(weight.dtype);
     const rowBytes = linear.inputs * width;
-    const packed = queue.engine.kind === 'cpu';
-    const rows = packed ? Math.ceil(outputs / PANEL) * PANEL : outputs;
-    const weights = queue.allocate(rows * rowBytes, name);
+    const layout = layoutOn(queue.engine, linear.inputs, encoded);
+    const rows = layout === 'rows' ? outputs : Math.ceil(outputs / PANEL) * PANEL;
+    const bytes = rows * rowBytesOf(layout, weight.dtype, linear.inputs);
+    const weights = layout === 'rows' ? queue.allocate(bytes, name) : queue.allocateWeights(bytes, name);
+    /** Takes stored rows from `row` on. */
+    const put = (row: number, stored: Uint8Array<ArrayBuffer>) => {
+      if (layout !== 'encoded') return queue.write(weights, row * rowBytes, stored, true);
+      const buffer = upload(stored, name);
+      const params = {
+        ...{ dtype: DTYPE_CODE[weight.dtype], inputs: linear.inputs },
+        ...{ outputs: stored.length / rowBytes, first: row },
+      };
+      queue.run(encodePanels, { params, buffers: { rows: buffer, weights } });
+      queue.free(buffer);
+    };
     try {
       if (linear.storage === 'out_in') {
-        const begin = (first + (linear.stack?.index ?? 0) * linear.outputs) * rowBytes;
-        const end = begin + outputs * rowBytes;
-        for (let at = begin; at < end; at += READ_BYTES) {
-          const bytes = await source.read(name, at, Math.min(at + READ_BYTES, end), signal);
-          queue.write(weights, at - begin, bytes, true);
+        const begin = first + (linear.stack?.index ?? 0) * linear.outputs;
+        const step = Math.max(1, Math.floor(READ_BYTES / rowBytes / PANEL)) * PANEL;
+        for (let row = 0; row < outputs; row += step) {
+          const end = begin + Math.min(row + step, outputs);
+          put(row, await source.read(name, (begin + row) * rowBytes, end * rowBytes, signal));
         }
       } else {
-        queue.write(weights, 0, await transposed(linear, width, first, outputs, signal), true);
+        const turned = await transposed(linear, width, first, outputs, signal);
+        put(0, new Uint8Array(turned.buffer));
       }
-      if (packed) layOut(weights, weight.dtype, linear.inputs, outputs);
-      return { first, outputs, weights, packed };
+      if (layout === 'panels') layOut(weights, weight.dtype, linear.inputs, outputs);
+      return { first, outputs, weights, layout };
     } catch (error) {
       queue.free(weights);
       throw error;

@@ -1,7 +1,7 @@
 /** An opened model: its architecture, its weights within reach, and the device's means to run it. */
 import type { BackendBuffer } from '../backend/backend';
 import { AmalgamError } from '../errors';
-import { isWeightDtype, weightBytes } from '../formats/dtype';
+import { isWeightDtype } from '../formats/dtype';
 import {
   type Architecture,
   type Block,
@@ -19,6 +19,8 @@ import {
   type DeviceLinear,
   type DeviceTile,
   type EmbeddingTable,
+  layoutOn,
+  rowBytesOf,
   type WeightReader,
 } from './device-weights';
 import { createLayerStore, type Layer, type LayerStore } from './layer-store';
@@ -61,10 +63,12 @@ export interface Model {
   readonly outer: OuterWeights;
   /** Blocks first, then the tiles of the head. */
   readonly layers: LayerStore<ModelLayer>;
-  /** Bytes of all weights as stored, embedding table not counted. */
+  /** Bytes of all weights as they are kept, embedding table not counted. */
   readonly weightBytes: number;
   /** Bytes of the weights that stay on the device. */
   readonly residentBytes: number;
+  /** Weights are kept at eight bits. */
+  readonly encoded: boolean;
   /** The weights of a block for a caller that owns them, without some of its linear maps. The caller closes it. */
   block(index: number, without: ReadonlySet<Linear>, signal?: AbortSignal): Promise<BlockWeights>;
   /** Takes what changed in the source: updates at once, layers with other weights when they are next run. */
@@ -74,11 +78,18 @@ export interface Model {
   close(): void;
 }
 
+interface ModelOptions {
+  residentBytes: number;
+  tileBytes: number;
+  eightBits?: 'always' | 'to fit' | 'never';
+}
+
 /**
  * Opens a model over its weights; nothing is read yet.
  *
  * @param residentBytes layers stay on the device, from the first on, as long as they fit into this
  * @param tileBytes most bytes of one weight buffer
+ * @param eightBits keeps weights at eight bits: always, or where they would not all stay otherwise
  * @throws AmalgamError `TensorMissing`, `ShapeMismatch`, `ArchitectureUnsupported`, `AdapterUnsupported`
  */
 export function openModel(
@@ -86,27 +97,38 @@ export function openModel(
   source: WeightSource,
   operations: Operations,
   workspace: Workspace,
-  { residentBytes, tileBytes }: { residentBytes: number; tileBytes: number },
+  { residentBytes, tileBytes, eightBits = 'never' }: ModelOptions,
 ): Model {
   const claimed = claimTensors(architecture, source.tensors);
   checkTensors(architecture, source, claimed);
   const { queue } = operations;
-  const reader = createWeightReader(queue, source, claimed, tileBytes);
   const head: Linear = {
     weight: architecture.final.head,
     inputs: architecture.embedding.width,
     outputs: architecture.vocab,
     storage: 'out_in',
   };
-  const headDtype = reader.stored(head.weight).weight.dtype;
+  const stored = (name: string) => source.tensors.get(claimed.get(name)!)!;
+  const headDtype = stored(head.weight).dtype;
   const headTiles = cutRows(head, headDtype, tileBytes);
   const { blocks } = architecture;
   const { perLayer } = architecture.embedding;
-  const sizes = [
-    ...blocks.map((block) => blockBytes(block, reader)),
-    ...headTiles.map(([, outputs]) => outputs * head.inputs * weightBytes(headDtype)),
-  ];
-  const total = sizes.reduce((a, b) => a + b, 0);
+  const sizesAt = (encoded: boolean) => {
+    const bytesOf = ({ inputs, outputs, weight }: Linear) => {
+      const layout = layoutOn(queue.engine, inputs, encoded);
+      return outputs * rowBytesOf(layout, stored(weight).dtype, inputs);
+    };
+    return [
+      ...blocks.map((block) => blockBytes(block, bytesOf, source, claimed)),
+      ...headTiles.map(([, outputs]) => bytesOf({ ...head, outputs })),
+    ];
+  };
+  const sum = (all: readonly number[]) => all.reduce((a, b) => a + b, 0);
+  const plain = sizesAt(false);
+  const encoded = eightBits === 'always' || (eightBits === 'to fit' && sum(plain) > residentBytes);
+  const sizes = encoded ? sizesAt(true) : plain;
+  const total = sum(sizes);
+  const reader = createWeightReader(queue, source, claimed, tileBytes, encoded);
   const { staying, stayingBytes } = residents(sizes, residentBytes);
   const layers = createLayerStore<ModelLayer>(
     sizes.length,
@@ -144,6 +166,7 @@ export function openModel(
     layers,
     weightBytes: total,
     residentBytes: stayingBytes,
+    encoded: encoded && queue.engine.allocateWeights !== undefined,
     async renew({ updates, weights }, signal) {
       const headName = reader.stored(head.weight).name;
       for (const [index, loading] of layers.loaded()) {
@@ -228,11 +251,15 @@ export function adaptableWeights(
   return new Set(linears.flatMap(({ weight, stack }) => (stack ? [] : [claimed.get(weight)!])));
 }
 
-function blockBytes(block: Block, reader: WeightReader): number {
-  return leavesOf(block).linears.reduce((sum, { weight, inputs, outputs }) => {
-    const { name, weight: stored } = reader.stored(weight);
-    const rank = reader.source.updates?.get(name)?.rank ?? 0;
-    return sum + inputs * outputs * weightBytes(stored.dtype) + rank * (inputs + outputs) * 4;
+function blockBytes(
+  block: Block,
+  bytesOf: (linear: Linear) => number,
+  { updates }: WeightSource,
+  claimed: ReadonlyMap<string, string>,
+): number {
+  return leavesOf(block).linears.reduce((sum, linear) => {
+    const rank = updates?.get(claimed.get(linear.weight)!)?.rank ?? 0;
+    return sum + bytesOf(linear) + rank * (linear.inputs + linear.outputs) * 4;
   }, 0);
 }
 

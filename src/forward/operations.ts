@@ -10,12 +10,12 @@ import {
   normLine,
   RARE_CODE,
 } from '../backend/kernels/activation';
-import { matmul, matmulForm, matmulPacked } from '../backend/kernels/matmul';
+import { matmul, matmulEncoded, matmulForm, matmulPacked } from '../backend/kernels/matmul';
 import { countNonFinite } from '../backend/kernels/statistics';
 import { addScaled } from '../backend/kernels/sums';
 import type { WeightDtype } from '../formats/dtype';
 import type { Activation, Mlp, Norm } from '../models/architecture';
-import type { DeviceLinear } from './device-weights';
+import type { DeviceLinear, WeightLayout } from './device-weights';
 import type { Queue } from './queue';
 
 /** f32 rows on the device: row r begins at r · stride. */
@@ -50,8 +50,8 @@ interface WeightRows {
   outputs: number;
   /** [outputs] */
   bias?: BackendBuffer;
-  /** Laid out in panels; `first` is a multiple of their outputs then. */
-  packed?: boolean;
+  /** Default: rows. In panels `first` is a multiple of their outputs. */
+  layout?: WeightLayout;
 }
 
 export interface Operations {
@@ -108,9 +108,10 @@ export function createOperations(queue: Queue): Operations {
     rows: number,
     { begin = 0, add = false, scale = 1 } = {},
   ) => {
-    const forms = weights.packed ? matmulPacked : matmul[matmulForm(queue.engine, rows)];
+    const { layout = 'rows' } = weights;
+    const forms = layout === 'panels' ? matmulPacked : matmul[matmulForm(queue.engine, rows)];
     queue.run(
-      forms[weights.dtype],
+      layout === 'encoded' ? matmulEncoded : forms[weights.dtype],
       {
         params: {
           rows,
@@ -135,8 +136,8 @@ export function createOperations(queue: Queue): Operations {
     nothing,
     linear(layer, x, y, begin, rows, scratch) {
       const { inputs, dtype, lowRank, scale: factor } = layer;
-      for (const { first, outputs, weights, packed, bias } of layer.tiles) {
-        const tile = { buffer: weights, dtype, inputs, first: 0, outputs, packed, ...(bias && { bias }) };
+      for (const { first, outputs, weights, layout, bias } of layer.tiles) {
+        const tile = { buffer: weights, dtype, inputs, first: 0, outputs, layout, ...(bias && { bias }) };
         multiply(tile, x, y, rows, {
           begin: begin + first,
           scale: factor,

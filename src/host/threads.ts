@@ -18,7 +18,7 @@ import type { Leaf } from '../sources/tree-hash';
 import type { Inputs } from './weight-inputs';
 
 let start: (() => WorkerPort) | undefined;
-/** What ends each thread that was started and is not ended, in the middle of its work. */
+/** What ends each thread that was started and is not ended, in the middle of its work; those of an engine are the engine's. */
 const running = new Set<() => void>();
 
 /** Sets how threads are started here. */
@@ -36,8 +36,8 @@ export interface Thread<Calls> {
   terminate(): void;
 }
 
-/** Starts a thread that serves such calls ({@link reporting}). */
-export function openThread<Calls>(): Thread<Calls> {
+/** Starts a thread that serves such calls ({@link reporting}). @param isOfEngine it outlives the job that is canceled */
+export function openThread<Calls>(isOfEngine = false): Thread<Calls> {
   if (!start) throw new Error('startThreadsWith comes before the first job');
   const port = start();
   const calls = Comlink.wrap<Calls>(port.endpoint);
@@ -56,7 +56,7 @@ export function openThread<Calls>(): Thread<Calls> {
     port.terminate();
     stop('it was ended');
   };
-  running.add(terminate);
+  if (!isOfEngine) running.add(terminate);
   port.onError(stop);
   return {
     ask: (act) =>

@@ -111,8 +111,13 @@ export interface GenerateRequest extends GenerationSettings {
   against?: RunTarget;
   /** The model stays open for the next text, until another job begins, and follows `steer`. */
   live?: boolean;
+  /** How weights are kept. Default: at 8 bits where they do not fit into memory as they are stored, on the processor. */
+  weights?: KeptWeights;
   engine: BackendChoice;
 }
+
+export const KEPT_WEIGHTS = ['auto', 'stored', '8-bit'] as const;
+export type KeptWeights = (typeof KEPT_WEIGHTS)[number];
 
 /** A generated token: its text (empty where only a later one completes a character) and its probability at temperature 1. */
 export interface WrittenToken {
@@ -137,6 +142,8 @@ export interface GenerateReport {
   seconds: number;
   /** Most bytes held on the device: weights, activations, keys and values. */
   peakBytes: number;
+  /** Weights were kept at 8 bits: the text is that of a model that differs a little. */
+  eightBits?: true;
 }
 
 /** Asks for the effect of every weight of a merge on a text that was written. */

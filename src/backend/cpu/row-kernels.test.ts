@@ -5,7 +5,8 @@ import { ACTIVATION_CODE, activate, capLogits, logSum, NORM_CODE, normLine } fro
 import { attentionSoftmaxLine, GROUP_ROWS, NO_WINDOW } from '../kernels/attention';
 import { after, floats } from '../kernels/forward-kernels.test.fixture';
 import { erf } from '../special';
-import { createCpuBackend, instantiateKernels } from './cpu-backend';
+import { createCpuBackend } from './cpu-backend';
+import { instantiateKernels } from './cpu-memory';
 import { closeToReference } from './references.test.support';
 
 const engine = createCpuBackend();

@@ -299,7 +299,8 @@ function footWords({ status, stale, report, progress, readySeconds, turns }: Gen
   if (report) {
     const end = report.ended === 'stop' ? 'ended its text' : 'stopped at the limit';
     const ready = readySeconds === null ? '' : `ready after ${formatSeconds(readySeconds)}, `;
-    return `${ready}${formatCounted(report.ids.length, 'token')} in ${formatSeconds(report.seconds)}, ${end}`;
+    const kept = report.eightBits ? ', weights at 8 bits' : '';
+    return `${ready}${formatCounted(report.ids.length, 'token')} in ${formatSeconds(report.seconds)}, ${end}${kept}`;
   }
   switch (status) {
     case 'waiting':
