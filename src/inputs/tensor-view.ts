@@ -34,7 +34,7 @@ export interface Derived {
   /** Reads what all of it needs, and returns a reader of elements [begin, end). */
   open(read: ReadTensor): Promise<(begin: number, end: number) => Promise<Float32Array>>;
   /** Set where that is known by plain data alone: a format of `quantized/`. */
-  quantized?: { id: string; params: Readonly<Record<string, number>> };
+  quantized?: { id: string; format: string; params: Readonly<Record<string, number>> };
 }
 
 /**

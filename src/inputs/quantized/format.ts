@@ -50,9 +50,9 @@ export interface QuantizedFormat {
 
 /** A weight that is found as a tensor of F32 whose values are computed when they are read. */
 export function foundTensor(id: string, format: QuantizedFormat, found: FoundWeight): TensorRef {
-  const { from, params, shape } = found;
+  const { from, params, shape, format: name } = found;
   const tensor = derivedTensor(from[0]!, shape, from, (read) => format.open(from, params, read));
-  return { ...tensor, derived: { ...tensor.derived!, quantized: { id, params } } };
+  return { ...tensor, derived: { ...tensor.derived!, quantized: { id, format: name, params } } };
 }
 
 /**

@@ -9,7 +9,7 @@ import { makePlan } from '../../merge/plan/recipe-plan';
 import type { Checkpoint } from '../checkpoint';
 import { dequantized } from '../dequantization';
 import { memoryFolder, openerOf, recipeOf } from '../memory-models.test.support';
-import { openModel } from '../opened-model';
+import { describeModel, openModel } from '../opened-model';
 import { readingRows } from '../row-reader';
 
 interface Stored {
@@ -366,4 +366,25 @@ test.each([2, 3, 4, 5, 6, 8])('MLX of %i bits: scale and bias for a group of a r
       }),
     ),
   );
+});
+
+test('a card tells the weights it stands for, and the plan says once what quantizing took', async () => {
+  const codes = Array.from({ length: 8 * 64 }, (_, i) => i % 16);
+  const one = halves([8, 2], 80).stored;
+  const tensors = {
+    'w.weight': ints([8, 8], bitString(codes, 4), 'U32'),
+    'w.scales': one,
+    'w.biases': one,
+    ...norm,
+  };
+  const folder = folderOf('owner/model-4bit', tensors, { quantization: { group_size: 32, bits: 4 } });
+  const { parameters, dtypes } = describeModel(await openModel(folder));
+  expect([parameters, dtypes]).toEqual([8 * 64 + 2, { 'MLX (4 bits)': 1, F32: 1 }]);
+  const recipe = recipeOf(['owner/model-4bit', 'owner/model-4bit'], { mergeMethod: 'linear' });
+  const { baseModel: _, ...baseless } = recipe;
+  const { problems } = await makePlan(baseless, openerOf(folder), methodById);
+  const said = problems.filter(({ code }) => code === 'Dequantized');
+  expect(said.map(({ remedy }) => remedy)).toEqual([
+    'No action needed. From model itself the output would be more precise.',
+  ]);
 });
