@@ -32,9 +32,14 @@ export interface DeviceTile {
   first: number;
   outputs: number;
   weights: BackendBuffer;
+  /** Its first row in the buffer, which several layers may share. */
+  row: number;
   /** Laid out in panels, as the processor multiplies fastest. */
   packed: boolean;
+  /** One number for each row of the buffer. */
   bias?: BackendBuffer;
+  /** The buffers are another layer's to free. */
+  borrowed?: true;
 }
 
 /** y += scale · (x·inᵀ)·outᵀ: `into` [rank, inputs], `outOf` [outputs, rank], f32; rank filled up to a multiple of 4. */
@@ -51,6 +56,8 @@ export interface WeightReader {
   stored(name: string): { name: string; weight: StoredWeight };
   /** A linear layer with its bias and its low-rank update. */
   linear(linear: Linear, signal?: AbortSignal): Promise<DeviceLinear>;
+  /** Layers of one input, in one buffer where they fit: one dispatch multiplies them all. Not in panels. */
+  linears(group: readonly Linear[], signal?: AbortSignal): Promise<DeviceLinear[]>;
   /** Reads the low-rank update of a linear layer anew. */
   renewUpdate(device: DeviceLinear, linear: Linear, signal?: AbortSignal): Promise<void>;
   /** Output rows [first, first + outputs) of a linear layer without bias and update, as one tile. */
@@ -99,21 +106,36 @@ export function createWeightReader(
     const rows = packed ? Math.ceil(outputs / PANEL) * PANEL : outputs;
     const weights = queue.allocate(rows * rowBytes, name);
     try {
-      if (linear.storage === 'out_in') {
-        const begin = (first + (linear.stack?.index ?? 0) * linear.outputs) * rowBytes;
-        const end = begin + outputs * rowBytes;
-        for (let at = begin; at < end; at += READ_BYTES) {
-          const bytes = await source.read(name, at, Math.min(at + READ_BYTES, end), signal);
-          queue.write(weights, at - begin, bytes, true);
-        }
-      } else {
-        queue.write(weights, 0, await transposed(linear, width, first, outputs, signal), true);
-      }
+      await fill(weights, 0, linear, first, outputs, signal);
       if (packed) layOut(weights, weight.dtype, linear.inputs, outputs);
-      return { first, outputs, weights, packed };
+      return { first, outputs, weights, row: 0, packed };
     } catch (error) {
       queue.free(weights);
       throw error;
+    }
+  };
+
+  /** Writes output rows [first, first + outputs) of a linear layer into a buffer, from row `row` of it on. */
+  const fill = async (
+    weights: BackendBuffer,
+    row: number,
+    linear: Linear,
+    first: number,
+    outputs: number,
+    signal?: AbortSignal,
+  ) => {
+    const { name, weight } = stored(linear.weight);
+    const width = weightBytes(weight.dtype);
+    const rowBytes = linear.inputs * width;
+    if (linear.storage === 'in_out') {
+      queue.write(weights, row * rowBytes, await transposed(linear, width, first, outputs, signal), true);
+      return;
+    }
+    const begin = (first + (linear.stack?.index ?? 0) * linear.outputs) * rowBytes;
+    const end = begin + outputs * rowBytes;
+    for (let at = begin; at < end; at += READ_BYTES) {
+      const bytes = await source.read(name, at, Math.min(at + READ_BYTES, end), signal);
+      queue.write(weights, row * rowBytes + at - begin, bytes, true);
     }
   };
 
@@ -158,7 +180,8 @@ export function createWeightReader(
   };
 
   const free = ({ tiles, lowRank }: Pick<DeviceLinear, 'tiles' | 'lowRank'>) => {
-    for (const { weights, bias } of tiles) {
+    for (const { weights, bias, borrowed } of tiles) {
+      if (borrowed) continue;
       queue.free(weights);
       queue.free(bias);
     }
@@ -188,37 +211,80 @@ export function createWeightReader(
     else delete device.lowRank;
   };
 
+  /** The bias of a linear layer, times its factor. */
+  const biasOf = async ({ bias, outputs, stack, scale = 1 }: Linear, signal?: AbortSignal) => {
+    if (bias === undefined) return undefined;
+    const begin = (stack?.index ?? 0) * outputs;
+    return (await floats(bias, signal)).slice(begin, begin + outputs).map((v) => v * scale);
+  };
+
+  const withoutWeights = ({ weight, inputs, outputs, scale = 1 }: Linear): DeviceLinear => {
+    const { name, weight: found } = stored(weight);
+    return { name, inputs, outputs, dtype: found.dtype, scale, tiles: [] };
+  };
+
+  const linear = async (of: Linear, signal?: AbortSignal) => {
+    const device = withoutWeights(of);
+    try {
+      for (const [first, outputs] of cutRows(of, device.dtype, tileBytes)) {
+        device.tiles.push(await tile(of, first, outputs, signal));
+      }
+      const bias = await biasOf(of, signal);
+      for (const t of bias ? device.tiles : [])
+        t.bias = upload(bias!.slice(t.first, t.first + t.outputs), of.bias!);
+      await renewUpdate(device, of, signal);
+      return device;
+    } catch (error) {
+      free(device);
+      throw error;
+    }
+  };
+
+  const canJoin = (group: readonly DeviceLinear[]) => {
+    const [{ inputs, dtype, scale }] = group as [DeviceLinear];
+    const rows = group.reduce((sum, { outputs }) => sum + outputs, 0);
+    return (
+      group.every((one) => one.inputs === inputs && one.dtype === dtype && one.scale === scale) &&
+      rows * inputs * weightBytes(dtype) <= tileBytes
+    );
+  };
+
   return {
     source,
     stored,
     tile,
     free,
     renewUpdate,
-    async linear(linear, signal) {
-      const { name, weight } = stored(linear.weight);
-      const device: DeviceLinear = {
-        name,
-        inputs: linear.inputs,
-        outputs: linear.outputs,
-        dtype: weight.dtype,
-        scale: linear.scale ?? 1,
-        tiles: [],
-      };
+    linear,
+    async linears(group, signal) {
+      const devices = group.map(withoutWeights);
+      const [{ name, inputs, dtype }] = devices as [DeviceLinear];
+      const rows = group.reduce((sum, { outputs }) => sum + outputs, 0);
+      let weights: BackendBuffer | undefined;
       try {
-        for (const [first, outputs] of cutRows(linear, weight.dtype, tileBytes)) {
-          device.tiles.push(await tile(linear, first, outputs, signal));
+        if (group.length === 1 || !canJoin(devices)) {
+          for (const [i, one] of group.entries()) devices[i] = await linear(one, signal);
+          return devices;
         }
-        if (linear.bias !== undefined) {
-          const all = await floats(linear.bias, signal);
-          const begin = (linear.stack?.index ?? 0) * linear.outputs;
-          const bias = all.slice(begin, begin + linear.outputs).map((v) => v * device.scale);
-          for (const t of device.tiles)
-            t.bias = upload(bias.slice(t.first, t.first + t.outputs), linear.bias);
+        weights = queue.allocate(rows * inputs * weightBytes(dtype), name);
+        const biases = new Float32Array(rows);
+        let row = 0;
+        for (const [i, one] of group.entries()) {
+          await fill(weights, row, one, 0, one.outputs, signal);
+          biases.set((await biasOf(one, signal)) ?? [], row);
+          const own = { first: 0, outputs: one.outputs, row, packed: false };
+          devices[i]!.tiles.push({ ...own, weights, ...(i > 0 && { borrowed: true }) });
+          row += one.outputs;
         }
-        await renewUpdate(device, linear, signal);
-        return device;
+        if (group.some(({ bias }) => bias !== undefined)) {
+          const bias = upload(biases, `${name}, bias`);
+          for (const { tiles } of devices) tiles[0]!.bias = bias;
+        }
+        for (const [i, one] of group.entries()) await renewUpdate(devices[i]!, one, signal);
+        return devices;
       } catch (error) {
-        free(device);
+        if (devices[0]!.tiles.length === 0) queue.free(weights);
+        for (const device of devices) free(device);
         throw error;
       }
     },
@@ -288,61 +354,4 @@ async function loadLowRank(
     }
   }
   return { into: upload(into, `${name}, into`), outOf: upload(outOf, `${name}, out of`), rank: rank4, scale };
-}
-
-// The token embedding, read row by row.
-
-/** Bytes of table rows on the device at a time. */
-export const TABLE_BYTES = 16 << 20;
-
-/** Rows closer together than this are read at once. */
-const GAP_BYTES = 64 << 10;
-
-/** Bytes of rows cached on the host: a generation asks for the same few rows again and again. */
-const KEPT_BYTES = 32 << 20;
-
-export interface EmbeddingTable {
-  /** Lets go of the rows on the host: they have changed. */
-  forget(): void;
-  /** Stored rows of these ids (ascending, no id twice), side by side. */
-  rows(ids: readonly number[], signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
-}
-
-/** The token embedding, read row by row: of a table that may be larger than the device only what a text uses. */
-export function createEmbeddingTable(reader: WeightReader, tensor: string, width: number): EmbeddingTable {
-  const { name, weight } = reader.stored(tensor);
-  const rowBytes = width * weightBytes(weight.dtype);
-  const kept = new Map<number, Uint8Array>();
-  return {
-    forget: () => kept.clear(),
-    async rows(ids, signal) {
-      const out = new Uint8Array(ids.length * rowBytes);
-      const put = (i: number, row: Uint8Array) => out.set(row, i * rowBytes);
-      for (let i = 0; i < ids.length; ) {
-        const row = kept.get(ids[i]!);
-        if (row) {
-          put(i++, row);
-          continue;
-        }
-        let end = i + 1;
-        const near = (j: number) =>
-          (ids[j]! - ids[j - 1]!) * rowBytes <= GAP_BYTES && (ids[j]! - ids[i]!) * rowBytes < TABLE_BYTES;
-        while (end < ids.length && !kept.has(ids[end]!) && near(end)) end++;
-        const first = ids[i]!;
-        const bytes = await reader.source.read(
-          name,
-          first * rowBytes,
-          (ids[end - 1]! + 1) * rowBytes,
-          signal,
-        );
-        for (; i < end; i++) {
-          const at = (ids[i]! - first) * rowBytes;
-          const found = bytes.slice(at, at + rowBytes);
-          put(i, found);
-          if ((kept.size + 1) * rowBytes <= KEPT_BYTES) kept.set(ids[i]!, found);
-        }
-      }
-      return out;
-    },
-  };
 }

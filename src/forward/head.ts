@@ -103,12 +103,10 @@ export function openHeadPass(
   const headTiles = model.layers.count - model.architecture.blocks.length;
   const sums = () => workspace.take(`sums ${index}`, n * 8 * (2 * segmentsOf(vocab) + headTiles));
 
-  const slice = async (tile: HeadTile, first: number, columns: number) => {
+  const slice = async (tile: HeadTile, first: number, columns: number, bias?: BackendBuffer) => {
     const y = { buffer: workspace.take('logits', n * columns * 4), stride: columns };
     const { dtype } = model.reader.stored(final.head).weight;
     const column = tile.first + first;
-    const bias = outer.headBias && workspace.take('logit bias', columns * 4);
-    if (bias) queue.write(bias, 0, outer.headBias!.subarray(column, column + columns));
     op.product(
       {
         buffer: tile.weights,
@@ -178,7 +176,7 @@ export function openHeadPass(
       }
       if (transform) {
         const [made, active] = [room('transformed', hidden), room('transformed and activated', hidden)];
-        op.linear(transform.linear, rows, made, 0, n, op.nothing);
+        op.linear([transform.linear], rows, made, n, op.nothing);
         const { activation } = final.transform!;
         op.activate({ inner: hidden, gated: false, activation }, made, active, n);
         const y = room(last('transformed and normed', !projectOut), hidden);
@@ -187,7 +185,7 @@ export function openHeadPass(
       }
       if (projectOut) {
         const y = room(`final ${index}`, embedding.width);
-        op.linear(projectOut, rows, y, 0, n, op.nothing);
+        op.linear([projectOut], rows, y, n, op.nothing);
         rows = y;
       }
     },
@@ -195,8 +193,10 @@ export function openHeadPass(
       if (n === 0) return;
       const room = Math.min(LOGIT_BYTES / (n * 4), queue.dispatchWork / (n * embedding.width));
       const step = Math.max(1, Math.floor(room / LOG_SUM_SEGMENT)) * LOG_SUM_SEGMENT;
+      const bias = outer.headBias && workspace.take('logit bias', tile.outputs * 4);
+      if (bias) queue.write(bias, 0, outer.headBias!.subarray(tile.first, tile.first + tile.outputs));
       for (let first = 0; first < tile.outputs; first += step) {
-        await slice(tile, first, Math.min(step, tile.outputs - first));
+        await slice(tile, first, Math.min(step, tile.outputs - first), bias);
       }
     },
     sums: () => ({

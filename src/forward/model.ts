@@ -10,17 +10,16 @@ import {
   partOf,
   type Vector,
 } from '../models/architecture';
-import { claimTensors, expectedTensors, leavesOf, tensorsIn } from '../models/claim';
+import { claimTensors, expectedTensors, leavesOf, linearSites, tensorsIn } from '../models/claim';
 import { unsupported } from '../models/config-reader';
 import {
-  createEmbeddingTable,
   createWeightReader,
   cutRows,
   type DeviceLinear,
   type DeviceTile,
-  type EmbeddingTable,
   type WeightReader,
 } from './device-weights';
+import { createEmbeddingTable, type EmbeddingTable } from './embedding-table';
 import { createLayerStore, type Layer, type LayerStore } from './layer-store';
 import type { DeviceNorm, Operations } from './operations';
 import { sharedReads } from './parts/kinds';
@@ -115,7 +114,7 @@ export function openModel(
       if (block)
         return {
           kind: 'block',
-          ...(await loadBlock(block, reader, operations, new Set(), signal)),
+          ...(await loadBlock(block, reader, operations, undefined, signal)),
         };
       const [first, outputs] = headTiles[index - blocks.length]!;
       const tile = await reader.tile(head, first, outputs, signal);
@@ -244,12 +243,15 @@ async function loadNorm(norm: Norm, reader: WeightReader, signal?: AbortSignal):
   return { norm, weight, ...(norm.bias !== undefined && { bias: await reader.vector(norm.bias, signal) }) };
 }
 
-/** Every linear map but those left out, norm and vector of a block, by the object that names it. */
+/**
+ * Every linear map, norm and vector of a block, by the object that names it. With a set of linear maps to leave out, a caller
+ * may renew them one by one: none shares a buffer then.
+ */
 async function loadBlock(
   block: Block,
   reader: WeightReader,
   { queue }: Operations,
-  without: ReadonlySet<Linear>,
+  without: ReadonlySet<Linear> | undefined,
   signal?: AbortSignal,
 ): Promise<BlockWeights> {
   const linears = new Map<Linear, DeviceLinear>();
@@ -263,10 +265,17 @@ async function loadBlock(
   try {
     const leaves = leavesOf(block);
     for (const norm of leaves.norms) norms.set(norm, await loadNorm(norm, reader, signal));
-    const wanted = leaves.linears.filter((linear) => !without.has(linear));
+    // the processor lays each in panels of its own, on all cores
+    const together = without || queue.engine.kind === 'cpu' ? [] : linearSites(block).map((s) => s.linears);
+    const groups = new Map(together.flatMap((group) => group.map((linear) => [linear, group])));
+    const wanted = leaves.linears.flatMap((linear) => {
+      const group = groups.get(linear) ?? [linear];
+      return without?.has(linear) || group[0] !== linear ? [] : [group];
+    });
     const load = async () => {
-      for (let linear = wanted.shift(); linear; linear = wanted.shift()) {
-        linears.set(linear, await reader.linear(linear, signal));
+      for (let group = wanted.shift(); group; group = wanted.shift()) {
+        const loaded = await reader.linears(group, signal);
+        for (const [i, linear] of group.entries()) linears.set(linear, loaded[i]!);
       }
     };
     await allEnded(Array.from({ length: reader.source.atOnce ?? 1 }, load));

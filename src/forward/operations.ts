@@ -10,7 +10,7 @@ import {
   normLine,
   RARE_CODE,
 } from '../backend/kernels/activation';
-import { matmul, matmulForm, matmulPacked } from '../backend/kernels/matmul';
+import { fewRowsForm, matmul, matmulFew, matmulForm, matmulPacked } from '../backend/kernels/matmul';
 import { countNonFinite } from '../backend/kernels/statistics';
 import { addScaled } from '../backend/kernels/sums';
 import type { WeightDtype } from '../formats/dtype';
@@ -22,6 +22,8 @@ import type { Queue } from './queue';
 export interface RowBuffer {
   buffer: BackendBuffer;
   stride: number;
+  /** Norm that linear layers take along as they read them ({@link Operations.takesNorm}). */
+  norm?: DeviceNorm;
 }
 
 /** A norm with its weights on the device. */
@@ -48,7 +50,7 @@ interface WeightRows {
   inputs: number;
   first: number;
   outputs: number;
-  /** [outputs] */
+  /** One number for each row of the buffer. */
   bias?: BackendBuffer;
   /** Laid out in panels; `first` is a multiple of their outputs then. */
   packed?: boolean;
@@ -59,17 +61,31 @@ export interface Operations {
   /** Bound where a kernel wants a buffer it will not read. */
   readonly nothing: BackendBuffer;
   /**
-   * y[·, begin …] = x·Wᵀ + b, and the low-rank update where there is one.
+   * y = x·Wᵀ + b of layers side by side, and their low-rank updates; layers that lie side by side in memory go at once.
    * @param scratch room for [rows, rank] of an update
+   * @param add onto what y holds
    */
   linear(
-    layer: DeviceLinear,
+    layers: readonly DeviceLinear[],
     x: RowBuffer,
     y: RowBuffer,
-    begin: number,
     rows: number,
     scratch: BackendBuffer,
+    add?: boolean,
   ): void;
+  /** Whether layers over so few rows take this norm of their input along. */
+  takesNorm(norm: DeviceNorm, rows: number): boolean;
+  /**
+   * y = f(gate) · up, where the layers' outputs are gate and up and one dispatch does it.
+   * @returns whether it did
+   */
+  gatedLinear(
+    layers: readonly DeviceLinear[],
+    activation: Activation,
+    x: RowBuffer,
+    y: RowBuffer,
+    rows: number,
+  ): boolean;
   /** y = x · (rows [first, first + outputs) of a weight buffer)ᵀ + bias. */
   product(weights: WeightRows, x: RowBuffer, y: RowBuffer, rows: number): void;
   /** `groups` norms side by side in every row, `stride` apart in x. */
@@ -96,6 +112,24 @@ export interface Operations {
   countNonFinite(x: BackendBuffer, elements: number, counts: BackendBuffer, slot: number): void;
 }
 
+/** Tiles of layers side by side, with the column of y where each begins; those that lie one behind the other are one. */
+function joinedTiles(layers: readonly DeviceLinear[]): (WeightRows & { begin: number; scale: number })[] {
+  const joined: (WeightRows & { begin: number; scale: number })[] = [];
+  let begin = 0;
+  for (const { inputs, dtype, scale, tiles, outputs: all } of layers) {
+    for (const { first, row, outputs, weights, packed, bias } of tiles) {
+      const last = joined.at(-1);
+      if (last?.buffer === weights && last.first + last.outputs === row) last.outputs += outputs;
+      else {
+        const tile = { buffer: weights, dtype, inputs, first: row, outputs, packed, ...(bias && { bias }) };
+        joined.push({ ...tile, begin: begin + first, scale });
+      }
+    }
+    begin += all;
+  }
+  return joined;
+}
+
 const isRare = (activation: Activation): activation is keyof typeof RARE_CODE => activation in RARE_CODE;
 
 export function createOperations(queue: Queue): Operations {
@@ -106,57 +140,72 @@ export function createOperations(queue: Queue): Operations {
     x: RowBuffer,
     y: RowBuffer,
     rows: number,
-    { begin = 0, add = false, scale = 1 } = {},
+    { begin = 0, add = false, scale = 1, gate = 0 } = {},
   ) => {
-    const forms = weights.packed ? matmulPacked : matmul[matmulForm(queue.engine, rows)];
-    queue.run(
-      forms[weights.dtype],
-      {
-        params: {
-          rows,
-          outputs: weights.outputs,
-          inputs4: weights.inputs / 4,
-          w_first: weights.first,
-          x_stride4: x.stride / 4,
-          y_stride: y.stride,
-          y_begin: begin,
-          add: add ? 1 : 0,
-          biased: weights.bias ? 1 : 0,
-          scale,
+    const { engine } = queue;
+    const params = {
+      rows,
+      outputs: weights.outputs,
+      inputs4: weights.inputs / 4,
+      w_first: weights.first,
+      x_stride4: x.stride / 4,
+      y_stride: y.stride,
+      y_begin: begin,
+      add: add ? 1 : 0,
+      biased: weights.bias ? 1 : 0,
+      scale,
+    };
+    const buffers = { weights: weights.buffer, x: x.buffer, bias: weights.bias ?? nothing, y: y.buffer };
+    const work = rows * weights.inputs * weights.outputs * (gate > 0 ? 2 : 1);
+    const few = weights.packed ? undefined : fewRowsForm(engine, rows);
+    if (few) {
+      const { norm: kind, weight } = x.norm ?? {};
+      const norm_kind = kind ? 1 + NORM_CODE[kind.kind] : 0;
+      queue.run(
+        matmulFew[few][weights.dtype],
+        {
+          params: { ...params, norm_kind, gate, epsilon: kind?.epsilon ?? 0 },
+          buffers: { ...buffers, norm: weight ?? nothing },
         },
-        buffers: { weights: weights.buffer, x: x.buffer, bias: weights.bias ?? nothing, y: y.buffer },
-      },
-      rows * weights.inputs * weights.outputs,
-    );
+        work,
+      );
+      return;
+    }
+    const forms = weights.packed ? matmulPacked : matmul[matmulForm(engine)];
+    queue.run(forms[weights.dtype], { params, buffers }, work);
   };
 
   return {
     queue,
     nothing,
-    linear(layer, x, y, begin, rows, scratch) {
-      const { inputs, dtype, lowRank, scale: factor } = layer;
-      for (const { first, outputs, weights, packed, bias } of layer.tiles) {
-        const tile = { buffer: weights, dtype, inputs, first: 0, outputs, packed, ...(bias && { bias }) };
-        multiply(tile, x, y, rows, {
-          begin: begin + first,
-          scale: factor,
-        });
+    linear(layers, x, y, rows, scratch, add = false) {
+      for (const { begin, scale, ...weights } of joinedTiles(layers))
+        multiply(weights, x, y, rows, { begin, scale, add });
+      let begin = 0;
+      for (const { inputs, outputs, lowRank, scale: factor } of layers) {
+        if (lowRank) {
+          const { into, outOf, rank, scale } = lowRank;
+          const narrow = { buffer: scratch, stride: rank };
+          const up = { buffer: outOf, dtype: 'F32' as const, inputs: rank, first: 0, outputs };
+          multiply({ buffer: into, dtype: 'F32', inputs, first: 0, outputs: rank }, x, narrow, rows);
+          multiply(up, narrow, y, rows, { begin, add: true, scale: factor * scale });
+        }
+        begin += outputs;
       }
-      if (!lowRank) return;
-      const { into, outOf, rank, scale } = lowRank;
-      const narrow = { buffer: scratch, stride: rank };
-      multiply({ buffer: into, dtype: 'F32', inputs, first: 0, outputs: rank }, x, narrow, rows);
-      multiply(
-        { buffer: outOf, dtype: 'F32', inputs: rank, first: 0, outputs: layer.outputs },
-        narrow,
-        y,
-        rows,
-        {
-          begin,
-          add: true,
-          scale: factor * scale,
-        },
-      );
+    },
+    takesNorm: ({ norm: { kind, bias } }, rows) =>
+      NORM_CODE[kind] <= NORM_CODE.rms_plus_one &&
+      bias === undefined &&
+      fewRowsForm(queue.engine, rows) !== undefined,
+    gatedLinear(layers, activation, x, y, rows) {
+      const tiles = joinedTiles(layers);
+      const [tile] = tiles;
+      const isWhole = tiles.length === 1 && !tile!.packed && layers.every(({ lowRank }) => !lowRank);
+      if (!isWhole || isRare(activation) || !fewRowsForm(queue.engine, rows)) return false;
+      const { scale, outputs, ...weights } = tile!;
+      const gate = 1 + ACTIVATION_CODE[activation];
+      multiply({ ...weights, outputs: outputs / 2 }, x, y, rows, { scale, gate });
+      return true;
     },
     product: (weights, x, y, rows) => multiply(weights, x, y, rows),
     norm(n, x, y, rows, heads = { begin: 0, groups: 1, stride: 0 }) {

@@ -51,14 +51,14 @@ export const norm = define('norm', normWgsl, 1);
 /** The same, an invocation each. See shaders/activation/norm-line.wgsl. */
 export const normLine = define('norm-line', normLineWgsl, 64);
 
-/** Codes of shaders/activation/activate.wgsl; in f32 BLOOM's GELU is the tanh GELU. */
+/** Codes of shaders/lib/activation.wgsl; in f32 BLOOM's GELU is the tanh GELU. */
 export const ACTIVATION_CODE = { silu: 0, gelu_erf: 1, gelu_tanh: 2, gelu_bloom: 2, relu: 3 } as const;
 
 /** Activation and gating of an MLP's hidden rows. See shaders/activation/activate.wgsl. */
 export const activate = defineKernel({
   id: 'activate',
   wgsl: activateWgsl,
-  libraries: ['special'],
+  libraries: ['special', 'activation'],
   params: { rows: 'u32', inner: 'u32', x_stride: 'u32', y_stride: 'u32', gated: 'u32', kind: 'u32' },
   buffers: { x: 'f32', y: 'rw f32' },
   work: ({ rows, inner }) => rows * inner,
