@@ -86,8 +86,8 @@ export interface Operations {
     y: RowBuffer,
     rows: number,
   ): boolean;
-  /** y = x · (rows [first, first + outputs) of a weight buffer)ᵀ + bias. */
-  product(weights: WeightRows, x: RowBuffer, y: RowBuffer, rows: number): void;
+  /** y[·, begin …] = x · (rows [first, first + outputs) of a weight buffer)ᵀ + bias. */
+  product(weights: WeightRows, x: RowBuffer, y: RowBuffer, rows: number, begin?: number): void;
   /** `groups` norms side by side in every row, `stride` apart in x. */
   norm(
     n: DeviceNorm,
@@ -207,7 +207,7 @@ export function createOperations(queue: Queue): Operations {
       multiply({ ...weights, outputs: outputs / 2 }, x, y, rows, { scale, gate });
       return true;
     },
-    product: (weights, x, y, rows) => multiply(weights, x, y, rows),
+    product: (weights, x, y, rows, begin = 0) => multiply(weights, x, y, rows, { begin }),
     norm(n, x, y, rows, heads = { begin: 0, groups: 1, stride: 0 }) {
       const { software } = queue.engine;
       queue.run(software ? normLine : norm, {

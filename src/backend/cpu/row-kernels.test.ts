@@ -171,7 +171,7 @@ describe('against their formulas', () => {
       sums: new Float32Array(2 + rows * segments * 2),
       picked: new Float32Array(rows),
     });
-    const params = { rows, columns, stride: columns + 1, first_column: 7, sums_begin: 2 };
+    const params = { rows, columns, stride: columns + 1, first_column: 7, sums_begin: 2, factor: 1 };
     await close(logSum, contents, params, 'sums');
     const picked = await close(logSum, contents, params, 'picked');
     const { logits } = contents();

@@ -1,4 +1,5 @@
 import activation from '../../../shaders/lib/activation.wgsl?raw';
+import drawLikely from '../../../shaders/lib/draw-likely.wgsl?raw';
 import exact4 from '../../../shaders/lib/exact4.wgsl?raw';
 import factorOther from '../../../shaders/lib/factor-other.wgsl?raw';
 import factorOwn from '../../../shaders/lib/factor-own.wgsl?raw';
@@ -23,6 +24,7 @@ import weightF32 from '../../../shaders/lib/weight-f32.wgsl?raw';
 
 const LIBRARIES = {
   activation,
+  drawLikely,
   exact4,
   fewRows,
   half,

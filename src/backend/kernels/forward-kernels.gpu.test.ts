@@ -305,7 +305,7 @@ describe('rows', () => {
       sums: new Float32Array(2 + rows * segments * 2),
       picked: Float32Array.from([-1, -1, -1]),
     };
-    const params = { rows, columns, stride, first_column: 100, sums_begin: 2 };
+    const params = { rows, columns, stride, first_column: 100, sums_begin: 2, factor: 1 };
     await expectClose(logSum, contents, params, 'sums');
     const picked = await expectClose(logSum, contents, params, 'picked');
     expect([...picked]).toEqual([contents.logits[0], contents.logits[stride + columns - 1], -1]);
