@@ -1,14 +1,7 @@
-// y[r, h] = Σ_j p_j · v[j, h / heads_per_key] over the keys j that row r may see, p = softmax of their scores
-// cap(scale · q[r, h] · k[j, h / heads_per_key]) + own[h] · j where own is slopes (1); where it is sinks (2), own[h] is one more
-// score that takes its share and brings no value (Xiao et al. 2023, arXiv 2309.17453). cap(x) = c · tanh(x / c), none for c = 0.
-// Rows come in groups of up to four consecutive ones of a sequence, so that each key and value read serves all four:
-// groups[4g …] = (first row, rows, row of keys and values where the sequence begins, position of the first row).
-// Shapes: q [·, heads · 4·dim4], k and v [·, heads / heads_per_key · 4·dim4 and 4·value4], own [heads], y [·, heads · 4·value4], f32;
-// `room` is the processor's. A workgroup makes up to 256 dimensions of one head of a group, 256 keys at a time, with a running
-// largest and sum (Milakov and Gimelshein 2018, arXiv 1805.02867). Tolerance: 3e-6 of the largest value.
+// Attention (lib/attention.wgsl), a workgroup for up to 256 dimensions of one head of a group: the form for real GPUs. 256 keys at a
+// time, with a running largest and sum (Milakov and Gimelshein 2018, arXiv 1805.02867). Tolerance: 3e-6 of the largest value.
 
 const TILE = 256u;
-const LEAST = -3.4e38;
 
 // of a tile: scores, then shares, of the four rows; at the end the sums of every invocation
 var<workgroup> shares: array<vec4<f32>, 256>;
@@ -18,16 +11,9 @@ fn four(first: u32) -> vec4<u32> {
   return vec4<u32>(first, first + 1u, first + 2u, first + 3u);
 }
 
-// First key that a row at this position may see: of a window, or, where its highest bit is set, of a chunk of positions.
-fn first_key(position: u32) -> u32 {
-  if (params.window >= 0x80000000u) { return position - position % (params.window & 0x7fffffffu); }
-  return max(position + 1u, params.window) - params.window;
-}
-
-fn capped(s: vec4<f32>) -> vec4<f32> {
+fn capped4(s: vec4<f32>) -> vec4<f32> {
   if (params.cap == 0.0) { return s; }
-  let x = s / params.cap;
-  return params.cap * vec4<f32>(tanh_f32(x.x), tanh_f32(x.y), tanh_f32(x.z), tanh_f32(x.w));
+  return vec4<f32>(capped(s.x), capped(s.y), capped(s.z), capped(s.w));
 }
 
 @compute @workgroup_size(64)
@@ -54,10 +40,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let part = lane / width4;
   let value = key_head * params.value4 + first4 + lane % width4;
 
-  var own_score = 0.0;
-  if (params.own_kind > 0u) { own_score = own[head]; }
-  let slope = select(0.0, own_score, params.own_kind == 1u);
-  var top = vec4<f32>(select(LEAST, own_score, params.own_kind == 2u));
+  let slope = own_of(head, 1u, 0.0);
+  let sink = own_of(head, 2u, LEAST);
+  var top = vec4<f32>(sink);
   var sum = vec4<f32>();
   var y0 = vec4<f32>();
   var y1 = vec4<f32>();
@@ -78,7 +63,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
           s += k[key + i] * mat4x4<f32>(q[query.x + i], q[query.y + i], q[query.z + i], q[query.w + i]);
         }
       }
-      s = capped(s * params.scale) + slope * f32(column);
+      s = capped4(s * params.scale) + slope * f32(column);
       let seen = (vec4<u32>(column) >= low) & (vec4<u32>(column) <= last);
       s = select(vec4<f32>(LEAST), s, seen);
       shares[t] = s;
@@ -125,7 +110,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (lane == 0u) { stamp(1u); }
   if (lane >= width4) { return; }
   var total = vec4<f32>();
-  if (params.own_kind == 2u) { total = exp(own_score - top); }
+  if (params.own_kind == 2u) { total = exp(sink - top); }
   for (var i = 0u; i < parts; i++) { total += tops[i * width4 + lane]; }
   for (var r = 0u; r < rows; r++) {
     var mixed = vec4<f32>();

@@ -1,10 +1,16 @@
 /** What a token costs on a graphics device, and that the device draws what the host would. */
 import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { Backend } from '../backend/backend';
+import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { floats } from '../backend/kernels/forward-kernels.test.fixture';
 import { sharedGpu } from '../backend/kernels/kernels.test.support';
 import { loadGolden } from '../forward/golden.test.fixture';
 import { openRunner, type Runner } from '../forward/runner';
 import { ROOMY, sourceOf } from '../forward/runner.test.cases';
+import type { LowRankUpdate } from '../forward/weight-source';
+import type { Architecture } from '../models/architecture';
+import { leavesOf } from '../models/claim';
 import { resolveArchitecture } from '../models/resolution';
 import { type GeneratedToken, generate } from './generation';
 
@@ -12,10 +18,27 @@ const read = async (path: string) => new Uint8Array(readFileSync(path));
 
 afterEach(() => vi.restoreAllMocks());
 
-async function open(name: string, guise: 'software' | 'real') {
+/** Updates of every linear layer of the blocks, of ranks that differ, but for the keys of the first. */
+function updatesOf(architecture: Architecture): Map<string, LowRankUpdate> {
+  const linears = leavesOf(architecture.blocks).linears.filter((_, i) => i !== 1);
+  return new Map(
+    linears.map(({ weight, inputs, outputs }, i) => {
+      const rank = 3 + (i % 4);
+      const factors = {
+        left: floats(outputs * rank, 2 * i, 0.1),
+        right: floats(rank * inputs, 2 * i + 1, 0.1),
+      };
+      return [weight, { rank, scale: 0.5 + (i % 3), load: async () => factors }];
+    }),
+  );
+}
+
+async function open(name: string, guise: 'software' | 'real', engine?: Backend, updated = false) {
   const golden = await loadGolden(name, read);
-  const gpu = await sharedGpu(guise);
-  const runner = openRunner(gpu, resolveArchitecture(golden.config), sourceOf(golden.weights), ROOMY);
+  const gpu = engine ?? (await sharedGpu(guise));
+  const architecture = resolveArchitecture(golden.config);
+  const source = sourceOf(golden.weights, updated ? updatesOf(architecture) : undefined);
+  const runner = openRunner(gpu, architecture, source, ROOMY);
   return { gpu, runner, prompt: golden.ids.slice(0, 8) };
 }
 
@@ -31,13 +54,14 @@ const SAMPLINGS = [
 ];
 
 it.each([
-  ...SAMPLINGS.map((sampling) => ['llama', 'software', sampling] as const),
-  ['qwen2', 'software', SAMPLINGS[2]!] as const,
-  ['qwen2', 'real', SAMPLINGS[1]!] as const,
+  ...SAMPLINGS.map((sampling) => ['llama', 'software', 'plain', sampling, 7] as const),
+  ['qwen2', 'software', 'plain', SAMPLINGS[2]!, 7] as const,
+  ['qwen2', 'real', 'plain', SAMPLINGS[1]!, 7] as const,
+  ['qwen2', 'software', 'adapted', SAMPLINGS[0]!, 11] as const,
 ])(
-  'a token of %s, kernels of %s devices, %o: seven dispatches a layer, one submit, one short readback',
-  async (name, guise, sampling) => {
-    const { gpu, runner, prompt } = await open(name, guise);
+  'a token of %s, kernels of %s devices, %s, %o: %i dispatches a layer, one submit, one short readback',
+  async (name, guise, weights, sampling, ofLayers) => {
+    const { gpu, runner, prompt } = await open(name, guise, undefined, weights === 'adapted');
     const { temperature } = sampling;
     const submits = vi.spyOn(GPUQueue.prototype, 'submit');
     const dispatches = vi.spyOn(GPUComputePassEncoder.prototype, 'dispatchWorkgroups');
@@ -65,7 +89,7 @@ it.each([
       },
     });
     runner.close();
-    expect(costs).toEqual(Array(4).fill({ ofLayers: 7, submits: 1, readbacks: [TOKEN] }));
+    expect(costs).toEqual(Array(4).fill({ ofLayers, submits: 1, readbacks: [TOKEN] }));
     // the embedding, the head with its norm, the sums of the logits – of a temperature too –, and the draw
     const sums = temperature === 0 || temperature === 1 ? 1 : 2;
     expect(outside.length / 4).toBe(3 + sums);
@@ -113,4 +137,26 @@ describe('tokens drawn on the device', () => {
     expect(untold).toBeGreaterThan(0);
     runner.close();
   });
+
+  it.each(['software', 'real'] as const)(
+    'are those of the processor under an adapter, on a device that is %s',
+    async (guise) => {
+      const cpu = await open('qwen2', guise, createCpuBackend(), true);
+      const { runner, prompt } = await open('qwen2', guise, undefined, true);
+      const wanted = await written(cpu.runner, [prompt], SAMPLINGS[0]!);
+      expect(await written(runner, [prompt], SAMPLINGS[0]!)).toEqual(
+        wanted.map((token) => ({ ...token, probability: expect.closeTo(token.probability, 5) })),
+      );
+      // an update that is read anew
+      const { blocks } = runner.architecture;
+      const { weight } = leavesOf(blocks).linears[0]!;
+      await runner.renew({ updates: new Set([weight]), weights: new Set() });
+      expect((await written(runner, [prompt], SAMPLINGS[0]!)).map(({ id }) => id)).toEqual(
+        wanted.map(({ id }) => id),
+      );
+      const plain = await open('qwen2', guise);
+      expect(await written(plain.runner, [prompt], SAMPLINGS[0]!)).not.toEqual(wanted);
+      for (const one of [cpu, plain, { runner }]) one.runner.close();
+    },
+  );
 });

@@ -3,11 +3,10 @@
 import type { BackendBuffer } from '../backend/backend';
 import { DTYPE_CODE } from '../backend/kernels/encoding';
 import { PANEL, packPanels } from '../backend/kernels/matmul';
-import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
-import { counted } from '../formats/quantity';
 import type { Linear, Vector } from '../models/architecture';
+import { type DeviceLowRank, loadLowRank } from './low-rank';
 import type { Queue } from './queue';
 import { joinedUpdate, type LowRankUpdate, type StoredWeight, type WeightSource } from './weight-source';
 
@@ -42,14 +41,6 @@ export interface DeviceTile {
   borrowed?: true;
 }
 
-/** y += scale · (x·inᵀ)·outᵀ: `into` [rank, inputs], `outOf` [outputs, rank], f32; rank filled up to a multiple of 4. */
-interface DeviceLowRank {
-  into: BackendBuffer;
-  outOf: BackendBuffer;
-  rank: number;
-  scale: number;
-}
-
 /** Reads weights of one model onto the device. Names are the architecture's. */
 export interface WeightReader {
   readonly source: WeightSource;
@@ -58,8 +49,12 @@ export interface WeightReader {
   linear(linear: Linear, signal?: AbortSignal): Promise<DeviceLinear>;
   /** Layers of one input, in one buffer where they fit: one dispatch multiplies them all. Not in panels. */
   linears(group: readonly Linear[], signal?: AbortSignal): Promise<DeviceLinear[]>;
-  /** Reads the low-rank update of a linear layer anew. */
-  renewUpdate(device: DeviceLinear, linear: Linear, signal?: AbortSignal): Promise<void>;
+  /** Reads the low-rank updates anew of layers that were loaded together. */
+  renewUpdates(
+    devices: readonly DeviceLinear[],
+    group: readonly Linear[],
+    signal?: AbortSignal,
+  ): Promise<void>;
   /** Output rows [first, first + outputs) of a linear layer without bias and update, as one tile. */
   tile(linear: Linear, first: number, outputs: number, signal?: AbortSignal): Promise<DeviceTile>;
   /** A whole tensor as f32. */
@@ -179,14 +174,18 @@ export function createWeightReader(
     return out;
   };
 
-  const free = ({ tiles, lowRank }: Pick<DeviceLinear, 'tiles' | 'lowRank'>) => {
-    for (const { weights, bias, borrowed } of tiles) {
+  const freeLowRank = ({ lowRank }: DeviceLinear) => {
+    if (!lowRank || lowRank.borrowed) return;
+    queue.free(lowRank.into);
+    queue.free(lowRank.outOf);
+  };
+  const free = (device: DeviceLinear) => {
+    for (const { weights, bias, borrowed } of device.tiles) {
       if (borrowed) continue;
       queue.free(weights);
       queue.free(bias);
     }
-    queue.free(lowRank?.into);
-    queue.free(lowRank?.outOf);
+    freeLowRank(device);
   };
 
   /** The update that belongs to the model. */
@@ -200,15 +199,23 @@ export function createWeightReader(
       }),
     };
 
-  const renewUpdate = async (device: DeviceLinear, linear: Linear, signal?: AbortSignal) => {
-    const { name } = device;
-    const update = joinedUpdate(
-      [ownUpdate(linear), source.updates?.get(name)].filter((each) => each !== undefined),
+  const renewUpdates = async (
+    devices: readonly DeviceLinear[],
+    group: readonly Linear[],
+    signal?: AbortSignal,
+  ) => {
+    const updates = group.map((linear, i) =>
+      joinedUpdate(
+        [ownUpdate(linear), source.updates?.get(devices[i]!.name)].filter((each) => each !== undefined),
+      ),
     );
-    const fresh = update && (await loadLowRank(update, linear, name, upload, signal));
-    free({ tiles: [], ...(device.lowRank && { lowRank: device.lowRank }) });
-    if (fresh) device.lowRank = fresh;
-    else delete device.lowRank;
+    const fresh = await loadLowRank(updates, group, devices, upload, signal);
+    for (const [i, device] of devices.entries()) {
+      freeLowRank(device);
+      const own = fresh[i];
+      if (own) device.lowRank = own;
+      else delete device.lowRank;
+    }
   };
 
   /** The bias of a linear layer, times its factor. */
@@ -232,7 +239,7 @@ export function createWeightReader(
       const bias = await biasOf(of, signal);
       for (const t of bias ? device.tiles : [])
         t.bias = upload(bias!.slice(t.first, t.first + t.outputs), of.bias!);
-      await renewUpdate(device, of, signal);
+      await renewUpdates([device], [of], signal);
       return device;
     } catch (error) {
       free(device);
@@ -254,7 +261,7 @@ export function createWeightReader(
     stored,
     tile,
     free,
-    renewUpdate,
+    renewUpdates,
     linear,
     async linears(group, signal) {
       const devices = group.map(withoutWeights);
@@ -280,7 +287,7 @@ export function createWeightReader(
           const bias = upload(biases, `${name}, bias`);
           for (const { tiles } of devices) tiles[0]!.bias = bias;
         }
-        for (const [i, one] of group.entries()) await renewUpdate(devices[i]!, one, signal);
+        await renewUpdates(devices, group, signal);
         return devices;
       } catch (error) {
         if (devices[0]!.tiles.length === 0) queue.free(weights);
@@ -320,38 +327,4 @@ export function cutRows(linear: Linear, dtype: WeightDtype, tileBytes: number): 
     i * rows,
     Math.min(rows, linear.outputs - i * rows),
   ]);
-}
-
-async function loadLowRank(
-  update: LowRankUpdate,
-  linear: Linear,
-  name: string,
-  upload: (values: ArrayBufferView<ArrayBuffer>, label: string) => BackendBuffer,
-  signal?: AbortSignal,
-): Promise<DeviceLowRank> {
-  const { rank, scale } = update;
-  const { left, right } = await update.load(signal);
-  const { inputs, outputs, storage } = linear;
-  const [rows, cols] = storage === 'out_in' ? [outputs, inputs] : [inputs, outputs];
-  if (left.length !== rows * rank || right.length !== rank * cols) {
-    throw new AmalgamError(
-      'ShapeMismatch',
-      `The adapter's factors for ${name} hold ${left.length} and ${counted(right.length, 'value')}, not [${rows}, ${rank}] and [${rank}, ${cols}].`,
-      'The adapter was made for another model. Choose its own base.',
-    );
-  }
-  const rank4 = Math.ceil(rank / 4) * 4;
-  // rank filled up with zeros: `into` by rows, `outOf` by columns
-  const into = new Float32Array(rank4 * inputs);
-  const outOf = new Float32Array(outputs * rank4);
-  const at = storage === 'out_in' ? { in: right, out: left } : { in: left, out: right };
-  for (let k = 0; k < rank; k++) {
-    for (let i = 0; i < inputs; i++) {
-      into[k * inputs + i] = storage === 'out_in' ? at.in[k * inputs + i]! : at.in[i * rank + k]!;
-    }
-    for (let o = 0; o < outputs; o++) {
-      outOf[o * rank4 + k] = storage === 'out_in' ? at.out[o * rank + k]! : at.out[k * outputs + o]!;
-    }
-  }
-  return { into: upload(into, `${name}, into`), outOf: upload(outOf, `${name}, out of`), rank: rank4, scale };
 }

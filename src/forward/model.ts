@@ -254,6 +254,14 @@ async function loadBlock(
   without: ReadonlySet<Linear> | undefined,
   signal?: AbortSignal,
 ): Promise<BlockWeights> {
+  const leaves = leavesOf(block);
+  // the processor lays each in panels of its own, on all cores
+  const together = without || queue.engine.kind === 'cpu' ? [] : linearSites(block).map((s) => s.linears);
+  const groupOf = new Map(together.flatMap((group) => group.map((linear) => [linear, group])));
+  const groups = leaves.linears.flatMap((linear) => {
+    const group = groupOf.get(linear) ?? [linear];
+    return without?.has(linear) || group[0] !== linear ? [] : [group];
+  });
   const linears = new Map<Linear, DeviceLinear>();
   const norms = new Map<Norm, DeviceNorm>();
   const vectors = new Map<Vector, { buffer: BackendBuffer; values: Float32Array<ArrayBuffer> }>();
@@ -263,15 +271,8 @@ async function loadBlock(
     for (const { buffer } of vectors.values()) queue.free(buffer);
   };
   try {
-    const leaves = leavesOf(block);
     for (const norm of leaves.norms) norms.set(norm, await loadNorm(norm, reader, signal));
-    // the processor lays each in panels of its own, on all cores
-    const together = without || queue.engine.kind === 'cpu' ? [] : linearSites(block).map((s) => s.linears);
-    const groups = new Map(together.flatMap((group) => group.map((linear) => [linear, group])));
-    const wanted = leaves.linears.flatMap((linear) => {
-      const group = groups.get(linear) ?? [linear];
-      return without?.has(linear) || group[0] !== linear ? [] : [group];
-    });
+    const wanted = [...groups];
     const load = async () => {
       for (let group = wanted.shift(); group; group = wanted.shift()) {
         const loaded = await reader.linears(group, signal);
@@ -297,8 +298,10 @@ async function loadBlock(
       linears.set(linear, fresh);
     },
     async renewUpdates(names, again) {
-      for (const [linear, device] of linears)
-        if (names.has(device.name)) await reader.renewUpdate(device, linear, again);
+      for (const group of groups) {
+        const devices = group.map((linear) => linears.get(linear)!);
+        if (devices.some(({ name }) => names.has(name))) await reader.renewUpdates(devices, group, again);
+      }
     },
     linear: (linear) => linears.get(linear)!,
     norm: (norm) => norms.get(norm)!,

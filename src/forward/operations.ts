@@ -56,13 +56,30 @@ interface WeightRows {
   packed?: boolean;
 }
 
+/** Low-rank update of layers side by side, behind its first factors. */
+interface JoinedUpdate {
+  /** [rows, layers, rank] */
+  narrow: BackendBuffer;
+  /** [outputs, rank] */
+  outOf: BackendBuffer;
+  rank: number;
+  scale: number;
+  /** First output of each layer. */
+  begins: readonly number[];
+}
+
+/** Layers side by side whose updates one product takes along. */
+const MOST_JOINED = 3;
+/** Beyond every output. */
+const NOWHERE = 0xffffffff;
+
 export interface Operations {
   readonly queue: Queue;
   /** Bound where a kernel wants a buffer it will not read. */
   readonly nothing: BackendBuffer;
   /**
    * y = x·Wᵀ + b of layers side by side, and their low-rank updates; layers that lie side by side in memory go at once.
-   * @param scratch room for [rows, rank] of an update
+   * @param scratch room for [rows, layers · rank] of their updates
    * @param add onto what y holds
    */
   linear(
@@ -85,6 +102,7 @@ export interface Operations {
     x: RowBuffer,
     y: RowBuffer,
     rows: number,
+    scratch: BackendBuffer,
   ): boolean;
   /** y[·, begin …] = x · (rows [first, first + outputs) of a weight buffer)ᵀ + bias. */
   product(weights: WeightRows, x: RowBuffer, y: RowBuffer, rows: number, begin?: number): void;
@@ -140,7 +158,7 @@ export function createOperations(queue: Queue): Operations {
     x: RowBuffer,
     y: RowBuffer,
     rows: number,
-    { begin = 0, add = false, scale = 1, gate = 0 } = {},
+    { begin = 0, add = false, scale = 1, gate = 0, update = undefined as JoinedUpdate | undefined } = {},
   ) => {
     const { engine } = queue;
     const params = {
@@ -164,8 +182,19 @@ export function createOperations(queue: Queue): Operations {
       queue.run(
         matmulFew[few][weights.dtype],
         {
-          params: { ...params, norm_kind, gate, epsilon: kind?.epsilon ?? 0 },
-          buffers: { ...buffers, norm: weight ?? nothing },
+          params: {
+            ...{ ...params, norm_kind, gate, epsilon: kind?.epsilon ?? 0 },
+            layers: update?.begins.length ?? 0,
+            second: update?.begins[1] ?? NOWHERE,
+            third: update?.begins[2] ?? NOWHERE,
+            rank4: (update?.rank ?? 0) / 4,
+            update_scale: scale * (update?.scale ?? 0),
+          },
+          buffers: {
+            ...{ ...buffers, norm: weight ?? nothing },
+            narrow: update?.narrow ?? nothing,
+            out_of: update?.outOf ?? nothing,
+          },
         },
         work,
       );
@@ -175,19 +204,47 @@ export function createOperations(queue: Queue): Operations {
     queue.run(forms[weights.dtype], { params, buffers }, work);
   };
 
+  /**
+   * Takes x through the first factors of layers whose updates lie in one pair of buffers, so that their product takes the rest
+   * along; undefined where there is no update, or it goes by itself.
+   */
+  const beginUpdate = (
+    layers: readonly DeviceLinear[],
+    tiles: number,
+    x: RowBuffer,
+    rows: number,
+    narrow: BackendBuffer,
+  ): JoinedUpdate | undefined => {
+    const found = layers.flatMap(({ lowRank }) => lowRank ?? []);
+    const [first] = found;
+    if (!first || tiles > 1 || layers.length > MOST_JOINED || !fewRowsForm(queue.engine, rows))
+      return undefined;
+    if (found.some(({ into }) => into !== first.into)) return undefined;
+    const { into, outOf, rank, scale } = first;
+    const { inputs } = layers[0]!;
+    const outputs = layers.length * rank;
+    const down = { buffer: into, dtype: 'F32' as const, inputs, first: 0, outputs };
+    multiply(down, x, { buffer: narrow, stride: outputs }, rows);
+    const begins = layers.map((_, i) => layers.slice(0, i).reduce((sum, layer) => sum + layer.outputs, 0));
+    return { narrow, outOf, rank, scale, begins };
+  };
+
   return {
     queue,
     nothing,
     linear(layers, x, y, rows, scratch, add = false) {
-      for (const { begin, scale, ...weights } of joinedTiles(layers))
-        multiply(weights, x, y, rows, { begin, scale, add });
+      const tiles = joinedTiles(layers);
+      const update = beginUpdate(layers, tiles.length, x, rows, scratch);
+      for (const { begin, scale, ...weights } of tiles)
+        multiply(weights, x, y, rows, { begin, scale, add, ...(update && { update }) });
       let begin = 0;
-      for (const { inputs, outputs, lowRank, scale: factor } of layers) {
+      for (const { inputs, outputs, lowRank, scale: factor } of update ? [] : layers) {
         if (lowRank) {
-          const { into, outOf, rank, scale } = lowRank;
+          const { into, outOf, rank, scale, intoRow, outRow } = lowRank;
           const narrow = { buffer: scratch, stride: rank };
-          const up = { buffer: outOf, dtype: 'F32' as const, inputs: rank, first: 0, outputs };
-          multiply({ buffer: into, dtype: 'F32', inputs, first: 0, outputs: rank }, x, narrow, rows);
+          const down = { buffer: into, dtype: 'F32' as const, inputs, first: intoRow, outputs: rank };
+          const up = { buffer: outOf, dtype: 'F32' as const, inputs: rank, first: outRow, outputs };
+          multiply(down, x, narrow, rows);
           multiply(up, narrow, y, rows, { begin, add: true, scale: factor * scale });
         }
         begin += outputs;
@@ -197,14 +254,15 @@ export function createOperations(queue: Queue): Operations {
       NORM_CODE[kind] <= NORM_CODE.rms_plus_one &&
       bias === undefined &&
       fewRowsForm(queue.engine, rows) !== undefined,
-    gatedLinear(layers, activation, x, y, rows) {
+    gatedLinear(layers, activation, x, y, rows, scratch) {
       const tiles = joinedTiles(layers);
-      const [tile] = tiles;
-      const isWhole = tiles.length === 1 && !tile!.packed && layers.every(({ lowRank }) => !lowRank);
-      if (!isWhole || isRare(activation) || !fewRowsForm(queue.engine, rows)) return false;
-      const { scale, outputs, ...weights } = tile!;
+      const isWhole = tiles.length === 1 && fewRowsForm(queue.engine, rows) !== undefined;
+      if (!isWhole || isRare(activation)) return false;
+      const update = beginUpdate(layers, 1, x, rows, scratch);
+      if (!update && layers.some(({ lowRank }) => lowRank)) return false;
+      const { scale, outputs, begin: _, ...weights } = tiles[0]!;
       const gate = 1 + ACTIVATION_CODE[activation];
-      multiply({ ...weights, outputs: outputs / 2 }, x, y, rows, { scale, gate });
+      multiply({ ...weights, outputs: outputs / 2 }, x, y, rows, { scale, gate, ...(update && { update }) });
       return true;
     },
     product: (weights, x, y, rows, begin = 0) => multiply(weights, x, y, rows, { begin }),

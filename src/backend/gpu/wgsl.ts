@@ -1,4 +1,5 @@
 import activation from '../../../shaders/lib/activation.wgsl?raw';
+import attention from '../../../shaders/lib/attention.wgsl?raw';
 import drawLikely from '../../../shaders/lib/draw-likely.wgsl?raw';
 import exact4 from '../../../shaders/lib/exact4.wgsl?raw';
 import factorOther from '../../../shaders/lib/factor-other.wgsl?raw';
@@ -24,6 +25,7 @@ import weightF32 from '../../../shaders/lib/weight-f32.wgsl?raw';
 
 const LIBRARIES = {
   activation,
+  attention,
   drawLikely,
   exact4,
   fewRows,

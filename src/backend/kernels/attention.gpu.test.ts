@@ -1,7 +1,7 @@
 /** Attention on both engines, and against the definition. */
 import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
-import { attention, CHUNKED, NO_WINDOW, OWN_CODE } from './attention';
+import { attention, attentionLine, CHUNKED, NO_WINDOW, OWN_CODE } from './attention';
 import { comparison, floats } from './forward-kernels.test.fixture';
 import { sharedGpu } from './kernels.test.support';
 import { REFERENCES } from './references.test.support';
@@ -51,6 +51,7 @@ describe('attention', () => {
       // the first group is left out
       const params = { groups: 4, group_begin: 1, ...shape, scale: 0.3, cap };
       const y = await expectClose(attention, contents, params);
+      expect(await expectClose(attentionLine, contents, params)).toEqual(y);
       const expected = contents.y.slice();
       REFERENCES.attention!({
         params,

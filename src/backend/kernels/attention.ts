@@ -1,9 +1,10 @@
 import attentionWgsl from '../../../shaders/attention/attention.wgsl?raw';
+import attentionLineWgsl from '../../../shaders/attention/attention-line.wgsl?raw';
 import placeHeadsWgsl from '../../../shaders/attention/place-heads.wgsl?raw';
 import placeProjectedWgsl from '../../../shaders/attention/place-projected.wgsl?raw';
 import { defineKernel } from '../kernel';
 
-/** Groups of rows, and what they see. See shaders/attention/attention.wgsl. */
+/** Groups of rows, and what they see. See shaders/lib/attention.wgsl. */
 
 /** Rows of a group at most. */
 export const GROUP_ROWS = 4;
@@ -140,76 +141,82 @@ export const placeProjected = defineKernel({
 /** The one number that a head may have of its own: none, the slope of ALiBi, or a sink's score. */
 export const OWN_CODE = { none: 0, slopes: 1, sinks: 2 } as const;
 
-/** Values of keys mixed by the softmax of their scores. See shaders/attention/attention.wgsl. */
-export const attention = defineKernel({
-  id: 'attention',
-  wgsl: attentionWgsl,
-  libraries: ['special'],
-  params: {
-    groups: 'u32',
-    group_begin: 'u32',
-    heads: 'u32',
-    heads_per_key: 'u32',
-    dim4: 'u32',
-    value4: 'u32',
-    window: 'u32',
-    own_kind: 'u32',
-    scale: 'f32',
-    cap: 'f32',
-  },
-  buffers: { q: 'vec4f', k: 'vec4f', v: 'vec4f', groups: 'u32', own: 'f32', room: 'rw f32', y: 'rw vec4f' },
-  work: ({ groups, heads, value4 }) => groups * heads * Math.ceil(value4 / 64),
-  span: () => 1,
-  wasm(k, s) {
-    const { params: p, at, words, floats, size } = s;
-    const table = words.subarray(at('groups') / 4, at('groups') / 4 + size('groups') / 4);
-    const [dim, value] = [p.dim4 * 16, p.value4 * 16];
-    const keyHeads = p.heads / p.heads_per_key;
-    for (let index = 0; index < p.groups * p.heads; index++) {
-      const head = index % p.heads;
-      const keyHead = Math.floor(head / p.heads_per_key);
-      const group = groupAt(table, p.group_begin + Math.floor(index / p.heads));
-      const { row, rows, origin, position } = group;
-      const first = firstColumn(group, p.window);
-      const columns = columnCount(group, p.window);
-      const keys = position + rows - first;
-      const own = p.own_kind === OWN_CODE.none ? 0 : floats[at('own') / 4 + head]!;
-      k.attentionScores(
-        at('q') + (row * p.heads + head) * dim,
-        p.heads * dim,
-        rows,
-        at('k') + ((origin + first) * keyHeads + keyHead) * dim,
-        keyHeads * dim,
-        keys,
-        p.dim4 * 4,
-        at('room'),
-        columns * 4,
-        p.scale,
-        p.cap,
-        p.own_kind === OWN_CODE.slopes ? own : 0,
-        first,
-      );
-      for (let i = 0; i < rows; i++) {
-        const line = at('room') + i * columns * 4;
-        const begin = firstKey(position + i, p.window) - first;
-        const end = position + i - first + 1;
-        if (p.own_kind === OWN_CODE.sinks) softmaxBeside(own, floats, line / 4, columns, begin, end);
-        else k.softmaxLine(line, columns, begin, end);
+const define = (form: 'group' | 'line') =>
+  defineKernel({
+    id: form === 'line' ? 'attention-line' : 'attention',
+    wgsl: form === 'line' ? attentionLineWgsl : attentionWgsl,
+    libraries: ['special', 'attention'],
+    params: {
+      groups: 'u32',
+      group_begin: 'u32',
+      heads: 'u32',
+      heads_per_key: 'u32',
+      dim4: 'u32',
+      value4: 'u32',
+      window: 'u32',
+      own_kind: 'u32',
+      scale: 'f32',
+      cap: 'f32',
+    },
+    buffers: { q: 'vec4f', k: 'vec4f', v: 'vec4f', groups: 'u32', own: 'f32', room: 'rw f32', y: 'rw vec4f' },
+    work: ({ groups, heads, value4 }) =>
+      groups * heads * (form === 'line' ? GROUP_ROWS : Math.ceil(value4 / 64)),
+    span: () => (form === 'line' ? 64 : 1),
+    wasm(k, s) {
+      const { params: p, at, words, floats, size } = s;
+      const table = words.subarray(at('groups') / 4, at('groups') / 4 + size('groups') / 4);
+      const [dim, value] = [p.dim4 * 16, p.value4 * 16];
+      const keyHeads = p.heads / p.heads_per_key;
+      for (let index = 0; index < p.groups * p.heads; index++) {
+        const head = index % p.heads;
+        const keyHead = Math.floor(head / p.heads_per_key);
+        const group = groupAt(table, p.group_begin + Math.floor(index / p.heads));
+        const { row, rows, origin, position } = group;
+        const first = firstColumn(group, p.window);
+        const columns = columnCount(group, p.window);
+        const keys = position + rows - first;
+        const own = p.own_kind === OWN_CODE.none ? 0 : floats[at('own') / 4 + head]!;
+        k.attentionScores(
+          at('q') + (row * p.heads + head) * dim,
+          p.heads * dim,
+          rows,
+          at('k') + ((origin + first) * keyHeads + keyHead) * dim,
+          keyHeads * dim,
+          keys,
+          p.dim4 * 4,
+          at('room'),
+          columns * 4,
+          p.scale,
+          p.cap,
+          p.own_kind === OWN_CODE.slopes ? own : 0,
+          first,
+        );
+        for (let i = 0; i < rows; i++) {
+          const line = at('room') + i * columns * 4;
+          const begin = firstKey(position + i, p.window) - first;
+          const end = position + i - first + 1;
+          if (p.own_kind === OWN_CODE.sinks) softmaxBeside(own, floats, line / 4, columns, begin, end);
+          else k.softmaxLine(line, columns, begin, end);
+        }
+        k.attentionMix(
+          at('room'),
+          columns * 4,
+          rows,
+          at('v') + ((origin + first) * keyHeads + keyHead) * value,
+          keyHeads * value,
+          keys,
+          p.value4 * 4,
+          at('y') + (row * p.heads + head) * value,
+          p.heads * value,
+        );
       }
-      k.attentionMix(
-        at('room'),
-        columns * 4,
-        rows,
-        at('v') + ((origin + first) * keyHeads + keyHead) * value,
-        keyHeads * value,
-        keys,
-        p.value4 * 4,
-        at('y') + (row * p.heads + head) * value,
-        p.heads * value,
-      );
-    }
-  },
-});
+    },
+  });
+
+/** Values of keys mixed by the softmax of their scores: a workgroup a head of a group. See shaders/lib/attention.wgsl. */
+export const attention = define('group');
+/** The same, an invocation a head of a row. */
+export const attentionLine = define('line');
 
 /** Softmax over columns [begin, end) of a line and one more score; the other columns become 0. */
 function softmaxBeside(

@@ -17,7 +17,7 @@ import {
   norm,
   normLine,
 } from './activation';
-import { attention, placeHeads, placeProjected } from './attention';
+import { attention, attentionLine, placeHeads, placeProjected } from './attention';
 import { DTYPE_CODE } from './encoding';
 import { after, comparison, floats, packed, tolerance } from './forward-kernels.test.fixture';
 import { sharedGpu } from './kernels.test.support';
@@ -33,6 +33,7 @@ const kernels = [
   activate,
   addScaled,
   attention,
+  attentionLine,
   capLogits,
   countNonFinite,
   embed,
@@ -116,37 +117,44 @@ describe('the linear layer', () => {
     FEW_SHAPES.flatMap((shape) => DTYPES.map((d) => [form, d, ...shape] as const)),
   );
 
-  it.each(fewCases)('%s %s [%i, %i] → %i, with norm and gate', async (form, dtype, rows, inputs, outputs) => {
-    for (const norm_kind of [0, 1, 2]) {
-      for (const gate of [0, ...Object.values(ACTIVATION_CODE).map((code) => 1 + code)]) {
-        await expectClose(
-          matmulFew[form][dtype],
-          {
-            weights: packed(floats((3 + 2 * outputs) * inputs, 2), dtype),
-            x: floats(rows * (inputs + 4), 1, 3),
-            bias: floats(3 + 2 * outputs, 3),
-            norm: floats(inputs, 5),
-            y: floats(rows * (outputs + 5), 4),
-          },
-          {
-            rows,
-            outputs,
-            inputs4: inputs / 4,
-            w_first: 3,
-            x_stride4: inputs / 4 + 1,
-            y_stride: outputs + 5,
-            y_begin: 2,
-            add: norm_kind % 2,
-            biased: rows % 2,
-            norm_kind,
-            gate,
-            scale: 0.5,
-            epsilon: 1e-3,
-          },
-        );
+  it.each(fewCases)(
+    '%s %s [%i, %i] → %i, with norm, gate and update',
+    async (form, dtype, rows, inputs, outputs) => {
+      for (const norm_kind of [0, 1, 2]) {
+        for (const gate of [0, ...Object.values(ACTIVATION_CODE).map((code) => 1 + code)]) {
+          await expectClose(
+            matmulFew[form][dtype],
+            {
+              weights: packed(floats((3 + 2 * outputs) * inputs, 2), dtype),
+              x: floats(rows * (inputs + 4), 1, 3),
+              bias: floats(3 + 2 * outputs, 3),
+              norm: floats(inputs, 5),
+              narrow: floats(rows * 3 * 8, 6),
+              out_of: floats((3 + 2 * outputs) * 8, 7),
+              y: floats(rows * (outputs + 5), 4),
+            },
+            {
+              rows,
+              outputs,
+              inputs4: inputs / 4,
+              w_first: 3,
+              x_stride4: inputs / 4 + 1,
+              y_stride: outputs + 5,
+              y_begin: 2,
+              add: norm_kind % 2,
+              biased: rows % 2,
+              norm_kind,
+              gate,
+              scale: 0.5,
+              epsilon: 1e-3,
+              ...{ layers: 3, second: 3, third: outputs >> 1, rank4: norm_kind === 1 ? 0 : 2 },
+              update_scale: 0.3,
+            },
+          );
+        }
       }
-    }
-  });
+    },
+  );
 });
 
 describe('rows', () => {

@@ -96,14 +96,21 @@ const defineFew = (form: keyof typeof SUMS, wgsl: string, dtype: WeightDtype) =>
       biased: 'u32',
       norm_kind: 'u32',
       gate: 'u32',
+      layers: 'u32',
+      second: 'u32',
+      third: 'u32',
+      rank4: 'u32',
       scale: 'f32',
       epsilon: 'f32',
+      update_scale: 'f32',
     },
     buffers: {
       weights: dtype === 'F32' ? 'vec4f' : 'vec2u',
       x: 'vec4f',
       bias: 'f32',
       norm: 'vec4f',
+      narrow: 'vec4f',
+      out_of: 'vec4f',
       y: 'rw f32',
     },
     work: ({ rows, outputs, gate }) =>
@@ -111,28 +118,26 @@ const defineFew = (form: keyof typeof SUMS, wgsl: string, dtype: WeightDtype) =>
     span: () => SUMS[form][1],
     wasm(k, { params: p, at }) {
       const inputs = p.inputs4 * 4;
-      /** Outputs [first, first + count) of a row, from `to` on. */
-      const multiply = (row: number, first: number, count: number, to: number, add: number) => {
-        const w = p.w_first + first;
-        const weights = at('weights') + w * inputs * dtypeBytes(DTYPE_CODE[dtype]);
-        const bias = p.biased === 1 ? at('bias') + w * 4 : 0;
-        k.matmulBlock(
-          weights,
-          DTYPE_CODE[dtype],
-          inputs,
-          count,
-          row,
-          0,
-          1,
-          bias,
-          to,
-          0,
-          add,
-          p.scale,
-          SCRATCH,
-        );
-      };
+      const rank = p.rank4 * 4;
+      const F32 = DTYPE_CODE.F32;
       for (let r = 0; r < p.rows; r++) {
+        /** Outputs [first, first + count) of the row, from `to` on. */
+        const multiply = (row: number, first: number, count: number, to: number, add: number) => {
+          const w = p.w_first + first;
+          const weights = at('weights') + w * inputs * dtypeBytes(DTYPE_CODE[dtype]);
+          const bias = p.biased === 1 ? at('bias') + w * 4 : 0;
+          const code = DTYPE_CODE[dtype];
+          k.matmulBlock(weights, code, inputs, count, row, 0, 1, bias, to, 0, add, p.scale, SCRATCH);
+          const begins = [0, p.second, p.third].slice(0, rank > 0 ? p.layers : 0);
+          for (const [layer, begin] of begins.entries()) {
+            const own = Math.max(first, begin);
+            const n = Math.min(first + count, begins[layer + 1] ?? first + count) - own;
+            const narrow = at('narrow') + (r * p.layers + layer) * rank * 4;
+            const out = at('out_of') + (p.w_first + own) * rank * 4;
+            const y = to + (own - first) * 4;
+            if (n > 0) k.matmulBlock(out, F32, rank, n, narrow, 0, 1, 0, y, 0, 1, p.update_scale, SCRATCH);
+          }
+        };
         let x = at('x') + r * p.x_stride4 * 16;
         const y = at('y') + (r * p.y_stride + p.y_begin) * 4;
         if (p.norm_kind > 0) {

@@ -59,6 +59,13 @@ const fewRows =
       }
       const one = { ...p, rows: 1, outputs: width, x_stride4: 0, y_stride: 0, y_begin: 0, add: 0 };
       linear(dtype)({ params: one, u32, f32: (name) => ({ x: row, y: sums })[name] ?? f32(name) });
+      const rank = p.rank4! * 4;
+      for (let o = 0; rank > 0 && o < width; o++) {
+        const layer = (o >= p.second! ? 1 : 0) + (o >= p.third! ? 1 : 0);
+        const [narrow, out] = [(r * p.layers! + layer) * rank, (p.w_first! + o) * rank];
+        sums[o]! +=
+          p.update_scale! * total(rank, (k) => f32('narrow')[narrow + k]! * f32('out_of')[out + k]!);
+      }
       for (let o = 0; o < p.outputs!; o++) {
         const at = r * p.y_stride! + p.y_begin! + o;
         if (p.gate) y[at] = FUNCTIONS[p.gate - 1]!(sums[o]!) * sums[p.outputs! + o]!;

@@ -5,7 +5,8 @@
 import type { BackendBuffer } from '../../backend/backend';
 import { GATE_CODE } from '../../backend/kernels/activation';
 import {
-  attention as attentionKernel,
+  attention as attentionGroup,
+  attentionLine,
   CHUNKED,
   columnCount,
   GROUP_ROWS,
@@ -94,7 +95,7 @@ async function mix(
       : { kind: OWN_CODE.none, buffer: op.nothing };
   for (const { begin, count, columns } of groupTiles(words, part, queue.dispatchWork)) {
     queue.run(
-      attentionKernel,
+      queue.engine.software ? attentionLine : attentionGroup,
       {
         params: {
           groups: count,

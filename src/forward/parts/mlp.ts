@@ -4,7 +4,7 @@ import { sparseRows } from '../../backend/kernels/rows';
 import { normalQuantile } from '../../backend/special';
 import type { Mlp } from '../../models/architecture';
 import type { RowBuffer } from '../operations';
-import { type PartKind, type Passage, project, projectOut } from './part';
+import { narrowRows, type PartKind, type Passage, project, projectOut } from './part';
 
 export const mlp: PartKind<Mlp> = {
   states: () => [],
@@ -33,8 +33,9 @@ export async function activatedRows(
   const stride = Math.ceil(part.inner / 4) * 4;
   const activated = { buffer: workspace.take('activated', rows * stride * 4), stride };
   const layers = part.projections.map((linear) => weights.linear(linear));
-  if (part.gated && part.sparse === undefined && op.gatedLinear(layers, part.activation, x, activated, rows))
-    return activated;
+  const isPlain = part.gated && part.sparse === undefined;
+  const narrow = narrowRows(workspace, layers, rows);
+  if (isPlain && op.gatedLinear(layers, part.activation, x, activated, rows, narrow)) return activated;
   const inner = project(passage, part.projections, x, 'inner', rows);
   await op.queue.breathe();
   if (part.sparse !== undefined) {

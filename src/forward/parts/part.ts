@@ -73,6 +73,16 @@ export function room({ workspace, chunk }: Passage, name: string, width: number)
   return { buffer: workspace.take(name, chunk.rows * stride * 4), stride };
 }
 
+/** Room for what the updates of layers side by side make of rows. */
+export function narrowRows(
+  workspace: Workspace,
+  layers: readonly DeviceLinear[],
+  rows: number,
+): BackendBuffer {
+  const rank = Math.max(0, ...layers.map((layer) => layer.lowRank?.rank ?? 0));
+  return workspace.take('low rank', layers.length * rows * rank * 4);
+}
+
 /** The last layer of a branch. */
 export function projectOut(passage: Passage, output: Linear, x: RowBuffer): RowBuffer {
   const { name, onto } = passage;
@@ -93,9 +103,7 @@ export function project(
   const stride = Math.ceil(width / 4) * 4;
   const y = onto ?? { buffer: workspace.take(name, rows * stride * 4), stride };
   const layers = linears.map((linear) => weights.linear(linear));
-  const rank = Math.max(0, ...layers.map((layer) => layer.lowRank?.rank ?? 0));
-  const scratch = workspace.take('low rank', rows * rank * 4);
-  op.linear(layers, x, y, rows, scratch, onto !== undefined);
+  op.linear(layers, x, y, rows, narrowRows(workspace, layers, rows), onto !== undefined);
   return y;
 }
 
