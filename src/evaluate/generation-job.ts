@@ -4,9 +4,11 @@ import type { Message } from '../formats/conversations';
 import { type Inputs, openInputs } from '../host/weight-inputs';
 import type { Plan } from '../merge/plan/plan';
 import type {
+  AnswersRequest,
   EffectsRequest,
   GenerateReport,
   GenerateRequest,
+  RunTarget,
   WeightEffect,
   WrittenToken,
 } from '../reports/evaluate';
@@ -18,9 +20,11 @@ import {
   downloadMeter,
   openRunningModel,
   peakOf,
+  plannedTokenizer,
   type RunningModel,
   type RunningOptions,
 } from './running-model';
+import { sequencesAtOnce } from './sampled-texts';
 
 /** How a text takes part in what changes its recipe. */
 export interface LiveText {
@@ -129,6 +133,87 @@ export async function runGeneration(
   } finally {
     stream?.close();
     if (!liveText) model.close();
+  }
+}
+
+interface AnswersOptions extends Pick<RunningOptions, 'models' | 'signal' | 'onProgress'> {
+  plan(target: RunTarget): Promise<ReadyRecipe & Pick<RunningOptions, 'exact'>>;
+}
+
+/**
+ * Has every model continue all prompts, side by side as they fit.
+ * @returns texts without their prompts, by model and prompt
+ * @throws AmalgamError as {@link runGeneration}
+ */
+export async function runAnswers(
+  { targets, prompts, engine, ...settings }: AnswersRequest,
+  { plan, ...options }: AnswersOptions,
+): Promise<string[][]> {
+  const { maxTokens, temperature, topP, seed, chat } = settings;
+  const { signal, onProgress } = options;
+  const total = targets.length * prompts.length * maxTokens;
+  const answers: string[][] = [];
+  for (const [t, target] of targets.entries()) {
+    const ready = await plan(target);
+    const model = await openRunningModel({
+      ...{ ...ready, ...options, engine, runner: { residentBytes: WRITING_RESIDENT_BYTES } },
+    });
+    let tokenizer: GuardedTokenizer | undefined;
+    try {
+      // one thread decodes all
+      const { vocab } = model.runner.architecture;
+      tokenizer = await plannedTokenizer(ready.plan, options.models, vocab, signal, true);
+      const asked: number[][] = [];
+      for (const prompt of prompts) asked.push(await promptIds(model, tokenizer, { prompt, chat }, signal));
+      const atOnce = sequencesAtOnce(
+        model.runner,
+        Math.max(...asked.map(({ length }) => length)) + maxTokens,
+      );
+      const texts: string[] = [];
+      const begun = performance.now();
+      let done = 0;
+      for (let first = 0; first < asked.length; first += atOnce) {
+        const batch = asked.slice(first, first + atOnce);
+        const written = await generate(model.runner, batch, {
+          ...{
+            maxTokens,
+            sampling: { temperature, topP, seed },
+            stop: model.ends,
+            firstSequence: first,
+            signal,
+          },
+          onToken({ sequence }) {
+            done++;
+            if (sequence !== batch.length - 1) return;
+            const rate = done / ((performance.now() - begun) / 1000);
+            const all = t * prompts.length * maxTokens + done;
+            const time = secondsLeft({ left: total - all, perSecond: rate });
+            onProgress({ phase: 'running', done: all, total, rate, secondsLeft: time });
+          },
+        });
+        for (const [i, { ids }] of written.entries()) texts.push(await textOf(tokenizer, batch[i]!, ids));
+      }
+      answers.push(texts);
+    } finally {
+      tokenizer?.close();
+      model.close();
+    }
+  }
+  return answers;
+}
+
+async function textOf(
+  tokenizer: GuardedTokenizer,
+  prompt: readonly number[],
+  ids: readonly number[],
+): Promise<string> {
+  const stream = tokenizer.stream(prompt);
+  try {
+    let text = '';
+    for (const id of ids) text += await stream.push(id);
+    return text + (await stream.end());
+  } finally {
+    stream.close();
   }
 }
 

@@ -114,6 +114,13 @@ export interface GenerateRequest extends GenerationSettings {
   engine: BackendChoice;
 }
 
+/** Asks several models to continue the same prompts, each prompt with random numbers of its own. */
+export interface AnswersRequest extends Omit<GenerationSettings, 'prompt'> {
+  targets: RunTarget[];
+  prompts: string[];
+  engine: BackendChoice;
+}
+
 /** A generated token: its text (empty where only a later one completes a character) and its probability at temperature 1. */
 export interface WrittenToken {
   text: string;

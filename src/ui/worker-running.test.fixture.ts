@@ -2,6 +2,7 @@
 
 import { type AmalgamError, errorReport } from '../errors';
 import type {
+  AnswersRequest,
   EvaluatedModel,
   EvaluateManyReport,
   EvaluateManyRequest,
@@ -239,6 +240,26 @@ export async function pretendGeneration(
     seconds: request.maxTokens / 20,
     peakBytes: 34_500_000,
   };
+}
+
+/** @returns by model and prompt */
+export async function pretendAnswers(
+  { targets, prompts, ...settings }: AnswersRequest,
+  options: RunningFixtureOptions,
+  onProgress: (progress: RunningProgress) => void,
+  step: Step,
+): Promise<string[][]> {
+  const answers: string[][] = [];
+  for (const target of targets) {
+    const own: string[] = [];
+    for (const [i, prompt] of prompts.entries()) {
+      const seed = settings.seed + i;
+      const request = { ...settings, target, prompt, seed };
+      own.push((await pretendGeneration(request, options, onProgress, step)).text);
+    }
+    answers.push(own);
+  }
+  return answers;
 }
 
 function refuse(name: string, { cannotRun = {} }: RunningFixtureOptions): void {

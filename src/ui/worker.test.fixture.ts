@@ -16,6 +16,7 @@ import { type PushFixtureOptions, pretendPush } from './worker-push.test.fixture
 import {
   fixtureTexts,
   type Hold,
+  pretendAnswers,
   pretendBest,
   pretendEvaluations,
   pretendGeneration,
@@ -113,6 +114,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     shippedTasks: async () => fixtureTasks,
     scoreTasks: running(pretendScores),
     generate: running(pretendGeneration),
+    answers: running(pretendAnswers),
     steer: async () => false,
     ...pretendTools({
       ...{ options, layers, begin, step },

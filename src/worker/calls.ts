@@ -19,6 +19,7 @@ import { mergeRecipe, planToRun, recipePlanReport } from '../recipe/recipe-jobs'
 import type { BackendChoice } from '../reports/backend';
 import type { DatasetRequest } from '../reports/dataset';
 import type {
+  AnswersRequest,
   EffectsRequest,
   EvaluateManyRequest,
   GenerateRequest,
@@ -268,6 +269,14 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
           (liveText) => runGeneration(request, { ...options, liveText }),
         );
       }),
+    /** Several models continue the same prompts: texts by model and prompt. */
+    answers: (request: AnswersRequest, onProgress: Report<RunningProgress>) =>
+      job.run(async (signal) =>
+        (await import('../evaluate/generation-job')).runAnswers(
+          request,
+          targetsOf(request, signal, onProgress),
+        ),
+      ),
     /** Whether the live text that is being written goes on with another recipe from its next token on. */
     steer: async (recipe: Recipe) => (await live?.steer(recipe)) ?? false,
     /** What every weight of a merge does to a text; nothing is written. */

@@ -1,6 +1,7 @@
 /** State of the texts that models write. Plain, serializable data. */
 import type { ErrorReport } from '../../errors';
 import { generateOptions } from '../../evaluate/options';
+import type { BlindTest } from '../../reports/blind-test';
 import type { GenerateReport, GenerationSettings, RunTarget } from '../../reports/evaluate';
 import { defaultsOf } from '../../reports/option';
 
@@ -14,6 +15,24 @@ export interface GenerationSlice {
   follows: boolean;
   /** Seconds that the latest change of a recipe took in the middle of a text. */
   turnSeconds: number | null;
+  blind: BlindSlice;
+}
+
+/** The blind test. */
+export interface BlindSlice {
+  /** It is shown in the place of the one prompt. */
+  open: boolean;
+  /** As typed, one a line; null: those that ship. */
+  prompts: string | null;
+  /** Ids of the table's rows of the two. */
+  pair: readonly [string, string];
+  /** The one that is voted on. */
+  test: BlindTest | null;
+  /** Those that are over, the newest first. */
+  tests: readonly BlindTest[];
+  /** Tests of earlier visits were asked for. */
+  recalled: boolean;
+  error: ErrorReport | null;
 }
 
 export interface GenerationColumn {
@@ -52,4 +71,8 @@ export const initialGeneration: GenerationSlice = {
   written: null,
   follows: true,
   turnSeconds: null,
+  blind: {
+    ...{ open: false, prompts: null, pair: ['base', 'run now'], test: null, tests: [], recalled: false },
+    error: null,
+  },
 };

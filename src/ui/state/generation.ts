@@ -3,7 +3,7 @@ import { errorReport } from '../../errors';
 import type { Recipe } from '../../formats/recipe';
 import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
 import { type EvaluationRow, evaluationRows, targetKey } from './evaluation-rows';
-import type { GenerationColumn, GenerationSlice } from './generation-state';
+import type { BlindSlice, GenerationColumn, GenerationSlice } from './generation-state';
 import { beginJob, isAtWork, reportProgress } from './job';
 import { runningProgress } from './job-state';
 import { whyNotRun } from './measure';
@@ -15,6 +15,10 @@ const FOLLOW_SECONDS = 5;
 
 export function editGenerationSettings(studio: Studio, change: Partial<GenerationSettings>): void {
   editSlice(studio, 'generation', ({ settings }) => ({ settings: { ...settings, ...change } }));
+}
+
+export function editBlind(studio: Studio, change: Partial<BlindSlice>): void {
+  editSlice(studio, 'generation', ({ blind }) => ({ blind: { ...blind, ...change } }));
 }
 
 /** Why nothing can be written now, or null. */

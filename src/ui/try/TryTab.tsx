@@ -1,14 +1,12 @@
 import '../styles/tools.css';
 import '../styles/try.css';
-import { Fragment, type ReactNode, useEffect, useMemo, useState } from 'react';
+import { Fragment, lazy, type ReactNode, Suspense, useEffect, useMemo, useState } from 'react';
 import { formatCounted, formatPercent, formatSeconds } from '../../formats/quantity';
-import type { GenerationSettings, WrittenToken } from '../../reports/evaluate';
+import type { WrittenToken } from '../../reports/evaluate';
 import { RunsStrip } from '../layers/RunsStrip';
 import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
-import { Button, LinkButton } from '../parts/Button';
+import { LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import { LabeledNumber } from '../parts/NumberField';
-import { Segmented } from '../parts/Segmented';
 import { LETTERS, Swatch } from '../parts/Swatch';
 import { REST_MS, useDebounced } from '../parts/use-settled';
 import { type EvaluationRow, targetKey } from '../state/evaluation-rows';
@@ -22,8 +20,10 @@ import {
   write,
 } from '../state/generation';
 import type { GenerationColumn } from '../state/generation-state';
-import { cancelJob } from '../state/job';
 import { useStudio, useStudioState } from '../studio-context';
+import { GenerationForm } from './GenerationForm';
+
+const BlindTest = lazy(() => import('./BlindTest').then((m) => ({ default: m.BlindTest })));
 
 /** Beginnings that the sample family has learned to continue. */
 const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];
@@ -33,21 +33,40 @@ export function TryTab() {
   const recipe = useStudioState((s) => s.recipe);
   const models = useStudioState((s) => s.models);
   const runs = useRuns();
+  const isBlind = useStudioState((s) => s.generation.blind.open);
   const [contributors, setContributors] = useState(false);
   const rows = useMemo(
     () => [...answeringModels({ recipe, models }, contributors), ...shownRuns(runs).map(runRow)],
     [recipe, models, runs, contributors],
   );
-  useFollowing(rows);
   return (
     <div className="screen">
       <RunsStrip runs={runs} />
+      {isBlind ? (
+        <Suspense>
+          <BlindTest />
+        </Suspense>
+      ) : (
+        <OnePrompt rows={rows}>
+          <Check label="contributors too" checked={contributors} onChange={setContributors} />
+        </OnePrompt>
+      )}
+    </div>
+  );
+}
+
+function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; children: ReactNode }) {
+  const studio = useStudio();
+  const follows = useStudioState((s) => s.generation.follows);
+  useFollowing(rows);
+  return (
+    <>
       <PromptForm rows={rows}>
-        <Check label="contributors too" checked={contributors} onChange={setContributors} />
-        <FollowCheck />
+        {children}
+        <Check label="follow the sliders" checked={follows} onChange={(next) => setFollowing(studio, next)} />
       </PromptForm>
       <Columns rows={rows} />
-    </div>
+    </>
   );
 }
 
@@ -85,14 +104,6 @@ function Check({ label, checked, onChange }: CheckProps) {
   );
 }
 
-function FollowCheck() {
-  const studio = useStudio();
-  const checked = useStudioState((s) => s.generation.follows);
-  return (
-    <Check label="follow the sliders" checked={checked} onChange={(next) => setFollowing(studio, next)} />
-  );
-}
-
 /** A run among those that answer. */
 function runRow({ id, name, place, recipe }: LayersRun): EvaluationRow {
   const label = `${LETTERS[place]} ${name}`;
@@ -105,7 +116,6 @@ function runRow({ id, name, place, recipe }: LayersRun): EvaluationRow {
 function PromptForm({ rows, children }: { rows: readonly EvaluationRow[]; children: ReactNode }) {
   const studio = useStudio();
   const settings = useStudioState((s) => s.generation.settings);
-  const writing = useStudioState((s) => (s.job?.kind === 'generation' ? s.job : null));
   const why = useStudioState(whyNotWrite);
   const sample = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base)?.origin === 'sample');
   const start = () => void write(studio, rows);
@@ -140,52 +150,10 @@ function PromptForm({ rows, children }: { rows: readonly EvaluationRow[]; childr
           ))}
         </div>
       ) : null}
-      <div className="row wrap apart generate-settings">
-        <Segmented<'text' | 'chat'>
-          label="What the prompt is"
-          value={settings.chat ? 'chat' : 'text'}
-          options={[
-            { value: 'text', label: 'Text' },
-            { value: 'chat', label: 'Chat' },
-          ]}
-          onChange={(next) => editGenerationSettings(studio, { chat: next === 'chat' })}
-        />
-        <Setting name="maxTokens" label="tokens" min={1} max={4096} />
-        <Setting name="temperature" label="temperature" min={0} max={2} step={0.1} />
-        <Setting name="topP" label="top-p" min={0.05} max={1} step={0.05} />
-        <Setting name="seed" label="seed" min={0} max={2 ** 32 - 1} />
+      <GenerationForm begin="Generate" why={why} onBegin={start}>
         {children}
-        {writing === null ? (
-          <Button className="strong" why={why} onClick={start}>
-            Generate
-          </Button>
-        ) : (
-          <Button why={writing.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
-            Stop generating
-          </Button>
-        )}
-      </div>
+      </GenerationForm>
     </div>
-  );
-}
-
-interface SettingProps {
-  name: Exclude<keyof GenerationSettings, 'prompt' | 'chat'>;
-  label: string;
-  min: number;
-  max: number;
-  step?: number;
-}
-
-function Setting({ name, ...field }: SettingProps) {
-  const studio = useStudio();
-  const value = useStudioState((s) => s.generation.settings[name]);
-  return (
-    <LabeledNumber
-      {...field}
-      value={value}
-      onChange={(next) => editGenerationSettings(studio, { [name]: next })}
-    />
   );
 }
 
