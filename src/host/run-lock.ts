@@ -154,6 +154,7 @@ export function oneJob() {
         end();
       }
     },
+    isRunning: () => current !== undefined,
     /** Stops the running job, if there is one, and its threads at once. */
     cancel(): void {
       current?.controller.abort();

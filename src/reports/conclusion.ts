@@ -124,7 +124,7 @@ function anyOf(models: readonly Contender[]): string {
 }
 
 /** `7.0 ± 0.8 %` of a perplexity, `3.0 ± 2.1 points` of an accuracy. */
-function changeWords(against: Estimate, comparisons: number, isAccuracy: boolean): string {
+export function changeWords(against: Estimate, comparisons: number, isAccuracy: boolean): string {
   const ratio = Math.exp(against.mean);
   const size = 100 * Math.abs(isAccuracy ? against.mean : ratio - 1);
   const half = 100 * (margin(against, comparisons) ?? 0) * (isAccuracy ? 1 : ratio);

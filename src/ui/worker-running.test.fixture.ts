@@ -9,6 +9,7 @@ import type {
   EvaluateReport,
   GenerateReport,
   GenerateRequest,
+  LivePerplexityRequest,
   RunningProgress,
   RunTarget,
   WrittenToken,
@@ -260,6 +261,13 @@ export async function pretendAnswers(
     answers.push(own);
   }
   return answers;
+}
+
+export async function pretendLivePerplexity({
+  recipe,
+  stretches,
+}: LivePerplexityRequest): Promise<LossBlock[]> {
+  return pretendBlocks(JSON.stringify(stretches[0]), nameOf({ recipe }), 'live', 8);
 }
 
 function refuse(name: string, { cannotRun = {} }: RunningFixtureOptions): void {

@@ -20,6 +20,7 @@ import {
   pretendBest,
   pretendEvaluations,
   pretendGeneration,
+  pretendLivePerplexity,
   type RunningFixtureOptions,
   type Step,
 } from './worker-running.test.fixture';
@@ -115,6 +116,7 @@ export function fixtureWorker(options: FixtureOptions = {}): StudioWorker {
     scoreTasks: running(pretendScores),
     generate: running(pretendGeneration),
     answers: running(pretendAnswers),
+    livePerplexity: pretendLivePerplexity,
     steer: async () => false,
     ...pretendTools({
       ...{ options, layers, begin, step },

@@ -23,6 +23,7 @@ import type {
   EffectsRequest,
   EvaluateManyRequest,
   GenerateRequest,
+  LivePerplexityRequest,
   RunningProgress,
   RunTarget,
 } from '../reports/evaluate';
@@ -65,10 +66,14 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
   const job: typeof slot = {
     ...slot,
     run: (work, options) =>
-      slot.run((signal) => {
-        live?.release();
+      slot.run(async (signal) => {
+        await live?.release();
         return work(signal);
       }, options),
+  };
+  const liveTexts = async () => {
+    live ??= (await import('./live-text')).openLiveText();
+    return live;
   };
   const models = openModels(hub);
   let opened: Datasets | undefined;
@@ -263,8 +268,7 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
         const { runGeneration } = await import('../evaluate/generation-job');
         const options = { ...ready, models, engine, signal, onProgress, ...(against && { against }) };
         if (!request.live) return runGeneration(request, options);
-        live ??= (await import('./live-text')).openLiveText();
-        return live.write(
+        return (await liveTexts()).write(
           (recipe) => readyTarget({ recipe }, engine, signal, () => undefined),
           (liveText) => runGeneration(request, { ...options, liveText }),
         );
@@ -279,6 +283,17 @@ export function createCalls(openDisk?: (ref: string, folder: string) => ModelFol
       ),
     /** Whether the live text that is being written goes on with another recipe from its next token on. */
     steer: async (recipe: Recipe) => (await live?.steer(recipe)) ?? false,
+    /** Losses of a merge on the beginning of a text, in blocks, while no job runs: any stops it (`Canceled`). */
+    livePerplexity: async ({ recipe, stretches, engine }: LivePerplexityRequest) => {
+      const texts = await liveTexts();
+      if (slot.isRunning()) throw new AmalgamError('Busy', 'A job is running.', 'Wait for it.');
+      return texts.measure(async (kept, signal) => {
+        const onProgress = () => undefined;
+        const ready = await readyTarget({ recipe }, engine, signal, onProgress);
+        const { runLivePerplexity } = await import('../evaluate/job');
+        return runLivePerplexity(stretches, kept, { ...ready, models, engine, signal, onProgress });
+      });
+    },
     /** What every weight of a merge does to a text; nothing is written. */
     effects: (request: EffectsRequest, onProgress: Report<RunningProgress>) =>
       job.run(async (signal) => {

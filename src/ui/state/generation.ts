@@ -88,6 +88,11 @@ function isWritten({ stale, status }: GenerationColumn): boolean {
   return !stale && status === 'done';
 }
 
+/** Whether nothing follows the recipe: before the first text, where it is not wanted, and where a merge takes long to be ready. */
+export function standsStill({ generation: { columns, written, follows } }: StudioState): boolean {
+  return !follows || written === null || columns.some((c) => (c.readySeconds ?? 0) > FOLLOW_SECONDS);
+}
+
 /**
  * Has the texts follow their rows, with the same prompt and seed: one that is being written goes on with the changed recipe,
  * and all that are of other weights are written again once the engine is free. Merges that take long to be ready wait for a press.
@@ -95,8 +100,8 @@ function isWritten({ stale, status }: GenerationColumn): boolean {
  */
 export async function follow(studio: Studio, rows: readonly EvaluationRow[]): Promise<void> {
   const state = studio.store.getState();
-  const { columns, written, follows } = state.generation;
-  if (!follows || written === null || columns.some((c) => (c.readySeconds ?? 0) > FOLLOW_SECONDS)) return;
+  const { written } = state.generation;
+  if (written === null || standsStill(state)) return;
   const stale = columnsOf(rows, state.generation).flatMap((column, i) =>
     column.stale ? [{ ...column, row: rows[i]! }] : [],
   );

@@ -4,7 +4,8 @@ import { isConversations, textOfFile, utf8Text } from '../../formats/conversatio
 import { formatBytes } from '../../formats/quantity';
 import { bytesOf } from '../../platform';
 import type { TextInput } from '../../reports/evaluate';
-import { inParts, stretchesOf } from '../../reports/text-parts';
+import type { TextPart } from '../../reports/find-best';
+import { inParts, stretchesOf, type TextParts } from '../../reports/text-parts';
 import { freeName } from './built-recipe';
 import type { MeasureText } from './measure-state';
 import { planNow } from './plan';
@@ -42,22 +43,27 @@ export function searchedText({ text }: MeasureText, amount: 'quick' | 'full'): s
   return scoredText(text, amount, 3 * QUICK_CHARACTERS);
 }
 
-const reported = new WeakMap<MeasureText, Partial<Record<'quick' | 'full', readonly TextInput[]>>>();
+const parts = new WeakMap<MeasureText, Partial<Record<'quick' | 'full', TextParts>>>();
 
-/** The stretches of a text that figures are reported of; of a text that is too short to be cut, all of it. */
-export function reportedStretches(text: MeasureText, amount: 'quick' | 'full'): readonly TextInput[] {
-  const known = reported.get(text) ?? {};
+/** The stretches of a text in a part; of a text that is too short to be cut, all of it. */
+export function partStretches(
+  text: MeasureText,
+  amount: 'quick' | 'full',
+  part: TextPart = 'reporting',
+): readonly TextInput[] {
+  const known = parts.get(text) ?? {};
   const made = known[amount] ?? stretches(text.name, searchedText(text, amount));
-  reported.set(text, { ...known, [amount]: made });
-  return made;
+  parts.set(text, { ...known, [amount]: made });
+  return made[part][0]!;
 }
 
-function stretches(name: string, text: string): readonly TextInput[] {
+function stretches(name: string, text: string): TextParts {
   try {
-    return inParts([stretchesOf({ text }, name)]).reporting[0]!;
+    return inParts([stretchesOf({ text }, name)]);
   } catch (thrown) {
     if (errorReport(thrown).code !== 'TextTooShort') throw thrown;
-    return [{ text }];
+    const whole = [[{ text }]];
+    return { tuning: whole, choosing: whole, reporting: whole };
   }
 }
 

@@ -32,7 +32,7 @@ import {
   tableColumns,
 } from './measure-table';
 import { openTaskList, scoredCells, taskProblem, taskRequest } from './measure-tasks';
-import { openSampleTexts, reportedStretches, searchedText } from './measure-texts';
+import { openSampleTexts, partStretches, searchedText } from './measure-texts';
 import { whyNotOpen } from './named-models';
 import { takeSettings, withSettingsOf } from './predicted-runs';
 import { recipeProblems } from './recipe-validation';
@@ -202,7 +202,7 @@ async function measureTexts(
   const columns = [...new Set(group.map(({ column }) => column))];
   const stretches = columns.map(({ id }) => {
     const text = texts.find((own) => own.id === id);
-    return text ? reportedStretches(text, amount) : [];
+    return text ? partStretches(text, amount) : [];
   });
   const done = new Set<number>();
   const take = (index: number, { outcomes }: EvaluatedModel) => {

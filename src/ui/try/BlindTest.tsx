@@ -30,28 +30,32 @@ function Setup() {
   const known = tests.filter(({ models }) => models.every(({ target }) => keys.has(targetKey(target))));
   return (
     <>
-      <div className="stack">
-        <textarea
-          className="field prompt"
-          rows={10}
-          aria-label="Prompts, one a line"
-          value={prompts}
-          onChange={(event) => editBlind(studio, { prompts: event.target.value })}
-        />
-        <GenerationForm begin="Begin" why={why} onBegin={() => a && b && void beginBlindTest(studio, [a, b])}>
-          {[a, b].map((row, i) => (
-            <Select
-              // biome-ignore lint/suspicious/noArrayIndexKey: the two keep their places
-              key={i}
-              className="field"
-              aria-label={i === 0 ? 'One model' : 'The other model'}
-              value={row?.id ?? ''}
-              options={row ? options : [{ value: '', label: 'choose' }, ...options]}
-              onChange={(id) => editBlind(studio, { pair: i === 0 ? [id, pair[1]] : [pair[0], id] })}
-            />
-          ))}
-        </GenerationForm>
-      </div>
+      <GenerationForm
+        begin="Begin"
+        why={why}
+        onBegin={() => a && b && void beginBlindTest(studio, [a, b])}
+        prompt={
+          <textarea
+            className="field prompt"
+            rows={10}
+            aria-label="Prompts, one a line"
+            value={prompts}
+            onChange={(event) => editBlind(studio, { prompts: event.target.value })}
+          />
+        }
+      >
+        {[a, b].map((row, i) => (
+          <Select
+            // biome-ignore lint/suspicious/noArrayIndexKey: the two keep their places
+            key={i}
+            className="field"
+            aria-label={i === 0 ? 'One model' : 'The other model'}
+            value={row?.id ?? ''}
+            options={row ? options : [{ value: '', label: 'choose' }, ...options]}
+            onChange={(id) => editBlind(studio, { pair: i === 0 ? [id, pair[1]] : [pair[0], id] })}
+          />
+        ))}
+      </GenerationForm>
       <ToolBar kinds={['generation']} />
       {error ? <ErrorCard error={error} /> : null}
       {known.map((own) => (

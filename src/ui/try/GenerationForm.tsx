@@ -13,47 +13,55 @@ interface GenerationFormProps {
   /** Why it cannot be pressed, or null. */
   why: string | null;
   onBegin(): void;
+  /** Where the prompt is typed. */
+  prompt: ReactNode;
+  /** More that is chosen. */
   children?: ReactNode;
 }
 
-/** How texts are generated, and what has them generated. */
-export function GenerationForm({ begin, why, onBegin, children }: GenerationFormProps) {
+/** The prompt, what has texts generated, and how they are. */
+export function GenerationForm({ begin, why, onBegin, prompt, children }: GenerationFormProps) {
   const studio = useStudio();
   const chat = useStudioState((s) => s.generation.settings.chat);
   const isBlind = useStudioState((s) => s.generation.blind.open);
   const writing = useStudioState((s) => (s.job?.kind === 'generation' ? s.job : null));
   return (
-    <div className="row wrap apart generate-settings">
-      <Segmented<'text' | 'chat'>
-        label="What the prompt is"
-        value={chat ? 'chat' : 'text'}
-        options={[
-          { value: 'text', label: 'Text' },
-          { value: 'chat', label: 'Chat' },
-        ]}
-        onChange={(next) => editGenerationSettings(studio, { chat: next === 'chat' })}
-      />
-      <Setting name="maxTokens" label="tokens" min={1} max={4096} />
-      <Setting name="temperature" label="temperature" min={0} max={2} step={0.1} />
-      <Setting name="topP" label="top-p" min={0.05} max={1} step={0.05} />
-      <Setting name="seed" label="seed" min={0} max={2 ** 32 - 1} />
-      {children}
-      {writing === null ? (
-        <Button className="strong" why={why} onClick={onBegin}>
-          {begin}
+    <div className="stack">
+      <div className="prompt-row">
+        {prompt}
+        {writing === null ? (
+          <Button className="strong" why={why} onClick={onBegin}>
+            {begin}
+          </Button>
+        ) : (
+          <Button why={writing.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
+            Stop
+          </Button>
+        )}
+      </div>
+      <div className="row wrap apart generate-settings">
+        <Segmented<'text' | 'chat'>
+          label="What the prompt is"
+          value={chat ? 'chat' : 'text'}
+          options={[
+            { value: 'text', label: 'Text' },
+            { value: 'chat', label: 'Chat' },
+          ]}
+          onChange={(next) => editGenerationSettings(studio, { chat: next === 'chat' })}
+        />
+        <Setting name="maxTokens" label="tokens" min={1} max={4096} />
+        <Setting name="temperature" label="temperature" min={0} max={2} step={0.1} />
+        <Setting name="topP" label="top-p" min={0.05} max={1} step={0.05} />
+        <Setting name="seed" label="seed" min={0} max={2 ** 32 - 1} />
+        {children}
+        <Button
+          variant="quiet"
+          tip="Two models answer ten prompts, and you vote without knowing whose answer is whose"
+          onClick={() => editBlind(studio, { open: !isBlind })}
+        >
+          {isBlind ? 'Back to one prompt' : 'Blind test…'}
         </Button>
-      ) : (
-        <Button why={writing.canceling ? 'Canceling…' : null} onClick={() => void cancelJob(studio)}>
-          Stop generating
-        </Button>
-      )}
-      <Button
-        variant="quiet"
-        tip="Two models answer ten prompts, and you vote without knowing whose answer is whose"
-        onClick={() => editBlind(studio, { open: !isBlind })}
-      >
-        {isBlind ? 'Back to one prompt' : 'Blind test…'}
-      </Button>
+      </div>
     </div>
   );
 }

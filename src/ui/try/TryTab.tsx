@@ -24,6 +24,9 @@ import { useStudio, useStudioState } from '../studio-context';
 import { GenerationForm } from './GenerationForm';
 
 const BlindTest = lazy(() => import('./BlindTest').then((m) => ({ default: m.BlindTest })));
+const PerplexityCourse = lazy(() =>
+  import('./PerplexityCourse').then((m) => ({ default: m.PerplexityCourse })),
+);
 
 /** Beginnings that the sample family has learned to continue. */
 const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];
@@ -65,7 +68,12 @@ function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; childre
         {children}
         <Check label="follow the sliders" checked={follows} onChange={(next) => setFollowing(studio, next)} />
       </PromptForm>
-      <Columns rows={rows} />
+      <div className="answers">
+        <Columns rows={rows} />
+        <Suspense>
+          <PerplexityCourse />
+        </Suspense>
+      </div>
     </>
   );
 }
@@ -120,40 +128,46 @@ function PromptForm({ rows, children }: { rows: readonly EvaluationRow[]; childr
   const sample = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base)?.origin === 'sample');
   const start = () => void write(studio, rows);
   return (
-    <div className="stack">
-      <textarea
-        className="field prompt"
-        rows={2}
-        aria-label="Prompt"
-        placeholder={
-          settings.chat ? 'A message to the model, in its chat template' : 'The beginning of a text'
-        }
-        value={settings.prompt}
-        onChange={(event) => editGenerationSettings(studio, { prompt: event.target.value })}
-        onKeyDown={(event) => {
-          if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
-          event.preventDefault();
-          start();
-        }}
-      />
-      {sample ? (
-        <div className="row wrap apart">
-          <span className="small quiet">Try</span>
-          {BEGINNINGS.map((beginning) => (
-            <LinkButton
-              key={beginning}
-              className="small"
-              onClick={() => editGenerationSettings(studio, { prompt: beginning })}
-            >
-              {beginning}
-            </LinkButton>
-          ))}
+    <GenerationForm
+      begin="Generate"
+      why={why}
+      onBegin={start}
+      prompt={
+        <div className="stack tight">
+          <textarea
+            className="field prompt"
+            rows={2}
+            aria-label="Prompt"
+            placeholder={
+              settings.chat ? 'A message to the model, in its chat template' : 'The beginning of a text'
+            }
+            value={settings.prompt}
+            onChange={(event) => editGenerationSettings(studio, { prompt: event.target.value })}
+            onKeyDown={(event) => {
+              if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+              event.preventDefault();
+              start();
+            }}
+          />
+          {sample ? (
+            <div className="row wrap apart">
+              <span className="small quiet">Try</span>
+              {BEGINNINGS.map((beginning) => (
+                <LinkButton
+                  key={beginning}
+                  className="small"
+                  onClick={() => editGenerationSettings(studio, { prompt: beginning })}
+                >
+                  {beginning}
+                </LinkButton>
+              ))}
+            </div>
+          ) : null}
         </div>
-      ) : null}
-      <GenerationForm begin="Generate" why={why} onBegin={start}>
-        {children}
-      </GenerationForm>
-    </div>
+      }
+    >
+      {children}
+    </GenerationForm>
   );
 }
 
@@ -165,7 +179,7 @@ function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
   const { prompt, chat } = written ?? settings;
   const shown = columnsOf(rows, { columns, written });
   return (
-    <>
+    <div className="stack">
       {shown.some(({ report }) => report?.tokens.some(isTinted)) ? (
         <p className="small quiet">
           Tinted words are <mark data-tint="3">more</mark> or <mark data-tint="-3">less</mark> probable here
@@ -182,7 +196,7 @@ function Columns({ rows }: { rows: readonly EvaluationRow[] }) {
           />
         ))}
       </div>
-    </>
+    </div>
   );
 }
 
@@ -220,12 +234,14 @@ function Column({ column, prompt, begun }: ColumnProps) {
   );
 }
 
+const TURNED = 'the recipe changed here';
+
 /** A text with a mark wherever it went on with a changed recipe. */
 function Turned({ text, turns }: Pick<GenerationColumn, 'text' | 'turns'>) {
   return turns.concat(text.length).map((end, i) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: a text's pieces keep their places
     <Fragment key={i}>
-      {i > 0 ? <span className="turn" role="img" aria-label="the recipe changed here" /> : null}
+      {i > 0 ? <span className="turn" role="img" aria-label={TURNED} title={TURNED} /> : null}
       {text.slice(turns[i - 1] ?? 0, end)}
     </Fragment>
   ));
