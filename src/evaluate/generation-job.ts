@@ -1,8 +1,7 @@
 import { AmalgamError } from '../errors';
 import { type GuardedStream, type GuardedTokenizer, renderGuarded } from '../foreign/foreign-text';
 import type { Message } from '../formats/conversations';
-import { type Inputs, openInputs } from '../host/weight-inputs';
-import type { Plan } from '../merge/plan/plan';
+import { openInputs } from '../host/weight-inputs';
 import type {
   AnswersRequest,
   EffectsRequest,
@@ -244,37 +243,48 @@ function turnBetween(
 }
 
 /**
- * Measures what each weight of a merge does to a text, against the weights of its base; nothing is written.
- * @param base the plan of the base
- * @throws AmalgamError as {@link runGeneration}, and `ArchitectureUnsupported`, `ShapeMismatch` for a base of another shape
+ * Measures what each weight of a merge does to a text, against the weights of others; nothing is written.
+ * @param others plans whose weights are put in their place
+ * @returns effects by other and weight
+ * @throws AmalgamError as {@link runGeneration}, and `ArchitectureUnsupported`, `ShapeMismatch` for one of another shape
  */
 export async function runEffects(
   request: EffectsRequest,
-  { base, ...options }: RunningOptions & { base: Plan },
-): Promise<WeightEffect[]> {
+  {
+    others,
+    ...options
+  }: RunningOptions & { others: readonly (ReadyRecipe & Pick<RunningOptions, 'exact'>)[] },
+): Promise<WeightEffect[][]> {
   const { signal, models, onProgress } = options;
   const model = await openRunningModel({ ...options, runner: { residentBytes: WRITING_RESIDENT_BYTES } });
-  let files: Inputs | undefined;
-  let others: Awaited<ReturnType<typeof openPlannedWeights>> | undefined;
   try {
-    files = await openInputs(base, models, signal, downloadMeter(base.bytesToDownload, onProgress));
-    others = await openPlannedWeights(base, model.engines, files.read, true);
     const prompt = await promptIds(model, await model.tokenizer(), request, signal);
-    const effects: WeightEffect[] = [];
+    const sequence = { ids: [...prompt, ...request.ids], from: prompt.length };
+    const all: WeightEffect[][] = [];
+    let done = 0;
     const begun = performance.now();
-    await model.runner.weightEffects({
-      ...{ sequence: { ids: [...prompt, ...request.ids], from: prompt.length }, others, signal },
-      onEffect(name, effect, total) {
-        const done = effects.push({ name, effect });
-        const rate = done / ((performance.now() - begun) / 1000);
+    for (const { plan, exact, prepared } of others) {
+      const effects: WeightEffect[] = [];
+      const onEffect = (name: string, effect: number, of: number) => {
+        effects.push({ name, effect });
+        const total = of * others.length;
+        const rate = ++done / ((performance.now() - begun) / 1000);
         const time = secondsLeft({ left: total - done, perSecond: rate });
         onProgress({ phase: 'running', done, total, rate, secondsLeft: time });
-      },
-    });
-    return effects;
+      };
+      let weights: Awaited<ReturnType<typeof openPlannedWeights>> | undefined;
+      const files = await openInputs(plan, models, signal, downloadMeter(plan.bytesToDownload, onProgress));
+      try {
+        weights = await openPlannedWeights(plan, model.engines, files.read, exact, prepared);
+        await model.runner.weightEffects({ sequence, others: weights, signal, onEffect });
+      } finally {
+        weights?.close();
+        files.close();
+      }
+      all.push(effects);
+    }
+    return all;
   } finally {
-    others?.close();
-    files?.close();
     model.close();
   }
 }

@@ -153,11 +153,11 @@ export interface GenerateReport {
   peakBytes: number;
 }
 
-/** Asks for the effect of every weight of a merge on a text that was written. */
+/** Asks for the effects of every weight of a merge on a text that was written. */
 export interface EffectsRequest {
   recipe: Recipe;
-  /** The model whose weights are put in their place, one at a time. */
-  base: string;
+  /** Whose weights are put in their place, one at a time: the base, or the merge without a contributor. */
+  without: RunTarget[];
   prompt: string;
   chat: boolean;
   /** Ids of the text behind the prompt, whose probability is looked at. */
@@ -165,7 +165,7 @@ export interface EffectsRequest {
   engine: BackendChoice;
 }
 
-/** What a weight of a merge does to a text, against the base's: Σ ln p with it less Σ ln p without it, in nats. */
+/** What a weight of a merge does to a text, against the other one: Σ ln p with it less Σ ln p without it, in nats. */
 export interface WeightEffect {
   /** Name of the tensor. */
   name: string;
