@@ -107,3 +107,21 @@ function atLeast(hits: number, of: number, share: number): number {
   }
   return sum;
 }
+
+/** Prompts of a blind test before the user writes some: of the sample family, and of other models. */
+export const SAMPLE_BLIND_PROMPTS = [
+  ...['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'],
+  ...['Recipe: Leek', 'Log of the Gull', 'Job: Mend', 'Story: A'],
+];
+export const BLIND_PROMPTS = [
+  'Explain in simple words why the sky is blue.',
+  'Write the beginning of a story about a lighthouse.',
+  'What should I look at before I buy a used bicycle?',
+  'Give three reasons for and three against working at night.',
+  'Summarize how a bill becomes a law.',
+  'A train leaves at 9:40 and takes 85 minutes. When does it arrive? Explain each step.',
+  'Write a polite answer to a customer whose parcel is late.',
+  'Which planet is the largest, and how do we know?',
+  'Write a function that tells whether a word reads the same backward.',
+  'Turn this into a haiku: rain on the roof, and tea.',
+];

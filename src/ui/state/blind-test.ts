@@ -1,6 +1,14 @@
 /** Actions of the blind test: two models answer the same prompts, and a person votes without knowing whose answer is whose. */
 import type { Recipe } from '../../formats/recipe';
-import { type BlindTest, blindOutcome, blindTest, type Side, voteAt } from '../../reports/blind-test';
+import {
+  BLIND_PROMPTS,
+  type BlindTest,
+  blindOutcome,
+  blindTest,
+  SAMPLE_BLIND_PROMPTS,
+  type Side,
+  voteAt,
+} from '../../reports/blind-test';
 import type { RunningProgress } from '../../reports/evaluate';
 import { saveBlindTest, savedBlindTests } from '../local/saved-blind-tests';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
@@ -11,27 +19,11 @@ import { isOfSample } from './sample-texts';
 import type { Studio } from './studio';
 import type { StudioState } from './studio-state';
 
-/** Prompts of a blind test before the user writes some: of the sample family, and of other models. */
-const SAMPLE_PROMPTS = [
-  ...['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'],
-  ...['Recipe: Leek', 'Log of the Gull', 'Job: Mend', 'Story: A'],
-];
-const PROMPTS = [
-  'Explain in simple words why the sky is blue.',
-  'Write the beginning of a story about a lighthouse.',
-  'What should I look at before I buy a used bicycle?',
-  'Give three reasons for and three against working at night.',
-  'Summarize how a bill becomes a law.',
-  'A train leaves at 9:40 and takes 85 minutes. When does it arrive? Explain each step.',
-  'Write a polite answer to a customer whose parcel is late.',
-  'Which planet is the largest, and how do we know?',
-  'Write a function that tells whether a word reads the same backward.',
-  'Turn this into a haiku: rain on the roof, and tea.',
-];
-
 /** The prompts as they are typed, one a line. */
 export function blindPrompts(state: StudioState): string {
-  return state.generation.blind.prompts ?? (isOfSample(state) ? SAMPLE_PROMPTS : PROMPTS).join('\n');
+  return (
+    state.generation.blind.prompts ?? (isOfSample(state) ? SAMPLE_BLIND_PROMPTS : BLIND_PROMPTS).join('\n')
+  );
 }
 
 /** Why no test can begin, or null. */

@@ -1,13 +1,14 @@
-import { useEffect, useMemo } from 'react';
+import { useEffect } from 'react';
 import { formatCount } from '../../formats/quantity';
 import { blindOutcome, blindWords, type BlindTest as Test } from '../../reports/blind-test';
 import { saveText } from '../local/file-download';
+import { useTableRows } from '../measure/use-table-rows';
 import { Button, LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Select } from '../parts/Select';
 import { ToolBar } from '../parts/ToolBar';
 import { beginBlindTest, blindPrompts, endBlindTest, vote, votedOn, whyNotTest } from '../state/blind-test';
-import { tableRows, targetKey } from '../state/evaluation-rows';
+import { targetKey } from '../state/evaluation-rows';
 import { editBlind } from '../state/generation';
 import { useStudio, useStudioState } from '../studio-context';
 import { GenerationForm } from './GenerationForm';
@@ -22,7 +23,7 @@ function Setup() {
   const studio = useStudio();
   const { pair, error, tests } = useStudioState((s) => s.generation.blind);
   const prompts = useStudioState(blindPrompts);
-  const rows = useRows();
+  const rows = useTableRows();
   const [a, b] = pair.map((id) => rows.find((row) => row.id === id));
   const why = useStudioState((s) => whyNotTest(s, [a, b]));
   const options = rows.map(({ id, label }) => ({ value: id, label }));
@@ -57,6 +58,10 @@ function Setup() {
         ))}
       </GenerationForm>
       <ToolBar kinds={['generation']} />
+      <p className="small quiet">
+        Both models answer every prompt. You see two answers at a time, in random order and without names, and
+        vote.
+      </p>
       {error ? <ErrorCard error={error} /> : null}
       {known.map((own) => (
         <p key={own.at} role="status">
@@ -67,18 +72,6 @@ function Setup() {
         </p>
       ))}
     </>
-  );
-}
-
-function useRows() {
-  const recipe = useStudioState((s) => s.recipe);
-  const models = useStudioState((s) => s.models);
-  const runs = useStudioState((s) => s.runs);
-  const view = useStudioState((s) => s.view);
-  const measure = useStudioState((s) => s.measure);
-  return useMemo(
-    () => tableRows({ recipe, models, runs, view, measure }),
-    [recipe, models, runs, view, measure],
   );
 }
 

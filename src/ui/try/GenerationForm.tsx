@@ -59,7 +59,7 @@ export function GenerationForm({ begin, why, onBegin, prompt, children }: Genera
           tip="Two models answer ten prompts, and you vote without knowing whose answer is whose"
           onClick={() => editBlind(studio, { open: !isBlind })}
         >
-          {isBlind ? 'Back to one prompt' : 'Blind test…'}
+          {isBlind ? 'Back' : 'Blind test…'}
         </Button>
       </div>
     </div>

@@ -1,10 +1,8 @@
 import { scaleLinear } from 'd3-scale';
 import { useEffect } from 'react';
-import { changeWords } from '../../reports/conclusion';
-import { type Estimate, margin, meanLoss, pairedDifference, verdict } from '../../reports/paired-error';
+import { courseOf } from '../../reports/perplexity-course';
 import { LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
-import type { CoursePoint } from '../state/generation-state';
 import { openSampleTexts } from '../state/measure-texts';
 import { measureCourse, nextOfCourse } from '../state/perplexity-course';
 import { showTab } from '../state/studio';
@@ -33,7 +31,11 @@ export function PerplexityCourse() {
       <p className="small quiet">With a text chosen in {choose}, its perplexity moves with the sliders.</p>
     );
   }
-  const lines = shown.map(({ id, name }) => ({ id, name, ...lineOf(points.get(id) ?? []) }));
+  const lines = shown.map(({ id, name }) => ({
+    id,
+    name,
+    ...courseOf((points.get(id) ?? []).map(({ blocks }) => blocks)),
+  }));
   const most = Math.max(...lines.flatMap(({ least, most: own }) => [-least, own]));
   return (
     <section className="course" aria-label="Perplexity as the sliders move">
@@ -53,36 +55,11 @@ export function PerplexityCourse() {
       </ul>
       <p className="small quiet">
         {points.size === 0 ? 'Measured once a text is generated. ' : ''}256 tokens of each text, lower is
-        better, and the change since the first point (± at 95&nbsp;%). Of the part that is tuned on: {choose}{' '}
-        reports of another.
+        better, and the change since the first point (± at 95&nbsp;%). It is the part of a text that one may
+        tune on: {choose} reports of another.
       </p>
     </section>
   );
-}
-
-/** What is said and drawn of a line. Changes are of the mean loss, from the first point on. */
-function lineOf(points: readonly CoursePoint[]) {
-  const [first, last] = [points[0], points.at(-1)];
-  const none = { value: '–', title: 'not measured yet', places: [], half: 0, change: '', least: 0, most: 0 };
-  if (!first || !last) return none;
-  const apart = points.map(({ blocks }) => pairedDifference([blocks], [first.blocks]));
-  const places = apart.map((own) => own?.mean ?? 0);
-  const loss = meanLoss([last.blocks]);
-  const [value, own] = [Math.exp(loss.mean), margin(loss)];
-  const title =
-    own === null ? value.toFixed(4) : `${value.toFixed(4)} ± ${(own * value).toFixed(4)} by itself (95 %)`;
-  const change = apart.at(-1);
-  const half = (change && margin(change)) ?? 0;
-  const words = change && points.length > 1 ? signedWords(change) : '';
-  const [least, most] = [Math.min(...places) - half, Math.max(...places) + half];
-  return { value: value.toFixed(2), title, places, half, change: words, least, most };
-}
-
-/** A change outside its error has a sign; of another only the error is said. */
-function signedWords(change: Estimate): string {
-  const words = changeWords(change, 1, false);
-  const is = verdict(change);
-  return is === 'alike' ? words.replace(/^[^±]*/, '') : `${is === 'lower' ? '\u2212' : '+'}${words}`;
 }
 
 /** Width and height of a line's drawing. */
@@ -93,21 +70,17 @@ function Line({ places, half, most }: { places: readonly number[]; half: number;
   const end = Math.max(1, places.length - 1);
   const x = scaleLinear([0, end], [2, WIDE - 6]);
   const y = scaleLinear([-(most || 1), most || 1], [HIGH - 2, 2]);
+  const drawn = places.map((place, i) => `${x(i)},${y(place)}`);
   const last = places.at(-1);
+  const at = x(places.length - 1);
   return (
     <svg className="plot-drawing" viewBox={`0 0 ${WIDE} ${HIGH}`} aria-hidden="true">
       <line className="plot-grid" x1={0} x2={WIDE} y1={y(0)} y2={y(0)} />
-      <polyline className="plot-line" points={places.map((place, i) => `${x(i)},${y(place)}`).join(' ')} />
+      <polyline className="plot-line" points={drawn.join(' ')} />
       {last === undefined ? null : (
         <>
-          <line
-            className="plot-line"
-            x1={x(places.length - 1)}
-            x2={x(places.length - 1)}
-            y1={y(last - half)}
-            y2={y(last + half)}
-          />
-          <circle className="plot-point" cx={x(places.length - 1)} cy={y(last)} r={3} />
+          <line className="plot-line" x1={at} x2={at} y1={y(last - half)} y2={y(last + half)} />
+          <circle className="plot-point" cx={at} cy={y(last)} r={3} />
         </>
       )}
     </svg>

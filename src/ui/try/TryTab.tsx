@@ -2,6 +2,7 @@ import '../styles/tools.css';
 import '../styles/try.css';
 import { Fragment, lazy, type ReactNode, Suspense, useEffect, useMemo, useState } from 'react';
 import { formatCounted, formatPercent, formatSeconds } from '../../formats/quantity';
+import { SAMPLE_BLIND_PROMPTS } from '../../reports/blind-test';
 import type { WrittenToken } from '../../reports/evaluate';
 import { RunsStrip } from '../layers/RunsStrip';
 import { type LayersRun, shownRuns, useRuns } from '../layers/runs';
@@ -29,7 +30,7 @@ const PerplexityCourse = lazy(() =>
 );
 
 /** Beginnings that the sample family has learned to continue. */
-const BEGINNINGS = ['Recipe:', 'Log of the', 'Journal of the', 'Job:', 'Fault:', 'Story: The'];
+const BEGINNINGS = SAMPLE_BLIND_PROMPTS.slice(0, 6);
 
 /** One prompt, continued by base, contributors and the chosen runs, side by side; the recipe's run follows its sliders. */
 export function TryTab() {
