@@ -108,7 +108,7 @@ test('two models are voted on without their names, by keys; the votes are counte
   await expect.element(page.getByText(words)).toBeVisible();
   await expect.element(page.getByText(/votes 0.:.2/)).toBeVisible();
 
-  const saved = await openDB('amalgam-blind-tests');
+  const saved = await openDB('amalgam-evaluations');
   const [kept] = (await saved.getAll('tests')) as BlindTest[];
   expect(kept!.prompts.map(({ vote, first }) => [vote, first])).toEqual([
     [0, 0],

@@ -9,7 +9,7 @@ import { MoreIcon } from '../parts/icons';
 import { PopoverFrame } from '../parts/PopoverFrame';
 import { Select } from '../parts/Select';
 import { RunLetter } from '../parts/Swatch';
-import { recallBlindTests, votesOn } from '../state/blind-test';
+import { votesOn } from '../state/blind-test';
 import { recallCells } from '../state/measure';
 import { runPerplexity } from '../state/measure-table';
 import { scoresOf, scoreWords } from '../state/measure-tasks';
@@ -37,7 +37,6 @@ export function RunsStrip({ runs }: { runs: readonly LayersRun[] }) {
   const [deleted, setDeleted] = useState<Deleted | null>(null);
   useEffect(() => {
     if (isReady) void recallCells(studio);
-    void recallBlindTests(studio);
   }, [studio, isReady]);
   const ids = useStudioState((s) => recipeModelIds(s).join('\n'));
   const near = runs.filter((run) => run.place >= 0 || run.id === NOW || belongsTo(run, ids.split('\n')));

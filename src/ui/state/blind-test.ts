@@ -10,7 +10,7 @@ import {
   voteAt,
 } from '../../reports/blind-test';
 import type { RunningProgress } from '../../reports/evaluate';
-import { saveBlindTest, savedBlindTests } from '../local/saved-blind-tests';
+import { savedTests } from '../local/saved-evaluations';
 import { type EvaluationRow, targetKey } from './evaluation-rows';
 import { editBlind, whyNotWrite } from './generation';
 import { runTool } from './job';
@@ -90,15 +90,7 @@ function take(studio: Studio, test: BlindTest): void {
   if (!isOver || test.prompts.length === 0) return;
   editBlind(studio, { tests: [test, ...studio.store.getState().generation.blind.tests] });
   // without storage it lasts as long as the page
-  saveBlindTest(test).catch(() => undefined);
-}
-
-/** Tests of earlier visits come back, once; none without storage. */
-export async function recallBlindTests(studio: Studio): Promise<void> {
-  if (studio.store.getState().generation.blind.recalled) return;
-  editBlind(studio, { recalled: true });
-  const saved = await savedBlindTests().catch(() => []);
-  editBlind(studio, { tests: [...studio.store.getState().generation.blind.tests, ...saved] });
+  savedTests.save(test).catch(() => undefined);
 }
 
 /** Votes for and against the merge of a recipe in its newest test: `votes 6 : 1`; null without one. */

@@ -51,8 +51,6 @@ export interface BlindSlice {
   test: BlindTest | null;
   /** Those that are over, the newest first. */
   tests: readonly BlindTest[];
-  /** Tests of earlier visits were asked for. */
-  recalled: boolean;
   error: ErrorReport | null;
 }
 
@@ -93,7 +91,7 @@ export const initialGeneration: GenerationSlice = {
   follows: true,
   turnSeconds: null,
   blind: {
-    ...{ open: false, prompts: null, pair: ['base', 'run now'], test: null, tests: [], recalled: false },
+    ...{ open: false, prompts: null, pair: ['base', 'run now'], test: null, tests: [] },
     error: null,
   },
   course: { of: '', points: new Map(), busy: false, failed: null },

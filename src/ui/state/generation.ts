@@ -1,7 +1,9 @@
 /** Actions of the Try tab: the same prompt continued by base, the recipe as it stands, and other merges. */
 import { errorReport } from '../../errors';
+import { generateOptions } from '../../evaluate/options';
 import type { Recipe } from '../../formats/recipe';
 import type { GenerateReport, GenerationSettings, RunningProgress } from '../../reports/evaluate';
+import { optionsProblem } from '../../reports/option';
 import { type EvaluationRow, evaluationRows, targetKey } from './evaluation-rows';
 import type { BlindSlice, GenerationColumn, GenerationSlice } from './generation-state';
 import { beginJob, isAtWork, reportProgress } from './job';
@@ -23,14 +25,9 @@ export function editBlind(studio: Studio, change: Partial<BlindSlice>): void {
 
 /** Why nothing can be written now, or null. */
 export function whyNotWrite(state: StudioState): string | null {
-  const { prompt, maxTokens, temperature, topP, seed } = state.generation.settings;
-  if (prompt.trim() === '') return 'Write a prompt first.';
-  if (!Number.isInteger(maxTokens) || maxTokens < 1) return 'Tokens: a whole number from 1.';
-  if (!(temperature >= 0)) return 'Temperature: 0 or more.';
-  if (!(topP > 0 && topP <= 1)) return 'Top-p: above 0, up to 1.';
-  if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32)
-    return 'Seed: a whole number from 0 to 4294967295.';
-  return whyNotRun(state);
+  const { settings } = state.generation;
+  if (settings.prompt.trim() === '') return 'Write a prompt first.';
+  return optionsProblem(generateOptions, settings) ?? whyNotRun(state);
 }
 
 /** Whether texts follow the recipe. */

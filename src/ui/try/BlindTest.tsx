@@ -6,7 +6,6 @@ import { useTableRows } from '../measure/use-table-rows';
 import { Button, LinkButton } from '../parts/Button';
 import { ErrorCard } from '../parts/ErrorCard';
 import { Select } from '../parts/Select';
-import { ToolBar } from '../parts/ToolBar';
 import { beginBlindTest, blindPrompts, endBlindTest, vote, votedOn, whyNotTest } from '../state/blind-test';
 import { targetKey } from '../state/evaluation-rows';
 import { editBlind } from '../state/generation';
@@ -28,7 +27,7 @@ function Setup() {
   const why = useStudioState((s) => whyNotTest(s, [a, b]));
   const options = rows.map(({ id, label }) => ({ value: id, label }));
   const keys = new Set(rows.map(({ target }) => targetKey(target)));
-  const known = tests.filter(({ models }) => models.every(({ target }) => keys.has(targetKey(target))));
+  const known = tests.filter(({ models }) => models.some(({ target }) => keys.has(targetKey(target))));
   return (
     <>
       <GenerationForm
@@ -57,20 +56,21 @@ function Setup() {
           />
         ))}
       </GenerationForm>
-      <ToolBar kinds={['generation']} />
       <p className="small quiet">
         Both models answer every prompt. You see two answers at a time, in random order and without names, and
         vote.
       </p>
       {error ? <ErrorCard error={error} /> : null}
-      {known.map((own) => (
-        <p key={own.at} role="status">
-          {blindWords(own)} <span className="small quiet">{new Date(own.at).toLocaleString()}</span>{' '}
-          <LinkButton className="small" onClick={() => exportTest(own)}>
-            Export as JSON
-          </LinkButton>
-        </p>
-      ))}
+      <div className="stack" role="status">
+        {known.map((own) => (
+          <p key={own.at}>
+            {blindWords(own)} <span className="small quiet">{new Date(own.at).toLocaleString()}</span>{' '}
+            <LinkButton className="small" onClick={() => exportTest(own)}>
+              Export as JSON
+            </LinkButton>
+          </p>
+        ))}
+      </div>
     </>
   );
 }

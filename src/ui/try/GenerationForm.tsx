@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
-import type { GenerationSettings } from '../../reports/evaluate';
+import { generateOptions } from '../../evaluate/options';
 import { Button } from '../parts/Button';
-import { LabeledNumber } from '../parts/NumberField';
+import { OptionsForm } from '../parts/OptionsForm';
 import { Segmented } from '../parts/Segmented';
 import { editBlind, editGenerationSettings } from '../state/generation';
 import { cancelJob } from '../state/job';
@@ -22,7 +22,7 @@ interface GenerationFormProps {
 /** The prompt, what has texts generated, and how they are. */
 export function GenerationForm({ begin, why, onBegin, prompt, children }: GenerationFormProps) {
   const studio = useStudio();
-  const chat = useStudioState((s) => s.generation.settings.chat);
+  const settings = useStudioState((s) => s.generation.settings);
   const isBlind = useStudioState((s) => s.generation.blind.open);
   const writing = useStudioState((s) => (s.job?.kind === 'generation' ? s.job : null));
   return (
@@ -42,17 +42,18 @@ export function GenerationForm({ begin, why, onBegin, prompt, children }: Genera
       <div className="row wrap apart generate-settings">
         <Segmented<'text' | 'chat'>
           label="What the prompt is"
-          value={chat ? 'chat' : 'text'}
+          value={settings.chat ? 'chat' : 'text'}
           options={[
             { value: 'text', label: 'Text' },
             { value: 'chat', label: 'Chat' },
           ]}
           onChange={(next) => editGenerationSettings(studio, { chat: next === 'chat' })}
         />
-        <Setting name="maxTokens" label="tokens" min={1} max={4096} />
-        <Setting name="temperature" label="temperature" min={0} max={2} step={0.1} />
-        <Setting name="topP" label="top-p" min={0.05} max={1} step={0.05} />
-        <Setting name="seed" label="seed" min={0} max={2 ** 32 - 1} />
+        <OptionsForm
+          options={generateOptions}
+          values={settings}
+          onChange={(change) => editGenerationSettings(studio, change)}
+        />
         {children}
         <Button
           variant="quiet"
@@ -63,25 +64,5 @@ export function GenerationForm({ begin, why, onBegin, prompt, children }: Genera
         </Button>
       </div>
     </div>
-  );
-}
-
-interface SettingProps {
-  name: Exclude<keyof GenerationSettings, 'prompt' | 'chat'>;
-  label: string;
-  min: number;
-  max: number;
-  step?: number;
-}
-
-function Setting({ name, ...field }: SettingProps) {
-  const studio = useStudio();
-  const value = useStudioState((s) => s.generation.settings[name]);
-  return (
-    <LabeledNumber
-      {...field}
-      value={value}
-      onChange={(next) => editGenerationSettings(studio, { [name]: next })}
-    />
   );
 }

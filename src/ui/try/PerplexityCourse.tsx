@@ -38,7 +38,7 @@ export function PerplexityCourse() {
   }));
   const most = Math.max(...lines.flatMap(({ least, most: own }) => [-least, own]));
   return (
-    <section className="course" aria-label="Perplexity as the sliders move">
+    <section className="stack" aria-label="Perplexity as the sliders move">
       <h3>Perplexity</h3>
       {failed ? <ErrorCard error={failed.error} /> : null}
       <ul>

@@ -59,26 +59,6 @@ export function TryTab() {
   );
 }
 
-function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; children: ReactNode }) {
-  const studio = useStudio();
-  const follows = useStudioState((s) => s.generation.follows);
-  useFollowing(rows);
-  return (
-    <>
-      <PromptForm rows={rows}>
-        {children}
-        <Check label="follow the sliders" checked={follows} onChange={(next) => setFollowing(studio, next)} />
-      </PromptForm>
-      <div className="answers">
-        <Columns rows={rows} />
-        <Suspense>
-          <PerplexityCourse />
-        </Suspense>
-      </div>
-    </>
-  );
-}
-
 /** Writes what is out of date again once the sliders rest. */
 function useFollowing(rows: readonly EvaluationRow[]): void {
   const studio = useStudio();
@@ -122,53 +102,62 @@ function runRow({ id, name, place, recipe }: LayersRun): EvaluationRow {
   };
 }
 
-function PromptForm({ rows, children }: { rows: readonly EvaluationRow[]; children: ReactNode }) {
+/** @param children more that is chosen */
+function OnePrompt({ rows, children }: { rows: readonly EvaluationRow[]; children: ReactNode }) {
   const studio = useStudio();
   const settings = useStudioState((s) => s.generation.settings);
+  const follows = useStudioState((s) => s.generation.follows);
   const why = useStudioState(whyNotWrite);
   const sample = useStudioState((s) => s.models.find((m) => m.ref === s.recipe.base)?.origin === 'sample');
+  useFollowing(rows);
   const start = () => void write(studio, rows);
+  const type = (prompt: string) => editGenerationSettings(studio, { prompt });
   return (
-    <GenerationForm
-      begin="Generate"
-      why={why}
-      onBegin={start}
-      prompt={
-        <div className="stack tight">
-          <textarea
-            className="field prompt"
-            rows={2}
-            aria-label="Prompt"
-            placeholder={
-              settings.chat ? 'A message to the model, in its chat template' : 'The beginning of a text'
-            }
-            value={settings.prompt}
-            onChange={(event) => editGenerationSettings(studio, { prompt: event.target.value })}
-            onKeyDown={(event) => {
-              if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
-              event.preventDefault();
-              start();
-            }}
-          />
-          {sample ? (
-            <div className="row wrap apart">
-              <span className="small quiet">Try</span>
-              {BEGINNINGS.map((beginning) => (
-                <LinkButton
-                  key={beginning}
-                  className="small"
-                  onClick={() => editGenerationSettings(studio, { prompt: beginning })}
-                >
-                  {beginning}
-                </LinkButton>
-              ))}
-            </div>
-          ) : null}
-        </div>
-      }
-    >
-      {children}
-    </GenerationForm>
+    <>
+      <GenerationForm
+        begin="Generate"
+        why={why}
+        onBegin={start}
+        prompt={
+          <div className="stack tight">
+            <textarea
+              className="field prompt"
+              rows={2}
+              aria-label="Prompt"
+              placeholder={
+                settings.chat ? 'A message to the model, in its chat template' : 'The beginning of a text'
+              }
+              value={settings.prompt}
+              onChange={(event) => type(event.target.value)}
+              onKeyDown={(event) => {
+                if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+                event.preventDefault();
+                start();
+              }}
+            />
+            {sample ? (
+              <div className="row wrap apart">
+                <span className="small quiet">Try</span>
+                {BEGINNINGS.map((beginning) => (
+                  <LinkButton key={beginning} className="small" onClick={() => type(beginning)}>
+                    {beginning}
+                  </LinkButton>
+                ))}
+              </div>
+            ) : null}
+          </div>
+        }
+      >
+        {children}
+        <Check label="follow the sliders" checked={follows} onChange={(next) => setFollowing(studio, next)} />
+      </GenerationForm>
+      <div className="answers">
+        <Columns rows={rows} />
+        <Suspense>
+          <PerplexityCourse />
+        </Suspense>
+      </div>
+    </>
   );
 }
 
