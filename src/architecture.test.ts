@@ -39,9 +39,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   merge: 'formats reports sources store foreign models backend inputs adapters gguf write host'.split(' '),
   forward: 'formats sources models backend'.split(' '),
   evaluate:
-    'formats reports sources/cancellation store foreign dataset tasks models backend linalg inputs host forward merge'.split(
-      ' ',
-    ),
+    'formats reports sources store foreign dataset tasks models backend inputs host forward merge'.split(' '),
   calibration: 'formats reports sources store models backend linalg inputs host forward merge evaluate'.split(
     ' ',
   ),

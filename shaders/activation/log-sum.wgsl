@@ -1,4 +1,4 @@
-// For every row of logits, segments of 1024 columns: sums[r, s] = (max, Σ exp(x − max)); the host folds them in f64.
+// For every row of logits, segments of 1024 columns: sums[r, s] = (max, Σ exp(factor · (x − max))); the host folds them in f64.
 // picked[r] becomes the logit of the row's target where it lies in these columns (first_column … + columns − 1).
 // Shapes: logits [rows, stride], targets [rows], sums [rows, segments, 2], picked [rows], f32.
 // Tolerance: 3e-6 of the largest value.
@@ -17,7 +17,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var top = -3.4e38;
   for (var c = begin; c < end; c++) { top = max(top, logits[row * params.stride + c]); }
   var sum = 0.0;
-  for (var c = begin; c < end; c++) { sum += exp(logits[row * params.stride + c] - top); }
+  // in parts, so that many small ones are not lost beside a large one
+  for (var c = begin; c < end;) {
+    var part = 0.0;
+    for (let to = min(end, c + 32u); c < to; c++) {
+      part += exp((logits[row * params.stride + c] - top) * params.factor);
+    }
+    sum += part;
+  }
   sums[params.sums_begin + 2u * item] = top;
   sums[params.sums_begin + 2u * item + 1u] = sum;
   let wanted = targets[row];

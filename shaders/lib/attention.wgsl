@@ -1,18 +1,13 @@
-// Attention works on groups of up to four consecutive rows of one sequence, so that each key and value read serves all
-// four. groups[4g …] = (first row, rows, row of keys and values where the sequence begins, position of the first row).
-// A group sees the keys from first_column (a multiple of 4) on; scores are [groups, heads, 4, line_width] f32, line_width a multiple
-// of 4, and column c of a group is key first_column + c.
+// Shared by both forms of attention:
+// y[r, h] = Σ_j p_j · v[j, h / heads_per_key] over the keys j that row r may see, p = softmax of their scores
+// cap(scale · q[r, h] · k[j, h / heads_per_key]) + own[h] · j where own is slopes (1); where it is sinks (2), own[h] is one more
+// score that takes its share and brings no value (Xiao et al. 2023, arXiv 2309.17453). cap(x) = c · tanh(x / c), none for c = 0.
+// Rows come in groups of up to four consecutive ones of a sequence, so that each key and value read may serve all four:
+// groups[4g …] = (first row, rows, row of keys and values where the sequence begins, position of the first row).
+// Shapes: q [·, heads · 4·dim4], k and v [·, heads / heads_per_key · 4·dim4 and 4·value4], own [heads], y [·, heads · 4·value4], f32;
+// `room` is the processor's.
 
-struct Group {
-  row: u32,
-  rows: u32,
-  origin: u32,
-  position: u32,
-}
-
-fn group_at(g: u32) -> Group {
-  return Group(groups[4u * g], groups[4u * g + 1u], groups[4u * g + 2u], groups[4u * g + 3u]);
-}
+const LEAST = -3.4e38;
 
 // First key that a row at this position may see: of a window, or, where its highest bit is set, of a chunk of positions.
 fn first_key(position: u32) -> u32 {
@@ -20,15 +15,13 @@ fn first_key(position: u32) -> u32 {
   return max(position + 1u, params.window) - params.window;
 }
 
-fn first_column(g: Group) -> u32 {
-  return first_key(g.position) & ~3u;
+fn capped(s: f32) -> f32 {
+  if (params.cap == 0.0) { return s; }
+  return params.cap * tanh_f32(s / params.cap);
 }
 
-// Columns of the group in fours; beyond its last row's key they hold nothing.
-fn column_quads(g: Group) -> u32 {
-  return (g.position + g.rows - first_column(g) + 3u) / 4u;
-}
-
-fn four(first: u32) -> vec4<u32> {
-  return vec4<u32>(first, first + 1u, first + 2u, first + 3u);
+// The number of a head where it is of this kind.
+fn own_of(head: u32, kind: u32, otherwise: f32) -> f32 {
+  if (params.own_kind != kind) { return otherwise; }
+  return own[head];
 }

@@ -1,6 +1,6 @@
-// Shared by all forms of the linear layer:
-// y[r, y_begin + o] = (add ? y : 0) + bias[o] + scale · Σ_k x[r, k] · w[w_first + o, k].
-// Shapes: x [rows, 4·x_stride4] f32, w [·, 4·inputs4] packed (weight-*.wgsl), bias [outputs], y [rows, y_stride].
+// Shared by the forms of the linear layer for many rows:
+// y[r, y_begin + o] = (add ? y : 0) + bias[w_first + o] + scale · Σ_k x[r, k] · w[w_first + o, k].
+// Shapes: x [rows, 4·x_stride4] f32, w [·, 4·inputs4] packed (weight-*.wgsl), bias beside w, y [rows, y_stride].
 
 // Word offsets of four rows of x, or of four rows of w. Past the edge the last one is read again; `store` drops it.
 fn x_rows(first: u32) -> vec4<u32> {
@@ -20,7 +20,7 @@ fn w_quad(rows: vec4<u32>, k: u32) -> mat4x4<f32> {
 fn store_one(row: u32, out: u32, sum: f32) {
   let at = row * params.y_stride + params.y_begin + out;
   var value = sum * params.scale;
-  if (params.biased == 1u) { value += bias[out]; }
+  if (params.biased == 1u) { value += bias[params.w_first + out]; }
   if (params.add == 1u) { value += y[at]; }
   y[at] = value;
 }

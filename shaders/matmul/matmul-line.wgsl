@@ -1,25 +1,34 @@
-// The linear layer (lib/matmul.wgsl) for one or two rows: eight outputs of one row per invocation, no barriers.
-// Tolerance: 1e-6 of the largest value.
+// The linear layer for one or two rows (lib/few-rows.wgsl) on software adapters: eight sums of one row per invocation, no
+// barriers. Tolerance: 1e-6 of the largest value.
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let blocks = params.rows * ((params.outputs + 7u) / 8u);
+  let gated = params.gate > 0u;
+  let width = select(8u, 4u, gated);
+  let blocks = params.rows * ((params.outputs + width - 1u) / width);
   let first_block = group_index(group) * 64u;
   if (lane == 0u && first_block < blocks) { stamp(min(64u, blocks - first_block)); }
   let block = first_block + lane;
   if (block >= blocks) { return; }
   let r = block % params.rows;
-  let o = (block / params.rows) * 8u;
+  let o = (block / params.rows) * width;
   let row = r * params.x_stride4;
   let out = w_rows(o);
-  let out_b = w_rows(o + 4u);
+  let out_b = select(w_rows(o + 4u), out + params.outputs * params.inputs4, gated);
   var a = vec4<f32>();
   var b = vec4<f32>();
+  var squares = 0.0;
   for (var k = 0u; k < params.inputs4; k++) {
-    let v = x[row + k];
+    let raw = x[row + k];
+    let v = entering(raw, k);
+    squares += dot(raw, raw);
     a += v * w_quad(out, k);
     b += v * w_quad(out_b, k);
   }
-  store(r, o, a);
-  store(r, o + 4u, b);
+  a *= factor(squares);
+  b *= factor(squares);
+  for (var j = 0u; j < 4u; j++) {
+    store(r, o + j, a[j], b[j]);
+    if (!gated) { store(r, o + 4u + j, b[j], 0.0); }
+  }
 }

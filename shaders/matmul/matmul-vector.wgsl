@@ -1,8 +1,10 @@
-// The linear layer (lib/matmul.wgsl) for a few rows on real GPUs: a workgroup makes four outputs of one row, its lanes
+// The linear layer for a few rows (lib/few-rows.wgsl) on real GPUs: a workgroup makes four outputs of one row, its lanes
 // side by side along k, so that weights stream in whole cache lines.
 // Tolerance: 1e-6 of the largest value.
 
-var<workgroup> partial: array<vec4<f32>, 64>;
+var<workgroup> sums: array<vec4<f32>, 64>;
+var<workgroup> others: array<vec4<f32>, 64>;
+var<workgroup> squares: array<f32, 64>;
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -11,17 +13,32 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let r = min(index / quads, params.rows - 1u);
   let o = (index % quads) * 4u;
   let out = w_rows(o);
-  var sums = vec4<f32>();
+  let out_b = out + params.outputs * params.inputs4;
+  var a = vec4<f32>();
+  var b = vec4<f32>();
+  var square = 0.0;
   for (var k = lane; k < params.inputs4; k += 64u) {
-    sums += x[r * params.x_stride4 + k] * w_quad(out, k);
+    let raw = x[r * params.x_stride4 + k];
+    let v = entering(raw, k);
+    square += dot(raw, raw);
+    a += v * w_quad(out, k);
+    if (params.gate > 0u) { b += v * w_quad(out_b, k); }
   }
-  partial[lane] = sums;
+  sums[lane] = a;
+  others[lane] = b;
+  squares[lane] = square;
   workgroupBarrier();
   for (var half = 32u; half > 0u; half >>= 1u) {
-    if (lane < half) { partial[lane] += partial[lane + half]; }
+    if (lane < half) {
+      sums[lane] += sums[lane + half];
+      others[lane] += others[lane + half];
+      squares[lane] += squares[lane + half];
+    }
     workgroupBarrier();
   }
   if (index >= params.rows * quads) { return; }
-  if (lane < 4u && o + lane < params.outputs) { store_one(r, o + lane, partial[0][lane]); }
   if (lane == 0u) { stamp(1u); }
+  if (lane >= 4u) { return; }
+  let by = factor(squares[0]);
+  store(r, o + lane, sums[0][lane] * by, others[0][lane] * by);
 }

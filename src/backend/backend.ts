@@ -112,16 +112,7 @@ export function countedBackend(engine: Backend): CountedBackend {
     return buffer;
   };
   return {
-    kind: engine.kind,
-    adapter: engine.adapter,
-    software: engine.software,
-    maxBufferBytes: engine.maxBufferBytes,
-    ...(engine.tileBytes === undefined ? {} : { tileBytes: engine.tileBytes }),
-    ...(engine.keptBytes === undefined ? {} : { keptBytes: engine.keptBytes }),
-    ...(engine.residentBytes === undefined ? {} : { residentBytes: engine.residentBytes }),
-    get seconds() {
-      return engine.seconds;
-    },
+    ...engine,
     get bytes() {
       return bytes;
     },
@@ -137,10 +128,5 @@ export function countedBackend(engine: Backend): CountedBackend {
       bytes -= buffer.byteLength;
       engine.free(buffer);
     },
-    write: (buffer, byteOffset, data, handOver) => engine.write(buffer, byteOffset, data, handOver),
-    clear: (buffer, byteOffset, byteLength) => engine.clear(buffer, byteOffset, byteLength),
-    run: (kernel, dispatch) => engine.run(kernel, dispatch),
-    read: (ranges) => engine.read(ranges),
-    close: () => engine.close(),
   };
 }

@@ -85,7 +85,7 @@ export function enqueueProduct(
   width: number,
   { add = false, scale = 1, inputs = width } = {},
 ): void {
-  const form = matmulForm(queue.engine, rows);
+  const form = matmulForm(queue.engine);
   // in parts of the columns of y, so that no dispatch takes long
   const most = Math.max(64, Math.floor(queue.dispatchWork / (rows * inputs * 64)) * 64);
   for (let first = 0; first < width; first += most) {

@@ -1,12 +1,11 @@
 /** Generation: token after token, with the keys and values of earlier ones kept. */
 
-import { philox } from '../backend/philox';
+import { probabilityOf, randomOf, type Sampling, type Scores, sample } from '../backend/sampler';
 import { AmalgamError } from '../errors';
 import { isJsonNumber, type JsonObject, type JsonValue } from '../formats/strict-json';
-import type { LogitSums } from '../forward/head';
+import type { Drawn } from '../forward/head';
 import type { KvCache } from '../forward/kv-cache';
 import type { Runner } from '../forward/runner';
-import { argmax } from '../linalg/numbers';
 import { isInRange } from '../reports/option';
 import { generateOptions } from './options';
 
@@ -16,10 +15,16 @@ import { generateOptions } from './options';
  */
 export const WRITING_RESIDENT_BYTES = 2 ** 30;
 
+interface SeededSampling extends Sampling {
+  seed: number;
+}
+
+export const GREEDY: SeededSampling = { temperature: 0, topP: 1, seed: 0 };
+
 interface GenerateOptions {
   /** Tokens to generate at most, for each prompt. */
   maxTokens: number;
-  sampling: Sampling;
+  sampling: SeededSampling;
   /** Ids that end a sequence; they are not part of it. */
   stop?: readonly number[];
   /** Ids of each prompt's text that are written already: it goes on behind them. */
@@ -63,7 +68,7 @@ export async function generate(
   prompts: readonly (readonly number[])[],
   options: GenerateOptions,
 ): Promise<Generated[]> {
-  const { maxTokens, sampling, firstSequence = 0 } = options;
+  const { maxTokens, sampling, firstSequence = 0, signal } = options;
   const { temperature, topP } = generateOptions;
   if (!isInRange(temperature, sampling.temperature) || !isInRange(topP, sampling.topP)) {
     throw new AmalgamError(
@@ -94,10 +99,11 @@ export async function generate(
     for (let open = sequences; open.length > 0; open = open.filter((s) => s.ended === undefined)) {
       const first = open[0]!.start === 0;
       if (!first) await options.between?.();
-      const scores = await (first ? begin : step)(runner, open, cache, options.signal);
+      const drawing = { ...sampling, cache, firstSequence, ...(signal && { signal }) };
+      const drawn = await (first ? begin : step)(runner, open, drawing);
       for (const [i, sequence] of open.entries()) {
         const index = sequence.generated.length;
-        const id = sample(scores[i]!, sampling, firstSequence + sequence.slot, index);
+        const { id, probability } = drawn[i]!;
         sequence.start += sequence.next.length;
         sequence.next = [id];
         if (stops.has(id)) {
@@ -105,7 +111,6 @@ export async function generate(
           continue;
         }
         sequence.generated.push(id);
-        const probability = probabilityOf(scores[i]!, id);
         await options.onToken?.({ sequence: sequence.slot, index, id, probability });
         if (index + 1 === maxTokens || sequence.start === capacity) sequence.ended = 'length';
       }
@@ -119,47 +124,70 @@ export async function generate(
 
 interface OpenSequence {
   next: readonly number[];
+  generated: readonly number[];
   start: number;
   slot: number;
 }
 
+interface Drawing extends SeededSampling {
+  cache: KvCache;
+  firstSequence: number;
+  signal?: AbortSignal;
+}
+
 /** The first step: equal prompts are run once, and their state is copied. */
-async function begin(
-  runner: Runner,
-  open: readonly OpenSequence[],
-  cache: KvCache,
-  signal?: AbortSignal,
-): Promise<Scores[]> {
+async function begin(runner: Runner, open: readonly OpenSequence[], drawing: Drawing): Promise<Drawn[]> {
   const alike = new Map<string, OpenSequence[]>();
   for (const sequence of open) {
     const key = sequence.next.join();
     alike.set(key, [...(alike.get(key) ?? []), sequence]);
   }
   const leaders = [...alike.values()].map((sequences) => sequences[0]!);
-  const scores = await step(runner, leaders, cache, signal);
+  if (leaders.length === open.length) return step(runner, open, drawing);
+  const scores = await score(runner, leaders, drawing);
   const bySlot = new Map<number, Scores>();
   for (const [i, [leader, ...others]] of [...alike.values()].entries()) {
     const slots = others.map((other) => other.slot);
-    if (slots.length > 0) await cache.copy(leader!.slot, slots, leader!.next.length);
+    if (slots.length > 0) await drawing.cache.copy(leader!.slot, slots, leader!.next.length);
     for (const slot of [leader!.slot, ...slots]) bySlot.set(slot, scores[i]!);
   }
-  return open.map(({ slot }) => bySlot.get(slot)!);
+  return open.map((sequence) => drawFrom(bySlot.get(sequence.slot)!, sequence, drawing));
+}
+
+/** Runs what is next of every sequence; the token behind each one's last, drawn on the device where it can be. */
+async function step(runner: Runner, open: readonly OpenSequence[], drawing: Drawing): Promise<Drawn[]> {
+  if (open.length > runner.mostDraws) {
+    const scores = await score(runner, open, drawing);
+    return open.map((sequence, i) => drawFrom(scores[i]!, sequence, drawing));
+  }
+  const { temperature, topP } = drawing;
+  const randoms = open.map((sequence) => randomFor(sequence, drawing));
+  const { drawn } = await runner.pass({
+    ...nextOf(open, drawing),
+    output: 'draw',
+    draws: { temperature, topP, randoms },
+  });
+  return drawn.map((one, i) => ('logits' in one ? drawFrom(one, open[i]!, drawing) : one));
 }
 
 /** Runs what is next of every sequence; the scores behind each one's last token. */
-async function step(
-  runner: Runner,
-  open: readonly OpenSequence[],
-  cache: KvCache,
-  signal?: AbortSignal,
-): Promise<Scores[]> {
-  const { logits, sums } = await runner.pass({
-    sequences: open.map(({ next, start, slot }) => ({ ids: next, start, slot, from: next.length - 1 })),
-    output: 'logits',
-    cache,
-    ...(signal && { signal }),
-  });
+async function score(runner: Runner, open: readonly OpenSequence[], drawing: Drawing): Promise<Scores[]> {
+  const { logits, sums } = await runner.pass({ ...nextOf(open, drawing), output: 'logits' });
   return open.map((_, i) => ({ logits: logits[i]!, sums: sums[i]![0]! }));
+}
+
+function nextOf(open: readonly OpenSequence[], { cache, signal }: Drawing) {
+  const sequences = open.map(({ next, start, slot }) => ({ ids: next, start, slot, from: next.length - 1 }));
+  return { sequences, cache, ...(signal && { signal }) };
+}
+
+function drawFrom(scores: Scores, sequence: OpenSequence, drawing: Drawing): Drawn {
+  const id = sample(scores, drawing, randomFor(sequence, drawing));
+  return { id, probability: probabilityOf(scores, id) };
+}
+
+function randomFor({ slot, generated }: OpenSequence, { seed, firstSequence }: Drawing) {
+  return randomOf(seed, firstSequence + slot, generated.length);
 }
 
 /**
@@ -176,104 +204,4 @@ export function endTokens(...configs: readonly (JsonObject | undefined)[]): numb
 
 function idOf(value: JsonValue): number[] {
   return isJsonNumber(value) && Number.isInteger(Number(value.text)) ? [Number(value.text)] : [];
-}
-
-// Choosing the next token from its logits.
-
-interface Sampling {
-  /** 0 takes the most probable token always. */
-  temperature: number;
-  /** Only the smallest set of most probable tokens whose probabilities reach this sum; 1 is all. */
-  topP: number;
-  seed: number;
-}
-
-export const GREEDY: Sampling = { temperature: 0, topP: 1, seed: 0 };
-
-/** Logits of one row, [vocab], and their sums. */
-interface Scores {
-  logits: Float32Array;
-  sums: LogitSums;
-}
-
-/**
- * The next token. The random number depends on the seed, the sequence and the step alone, so a batch draws what each of
- * its sequences would draw by itself.
- */
-export function sample(scores: Scores, sampling: Sampling, sequence: number, step: number): number {
-  const { temperature, topP, seed } = sampling;
-  if (temperature === 0) return argmax(scores.logits);
-  const u = uniform(seed, sequence, step);
-  return temperature === 1 && topP === 1 ? drawOfAll(scores, u) : draw(scores.logits, sampling, u);
-}
-
-/** Probability of a token: e^(x − largest) / Σ e^(x − largest), the sums of all segments taken to one largest. */
-function probabilityOf({ logits, sums: { begins, values } }: Scores, id: number): number {
-  let top = Number.NEGATIVE_INFINITY;
-  for (let s = 0; s < begins.length; s++) top = Math.max(top, values[2 * s]!);
-  let total = 0;
-  for (let s = 0; s < begins.length; s++) total += values[2 * s + 1]! * Math.exp(values[2 * s]! - top);
-  return Math.exp(logits[id]! - top) / total;
-}
-
-/** A number in [0, 1) with 53 random bits. */
-function uniform(seed: number, sequence: number, step: number): number {
-  const words = new Uint32Array(4);
-  philox(step, 0, seed >>> 0, sequence, words);
-  return (words[0]! * 2 ** 21 + (words[1]! >>> 11)) / 2 ** 53;
-}
-
-/** By the sums of segments, so that exponentials of one segment are all that is computed here. */
-function drawOfAll({ logits, sums: { begins, values } }: Scores, u: number): number {
-  let top = Number.NEGATIVE_INFINITY;
-  for (let s = 0; s < begins.length; s++) top = Math.max(top, values[2 * s]!);
-  const weightOf = (s: number) => values[2 * s + 1]! * Math.exp(values[2 * s]! - top);
-  let left = 0;
-  let last = 0;
-  for (let s = 0; s < begins.length; s++) {
-    left += weightOf(s);
-    if (weightOf(s) > 0) last = s;
-  }
-  left *= u;
-  let segment = 0;
-  while (segment < last && left >= weightOf(segment)) left -= weightOf(segment++);
-  const end = begins[segment + 1] ?? logits.length;
-  let drawn = begins[segment]!;
-  for (let i = drawn; i < end; i++) {
-    const weight = Math.exp(logits[i]! - top);
-    if (weight > 0) drawn = i;
-    if (left < weight) break;
-    left -= weight;
-  }
-  return drawn;
-}
-
-function draw(logits: Float32Array, { temperature, topP }: Sampling, u: number): number {
-  const top = logits[argmax(logits)]!;
-  const weights = new Float64Array(logits.length);
-  let total = 0;
-  for (let i = 0; i < weights.length; i++) {
-    weights[i] = Math.exp((logits[i]! - top) / temperature);
-    total += weights[i]!;
-  }
-  // those below together weigh less than what topP leaves out, so the wanted set lies above
-  const least = ((1 - topP) * total) / weights.length;
-  const candidates: number[] = [];
-  for (let i = 0; i < weights.length; i++) if (weights[i]! > 0 && weights[i]! >= least) candidates.push(i);
-  if (topP === 1) return pick(candidates, weights, u * total);
-  candidates.sort((a, b) => weights[b]! - weights[a]! || a - b);
-  let mass = 0;
-  let count = 0;
-  while (count < candidates.length && mass < topP * total) mass += weights[candidates[count++]!]!;
-  return pick(candidates.slice(0, Math.max(1, count)), weights, u * mass);
-}
-
-/** The candidate at which the running sum of weights passes `at`. */
-function pick(candidates: readonly number[], weights: Float64Array, at: number): number {
-  let sum = 0;
-  for (const i of candidates) {
-    sum += weights[i]!;
-    if (at < sum) return i;
-  }
-  return candidates.at(-1)!;
 }

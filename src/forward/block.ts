@@ -62,21 +62,30 @@ export async function runStep(weights: BlockWeights, step: Step, passage: BlockP
   const { operations: op, chunk, hidden, stream } = passage;
   const elements = chunk.rows * hidden;
   const made: { branch: RowBuffer; scale: number }[] = [];
+  // on the processor a sum of many inputs goes in stretches: on top of the stream each would be rounded to its size
+  const isApart = step.branches.length > 1 || step.sum || step.keep !== undefined;
+  const isJoined = !isApart && op.queue.engine.kind === 'webgpu';
   for (const { name, ahead, in: before, out, part, scale: share } of step.branches) {
     const { onSite } = passage;
+    const onto = isJoined && !out && share === 1 ? room(passage, stream) : undefined;
     const own: Passage = {
       ...passage,
       weights,
       name,
       entered: room(passage, stream),
+      ...(onto && { onto }),
       ...(onSite && {
         tap: (side, linears, x) => onSite(`${name}_${side}`, linears, x),
       }),
     };
     const entering = ahead ? await joinAhead(ahead, own, elements) : room(passage, stream);
-    const x = normed(weights, passage, before, entering, 'normed');
-    const branch = await kindOf(part).run(part, own, x);
-    made.push({ branch: normed(weights, passage, out, branch, `${name} normed`), scale: share });
+    const kind = kindOf(part);
+    const norm = before && weights.norm(before);
+    const isTaken = norm && !onSite && kind.readsByLayers?.(part) && op.takesNorm(norm, chunk.rows);
+    const x = isTaken ? { ...entering, norm } : normed(weights, passage, before, entering, 'normed');
+    const branch = await kind.run(part, own, x);
+    if (branch !== onto)
+      made.push({ branch: normed(weights, passage, out, branch, `${name} normed`), scale: share });
   }
   if (step.keep !== undefined) scaleStream(passage, step.keep);
   const sum = step.sum ? room(passage, 'sum of branches') : undefined;
@@ -99,8 +108,8 @@ export function leaveBlock(weights: BlockWeights, passage: BlockPassage): void {
 /** The stream plus a part's result on it. */
 async function joinAhead(part: Part, passage: Passage, elements: number): Promise<RowBuffer> {
   const { operations: op, workspace, entered } = passage;
-  // its linear layers are not among the branch's
-  const { tap: _, ...untapped } = passage;
+  // its linear layers are not among the branch's, and its result is not the branch's
+  const { tap: _, onto: __, ...untapped } = passage;
   const made = await kindOf(part).run(part, untapped, entered);
   const sum = { buffer: workspace.take('stream and more', elements * 4), stride: entered.stride };
   op.queue.engine.clear(sum.buffer);

@@ -10,11 +10,10 @@ import {
   packPanels,
   panelRowBytes,
 } from '../backend/kernels/matmul';
-import { AmalgamError } from '../errors';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
-import { counted } from '../formats/quantity';
 import type { Linear, Vector } from '../models/architecture';
+import { type DeviceLowRank, loadLowRank } from './low-rank';
 import type { Queue } from './queue';
 import { joinedUpdate, type LowRankUpdate, type StoredWeight, type WeightSource } from './weight-source';
 
@@ -43,15 +42,12 @@ export interface DeviceTile {
   outputs: number;
   weights: BackendBuffer;
   layout: WeightLayout;
+  /** Its first row in the buffer, which several layers may share. */
+  row: number;
+  /** One number for each row of the buffer. */
   bias?: BackendBuffer;
-}
-
-/** y += scale · (x·inᵀ)·outᵀ: `into` [rank, inputs], `outOf` [outputs, rank], f32; rank filled up to a multiple of 4. */
-interface DeviceLowRank {
-  into: BackendBuffer;
-  outOf: BackendBuffer;
-  rank: number;
-  scale: number;
+  /** The buffers are another layer's to free. */
+  borrowed?: true;
 }
 
 /** Reads weights of one model onto the device. Names are the architecture's. */
@@ -60,8 +56,14 @@ export interface WeightReader {
   stored(name: string): { name: string; weight: StoredWeight };
   /** A linear layer with its bias and its low-rank update. */
   linear(linear: Linear, signal?: AbortSignal): Promise<DeviceLinear>;
-  /** Reads the low-rank update of a linear layer anew. */
-  renewUpdate(device: DeviceLinear, linear: Linear, signal?: AbortSignal): Promise<void>;
+  /** Layers of one input, in one buffer where they fit: one dispatch multiplies them all. Not in panels. */
+  linears(group: readonly Linear[], signal?: AbortSignal): Promise<DeviceLinear[]>;
+  /** Reads the low-rank updates anew of layers that were loaded together. */
+  renewUpdates(
+    devices: readonly DeviceLinear[],
+    group: readonly Linear[],
+    signal?: AbortSignal,
+  ): Promise<void>;
   /** Output rows [first, first + outputs) of a linear layer without bias and update, as one tile. */
   tile(linear: Linear, first: number, outputs: number, signal?: AbortSignal): Promise<DeviceTile>;
   /** A whole tensor as f32. */
@@ -137,22 +139,35 @@ export function createWeightReader(
       queue.free(buffer);
     };
     try {
-      if (linear.storage === 'out_in') {
-        const begin = first + (linear.stack?.index ?? 0) * linear.outputs;
-        const step = Math.max(1, Math.floor(READ_BYTES / rowBytes / PANEL)) * PANEL;
-        for (let row = 0; row < outputs; row += step) {
-          const end = begin + Math.min(row + step, outputs);
-          put(row, await source.read(name, (begin + row) * rowBytes, end * rowBytes, signal));
-        }
-      } else {
-        const turned = await transposed(linear, width, first, outputs, signal);
-        put(0, new Uint8Array(turned.buffer));
-      }
+      await fill(put, linear, first, outputs, signal);
       if (layout === 'panels') layOut(weights, weight.dtype, linear.inputs, outputs);
-      return { first, outputs, weights, layout };
+      return { first, outputs, weights, row: 0, layout };
     } catch (error) {
       queue.free(weights);
       throw error;
+    }
+  };
+
+  /** Reads output rows [first, first + outputs) of a linear layer. @param put takes some of them, from row `row` of these on */
+  const fill = async (
+    put: (row: number, stored: Uint8Array<ArrayBuffer>) => void,
+    linear: Linear,
+    first: number,
+    outputs: number,
+    signal?: AbortSignal,
+  ) => {
+    const { name, weight } = stored(linear.weight);
+    const width = weightBytes(weight.dtype);
+    const rowBytes = linear.inputs * width;
+    if (linear.storage === 'in_out') {
+      put(0, new Uint8Array((await transposed(linear, width, first, outputs, signal)).buffer));
+      return;
+    }
+    const begin = first + (linear.stack?.index ?? 0) * linear.outputs;
+    const step = Math.max(1, Math.floor(READ_BYTES / rowBytes / PANEL)) * PANEL;
+    for (let row = 0; row < outputs; row += step) {
+      const end = begin + Math.min(row + step, outputs);
+      put(row, await source.read(name, (begin + row) * rowBytes, end * rowBytes, signal));
     }
   };
 
@@ -196,13 +211,18 @@ export function createWeightReader(
     return out;
   };
 
-  const free = ({ tiles, lowRank }: Pick<DeviceLinear, 'tiles' | 'lowRank'>) => {
-    for (const { weights, bias } of tiles) {
+  const freeLowRank = ({ lowRank }: DeviceLinear) => {
+    if (!lowRank || lowRank.borrowed) return;
+    queue.free(lowRank.into);
+    queue.free(lowRank.outOf);
+  };
+  const free = (device: DeviceLinear) => {
+    for (const { weights, bias, borrowed } of device.tiles) {
+      if (borrowed) continue;
       queue.free(weights);
       queue.free(bias);
     }
-    queue.free(lowRank?.into);
-    queue.free(lowRank?.outOf);
+    freeLowRank(device);
   };
 
   /** The update that belongs to the model. */
@@ -216,15 +236,61 @@ export function createWeightReader(
       }),
     };
 
-  const renewUpdate = async (device: DeviceLinear, linear: Linear, signal?: AbortSignal) => {
-    const { name } = device;
-    const update = joinedUpdate(
-      [ownUpdate(linear), source.updates?.get(name)].filter((each) => each !== undefined),
+  const renewUpdates = async (
+    devices: readonly DeviceLinear[],
+    group: readonly Linear[],
+    signal?: AbortSignal,
+  ) => {
+    const updates = group.map((linear, i) =>
+      joinedUpdate(
+        [ownUpdate(linear), source.updates?.get(devices[i]!.name)].filter((each) => each !== undefined),
+      ),
     );
-    const fresh = update && (await loadLowRank(update, linear, name, upload, signal));
-    free({ tiles: [], ...(device.lowRank && { lowRank: device.lowRank }) });
-    if (fresh) device.lowRank = fresh;
-    else delete device.lowRank;
+    const fresh = await loadLowRank(updates, group, devices, upload, signal);
+    for (const [i, device] of devices.entries()) {
+      freeLowRank(device);
+      const own = fresh[i];
+      if (own) device.lowRank = own;
+      else delete device.lowRank;
+    }
+  };
+
+  /** The bias of a linear layer, times its factor. */
+  const biasOf = async ({ bias, outputs, stack, scale = 1 }: Linear, signal?: AbortSignal) => {
+    if (bias === undefined) return undefined;
+    const begin = (stack?.index ?? 0) * outputs;
+    return (await floats(bias, signal)).slice(begin, begin + outputs).map((v) => v * scale);
+  };
+
+  const withoutWeights = ({ weight, inputs, outputs, scale = 1 }: Linear): DeviceLinear => {
+    const { name, weight: found } = stored(weight);
+    return { name, inputs, outputs, dtype: found.dtype, scale, tiles: [] };
+  };
+
+  const linear = async (of: Linear, signal?: AbortSignal) => {
+    const device = withoutWeights(of);
+    try {
+      for (const [first, outputs] of cutRows(of, device.dtype, tileBytes)) {
+        device.tiles.push(await tile(of, first, outputs, signal));
+      }
+      const bias = await biasOf(of, signal);
+      for (const t of bias ? device.tiles : [])
+        t.bias = upload(bias!.slice(t.first, t.first + t.outputs), of.bias!);
+      await renewUpdates([device], [of], signal);
+      return device;
+    } catch (error) {
+      free(device);
+      throw error;
+    }
+  };
+
+  const canJoin = (group: readonly DeviceLinear[]) => {
+    const [{ inputs, dtype, scale }] = group as [DeviceLinear];
+    const rows = group.reduce((sum, { outputs }) => sum + outputs, 0);
+    return (
+      group.every((one) => one.inputs === inputs && one.dtype === dtype && one.scale === scale) &&
+      rows * inputs * weightBytes(dtype) <= tileBytes
+    );
   };
 
   return {
@@ -232,32 +298,40 @@ export function createWeightReader(
     stored,
     tile,
     free,
-    renewUpdate,
-    async linear(linear, signal) {
-      const { name, weight } = stored(linear.weight);
-      const device: DeviceLinear = {
-        name,
-        inputs: linear.inputs,
-        outputs: linear.outputs,
-        dtype: weight.dtype,
-        scale: linear.scale ?? 1,
-        tiles: [],
-      };
+    renewUpdates,
+    linear,
+    async linears(group, signal) {
+      const devices = group.map(withoutWeights);
+      const [{ name, inputs, dtype }] = devices as [DeviceLinear];
+      const rows = group.reduce((sum, { outputs }) => sum + outputs, 0);
+      let weights: BackendBuffer | undefined;
       try {
-        for (const [first, outputs] of cutRows(linear, weight.dtype, tileBytes)) {
-          device.tiles.push(await tile(linear, first, outputs, signal));
+        if (group.length === 1 || !canJoin(devices)) {
+          for (const [i, one] of group.entries()) devices[i] = await linear(one, signal);
+          return devices;
         }
-        if (linear.bias !== undefined) {
-          const all = await floats(linear.bias, signal);
-          const begin = (linear.stack?.index ?? 0) * linear.outputs;
-          const bias = all.slice(begin, begin + linear.outputs).map((v) => v * device.scale);
-          for (const t of device.tiles)
-            t.bias = upload(bias.slice(t.first, t.first + t.outputs), linear.bias);
+        weights = queue.allocate(rows * inputs * weightBytes(dtype), name);
+        const biases = new Float32Array(rows);
+        let row = 0;
+        for (const [i, one] of group.entries()) {
+          const rowBytes = inputs * weightBytes(dtype);
+          const put = (at: number, bytes: Uint8Array<ArrayBuffer>) =>
+            queue.write(weights!, (row + at) * rowBytes, bytes, true);
+          await fill(put, one, 0, one.outputs, signal);
+          biases.set((await biasOf(one, signal)) ?? [], row);
+          const own = { first: 0, outputs: one.outputs, row, layout: 'rows' as const };
+          devices[i]!.tiles.push({ ...own, weights, ...(i > 0 && { borrowed: true }) });
+          row += one.outputs;
         }
-        await renewUpdate(device, linear, signal);
-        return device;
+        if (group.some(({ bias }) => bias !== undefined)) {
+          const bias = upload(biases, `${name}, bias`);
+          for (const { tiles } of devices) tiles[0]!.bias = bias;
+        }
+        await renewUpdates(devices, group, signal);
+        return devices;
       } catch (error) {
-        free(device);
+        if (devices[0]!.tiles.length === 0) queue.free(weights);
+        for (const device of devices) free(device);
         throw error;
       }
     },
@@ -293,95 +367,4 @@ export function cutRows(linear: Linear, dtype: WeightDtype, tileBytes: number): 
     i * rows,
     Math.min(rows, linear.outputs - i * rows),
   ]);
-}
-
-async function loadLowRank(
-  update: LowRankUpdate,
-  linear: Linear,
-  name: string,
-  upload: (values: ArrayBufferView<ArrayBuffer>, label: string) => BackendBuffer,
-  signal?: AbortSignal,
-): Promise<DeviceLowRank> {
-  const { rank, scale } = update;
-  const { left, right } = await update.load(signal);
-  const { inputs, outputs, storage } = linear;
-  const [rows, cols] = storage === 'out_in' ? [outputs, inputs] : [inputs, outputs];
-  if (left.length !== rows * rank || right.length !== rank * cols) {
-    throw new AmalgamError(
-      'ShapeMismatch',
-      `The adapter's factors for ${name} hold ${left.length} and ${counted(right.length, 'value')}, not [${rows}, ${rank}] and [${rank}, ${cols}].`,
-      'The adapter was made for another model. Choose its own base.',
-    );
-  }
-  const rank4 = Math.ceil(rank / 4) * 4;
-  // rank filled up with zeros: `into` by rows, `outOf` by columns
-  const into = new Float32Array(rank4 * inputs);
-  const outOf = new Float32Array(outputs * rank4);
-  const at = storage === 'out_in' ? { in: right, out: left } : { in: left, out: right };
-  for (let k = 0; k < rank; k++) {
-    for (let i = 0; i < inputs; i++) {
-      into[k * inputs + i] = storage === 'out_in' ? at.in[k * inputs + i]! : at.in[i * rank + k]!;
-    }
-    for (let o = 0; o < outputs; o++) {
-      outOf[o * rank4 + k] = storage === 'out_in' ? at.out[o * rank + k]! : at.out[k * outputs + o]!;
-    }
-  }
-  return { into: upload(into, `${name}, into`), outOf: upload(outOf, `${name}, out of`), rank: rank4, scale };
-}
-
-// The token embedding, read row by row.
-
-/** Bytes of table rows on the device at a time. */
-export const TABLE_BYTES = 16 << 20;
-
-/** Rows closer together than this are read at once. */
-const GAP_BYTES = 64 << 10;
-
-/** Bytes of rows cached on the host: a generation asks for the same few rows again and again. */
-const KEPT_BYTES = 32 << 20;
-
-export interface EmbeddingTable {
-  /** Lets go of the rows on the host: they have changed. */
-  forget(): void;
-  /** Stored rows of these ids (ascending, no id twice), side by side. */
-  rows(ids: readonly number[], signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
-}
-
-/** The token embedding, read row by row: of a table that may be larger than the device only what a text uses. */
-export function createEmbeddingTable(reader: WeightReader, tensor: string, width: number): EmbeddingTable {
-  const { name, weight } = reader.stored(tensor);
-  const rowBytes = width * weightBytes(weight.dtype);
-  const kept = new Map<number, Uint8Array>();
-  return {
-    forget: () => kept.clear(),
-    async rows(ids, signal) {
-      const out = new Uint8Array(ids.length * rowBytes);
-      const put = (i: number, row: Uint8Array) => out.set(row, i * rowBytes);
-      for (let i = 0; i < ids.length; ) {
-        const row = kept.get(ids[i]!);
-        if (row) {
-          put(i++, row);
-          continue;
-        }
-        let end = i + 1;
-        const near = (j: number) =>
-          (ids[j]! - ids[j - 1]!) * rowBytes <= GAP_BYTES && (ids[j]! - ids[i]!) * rowBytes < TABLE_BYTES;
-        while (end < ids.length && !kept.has(ids[end]!) && near(end)) end++;
-        const first = ids[i]!;
-        const bytes = await reader.source.read(
-          name,
-          first * rowBytes,
-          (ids[end - 1]! + 1) * rowBytes,
-          signal,
-        );
-        for (; i < end; i++) {
-          const at = (ids[i]! - first) * rowBytes;
-          const found = bytes.slice(at, at + rowBytes);
-          put(i, found);
-          if ((kept.size + 1) * rowBytes <= KEPT_BYTES) kept.set(ids[i]!, found);
-        }
-      }
-      return out;
-    },
-  };
 }

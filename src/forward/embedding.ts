@@ -5,7 +5,7 @@ import { embed } from '../backend/kernels/rows';
 import { weightBytes } from '../formats/dtype';
 import type { PerLayerInputs } from '../models/architecture';
 import type { Chunk } from './chunk';
-import { type EmbeddingTable, TABLE_BYTES } from './device-weights';
+import { type EmbeddingTable, TABLE_BYTES } from './embedding-table';
 import type { Model } from './model';
 import type { RowBuffer } from './operations';
 
@@ -120,7 +120,7 @@ export async function embedChunks(
         buffer: workspace.take('per layer projected', rows * stride(perLayer) * 4),
         stride: stride(perLayer),
       };
-      op.linear(outer.perLayer.projection, streams[k]!, projected, 0, rows, op.nothing);
+      op.linear([outer.perLayer.projection], streams[k]!, projected, rows, op.nothing);
       op.norm(outer.perLayer.norm, projected, shares[k]!, rows, { begin: 0, groups: layers, stride: width });
     }
     await look(model.perLayerTable, table, stride(perLayer), scale, shares, true);
@@ -128,7 +128,7 @@ export async function embedChunks(
 
   for (const [k, chunk] of chunks.entries()) {
     const { rows } = chunk;
-    if (outer.projectIn) op.linear(outer.projectIn, embedded[k]!, streams[k]!, 0, rows, op.nothing);
+    if (outer.projectIn) op.linear([outer.projectIn], embedded[k]!, streams[k]!, rows, op.nothing);
     if (embedding.positions && outer.positions) {
       const { offset, rows: count } = embedding.positions;
       queue.write(

@@ -1,17 +1,29 @@
 /** The stream after the last block → losses or logits, a tile of the vocabulary at a time. */
-import type { BackendBuffer } from '../backend/backend';
-import { capLogits, LOG_SUM_SEGMENT, logSum } from '../backend/kernels/activation';
+import type { BackendBuffer, BufferRange } from '../backend/backend';
+import { capLogits, drawToken, LOG_SUM_SEGMENT, logSum } from '../backend/kernels/activation';
 import { gatherRows } from '../backend/kernels/rows';
+import type { Random, Sampling, Scores } from '../backend/sampler';
 import type { Chunk, Sequence } from './chunk';
 import { streamName } from './embedding';
 import type { HeadTile, Model } from './model';
 import type { RowBuffer } from './operations';
 
 /** Bytes of logits on the device at a time. */
-const LOGIT_BYTES = 32 << 20;
+export const LOGIT_BYTES = 32 << 20;
 
-/** Output of a forward pass. */
-export type Output = 'loss' | 'logits' | 'none';
+/** Output of a forward pass. `draw`: a token behind each sequence, of whose logits one row is wanted. */
+export type Output = 'loss' | 'logits' | 'draw' | 'none';
+
+/** How tokens are drawn, with the random number of each sequence. */
+export interface Draws extends Sampling {
+  randoms: readonly Random[];
+}
+
+/** A token that was drawn on the device; its probability is at temperature 1, among all. */
+export interface Drawn {
+  id: number;
+  probability: number;
+}
 
 /** Rows of a chunk that lead to output, with the sequence and the place in its result they belong to. */
 export interface Wanted {
@@ -55,12 +67,6 @@ export function wantedRows(chunk: Chunk, sequences: readonly Sequence[], output:
   return wanted;
 }
 
-/** Of every segment of a row of logits its largest and Σ e^(x − largest), [segments, 2]; `begins`: their first columns. */
-export interface LogitSums {
-  begins: readonly number[];
-  values: Float32Array;
-}
-
 /** Collects the head's results for one chunk. */
 interface HeadPass {
   /** Final norm and projection of the wanted rows. */
@@ -78,6 +84,16 @@ interface HeadPass {
   segments(): number[];
   /** Logits of a wanted row, [vocab]: a view where they came in one piece. */
   logits(row: number): Float32Array;
+  /** Enqueues the drawing of a token from every wanted row; `random` by sequence. */
+  draw(draws: Draws): DrawnRows;
+}
+
+/** Tokens drawn from the wanted rows of a chunk. */
+interface DrawnRows {
+  /** [rows, 4]: see shaders/activation/draw-token.wgsl. */
+  range: BufferRange;
+  /** Logits of all rows and their sums, for a row from which nothing was drawn. */
+  scores(row: number): Promise<Scores>;
 }
 
 export function openHeadPass(
@@ -103,12 +119,33 @@ export function openHeadPass(
   const headTiles = model.layers.count - model.architecture.blocks.length;
   const sums = () => workspace.take(`sums ${index}`, n * 8 * (2 * segmentsOf(vocab) + headTiles));
 
-  const slice = async (tile: HeadTile, first: number, columns: number) => {
-    const y = { buffer: workspace.take('logits', n * columns * 4), stride: columns };
+  const whole = (): RowBuffer => ({
+    buffer: workspace.take(`logits ${index}`, n * vocab * 4),
+    stride: vocab,
+  });
+  const capAll = ({ buffer: x }: RowBuffer, elements: number) => {
+    if (final.divisor === 1 && final.softcap === undefined) return;
+    const params = { elements, factor: 1 / final.divisor, cap: final.softcap ?? 0 };
+    queue.run(capLogits, { params, buffers: { x } });
+  };
+  /** Sums over the segments of columns, of e^(factor · (x − largest)). */
+  const sumUp = (
+    { buffer: logits, stride }: RowBuffer,
+    first_column: number,
+    columns: number,
+    to: BackendBuffer,
+    { begin = 0, factor = 1 },
+  ) =>
+    queue.run(logSum, {
+      params: { rows: n, columns, stride, first_column, sums_begin: begin, factor },
+      buffers: { logits, targets: targets(), sums: to, picked: picked() },
+    });
+
+  const slice = async (tile: HeadTile, first: number, columns: number, bias?: BackendBuffer) => {
+    const isDrawn = output === 'draw';
+    const y = isDrawn ? whole() : { buffer: workspace.take('logits', n * columns * 4), stride: columns };
     const { dtype } = model.reader.stored(final.head).weight;
     const column = tile.first + first;
-    const bias = outer.headBias && workspace.take('logit bias', columns * 4);
-    if (bias) queue.write(bias, 0, outer.headBias!.subarray(column, column + columns));
     op.product(
       {
         buffer: tile.weights,
@@ -122,19 +159,12 @@ export function openHeadPass(
       rows!,
       y,
       n,
+      isDrawn ? column : 0,
     );
-    if (final.divisor !== 1 || final.softcap !== undefined) {
-      const elements = n * columns;
-      queue.run(capLogits, {
-        params: { elements, factor: 1 / final.divisor, cap: final.softcap ?? 0 },
-        buffers: { x: y.buffer },
-      });
-    }
+    if (isDrawn) return queue.breathe();
+    capAll(y, n * columns);
     const segments = segmentsOf(columns);
-    queue.run(logSum, {
-      params: { rows: n, columns, stride: columns, first_column: column, sums_begin: sumsUsed },
-      buffers: { logits: y.buffer, targets: targets(), sums: sums(), picked: picked() },
-    });
+    sumUp(y, column, columns, sums(), { begin: sumsUsed });
     parts.push({ begin: sumsUsed, segments, column });
     sumsUsed += n * segments * 2;
     if (output !== 'logits') return queue.breathe();
@@ -159,6 +189,7 @@ export function openHeadPass(
       const picks = workspace.take(`picks ${index}`, n * 4);
       queue.write(picks, 0, Uint32Array.from(wanted.rows));
       queue.write(targets(), 0, Uint32Array.from(wanted.targets));
+      const isAll = n === chunk.rows && wanted.rows.every((row, i) => row === i);
       const room = (name: string, width: number): RowBuffer => ({
         buffer: workspace.take(name, n * width * 4),
         stride: width,
@@ -166,19 +197,24 @@ export function openHeadPass(
       const { finalNorm, transform, projectOut } = outer;
       const last = (name: string, isLast: boolean) => (isLast ? `final ${index}` : name);
       const stream = workspace.take(streamName(index), chunk.rows * hidden * 4);
-      rows = room(last('gathered', !finalNorm && !transform && !projectOut), hidden);
-      queue.run(gatherRows, {
-        params: { rows: n, width: hidden },
-        buffers: { x: stream, picks, y: rows.buffer },
-      });
-      if (finalNorm) {
+      const isTaken = finalNorm && !transform && !projectOut && op.takesNorm(finalNorm, n);
+      if (isAll) rows = { buffer: stream, stride: hidden };
+      else {
+        rows = room(last('gathered', isTaken || (!finalNorm && !transform && !projectOut)), hidden);
+        queue.run(gatherRows, {
+          params: { rows: n, width: hidden },
+          buffers: { x: stream, picks, y: rows.buffer },
+        });
+      }
+      if (isTaken) rows.norm = finalNorm;
+      else if (finalNorm) {
         const y = room(last('final normed', !transform && !projectOut), hidden);
         op.norm(finalNorm, rows, y, n);
         rows = y;
       }
       if (transform) {
         const [made, active] = [room('transformed', hidden), room('transformed and activated', hidden)];
-        op.linear(transform.linear, rows, made, 0, n, op.nothing);
+        op.linear([transform.linear], rows, made, n, op.nothing);
         const { activation } = final.transform!;
         op.activate({ inner: hidden, gated: false, activation }, made, active, n);
         const y = room(last('transformed and normed', !projectOut), hidden);
@@ -187,7 +223,7 @@ export function openHeadPass(
       }
       if (projectOut) {
         const y = room(`final ${index}`, embedding.width);
-        op.linear(projectOut, rows, y, 0, n, op.nothing);
+        op.linear([projectOut], rows, y, n, op.nothing);
         rows = y;
       }
     },
@@ -195,9 +231,52 @@ export function openHeadPass(
       if (n === 0) return;
       const room = Math.min(LOGIT_BYTES / (n * 4), queue.dispatchWork / (n * embedding.width));
       const step = Math.max(1, Math.floor(room / LOG_SUM_SEGMENT)) * LOG_SUM_SEGMENT;
+      const bias = outer.headBias && workspace.take('logit bias', tile.outputs * 4);
+      if (bias) queue.write(bias, 0, outer.headBias!.subarray(tile.first, tile.first + tile.outputs));
       for (let first = 0; first < tile.outputs; first += step) {
-        await slice(tile, first, Math.min(step, tile.outputs - first));
+        await slice(tile, first, Math.min(step, tile.outputs - first), bias);
       }
+    },
+    draw({ temperature, topP, randoms }) {
+      const y = whole();
+      const segments = segmentsOf(vocab);
+      const random = workspace.take(`random ${index}`, n * 8);
+      const drawn = workspace.take(`drawn ${index}`, n * 16);
+      queue.write(random, 0, Uint32Array.from(wanted.sequence.flatMap((s) => randoms[s]!)));
+      capAll(y, n * vocab);
+      sumUp(y, 0, vocab, sums(), {});
+      let warm = sums();
+      if (temperature !== 0 && temperature !== 1) {
+        warm = workspace.take(`warm sums ${index}`, n * 8 * segments);
+        sumUp(y, 0, vocab, warm, { factor: 1 / temperature });
+      }
+      const layers = architecture.blocks.length + 1;
+      queue.run(drawToken, {
+        params: {
+          ...{ rows: n, vocab, segments, layers, top_p: topP },
+          inverse: temperature === 0 ? 0 : 1 / temperature,
+        },
+        buffers: {
+          ...{ logits: y.buffer, sums: sums(), warm, random, drawn },
+          counts: workspace.take('counts', layers * 4),
+        },
+      });
+      let read: Promise<Uint8Array<ArrayBuffer>[]> | undefined;
+      return {
+        range: { buffer: drawn, byteLength: n * 16 },
+        async scores(row) {
+          read ??= queue.read([
+            { buffer: y.buffer, byteLength: n * vocab * 4 },
+            { buffer: sums(), byteLength: n * 8 * segments },
+          ]);
+          const [logits, values] = (await read).map((bytes) => new Float32Array(bytes.buffer));
+          const begins = Array.from({ length: segments }, (_, s) => s * LOG_SUM_SEGMENT);
+          return {
+            logits: logits!.subarray(row * vocab, (row + 1) * vocab),
+            sums: { begins, values: values!.subarray(2 * row * segments, 2 * (row + 1) * segments) },
+          };
+        },
+      };
     },
     sums: () => ({
       ranges:

@@ -113,9 +113,9 @@ function joinPasses(passes: readonly Pass[], shares: readonly number[][], shared
     },
     async result() {
       const results = await allEnded(passes.map((pass) => pass.result()));
-      const joined: PassResult = { losses: [], greedy: [], logits: [], sums: [] };
+      const joined: PassResult = { losses: [], greedy: [], logits: [], sums: [], drawn: [] };
       for (const [s, share] of shares.entries()) {
-        for (const field of ['losses', 'greedy', 'logits', 'sums'] as const) {
+        for (const field of ['losses', 'greedy', 'logits', 'sums', 'drawn'] as const) {
           const own = results[s]![field];
           for (const [i, index] of share.entries())
             if (i in own) Object.assign(joined[field], { [index]: own[i] });

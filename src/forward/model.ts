@@ -10,40 +10,26 @@ import {
   partOf,
   type Vector,
 } from '../models/architecture';
-import { claimTensors, expectedTensors, leavesOf, tensorsIn } from '../models/claim';
+import { claimTensors, expectedTensors, leavesOf, linearSites, tensorsIn } from '../models/claim';
 import { unsupported } from '../models/config-reader';
 import {
-  createEmbeddingTable,
   createWeightReader,
   cutRows,
   type DeviceLinear,
   type DeviceTile,
-  type EmbeddingTable,
   layoutOn,
   rowBytesOf,
   type WeightReader,
 } from './device-weights';
+import { createEmbeddingTable, type EmbeddingTable } from './embedding-table';
 import { createLayerStore, type Layer, type LayerStore } from './layer-store';
 import type { DeviceNorm, Operations } from './operations';
+import { closeOuter, freeNorm, loadNorm, loadOuter, type OuterWeights } from './outer-weights';
 import { sharedReads } from './parts/kinds';
 import type { BlockWeights } from './parts/part';
 import { allEnded } from './queue';
 import type { ChangedWeights, WeightSource } from './weight-source';
 import type { Workspace } from './workspace';
-
-/** Weights outside the blocks and the head: small, loaded once. */
-interface OuterWeights {
-  projectIn?: DeviceLinear;
-  positions?: BackendBuffer;
-  embeddingNorm?: DeviceNorm;
-  finalNorm?: DeviceNorm;
-  transform?: { linear: DeviceLinear; norm: DeviceNorm };
-  projectOut?: DeviceLinear;
-  perLayer?: { projection: DeviceLinear; norm: DeviceNorm };
-  planes?: { begin: DeviceLinear[]; end: DeviceLinear[] };
-  /** Of the logits, on the host. */
-  headBias?: Float32Array<ArrayBuffer>;
-}
 
 /** A tile of the head: rows of logits [first, first + outputs). */
 export interface HeadTile extends DeviceTile, Layer {}
@@ -137,7 +123,7 @@ export function openModel(
       if (block)
         return {
           kind: 'block',
-          ...(await loadBlock(block, reader, operations, new Set(), signal)),
+          ...(await loadBlock(block, reader, operations, undefined, signal)),
         };
       const [first, outputs] = headTiles[index - blocks.length]!;
       const tile = await reader.tile(head, first, outputs, signal);
@@ -263,22 +249,25 @@ function blockBytes(
   }, 0);
 }
 
-async function loadNorm(norm: Norm, reader: WeightReader, signal?: AbortSignal): Promise<DeviceNorm> {
-  const weight =
-    typeof norm.weight === 'string'
-      ? await reader.vector(norm.weight, signal)
-      : reader.upload(new Float32Array(norm.width).fill(norm.weight), 'norm');
-  return { norm, weight, ...(norm.bias !== undefined && { bias: await reader.vector(norm.bias, signal) }) };
-}
-
-/** Every linear map but those left out, norm and vector of a block, by the object that names it. */
+/**
+ * Every linear map, norm and vector of a block, by the object that names it. With a set of linear maps to leave out, a caller
+ * may renew them one by one: none shares a buffer then.
+ */
 async function loadBlock(
   block: Block,
   reader: WeightReader,
   { queue }: Operations,
-  without: ReadonlySet<Linear>,
+  without: ReadonlySet<Linear> | undefined,
   signal?: AbortSignal,
 ): Promise<BlockWeights> {
+  const leaves = leavesOf(block);
+  // the processor lays each in panels of its own, on all cores
+  const together = without || queue.engine.kind === 'cpu' ? [] : linearSites(block).map((s) => s.linears);
+  const groupOf = new Map(together.flatMap((group) => group.map((linear) => [linear, group])));
+  const groups = leaves.linears.flatMap((linear) => {
+    const group = groupOf.get(linear) ?? [linear];
+    return without?.has(linear) || group[0] !== linear ? [] : [group];
+  });
   const linears = new Map<Linear, DeviceLinear>();
   const norms = new Map<Norm, DeviceNorm>();
   const vectors = new Map<Vector, { buffer: BackendBuffer; values: Float32Array<ArrayBuffer> }>();
@@ -288,12 +277,12 @@ async function loadBlock(
     for (const { buffer } of vectors.values()) queue.free(buffer);
   };
   try {
-    const leaves = leavesOf(block);
     for (const norm of leaves.norms) norms.set(norm, await loadNorm(norm, reader, signal));
-    const wanted = leaves.linears.filter((linear) => !without.has(linear));
+    const wanted = [...groups];
     const load = async () => {
-      for (let linear = wanted.shift(); linear; linear = wanted.shift()) {
-        linears.set(linear, await reader.linear(linear, signal));
+      for (let group = wanted.shift(); group; group = wanted.shift()) {
+        const loaded = await reader.linears(group, signal);
+        for (const [i, linear] of group.entries()) linears.set(linear, loaded[i]!);
       }
     };
     await allEnded(Array.from({ length: reader.source.atOnce ?? 1 }, load));
@@ -315,76 +304,14 @@ async function loadBlock(
       linears.set(linear, fresh);
     },
     async renewUpdates(names, again) {
-      for (const [linear, device] of linears)
-        if (names.has(device.name)) await reader.renewUpdate(device, linear, again);
+      for (const group of groups) {
+        const devices = group.map((linear) => linears.get(linear)!);
+        if (devices.some(({ name }) => names.has(name))) await reader.renewUpdates(devices, group, again);
+      }
     },
     linear: (linear) => linears.get(linear)!,
     norm: (norm) => norms.get(norm)!,
     vector: (vector) => vectors.get(vector)!.buffer,
     values: (vector) => vectors.get(vector)!.values,
   };
-}
-
-function freeNorm(norm: DeviceNorm | undefined, queue: Operations['queue']): void {
-  queue.free(norm?.weight);
-  queue.free(norm?.bias);
-}
-
-async function loadOuter(
-  { embedding, final, planes }: Architecture,
-  reader: WeightReader,
-  outer: OuterWeights,
-  signal?: AbortSignal,
-): Promise<void> {
-  if (embedding.projection) outer.projectIn ??= await reader.linear(embedding.projection, signal);
-  if (embedding.positions) outer.positions ??= await loadPositions(embedding.positions, reader, signal);
-  if (embedding.perLayer && !outer.perLayer) {
-    outer.perLayer = {
-      projection: await reader.linear(embedding.perLayer.projection, signal),
-      norm: await loadNorm(embedding.perLayer.norm, reader, signal),
-    };
-  }
-  if (planes && !outer.planes) {
-    const load = async (layers: readonly Linear[]) => {
-      const loaded: DeviceLinear[] = [];
-      for (const layer of layers) loaded.push(await reader.linear(layer, signal));
-      return loaded;
-    };
-    outer.planes = { begin: await load(planes.begin), end: await load(planes.end) };
-  }
-  if (embedding.norm) outer.embeddingNorm ??= await loadNorm(embedding.norm, reader, signal);
-  if (final.norm) outer.finalNorm ??= await loadNorm(final.norm, reader, signal);
-  if (final.transform && !outer.transform) {
-    outer.transform = {
-      linear: await reader.linear(final.transform.linear, signal),
-      norm: await loadNorm(final.transform.norm, reader, signal),
-    };
-  }
-  if (final.bias) outer.headBias ??= await reader.values(final.bias, signal);
-  if (final.projection) outer.projectOut ??= await reader.linear(final.projection, signal);
-}
-
-/** The rows of all positions, with the addend of each. */
-async function loadPositions(
-  { tensor, rows, types }: NonNullable<Architecture['embedding']['positions']>,
-  reader: WeightReader,
-  signal?: AbortSignal,
-): Promise<BackendBuffer> {
-  if (!types) return reader.vector(tensor, signal);
-  const read = (name: string) => reader.values({ tensors: [{ name, shape: [] }] }, signal);
-  const [positions, added] = [await read(tensor), await read(types.tensor)];
-  const width = positions.length / rows;
-  return reader.upload(
-    positions.map((value, i) => value + added[i % width]!),
-    tensor,
-  );
-}
-
-function closeOuter(outer: OuterWeights, reader: WeightReader, { queue }: Operations): void {
-  const single = [outer.projectIn, outer.projectOut, outer.perLayer?.projection, outer.transform?.linear];
-  for (const linear of [...single, ...(outer.planes?.begin ?? []), ...(outer.planes?.end ?? [])])
-    if (linear) reader.free(linear);
-  const norms = [outer.embeddingNorm, outer.finalNorm, outer.perLayer?.norm, outer.transform?.norm];
-  for (const norm of norms) freeNorm(norm, queue);
-  queue.free(outer.positions);
 }

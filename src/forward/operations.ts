@@ -10,7 +10,14 @@ import {
   normLine,
   RARE_CODE,
 } from '../backend/kernels/activation';
-import { matmul, matmulEncoded, matmulForm, matmulPacked } from '../backend/kernels/matmul';
+import {
+  fewRowsForm,
+  matmul,
+  matmulEncoded,
+  matmulFew,
+  matmulForm,
+  matmulPacked,
+} from '../backend/kernels/matmul';
 import { countNonFinite } from '../backend/kernels/statistics';
 import { addScaled } from '../backend/kernels/sums';
 import type { WeightDtype } from '../formats/dtype';
@@ -22,6 +29,8 @@ import type { Queue } from './queue';
 export interface RowBuffer {
   buffer: BackendBuffer;
   stride: number;
+  /** Norm that linear layers take along as they read them ({@link Operations.takesNorm}). */
+  norm?: DeviceNorm;
 }
 
 /** A norm with its weights on the device. */
@@ -48,30 +57,62 @@ interface WeightRows {
   inputs: number;
   first: number;
   outputs: number;
-  /** [outputs] */
+  /** One number for each row of the buffer. */
   bias?: BackendBuffer;
   /** Default: rows. In panels `first` is a multiple of their outputs. */
   layout?: WeightLayout;
 }
+
+/** Low-rank update of layers side by side, behind its first factors. */
+interface JoinedUpdate {
+  /** [rows, layers, rank] */
+  narrow: BackendBuffer;
+  /** [outputs, rank] */
+  outOf: BackendBuffer;
+  rank: number;
+  scale: number;
+  /** First output of each layer. */
+  begins: readonly number[];
+}
+
+/** Layers side by side whose updates one product takes along. */
+const MOST_JOINED = 3;
+/** Beyond every output. */
+const NOWHERE = 0xffffffff;
 
 export interface Operations {
   readonly queue: Queue;
   /** Bound where a kernel wants a buffer it will not read. */
   readonly nothing: BackendBuffer;
   /**
-   * y[·, begin …] = x·Wᵀ + b, and the low-rank update where there is one.
-   * @param scratch room for [rows, rank] of an update
+   * y = x·Wᵀ + b of layers side by side, and their low-rank updates; layers that lie side by side in memory go at once.
+   * @param scratch room for [rows, layers · rank] of their updates
+   * @param add onto what y holds
    */
   linear(
-    layer: DeviceLinear,
+    layers: readonly DeviceLinear[],
     x: RowBuffer,
     y: RowBuffer,
-    begin: number,
     rows: number,
     scratch: BackendBuffer,
+    add?: boolean,
   ): void;
-  /** y = x · (rows [first, first + outputs) of a weight buffer)ᵀ + bias. */
-  product(weights: WeightRows, x: RowBuffer, y: RowBuffer, rows: number): void;
+  /** Whether layers over so few rows take this norm of their input along. */
+  takesNorm(norm: DeviceNorm, rows: number): boolean;
+  /**
+   * y = f(gate) · up, where the layers' outputs are gate and up and one dispatch does it.
+   * @returns whether it did
+   */
+  gatedLinear(
+    layers: readonly DeviceLinear[],
+    activation: Activation,
+    x: RowBuffer,
+    y: RowBuffer,
+    rows: number,
+    scratch: BackendBuffer,
+  ): boolean;
+  /** y[·, begin …] = x · (rows [first, first + outputs) of a weight buffer)ᵀ + bias. */
+  product(weights: WeightRows, x: RowBuffer, y: RowBuffer, rows: number, begin?: number): void;
   /** `groups` norms side by side in every row, `stride` apart in x. */
   norm(
     n: DeviceNorm,
@@ -96,6 +137,24 @@ export interface Operations {
   countNonFinite(x: BackendBuffer, elements: number, counts: BackendBuffer, slot: number): void;
 }
 
+/** Tiles of layers side by side, with the column of y where each begins; those that lie one behind the other are one. */
+function joinedTiles(layers: readonly DeviceLinear[]): (WeightRows & { begin: number; scale: number })[] {
+  const joined: (WeightRows & { begin: number; scale: number })[] = [];
+  let begin = 0;
+  for (const { inputs, dtype, scale, tiles, outputs: all } of layers) {
+    for (const { first, row, outputs, weights, layout, bias } of tiles) {
+      const last = joined.at(-1);
+      if (last?.buffer === weights && last.first + last.outputs === row) last.outputs += outputs;
+      else {
+        const tile = { buffer: weights, dtype, inputs, first: row, outputs, layout, ...(bias && { bias }) };
+        joined.push({ ...tile, begin: begin + first, scale });
+      }
+    }
+    begin += all;
+  }
+  return joined;
+}
+
 const isRare = (activation: Activation): activation is keyof typeof RARE_CODE => activation in RARE_CODE;
 
 export function createOperations(queue: Queue): Operations {
@@ -106,60 +165,115 @@ export function createOperations(queue: Queue): Operations {
     x: RowBuffer,
     y: RowBuffer,
     rows: number,
-    { begin = 0, add = false, scale = 1 } = {},
+    { begin = 0, add = false, scale = 1, gate = 0, update = undefined as JoinedUpdate | undefined } = {},
   ) => {
+    const { engine } = queue;
+    const params = {
+      rows,
+      outputs: weights.outputs,
+      inputs4: weights.inputs / 4,
+      w_first: weights.first,
+      x_stride4: x.stride / 4,
+      y_stride: y.stride,
+      y_begin: begin,
+      add: add ? 1 : 0,
+      biased: weights.bias ? 1 : 0,
+      scale,
+    };
+    const buffers = { weights: weights.buffer, x: x.buffer, bias: weights.bias ?? nothing, y: y.buffer };
+    const work = rows * weights.inputs * weights.outputs * (gate > 0 ? 2 : 1);
     const { layout = 'rows' } = weights;
-    const forms = layout === 'panels' ? matmulPacked : matmul[matmulForm(queue.engine, rows)];
-    queue.run(
-      layout === 'encoded' ? matmulEncoded : forms[weights.dtype],
-      {
-        params: {
-          rows,
-          outputs: weights.outputs,
-          inputs4: weights.inputs / 4,
-          w_first: weights.first,
-          x_stride4: x.stride / 4,
-          y_stride: y.stride,
-          y_begin: begin,
-          add: add ? 1 : 0,
-          biased: weights.bias ? 1 : 0,
-          scale,
+    const few = layout === 'rows' ? fewRowsForm(engine, rows) : undefined;
+    if (few) {
+      const { norm: kind, weight } = x.norm ?? {};
+      const norm_kind = kind ? 1 + NORM_CODE[kind.kind] : 0;
+      queue.run(
+        matmulFew[few][weights.dtype],
+        {
+          params: {
+            ...{ ...params, norm_kind, gate, epsilon: kind?.epsilon ?? 0 },
+            layers: update?.begins.length ?? 0,
+            second: update?.begins[1] ?? NOWHERE,
+            third: update?.begins[2] ?? NOWHERE,
+            rank4: (update?.rank ?? 0) / 4,
+            update_scale: scale * (update?.scale ?? 0),
+          },
+          buffers: {
+            ...{ ...buffers, norm: weight ?? nothing },
+            narrow: update?.narrow ?? nothing,
+            out_of: update?.outOf ?? nothing,
+          },
         },
-        buffers: { weights: weights.buffer, x: x.buffer, bias: weights.bias ?? nothing, y: y.buffer },
-      },
-      rows * weights.inputs * weights.outputs,
-    );
+        work,
+      );
+      return;
+    }
+    const forms = layout === 'panels' ? matmulPacked : matmul[matmulForm(engine)];
+    queue.run(layout === 'encoded' ? matmulEncoded : forms[weights.dtype], { params, buffers }, work);
+  };
+
+  /**
+   * Takes x through the first factors of layers whose updates lie in one pair of buffers, so that their product takes the rest
+   * along; undefined where there is no update, or it goes by itself.
+   */
+  const beginUpdate = (
+    layers: readonly DeviceLinear[],
+    tiles: number,
+    x: RowBuffer,
+    rows: number,
+    narrow: BackendBuffer,
+  ): JoinedUpdate | undefined => {
+    const found = layers.flatMap(({ lowRank }) => lowRank ?? []);
+    const [first] = found;
+    if (!first || tiles > 1 || layers.length > MOST_JOINED || !fewRowsForm(queue.engine, rows))
+      return undefined;
+    if (found.some(({ into }) => into !== first.into)) return undefined;
+    const { into, outOf, rank, scale } = first;
+    const { inputs } = layers[0]!;
+    const outputs = layers.length * rank;
+    const down = { buffer: into, dtype: 'F32' as const, inputs, first: 0, outputs };
+    multiply(down, x, { buffer: narrow, stride: outputs }, rows);
+    const begins = layers.map((_, i) => layers.slice(0, i).reduce((sum, layer) => sum + layer.outputs, 0));
+    return { narrow, outOf, rank, scale, begins };
   };
 
   return {
     queue,
     nothing,
-    linear(layer, x, y, begin, rows, scratch) {
-      const { inputs, dtype, lowRank, scale: factor } = layer;
-      for (const { first, outputs, weights, layout, bias } of layer.tiles) {
-        const tile = { buffer: weights, dtype, inputs, first: 0, outputs, layout, ...(bias && { bias }) };
-        multiply(tile, x, y, rows, {
-          begin: begin + first,
-          scale: factor,
-        });
+    linear(layers, x, y, rows, scratch, add = false) {
+      const tiles = joinedTiles(layers);
+      const update = beginUpdate(layers, tiles.length, x, rows, scratch);
+      for (const { begin, scale, ...weights } of tiles)
+        multiply(weights, x, y, rows, { begin, scale, add, ...(update && { update }) });
+      let begin = 0;
+      for (const { inputs, outputs, lowRank, scale: factor } of update ? [] : layers) {
+        if (lowRank) {
+          const { into, outOf, rank, scale, intoRow, outRow } = lowRank;
+          const narrow = { buffer: scratch, stride: rank };
+          const down = { buffer: into, dtype: 'F32' as const, inputs, first: intoRow, outputs: rank };
+          const up = { buffer: outOf, dtype: 'F32' as const, inputs: rank, first: outRow, outputs };
+          multiply(down, x, narrow, rows);
+          multiply(up, narrow, y, rows, { begin, add: true, scale: factor * scale });
+        }
+        begin += outputs;
       }
-      if (!lowRank) return;
-      const { into, outOf, rank, scale } = lowRank;
-      const narrow = { buffer: scratch, stride: rank };
-      multiply({ buffer: into, dtype: 'F32', inputs, first: 0, outputs: rank }, x, narrow, rows);
-      multiply(
-        { buffer: outOf, dtype: 'F32', inputs: rank, first: 0, outputs: layer.outputs },
-        narrow,
-        y,
-        rows,
-        {
-          begin,
-          add: true,
-          scale: factor * scale,
-        },
-      );
     },
-    product: (weights, x, y, rows) => multiply(weights, x, y, rows),
+    takesNorm: ({ norm: { kind, bias } }, rows) =>
+      NORM_CODE[kind] <= NORM_CODE.rms_plus_one &&
+      bias === undefined &&
+      fewRowsForm(queue.engine, rows) !== undefined,
+    gatedLinear(layers, activation, x, y, rows, scratch) {
+      const tiles = joinedTiles(layers);
+      const isWhole = tiles.length === 1 && fewRowsForm(queue.engine, rows) !== undefined;
+      if (!isWhole || isRare(activation)) return false;
+      const update = beginUpdate(layers, 1, x, rows, scratch);
+      if (!update && layers.some(({ lowRank }) => lowRank)) return false;
+      const { scale, outputs, begin: _, ...weights } = tiles[0]!;
+      const gate = 1 + ACTIVATION_CODE[activation];
+      multiply({ ...weights, outputs: outputs / 2 }, x, y, rows, { scale, gate, ...(update && { update }) });
+      return true;
+    },
+    product: (weights, x, y, rows, begin = 0) => multiply(weights, x, y, rows, { begin }),
     norm(n, x, y, rows, heads = { begin: 0, groups: 1, stride: 0 }) {
       const { software } = queue.engine;
       queue.run(software ? normLine : norm, {

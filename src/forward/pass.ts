@@ -4,6 +4,7 @@
  */
 
 import type { BackendBuffer } from '../backend/backend';
+import type { LogitSums, Scores } from '../backend/sampler';
 import { AmalgamError } from '../errors';
 import { counted } from '../formats/quantity';
 import { partOf } from '../models/architecture';
@@ -13,9 +14,10 @@ import { throwIfCanceled } from '../sources/cancellation';
 import { runBlock } from './block';
 import { type Chunk, checkSequences, cutChunks, type Sequence } from './chunk';
 import { embedChunks, embeddedRows, keepEmbedded, perLayerRows, streamName } from './embedding';
-import { type LogitSums, type Output, openHeadPass, type Wanted, wantedRows } from './head';
+import { type Drawn, type Draws, type Output, openHeadPass, type Wanted, wantedRows } from './head';
 import { copiedRows, copyState, type KvCache, widestState } from './kv-cache';
 import type { Model, ModelLayer } from './model';
+import { finite, nonFiniteAt, refuseNonFinite } from './non-finite';
 import { blockStates, requireOneStream } from './parts/kinds';
 import type { BlockWeights, StateShape } from './parts/part';
 import { beginPlanes, joinPlanes, planeRows } from './planes';
@@ -50,6 +52,8 @@ export interface Entry {
 export interface PassRequest {
   sequences: readonly Sequence[];
   output: Output;
+  /** What output `draw` asks for. */
+  draws?: Draws;
   cache?: KvCache;
   taps?: Taps;
   /** Begins in the middle, with what an earlier pass of the same sequences saw there. */
@@ -68,6 +72,8 @@ export interface PassResult {
   logits: Float32Array[];
   /** Sums over the logits on the device, by sequence and row. */
   sums: LogitSums[][];
+  /** Per sequence a token, or what the host draws it from where the device could not tell two apart (output `draw`). */
+  drawn: (Drawn | Scores)[];
 }
 
 export interface Pass {
@@ -261,6 +267,24 @@ export function startPass(model: Model, request: PassRequest): Pass {
     for (const head of heads) head.begin();
   };
 
+  const drawResult = async (): Promise<PassResult> => {
+    const result: PassResult = { losses: [], greedy: [], logits: [], sums: [], drawn: [] };
+    const own = heads.map((head, k) => (wanted[k]!.rows.length > 0 ? head.draw(request.draws!) : undefined));
+    const bytes = await queue.read(own.flatMap((rows) => rows?.range ?? []));
+    for (const [k, rows] of own.entries()) {
+      if (!rows) continue;
+      const words = new Uint32Array(bytes.shift()!.buffer);
+      const floats = new Float32Array(words.buffer);
+      for (const [i, sequence] of wanted[k]!.sequence.entries()) {
+        const [id, , layer, count] = words.subarray(4 * i);
+        if (layer! > 0) throw nonFiniteAt(layer! - 1, count!, architecture.blocks.length);
+        result.drawn[sequence] =
+          id === 0xffffffff ? await rows.scores(i) : { id: id!, probability: floats[4 * i + 1]! };
+      }
+    }
+    return result;
+  };
+
   return {
     steps: used - first + 1,
     get stepsDone() {
@@ -284,6 +308,7 @@ export function startPass(model: Model, request: PassRequest): Pass {
       return done <= used - first;
     },
     async result() {
+      if (output === 'draw') return drawResult();
       const collected = heads.map((head) => head.sums());
       const [counted, ...bytes] = await queue.read([
         { buffer: counts, byteLength: (architecture.blocks.length + 1) * 4 },
@@ -291,7 +316,7 @@ export function startPass(model: Model, request: PassRequest): Pass {
       ]);
       refuseNonFinite(new Uint32Array(counted!.buffer));
       const sums = collected.map((c) => bytes.splice(0, c.ranges.length));
-      const result: PassResult = { losses: [], greedy: [], logits: [], sums: [] };
+      const result: PassResult = { losses: [], greedy: [], logits: [], sums: [], drawn: [] };
       if (output === 'loss') {
         const folded = collected.map((c, k) => c.losses(sums[k]!));
         const counted = sequences.map(
@@ -359,24 +384,4 @@ function scatter(
   for (const [k, { sequence, at }] of wanted.entries()) {
     for (let i = 0; i < at.length; i++) put(k, i, sequence[i]!, at[i]!);
   }
-}
-
-/** @throws AmalgamError `NonFinite` naming the first layer with a count */
-export function refuseNonFinite(counts: Uint32Array): void {
-  const layer = counts.findIndex((n) => n > 0);
-  if (layer < 0) return;
-  throw nonFinite(layer === 0 ? 'after the embedding' : `after layer ${layer - 1}`, counts[layer]!);
-}
-
-function finite(value: number): number {
-  if (Number.isFinite(value)) return value;
-  throw nonFinite('in the logits', 1);
-}
-
-function nonFinite(where: string, count: number): AmalgamError {
-  return new AmalgamError(
-    'NonFinite',
-    `NaN or infinite values first appear ${where} (${count} of them).`,
-    'The weights there are damaged or a merge overflowed: look at the merge report for that layer.',
-  );
 }

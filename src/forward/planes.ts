@@ -47,7 +47,7 @@ export function beginPlanes(model: Model, index: number, place: Place): void {
     });
   put(stream, 0);
   for (const [p, layer] of outer.planes!.begin.entries()) {
-    op.linear(layer, stream, made, 0, rows, op.nothing);
+    op.linear([layer], stream, made, rows, op.nothing);
     sized(op, stream, made, rows);
     put(made, (p + 1) * hidden);
   }
@@ -79,7 +79,7 @@ export function joinPlanes(model: Model, index: number, place: Place): void {
       width: hidden,
       keepRows: true,
     });
-    op.linear(layer, plane, made, 0, rows, op.nothing);
+    op.linear([layer], plane, made, rows, op.nothing);
     sized(op, stream, made, rows);
     op.add(made.buffer, sum.buffer, 1, elements);
   }

@@ -2,6 +2,7 @@
 import type { Backend } from '../backend/backend';
 import { type Architecture, partOf } from '../models/architecture';
 import { leavesOf } from '../models/claim';
+import { LOGIT_BYTES } from './head';
 import { createKvCache, type KvCache } from './kv-cache';
 import { openModel } from './model';
 import { createOperations } from './operations';
@@ -56,6 +57,8 @@ export interface Runner {
   readonly rowsPerPass: number;
   /** Sequences longer than this rotate otherwise (longrope), and share nothing with shorter ones. */
   readonly longAfter: number;
+  /** Sequences behind which the device draws a token at once: none on the processor, where the logits are at hand. */
+  readonly mostDraws: number;
   /** Rows of keys that fit a buffer, of all sequences that continue others together. */
   readonly mostKeyRows: number;
   /** Bytes of all weights of blocks and head as they are kept, and of those that stay on the device. */
@@ -118,6 +121,7 @@ export function openRunner(
     architecture,
     engine,
     rowsPerPass: Math.max(chunkRows, Math.floor(settings.streamBytes / (streamWidth(architecture) * 4))),
+    mostDraws: engine.kind === 'cpu' ? 0 : Math.floor(LOGIT_BYTES / (4 * architecture.vocab)),
     mostKeyRows: mostKeyRows(model),
     longAfter: longSequences(architecture) ?? Number.POSITIVE_INFINITY,
     weightBytes: model.weightBytes,

@@ -10,9 +10,10 @@ import { enterStep, leaveBlock, runStep } from './block';
 import { type Chunk, checkSequences, cutChunks } from './chunk';
 import { embedChunks, perLayerRows, streamName } from './embedding';
 import type { Model } from './model';
+import { refuseNonFinite } from './non-finite';
 import { requireOneStream } from './parts/kinds';
 import type { BlockPassage, BlockWeights } from './parts/part';
-import { checkKeys, longSequences, refuseNonFinite, type TappedRows } from './pass';
+import { checkKeys, longSequences, type TappedRows } from './pass';
 
 /** Token ids of the sequences of one text. */
 export type WalkText = readonly (readonly number[])[];

@@ -1,4 +1,3 @@
-import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
 import {
@@ -13,7 +12,7 @@ import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { type BackendChoice, type BackendKind, CPU_ADAPTER } from '../reports/backend';
 import { giveBack } from '../sources/spare-arrays';
 import { backendInfo } from './backend-info';
-import { hasThreads, openThread } from './threads';
+import { hasThreads, openThread, openThreads } from './threads';
 
 /**
  * Opens the engine asked for.
@@ -77,7 +76,7 @@ export async function openEvaluationBackends(
 ): Promise<[engine: Backend, ...threads: Backend[]]> {
   const count = multiplyAdds < EVALUATION_THREADS_FROM ? 1 : Math.min(most, navigator.hardwareConcurrency);
   const first = await openBackend(choice, () => createCpuBackend(count < 2 ? sharedWeights() : undefined));
-  return first.kind === 'webgpu' || count < 2 ? [first] : openThreads(first.adapter, count);
+  return first.kind === 'webgpu' || count < 2 ? [first] : openEngines(first.adapter, count);
 }
 
 /**
@@ -86,18 +85,23 @@ export async function openEvaluationBackends(
  */
 export function openEncodingBackends(elements: number): [engine: Backend, ...threads: Backend[]] {
   if (elements < THREADS_FROM) return [createCpuBackend()];
-  return openThreads(CPU_ADAPTER, navigator.hardwareConcurrency);
+  return openEngines(CPU_ADAPTER, navigator.hardwareConcurrency);
 }
 
-function openThreads(adapter: string, wanted: number): [Backend, ...Backend[]] {
+function openEngines(adapter: string, wanted: number): [Backend, ...Backend[]] {
   const count = Math.min(wanted, MOST_THREADS);
   const share = { tileBytes: THREADS_BYTES.tiles / count, keptBytes: THREADS_BYTES.kept / count };
   const open = () => {
-    const { ask, terminate } = openThread<BatchCalls>();
+    const opening = openThreads<BatchCalls>({ kind: 'engine', count: 1, work: {}, files: [] });
+    opening.catch(() => {}); // reported to who computes
     return createThreadBackend(
       {
-        compute: (batch, transfer) => ask((calls) => calls.compute(Comlink.transfer(batch, transfer))),
-        terminate,
+        compute: async (batch, moved) => (await opening)[0]!.ask('compute', [batch], moved),
+        terminate: () =>
+          void opening.then(
+            ([thread]) => thread!.terminate(),
+            () => {},
+          ),
       },
       adapter,
       share,

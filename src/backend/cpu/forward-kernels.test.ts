@@ -3,18 +3,23 @@ import { describe, expect, it } from 'vitest';
 import type { WeightDtype } from '../../formats/dtype';
 import { f16ToF32 } from '../../formats/half';
 import type { Kernel } from '../kernel';
-import { attentionMix, attentionScores, NO_WINDOW, placeHeads } from '../kernels/attention';
+import { ACTIVATION_CODE } from '../kernels/activation';
 import { DTYPE_CODE } from '../kernels/encoding';
 import { after as contentsAfter, floats, packed } from '../kernels/forward-kernels.test.fixture';
-import { matmul, matmulPacked, PANEL, packPanels } from '../kernels/matmul';
+import { matmul, matmulFew, matmulPacked, PANEL, packPanels } from '../kernels/matmul';
 import { inputGram } from '../kernels/products';
-import { addScaled } from '../kernels/sums';
 import { createCpuBackend } from './cpu-backend';
 import { closeToReference } from './references.test.support';
 
 const engine = createCpuBackend();
 
 const close = closeToReference(engine);
+
+const FORMS = { block: matmul.block, line: matmulFew.line };
+/** What the forms for few rows ask for besides: no norm, no gate, no update. */
+const NO_UPDATE = { layers: 0, second: 0, third: 0, rank4: 0, update_scale: 0 };
+const PLAIN = { norm_kind: 0, gate: 0, epsilon: 0, ...NO_UPDATE };
+const NO_NORM = { norm: new Float32Array(4), narrow: new Float32Array(4), out_of: new Float32Array(4) };
 
 it('runs in WebAssembly here', () => {
   expect(engine.adapter).toBe('WebAssembly');
@@ -44,8 +49,9 @@ describe('the linear layer', () => {
       const contents = () => ({
         weights: packed(floats((outputs + 2) * inputs, 1), dtype),
         x: floats(rows * (inputs + 8), 2),
-        bias: floats(outputs, 3),
+        bias: floats(outputs + 2, 3),
         y: floats(rows * (outputs + 3) + 2, 4),
+        ...NO_NORM,
       });
       const params = {
         rows,
@@ -59,7 +65,7 @@ describe('the linear layer', () => {
         biased,
         scale: 0.75,
       };
-      const y = await close(matmul[form][dtype], contents, params);
+      const y = await close(FORMS[form][dtype], contents, { ...params, ...PLAIN });
       // what does not belong to it keeps its bits
       const before = contents().y;
       for (const at of [0, 1, outputs + 2, y.length - 3, y.length - 1]) {
@@ -78,6 +84,7 @@ describe('the linear layer', () => {
         x: x.slice(first * inputs, (first + count) * inputs),
         bias: floats(outputs, 16),
         y: new Float32Array(count * outputs),
+        ...NO_NORM,
       };
       const params = {
         rows: count,
@@ -91,8 +98,8 @@ describe('the linear layer', () => {
         biased: 1,
         scale: 1.5,
       };
-      const kernel = matmul[form][dtype] as unknown as Kernel;
-      return contentsAfter(engine, kernel, contents, params, 'y');
+      const kernel = FORMS[form][dtype] as unknown as Kernel;
+      return contentsAfter(engine, kernel, contents, { ...params, ...PLAIN }, 'y');
     };
     const all = await run('block', 0, rows);
     for (const form of ['block', 'line'] as const) {
@@ -136,12 +143,43 @@ describe('the linear layer', () => {
       const contents = (of: Uint8Array<ArrayBuffer>) => ({
         weights: of,
         x: floats(rows * (inputs + 8), 22),
-        bias: floats(outputs, 23),
+        bias: floats(first + outputs, 23),
         y: floats(rows * (outputs + 3) + 2, 24),
       });
       const run = (kernel: unknown, of: Uint8Array<ArrayBuffer>) =>
         contentsAfter(engine, kernel as Kernel, contents(of), params, 'y');
       expect(await run(matmulPacked[dtype], laidOut)).toEqual(await run(matmul.block[dtype], weights));
+    }
+  });
+
+  it.each(
+    dtypes.flatMap((dtype) =>
+      [
+        [1, 896, 37],
+        [2, 36, 1030],
+        [3, 260, 8],
+      ].map(([rows, inputs, outputs]) => [dtype, rows!, inputs!, outputs!] as const),
+    ),
+  )('%s: few rows with norm, gate and update, [%i, %i] → %i', async (dtype, rows, inputs, outputs) => {
+    for (const norm_kind of [0, 1, 2]) {
+      for (const gate of [0, 1 + ACTIVATION_CODE.silu, 1 + ACTIVATION_CODE.gelu_erf]) {
+        const contents = () => ({
+          weights: packed(floats((2 + 2 * outputs) * inputs, 31), dtype),
+          x: floats(rows * (inputs + 4), 32, 3),
+          bias: floats(2 + 2 * outputs, 33),
+          norm: floats(inputs, 34),
+          narrow: floats(rows * 3 * 8, 36),
+          out_of: floats((2 + 2 * outputs) * 8, 37),
+          y: floats(rows * (outputs + 3), 35),
+        });
+        const params = {
+          ...{ rows, outputs, inputs4: inputs / 4, w_first: 2, x_stride4: inputs / 4 + 1 },
+          ...{ y_stride: outputs + 3, y_begin: 1, add: gate ? 0 : 1, biased: 1, scale: 0.75 },
+          ...{ norm_kind, gate, epsilon: 1e-5, update_scale: 0.3 },
+          ...{ layers: 3, second: 3, third: outputs >> 1, rank4: norm_kind === 1 ? 0 : 2 },
+        };
+        await close(matmulFew.line[dtype], contents, params);
+      }
     }
   });
 
@@ -152,14 +190,16 @@ describe('the linear layer', () => {
     for (const form of ['block', 'line'] as const) {
       const y = await contentsAfter(
         engine,
-        matmul[form].F16 as unknown as Kernel,
+        FORMS[form].F16 as unknown as Kernel,
         {
           weights: new Uint8Array(weights.buffer),
           x: Float32Array.of(1, 0, 0, 0),
           bias: new Float32Array(4),
           y: new Float32Array(halves.length),
+          ...NO_NORM,
         },
         {
+          ...PLAIN,
           rows: 1,
           outputs: halves.length,
           inputs4: 1,
@@ -187,14 +227,16 @@ describe('the linear layer', () => {
       for (const form of ['block', 'line'] as const) {
         const y = await contentsAfter(
           engine,
-          matmul[form][dtype] as unknown as Kernel,
+          FORMS[form][dtype] as unknown as Kernel,
           {
             weights: packed(weights, dtype),
             x: new Float32Array(8).fill(1),
             bias: new Float32Array(4),
             y: new Float32Array(8),
+            ...NO_NORM,
           },
           {
+            ...PLAIN,
             rows: 1,
             outputs: 8,
             inputs4: 2,
@@ -243,103 +285,5 @@ describe('Gram matrices', () => {
       for (let j = 0; j < i; j++) expect(s[i * width + j]).toBe(s[j * width + i]);
     }
     expect(s.every((v, e) => v !== symmetric[e])).toBe(whole);
-  });
-});
-
-describe('attention', () => {
-  // heads, heads a key head, dimensions, window, slopes, cap
-  it.each([
-    [6, 3, 4, NO_WINDOW, 0, 0],
-    [4, 2, 20, 5, 1, 0],
-    [2, 1, 64, NO_WINDOW, 1, 0.7],
-    [3, 3, 88, 3, 0, 30],
-  ])(
-    '%i heads, %i a key head, %i dimensions, window %i',
-    async (heads, heads_per_key, dim, window, sloped, cap) => {
-      // rows 0 … 9 from position 0, keys from row 1 on; rows 10 … 12 from position 6, keys from row 14 on
-      const groups = [
-        [0, 4, 1, 0],
-        [4, 4, 1, 4],
-        [8, 2, 1, 8],
-        [10, 3, 14, 6],
-        [13, 1, 14, 9],
-      ];
-      const line_width = 12;
-      const shared = { groups: 4, group_begin: 1, heads, heads_per_key, dim4: dim / 4, line_width, window };
-      const table = () => Uint32Array.from(groups.flat());
-      const scores = await close(
-        attentionScores,
-        () => ({
-          q: floats(14 * heads * dim, 9),
-          k: floats(24 * (heads / heads_per_key) * dim, 10),
-          groups: table(),
-          slopes: floats(heads, 11),
-          scores: new Float32Array(4 * heads * 4 * line_width),
-        }),
-        { ...shared, sloped, scale: 0.3, cap },
-        'scores',
-      );
-      // as the softmax leaves them: nothing beyond a group's last key
-      const shares = scores.map((v, e) => {
-        const g = groups[1 + Math.floor(e / (heads * 4 * line_width))]!;
-        const first = Math.max(0, g[3]! + 1 - window) & ~3;
-        return first + (e % line_width) < g[3]! + g[1]! ? v : 0;
-      });
-      await close(
-        attentionMix,
-        () => ({
-          shares: shares.slice(),
-          v: floats(24 * (heads / heads_per_key) * dim, 12),
-          groups: table(),
-          y: floats(14 * heads * dim, 13),
-        }),
-        shared,
-      );
-    },
-  );
-});
-
-describe('what goes through rows', () => {
-  it.each([
-    [0, 0],
-    [3, 0],
-    [4, 0],
-    [6, 0],
-    [3, 1],
-    [6, 1],
-  ])('heads are put where they belong, %i pairs rotated, neighbors %i', async (half, adjacent) => {
-    const [rows, heads, head_dim] = [5, 3, 12];
-    for (const keep_rows of [0, 1]) {
-      await close(
-        placeHeads,
-        () => ({
-          x: floats(rows * 100, 10),
-          places: Uint32Array.from([4, 0, 0, 3, 6, 2, 1, 5, 3, 4]),
-          angles: floats(6 * 2 * Math.max(half, 1), 11),
-          y: new Float32Array(7 * (heads * (head_dim + 1) + 2)),
-        }),
-        {
-          rows,
-          heads,
-          head_dim,
-          half,
-          x_begin: 4,
-          x_stride: 100,
-          head_stride: 16,
-          group: 2,
-          group_stride: 50,
-          adjacent,
-          y_begin: 1,
-          y_dim: head_dim + 1,
-          y_stride: heads * (head_dim + 1) + 2,
-          keep_rows,
-        },
-      );
-    }
-  });
-
-  it.each([1, 4, 1111])('%i elements are added', async (elements) => {
-    const contents = () => ({ x: floats(elements, 12), y: floats(elements, 13) });
-    await close(addScaled, contents, { elements, scale: 0.22 });
   });
 });

@@ -26,7 +26,8 @@ export function closeToReference(engine: Backend) {
         .buffer,
     );
     const own = contents();
-    REFERENCES[subject(kernel.id)]!({
+    const reference = REFERENCES[kernel.id] ?? REFERENCES[subject(kernel.id)]!;
+    reference({
       params: { ...params, ...(tiles && { tiles }) },
       u32: (name) => new Uint32Array(own[name]!.buffer),
       f32: (name) => new Float32Array(own[name]!.buffer),

@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { exact } from '../exact';
 import { ACTIVATION_CODE, activate, capLogits, logSum, NORM_CODE, normLine } from '../kernels/activation';
-import { attentionSoftmaxLine, GROUP_ROWS, NO_WINDOW } from '../kernels/attention';
-import { after, floats } from '../kernels/forward-kernels.test.fixture';
+import { floats } from '../kernels/forward-kernels.test.fixture';
 import { erf } from '../special';
 import { createCpuBackend } from './cpu-backend';
 import { instantiateKernels } from './cpu-memory';
@@ -164,46 +163,6 @@ describe('ranks of |τ| in rows', () => {
 });
 
 describe('against their formulas', () => {
-  it.each([NO_WINDOW, 5, 3, 1])('softmax of groups, window %i', async (window) => {
-    const groups = [
-      [0, 4, 0, 0],
-      [4, 4, 0, 4],
-      [8, 2, 0, 8],
-      [10, 1, 9, 9],
-    ];
-    const [heads, span] = [3, 12];
-    const scores = floats(4 * heads * GROUP_ROWS * span, 3, 20);
-    const found = await close(
-      attentionSoftmaxLine,
-      () => ({ groups: Uint32Array.from(groups.flat()), scores: scores.slice() }),
-      { groups: 4, group_begin: 0, heads, line_width: span, window },
-      'scores',
-    );
-    // a row alone in its group has the bits it has beside others
-    const alone = scores.slice(0, heads * GROUP_ROWS * span);
-    const [first, own] = [5, 1]; // the second row of the second group
-    const base = (position: number) => Math.max(0, position + 1 - window) & ~3;
-    const shift = base(first) - base(4);
-    for (let h = 0; h < heads; h++) {
-      const line = ((heads + h) * GROUP_ROWS + own) * span;
-      alone.set(scores.subarray(line + shift, line + span), h * GROUP_ROWS * span);
-    }
-    const bytes = await after(
-      engine,
-      attentionSoftmaxLine as never,
-      { groups: Uint32Array.from([0, 1, 0, first]), scores: alone },
-      { groups: 1, group_begin: 0, heads, line_width: span, window },
-      'scores',
-    );
-    const shares = new Float32Array(bytes.buffer);
-    for (let h = 0; h < heads; h++) {
-      const line = ((heads + h) * GROUP_ROWS + own) * span;
-      const columns = first + 1 - base(first);
-      const at = h * GROUP_ROWS * span;
-      expect(shares.slice(at, at + columns)).toEqual(found.slice(line + shift, line + shift + columns));
-    }
-  });
-
   it.each([1, 3, 1023, 1024, 1025, 3000])('log-sum-exp of %i columns', async (columns) => {
     const rows = 3;
     const segments = Math.ceil(columns / 1024);
@@ -213,7 +172,7 @@ describe('against their formulas', () => {
       sums: new Float32Array(2 + rows * segments * 2),
       picked: new Float32Array(rows),
     });
-    const params = { rows, columns, stride: columns + 1, first_column: 7, sums_begin: 2 };
+    const params = { rows, columns, stride: columns + 1, first_column: 7, sums_begin: 2, factor: 1 };
     await close(logSum, contents, params, 'sums');
     const picked = await close(logSum, contents, params, 'picked');
     const { logits } = contents();

@@ -5,60 +5,7 @@ import { type Kernel, workOf } from '../kernel';
 import { requestDevice } from './adapter';
 import { Pipelines } from './pipelines';
 import { measuredRing, openStagingRing, type StagingRing } from './staging-ring';
-
-/** Dispatches between two reads; each has a slot of two words (nonce, elements done). */
-const STAMP_SLOTS = 1024;
-
-/** Proof of execution: what every dispatch since the last read must have left behind. */
-class Stamps {
-  readonly buffer: GPUBuffer;
-  readonly byteLength = STAMP_SLOTS * 8;
-  private expected: { kernel: string; nonce: number; elements: number }[] = [];
-  private nonce = 0x5eed;
-
-  constructor(device: GPUDevice) {
-    this.buffer = device.createBuffer({
-      label: 'stamps',
-      size: this.byteLength,
-      usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST,
-    });
-  }
-
-  get issued(): number {
-    return this.expected.length;
-  }
-
-  /** A slot and a fresh nonce for a dispatch that must report `elements` as done. */
-  issue(kernel: string, elements: number): { slot: number; nonce: number } {
-    if (this.expected.length === STAMP_SLOTS) {
-      throw new AmalgamError(
-        'Internal',
-        `More than ${STAMP_SLOTS} dispatches without a readback.`,
-        'This is a fault in Amalgam; please report it.',
-      );
-    }
-    // never 0: a cleared buffer must not look stamped
-    this.nonce = (Math.imul(this.nonce, 1664525) + 1013904223) >>> 0 || 1;
-    this.expected.push({ kernel, nonce: this.nonce, elements });
-    return { slot: this.expected.length - 1, nonce: this.nonce };
-  }
-
-  /** What was issued since the last call, to be held against the words read back. @throws `GpuUnverified` naming the kernel */
-  taken(): (words: Uint32Array) => void {
-    const expected = this.expected;
-    this.expected = [];
-    return (words) =>
-      expected.forEach(({ kernel, nonce, elements }, slot) => {
-        if (words[2 * slot] !== nonce || words[2 * slot + 1] !== elements >>> 0) {
-          throw new AmalgamError(
-            'GpuUnverified',
-            `The kernel ${kernel} did not run as asked: ${words[2 * slot + 1]} of ${counted(elements, 'element')} reported.`,
-            'None of it was written. Start again; if it happens again, choose the CPU engine and report the adapter name.',
-          );
-        }
-      });
-  }
-}
+import { STAMP_BYTES, STAMP_SLOTS, Stamps } from './stamps';
 
 const FILTERS = ['validation', 'out-of-memory', 'internal'] as const;
 
@@ -111,7 +58,7 @@ const GRID_WIDTH = 32768;
 const MAP_TIMEOUT_MS = 30_000;
 /** Bytes uploaded before it is worth measuring how they go faster. */
 const MEASURE_UPLOADS_FROM = 64 * 2 ** 20;
-/** Shorter uploads go by `writeBuffer` always. */
+/** Shorter uploads go by `writeBuffer` always, and do not begin what was enqueued before. */
 const RING_FROM = 2 ** 20;
 
 /**
@@ -130,7 +77,8 @@ export async function createGpuBackend(
 }
 
 /**
- * Commands are collected into one encoder and submitted on `write` and `read`. Each dispatch has a stamp slot and a
+ * Commands are collected into one encoder and submitted on `read`, and on a `write` that is long or to a buffer they use: a
+ * pass that writes its few numbers first is one submit. Each dispatch has a stamp slot and a
  * nonce; `read` returns bytes only when every dispatch since the last read left its nonce and its element count and no
  * error scope caught anything. WebGPU otherwise fails silently, with zeros or old contents.
  */
@@ -146,6 +94,8 @@ class GpuEngine implements Backend {
   private readonly bindGroups = new Map<string, GPUBindGroup>();
   private readonly staging: GPUBuffer[] = [];
   private encoder: GPUCommandEncoder | undefined;
+  /** Ids of the buffers that the encoder's commands use. */
+  private readonly used = new Set<number>();
   private nextId = 1;
   private lost: string | undefined;
   private reading = false;
@@ -195,24 +145,26 @@ class GpuEngine implements Backend {
   free(buffer: BackendBuffer): void {
     const { id, handle } = buffer as GpuBuffer;
     // commands that still use it must be in the queue before it goes
-    this.submit();
+    if (this.used.has(id)) this.submit();
     for (const key of this.bindGroups.keys())
       if (key.split(' ').includes(String(id))) this.bindGroups.delete(key);
     handle.destroy();
   }
 
   write(buffer: BackendBuffer, byteOffset: number, data: Uint8Array<ArrayBuffer>): void {
-    const { handle } = buffer as GpuBuffer;
+    const { id, handle } = buffer as GpuBuffer;
     this.scopes.open();
     const begin = performance.now();
     let done = 0;
     while (this.ring && data.byteLength >= RING_FROM && done < data.byteLength) {
       const pushed = this.ring.push(this.commands(), handle, byteOffset + done, data.subarray(done));
       if (pushed === 0) break;
+      this.used.add(id);
       done += pushed;
     }
     if (done < data.byteLength) {
-      this.submit(); // queue order: what was encoded before must not see these bytes
+      // queue order: what was encoded before must not see these bytes
+      if (this.used.has(id) || data.byteLength >= RING_FROM) this.submit();
       this.device.queue.writeBuffer(handle, byteOffset + done, data, done);
     }
     this.uploaded += data.byteLength;
@@ -220,7 +172,10 @@ class GpuEngine implements Backend {
   }
 
   clear(buffer: BackendBuffer, byteOffset = 0, byteLength = buffer.byteLength - byteOffset): void {
-    if (byteLength > 0) this.commands().clearBuffer((buffer as GpuBuffer).handle, byteOffset, byteLength);
+    if (byteLength === 0) return;
+    const { id, handle } = buffer as GpuBuffer;
+    this.used.add(id);
+    this.commands().clearBuffer(handle, byteOffset, byteLength);
   }
 
   run<P extends string, B extends string>(kernel: Kernel<P, B>, dispatch: Dispatch<P, B>): void {
@@ -240,7 +195,8 @@ class GpuEngine implements Backend {
 
   async read(ranges: readonly BufferRange[]): Promise<Uint8Array<ArrayBuffer>[]> {
     const sizes = ranges.map((r) => r.byteLength);
-    const total = sizes.reduce((a, b) => a + b, 0) + this.stamps.byteLength;
+    const proof = Math.max(4, this.stamps.issued * STAMP_BYTES);
+    const total = sizes.reduce((a, b) => a + b, 0) + proof;
     const staging = this.takeStaging(total);
     const encoder = this.commands();
     let offset = 0;
@@ -250,7 +206,7 @@ class GpuEngine implements Backend {
       }
       offset += byteLength;
     }
-    encoder.copyBufferToBuffer(this.stamps.buffer, 0, staging, offset, this.stamps.byteLength);
+    encoder.copyBufferToBuffer(this.stamps.buffer, 0, staging, offset, proof);
     this.submit();
     const verify = this.stamps.taken();
     const problems = [...this.pipelines.takeProblems(), this.scopes.close()];
@@ -262,7 +218,7 @@ class GpuEngine implements Backend {
       await this.map(staging, total, problems);
       mappedAt = performance.now();
       mapped = staging.getMappedRange(0, total);
-      verify(new Uint32Array(mapped, offset, this.stamps.byteLength / 4));
+      verify(new Uint32Array(mapped, offset, proof / 4));
     } catch (thrown) {
       staging.destroy();
       throw thrown;
@@ -336,6 +292,7 @@ class GpuEngine implements Backend {
     if (used > 0) this.device.queue.writeBuffer(this.paramsBuffer, 0, this.params, 0, used / 4);
     this.device.queue.submit([this.encoder.finish()]);
     this.encoder = undefined;
+    this.used.clear();
     this.ring?.submitted();
   }
 
@@ -361,6 +318,7 @@ class GpuEngine implements Backend {
     buffers: Record<B, BackendBuffer>,
   ): GPUBindGroup {
     const bound = (Object.keys(kernel.buffers) as B[]).map((name) => buffers[name] as GpuBuffer);
+    for (const { id } of bound) this.used.add(id);
     const key = `${kernel.id} ${bound.map((b) => b.id).join(' ')}`;
     let group = this.bindGroups.get(key);
     if (!group) {

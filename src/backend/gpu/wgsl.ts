@@ -1,7 +1,10 @@
+import activation from '../../../shaders/lib/activation.wgsl?raw';
 import attention from '../../../shaders/lib/attention.wgsl?raw';
+import drawLikely from '../../../shaders/lib/draw-likely.wgsl?raw';
 import exact4 from '../../../shaders/lib/exact4.wgsl?raw';
 import factorOther from '../../../shaders/lib/factor-other.wgsl?raw';
 import factorOwn from '../../../shaders/lib/factor-own.wgsl?raw';
+import fewRows from '../../../shaders/lib/few-rows.wgsl?raw';
 import half from '../../../shaders/lib/half.wgsl?raw';
 import inputGram from '../../../shaders/lib/input-gram.wgsl?raw';
 import maskedRows from '../../../shaders/lib/masked-rows.wgsl?raw';
@@ -9,9 +12,9 @@ import matmul from '../../../shaders/lib/matmul.wgsl?raw';
 import norm from '../../../shaders/lib/norm.wgsl?raw';
 import pack from '../../../shaders/lib/pack.wgsl?raw';
 import philox from '../../../shaders/lib/philox.wgsl?raw';
+import rotate from '../../../shaders/lib/rotate.wgsl?raw';
 import rowGroup from '../../../shaders/lib/row-group.wgsl?raw';
 import rowLine from '../../../shaders/lib/row-line.wgsl?raw';
-import softmax from '../../../shaders/lib/softmax.wgsl?raw';
 import special from '../../../shaders/lib/special.wgsl?raw';
 import stamp from '../../../shaders/lib/stamp.wgsl?raw';
 import stored from '../../../shaders/lib/stored.wgsl?raw';
@@ -21,7 +24,11 @@ import weightF16 from '../../../shaders/lib/weight-f16.wgsl?raw';
 import weightF32 from '../../../shaders/lib/weight-f32.wgsl?raw';
 
 const LIBRARIES = {
+  activation,
+  attention,
+  drawLikely,
   exact4,
+  fewRows,
   half,
   matmul,
   pack,
@@ -31,14 +38,13 @@ const LIBRARIES = {
   weightF32,
   weightF16,
   weightBf16,
-  attention,
   norm,
-  softmax,
   inputGram,
   triangular,
   factorOwn,
   factorOther,
   maskedRows,
+  rotate,
   rowGroup,
   rowLine,
 };

@@ -1,11 +1,13 @@
 import activateWgsl from '../../../shaders/activation/activate.wgsl?raw';
 import activateRareWgsl from '../../../shaders/activation/activate-rare.wgsl?raw';
 import capLogitsWgsl from '../../../shaders/activation/cap-logits.wgsl?raw';
+import drawTokenWgsl from '../../../shaders/activation/draw-token.wgsl?raw';
 import gateRowsWgsl from '../../../shaders/activation/gate-rows.wgsl?raw';
 import logSumWgsl from '../../../shaders/activation/log-sum.wgsl?raw';
 import normWgsl from '../../../shaders/activation/norm.wgsl?raw';
 import normLineWgsl from '../../../shaders/activation/norm-line.wgsl?raw';
 import { defineKernel } from '../kernel';
+import { probabilityOf, sample } from '../sampler';
 import { sigmoid } from '../special';
 
 /** Codes of shaders/lib/norm.wgsl. */
@@ -51,14 +53,14 @@ export const norm = define('norm', normWgsl, 1);
 /** The same, an invocation each. See shaders/activation/norm-line.wgsl. */
 export const normLine = define('norm-line', normLineWgsl, 64);
 
-/** Codes of shaders/activation/activate.wgsl; in f32 BLOOM's GELU is the tanh GELU. */
+/** Codes of shaders/lib/activation.wgsl; in f32 BLOOM's GELU is the tanh GELU. */
 export const ACTIVATION_CODE = { silu: 0, gelu_erf: 1, gelu_tanh: 2, gelu_bloom: 2, relu: 3 } as const;
 
 /** Activation and gating of an MLP's hidden rows. See shaders/activation/activate.wgsl. */
 export const activate = defineKernel({
   id: 'activate',
   wgsl: activateWgsl,
-  libraries: ['special'],
+  libraries: ['special', 'activation'],
   params: { rows: 'u32', inner: 'u32', x_stride: 'u32', y_stride: 'u32', gated: 'u32', kind: 'u32' },
   buffers: { x: 'f32', y: 'rw f32' },
   work: ({ rows, inner }) => rows * inner,
@@ -186,20 +188,71 @@ export const LOG_SUM_SEGMENT = 1024;
 export const logSum = defineKernel({
   id: 'log-sum',
   wgsl: logSumWgsl,
-  params: { rows: 'u32', columns: 'u32', stride: 'u32', first_column: 'u32', sums_begin: 'u32' },
+  params: {
+    rows: 'u32',
+    columns: 'u32',
+    stride: 'u32',
+    first_column: 'u32',
+    sums_begin: 'u32',
+    factor: 'f32',
+  },
   buffers: { logits: 'f32', targets: 'u32', sums: 'rw f32', picked: 'rw f32' },
   work: ({ rows, columns }) => rows * Math.ceil(columns / LOG_SUM_SEGMENT),
   span: () => 64,
   wasm(k, { params, at, words, floats }) {
-    const { rows, columns, stride, first_column, sums_begin } = params;
+    const { rows, columns, stride, first_column, sums_begin, factor } = params;
     const segments = Math.ceil(columns / LOG_SUM_SEGMENT);
     const [logits, sums] = [at('logits'), at('sums') + sums_begin * 4];
     const [targets, picked] = [at('targets') / 4, at('picked') / 4];
     for (let r = 0; r < rows; r++) {
       const row = logits + r * stride * 4;
       k.logSumRow(row, columns, sums + r * segments * 8);
+      for (let s = 0; s < (factor === 1 ? 0 : segments); s++) {
+        const at = sums / 4 + 2 * (r * segments + s);
+        const begin = row / 4 + s * LOG_SUM_SEGMENT;
+        let sum = 0;
+        for (let c = begin; c < Math.min(begin + LOG_SUM_SEGMENT, row / 4 + columns); c++)
+          sum += Math.exp((floats[c]! - floats[at]!) * factor);
+        floats[at + 1] = sum;
+      }
       const wanted = words[targets + r]! - first_column;
       if (wanted >= 0 && wanted < columns) floats[picked + r] = floats[row / 4 + wanted]!;
+    }
+  },
+});
+
+/** A token drawn from every row of logits. See shaders/activation/draw-token.wgsl. */
+export const drawToken = defineKernel({
+  id: 'draw-token',
+  wgsl: drawTokenWgsl,
+  libraries: ['drawLikely'],
+  params: { rows: 'u32', vocab: 'u32', segments: 'u32', layers: 'u32', inverse: 'f32', top_p: 'f32' },
+  buffers: {
+    logits: 'f32',
+    sums: 'f32',
+    warm: 'f32',
+    random: 'u32',
+    counts: 'u32',
+    drawn: 'rw u32',
+  },
+  work: ({ rows }) => rows,
+  span: () => 1,
+  cpu({ params, f32, u32 }) {
+    const { rows, vocab, segments, layers, inverse, top_p: topP } = params;
+    const temperature = inverse === 0 ? 0 : 1 / inverse;
+    const [random, drawn, probabilities] = [u32('random'), u32('drawn'), f32('drawn')];
+    const begins = Array.from({ length: segments }, (_, s) => s * LOG_SUM_SEGMENT);
+    const layer = u32('counts')
+      .subarray(0, layers)
+      .findIndex((n) => n > 0);
+    for (let r = 0; r < rows; r++) {
+      const values = f32('sums').subarray(2 * r * segments, 2 * (r + 1) * segments);
+      const logits = f32('logits').subarray(r * vocab, (r + 1) * vocab);
+      const scores = { logits, sums: { begins, values } };
+      const id = sample(scores, { temperature, topP }, [random[2 * r]!, random[2 * r + 1]!]);
+      const bad = values.every(Number.isFinite) ? 0 : layers + 1;
+      drawn.set([id, 0, layer < 0 ? bad : layer + 1, layer < 0 ? 1 : u32('counts')[layer]!], 4 * r);
+      probabilities[4 * r + 1] = probabilityOf(scores, id);
     }
   },
 });

@@ -1,12 +1,10 @@
-import attentionMixWgsl from '../../../shaders/attention/attention-mix.wgsl?raw';
-import attentionScoresWgsl from '../../../shaders/attention/attention-scores.wgsl?raw';
-import attentionSinksWgsl from '../../../shaders/attention/attention-sinks.wgsl?raw';
-import attentionSoftmaxWgsl from '../../../shaders/attention/attention-softmax.wgsl?raw';
-import attentionSoftmaxLineWgsl from '../../../shaders/attention/attention-softmax-line.wgsl?raw';
+import attentionWgsl from '../../../shaders/attention/attention.wgsl?raw';
+import attentionLineWgsl from '../../../shaders/attention/attention-line.wgsl?raw';
 import placeHeadsWgsl from '../../../shaders/attention/place-heads.wgsl?raw';
-import { defineKernel, type Strip } from '../kernel';
+import placeProjectedWgsl from '../../../shaders/attention/place-projected.wgsl?raw';
+import { defineKernel } from '../kernel';
 
-/** The layout that the attention kernels share. See shaders/lib/attention.wgsl. */
+/** Groups of rows, and what they see. See shaders/lib/attention.wgsl. */
 
 /** Rows of a group at most. */
 export const GROUP_ROWS = 4;
@@ -45,36 +43,11 @@ export function columnCount(group: AttentionGroup, window: number): number {
   return Math.ceil((group.position + group.rows - firstColumn(group, window)) / 4) * 4;
 }
 
-/** Calls `work` for every head of every group of a dispatch: its index, the head, its group, and its first key. */
-function eachHead(
-  { params, words, at, size }: Strip<'groups' | 'group_begin' | 'heads' | 'window', 'groups'>,
-  work: (index: number, head: number, group: AttentionGroup, first: number) => void,
-): void {
-  const { groups, group_begin, heads, window } = params;
-  const begin = at('groups') / 4;
-  const all = words.subarray(begin, begin + size('groups') / 4);
-  for (let g = 0; g < groups; g++) {
-    const group = groupAt(all, group_begin + g);
-    const first = firstColumn(group, window);
-    for (let head = 0; head < heads; head++) work(g * heads + head, head, group, first);
-  }
-}
-
-/** Bytes of a head, of the heads of a row, of a row of keys, and of a row of scores. */
-function attentionPitches({
-  heads,
-  heads_per_key,
-  dim4,
-  line_width,
-}: Readonly<Record<'heads' | 'heads_per_key' | 'dim4' | 'line_width', number>>) {
-  const head = dim4 * 16;
-  return { head, row: heads * head, key: (heads / heads_per_key) * head, line: line_width * 4 };
-}
-
 /** Heads out of a projection's rows, rotated, to their places. See shaders/attention/place-heads.wgsl. */
 export const placeHeads = defineKernel({
   id: 'place-heads',
   wgsl: placeHeadsWgsl,
+  libraries: ['rotate'],
   params: {
     rows: 'u32',
     heads: 'u32',
@@ -118,146 +91,147 @@ export const placeHeads = defineKernel({
   },
 });
 
-/** Scores of the columns each group sees. See shaders/attention/attention-scores.wgsl. */
-export const attentionScores = defineKernel({
-  id: 'attention-scores',
-  wgsl: attentionScoresWgsl,
-  libraries: ['attention', 'special'],
+/** Queries, keys and values at once. See shaders/attention/place-projected.wgsl. */
+export const placeProjected = defineKernel({
+  id: 'place-projected',
+  wgsl: placeProjectedWgsl,
+  libraries: ['rotate'],
   params: {
-    groups: 'u32',
-    group_begin: 'u32',
+    rows: 'u32',
     heads: 'u32',
-    heads_per_key: 'u32',
-    dim4: 'u32',
-    line_width: 'u32',
-    window: 'u32',
-    sloped: 'u32',
-    scale: 'f32',
-    cap: 'f32',
+    key_heads: 'u32',
+    head_dim: 'u32',
+    half: 'u32',
+    adjacent: 'u32',
+    x_stride: 'u32',
+    query_begin: 'u32',
+    query_stride: 'u32',
+    key_begin: 'u32',
+    key_stride: 'u32',
+    value_begin: 'u32',
+    value_stride: 'u32',
   },
-  buffers: { q: 'vec4f', k: 'vec4f', groups: 'u32', slopes: 'f32', scores: 'rw vec4f' },
-  work: ({ groups, heads, line_width }) => groups * heads * (line_width / 4),
-  span: () => 64,
-  wasm(k, s) {
-    const { heads_per_key, dim4, sloped, scale, cap } = s.params;
-    const pitch = attentionPitches(s.params);
-    eachHead(s, (index, head, { row, rows, origin, position }, first) => {
-      k.attentionScores(
-        s.at('q') + row * pitch.row + head * pitch.head,
-        pitch.row,
-        rows,
-        s.at('k') + (origin + first) * pitch.key + Math.floor(head / heads_per_key) * pitch.head,
-        pitch.key,
-        position + rows - first,
-        dim4 * 4,
-        s.at('scores') + index * GROUP_ROWS * pitch.line,
-        pitch.line,
-        scale,
-        cap,
-        sloped === 1 ? s.floats[s.at('slopes') / 4 + head]! : 0,
-        first,
-      );
-    });
+  buffers: {
+    x: 'f32',
+    places: 'u32',
+    angles: 'f32',
+    queries: 'rw f32',
+    keys: 'rw f32',
+    values: 'rw f32',
   },
-});
-
-/** Rows of scores. */
-const linesOf = ({ groups, heads }: Readonly<Record<'groups' | 'heads', number>>) =>
-  groups * heads * GROUP_ROWS;
-
-const define = (id: string, wgsl: string, lines: number) =>
-  defineKernel({
-    id,
-    wgsl,
-    libraries: ['attention', 'softmax'],
-    params: { groups: 'u32', group_begin: 'u32', heads: 'u32', line_width: 'u32', window: 'u32' },
-    buffers: { groups: 'u32', scores: 'rw vec4f' },
-    work: linesOf,
-    span: () => lines,
-    wasm(k, s) {
-      const { line_width, window } = s.params;
-      eachHead(s, (index, _, group, base) => {
-        const columns = columnCount(group, window);
-        for (let i = 0; i < group.rows; i++) {
-          const line = s.at('scores') + (index * GROUP_ROWS + i) * line_width * 4;
-          const position = group.position + i;
-          k.softmaxLine(line, columns, firstKey(position, window) - base, position - base + 1);
-        }
-      });
-    },
-  });
-
-/** Softmax over the columns each row may see, in place: a workgroup a line. See shaders/attention/attention-softmax.wgsl. */
-export const attentionSoftmax = define('attention-softmax', attentionSoftmaxWgsl, 1);
-/** The same, an invocation a line. See shaders/attention/attention-softmax-line.wgsl. */
-export const attentionSoftmaxLine = define('attention-softmax-line', attentionSoftmaxLineWgsl, 64);
-
-/** Softmax in which a score of each head takes its share and brings no value. See shaders/attention/attention-sinks.wgsl. */
-export const attentionSinks = defineKernel({
-  id: 'attention-sinks',
-  wgsl: attentionSinksWgsl,
-  libraries: ['attention', 'softmax'],
-  params: { groups: 'u32', group_begin: 'u32', heads: 'u32', line_width: 'u32', window: 'u32' },
-  buffers: { groups: 'u32', scores: 'rw vec4f', sinks: 'f32' },
-  work: linesOf,
-  span: () => 64,
-  cpu({ params, f32, u32 }) {
-    const { heads, line_width, window } = params;
-    const groups = u32('groups');
-    const scores = f32('scores');
-    const sinks = f32('sinks');
-    for (let index = 0; index < params.groups * heads; index++) {
-      const g = groupAt(groups, params.group_begin + Math.floor(index / heads));
-      const base = firstColumn(g, window);
-      const sink = sinks[index % heads]!;
-      for (let i = 0; i < g.rows; i++) {
-        const line = (index * 4 + i) * line_width;
-        const begin = line + firstKey(g.position + i, window) - base;
-        const end = line + g.position + i - base + 1;
-        let top = sink;
-        for (let at = begin; at < end; at++) if (!(scores[at]! <= top)) top = scores[at]!;
-        let sum = Math.exp(sink - top);
-        for (let at = begin; at < end; at++) sum += Math.exp(scores[at]! - top);
-        scores.fill(0, line, begin);
-        for (let at = begin; at < end; at++) scores[at] = Math.exp(scores[at]! - top) / sum;
-        scores.fill(0, end, line + columnCount(g, window));
-      }
+  work: ({ rows }) => rows,
+  span: () => 1,
+  wasm(k, { params: p, at, words }) {
+    const pitch = p.head_dim * 4;
+    const kept = p.key_heads * pitch;
+    for (let r = 0; r < p.rows; r++) {
+      const place = at('places') / 4 + 2 * r;
+      const to = words[place]!;
+      const cos = at('angles') + words[place + 1]! * 8 * p.half;
+      const row = at('x') + r * p.x_stride * 4;
+      const put = (begin: number, stride: number, y: number, heads: number, half: number) =>
+        k.placeRow(row + begin * 4, y, cos, heads, p.head_dim, half, stride * 4, heads, 0, pitch, p.adjacent);
+      put(p.query_begin, p.query_stride, at('queries') + r * p.heads * pitch, p.heads, p.half);
+      put(p.key_begin, p.key_stride, at('keys') + to * kept, p.key_heads, p.half);
+      put(p.value_begin, p.value_stride, at('values') + to * kept, p.key_heads, 0);
     }
   },
 });
 
-/** Values mixed by their shares. See shaders/attention/attention-mix.wgsl. */
-export const attentionMix = defineKernel({
-  id: 'attention-mix',
-  wgsl: attentionMixWgsl,
-  libraries: ['attention'],
-  params: {
-    groups: 'u32',
-    group_begin: 'u32',
-    heads: 'u32',
-    heads_per_key: 'u32',
-    dim4: 'u32',
-    line_width: 'u32',
-    window: 'u32',
-  },
-  buffers: { shares: 'vec4f', v: 'vec4f', groups: 'u32', y: 'rw vec4f' },
-  work: ({ groups, heads, dim4 }) => groups * heads * dim4,
-  span: () => 64,
-  wasm(k, s) {
-    const { heads_per_key, dim4 } = s.params;
-    const pitch = attentionPitches(s.params);
-    eachHead(s, (index, head, { row, rows, origin, position }, first) => {
-      k.attentionMix(
-        s.at('shares') + index * GROUP_ROWS * pitch.line,
-        pitch.line,
-        rows,
-        s.at('v') + (origin + first) * pitch.key + Math.floor(head / heads_per_key) * pitch.head,
-        pitch.key,
-        position + rows - first,
-        dim4 * 4,
-        s.at('y') + row * pitch.row + head * pitch.head,
-        pitch.row,
-      );
-    });
-  },
-});
+/** The one number that a head may have of its own: none, the slope of ALiBi, or a sink's score. */
+export const OWN_CODE = { none: 0, slopes: 1, sinks: 2 } as const;
+
+const define = (form: 'group' | 'line') =>
+  defineKernel({
+    id: form === 'line' ? 'attention-line' : 'attention',
+    wgsl: form === 'line' ? attentionLineWgsl : attentionWgsl,
+    libraries: ['special', 'attention'],
+    params: {
+      groups: 'u32',
+      group_begin: 'u32',
+      heads: 'u32',
+      heads_per_key: 'u32',
+      dim4: 'u32',
+      value4: 'u32',
+      window: 'u32',
+      own_kind: 'u32',
+      scale: 'f32',
+      cap: 'f32',
+    },
+    buffers: { q: 'vec4f', k: 'vec4f', v: 'vec4f', groups: 'u32', own: 'f32', room: 'rw f32', y: 'rw vec4f' },
+    work: ({ groups, heads, value4 }) =>
+      groups * heads * (form === 'line' ? GROUP_ROWS : Math.ceil(value4 / 64)),
+    span: () => (form === 'line' ? 64 : 1),
+    wasm(k, s) {
+      const { params: p, at, words, floats, size } = s;
+      const table = words.subarray(at('groups') / 4, at('groups') / 4 + size('groups') / 4);
+      const [dim, value] = [p.dim4 * 16, p.value4 * 16];
+      const keyHeads = p.heads / p.heads_per_key;
+      for (let index = 0; index < p.groups * p.heads; index++) {
+        const head = index % p.heads;
+        const keyHead = Math.floor(head / p.heads_per_key);
+        const group = groupAt(table, p.group_begin + Math.floor(index / p.heads));
+        const { row, rows, origin, position } = group;
+        const first = firstColumn(group, p.window);
+        const columns = columnCount(group, p.window);
+        const keys = position + rows - first;
+        const own = p.own_kind === OWN_CODE.none ? 0 : floats[at('own') / 4 + head]!;
+        k.attentionScores(
+          at('q') + (row * p.heads + head) * dim,
+          p.heads * dim,
+          rows,
+          at('k') + ((origin + first) * keyHeads + keyHead) * dim,
+          keyHeads * dim,
+          keys,
+          p.dim4 * 4,
+          at('room'),
+          columns * 4,
+          p.scale,
+          p.cap,
+          p.own_kind === OWN_CODE.slopes ? own : 0,
+          first,
+        );
+        for (let i = 0; i < rows; i++) {
+          const line = at('room') + i * columns * 4;
+          const begin = firstKey(position + i, p.window) - first;
+          const end = position + i - first + 1;
+          if (p.own_kind === OWN_CODE.sinks) softmaxBeside(own, floats, line / 4, columns, begin, end);
+          else k.softmaxLine(line, columns, begin, end);
+        }
+        k.attentionMix(
+          at('room'),
+          columns * 4,
+          rows,
+          at('v') + ((origin + first) * keyHeads + keyHead) * value,
+          keyHeads * value,
+          keys,
+          p.value4 * 4,
+          at('y') + (row * p.heads + head) * value,
+          p.heads * value,
+        );
+      }
+    },
+  });
+
+/** Values of keys mixed by the softmax of their scores: a workgroup a head of a group. See shaders/lib/attention.wgsl. */
+export const attention = define('group');
+/** The same, an invocation a head of a row. */
+export const attentionLine = define('line');
+
+/** Softmax over columns [begin, end) of a line and one more score; the other columns become 0. */
+function softmaxBeside(
+  sink: number,
+  floats: Float32Array,
+  line: number,
+  columns: number,
+  begin: number,
+  end: number,
+): void {
+  let top = sink;
+  for (let at = line + begin; at < line + end; at++) if (!(floats[at]! <= top)) top = floats[at]!;
+  let sum = Math.exp(sink - top);
+  for (let at = line + begin; at < line + end; at++) sum += Math.exp(floats[at]! - top);
+  floats.fill(0, line, line + begin);
+  for (let at = line + begin; at < line + end; at++) floats[at] = Math.exp(floats[at]! - top) / sum;
+  floats.fill(0, line + end, line + columns);
+}

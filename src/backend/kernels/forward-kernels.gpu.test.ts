@@ -17,30 +17,23 @@ import {
   norm,
   normLine,
 } from './activation';
-import {
-  attentionMix,
-  attentionScores,
-  attentionSoftmax,
-  attentionSoftmaxLine,
-  placeHeads,
-} from './attention';
+import { attention, attentionLine, placeHeads, placeProjected } from './attention';
 import { DTYPE_CODE } from './encoding';
 import { after, comparison, floats, packed, tolerance } from './forward-kernels.test.fixture';
 import { sharedGpu } from './kernels.test.support';
-import { type MatmulForm, matmul } from './matmul';
+import { type MatmulForm, matmul, matmulFew } from './matmul';
 import { embed, gatherRows } from './rows';
 import { countNonFinite } from './statistics';
 import { addScaled } from './sums';
 
 const FORMS = Object.keys(matmul) as MatmulForm[];
+const FEW = Object.keys(matmulFew) as (keyof typeof matmulFew)[];
 const DTYPES: WeightDtype[] = ['F32', 'F16', 'BF16'];
 const kernels = [
   activate,
   addScaled,
-  attentionMix,
-  attentionScores,
-  attentionSoftmax,
-  attentionSoftmaxLine,
+  attention,
+  attentionLine,
   capLogits,
   countNonFinite,
   embed,
@@ -49,7 +42,9 @@ const kernels = [
   norm,
   normLine,
   placeHeads,
+  placeProjected,
   ...FORMS.flatMap((form) => DTYPES.map((dtype) => matmul[form][dtype])),
+  ...FEW.flatMap((form) => DTYPES.map((dtype) => matmulFew[form][dtype])),
 ] as unknown as Kernel[];
 
 const gpu = await sharedGpu();
@@ -79,7 +74,7 @@ describe('the linear layer', () => {
     const x = floats(rows * inputs, 1);
     // three rows ahead that do not belong to it
     const w = floats((3 + outputs) * inputs, 2);
-    const bias = floats(outputs, 3);
+    const bias = floats(3 + outputs, 3);
     const y = floats(rows * (outputs + 5), 4);
     const params = {
       rows,
@@ -105,12 +100,61 @@ describe('the linear layer', () => {
       let sum = 0;
       for (let k = 0; k < inputs; k++) sum += x[r * inputs + k]! * stored[(3 + o) * inputs + k]!;
       const at = r * (outputs + 5) + 2 + o;
-      const wanted = (rows % 2 ? y[at]! : 0) + (outputs % 2 ? bias[o]! : 0) + 0.5 * sum;
+      const wanted = (rows % 2 ? y[at]! : 0) + (outputs % 2 ? bias[3 + o]! : 0) + 0.5 * sum;
       expect(got[at]).toBeCloseTo(wanted, 4);
     }
     expect(got[1]).toBe(y[1]);
     expect(got.at(-1)).toBe(y.at(-1));
   });
+
+  // rows, inputs, outputs: straddling the four, eight and 64 of the forms
+  const FEW_SHAPES = [
+    [1, 132, 70],
+    [2, 36, 9],
+    [4, 352, 67],
+  ] as const;
+  const fewCases = FEW.flatMap((form) =>
+    FEW_SHAPES.flatMap((shape) => DTYPES.map((d) => [form, d, ...shape] as const)),
+  );
+
+  it.each(fewCases)(
+    '%s %s [%i, %i] → %i, with norm, gate and update',
+    async (form, dtype, rows, inputs, outputs) => {
+      for (const norm_kind of [0, 1, 2]) {
+        for (const gate of [0, ...Object.values(ACTIVATION_CODE).map((code) => 1 + code)]) {
+          await expectClose(
+            matmulFew[form][dtype],
+            {
+              weights: packed(floats((3 + 2 * outputs) * inputs, 2), dtype),
+              x: floats(rows * (inputs + 4), 1, 3),
+              bias: floats(3 + 2 * outputs, 3),
+              norm: floats(inputs, 5),
+              narrow: floats(rows * 3 * 8, 6),
+              out_of: floats((3 + 2 * outputs) * 8, 7),
+              y: floats(rows * (outputs + 5), 4),
+            },
+            {
+              rows,
+              outputs,
+              inputs4: inputs / 4,
+              w_first: 3,
+              x_stride4: inputs / 4 + 1,
+              y_stride: outputs + 5,
+              y_begin: 2,
+              add: norm_kind % 2,
+              biased: rows % 2,
+              norm_kind,
+              gate,
+              scale: 0.5,
+              epsilon: 1e-3,
+              ...{ layers: 3, second: 3, third: outputs >> 1, rank4: norm_kind === 1 ? 0 : 2 },
+              update_scale: 0.3,
+            },
+          );
+        }
+      }
+    },
+  );
 });
 
 describe('rows', () => {
@@ -197,6 +241,28 @@ describe('rows', () => {
     }
   });
 
+  it.each([
+    [0, 0],
+    [3, 0],
+    [4, 1],
+  ])('place-projected, %i pairs rotate, neighbors %i', async (half, adjacent) => {
+    const [rows, heads, key_heads, head_dim] = [5, 4, 2, 8];
+    const contents = {
+      x: floats(rows * 84, 10),
+      places: Uint32Array.from([4, 0, 6, 3, 0, 2, 1, 5, 3, 4]),
+      angles: floats(6 * 2 * Math.max(half, 1), 11),
+      queries: new Float32Array(rows * heads * head_dim),
+      keys: new Float32Array(7 * key_heads * head_dim),
+      values: new Float32Array(7 * key_heads * head_dim),
+    };
+    const params = {
+      ...{ rows, heads, key_heads, head_dim, half, adjacent, x_stride: 84 },
+      ...{ query_begin: 1, query_stride: 9, key_begin: 40, key_stride: 10, value_begin: 60, value_stride: 8 },
+    };
+    for (const output of ['queries', 'keys', 'values'])
+      await expectClose(placeProjected, contents, params, output);
+  });
+
   it('gather-rows, add-scaled, cap-logits, count-non-finite', async () => {
     const picks = Uint32Array.from([3, 0, 3]);
     await expectClose(
@@ -247,7 +313,7 @@ describe('rows', () => {
       sums: new Float32Array(2 + rows * segments * 2),
       picked: Float32Array.from([-1, -1, -1]),
     };
-    const params = { rows, columns, stride, first_column: 100, sums_begin: 2 };
+    const params = { rows, columns, stride, first_column: 100, sums_begin: 2, factor: 1 };
     await expectClose(logSum, contents, params, 'sums');
     const picked = await expectClose(logSum, contents, params, 'picked');
     expect([...picked]).toEqual([contents.logits[0], contents.logits[stride + columns - 1], -1]);

@@ -12,9 +12,7 @@ const LIBRARY = { F32: 'weightF32', F16: 'weightF16', BF16: 'weightBf16' } as co
 /** Rows and outputs of one block, and the blocks of one workgroup, by form. */
 const BLOCKS = {
   block: [8, 8, 64],
-  line: [1, 8, 64],
   tile: [64, 64, 1],
-  vector: [1, 4, 1],
   packed: [1, 32, 64],
 } as const;
 
@@ -52,7 +50,7 @@ const define = (form: keyof typeof BLOCKS, wgsl: string, dtype: WeightDtype) =>
         at('x'),
         p.x_stride4 * 16,
         p.rows,
-        p.biased === 1 ? at('bias') : 0,
+        p.biased === 1 ? at('bias') + p.w_first * 4 : 0,
         at('y') + p.y_begin * 4,
         p.y_stride * 4,
         p.add,
@@ -68,12 +66,109 @@ const forms = (form: keyof typeof BLOCKS, wgsl: string) => ({
   BF16: define(form, wgsl, 'BF16'),
 });
 
-/** Every form of the linear layer by the dtype of its weight. See shaders/lib/matmul.wgsl and shaders/matmul-*.wgsl. */
+/** The forms of the linear layer for many rows by the dtype of its weight. See shaders/lib/matmul.wgsl and shaders/matmul. */
 export const matmul = {
   block: forms('block', matmulBlock),
-  line: forms('line', matmulLine),
   tile: forms('tile', matmulTile),
-  vector: forms('vector', matmulVector),
+};
+
+/** Of the processor's scratch, behind the matmul's own: outputs of one stretch twice, and a row. */
+const STRETCH = 1024;
+const OUTPUTS_AT = SCRATCH + 8192;
+const ROW_AT = OUTPUTS_AT + 8 * STRETCH;
+
+/** Sums of a block for few rows, and the blocks of one workgroup, by form. */
+const SUMS = { line: [8, 64], vector: [4, 1] } as const;
+
+const defineFew = (form: keyof typeof SUMS, wgsl: string, dtype: WeightDtype) =>
+  defineKernel({
+    id: `matmul-${form}-${dtype.toLowerCase()}`,
+    wgsl,
+    libraries: [LIBRARY[dtype], 'special', 'activation', 'fewRows'],
+    params: {
+      rows: 'u32',
+      outputs: 'u32',
+      inputs4: 'u32',
+      w_first: 'u32',
+      x_stride4: 'u32',
+      y_stride: 'u32',
+      y_begin: 'u32',
+      add: 'u32',
+      biased: 'u32',
+      norm_kind: 'u32',
+      gate: 'u32',
+      layers: 'u32',
+      second: 'u32',
+      third: 'u32',
+      rank4: 'u32',
+      scale: 'f32',
+      epsilon: 'f32',
+      update_scale: 'f32',
+    },
+    buffers: {
+      weights: dtype === 'F32' ? 'vec4f' : 'vec2u',
+      x: 'vec4f',
+      bias: 'f32',
+      norm: 'vec4f',
+      narrow: 'vec4f',
+      out_of: 'vec4f',
+      y: 'rw f32',
+    },
+    work: ({ rows, outputs, gate }) =>
+      rows * Math.ceil(outputs / (form === 'line' && gate > 0 ? 4 : SUMS[form][0])),
+    span: () => SUMS[form][1],
+    wasm(k, { params: p, at }) {
+      const inputs = p.inputs4 * 4;
+      const rank = p.rank4 * 4;
+      const F32 = DTYPE_CODE.F32;
+      for (let r = 0; r < p.rows; r++) {
+        /** Outputs [first, first + count) of the row, from `to` on. */
+        const multiply = (row: number, first: number, count: number, to: number, add: number) => {
+          const w = p.w_first + first;
+          const weights = at('weights') + w * inputs * dtypeBytes(DTYPE_CODE[dtype]);
+          const bias = p.biased === 1 ? at('bias') + w * 4 : 0;
+          const code = DTYPE_CODE[dtype];
+          k.matmulBlock(weights, code, inputs, count, row, 0, 1, bias, to, 0, add, p.scale, SCRATCH);
+          const begins = [0, p.second, p.third].slice(0, rank > 0 ? p.layers : 0);
+          for (const [layer, begin] of begins.entries()) {
+            const own = Math.max(first, begin);
+            const n = Math.min(first + count, begins[layer + 1] ?? first + count) - own;
+            const narrow = at('narrow') + (r * p.layers + layer) * rank * 4;
+            const out = at('out_of') + (p.w_first + own) * rank * 4;
+            const y = to + (own - first) * 4;
+            if (n > 0) k.matmulBlock(out, F32, rank, n, narrow, 0, 1, 0, y, 0, 1, p.update_scale, SCRATCH);
+          }
+        };
+        let x = at('x') + r * p.x_stride4 * 16;
+        const y = at('y') + (r * p.y_stride + p.y_begin) * 4;
+        if (p.norm_kind > 0) {
+          k.normRow(x, at('norm'), 0, ROW_AT, inputs, 0, p.norm_kind - 1, p.epsilon);
+          x = ROW_AT;
+        }
+        if (p.gate === 0) multiply(x, 0, p.outputs, y, p.add);
+        for (let o = 0; p.gate > 0 && o < p.outputs; o += STRETCH) {
+          const count = Math.min(STRETCH, p.outputs - o);
+          multiply(x, o, count, OUTPUTS_AT, 0);
+          multiply(x, p.outputs + o, count, OUTPUTS_AT + 4 * count, 0);
+          k.activateRow(OUTPUTS_AT, y + 4 * o, count, 1, p.gate - 1);
+        }
+      }
+    },
+  });
+
+const formsForFew = (form: keyof typeof SUMS, wgsl: string) => ({
+  F32: defineFew(form, wgsl, 'F32'),
+  F16: defineFew(form, wgsl, 'F16'),
+  BF16: defineFew(form, wgsl, 'BF16'),
+});
+
+/**
+ * The forms for few rows, which take the norm ahead of the layer and the activation behind it along. See
+ * shaders/lib/few-rows.wgsl.
+ */
+export const matmulFew = {
+  line: formsForFew('line', matmulLine),
+  vector: formsForFew('vector', matmulVector),
 };
 
 /** The linear layer by weights that {@link packPanels} laid out, any number of rows; on the processor alone. */
@@ -100,10 +195,18 @@ export const packPanels = defineKernel({
 /** Rows up to which one row at a time is faster than blocks of eight, or tiles of 64, that are mostly empty. */
 const FEW_ROWS = { software: 2, gpu: 4 };
 
-/** The form for this engine and number of rows. Software adapters do without barriers: they cost more than they save. */
-export function matmulForm(engine: Pick<Backend, 'software'>, rows: number): MatmulForm {
-  if (engine.software) return rows <= FEW_ROWS.software ? 'line' : 'block';
-  return rows <= FEW_ROWS.gpu ? 'vector' : 'tile';
+/** The form for this engine. Software adapters do without barriers: they cost more than they save. */
+export function matmulForm({ software }: Pick<Backend, 'software'>): MatmulForm {
+  return software ? 'block' : 'tile';
+}
+
+/** The form for so few rows on this engine; undefined where there are more, and on the processor. */
+export function fewRowsForm(
+  { kind, software }: Pick<Backend, 'kind' | 'software'>,
+  rows: number,
+): keyof typeof matmulFew | undefined {
+  if (kind === 'cpu' || rows > FEW_ROWS[software ? 'software' : 'gpu']) return undefined;
+  return software ? 'line' : 'vector';
 }
 
 /** Inputs of a block of weights of eight bits, and bytes of one with its scale. */

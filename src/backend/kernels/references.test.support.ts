@@ -4,7 +4,7 @@ import { decodeToF32 } from '../../formats/half';
 import type { CpuRun } from '../kernel';
 import { erf } from '../special';
 import { ACTIVATION_CODE, LOG_SUM_SEGMENT, NORM_CODE } from './activation';
-import { columnCount, firstColumn, firstKey, GROUP_ROWS, groupAt } from './attention';
+import { firstKey, groupAt, OWN_CODE } from './attention';
 
 type Params = Readonly<Record<string, number>>;
 type Reference = (run: CpuRun & { params: Params }) => void;
@@ -24,46 +24,6 @@ const total = (n: number, term: (i: number) => number) => {
   return sum;
 };
 
-/** Calls `visit` for every row of every head of every group: the row's line of scores and what it sees. */
-function eachLine(
-  { params, u32 }: Parameters<Reference>[0],
-  visit: (line: {
-    at: number;
-    columns: number;
-    row: number;
-    head: number;
-    position: number;
-    base: number;
-    key: (c: number) => number;
-  }) => void,
-): void {
-  const {
-    groups,
-    group_begin,
-    heads,
-    heads_per_key = 1,
-    dim4 = 0,
-    line_width,
-    window,
-  } = params as Record<string, number>;
-  for (let index = 0; index < groups! * heads!; index++) {
-    const head = index % heads!;
-    const g = groupAt(u32('groups'), group_begin! + Math.floor(index / heads!));
-    const base = firstColumn(g, window!);
-    // columns past the last key take it again
-    const key = (c: number) =>
-      ((g.origin + Math.min(base + c, g.position + g.rows - 1)) * (heads! / heads_per_key) +
-        Math.floor(head / heads_per_key)) *
-      dim4 *
-      4;
-    for (let i = 0; i < g.rows; i++) {
-      const at = (index * GROUP_ROWS + i) * line_width!;
-      const columns = columnCount(g, window!);
-      visit({ at, columns, row: g.row + i, head, position: g.position + i, base, key });
-    }
-  }
-}
-
 const linear =
   (dtype: WeightDtype): Reference =>
   ({ params: p, f32, u32 }) => {
@@ -78,7 +38,38 @@ const linear =
         const [from, to] = [r * p.x_stride4! * 4, (p.w_first! + o) * inputs];
         const sum = total(inputs, (i) => x[from + i]! * w[to + i]!);
         const at = r * p.y_stride! + p.y_begin! + o;
-        y[at] = p.add! * y[at]! + (p.biased ? bias[o]! : 0) + p.scale! * sum;
+        y[at] = p.add! * y[at]! + (p.biased ? bias[p.w_first! + o]! : 0) + p.scale! * sum;
+      }
+    }
+  };
+
+/** The linear layer for few rows: norm, products, gate. */
+const fewRows =
+  (dtype: WeightDtype): Reference =>
+  ({ params: p, f32, u32 }) => {
+    const inputs = p.inputs4! * 4;
+    const width = p.outputs! * (p.gate ? 2 : 1);
+    const [x, y, weight] = [f32('x'), f32('y'), f32('norm')];
+    const sums = new Float32Array(width);
+    for (let r = 0; r < p.rows!; r++) {
+      let row = x.slice(r * p.x_stride4! * 4, r * p.x_stride4! * 4 + inputs);
+      if (p.norm_kind) {
+        const size = Math.sqrt(total(inputs, (i) => row[i]! ** 2) / inputs + p.epsilon!);
+        row = row.map((v, i) => (v / size) * (weight[i]! + p.norm_kind! - 1));
+      }
+      const one = { ...p, rows: 1, outputs: width, x_stride4: 0, y_stride: 0, y_begin: 0, add: 0 };
+      linear(dtype)({ params: one, u32, f32: (name) => ({ x: row, y: sums })[name] ?? f32(name) });
+      const rank = p.rank4! * 4;
+      for (let o = 0; rank > 0 && o < width; o++) {
+        const layer = (o >= p.second! ? 1 : 0) + (o >= p.third! ? 1 : 0);
+        const [narrow, out] = [(r * p.layers! + layer) * rank, (p.w_first! + o) * rank];
+        sums[o]! +=
+          p.update_scale! * total(rank, (k) => f32('narrow')[narrow + k]! * f32('out_of')[out + k]!);
+      }
+      for (let o = 0; o < p.outputs!; o++) {
+        const at = r * p.y_stride! + p.y_begin! + o;
+        if (p.gate) y[at] = FUNCTIONS[p.gate - 1]!(sums[o]!) * sums[p.outputs! + o]!;
+        else y[at] = p.add! * y[at]! + sums[o]!;
       }
     }
   };
@@ -88,6 +79,9 @@ export const REFERENCES: Readonly<Record<string, Reference>> = {
   'matmul-f32': linear('F32'),
   'matmul-f16': linear('F16'),
   'matmul-bf16': linear('BF16'),
+  'matmul-line-f32': fewRows('F32'),
+  'matmul-line-f16': fewRows('F16'),
+  'matmul-line-bf16': fewRows('BF16'),
   'input-gram': ({ params: p, f32 }) => {
     const [x, s, width] = [f32('x'), f32('s'), p.width4! * 4];
     const { side = 8 } = p;
@@ -104,36 +98,29 @@ export const REFERENCES: Readonly<Record<string, Reference>> = {
       }
     }
   },
-  'attention-scores': (run) => {
-    const { heads, dim4, sloped, scale, cap } = run.params as Record<string, number>;
-    const [q, k, scores, slopes] = [run.f32('q'), run.f32('k'), run.f32('scores'), run.f32('slopes')];
-    eachLine(run, ({ at, columns, row, head, base, key }) => {
-      for (let c = 0; c < columns; c++) {
-        const query = (row * heads! + head) * dim4! * 4;
-        const sum = total(dim4! * 4, (d) => q[query + d]! * k[key(c) + d]!);
-        scores[at + c] = softCap(sum * scale!, cap!) + sloped! * slopes[head]! * (base + c);
+  attention: ({ params, u32, f32 }) => {
+    const p = params as Readonly<Record<string, number>>;
+    const [q, k, v, y, own] = [f32('q'), f32('k'), f32('v'), f32('y'), f32('own')];
+    const [dim, value, keyHeads] = [p.dim4! * 4, p.value4! * 4, p.heads! / p.heads_per_key!];
+    for (let g = p.group_begin!; g < p.group_begin! + p.groups!; g++) {
+      const { row, rows, origin, position } = groupAt(u32('groups'), g);
+      for (let at = 0; at < rows * p.heads!; at++) {
+        const [i, head] = [Math.floor(at / p.heads!), at % p.heads!];
+        const first = firstKey(position + i, p.window!);
+        const place = (c: number) => (origin + first + c) * keyHeads + Math.floor(head / p.heads_per_key!);
+        const scores = Array.from({ length: position + i + 1 - first }, (_, c) => {
+          const dot = total(dim, (d) => q[((row + i) * p.heads! + head) * dim + d]! * k[place(c) * dim + d]!);
+          const slope = p.own_kind === OWN_CODE.slopes ? own[head]! : 0;
+          return softCap(dot * p.scale!, p.cap!) + slope * (first + c);
+        });
+        const sink = p.own_kind === OWN_CODE.sinks ? Math.exp(own[head]!) : 0;
+        const sum = scores.reduce((all, score) => all + Math.exp(score), sink);
+        for (let d = 0; d < value; d++) {
+          const mixed = total(scores.length, (c) => (Math.exp(scores[c]!) / sum) * v[place(c) * value + d]!);
+          y[((row + i) * p.heads! + head) * value + d] = mixed;
+        }
       }
-    });
-  },
-  'attention-mix': (run) => {
-    const { heads, dim4 } = run.params as Record<string, number>;
-    const [shares, v, y] = [run.f32('shares'), run.f32('v'), run.f32('y')];
-    eachLine(run, ({ at, columns, row, head, key }) => {
-      for (let d = 0; d < dim4! * 4; d++) {
-        y[(row * heads! + head) * dim4! * 4 + d] = total(columns, (c) => shares[at + c]! * v[key(c) + d]!);
-      }
-    });
-  },
-  'attention-softmax': (run) => {
-    const scores = run.f32('scores');
-    eachLine(run, ({ at, columns, position, base }) => {
-      const [first, end] = [firstKey(position, run.params.window!) - base, position - base + 1];
-      const line = scores.slice(at, at + columns);
-      const top = Math.max(...line.subarray(first, end));
-      const sum = total(end - first, (c) => Math.exp(line[first + c]! - top));
-      const share = (c: number) => (c < first || c >= end ? 0 : Math.exp(line[c]! - top) / sum);
-      for (let c = 0; c < columns; c++) scores[at + c] = share(c);
-    });
+    }
   },
   'log-sum': ({ params: p, f32, u32 }) => {
     const [logits, sums] = [f32('logits'), f32('sums')];
@@ -177,6 +164,18 @@ export const REFERENCES: Readonly<Record<string, Reference>> = {
       const row = p.keep_rows ? r : places[2 * r]!;
       y[row * p.y_stride! + p.y_begin! + h * p.y_dim! + i] = i < 2 * half ? rotated : x[at]!;
     }
+  },
+  'place-projected': ({ params: p, f32, u32 }) => {
+    const dim = p.head_dim!;
+    const put = (name: string, begin: number, stride: number, heads: number, half: number, keep: boolean) => {
+      const one = { heads, half, x_begin: begin, head_stride: stride, group: heads, group_stride: 0 };
+      const to = { y_begin: 0, y_dim: dim, y_stride: heads * dim, keep_rows: keep ? 1 : 0 };
+      const params = { ...p, ...one, ...to };
+      REFERENCES['place-heads']!({ params, u32, f32: (of) => f32(of === 'y' ? name : of) });
+    };
+    put('queries', p.query_begin!, p.query_stride!, p.heads!, p.half!, true);
+    put('keys', p.key_begin!, p.key_stride!, p.key_heads!, p.half!, false);
+    put('values', p.value_begin!, p.value_stride!, p.key_heads!, 0, false);
   },
   'add-scaled': ({ params: p, f32 }) => {
     const [x, y] = [f32('x'), f32('y')];

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { createCpuBackend } from '../cpu/cpu-backend';
 import type { Kernel } from '../kernel';
 import { activateRare, GATE_CODE, gateRows, RARE_CODE } from './activation';
-import { attentionSinks, NO_WINDOW } from './attention';
 import { comparison, floats, tolerance } from './forward-kernels.test.fixture';
 import { sharedGpu } from './kernels.test.support';
 import { scatterRows } from './rows';
@@ -18,7 +17,6 @@ const ROWS = 7;
 
 const kernels = [
   activateRare,
-  attentionSinks,
   causalConv,
   gateRows,
   keepRows,
@@ -161,18 +159,6 @@ it('recurrent unit with gates', async () => {
   const params = { pieces: 2, width, block, x_stride: 28, y_stride: width };
   await expectClose(lruScan, contents, params);
   await expectClose(lruScan, contents, params, 'state');
-});
-
-it('sinks take their share', async () => {
-  const heads = 3;
-  const groups = Uint32Array.from([0, 4, 0, 0, 4, 2, 0, 4]);
-  const shares = await expectClose(
-    attentionSinks,
-    { groups, scores: floats(2 * heads * 4 * 8, 60, 4), sinks: floats(heads, 61, 4) },
-    { groups: 2, group_begin: 0, heads, line_width: 8, window: NO_WINDOW },
-    'scores',
-  );
-  expect(shares.subarray(0, 8).reduce((a, b) => a + b, 0)).toBeLessThan(0.999);
 });
 
 it('weighted rows are added where they belong', async () => {

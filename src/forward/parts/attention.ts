@@ -5,26 +5,22 @@
 import type { BackendBuffer } from '../../backend/backend';
 import { GATE_CODE } from '../../backend/kernels/activation';
 import {
-  attentionMix,
-  attentionScores,
-  attentionSinks,
-  attentionSoftmax,
-  attentionSoftmaxLine,
+  attention as attentionGroup,
+  attentionLine,
   CHUNKED,
   columnCount,
   GROUP_ROWS,
   GROUP_WORDS,
   groupAt,
   NO_WINDOW,
+  OWN_CODE,
   placeHeads,
+  placeProjected,
 } from '../../backend/kernels/attention';
 import type { Attention, HeadLayout, Norm, Rope } from '../../models/architecture';
 import type { Chunk } from '../chunk';
 import type { RowBuffer } from '../operations';
-import { type PartKind, type Passage, project, room, type StateShape } from './part';
-
-/** Bytes of attention scores at a time. */
-const SCORE_BYTES = 32 << 20;
+import { type PartKind, type Passage, project, projectOut, room, type StateShape } from './part';
 
 const state = (name: string, width: number, { keysOf }: Attention): StateShape => ({
   name,
@@ -37,18 +33,20 @@ const values = (part: Attention) => state('values', part.keyValueHeads * part.va
 
 export const attention: PartKind<Attention> = {
   states: (part) => (part.keysOf === undefined ? [keys(part), values(part)] : []),
+  readsByLayers: () => true,
   width: ({ projections, heads, keyValueHeads, headDim, valueDim, latent }) =>
     projections.reduce((sum, p) => sum + p.outputs, 0) +
     heads * (headDim + valueDim) +
     keyValueHeads * (headDim + valueDim) +
     (latent ? 2 * heads * (headDim + valueDim) : 0),
   async run(part, passage, x) {
-    const { operations: op, name } = passage;
+    const { operations: op } = passage;
     await passage.tap?.('in', part.projections, x);
     const projected = project(passage, part.projections, x, 'projected');
     const kept = { keys: passage.state(keys(part)), values: passage.state(values(part)) };
     const queries = room(passage, 'queries', part.heads * part.headDim).buffer;
     if (part.latent) placeLatent(part, passage, projected, queries, kept);
+    else if (isPlain(part)) placeAll(part, passage, projected, queries, kept);
     else {
       place(part, passage, projected, 'query', queries);
       if (part.keysOf === undefined) {
@@ -67,15 +65,15 @@ export const attention: PartKind<Attention> = {
       });
     }
     await passage.tap?.('out', [part.output], mixed);
-    const branch = project(passage, [part.output], mixed, `${name} branch`);
+    const branch = projectOut(passage, part.output, mixed);
     await op.queue.breathe();
     return branch;
   },
 };
 
-/** Scores, their softmax, and values mixed by it, a range of groups at a time. */
+/** Values mixed by the softmax of scores, a range of groups at a time. */
 async function mix(
-  attention: Attention,
+  part: Attention,
   passage: Passage,
   queries: BackendBuffer,
   kept: { keys: BackendBuffer; values: BackendBuffer },
@@ -83,61 +81,57 @@ async function mix(
 ): Promise<void> {
   const { operations: op, workspace, chunk, weights } = passage;
   const { queue } = op;
-  const window = windowWord(attention);
-  const own = attention.bothWays && groupsBothWays(chunk, attention.bothWays.reach);
+  const own = part.bothWays && groupsBothWays(chunk, part.bothWays.reach);
   const words = own ?? chunk.groups;
   let { groups } = passage;
   if (own) {
     groups = workspace.take('groups both ways', own.byteLength);
     queue.write(groups, 0, own);
   }
-  const shape = {
-    heads: attention.heads,
-    heads_per_key: attention.heads / attention.keyValueHeads,
-    window,
-  };
-  const softmax = queue.engine.software ? attentionSoftmaxLine : attentionSoftmax;
-  for (const { begin, count, lineWidth } of groupTiles(words, attention, queue.dispatchWork)) {
-    const lines = count * attention.heads * GROUP_ROWS;
-    const scores = workspace.take('scores', lines * lineWidth * 4);
-    const part = { groups: count, group_begin: begin, line_width: lineWidth };
-    const work = lines * lineWidth * attention.headDim;
+  const ofHeads = part.sinks
+    ? { kind: OWN_CODE.sinks, buffer: weights.vector(part.sinks) }
+    : part.alibi
+      ? { kind: OWN_CODE.slopes, buffer: workspace.slopes(part.alibi) }
+      : { kind: OWN_CODE.none, buffer: op.nothing };
+  for (const { begin, count, columns } of groupTiles(words, part, queue.dispatchWork)) {
     queue.run(
-      attentionScores,
+      queue.engine.software ? attentionLine : attentionGroup,
       {
         params: {
-          ...part,
-          ...shape,
-          dim4: attention.headDim / 4,
-          sloped: attention.alibi ? 1 : 0,
-          scale: attention.scale,
-          cap: attention.softcap ?? 0,
+          groups: count,
+          group_begin: begin,
+          heads: part.heads,
+          heads_per_key: part.heads / part.keyValueHeads,
+          dim4: part.headDim / 4,
+          value4: part.valueDim / 4,
+          window: windowWord(part),
+          own_kind: ofHeads.kind,
+          scale: part.scale,
+          cap: part.softcap ?? 0,
         },
         buffers: {
           q: queries,
           k: kept.keys,
+          v: kept.values,
           groups,
-          slopes: attention.alibi ? workspace.slopes(attention.alibi) : op.nothing,
-          scores,
+          own: ofHeads.buffer,
+          room: workspace.take('scores', GROUP_ROWS * columns * 4),
+          y: mixed.buffer,
         },
       },
-      work,
-    );
-    const line = { ...part, heads: attention.heads, window };
-    if (attention.sinks) {
-      const sinks = weights.vector(attention.sinks);
-      queue.run(attentionSinks, { params: line, buffers: { groups, scores, sinks } });
-    } else queue.run(softmax, { params: line, buffers: { groups, scores } });
-    queue.run(
-      attentionMix,
-      {
-        params: { ...part, ...shape, dim4: attention.valueDim / 4 },
-        buffers: { shares: scores, v: kept.values, groups, y: mixed.buffer },
-      },
-      work,
+      count * part.heads * GROUP_ROWS * columns * (part.headDim + part.valueDim),
     );
     await queue.breathe();
   }
+}
+
+function anglesOf(
+  rope: Rope | undefined,
+  workspace: Passage['workspace'],
+  chunk: Chunk,
+  op: Passage['operations'],
+): BackendBuffer {
+  return rope ? workspace.angles(rope, 1 + Math.max(...chunk.positions), chunk.long) : op.nothing;
 }
 
 /** Source and destination of heads that are placed. */
@@ -188,8 +182,50 @@ export function placeRows(
     buffers: {
       x: from.buffer,
       places,
-      angles: rope ? workspace.angles(rope, 1 + Math.max(...chunk.positions), chunk.long) : op.nothing,
+      angles: anglesOf(rope, workspace, chunk, op),
       y: to,
+    },
+  });
+}
+
+/** Whether queries, keys and values differ in nothing but where they begin, and that values are not rotated. */
+function isPlain({ headDim, valueDim, layout, ...part }: Attention): boolean {
+  const isNormed = part.queryNorm || part.keyNorm || part.valueNorm;
+  const isGrouped = layout.query.group || layout.key.group || layout.value.group;
+  return headDim === valueDim && !isNormed && !isGrouped && !part.queryRope && part.keysOf === undefined;
+}
+
+/** Puts queries, keys and values where they belong. */
+function placeAll(
+  { heads, keyValueHeads, headDim, rope, layout }: Attention,
+  { operations: op, workspace, chunk, places }: Passage,
+  projected: RowBuffer,
+  queries: BackendBuffer,
+  { keys, values }: { keys: BackendBuffer; values: BackendBuffer },
+): void {
+  op.queue.run(placeProjected, {
+    params: {
+      rows: chunk.rows,
+      heads,
+      key_heads: keyValueHeads,
+      head_dim: headDim,
+      half: rope ? rope.dims / 2 : 0,
+      adjacent: rope?.pairs === 'adjacent' ? 1 : 0,
+      x_stride: projected.stride,
+      query_begin: layout.query.begin,
+      query_stride: layout.query.stride,
+      key_begin: layout.key.begin,
+      key_stride: layout.key.stride,
+      value_begin: layout.value.begin,
+      value_stride: layout.value.stride,
+    },
+    buffers: {
+      x: projected.buffer,
+      places,
+      angles: anglesOf(rope, workspace, chunk, op),
+      queries,
+      keys,
+      values,
     },
   });
 }
@@ -308,24 +344,22 @@ function groupsBothWays(
   return groups;
 }
 
-/** Ranges of groups whose scores fit the room for them, with the most columns a group of the range has. */
+/** Ranges of groups that one dispatch may take, with the most columns a group of the range has. */
 function groupTiles(
   groups: Uint32Array,
-  attention: Attention,
+  part: Attention,
   dispatchWork: number,
-): { begin: number; count: number; lineWidth: number }[] {
-  const { heads, headDim } = attention;
-  const window = windowWord(attention);
+): { begin: number; count: number; columns: number }[] {
+  const window = windowWord(part);
   const columns = Array.from({ length: groups.length / GROUP_WORDS }, (_, g) =>
     columnCount(groupAt(groups, g), window),
   );
   const widest = (from: number, to: number) => columns.slice(from, to).reduce((a, b) => Math.max(a, b), 0);
-  const scores = heads * GROUP_ROWS * widest(0, columns.length);
-  const most = Math.min(SCORE_BYTES / 4, dispatchWork / headDim);
-  const count = Math.max(1, Math.floor(most / scores));
+  const work = part.heads * GROUP_ROWS * widest(0, columns.length) * (part.headDim + part.valueDim);
+  const count = Math.max(1, Math.floor(dispatchWork / work));
   return Array.from({ length: Math.ceil(columns.length / count) }, (_, i) => {
     const begin = i * count;
     const end = Math.min(begin + count, columns.length);
-    return { begin, count: end - begin, lineWidth: widest(begin, end) };
+    return { begin, count: end - begin, columns: widest(begin, end) };
   });
 }

@@ -19,7 +19,7 @@ import { unsupported } from '../../models/config-reader';
 import { attention, placeRows } from './attention';
 import { convolutionStates, convolve } from './convolution';
 import { activatedRows, mlp } from './mlp';
-import { type PartKind, project, room, type StateShape } from './part';
+import { type PartKind, project, projectOut, room, type StateShape } from './part';
 import { recurrence } from './recurrence';
 
 // y = Σ share_e(x) · expert_e(x) over the experts a router chooses. The scores come to the host, which chooses (mlp.ts); each
@@ -83,7 +83,7 @@ const lru: PartKind<Lru> = {
   states: (part) => [...convolutionStates(part.conv), scanState(part)],
   width: ({ width }) => 4 * width,
   async run(part, passage, x) {
-    const { operations: op, chunk, name, weights, pieces } = passage;
+    const { operations: op, chunk, weights, pieces } = passage;
     const { width, block } = part;
     await passage.tap?.('in', part.projections, x);
     const projected = project(passage, part.projections, x, 'projected');
@@ -113,7 +113,7 @@ const lru: PartKind<Lru> = {
     );
     op.gate(projected, y, chunk.rows, width, GATE_CODE.gelu_tanh);
     await passage.tap?.('out', [part.output], y);
-    const branch = project(passage, [part.output], y, `${name} branch`);
+    const branch = projectOut(passage, part.output, y);
     await op.queue.breathe();
     return branch;
   },
@@ -144,7 +144,8 @@ const shared: PartKind<Shared> = {
     }
     const entered = room(passage, 'shared normed', 2 * hidden);
     op.norm(weights.norm(part.norm), both, entered, chunk.rows);
-    const inner = { ...passage, name: 'shared' };
+    const { onto: _, ...own } = passage;
+    const inner = { ...own, name: 'shared' };
     const attended = await attention.run(part.attention, inner, entered);
     const thought = room(passage, 'shared mlp normed', hidden);
     op.norm(weights.norm(part.mlpIn), attended, thought, chunk.rows);
@@ -159,7 +160,7 @@ const shortConv: PartKind<ShortConv> = {
   states: ({ conv }) => convolutionStates(conv),
   width: ({ conv }) => 5 * conv.channels,
   async run(part, passage, x) {
-    const { operations: op, chunk, name } = passage;
+    const { operations: op, chunk } = passage;
     const { channels } = part.conv;
     await passage.tap?.('in', part.projections, x);
     const projected = project(passage, part.projections, x, 'projected');
@@ -178,7 +179,7 @@ const shortConv: PartKind<ShortConv> = {
     const convolved = convolve(part.conv, passage, gated, 0);
     op.gate(projected, convolved, chunk.rows, channels, GATE_CODE.product, { begin: channels });
     await passage.tap?.('out', [part.output], convolved);
-    const branch = project(passage, [part.output], convolved, `${name} branch`);
+    const branch = projectOut(passage, part.output, convolved);
     await op.queue.breathe();
     return branch;
   },
@@ -190,7 +191,7 @@ const perLayer: PartKind<PerLayer> = {
   states: () => [],
   width: ({ output }) => 2 * output.inputs,
   async run(part, passage, x) {
-    const { operations: op, chunk, name } = passage;
+    const { operations: op, chunk } = passage;
     const width = part.output.inputs;
     await passage.tap?.('in', part.projections, x);
     const gate = project(passage, part.projections, x, 'inner');
@@ -199,7 +200,7 @@ const perLayer: PartKind<PerLayer> = {
     const shares = passage.perLayer!;
     op.gate(shares, activated, chunk.rows, width, GATE_CODE.product, { begin: part.layer * width });
     await passage.tap?.('out', [part.output], activated);
-    return project(passage, [part.output], activated, `${name} branch`);
+    return projectOut(passage, part.output, activated);
   },
 };
 

@@ -4,16 +4,18 @@ import { sparseRows } from '../../backend/kernels/rows';
 import { normalQuantile } from '../../backend/special';
 import type { Mlp } from '../../models/architecture';
 import type { RowBuffer } from '../operations';
-import { type PartKind, type Passage, project } from './part';
+import { narrowRows, type PartKind, type Passage, project, projectOut } from './part';
 
 export const mlp: PartKind<Mlp> = {
   states: () => [],
+  readsByLayers: () => true,
   width: ({ projections, inner }) => inner + projections.reduce((sum, p) => sum + p.outputs, 0),
   async run(part, passage, x) {
     await passage.tap?.('in', part.projections, x);
     const activated = await activatedRows(part, passage, x, passage.chunk.rows);
     await passage.tap?.('out', [part.output], activated);
-    const branch = project(passage, [part.output], activated, `${passage.name} branch`);
+    const { onto: _, ...apart } = passage;
+    const branch = projectOut(part.factor ? apart : passage, part.output, activated);
     if (part.factor) weigh(part, passage, x, branch);
     await passage.operations.queue.breathe();
     return branch;
@@ -27,7 +29,13 @@ export async function activatedRows(
   x: RowBuffer,
   rows: number,
 ): Promise<RowBuffer> {
-  const { operations: op, workspace } = passage;
+  const { operations: op, workspace, weights } = passage;
+  const stride = Math.ceil(part.inner / 4) * 4;
+  const activated = { buffer: workspace.take('activated', rows * stride * 4), stride };
+  const layers = part.projections.map((linear) => weights.linear(linear));
+  const isPlain = part.gated && part.sparse === undefined;
+  const narrow = narrowRows(workspace, layers, rows);
+  if (isPlain && op.gatedLinear(layers, part.activation, x, activated, rows, narrow)) return activated;
   const inner = project(passage, part.projections, x, 'inner', rows);
   await op.queue.breathe();
   if (part.sparse !== undefined) {
@@ -36,8 +44,6 @@ export async function activatedRows(
       buffers: { x: inner.buffer },
     });
   }
-  const stride = Math.ceil(part.inner / 4) * 4;
-  const activated = { buffer: workspace.take('activated', rows * stride * 4), stride };
   op.activate(part, inner, activated, rows, xieluOf(part, passage));
   return activated;
 }

@@ -46,6 +46,8 @@ export interface Passage {
   state(shape: StateShape): BackendBuffer;
   /** The stream as the branch found it. */
   entered: RowBuffer;
+  /** Rows onto which the branch's last layer may add its outputs, in place of a buffer of its own. */
+  onto?: RowBuffer;
   /** The layers' shares of the tokens' embeddings, where the model has them. */
   perLayer?: RowBuffer;
   /** Rows that entered the first block, where a part reads them again. */
@@ -59,7 +61,9 @@ export interface PartKind<P extends Part> {
   states(part: P): StateShape[];
   /** f32 elements of the rows it needs room for besides its input. */
   width(part: P): number;
-  /** Rows x through the part: [rows, hidden] in a buffer named after the branch. */
+  /** Whether all that reads its input are linear layers, which can take a norm along. */
+  readsByLayers?(part: P): boolean;
+  /** Rows x through the part: [rows, hidden] in a buffer named after the branch, or `onto`, with the outputs added. */
   run(part: P, passage: Passage, x: RowBuffer): Promise<RowBuffer>;
 }
 
@@ -69,26 +73,37 @@ export function room({ workspace, chunk }: Passage, name: string, width: number)
   return { buffer: workspace.take(name, chunk.rows * stride * 4), stride };
 }
 
-/** The outputs of layers that share an input, side by side. */
+/** Room for what the updates of layers side by side make of rows. */
+export function narrowRows(
+  workspace: Workspace,
+  layers: readonly DeviceLinear[],
+  rows: number,
+): BackendBuffer {
+  const rank = Math.max(0, ...layers.map((layer) => layer.lowRank?.rank ?? 0));
+  return workspace.take('low rank', layers.length * rows * rank * 4);
+}
+
+/** The last layer of a branch. */
+export function projectOut(passage: Passage, output: Linear, x: RowBuffer): RowBuffer {
+  const { name, onto } = passage;
+  return project(passage, [output], x, `${name} branch`, passage.chunk.rows, onto);
+}
+
+/** The outputs of layers that share an input, side by side in a buffer of this name, or added onto rows. */
 export function project(
   passage: Passage,
   linears: readonly Linear[],
   x: RowBuffer,
   name: string,
   rows = passage.chunk.rows,
+  onto?: RowBuffer,
 ): RowBuffer {
   const { operations: op, workspace, weights } = passage;
   const width = linears.reduce((sum, linear) => sum + linear.outputs, 0);
   const stride = Math.ceil(width / 4) * 4;
-  const y = { buffer: workspace.take(name, rows * stride * 4), stride };
+  const y = onto ?? { buffer: workspace.take(name, rows * stride * 4), stride };
   const layers = linears.map((linear) => weights.linear(linear));
-  const rank = Math.max(0, ...layers.map((layer) => layer.lowRank?.rank ?? 0));
-  const scratch = workspace.take('low rank', rows * rank * 4);
-  let begin = 0;
-  for (const layer of layers) {
-    op.linear(layer, x, y, begin, rows, scratch);
-    begin += layer.outputs;
-  }
+  op.linear(layers, x, y, rows, narrowRows(workspace, layers, rows), onto !== undefined);
   return y;
 }
 
@@ -105,7 +120,7 @@ export interface BlockWeights extends Loaded {
 }
 
 /** Context of a chunk in a block, besides the weights. */
-export interface BlockPassage extends Omit<Passage, 'weights' | 'name' | 'tap' | 'entered'> {
+export interface BlockPassage extends Omit<Passage, 'weights' | 'name' | 'tap' | 'entered' | 'onto'> {
   /** Name of the chunk's stream in the workspace. */
   stream: string;
   /** All streams of the chunk, [rows, planes · hidden], where the model has several. */

@@ -9,7 +9,7 @@ import type { Columns, Norm, Recurrence } from '../../models/architecture';
 import type { RowBuffer } from '../operations';
 import { placeRows } from './attention';
 import { convolutionStates, convolve } from './convolution';
-import { type PartKind, type Passage, project, room, type StateShape } from './part';
+import { type PartKind, type Passage, project, projectOut, room, type StateShape } from './part';
 
 const scanState = ({ heads, dim, states }: Recurrence): StateShape => ({
   name: 'scan',
@@ -22,7 +22,7 @@ export const recurrence: PartKind<Recurrence> = {
   width: ({ projections, conv, heads, dim }) =>
     projections.reduce((sum, p) => sum + p.outputs, 0) + 3 * conv.channels + 4 * heads * dim,
   async run(part, passage, x) {
-    const { operations: op, chunk, name, weights } = passage;
+    const { operations: op, chunk, weights } = passage;
     await passage.tap?.('in', part.projections, x);
     const projected = project(passage, part.projections, x, 'projected');
     if (part.factors) {
@@ -35,7 +35,7 @@ export const recurrence: PartKind<Recurrence> = {
     scan(part, passage, projected, convolved, y);
     const out = finish(part, passage, projected, y);
     await passage.tap?.('out', [part.output], out);
-    const branch = project(passage, [part.output], out, `${name} branch`);
+    const branch = projectOut(passage, part.output, out);
     await op.queue.breathe();
     return branch;
   },

@@ -55,6 +55,10 @@ export function OptionsForm<S extends Options>({ options, values, names, onChang
 export function optionsProblem<S extends Options>(options: S, values: OptionValues<S>): string | null {
   for (const [name, option] of shownOptions(options, values)) {
     const value = (values as Values)[name];
+    const isEmpty = value === undefined || value === '' || (Array.isArray(value) && value.length === 0);
+    if (option.needed && option.either === undefined && isEmpty) {
+      return `${capital(labelOf(name, option))}: needed.`;
+    }
     if ((option.kind === 'number' || option.kind === 'integer') && typeof value === 'number') {
       if (!isInRange(option, value)) return `${capital(labelOf(name, option))}: ${rangeWords(option)}.`;
     }
