@@ -111,8 +111,18 @@ export function countedBackend(engine: Backend): CountedBackend {
     peakBytes = Math.max(peakBytes, bytes);
     return buffer;
   };
+  // an engine may be of a class, whose methods a copy of its fields has not
   return {
-    ...engine,
+    kind: engine.kind,
+    adapter: engine.adapter,
+    software: engine.software,
+    maxBufferBytes: engine.maxBufferBytes,
+    ...(engine.tileBytes === undefined ? {} : { tileBytes: engine.tileBytes }),
+    ...(engine.keptBytes === undefined ? {} : { keptBytes: engine.keptBytes }),
+    ...(engine.residentBytes === undefined ? {} : { residentBytes: engine.residentBytes }),
+    get seconds() {
+      return engine.seconds;
+    },
     get bytes() {
       return bytes;
     },
@@ -128,5 +138,10 @@ export function countedBackend(engine: Backend): CountedBackend {
       bytes -= buffer.byteLength;
       engine.free(buffer);
     },
+    write: (buffer, byteOffset, data, handOver) => engine.write(buffer, byteOffset, data, handOver),
+    clear: (buffer, byteOffset, byteLength) => engine.clear(buffer, byteOffset, byteLength),
+    run: (kernel, dispatch) => engine.run(kernel, dispatch),
+    read: (ranges) => engine.read(ranges),
+    close: () => engine.close(),
   };
 }
