@@ -10,10 +10,9 @@ import { parseShardIndex, SHARD_INDEX } from '../formats/shard-index';
 import { type Family, familyOf, tensorKey } from '../models/families';
 import { tensorPlace, tensorRole } from '../models/tensor-role';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
+import type { Dequantized } from './dequantization';
 import { readHeader, readSmallText, tensorRef } from './header';
 import { nameSome } from './problems';
-import { fourBitStates } from './quantized/bitsandbytes';
-import type { FourBitState } from './quantized/format';
 import type { TensorRef } from './tensor-view';
 
 export interface Checkpoint {
@@ -29,8 +28,8 @@ export interface Checkpoint {
   tensors: ReadonlyMap<string, TensorRef>;
   /** The weight files, in the order of the folder. */
   weightFiles: readonly ModelFile[];
-  /** Shapes and blocks of weights that bitsandbytes stores in four bits, by name. */
-  fourBits?: ReadonlyMap<string, FourBitState>;
+  /** The tensors by name, quantized ones as what they stand for. */
+  dequantized: Dequantized;
   /** The config ties head and embedding, but both are stored and differ. */
   endsDiffer?: true;
   /** Beside the files that the index names, which are taken, there is a model.safetensors. */
@@ -73,9 +72,11 @@ export async function openCheckpoint(
   if (index) compareIndex(path, index, tensors);
   refuseLoraFactors(path, tensors);
 
-  const fourBits = await fourBitStates(tensors, ({ file, begin, end }) =>
-    findFile(folder, file)!.open().read(begin, end, signal),
-  );
+  const read = ({ file, begin, end }: TensorRef) => findFile(folder, file)!.open().read(begin, end, signal);
+  const isPlain = [...tensors.values()].every(({ dtype }) => isWeightDtype(dtype));
+  // few models are quantized: for the others nothing more is loaded
+  const { dequantize } = isPlain ? {} : await import('./quantized/formats');
+  const dequantized = await dequantize?.(tensors, config, read);
   const family = familyOf(config?.modelType);
   const differ = await endsDiffer(folder, config, family, tensors, signal);
   return {
@@ -86,7 +87,7 @@ export async function openCheckpoint(
     ...(family ? { family } : {}),
     tensors,
     weightFiles,
-    ...(fourBits.size > 0 ? { fourBits } : {}),
+    dequantized: dequantized ?? { tensors, formats: new Set(), unscaled: [] },
     ...(differ ? { endsDiffer: true } : {}),
     ...(index && isTwice(folder, weightFiles) ? { storedTwice: true } : {}),
   };

@@ -1,67 +1,16 @@
 /** Weights published in eight bits and fewer (`quantized/`), as the weights they stand for: read as derived F32, written as BF16. */
 import type { ModelConfig } from '../formats/model-config';
-import type { JsonObject } from '../formats/strict-json';
-import type { FourBitState } from './quantized/format';
-import { foundTensor } from './quantized/format';
-import { formats as known } from './quantized/formats';
-import { eightBitValues, scaleNames } from './quantized/fp8';
+import { eightBitValues, scaleNames } from './quantized/eight-bits';
 import { derivedTensor } from './row-map';
 import type { TensorRef } from './tensor-view';
 
-/** Values of scales of what is computed between the weights: they go with the eight bits. */
-const ACTIVATION_SCALE = /\.(?:input_scale|activation_scale|output_scale|[qkv]_scale|input_global_scale)$/;
-
 /** Tensors of a checkpoint whose quantized weights are read as the values they stand for. */
-interface Dequantized {
-  tensors: Map<string, TensorRef>;
-  /** Formats that were found. */
-  formats: Set<string>;
-  /** Names of weights in such a format that no scale fits: beside others that have one, theirs is missing. */
-  unscaled: string[];
-}
-
-/** The tensors of a checkpoint by name, quantized ones as derived ones, without their scales. @param checkpoint its stored tensors */
-export function dequantized({
-  tensors: stored,
-  config,
-  fourBits = new Map(),
-}: {
+export interface Dequantized {
   tensors: ReadonlyMap<string, TensorRef>;
-  config?: ModelConfig;
-  fourBits?: ReadonlyMap<string, FourBitState>;
-}): Dequantized {
-  const formats: Dequantized['formats'] = new Set();
-  const unscaled: string[] = [];
-  const tensors = new Map<string, TensorRef>();
-  const parts = new Set<string>();
-  const nameOf = new Map([...stored].map(([name, ref]) => [ref, name]));
-  const checkpoint = { tensors: stored, settings: settingsOf(config), states: fourBits };
-  for (const [name, ref] of stored) {
-    const all = Object.entries(known).map(
-      ([id, format]) => [id, format.find(name, ref, checkpoint)] as const,
-    );
-    const [id, found] = all.find(([, one]) => one !== undefined) ?? [];
-    if (!found || found === 'unscaled') {
-      tensors.set(name, ref);
-      if (found) unscaled.push(name);
-      continue;
-    }
-    formats.add(found.format);
-    tensors.set(found.name, foundTensor(id!, known[id!]!, found));
-    for (const part of found.from) if (part !== ref) parts.add(nameOf.get(part)!);
-    for (const part of found.beside ?? []) parts.add(part);
-  }
-  for (const name of parts) tensors.delete(name);
-  if (formats.size > 0) {
-    for (const name of [...tensors.keys()]) if (ACTIVATION_SCALE.test(name)) tensors.delete(name);
-  }
-  return { tensors, formats, unscaled };
-}
-
-/** What the config says of quantization: MLX has a key of its own. */
-function settingsOf(config: ModelConfig | undefined): JsonObject {
-  const said = [config?.raw.get('quantization_config'), config?.raw.get('quantization')];
-  return said.find((one) => one instanceof Map) ?? new Map();
+  /** Formats that were found. */
+  formats: ReadonlySet<string>;
+  /** Names of weights in such a format that no scale fits: beside others that have one, theirs is missing. */
+  unscaled: readonly string[];
 }
 
 /**

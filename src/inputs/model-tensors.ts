@@ -12,7 +12,7 @@ import type { PlanProblem } from '../reports/plan';
 import type { Adapter } from './adapter';
 import { applyAdapter } from './adapter-views';
 import { type Checkpoint, endsOf, saysTied } from './checkpoint';
-import { castTensor, dequantized, unreadQuantization } from './dequantization';
+import { castTensor, type Dequantized, unreadQuantization } from './dequantization';
 import type { Model, ModelTensor } from './model';
 import { nameSome, type Problems } from './problems';
 import type { TensorRef } from './tensor-view';
@@ -33,8 +33,9 @@ export function modelTensors(
   isCast = false,
 ): Model {
   const tensors = new Map<string, ModelTensor>();
-  const read = dequantized(checkpoint);
-  const { tensors: stored, formats } = read;
+  const read = checkpoint.dequantized;
+  const { formats } = read;
+  const stored = new Map(read.tensors);
   const quantized = unreadQuantization(checkpoint.config, read);
   if (checkpoint.storedTwice) {
     problems.warn(
@@ -116,16 +117,13 @@ function takeHeadAsEmbedding(
   );
 }
 
-function missingScales(
-  { path }: Checkpoint,
-  { unscaled, formats }: ReturnType<typeof dequantized>,
-): PlanProblem {
+function missingScales({ path }: Checkpoint, { unscaled, formats }: Dequantized): PlanProblem {
   return {
     severity: 'error',
     code: 'TensorMissing',
     message: `${path} stores weights as ${[...formats].join(' or ')} without a scale that fits them, beside others that have one: it is not known what they stand for.`,
     remedy: 'The copy is incomplete, or was changed. Get the model again.',
-    tensors: unscaled,
+    tensors: [...unscaled],
   };
 }
 

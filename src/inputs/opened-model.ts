@@ -7,7 +7,7 @@ import type { ModelFolder } from '../sources/model-folder';
 import { hubCommit } from '../sources/model-folder';
 import { type Adapter, isAdapterFolder, openAdapter } from './adapter';
 import { type Checkpoint, openCheckpoint } from './checkpoint';
-import { dequantized, unreadQuantization } from './dequantization';
+import { type Dequantized, unreadQuantization } from './dequantization';
 import type { TensorRef } from './tensor-view';
 
 export type OpenModel = Checkpoint | Adapter;
@@ -32,7 +32,7 @@ export function openModel(
  */
 export function describeModel(model: OpenModel, license?: string): Omit<ModelInfo, 'headers'> {
   const { origin } = model.folder;
-  const read = model.kind === 'checkpoint' ? dequantized(model) : undefined;
+  const read = model.kind === 'checkpoint' ? model.dequantized : undefined;
   const refs = read ? [...read.tensors.values()] : fileTensors(model);
   const dtypes: Record<string, number> = {};
   for (const { dtype, derived } of refs) {
@@ -84,10 +84,7 @@ function fileTensors(model: OpenModel): TensorRef[] {
 }
 
 /** Shapes of the weights, which distinguish adapters of this model from those of another; see {@link ModelInfo.weights}. */
-function weightShapes(
-  model: OpenModel,
-  read: ReturnType<typeof dequantized> | undefined,
-): Pick<ModelInfo, 'weights'> {
+function weightShapes(model: OpenModel, read: Dequantized | undefined): Pick<ModelInfo, 'weights'> {
   const found = new Map<string, Set<string>>();
   const add = (name: string, shape: readonly number[]) => {
     const key = commonName(name).replace(/(^|\.)\d+(?=\.)/g, '$1#');

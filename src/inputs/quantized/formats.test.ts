@@ -7,7 +7,6 @@ import { buildSafetensorsHeader } from '../../formats/safetensors-write';
 import { methodById } from '../../merge/methods';
 import { makePlan } from '../../merge/plan/recipe-plan';
 import type { Checkpoint } from '../checkpoint';
-import { dequantized } from '../dequantization';
 import { memoryFolder, openerOf, recipeOf } from '../memory-models.test.support';
 import { describeModel, openModel } from '../opened-model';
 import { readingRows } from '../row-reader';
@@ -69,7 +68,8 @@ function folderOf(name: string, tensors: Record<string, Stored>, config: object)
 /** Tensors as they are read: in one piece, and in pieces that begin and end anywhere. */
 async function readAll(tensors: Record<string, Stored>, config: object) {
   const folder = folderOf('a', tensors, config);
-  const { tensors: found, formats, unscaled } = dequantized((await openModel(folder)) as Checkpoint);
+  const { dequantized } = (await openModel(folder)) as Checkpoint;
+  const { tensors: found, formats, unscaled } = dequantized;
   const source = folder.files.find(({ path }) => path === 'model.safetensors')!.open();
   const read = readingRows((ref, begin, end) => source.read(ref.begin + begin, ref.begin + end));
   const values = new Map<string, number[]>();

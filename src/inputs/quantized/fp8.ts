@@ -6,6 +6,7 @@
 import { isJsonNumber } from '../../formats/strict-json';
 import { readF32 } from '../stored-tensor';
 import type { ReadTensor, TensorRef } from '../tensor-view';
+import { eightBitValues, scaleNames } from './eight-bits';
 import type { QuantizedCheckpoint, QuantizedFormat } from './format';
 
 export const fp8: QuantizedFormat = {
@@ -53,11 +54,6 @@ type Grid = Record<
   number
 >;
 
-/** Names that the scale of a weight has. */
-export function scaleNames(name: string): string[] {
-  return [`${name}_scale_inv`, `${name}_scale`];
-}
-
 /** `weight_block_size`: rows and columns with a scale of their own. */
 function blockSize(settings: QuantizedCheckpoint['settings']): readonly [number, number] {
   const list = settings.get('weight_block_size');
@@ -95,25 +91,4 @@ async function scaleValues(scale: TensorRef, read: ReadTensor): Promise<Float32A
   if (scale.dtype !== 'F8_E8M0') return readF32(scale, read);
   const bytes = await read(scale, 0, scale.end - scale.begin);
   return Float32Array.from(bytes, (b) => (b === 255 ? Number.NaN : 2 ** (b - 127)));
-}
-
-/** What each code of eight bits stands for. */
-export function eightBitValues(dtype: TensorRef['dtype']): Float32Array {
-  return Float32Array.from({ length: 256 }, (_, bits) => (dtype === 'F8_E4M3' ? e4m3(bits) : e5m2(bits)));
-}
-
-/** Four bits of exponent (bias 7), three of mantissa; no infinity, all ones are NaN. */
-function e4m3(bits: number): number {
-  const sign = bits & 0x80 ? -1 : 1;
-  const [exponent, mantissa] = [(bits >> 3) & 15, bits & 7];
-  if ((bits & 0x7f) === 0x7f) return Number.NaN;
-  return sign * (exponent === 0 ? mantissa * 2 ** -9 : (8 + mantissa) * 2 ** (exponent - 10));
-}
-
-/** The upper byte of binary16. */
-function e5m2(bits: number): number {
-  const sign = bits & 0x80 ? -1 : 1;
-  const [exponent, mantissa] = [(bits >> 2) & 31, bits & 3];
-  if (exponent === 31) return mantissa === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-  return sign * (exponent === 0 ? mantissa * 2 ** -16 : (4 + mantissa) * 2 ** (exponent - 17));
 }

@@ -10,6 +10,7 @@ const side = (path: string, files: Record<string, object | string>) =>
     folder: memoryFolder(path, files),
     tensors: new Map(),
     weightFiles: [],
+    dequantized: { tensors: new Map(), formats: new Set(), unscaled: [] },
   }) as Checkpoint;
 
 const bpe = {
