@@ -4,7 +4,7 @@ import { defineConfig, type Plugin } from 'vite';
 import { cpuKernels } from './assembly/vite-plugin.ts';
 import { thirdPartyNoticesFile } from './licenses/vite-plugin.ts';
 import { offlineApp } from './offline/vite-plugin.ts';
-import { contentSecurityPolicy, HUB_ORIGINS } from './src/cli/content-security-policy.ts';
+import { contentSecurityPolicy, HUB_ORIGINS, ISOLATION } from './src/cli/content-security-policy.ts';
 
 /**
  * Origins the built page may talk to. `VITE_HUB_URL` builds for another hub: its URL, followed by the hosts it
@@ -51,9 +51,12 @@ export default defineConfig({
   // Found up front, so that the dev server never has to reload the page in the middle of somebody's first merge.
   optimizeDeps: { entries: ['index.html', 'src/**/*.worker.ts'] },
   // No other page of this machine may read the project.
-  server: { open: hasDesktop, cors: false },
+  server: { open: hasDesktop, cors: false, headers: ISOLATION },
   // a worker has the policy of the header it came with, never that of the page
-  preview: { cors: false, headers: { 'Content-Security-Policy': contentSecurityPolicy(connect) } },
+  preview: {
+    cors: false,
+    headers: { 'Content-Security-Policy': contentSecurityPolicy(connect), ...ISOLATION },
+  },
   build: {
     target: 'es2023',
     // The policy allows no data: fonts or scripts.

@@ -14,6 +14,7 @@ import {
   SWIFTSHADER_ARGS,
   swiftShaderEnvironment,
 } from './e2e/setup-chromium.mjs';
+import { ISOLATION } from './src/cli/content-security-policy.ts';
 
 // Found up front, so that no test file has to be reloaded in the middle of a run.
 const BROWSER_DEPENDENCIES = [
@@ -107,6 +108,7 @@ export default defineConfig({
       },
       {
         plugins: [cpuKernels()],
+        server: { headers: ISOLATION },
         worker: { format: 'es', plugins: () => [cpuKernels()] },
         // What workers import is not found by scanning; a dependency found late reloads the page in mid-test.
         optimizeDeps: {

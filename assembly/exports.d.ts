@@ -14,11 +14,13 @@ declare module 'virtual:cpu-kernels' {
     countEqual(values: number, elements: number, key: number, counts: number): void;
     countKeys(values: number, n: number, bins: number): void;
     countWindow(values: number, elements: number, lo: number, hi: number, counts: number, list: number, room: number): void;
+    cutInputs(x: number, pitch: number, rows: number, inputs: number, to: number): void;
     decode(raw: number, out: number, n: number, dtype: number): number;
     difference(a: number, aType: number, b: number, bType: number, rows: number, cols: number, threshold: number, delta: number, sums: number, status: number, slots: number, scratch: number): void;
     drawMask(n: number, first: number, limit: number, key0: number, key1: number, mask: number, scratch: number): number;
     encode(values: number, out: number, n: number, dtype: number): number;
     encodeBlocks(x: number, columns: number, type: number, importance: number, out: number, scratch: number): void;
+    encodePanels(w: number, dtype: number, inputs: number, outputs: number, to: number, room: number): void;
     hasSmall(at: number, n: number): number;
     histogram(values: number, n: number, shift: number, mask: number, prefixShift: number, prefix: number, bins: number): void;
     innerProducts(values: number, stride: number, count: number, elements: number, run: number, sums: number, scratch: number): void;
@@ -26,6 +28,7 @@ declare module 'virtual:cpu-kernels' {
     logSumRow(row: number, columns: number, sums: number): void;
     lowRank(left: number, right: number, cols: number, rank: number, out: number, first: number, n: number, scale: number, add: number, small: number, scratch: number): void;
     matmulBlock(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number, scratch: number): void;
+    matmulEncoded(w: number, inputs: number, outputs: number, x: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number): void;
     matmulPacked(w: number, dtype: number, inputs: number, outputs: number, x: number, xPitch: number, rows: number, bias: number, y: number, yPitch: number, add: number, scale: number, scratch: number): void;
     measureChanges(sources: number, models: number, n: number, firstBlock: number, masks: number, pitch: number, windows: number, windowed: number, counts: number, list: number, bins: number, sums: number, norms: number, spread: number, status: number, slots: number, scratch: number): void;
     mergeChanges(sources: number, models: number, n: number, firstBlock: number, cuts: number, masks: number, pitch: number, coefficients: number, election: number, zeroNegative: number, lambda: number, extreme: number, plain: number, packed: number, dtype: number, sums: number, stats: number, counts: number, kept: number, status: number, wrong: number, slots: number, scratch: number, merged: number): void;

@@ -8,7 +8,17 @@ import type { Plugin } from 'vite';
 const HERE = dirname(fileURLToPath(import.meta.url));
 const FOLDER = join(HERE, 'kernels');
 const CACHE = join(HERE, '..', 'node_modules', '.cache', 'amalgam-kernels');
-const FLAGS = ['-O3', '--noAssert', '--runtime', 'stub', '--importMemory', '--enable', 'simd'];
+const FLAGS = [
+  '-O3',
+  '--noAssert',
+  '--runtime',
+  'stub',
+  '--importMemory',
+  '--maximumMemory',
+  '65536',
+  '--enable',
+  'simd',
+];
 const ID = 'virtual:cpu-kernels';
 
 /** Output of compiling assembly/kernels. */

@@ -18,7 +18,7 @@ export interface LlamaModel {
   /** Logits of every position [tokens, vocabulary]. @param lora file of an adapter that acts on top */
   logits(ids: readonly number[], lora?: string): Float32Array;
   /** Seconds of reading a prompt, and of each token behind it. */
-  seconds(prompt: readonly number[], tokens: number, threads: number): { prompt: number; token: number };
+  seconds(prompt: readonly number[], tokens: number, threads: number): { prompt: number; tokens: number[] };
   readonly vocabulary: number;
   close(): void;
 }
@@ -181,7 +181,7 @@ function loadLlama() {
           const read = decode(prompt);
           const each = Array.from({ length: tokens }, (_, i) => decode([prompt[i % prompt.length]!]));
           call.freeContext(context);
-          return { prompt: read, token: each.reduce((a, b) => a + b, 0) / tokens };
+          return { prompt: read, tokens: each };
         },
         close: () => call.freeModel(model),
       };

@@ -48,13 +48,22 @@ self.addEventListener('fetch', (event) => {
     event.respondWith(answer(url, request));
   } else if (url.startsWith(new URL('assets/', self.registration.scope).href)) {
     // of the version before: a tab that is still open with it may load its parts
-    event.respondWith(caches.match(url).then((found) => found ?? fetch(request)));
+    event.respondWith(caches.match(url).then(async (found) => isolated(found ?? (await fetch(request)))));
   }
 });
 
 async function answer(url, request) {
   const cache = await caches.open(CACHE);
-  return (await cache.match(url)) ?? fetch(request);
+  return isolated((await cache.match(url)) ?? (await fetch(request)));
+}
+
+/** With the headers under which threads can share memory, on hosts that send none of their own. */
+function isolated(response) {
+  const { body, status, statusText } = response;
+  const headers = new Headers(response.headers);
+  headers.set('Cross-Origin-Opener-Policy', 'same-origin');
+  headers.set('Cross-Origin-Embedder-Policy', 'require-corp');
+  return new Response(body, { status, statusText, headers });
 }
 
 /** The version before is kept for tabs that are open with it; older ones go. */

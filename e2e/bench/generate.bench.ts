@@ -1,15 +1,22 @@
 /**
  * Tokens a second of our forward pass on the processor, beside llama.cpp on the same weights: seeded checkpoints of real shapes,
- * a prompt of 64 ids and 24 tokens behind it. Needs linux on x64; for docs/benchmarks.md.
+ * a prompt of 64 ids and 24 tokens behind it, in turns; the best prompt and the best token count. Needs linux on x64; for
+ * docs/benchmarks.md. ROWS takes the rows with that text.
  *
- *   npx vitest run --config e2e/bench/vitest.bench.config.ts generate
+ *   [ROWS=BF16] npx vitest run --config e2e/bench/vitest.bench.config.ts generate
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
-import { test } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import * as Comlink from 'comlink';
+import nodeEndpoint from 'comlink/dist/esm/node-adapter';
+import { beforeAll, test } from 'vitest';
 import { createCpuBackend } from '../../src/backend/cpu/cpu-backend';
+import { type HelpCalls, openSharedWeights, type StartHelper } from '../../src/backend/cpu/shared-weights';
 import { generate } from '../../src/evaluate/generation';
 import { parseModelConfig } from '../../src/formats/model-config';
 import { openRunner } from '../../src/forward/runner';
@@ -22,11 +29,38 @@ const ROOT = join(import.meta.dirname, '../..');
 const CACHE = join(ROOT, 'node_modules/.cache/amalgam-bench');
 const PROMPT = 64;
 const TOKENS = 24;
-const ROUNDS = 3;
+const ROUNDS = Number(process.env.ROUNDS ?? 5);
 
-interface Rate {
+interface Seconds {
   prompt: number;
-  token: number;
+  tokens: number[];
+}
+
+const THREAD = join(CACHE, 'thread');
+
+beforeAll(async () => {
+  const { bundleForNode } = await import(pathToFileURL(join(ROOT, 'src/cli/build-command.mjs')).href);
+  await bundleForNode(ROOT, THREAD, { thread: 'src/worker/node-thread.ts' });
+});
+
+const startHelper: StartHelper = (request) => {
+  const worker = new Worker(join(THREAD, 'thread.mjs'));
+  const calls = Comlink.wrap<HelpCalls>(nodeEndpoint(worker));
+  void calls.help(request).catch((thrown: unknown) => console.error(thrown));
+  return () => void worker.terminate();
+};
+
+/** Weights in BF16 as the F32 that they stand for. */
+function widened(source: WeightSource): WeightSource {
+  return {
+    tensors: new Map([...source.tensors].map(([name, { shape }]) => [name, { dtype: 'F32', shape }])),
+    async read(name, begin, end) {
+      const halves = await source.read(name, begin / 2, end / 2);
+      const [from, words] = [new Uint16Array(halves.buffer), new Uint32Array(halves.length / 2)];
+      for (let i = 0; i < words.length; i++) words[i] = from[i]! << 16;
+      return new Uint8Array(words.buffer);
+    },
+  };
 }
 
 /** Weights of a file, read as they are asked for. */
@@ -52,24 +86,45 @@ function fileSource(file: string): WeightSource {
   };
 }
 
-async function ours(folder: string, prompt: readonly number[]): Promise<Rate> {
+type Weights = 'F32' | 'BF16' | 'Q8_0';
+
+/** A model that is open, and runs a prompt and the tokens behind it. */
+interface Opened {
+  run(): Promise<Seconds>;
+  close(): void;
+}
+
+function openOurs(folder: string, prompt: readonly number[], weights: Weights, threads: number): Opened {
   const config = parseModelConfig(readFileSync(join(folder, 'config.json'), 'utf8'), 'config.json');
-  const engine = createCpuBackend();
-  const source = fileSource(join(folder, 'model.safetensors'));
-  const runner = openRunner(engine, resolveArchitecture(config), source, { residentBytes: 2 ** 33 });
-  const times: number[] = [];
-  for (let round = 0; round < 2; round++) {
-    times.splice(0, times.length, performance.now());
-    await generate(runner, [prompt], {
-      maxTokens: TOKENS,
-      sampling: { temperature: 0, topP: 1, seed: 0 },
-      onToken: () => times.push(performance.now()),
-    });
-  }
-  runner.close();
-  engine.close();
-  const [begun, first, last] = [times[0]!, times[1]!, times.at(-1)!];
-  return { prompt: (first - begun) / 1000, token: (last - first) / 1000 / (times.length - 2) };
+  const engine = createCpuBackend(openSharedWeights(threads - 1, startHelper));
+  const stored = fileSource(join(folder, 'model.safetensors'));
+  const runner = openRunner(
+    engine,
+    resolveArchitecture(config),
+    weights === 'F32' ? widened(stored) : stored,
+    { residentBytes: 2 ** 33, eightBits: weights === 'Q8_0' ? 'always' : 'never' },
+  );
+  return {
+    async run() {
+      const times = [performance.now()];
+      await generate(runner, [prompt], {
+        maxTokens: TOKENS,
+        sampling: { temperature: 0, topP: 1, seed: 0 },
+        onToken: () => times.push(performance.now()),
+      });
+      const [first, ...tokens] = times.slice(1).map((time, i) => (time - times[i]!) / 1000);
+      return { prompt: first!, tokens };
+    },
+    close() {
+      runner.close();
+      engine.close();
+    },
+  };
+}
+
+function openLlama(file: string, prompt: readonly number[], threads: number): Opened {
+  const model = llama().open(file);
+  return { run: async () => model.seconds(prompt, TOKENS, threads), close: () => model.close() };
 }
 
 /** A tokenizer that llama.cpp takes; nothing is encoded by it. */
@@ -94,32 +149,34 @@ test.each([QWEN_05B, LLAMA_1B])('$name', async (shape) => {
   const folder = await checkpoint(CACHE, shape, 0);
   writeTokenizer(folder, shape);
   const prompt = Array.from({ length: PROMPT }, (_, i) => (i * 7919) % shape.vocabulary);
-  const rows: [name: string, run: () => Promise<Rate>][] = [
-    ['Amalgam, BF16, 1 thread', () => ours(folder, prompt)],
-  ];
-  for (const type of ['F32', 'BF16', 'Q8_0']) {
+  process.stdout.write(`${cpus()[0]!.model}, load before: ${loadavg()[0]!.toFixed(1)}\n`);
+  for (const type of ['F32', 'BF16', 'Q8_0'] as const) {
     for (const threads of [1, 2]) {
-      const run = async () => {
-        const model = llama().open(ggufOf(folder, type));
-        model.seconds(prompt, 2, threads);
-        const rate = model.seconds(prompt, TOKENS, threads);
-        model.close();
-        return rate;
+      const on = `${shape.name}, ${type}, ${threads} thread${threads > 1 ? 's' : ''}`;
+      if (!on.includes(process.env.ROWS ?? '')) continue;
+      const gguf = ggufOf(folder, type);
+      const sides = {
+        Amalgam: openOurs(folder, prompt, type, threads),
+        'llama.cpp': openLlama(gguf, prompt, threads),
       };
-      rows.push([`llama.cpp, ${type}, ${threads} thread${threads > 1 ? 's' : ''}`, run]);
+      const seconds = { Amalgam: [] as Seconds[], 'llama.cpp': [] as Seconds[] };
+      // the first round reads the weights
+      for (let round = 0; round <= ROUNDS; round++) {
+        for (const side of ['Amalgam', 'llama.cpp'] as const) {
+          const run = await sides[side].run();
+          if (round > 0) seconds[side].push(run);
+        }
+      }
+      for (const side of ['Amalgam', 'llama.cpp'] as const) {
+        sides[side].close();
+        const prompts = seconds[side].map((run) => run.prompt);
+        const tokens = seconds[side].flatMap((run) => run.tokens).sort((x, y) => x - y);
+        const [best, median] = [tokens[0]!, tokens[tokens.length >> 1]!].map((token) =>
+          (1 / token).toFixed(1),
+        );
+        const read = (PROMPT / Math.min(...prompts)).toFixed(1);
+        process.stdout.write(`${on} · ${side}: prompt ${read}, then ${best} tokens/s (median ${median})\n`);
+      }
     }
-  }
-  const best = new Map<string, Rate>();
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const [name, run] of rows) {
-      const { prompt: read, token } = await run();
-      const before = best.get(name) ?? { prompt: read, token };
-      best.set(name, { prompt: Math.min(read, before.prompt), token: Math.min(token, before.token) });
-    }
-  }
-  for (const [name, { prompt: read, token }] of best) {
-    process.stdout.write(
-      `${shape.name} · ${name}: prompt ${(PROMPT / read).toFixed(1)}, then ${(1 / token).toFixed(1)} tokens/s\n`,
-    );
   }
 });

@@ -13,12 +13,21 @@ export interface Spent {
   peakBytes: number;
 }
 
-/** Loaded before the program: at exit it writes the used resources to a pipe. Its threads load it too, and write nothing. */
+/**
+ * Loaded before the program: at exit it writes the used resources to a pipe. Its threads load it too, and write nothing. Linux
+ * says of its own peak (VmHWM) what `maxRSS` does not: that one begins at the peak of the process that started this one.
+ */
 const TELL = `data:text/javascript,${encodeURIComponent(`
-import { writeSync } from 'node:fs';
+import { existsSync, readFileSync, writeSync } from 'node:fs';
 import process from 'node:process';
 import { isMainThread } from 'node:worker_threads';
-if (isMainThread) process.once('exit', () => writeSync(3, JSON.stringify(process.resourceUsage())));`)}`;
+const peak = () =>
+  existsSync('/proc/self/status') && /VmHWM:\\s*(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'));
+const tell = () => {
+  const used = process.resourceUsage();
+  writeSync(3, JSON.stringify({ ...used, maxRSS: Number(peak()?.[1] ?? used.maxRSS) }));
+};
+if (isMainThread) process.once('exit', tell);`)}`;
 
 /** Characters shown of a failed program's output. */
 const SAID = 2000;

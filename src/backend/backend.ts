@@ -17,11 +17,18 @@ export interface Backend {
   readonly tileBytes?: number;
   /** Stored bytes of a tensor that may stay here between its passes. Default: src/merge/tensor/workspace.ts. */
   readonly keptBytes?: number;
+  /** Bytes of weights that may stay here while a text is written, where that is known. */
+  readonly residentBytes?: number;
   /** Seconds spent so far, for the stage times of a report. */
   readonly seconds: Readonly<BackendSeconds>;
 
   /** A zeroed buffer; `byteLength` is rounded up to a multiple of 4 and is at least 4. @throws GpuOutOfMemory */
   allocate(byteLength: number, label: string): BackendBuffer;
+  /**
+   * The same for weights in panels (`packPanels`), where other threads of the engine reach them; absent where there are none.
+   * As `weights` of `packPanels` and `matmulPacked` alone.
+   */
+  allocateWeights?(byteLength: number, label: string): BackendBuffer;
   free(buffer: BackendBuffer): void;
   /**
    * Copies `data` into the buffer. Offset and length are multiples of 4.
@@ -99,36 +106,27 @@ export interface CountedBackend extends Backend {
 export function countedBackend(engine: Backend): CountedBackend {
   let bytes = 0;
   let peakBytes = 0;
+  const counted = (buffer: BackendBuffer) => {
+    bytes += buffer.byteLength;
+    peakBytes = Math.max(peakBytes, bytes);
+    return buffer;
+  };
   return {
-    kind: engine.kind,
-    adapter: engine.adapter,
-    software: engine.software,
-    maxBufferBytes: engine.maxBufferBytes,
-    ...(engine.tileBytes === undefined ? {} : { tileBytes: engine.tileBytes }),
-    ...(engine.keptBytes === undefined ? {} : { keptBytes: engine.keptBytes }),
-    get seconds() {
-      return engine.seconds;
-    },
+    ...engine,
     get bytes() {
       return bytes;
     },
     get peakBytes() {
       return peakBytes;
     },
-    allocate(byteLength, label) {
-      const buffer = engine.allocate(byteLength, label);
-      bytes += buffer.byteLength;
-      peakBytes = Math.max(peakBytes, bytes);
-      return buffer;
-    },
+    allocate: (byteLength, label) => counted(engine.allocate(byteLength, label)),
+    ...(engine.allocateWeights && {
+      allocateWeights: (byteLength: number, label: string) =>
+        counted(engine.allocateWeights!(byteLength, label)),
+    }),
     free(buffer) {
       bytes -= buffer.byteLength;
       engine.free(buffer);
     },
-    write: (buffer, byteOffset, data, handOver) => engine.write(buffer, byteOffset, data, handOver),
-    clear: (buffer, byteOffset, byteLength) => engine.clear(buffer, byteOffset, byteLength),
-    run: (kernel, dispatch) => engine.run(kernel, dispatch),
-    read: (ranges) => engine.read(ranges),
-    close: () => engine.close(),
   };
 }

@@ -39,6 +39,8 @@ interface Forms<P extends string, B extends string> {
   unit?(params: Readonly<Record<P, number>>): number;
   /** Runs the whole dispatch on typed arrays. */
   cpu?(run: CpuRun<P, B>): void;
+  /** Of a product by weights in panels: the code of their dtype. Threads can share its outputs out among them. */
+  readonly panels?: number;
   /** Work items of a dispatch. Default: its parameter `elements`. */
   work?(params: Readonly<Record<P, number>>): number;
   /** Work items of a workgroup. Default: `unit`, or a block. */

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import process from 'node:process';
 import type { Plugin } from 'vite';
-import { contentSecurityPolicy } from './content-security-policy';
+import { contentSecurityPolicy, ISOLATION } from './content-security-policy';
 
 /** Sources of the built studio, relative to the project's root. */
 const INPUTS = [
@@ -89,6 +89,7 @@ export async function serveStudio(
   const { preview } = await import('vite');
   const headers = {
     'Content-Security-Policy': `${contentSecurityPolicy(connect)}; frame-ancestors 'none'`,
+    ...ISOLATION,
     'Cross-Origin-Resource-Policy': 'same-origin',
     'X-Content-Type-Options': 'nosniff',
     'Referrer-Policy': 'no-referrer',

@@ -15,6 +15,15 @@ export const HUB_ORIGINS: readonly string[] = [
   'https://hf-hub-lfs-eu-west-1.s3-accelerate.amazonaws.com',
 ];
 
+/**
+ * Headers of a page that is isolated from other origins, and of its workers: only there can threads share memory. The service
+ * worker sets them on what it keeps.
+ */
+export const ISOLATION = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+};
+
 /** @param connect origins besides our own that the page may talk to: the Hub and the hosts it redirects to. */
 export function contentSecurityPolicy(connect: readonly string[]): string {
   return [

@@ -1,4 +1,5 @@
 /** Options of running a model: measuring its perplexity, and writing with it. */
+import { KEPT_WEIGHTS } from '../reports/evaluate';
 import type { Options } from '../reports/option';
 
 /** How a text is cut into windows. */
@@ -19,14 +20,30 @@ export const datasetOptions = {
 } as const satisfies Options;
 
 export const generateOptions = {
-  maxTokens: { kind: 'integer', help: 'At most so many tokens are written.', default: 64, min: 1 },
+  maxTokens: {
+    kind: 'integer',
+    label: 'tokens',
+    help: 'At most so many tokens are written.',
+    default: 64,
+    min: 1,
+  },
   temperature: { kind: 'number', help: '0 takes the most probable token always.', default: 0, min: 0 },
   topP: {
     kind: 'number',
+    label: 'top-p',
     help: 'Tokens are drawn from the most probable that make up this share.',
     default: 1,
     above: 0,
     max: 1,
   },
   seed: { kind: 'integer', help: 'Seed of the draws.', default: 0, min: 0 },
+} as const satisfies Options;
+
+export const keptWeightsOption = {
+  weights: {
+    kind: 'choice',
+    values: KEPT_WEIGHTS,
+    help: 'How weights are kept on the processor: 8-bit is as Q8_0; auto takes it where they do not fit into memory as stored.',
+    default: 'auto',
+  },
 } as const satisfies Options;

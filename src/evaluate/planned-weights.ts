@@ -4,6 +4,7 @@
  */
 import type { Backend } from '../backend/backend';
 import { isWeightDtype } from '../formats/dtype';
+import { tensorBytes } from '../formats/safetensors-header';
 import {
   joinedUpdate,
   type LowRankUpdate,
@@ -27,7 +28,7 @@ import {
 } from '../merge/tensor/computation';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { Workspace } from '../merge/tensor/workspace';
-import { bytesOf } from '../platform';
+import { giveBack, spareCopy } from '../sources/spare-arrays';
 
 export interface PlannedWeights extends WeightSource {
   /** Gives back the device memory that merging takes; the next read takes it again. */
@@ -198,7 +199,7 @@ export async function openMerged(
       try {
         const bytes = await merged;
         if (end === bytes.length) whole.delete(name);
-        return bytes.slice(begin, end);
+        return spareCopy(bytes.subarray(begin, end));
       } catch (thrown) {
         whole.delete(name);
         throw thrown;
@@ -218,15 +219,17 @@ async function mergeWhole(
   settings: ComputeSettings,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const method: MergeMethod = methodById.get(tensor.method)!;
-  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  const whole = new Uint8Array(tensorBytes(tensor.dtype, tensor.shape)!);
+  let at = 0;
   const task = openComputed(tensor, method, work, read, settings.prepared);
   try {
     await computeTensor(task, method, settings, async (bytes) => {
-      pieces.push(bytes);
+      whole.set(bytes, at);
+      at += bytes.length;
+      giveBack(bytes.buffer);
     });
   } finally {
     task.close();
   }
-  if (pieces.length === 1) return pieces[0]!;
-  return bytesOf(new Blob(pieces));
+  return whole;
 }

@@ -59,6 +59,8 @@ interface SideBySideWork<W extends GroupedPasses> {
   masked?: boolean;
   /** Tokens that each model runs, at most. */
   tokens: number;
+  /** Sequences that each model runs, where it is known that they are few. */
+  sequences?: number;
   planned?(entry: Entry): void;
   /** Begins with a model that is open; undefined where there is nothing to do. */
   begin(entry: Entry, model: RunningModel): Promise<W | undefined>;
@@ -94,7 +96,8 @@ export async function runSideBySide<W extends GroupedPasses>(
     }
   }
   const amount = entries.reduce((sum, { plan }) => sum + multiplyAdds(plan, work.tokens), 0);
-  const most = entries.length * Math.min(...entries.map(({ plan }) => enginesFor(plan)));
+  const { sequences = Number.POSITIVE_INFINITY } = work;
+  const most = entries.length * Math.min(sequences, ...entries.map(({ plan }) => enginesFor(plan)));
   const opened = options.engines?.slice(0, most) ?? (await openEvaluationBackends(work.engine, most, amount));
   const engines = opened.map(countedBackend);
   const batches = cutBatches(entries, work.tokens);

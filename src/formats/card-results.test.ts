@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { cardErrors } from '../../e2e/fake-hub/model-card';
-import { type CardResult, withResults } from './card-results';
+import { type CardResult, cardWithResults } from './card-results';
 
 const swag: CardResult = {
   task: 'hellaswag',
@@ -32,7 +32,7 @@ const CARD =
 const front = (card: string) => parse(/^---\n([\s\S]*?)\n---\n/.exec(card)![1]!) as Record<string, unknown>;
 
 test('results stand in the front matter as the Hub reads them, and change nothing else', () => {
-  const card = withResults(CARD, 'merged', [swag, own]);
+  const card = cardWithResults(CARD, 'merged', [swag, own]);
   expect(cardErrors(card)).toEqual([]);
   expect(card.endsWith('---\n\n# Merged model\n\n---\n\nEnd\n')).toBe(true);
   expect(
@@ -77,29 +77,29 @@ test('results stand in the front matter as the Hub reads them, and change nothin
 });
 
 test('a task scored again replaces what was there; other tasks stay, once', () => {
-  const before = withResults(CARD, 'merged', [swag, own]);
+  const before = cardWithResults(CARD, 'merged', [swag, own]);
   const again = { ...swag, metrics: [{ type: 'acc', value: 0.43, stderr: null }] };
-  const after = withResults(before, 'another', [again]);
+  const after = cardWithResults(before, 'another', [again]);
   const [{ name, results }] = front(after)['model-index'] as [
     { name: string; results: { dataset: { name: string } }[] },
   ];
   expect(name).toBe('merged');
   expect(results.map(({ dataset }) => dataset.name)).toEqual(['my <b>trade</b>', 'hellaswag']);
-  expect(withResults(after, 'x', [again])).toBe(after);
-  expect(withResults(CARD, 'x', [])).toBe(CARD);
+  expect(cardWithResults(after, 'x', [again])).toBe(after);
+  expect(cardWithResults(CARD, 'x', [])).toBe(CARD);
 });
 
 test('a card without front matter gets one; an index that is none is not taken over', () => {
-  expect(withResults('# Mine\n', 'm', [swag])).toMatch(/^---\nmodel-index:\n[\s\S]*---\n\n# Mine\n$/);
+  expect(cardWithResults('# Mine\n', 'm', [swag])).toMatch(/^---\nmodel-index:\n[\s\S]*---\n\n# Mine\n$/);
   const ruled = 'Mine\n\n---\n\na\n\n---\n';
-  expect(withResults(ruled, 'm', [swag]).endsWith(`---\n\n${ruled}`)).toBe(true);
-  const odd = withResults('---\nmodel-index: nonsense\n---\ntext', 'm', [swag]);
+  expect(cardWithResults(ruled, 'm', [swag]).endsWith(`---\n\n${ruled}`)).toBe(true);
+  const odd = cardWithResults('---\nmodel-index: nonsense\n---\ntext', 'm', [swag]);
   expect(cardErrors(odd)).toEqual([]);
   expect(odd.endsWith('---\ntext')).toBe(true);
 });
 
 test('the fake Hub takes no index without its names, types and numbers', () => {
-  const card = withResults(CARD, 'merged', [swag]);
+  const card = cardWithResults(CARD, 'merged', [swag]);
   for (const gone of [
     /name: merged/,
     /type: text-generation/,

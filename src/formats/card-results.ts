@@ -30,7 +30,7 @@ export interface CardResult {
  * @param name of the model, where the card names none in its `model-index`
  * @throws AmalgamError `RecipeInvalid` for a value that is not finite
  */
-export function withResults(card: string, name: string, results: readonly CardResult[]): string {
+export function cardWithResults(card: string, name: string, results: readonly CardResult[]): string {
   if (results.length === 0) return card;
   const [, found, rest] = FRONT.exec(card) ?? [card, '', `\n${card}`];
   const document = parseDocument(found!);

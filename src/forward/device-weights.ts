@@ -1,8 +1,15 @@
 /** Weights on the device: linear layers in their storage dtype, cut into tiles of whole output rows; vectors in f32. */
 
-import type { BackendBuffer } from '../backend/backend';
+import type { Backend, BackendBuffer } from '../backend/backend';
 import { DTYPE_CODE } from '../backend/kernels/encoding';
-import { PANEL, packPanels } from '../backend/kernels/matmul';
+import {
+  ENCODED_BLOCK,
+  ENCODED_CODE,
+  encodePanels,
+  PANEL,
+  packPanels,
+  panelRowBytes,
+} from '../backend/kernels/matmul';
 import { type WeightDtype, weightBytes } from '../formats/dtype';
 import { decodeToF32 } from '../formats/half';
 import type { Linear, Vector } from '../models/architecture';
@@ -27,14 +34,16 @@ export interface DeviceLinear {
   lowRank?: DeviceLowRank;
 }
 
+/** Stored rows one after the other; in panels, as the processor multiplies fastest; in panels of eight bits. */
+export type WeightLayout = 'rows' | 'panels' | 'encoded';
+
 export interface DeviceTile {
   first: number;
   outputs: number;
   weights: BackendBuffer;
+  layout: WeightLayout;
   /** Its first row in the buffer, which several layers may share. */
   row: number;
-  /** Laid out in panels, as the processor multiplies fastest. */
-  packed: boolean;
   /** One number for each row of the buffer. */
   bias?: BackendBuffer;
   /** The buffers are another layer's to free. */
@@ -65,15 +74,32 @@ export interface WeightReader {
   free(linear: DeviceLinear): void;
 }
 
+/** How an engine has a matrix. @param encoded at eight bits where that can be: there are blocks of 32 inputs */
+export function layoutOn(
+  { kind, allocateWeights }: Pick<Backend, 'kind' | 'allocateWeights'>,
+  inputs: number,
+  encoded: boolean,
+): WeightLayout {
+  if (encoded && allocateWeights && inputs % ENCODED_BLOCK.inputs === 0) return 'encoded';
+  return kind === 'cpu' ? 'panels' : 'rows';
+}
+
+/** Bytes of a row of weights. */
+export function rowBytesOf(layout: WeightLayout, dtype: WeightDtype, inputs: number): number {
+  return panelRowBytes(layout === 'encoded' ? ENCODED_CODE : DTYPE_CODE[dtype], inputs);
+}
+
 /**
  * @param claimed the architecture's name → the stored name (`claimTensors`)
  * @param tileBytes most bytes of one weight buffer
+ * @param encoded weights of eight bits, where the engine has them
  */
 export function createWeightReader(
   queue: Queue,
   source: WeightSource,
   claimed: ReadonlyMap<string, string>,
   tileBytes: number,
+  encoded = false,
 ): WeightReader {
   const stored = (name: string) => {
     const found = claimed.get(name)!;
@@ -97,23 +123,34 @@ export function createWeightReader(
     const { name, weight } = stored(linear.weight);
     const width = weightBytes(weight.dtype);
     const rowBytes = linear.inputs * width;
-    const packed = queue.engine.kind === 'cpu';
-    const rows = packed ? Math.ceil(outputs / PANEL) * PANEL : outputs;
-    const weights = queue.allocate(rows * rowBytes, name);
+    const layout = layoutOn(queue.engine, linear.inputs, encoded);
+    const rows = layout === 'rows' ? outputs : Math.ceil(outputs / PANEL) * PANEL;
+    const bytes = rows * rowBytesOf(layout, weight.dtype, linear.inputs);
+    const weights = layout === 'rows' ? queue.allocate(bytes, name) : queue.allocateWeights(bytes, name);
+    /** Takes stored rows from `row` on. */
+    const put = (row: number, stored: Uint8Array<ArrayBuffer>) => {
+      if (layout !== 'encoded') return queue.write(weights, row * rowBytes, stored, true);
+      const buffer = upload(stored, name);
+      const params = {
+        ...{ dtype: DTYPE_CODE[weight.dtype], inputs: linear.inputs },
+        ...{ outputs: stored.length / rowBytes, first: row },
+      };
+      queue.run(encodePanels, { params, buffers: { rows: buffer, weights } });
+      queue.free(buffer);
+    };
     try {
-      await fill(weights, 0, linear, first, outputs, signal);
-      if (packed) layOut(weights, weight.dtype, linear.inputs, outputs);
-      return { first, outputs, weights, row: 0, packed };
+      await fill(put, linear, first, outputs, signal);
+      if (layout === 'panels') layOut(weights, weight.dtype, linear.inputs, outputs);
+      return { first, outputs, weights, row: 0, layout };
     } catch (error) {
       queue.free(weights);
       throw error;
     }
   };
 
-  /** Writes output rows [first, first + outputs) of a linear layer into a buffer, from row `row` of it on. */
+  /** Reads output rows [first, first + outputs) of a linear layer. @param put takes some of them, from row `row` of these on */
   const fill = async (
-    weights: BackendBuffer,
-    row: number,
+    put: (row: number, stored: Uint8Array<ArrayBuffer>) => void,
     linear: Linear,
     first: number,
     outputs: number,
@@ -123,14 +160,14 @@ export function createWeightReader(
     const width = weightBytes(weight.dtype);
     const rowBytes = linear.inputs * width;
     if (linear.storage === 'in_out') {
-      queue.write(weights, row * rowBytes, await transposed(linear, width, first, outputs, signal), true);
+      put(0, new Uint8Array((await transposed(linear, width, first, outputs, signal)).buffer));
       return;
     }
-    const begin = (first + (linear.stack?.index ?? 0) * linear.outputs) * rowBytes;
-    const end = begin + outputs * rowBytes;
-    for (let at = begin; at < end; at += READ_BYTES) {
-      const bytes = await source.read(name, at, Math.min(at + READ_BYTES, end), signal);
-      queue.write(weights, row * rowBytes + at - begin, bytes, true);
+    const begin = first + (linear.stack?.index ?? 0) * linear.outputs;
+    const step = Math.max(1, Math.floor(READ_BYTES / rowBytes / PANEL)) * PANEL;
+    for (let row = 0; row < outputs; row += step) {
+      const end = begin + Math.min(row + step, outputs);
+      put(row, await source.read(name, (begin + row) * rowBytes, end * rowBytes, signal));
     }
   };
 
@@ -277,9 +314,12 @@ export function createWeightReader(
         const biases = new Float32Array(rows);
         let row = 0;
         for (const [i, one] of group.entries()) {
-          await fill(weights, row, one, 0, one.outputs, signal);
+          const rowBytes = inputs * weightBytes(dtype);
+          const put = (at: number, bytes: Uint8Array<ArrayBuffer>) =>
+            queue.write(weights!, (row + at) * rowBytes, bytes, true);
+          await fill(put, one, 0, one.outputs, signal);
           biases.set((await biasOf(one, signal)) ?? [], row);
-          const own = { first: 0, outputs: one.outputs, row, packed: false };
+          const own = { first: 0, outputs: one.outputs, row, layout: 'rows' as const };
           devices[i]!.tiles.push({ ...own, weights, ...(i > 0 && { borrowed: true }) });
           row += one.outputs;
         }

@@ -149,7 +149,7 @@ export function openHeadPass(
     op.product(
       {
         buffer: tile.weights,
-        packed: tile.packed,
+        layout: tile.layout,
         dtype,
         inputs: embedding.width,
         first,

@@ -1,7 +1,7 @@
 /** An opened model: its architecture, its weights within reach, and the device's means to run it. */
 import type { BackendBuffer } from '../backend/backend';
 import { AmalgamError } from '../errors';
-import { isWeightDtype, weightBytes } from '../formats/dtype';
+import { isWeightDtype } from '../formats/dtype';
 import {
   type Architecture,
   type Block,
@@ -17,30 +17,19 @@ import {
   cutRows,
   type DeviceLinear,
   type DeviceTile,
+  layoutOn,
+  rowBytesOf,
   type WeightReader,
 } from './device-weights';
 import { createEmbeddingTable, type EmbeddingTable } from './embedding-table';
 import { createLayerStore, type Layer, type LayerStore } from './layer-store';
 import type { DeviceNorm, Operations } from './operations';
+import { closeOuter, freeNorm, loadNorm, loadOuter, type OuterWeights } from './outer-weights';
 import { sharedReads } from './parts/kinds';
 import type { BlockWeights } from './parts/part';
 import { allEnded } from './queue';
 import type { ChangedWeights, WeightSource } from './weight-source';
 import type { Workspace } from './workspace';
-
-/** Weights outside the blocks and the head: small, loaded once. */
-interface OuterWeights {
-  projectIn?: DeviceLinear;
-  positions?: BackendBuffer;
-  embeddingNorm?: DeviceNorm;
-  finalNorm?: DeviceNorm;
-  transform?: { linear: DeviceLinear; norm: DeviceNorm };
-  projectOut?: DeviceLinear;
-  perLayer?: { projection: DeviceLinear; norm: DeviceNorm };
-  planes?: { begin: DeviceLinear[]; end: DeviceLinear[] };
-  /** Of the logits, on the host. */
-  headBias?: Float32Array<ArrayBuffer>;
-}
 
 /** A tile of the head: rows of logits [first, first + outputs). */
 export interface HeadTile extends DeviceTile, Layer {}
@@ -60,10 +49,12 @@ export interface Model {
   readonly outer: OuterWeights;
   /** Blocks first, then the tiles of the head. */
   readonly layers: LayerStore<ModelLayer>;
-  /** Bytes of all weights as stored, embedding table not counted. */
+  /** Bytes of all weights as they are kept, embedding table not counted. */
   readonly weightBytes: number;
   /** Bytes of the weights that stay on the device. */
   readonly residentBytes: number;
+  /** Weights are kept at eight bits. */
+  readonly encoded: boolean;
   /** The weights of a block for a caller that owns them, without some of its linear maps. The caller closes it. */
   block(index: number, without: ReadonlySet<Linear>, signal?: AbortSignal): Promise<BlockWeights>;
   /** Takes what changed in the source: updates at once, layers with other weights when they are next run. */
@@ -73,11 +64,18 @@ export interface Model {
   close(): void;
 }
 
+interface ModelOptions {
+  residentBytes: number;
+  tileBytes: number;
+  eightBits?: 'always' | 'to fit' | 'never';
+}
+
 /**
  * Opens a model over its weights; nothing is read yet.
  *
  * @param residentBytes layers stay on the device, from the first on, as long as they fit into this
  * @param tileBytes most bytes of one weight buffer
+ * @param eightBits keeps weights at eight bits: always, or where they would not all stay otherwise
  * @throws AmalgamError `TensorMissing`, `ShapeMismatch`, `ArchitectureUnsupported`, `AdapterUnsupported`
  */
 export function openModel(
@@ -85,27 +83,38 @@ export function openModel(
   source: WeightSource,
   operations: Operations,
   workspace: Workspace,
-  { residentBytes, tileBytes }: { residentBytes: number; tileBytes: number },
+  { residentBytes, tileBytes, eightBits = 'never' }: ModelOptions,
 ): Model {
   const claimed = claimTensors(architecture, source.tensors);
   checkTensors(architecture, source, claimed);
   const { queue } = operations;
-  const reader = createWeightReader(queue, source, claimed, tileBytes);
   const head: Linear = {
     weight: architecture.final.head,
     inputs: architecture.embedding.width,
     outputs: architecture.vocab,
     storage: 'out_in',
   };
-  const headDtype = reader.stored(head.weight).weight.dtype;
+  const stored = (name: string) => source.tensors.get(claimed.get(name)!)!;
+  const headDtype = stored(head.weight).dtype;
   const headTiles = cutRows(head, headDtype, tileBytes);
   const { blocks } = architecture;
   const { perLayer } = architecture.embedding;
-  const sizes = [
-    ...blocks.map((block) => blockBytes(block, reader)),
-    ...headTiles.map(([, outputs]) => outputs * head.inputs * weightBytes(headDtype)),
-  ];
-  const total = sizes.reduce((a, b) => a + b, 0);
+  const sizesAt = (encoded: boolean) => {
+    const bytesOf = ({ inputs, outputs, weight }: Linear) => {
+      const layout = layoutOn(queue.engine, inputs, encoded);
+      return outputs * rowBytesOf(layout, stored(weight).dtype, inputs);
+    };
+    return [
+      ...blocks.map((block) => blockBytes(block, bytesOf, source, claimed)),
+      ...headTiles.map(([, outputs]) => bytesOf({ ...head, outputs })),
+    ];
+  };
+  const sum = (all: readonly number[]) => all.reduce((a, b) => a + b, 0);
+  const plain = sizesAt(false);
+  const encoded = eightBits === 'always' || (eightBits === 'to fit' && sum(plain) > residentBytes);
+  const sizes = encoded ? sizesAt(true) : plain;
+  const total = sum(sizes);
+  const reader = createWeightReader(queue, source, claimed, tileBytes, encoded);
   const { staying, stayingBytes } = residents(sizes, residentBytes);
   const layers = createLayerStore<ModelLayer>(
     sizes.length,
@@ -143,6 +152,7 @@ export function openModel(
     layers,
     weightBytes: total,
     residentBytes: stayingBytes,
+    encoded: encoded && queue.engine.allocateWeights !== undefined,
     async renew({ updates, weights }, signal) {
       const headName = reader.stored(head.weight).name;
       for (const [index, loading] of layers.loaded()) {
@@ -227,20 +237,16 @@ export function adaptableWeights(
   return new Set(linears.flatMap(({ weight, stack }) => (stack ? [] : [claimed.get(weight)!])));
 }
 
-function blockBytes(block: Block, reader: WeightReader): number {
-  return leavesOf(block).linears.reduce((sum, { weight, inputs, outputs }) => {
-    const { name, weight: stored } = reader.stored(weight);
-    const rank = reader.source.updates?.get(name)?.rank ?? 0;
-    return sum + inputs * outputs * weightBytes(stored.dtype) + rank * (inputs + outputs) * 4;
+function blockBytes(
+  block: Block,
+  bytesOf: (linear: Linear) => number,
+  { updates }: WeightSource,
+  claimed: ReadonlyMap<string, string>,
+): number {
+  return leavesOf(block).linears.reduce((sum, linear) => {
+    const rank = updates?.get(claimed.get(linear.weight)!)?.rank ?? 0;
+    return sum + bytesOf(linear) + rank * (linear.inputs + linear.outputs) * 4;
   }, 0);
-}
-
-async function loadNorm(norm: Norm, reader: WeightReader, signal?: AbortSignal): Promise<DeviceNorm> {
-  const weight =
-    typeof norm.weight === 'string'
-      ? await reader.vector(norm.weight, signal)
-      : reader.upload(new Float32Array(norm.width).fill(norm.weight), 'norm');
-  return { norm, weight, ...(norm.bias !== undefined && { bias: await reader.vector(norm.bias, signal) }) };
 }
 
 /**
@@ -308,68 +314,4 @@ async function loadBlock(
     vector: (vector) => vectors.get(vector)!.buffer,
     values: (vector) => vectors.get(vector)!.values,
   };
-}
-
-function freeNorm(norm: DeviceNorm | undefined, queue: Operations['queue']): void {
-  queue.free(norm?.weight);
-  queue.free(norm?.bias);
-}
-
-async function loadOuter(
-  { embedding, final, planes }: Architecture,
-  reader: WeightReader,
-  outer: OuterWeights,
-  signal?: AbortSignal,
-): Promise<void> {
-  if (embedding.projection) outer.projectIn ??= await reader.linear(embedding.projection, signal);
-  if (embedding.positions) outer.positions ??= await loadPositions(embedding.positions, reader, signal);
-  if (embedding.perLayer && !outer.perLayer) {
-    outer.perLayer = {
-      projection: await reader.linear(embedding.perLayer.projection, signal),
-      norm: await loadNorm(embedding.perLayer.norm, reader, signal),
-    };
-  }
-  if (planes && !outer.planes) {
-    const load = async (layers: readonly Linear[]) => {
-      const loaded: DeviceLinear[] = [];
-      for (const layer of layers) loaded.push(await reader.linear(layer, signal));
-      return loaded;
-    };
-    outer.planes = { begin: await load(planes.begin), end: await load(planes.end) };
-  }
-  if (embedding.norm) outer.embeddingNorm ??= await loadNorm(embedding.norm, reader, signal);
-  if (final.norm) outer.finalNorm ??= await loadNorm(final.norm, reader, signal);
-  if (final.transform && !outer.transform) {
-    outer.transform = {
-      linear: await reader.linear(final.transform.linear, signal),
-      norm: await loadNorm(final.transform.norm, reader, signal),
-    };
-  }
-  if (final.bias) outer.headBias ??= await reader.values(final.bias, signal);
-  if (final.projection) outer.projectOut ??= await reader.linear(final.projection, signal);
-}
-
-/** The rows of all positions, with the addend of each. */
-async function loadPositions(
-  { tensor, rows, types }: NonNullable<Architecture['embedding']['positions']>,
-  reader: WeightReader,
-  signal?: AbortSignal,
-): Promise<BackendBuffer> {
-  if (!types) return reader.vector(tensor, signal);
-  const read = (name: string) => reader.values({ tensors: [{ name, shape: [] }] }, signal);
-  const [positions, added] = [await read(tensor), await read(types.tensor)];
-  const width = positions.length / rows;
-  return reader.upload(
-    positions.map((value, i) => value + added[i % width]!),
-    tensor,
-  );
-}
-
-function closeOuter(outer: OuterWeights, reader: WeightReader, { queue }: Operations): void {
-  const single = [outer.projectIn, outer.projectOut, outer.perLayer?.projection, outer.transform?.linear];
-  for (const linear of [...single, ...(outer.planes?.begin ?? []), ...(outer.planes?.end ?? [])])
-    if (linear) reader.free(linear);
-  const norms = [outer.embeddingNorm, outer.finalNorm, outer.perLayer?.norm, outer.transform?.norm];
-  for (const norm of norms) freeNorm(norm, queue);
-  queue.free(outer.positions);
 }

@@ -10,12 +10,19 @@ import {
   normLine,
   RARE_CODE,
 } from '../backend/kernels/activation';
-import { fewRowsForm, matmul, matmulFew, matmulForm, matmulPacked } from '../backend/kernels/matmul';
+import {
+  fewRowsForm,
+  matmul,
+  matmulEncoded,
+  matmulFew,
+  matmulForm,
+  matmulPacked,
+} from '../backend/kernels/matmul';
 import { countNonFinite } from '../backend/kernels/statistics';
 import { addScaled } from '../backend/kernels/sums';
 import type { WeightDtype } from '../formats/dtype';
 import type { Activation, Mlp, Norm } from '../models/architecture';
-import type { DeviceLinear } from './device-weights';
+import type { DeviceLinear, WeightLayout } from './device-weights';
 import type { Queue } from './queue';
 
 /** f32 rows on the device: row r begins at r · stride. */
@@ -52,8 +59,8 @@ interface WeightRows {
   outputs: number;
   /** One number for each row of the buffer. */
   bias?: BackendBuffer;
-  /** Laid out in panels; `first` is a multiple of their outputs then. */
-  packed?: boolean;
+  /** Default: rows. In panels `first` is a multiple of their outputs. */
+  layout?: WeightLayout;
 }
 
 /** Low-rank update of layers side by side, behind its first factors. */
@@ -135,11 +142,11 @@ function joinedTiles(layers: readonly DeviceLinear[]): (WeightRows & { begin: nu
   const joined: (WeightRows & { begin: number; scale: number })[] = [];
   let begin = 0;
   for (const { inputs, dtype, scale, tiles, outputs: all } of layers) {
-    for (const { first, row, outputs, weights, packed, bias } of tiles) {
+    for (const { first, row, outputs, weights, layout, bias } of tiles) {
       const last = joined.at(-1);
       if (last?.buffer === weights && last.first + last.outputs === row) last.outputs += outputs;
       else {
-        const tile = { buffer: weights, dtype, inputs, first: row, outputs, packed, ...(bias && { bias }) };
+        const tile = { buffer: weights, dtype, inputs, first: row, outputs, layout, ...(bias && { bias }) };
         joined.push({ ...tile, begin: begin + first, scale });
       }
     }
@@ -175,7 +182,8 @@ export function createOperations(queue: Queue): Operations {
     };
     const buffers = { weights: weights.buffer, x: x.buffer, bias: weights.bias ?? nothing, y: y.buffer };
     const work = rows * weights.inputs * weights.outputs * (gate > 0 ? 2 : 1);
-    const few = weights.packed ? undefined : fewRowsForm(engine, rows);
+    const { layout = 'rows' } = weights;
+    const few = layout === 'rows' ? fewRowsForm(engine, rows) : undefined;
     if (few) {
       const { norm: kind, weight } = x.norm ?? {};
       const norm_kind = kind ? 1 + NORM_CODE[kind.kind] : 0;
@@ -200,8 +208,8 @@ export function createOperations(queue: Queue): Operations {
       );
       return;
     }
-    const forms = weights.packed ? matmulPacked : matmul[matmulForm(engine)];
-    queue.run(forms[weights.dtype], { params, buffers }, work);
+    const forms = layout === 'panels' ? matmulPacked : matmul[matmulForm(engine)];
+    queue.run(layout === 'encoded' ? matmulEncoded : forms[weights.dtype], { params, buffers }, work);
   };
 
   /**

@@ -28,6 +28,8 @@ export interface Queue {
   readonly dispatchWork: number;
   /** A zeroed buffer of at least `byteLength`, a multiple of 16 bytes long. @throws AmalgamError `GpuOutOfMemory` */
   allocate(byteLength: number, label: string): BackendBuffer;
+  /** The same for weights in panels: see `Backend.allocateWeights`. */
+  allocateWeights(byteLength: number, label: string): BackendBuffer;
   free(buffer: BackendBuffer | undefined): void;
   /** @param handOver see `Backend.write` */
   write(
@@ -61,17 +63,22 @@ export function createQueue(engine: Backend): Queue {
     written = 0;
     return engine.read(ranges);
   };
+  const wholeVectors = (byteLength: number) => Math.max(16, Math.ceil(byteLength / 16) * 16);
+  const counted = (buffer: BackendBuffer) => {
+    bytes += buffer.byteLength;
+    peakBytes = Math.max(peakBytes, bytes);
+    return buffer;
+  };
   return {
     engine,
     dispatchWork: dispatchWork(engine),
     get peakBytes() {
       return peakBytes;
     },
-    allocate(byteLength, label) {
-      const buffer = engine.allocate(Math.max(16, Math.ceil(byteLength / 16) * 16), label);
-      bytes += buffer.byteLength;
-      peakBytes = Math.max(peakBytes, bytes);
-      return buffer;
+    allocate: (byteLength, label) => counted(engine.allocate(wholeVectors(byteLength), label)),
+    allocateWeights(byteLength, label) {
+      const size = wholeVectors(byteLength);
+      return counted(engine.allocateWeights?.(size, label) ?? engine.allocate(size, label));
     },
     free(buffer) {
       if (!buffer) return;

@@ -23,8 +23,16 @@ import type { ChangedWeights, WeightSource } from './weight-source';
 import { createWorkspace } from './workspace';
 
 export interface RunnerOptions {
-  /** Layers stay on the device, from the first on, as long as they fit into this many bytes. Default 0: two at a time. */
+  /**
+   * Layers stay on the device, from the first on, as long as they fit into this many bytes, or what the engine says it has room
+   * for. Default 0: two at a time.
+   */
   residentBytes?: number;
+  /**
+   * Weights at eight bits, on an engine on the processor that writes: always, or where they would not all stay otherwise. Default:
+   * never.
+   */
+  eightBits?: 'always' | 'to fit' | 'never';
   /** Bytes of activations of one chunk of rows. Default 256 MiB. */
   activationBytes?: number;
   /** Bytes of residual streams of one pass. Default 256 MiB. */
@@ -53,9 +61,11 @@ export interface Runner {
   readonly mostDraws: number;
   /** Rows of keys that fit a buffer, of all sequences that continue others together. */
   readonly mostKeyRows: number;
-  /** Bytes of all weights of blocks and head as stored, and of those that stay on the device. */
+  /** Bytes of all weights of blocks and head as they are kept, and of those that stay on the device. */
   readonly weightBytes: number;
   readonly residentBytes: number;
+  /** Weights are kept at eight bits, those of matrices whose inputs are no multiple of 32 excepted. */
+  readonly encoded: boolean;
   /** Most bytes held on the device so far. */
   readonly peakBytes: number;
   /** Begins a pass. Its steps must not overlap with those of another pass on the same engine. */
@@ -99,8 +109,12 @@ export function openRunner(
     engine.maxBufferBytes,
     Math.floor((2 * queue.dispatchWork) / CHUNK_ROWS.least),
   );
-  const { residentBytes } = settings;
-  const model = openModel(architecture, source, operations, workspace, { residentBytes, tileBytes });
+  const residentBytes =
+    settings.residentBytes > 0 ? Math.max(settings.residentBytes, engine.residentBytes ?? 0) : 0;
+  const model = openModel(architecture, source, operations, workspace, {
+    ...{ residentBytes, tileBytes },
+    ...(options.eightBits && { eightBits: options.eightBits }),
+  });
   const chunkRows = rowsOfChunk(architecture, queue.dispatchWork, settings.activationBytes);
   const startRunnerPass: Runner['startPass'] = (request) => startPass(model, { ...request, chunkRows });
   return {
@@ -112,6 +126,7 @@ export function openRunner(
     longAfter: longSequences(architecture) ?? Number.POSITIVE_INFINITY,
     weightBytes: model.weightBytes,
     residentBytes: model.residentBytes,
+    encoded: model.encoded,
     get peakBytes() {
       return queue.peakBytes;
     },

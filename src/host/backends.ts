@@ -1,17 +1,30 @@
-import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import {
+  canShareMemory,
+  type HelpCalls,
+  openSharedWeights,
+  type SharedWeights,
+  type StartHelper,
+} from '../backend/cpu/shared-weights';
 import { type BatchCalls, createThreadBackend } from '../backend/cpu/thread-backend';
 import { createGpuBackend } from '../backend/gpu/gpu-backend';
 import { type BackendChoice, type BackendKind, CPU_ADAPTER } from '../reports/backend';
 import { giveBack } from '../sources/spare-arrays';
 import { backendInfo } from './backend-info';
-import { hasThreads, openThread } from './threads';
+import { hasThreads, openThread, openThreads } from './threads';
 
-/** Opens the engine asked for. @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none */
-export async function openBackend(choice: BackendChoice): Promise<Backend> {
+/**
+ * Opens the engine asked for.
+ * @param openCpu the one on the processor
+ * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
+ */
+export async function openBackend(
+  choice: BackendChoice,
+  openCpu = () => createCpuBackend(),
+): Promise<Backend> {
   const kind: BackendKind = choice === 'auto' ? (await backendInfo()).auto : choice;
-  return kind === 'webgpu' ? createGpuBackend() : createCpuBackend();
+  return kind === 'webgpu' ? createGpuBackend() : openCpu();
 }
 
 const MOST_THREADS = 8;
@@ -27,12 +40,31 @@ export function threadCount(kind: BackendKind, elements: number): number {
   return Math.min(MOST_THREADS_OF_A_PASS, navigator.hardwareConcurrency);
 }
 
+/** Bytes of weights that stay, at most: there are two memories of 4 GiB; half of the machine's memory in any case. */
+const MOST_RESIDENT = 7 * 2 ** 30;
+
+/** Memories for the weights of one text's model, which a thread on every other core reaches; undefined where none can be had. */
+function sharedWeights(): SharedWeights | undefined {
+  if (!hasThreads() || !('navigator' in globalThis)) return undefined;
+  const helpers = canShareMemory() ? Math.min(MOST_THREADS, navigator.hardwareConcurrency) - 1 : 0;
+  const startHelper: StartHelper = (request) => {
+    const { ask, terminate } = openThread<HelpCalls>(true);
+    // one that stops in the middle of a product is missed there, and otherwise the others do its share
+    void ask((calls) => calls.help(request)).catch(() => undefined);
+    return terminate;
+  };
+  // not every browser tells
+  const { deviceMemory = 4 } = navigator as Navigator & { deviceMemory?: number };
+  const residentBytes = Math.min(MOST_RESIDENT, (deviceMemory * 2 ** 30) / 2);
+  return openSharedWeights(helpers, startHelper, { residentBytes });
+}
+
 /** Multiply-adds of an evaluation from which threads are worth their start. */
 const EVALUATION_THREADS_FROM = 2e9;
 
 /**
- * Opens the engines of an evaluation: one on a graphics device, or on the processor one per core; little work stays in
- * this thread.
+ * Opens the engines of an evaluation: one on a graphics device, or on the processor one per core. Where there is use for one
+ * alone, or little work, it is one in this thread, and the other cores help with products by weights.
  * @param most engines that there is use for
  * @param multiplyAdds of everything that is to be evaluated
  * @throws AmalgamError `NoWebGpu` when `webgpu` is asked for and there is none
@@ -42,10 +74,9 @@ export async function openEvaluationBackends(
   most: number,
   multiplyAdds: number,
 ): Promise<[engine: Backend, ...threads: Backend[]]> {
-  const first = await openBackend(choice);
-  if (first.kind === 'webgpu' || multiplyAdds < EVALUATION_THREADS_FROM) return [first];
-  const count = Math.min(most, navigator.hardwareConcurrency);
-  return count < 2 ? [first] : openThreads(first.adapter, count);
+  const count = multiplyAdds < EVALUATION_THREADS_FROM ? 1 : Math.min(most, navigator.hardwareConcurrency);
+  const first = await openBackend(choice, () => createCpuBackend(count < 2 ? sharedWeights() : undefined));
+  return first.kind === 'webgpu' || count < 2 ? [first] : openEngines(first.adapter, count);
 }
 
 /**
@@ -54,18 +85,23 @@ export async function openEvaluationBackends(
  */
 export function openEncodingBackends(elements: number): [engine: Backend, ...threads: Backend[]] {
   if (elements < THREADS_FROM) return [createCpuBackend()];
-  return openThreads(CPU_ADAPTER, navigator.hardwareConcurrency);
+  return openEngines(CPU_ADAPTER, navigator.hardwareConcurrency);
 }
 
-function openThreads(adapter: string, wanted: number): [Backend, ...Backend[]] {
+function openEngines(adapter: string, wanted: number): [Backend, ...Backend[]] {
   const count = Math.min(wanted, MOST_THREADS);
   const share = { tileBytes: THREADS_BYTES.tiles / count, keptBytes: THREADS_BYTES.kept / count };
   const open = () => {
-    const { ask, terminate } = openThread<BatchCalls>();
+    const opening = openThreads<BatchCalls>({ kind: 'engine', count: 1, work: {}, files: [] });
+    opening.catch(() => {}); // reported to who computes
     return createThreadBackend(
       {
-        compute: (batch, transfer) => ask((calls) => calls.compute(Comlink.transfer(batch, transfer))),
-        terminate,
+        compute: async (batch, moved) => (await opening)[0]!.ask('compute', [batch], moved),
+        terminate: () =>
+          void opening.then(
+            ([thread]) => thread!.terminate(),
+            () => {},
+          ),
       },
       adapter,
       share,

@@ -1,8 +1,9 @@
 /** A thread's side of threads.ts: the files it opens, its engine, and what it has to tell. */
 
-import type * as Comlink from 'comlink';
+import * as Comlink from 'comlink';
 import type { Backend } from '../backend/backend';
 import { createCpuBackend } from '../backend/cpu/cpu-backend';
+import { formats } from '../inputs/quantized/formats';
 import { readingRows } from '../inputs/row-reader';
 import { inputName, type ReadTensor } from '../inputs/stored-tensor';
 import type { TensorRef } from '../inputs/tensor-view';
@@ -11,10 +12,10 @@ import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
 import { fileSource } from '../sources/file-source';
 import { giveBack, limitSpares } from '../sources/spare-arrays';
-import { type HashedSource, hashedSource, type Leaf } from '../sources/tree-hash';
+import { type HashedSource, hashedSource } from '../sources/tree-hash';
 import { type OpenSource, openBlob } from '../store/blobs';
 import type { FilePlace } from '../write/destination';
-import type { OpenMember, PassCalls, PassKind, PassMember, PassOwner, ReadCalls, ThreadJob } from './threads';
+import type { FoundLeaf, PassTools, ThreadCalls, ThreadJob, ThreadOwner, WorkKind } from './threads';
 
 /** Opens the files of this machine, where there are such. */
 export interface Disk {
@@ -26,23 +27,26 @@ export interface Disk {
 /** Pieces of an input that stay in memory: of the last one a part was read, and the rest comes next. */
 const HELD_PIECES = 1;
 
-/** Hash of a piece of an input. */
-export type FoundLeaf = readonly [input: string, piece: number, leaf: Leaf];
-
 /** What a thread works with. */
-export interface OpenJob<Work> {
-  work: Work;
-  engine: Backend;
-  read: ReadTensor;
+export interface ThreadTools extends PassTools {
+  /** Opens files of the owner. */
+  openOrigin(origin: SourceOrigin): Promise<OpenSource>;
+  disk: Disk | undefined;
+  /** Its owner, who may have more to offer to this kind of work. */
+  owner: Comlink.Remote<ThreadOwner>;
+  /** Takes a message that is on its way to the owner: it arrives before the answer. */
+  tell(message: Promise<void>): void;
   /** Adds to the time that this thread has waited for stored bytes, or written. */
   spend(what: 'read' | 'write', seconds: number): void;
-  seconds(): WorkSeconds;
-  /** Hashes of pieces of inputs since the last call. */
-  found(): Promise<FoundLeaf[]>;
+  /** Has memory go with the answer. */
+  handOver(memory: readonly Transferable[]): void;
 }
 
+/** Opens a kind of work. @returns its calls */
+export type OpenWork = (work: never, tools: ThreadTools) => object;
+
 /** Opens a file that the owner has told of. */
-export async function openOrigin(origin: SourceOrigin, disk: Disk | undefined): Promise<OpenSource> {
+async function openOrigin(origin: SourceOrigin, disk: Disk | undefined): Promise<OpenSource> {
   if (origin.kind === 'blob') return openBlob(origin.sha256);
   if (origin.kind === 'disk') return disk!.source(origin);
   return { ...fileSource(origin.file, origin.name), close: () => {} };
@@ -52,11 +56,7 @@ export async function openOrigin(origin: SourceOrigin, disk: Disk | undefined): 
 const SPARE_BYTES = 16 * 2 ** 20;
 
 /** Opens the files of a job, and an engine for it. @throws what opening throws */
-export async function openJob<Work>(
-  job: ThreadJob<Work>,
-  owner: Comlink.Remote<ReadCalls>,
-  disk: Disk | undefined,
-): Promise<OpenJob<Work>> {
+async function openJob(job: ThreadJob<unknown>, owner: Comlink.Remote<ThreadOwner>, disk: Disk | undefined) {
   limitSpares(SPARE_BYTES);
   const hashed = new Map<string, HashedSource>();
   const told = new Map<string, Set<number>>();
@@ -75,7 +75,10 @@ export async function openJob<Work>(
     }
   }
   for (const [index, derived] of job.derived.entries()) {
-    derived.open = async () => (begin, end) => owner.derived(index, begin, end).catch(rethrow);
+    const { quantized, from } = derived;
+    derived.open = quantized
+      ? (read) => formats[quantized.id]!.open(from, quantized.params, read)
+      : async () => (begin, end) => owner.derived(index, begin, end).catch(rethrow);
   }
   const { write, ...cpu } = createCpuBackend();
   const engine: Backend = {
@@ -91,13 +94,13 @@ export async function openJob<Work>(
   stored.now = (ref, begin, end, into) =>
     sourceOf(ref).readNow?.(ref.begin + begin, ref.begin + end, into) === true;
   return {
-    work: job.work,
     engine,
     read: readingRows(stored),
-    spend(what, seconds) {
+    spend(what: 'read' | 'write', seconds: number) {
       spent[what] += seconds;
     },
-    seconds: () => ({ ...engine.seconds, ...spent }),
+    seconds: (): WorkSeconds => ({ ...engine.seconds, ...spent }),
+    /** Hashes of pieces of inputs since the last call. */
     async found() {
       const leaves: FoundLeaf[] = [];
       for (const [name, source] of hashed) {
@@ -116,56 +119,52 @@ export async function openJob<Work>(
 const TELL_MS = 50;
 
 /** Tells the owner of amounts that are done, many at a time, and of whose. */
-export function teller(tell: (amount: number, of: string) => Promise<void>) {
-  /** Messages on their way. */
-  const telling: Promise<void>[] = [];
+function teller(tell: (amount: number, of: string) => void) {
   let [sum, of, told] = [0, '', 0];
-  const send = () => {
-    if (sum > 0) telling.push(tell(sum, of));
+  const flush = () => {
+    if (sum > 0) tell(sum, of);
     [sum, told] = [0, performance.now()];
   };
   return {
     add(amount: number, next: string) {
-      if (of !== next) send();
+      if (of !== next) flush();
       of = next;
       sum += amount;
-      if (performance.now() - told > TELL_MS) send();
+      if (performance.now() - told > TELL_MS) flush();
     },
-    /** Resolves once all is told. */
-    async all() {
-      send();
-      await Promise.all(telling.splice(0));
-    },
+    flush,
   };
 }
 
-/**
- * The calls of a thread of a pass, for its owner.
- * @param passes opens a member of each
- */
-export function servePasses(
-  passes: Readonly<Partial<Record<PassKind, OpenMember<never, unknown>>>>,
-  disk?: Disk,
-): PassCalls {
-  let member: PassMember<unknown>;
-  let seconds: () => WorkSeconds;
+/** The calls of a thread, for its owner. @param kinds opens each kind of work */
+export function serveThread(kinds: Readonly<Partial<Record<WorkKind, OpenWork>>>, disk?: Disk): ThreadCalls {
+  let job: Awaited<ReturnType<typeof openJob>>;
+  let calls: Record<string, (...args: unknown[]) => Promise<unknown>>;
   let done: ReturnType<typeof teller>;
-  return reporting<PassCalls>({
-    async openPass(kind, given, members, remote) {
-      const owner = remote as unknown as Comlink.Remote<PassOwner>;
-      const job = await openJob(given, owner, disk);
-      seconds = job.seconds;
-      done = teller(owner.done);
-      member = passes[kind]!(job.work as never, {
-        ...{ engine: job.engine, read: job.read, members },
-        onWait: (waited) => job.spend('read', waited),
+  const telling: Promise<void>[] = [];
+  const moving: Transferable[] = [];
+  return reporting<ThreadCalls>({
+    async open(kind, given, remote) {
+      const owner = remote as unknown as Comlink.Remote<ThreadOwner>;
+      job = await openJob(given, owner, disk);
+      done = teller((amount, of) => telling.push(owner.done(amount, of)));
+      const { engine, read, spend } = job;
+      const tools: ThreadTools = {
+        ...{ engine, read, spend, disk, owner, members: given.threads },
+        openOrigin: (origin) => openOrigin(origin, disk),
+        tell: (message) => telling.push(message),
+        handOver: (memory) => moving.push(...memory),
+        onWait: (seconds) => spend('read', seconds),
         onDone: done.add,
-      });
+      };
+      calls = kinds[kind]!(given.work as never, tools) as typeof calls;
     },
-    async take(index) {
-      const result = await member.take(index);
-      await done.all();
-      return { result, seconds: seconds() };
+    async call(name, args) {
+      const result = await calls[name]!(...args);
+      done.flush();
+      await Promise.all(telling.splice(0));
+      const answer = { result, found: await job.found(), seconds: job.seconds() };
+      return Comlink.transfer(answer, moving.splice(0));
     },
   });
 }

@@ -1,8 +1,8 @@
 /**
- * Threads beside this one, as workers of the browser or threads of Node. All are alike: each merges, measures or compares
- * tensors, or runs kernels for an engine of its owner, as its owner calls it. They share nothing: each opens the files itself,
- * reads into its own memory and computes. Only what is small crosses, and what a thread cannot reach: values computed by code of
- * its owner, and files that another thread cannot open.
+ * Threads beside this one, as workers of the browser or threads of Node. All are alike: each is opened for one kind of work, and
+ * its owner calls what that kind offers: to merge, measure or compare tensors, or to run kernels. They share nothing: each opens
+ * the files itself, reads into its own memory and computes. Only what is small crosses, and what a thread cannot reach: values
+ * computed by code of its owner, and files that another thread cannot open.
  */
 
 import * as Comlink from 'comlink';
@@ -14,10 +14,11 @@ import { reporting, rethrow, rooted, type WorkerPort } from '../platform';
 import type { WorkSeconds } from '../reports/job';
 import type { SourceOrigin } from '../sources/byte-source';
 import { canceled, throwIfCanceled } from '../sources/cancellation';
+import type { Leaf } from '../sources/tree-hash';
 import type { Inputs } from './weight-inputs';
 
 let start: (() => WorkerPort) | undefined;
-/** What ends each thread that was started and is not ended, in the middle of its work. */
+/** What ends each thread that was started and is not ended, in the middle of its work; those of an engine are the engine's. */
 const running = new Set<() => void>();
 
 /** Sets how threads are started here. */
@@ -35,8 +36,8 @@ export interface Thread<Calls> {
   terminate(): void;
 }
 
-/** Starts a thread that serves such calls ({@link reporting}). */
-export function openThread<Calls>(): Thread<Calls> {
+/** Starts a thread that serves such calls ({@link reporting}). @param isOfEngine it outlives the job that is canceled */
+export function openThread<Calls>(isOfEngine = false): Thread<Calls> {
   if (!start) throw new Error('startThreadsWith comes before the first job');
   const port = start();
   const calls = Comlink.wrap<Calls>(port.endpoint);
@@ -55,7 +56,7 @@ export function openThread<Calls>(): Thread<Calls> {
     port.terminate();
     stop('it was ended');
   };
-  running.add(terminate);
+  if (!isOfEngine) running.add(terminate);
   port.onError(stop);
   return {
     ask: (act) =>
@@ -108,16 +109,39 @@ export interface ThreadJob<Work> {
   derived: Derived[];
   /** Bytes that its tiles may take, and stored bytes between the passes over a tensor. */
   share: { tileBytes: number; keptBytes: number };
+  /** Threads that do the work. */
+  threads: number;
 }
 
-/** The owner, as its threads call it to read. */
-export interface ReadCalls {
+/** What a thread can be opened for (src/worker/all-kernels.ts). */
+export type WorkKind = 'merge' | 'statistics' | 'compare' | 'engine';
+
+/** Hash of a piece of an input. */
+export type FoundLeaf = readonly [input: string, piece: number, leaf: Leaf];
+
+/** A thread, as its owner calls it. */
+export interface ThreadCalls {
+  open(kind: WorkKind, job: ThreadJob<unknown>, owner: ThreadOwner): Promise<void>;
+  /** @param name a call of its kind of work */
+  call(name: string, args: unknown[]): Promise<Answered>;
+}
+
+/** What a call came to, the hashes of pieces of inputs since the call before, and seconds so far. */
+export interface Answered {
+  result: unknown;
+  found: FoundLeaf[];
+  seconds: WorkSeconds;
+}
+
+/** The owner of a thread, as the thread calls it; a kind of work may have more to ask. */
+export interface ThreadOwner {
   read(input: string, begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
   derived(index: number, begin: number, end: number): Promise<Float32Array<ArrayBuffer>>;
+  /** Something of an item is done, such as elements of a tensor. */
+  done(amount: number, item: string): void;
 }
 
-/** Seconds of all threads together, which are more than the time passed. */
-export function sumSeconds(threads: readonly (WorkSeconds | undefined)[]): WorkSeconds {
+function sumSeconds(threads: readonly (WorkSeconds | undefined)[]): WorkSeconds {
   const sum = (work: keyof WorkSeconds) => threads.reduce((all, one) => all + (one?.[work] ?? 0), 0);
   return {
     ...{ read: sum('read'), upload: sum('upload'), compute: sum('compute') },
@@ -128,29 +152,83 @@ export function sumSeconds(threads: readonly (WorkSeconds | undefined)[]): WorkS
 /** Bytes that all threads together may take: for tiles, and for stored bytes that stay between the passes over a tensor. */
 const SHARED = { tiles: 32 * 2 ** 20, kept: 64 * 2 ** 20 };
 
-interface SharedWork<Work> {
-  work: Work;
-  inputs: Inputs;
-  files: readonly { folder: string; file: string }[];
-  /** Whether what is read of a file is hashed; default: no. */
-  isHashed?(name: string): boolean;
+interface ThreadsOptions<Work> {
+  kind: WorkKind;
   count: number;
+  /** Plain data, derived values aside. */
+  work: Work;
+  /** What the files are read of; without files there is nothing to read. */
+  inputs?: Inputs;
+  files: readonly { folder: string; file: string }[];
+  /** Gets the hashes of what is read of files that are to be hashed. */
+  hashed?: { isHashed(name: string): boolean; take(...leaf: FoundLeaf): Promise<void> };
+  /** What threads of this kind ask of their owner besides. */
+  owner?: object;
+  onDone?(amount: number, item: string): void;
+  /** Seconds of all threads together, which are more than the time passed. */
+  onSeconds?(seconds: WorkSeconds): void;
+}
+
+/** Types of the calls of a kind of work. */
+type WorkCalls<Calls> = { [Name in keyof Calls]: (...args: never[]) => Promise<unknown> };
+
+/** A thread that is open for a kind of work. */
+export interface WorkThread<Calls extends WorkCalls<Calls>> {
+  /** @param moved memory in the arguments that goes with them @throws AmalgamError what the call throws; `WorkerDied` */
+  ask<Name extends keyof Calls & string>(
+    name: Name,
+    args: Parameters<Calls[Name]>,
+    moved?: Transferable[],
+  ): Promise<Awaited<ReturnType<Calls[Name]>>>;
+  terminate(): void;
+}
+
+/** Starts threads and opens each for the work. @throws AmalgamError `WorkerDied`, what opening throws: then none runs */
+export async function openThreads<Calls extends WorkCalls<Calls>>(
+  options: ThreadsOptions<unknown>,
+): Promise<WorkThread<Calls>[]> {
+  const { kind, count, hashed } = options;
+  const { job, owner } = await shareWork(options);
+  const threads = Array.from({ length: count }, () => openThread<ThreadCalls>());
+  try {
+    await Promise.all(
+      threads.map(({ ask }) => ask((calls) => calls.open(kind, job, Comlink.proxy(reporting(owner))))),
+    );
+  } catch (thrown) {
+    for (const { terminate } of threads) terminate();
+    throw thrown;
+  }
+  const spent: WorkSeconds[] = [];
+  return threads.map(
+    ({ ask, terminate }, number): WorkThread<Calls> => ({
+      async ask(name, args, moved = []) {
+        const answered = await ask((calls) => calls.call(name, Comlink.transfer(args, moved)));
+        spent[number] = answered.seconds;
+        options.onSeconds?.(sumSeconds(spent));
+        for (const leaf of answered.found) await hashed?.take(...leaf);
+        return answered.result as never;
+      },
+      terminate,
+    }),
+  );
 }
 
 /** What each of so many threads is told, and what it can ask of the owner of the inputs. */
-export async function shareWork<Work>(
-  options: SharedWork<Work>,
-): Promise<{ job: ThreadJob<Work>; owner: ReadCalls }> {
-  const { inputs, files, isHashed = () => false, count } = options;
+async function shareWork<Work>(
+  options: ThreadsOptions<Work>,
+): Promise<{ job: ThreadJob<Work>; owner: ThreadOwner }> {
+  const { inputs, files, hashed, count } = options;
   const values: Derived[] = [];
   const derived: Derived[] = [];
   const work = portable(options.work, values, derived);
-  const readers = values.map((one) => one.open(inputs.read));
-  for (const reader of readers) reader.catch(() => {}); // reported to who asks for it
+  // what is quantized a thread opens by itself
+  const readers = values.map((one) => (one.quantized ? undefined : one.open(inputs!.read)));
+  for (const reader of readers) reader?.catch(() => {}); // reported to who asks for it
   const described = files.map(async ({ folder, file }) => {
     const name = inputName(folder, file);
-    const { byteLength, origin } = inputs.stored(name);
-    return { name, byteLength, isHashed: isHashed(name), ...(origin && { origin: await origin() }) };
+    const { byteLength, origin } = inputs!.stored(name);
+    const isHashed = hashed?.isHashed(name) === true;
+    return { name, byteLength, isHashed, ...(origin && { origin: await origin() }) };
   });
   return {
     job: {
@@ -158,31 +236,16 @@ export async function shareWork<Work>(
       inputs: await Promise.all(described),
       derived,
       share: { tileBytes: SHARED.tiles / count, keptBytes: SHARED.kept / count },
+      threads: count,
     },
     owner: {
-      read: async (input, begin, end) => moved(await inputs.source(input).read(begin, end)),
+      ...options.owner,
+      read: async (input, begin, end) => moved(await inputs!.source(input).read(begin, end)),
       derived: async (index, begin, end) =>
         moved(Float32Array.from(await (await readers[index]!)(begin, end))),
+      done: (amount, item) => options.onDone?.(amount, item),
     },
   };
-}
-
-/** Starts threads and begins each. @throws AmalgamError `WorkerDied`, what beginning throws: then none runs */
-export async function openThreads<Calls>(
-  count: number,
-  begin: (calls: Comlink.Remote<Calls>) => Promise<void>,
-): Promise<{ threads: Thread<Calls>[]; close(): void }> {
-  const threads = Array.from({ length: count }, () => openThread<Calls>());
-  const close = () => {
-    for (const { terminate } of threads) terminate();
-  };
-  try {
-    await Promise.all(threads.map(({ ask }) => ask(begin)));
-  } catch (thrown) {
-    close();
-    throw thrown;
-  }
-  return { threads, close };
 }
 
 /** An array whose memory goes with it. */
@@ -230,8 +293,7 @@ export interface PassTools {
   signal?: AbortSignal;
   /** Seconds that it stood still for stored bytes. */
   onWait?(seconds: number): void;
-  /** Something of an item is done, such as elements of a tensor. */
-  onDone?(amount: number, item: string): void;
+  onDone?: ThreadOwner['done'];
 }
 
 /** Opens a member. @param work plain data: what the items are and what is to be done with them */
@@ -275,54 +337,24 @@ export function passBy<Result>(members: readonly PassMember<Result>[], signal?: 
   };
 }
 
-/** Names of the passes that every thread can open (src/worker/all-kernels.ts). */
-export type PassKind = 'statistics' | 'compare';
-
-/** The owner of a pass, as its threads call it. */
-export interface PassOwner extends ReadCalls {
-  done(amount: number, item: string): void;
-}
-
-/** A thread of a pass, as its owner calls it. */
-export interface PassCalls {
-  openPass(kind: PassKind, job: ThreadJob<unknown>, members: number, owner: PassOwner): Promise<void>;
-  take(index: number): Promise<{ result: unknown; seconds: WorkSeconds }>;
-}
-
-interface PassOptions<Work, Result> extends Omit<PassTools, 'read' | 'members'> {
-  kind: PassKind;
-  open: OpenMember<Work, Result>;
-  work: Work;
+interface PassOptions<Work, Result>
+  extends Omit<PassTools, 'read' | 'members'>,
+    Pick<ThreadsOptions<Work>, 'kind' | 'work' | 'files' | 'onSeconds'> {
   inputs: Inputs;
-  files: readonly { folder: string; file: string }[];
+  open: OpenMember<Work, Result>;
   /** Threads that do it; with 0 this one does, on its engine. */
   threads: number;
-  /** Seconds of the threads so far; not called where this one does the work. */
-  onSeconds?(seconds: WorkSeconds): void;
 }
 
 /** Opens a pass. @throws AmalgamError `WorkerDied`, and what opening the files throws */
 export async function openPass<Work, Result>(options: PassOptions<Work, Result>): Promise<Pass<Result>> {
-  const { kind, open, work, inputs, files, threads: count, signal } = options;
+  const { open, work, inputs, threads: count, signal } = options;
   if (count === 0) {
     return passBy([open(work, { ...options, read: inputs.read, members: 1 })], signal);
   }
-  const { job, owner } = await shareWork({ work, inputs, files, count });
-  const own: PassOwner = { ...owner, done: (amount, item) => options.onDone?.(amount, item) };
-  const { threads } = await openThreads<PassCalls>(count, (calls) =>
-    calls.openPass(kind, job, count, Comlink.proxy(reporting(own))),
-  );
-  const spent: WorkSeconds[] = [];
+  const threads = await openThreads<Pick<PassMember<Result>, 'take'>>({ ...options, count });
   const members = threads.map(
-    ({ ask, terminate }, number): PassMember<Result> => ({
-      async take(index) {
-        const { result, seconds } = await ask((calls) => calls.take(index));
-        spent[number] = seconds;
-        options.onSeconds?.(sumSeconds(spent));
-        return result as Result;
-      },
-      close: terminate,
-    }),
+    ({ ask, terminate }): PassMember<Result> => ({ take: (index) => ask('take', [index]), close: terminate }),
   );
   return passBy(members, signal);
 }

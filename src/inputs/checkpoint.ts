@@ -12,6 +12,8 @@ import { tensorPlace, tensorRole } from '../models/tensor-role';
 import { findFile, type ModelFile, type ModelFolder } from '../sources/model-folder';
 import { readHeader, readSmallText, tensorRef } from './header';
 import { nameSome } from './problems';
+import { fourBitStates } from './quantized/bitsandbytes';
+import type { FourBitState } from './quantized/format';
 import type { TensorRef } from './tensor-view';
 
 export interface Checkpoint {
@@ -27,6 +29,8 @@ export interface Checkpoint {
   tensors: ReadonlyMap<string, TensorRef>;
   /** The weight files, in the order of the folder. */
   weightFiles: readonly ModelFile[];
+  /** Shapes and blocks of weights that bitsandbytes stores in four bits, by name. */
+  fourBits?: ReadonlyMap<string, FourBitState>;
   /** The config ties head and embedding, but both are stored and differ. */
   endsDiffer?: true;
   /** Beside the files that the index names, which are taken, there is a model.safetensors. */
@@ -69,6 +73,9 @@ export async function openCheckpoint(
   if (index) compareIndex(path, index, tensors);
   refuseLoraFactors(path, tensors);
 
+  const fourBits = await fourBitStates(tensors, ({ file, begin, end }) =>
+    findFile(folder, file)!.open().read(begin, end, signal),
+  );
   const family = familyOf(config?.modelType);
   const differ = await endsDiffer(folder, config, family, tensors, signal);
   return {
@@ -79,6 +86,7 @@ export async function openCheckpoint(
     ...(family ? { family } : {}),
     tensors,
     weightFiles,
+    ...(fourBits.size > 0 ? { fourBits } : {}),
     ...(differ ? { endsDiffer: true } : {}),
     ...(index && isTwice(folder, weightFiles) ? { storedTwice: true } : {}),
   };

@@ -33,7 +33,7 @@ export function modelTensors(
   isCast = false,
 ): Model {
   const tensors = new Map<string, ModelTensor>();
-  const read = dequantized(checkpoint.tensors, checkpoint.config);
+  const read = dequantized(checkpoint);
   const { tensors: stored, formats } = read;
   const quantized = unreadQuantization(checkpoint.config, read);
   if (checkpoint.storedTwice) {

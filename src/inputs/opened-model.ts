@@ -1,5 +1,4 @@
 import { adapterSummary } from '../formats/adapter-config';
-import type { Dtype } from '../formats/dtype';
 import { textSha256 } from '../formats/hashes';
 import { commonName } from '../models/aliases';
 import { splitLayer } from '../models/tensor-role';
@@ -33,9 +32,13 @@ export function openModel(
  */
 export function describeModel(model: OpenModel, license?: string): Omit<ModelInfo, 'headers'> {
   const { origin } = model.folder;
-  const refs = fileTensors(model);
-  const dtypes: Partial<Record<Dtype, number>> = {};
-  for (const { dtype } of refs) dtypes[dtype] = (dtypes[dtype] ?? 0) + 1;
+  const read = model.kind === 'checkpoint' ? dequantized(model) : undefined;
+  const refs = read ? [...read.tensors.values()] : fileTensors(model);
+  const dtypes: Record<string, number> = {};
+  for (const { dtype, derived } of refs) {
+    const stored = derived?.quantized?.format ?? dtype;
+    dtypes[stored] = (dtypes[stored] ?? 0) + 1;
+  }
   const files = model.kind === 'adapter' ? [model.weightFile] : model.weightFiles;
   const commit = hubCommit(origin)?.commit;
   const own =
@@ -51,7 +54,7 @@ export function describeModel(model: OpenModel, license?: string): Omit<ModelInf
     bytes: files.reduce((sum, file) => sum + file.byteLength, 0),
     dtypes,
     ...own,
-    ...weightShapes(model),
+    ...weightShapes(model, read),
     ...(commit === undefined ? {} : { commit }),
     ...(license === undefined ? {} : { license }),
   };
@@ -81,15 +84,17 @@ function fileTensors(model: OpenModel): TensorRef[] {
 }
 
 /** Shapes of the weights, which distinguish adapters of this model from those of another; see {@link ModelInfo.weights}. */
-function weightShapes(model: OpenModel): Pick<ModelInfo, 'weights'> {
+function weightShapes(
+  model: OpenModel,
+  read: ReturnType<typeof dequantized> | undefined,
+): Pick<ModelInfo, 'weights'> {
   const found = new Map<string, Set<string>>();
   const add = (name: string, shape: readonly number[]) => {
     const key = commonName(name).replace(/(^|\.)\d+(?=\.)/g, '$1#');
     found.set(key, (found.get(key) ?? new Set()).add(shape.join('×')));
   };
   if (model.kind === 'checkpoint') {
-    const read = dequantized(model.tensors, model.config);
-    if (unreadQuantization(model.config, read) !== undefined) return {};
+    if (!read || unreadQuantization(model.config, read) !== undefined) return {};
     for (const [name, { shape }] of read.tensors) if (shape.length === 2) add(name, shape);
   } else {
     for (const [module, { a, b, experts, kind }] of model.updates) {

@@ -95,11 +95,10 @@ export function readingRows(stored: ReadTensor): ReadTensor {
     if (opened.size > MOST_OPEN) opened.delete(opened.keys().next().value!);
     elements.catch(() => opened.delete(from));
     const first = Math.floor(begin / 4);
-    const values = await (await elements)(first, Math.ceil(end / 4));
-    return new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice(
-      begin - 4 * first,
-      end - 4 * first,
-    );
+    const { buffer, byteOffset, byteLength } = await (await elements)(first, Math.ceil(end / 4));
+    const isOwn = byteOffset === 0 && byteLength === buffer.byteLength && byteLength === end - begin;
+    if (isOwn) return new Uint8Array(buffer as ArrayBuffer);
+    return new Uint8Array(buffer, byteOffset, byteLength).slice(begin - 4 * first, end - 4 * first);
   };
 
   const read: ReadTensor = async (ref, begin, end) => {

@@ -33,6 +33,8 @@ export interface Derived {
   from: readonly TensorRef[];
   /** Reads what all of it needs, and returns a reader of elements [begin, end). */
   open(read: ReadTensor): Promise<(begin: number, end: number) => Promise<Float32Array>>;
+  /** Set where that is known by plain data alone: a format of `quantized/`. */
+  quantized?: { id: string; format: string; params: Readonly<Record<string, number>> };
 }
 
 /**

@@ -286,7 +286,7 @@ export function textConfig({ raw, modelType, fileName }: ModelConfig): ConfigFil
   const isOwn = modelType !== undefined && familyOf(modelType)?.modelTypes[modelType]?.wiring !== undefined;
   const fields = !isOwn && inner instanceof Map && typeof type === 'string' ? inner : raw;
   const said = new Map(fields);
-  said.delete('quantization_config');
+  for (const key of ['quantization_config', 'quantization']) said.delete(key);
   const tied = raw.get('tie_word_embeddings');
   if (fields !== raw && tied !== undefined) said.set('tie_word_embeddings', tied);
   const own = fields === raw ? modelType : textModel(type as string);

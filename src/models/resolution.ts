@@ -84,7 +84,7 @@ export function resolveArchitecture(
   }
   if (isSet(config.raw.get('quantization_config'))) {
     throw unsupported(
-      `${displayName(config.fileName)}: the weights are quantized, and not as FP8 or MXFP4 with the scales beside them.`,
+      `${displayName(config.fileName)}: the weights are quantized in a way that is not read.`,
     );
   }
   const wiring = withVariants(config, listed);

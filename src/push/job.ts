@@ -1,6 +1,6 @@
 /** A finished output, from this browser's storage or the person's folder, to a model repository on the Hub. */
 import { AmalgamError } from '../errors';
-import { withResults } from '../formats/card-results';
+import { cardWithResults } from '../formats/card-results';
 import { HASHES_FILE, withOutputHash } from '../formats/output-hashes';
 import { progressMeter } from '../host/progress-meter';
 import type { PushProgress, PushReport, PushRequest, PushSource, PushTarget } from '../reports/push';
@@ -78,7 +78,7 @@ async function withScores(
 ): Promise<readonly FinishedFile[]> {
   const card = files.find(({ path }) => path === CARD);
   if (!card || results.length === 0) return files;
-  const text = withResults(await card.content.text(), repo.slice(repo.indexOf('/') + 1), results);
+  const text = cardWithResults(await card.content.text(), repo.slice(repo.indexOf('/') + 1), results);
   const content = new File([text], CARD);
   const hash = await treeOf(fileSource(content, CARD));
   return Promise.all(

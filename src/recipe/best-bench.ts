@@ -16,13 +16,15 @@ import type { Plan } from '../merge/plan/plan';
 import { withLambda as planWithLambda } from '../merge/plan/plan-lambda';
 import type { Prepared } from '../merge/tensor/prepared';
 import type { BackendChoice } from '../reports/backend';
-import type { RunTarget } from '../reports/evaluate';
+import type { RunTarget, TextInput } from '../reports/evaluate';
 import type { BestText, FindBestRequest, SearchTasks, TextPart } from '../reports/find-best';
 import { amountOf } from '../reports/job';
 import { inParts, stretchesOf, type TextParts } from '../reports/text-parts';
+import { openRecords, type RecordHeader } from '../store/masks';
 import { taskBlocks } from '../tasks/objective';
-import { readingRecipe, withLambda } from './candidates';
-import { type BestBench, type FindBestContext, findBest, type Outcome } from './find-best-job';
+import { candidatesOf, readingRecipe, withLambda } from './candidates';
+import { type FindBestContext, findBest, USUAL_WORK } from './find-best-job';
+import type { BestBench, Outcome } from './measured-targets';
 
 interface Ready {
   plan: Plan;
@@ -46,7 +48,7 @@ export async function runFindBest(request: FindBestRequest, host: BestHost) {
   const sized = { ...request, recipe: withReading(request.recipe, reading) };
   const engines = openEngines(request.engine);
   try {
-    const bench = await openBench(sized, host, engines);
+    const bench = await openBench(sized, host, engines, begun);
     return await findBest(sized, { ...bench, seconds: (performance.now() - begun) / 1000 }, host);
   } finally {
     await engines.close();
@@ -95,15 +97,31 @@ function comparedSize({ parameters }: Recipe): CalibrationSize {
   return { windows: 3 * windows, length: Math.max(32, length / 2) };
 }
 
-/** Every other stretch, of four at least: of a λ half as much text says as much (docs/importance.md), and rows need the rest. */
-function halved<T>(stretches: readonly T[]): T[] {
-  return stretches.filter((_, i) => i % 2 === 0 || stretches.length < 8);
+/** Share of the time that is left once the text is there in which all that reads none is tried, on as much of the text as fits. */
+const TRYING_SHARE = 1 / 2;
+/** Stretches of a text that a part has however slow the models are, and how many times as much rivals are compared on at most. */
+const LEAST_STRETCHES = 4;
+const MOST_REST = 3;
+
+/** The first stretches of every text; of a λ half of many says as much (docs/importance.md). */
+function firstOf(parts: TextParts, count: number): TextParts {
+  const first = (texts: TextInput[][], most: number) => texts.map((stretches) => stretches.slice(0, most));
+  return {
+    tuning: first(parts.tuning, count < 8 ? count : Math.ceil(count / 2)),
+    choosing: first(parts.choosing, count),
+    reporting: first(parts.reporting, count),
+  };
+}
+
+interface StretchesHeader extends RecordHeader {
+  stretches: number;
 }
 
 async function openBench(
   request: FindBestRequest,
   host: BestHost,
   engines: ReturnType<typeof openEngines>,
+  begun: number,
 ): Promise<Omit<BestBench, 'seconds'>> {
   const { recipe, engine, tasks, budget } = request;
   const { plan } = await host.plan({ recipe: readingRecipe(recipe) });
@@ -176,7 +194,6 @@ async function openBench(
   } finally {
     context.close();
   }
-  parts = { ...parts, tuning: parts.tuning.map(halved) };
 
   /** Merges that something was solved for, by their recipe with λ = 1. */
   const solved = new Map<string, Promise<Ready>>();
@@ -203,15 +220,24 @@ async function openBench(
   };
 
   const scored = new Map<string, Outcome>();
+  const key = JSON.stringify([formatRecipe(recipe), models, texts, tasks ?? parts]);
+  const most = Math.max(...parts.choosing.map(({ length }) => length));
+  const stretches = tasks ? most : await fittingStretches();
+  const first = firstOf(parts, stretches);
+  const rest = parts.choosing.map((text) => text.slice(stretches, (1 + MOST_REST) * stretches));
   return {
-    key: JSON.stringify([formatRecipe(recipe), models, texts, tasks ?? parts]),
+    key: JSON.stringify([key, stretches]),
     texts,
-    measure: (targets, asked) => (tasks ? scoreAll(tasks, targets, asked) : measureAll(targets, asked)),
+    rest: Math.min(MOST_REST, most / stretches - 1),
+    measure(targets, asked, which) {
+      if (tasks) return scoreAll(tasks, targets, asked);
+      return measureAll(targets, asked, which === 'rest' ? { ...first, choosing: rest } : first);
+    },
     workOf(grams) {
       const read = contributors.length * windows * length;
       // writing what they read included; as measured on the sample
       const passes = [1, ...grams.map(({ parameters }) => (parameters.match === 'outputs' ? 1.6 : 0.6))];
-      const measured = parts.choosing
+      const measured = first.choosing
         .flat()
         .reduce((sum, of) => sum + ('ids' in of ? of.ids.length : of.text.length / 4), 0);
       return (passes.reduce((a, b) => a + b, 0) * read) / Math.max(1, measured);
@@ -241,7 +267,35 @@ async function openBench(
     return { plan: ready, models, signal, engines: await engines.open(), onProgress: () => undefined };
   }
 
-  async function measureAll(targets: readonly RunTarget[], asked: readonly TextPart[]): Promise<Outcome[]> {
+  /** Stretches of a text in a part with which everything that reads no text is tried in its time; as it was found the first time. */
+  async function fittingStretches(): Promise<number> {
+    if (most <= LEAST_STRETCHES) return most;
+    const records = await openRecords(
+      JSON.stringify(['best text', key]),
+      `Text to compare merges of ${recipe.baseModel}`,
+    );
+    const known = await records.find<StretchesHeader>('stretches');
+    if (known) return known.header.stretches;
+    const tried = candidatesOf(recipe).filter(({ reads }) => !reads);
+    const probe: RunTarget[] = [{ recipe: tried[0]!.recipe }];
+    // the first time models are opened
+    await measureAll(probe, ['choosing'], firstOf(parts, 1));
+    const at = performance.now();
+    await measureAll(probe, ['choosing'], firstOf(parts, LEAST_STRETCHES));
+    const each = (performance.now() - at) / 1000 / LEAST_STRETCHES;
+    const work = 2 * (models.length + (request.also?.length ?? 0)) + USUAL_WORK * tried.length;
+    const left = budget - (performance.now() - begun) / 1000;
+    const fitting = Math.floor((TRYING_SHARE * left) / (work * each));
+    const stretches = Math.max(LEAST_STRETCHES, Math.min(most, fitting));
+    await records.write<StretchesHeader>({ name: 'stretches', stretches }, []);
+    return stretches;
+  }
+
+  async function measureAll(
+    targets: readonly RunTarget[],
+    asked: readonly TextPart[],
+    parts: TextParts,
+  ): Promise<Outcome[]> {
     const inputs = asked.flatMap((part) => parts[part].flat());
     const { models } = await runEvaluations({ targets: [...targets], inputs, engine }, await sideBySide());
     const isLost = models.some(({ outcomes }) =>

@@ -5,7 +5,7 @@ import { formatRecipe } from '../formats/recipe-format';
 import type { MergeMethod } from '../merge/method';
 import { methodById, methods } from '../merge/methods';
 import type { BestRow, BestText, TextPart } from '../reports/find-best';
-import { meanLoss, pairedDifference } from '../reports/paired-error';
+import { meanLoss, pairedDifference, verdict } from '../reports/paired-error';
 
 export interface Candidate extends Pick<BestRow, 'id' | 'kind' | 'label'> {
   recipe: Recipe;
@@ -161,12 +161,39 @@ export function leastOf(rows: Iterable<BestRow>, part: TextPart): { row: BestRow
   return measured.sort((a, b) => a.loss - b.loss)[0];
 }
 
+const blocksOf = ({ blocks: { choosing } }: BestRow) =>
+  (choosing ?? []).reduce((n, text) => n + text.length, 0);
+
+/** Rows that were compared on the most text. */
+function readMost(rows: readonly BestRow[]): BestRow[] {
+  const most = Math.max(...rows.map(blocksOf));
+  return rows.filter((row) => most > 0 && blocksOf(row) === most);
+}
+
+/** Rows read on less choosing text than others, or all alike, which may be better than any on what all have read; the least loss first. */
+export function rivalsOf(rows: readonly BestRow[]): BestRow[] {
+  const measured = rows.filter((row) => blocksOf(row) > 0);
+  const fewest = Math.min(...measured.map(blocksOf));
+  const [shortest] = measured.filter((row) => blocksOf(row) === fewest);
+  const onAll = measured.map((row) => {
+    const choosing = row.blocks.choosing!.map((text, t) =>
+      text.slice(0, shortest!.blocks.choosing![t]!.length),
+    );
+    return { row, choosing, loss: meanLoss(choosing).mean };
+  });
+  const ordered = onAll.sort((a, b) => a.loss - b.loss);
+  return ordered
+    .filter(({ choosing }) => verdict(pairedDifference(choosing, ordered[0]!.choosing)) !== 'higher')
+    .map(({ row }) => row)
+    .filter((row) => blocksOf(row) === fewest);
+}
+
 /**
- * The winner on the choosing text. Of the rows within a standard error and a hair of the least loss there the simplest merge
+ * The winner on the choosing text, among the rows that were compared on the most of it. Of the rows within a standard error and a hair of the least loss there the simplest merge
  * wins: the recipe as given, then as they were tried; models as they are only where they are better than every merge.
  */
 export function winnerOf(rows: readonly BestRow[]): BestRow | undefined {
-  const measured = rows.filter((row) => !Number.isNaN(lossOf(row, 'choosing')));
+  const measured = readMost(rows);
   const order = measured.sort((a, b) => lossOf(a, 'choosing') - lossOf(b, 'choosing'));
   const [least] = order;
   if (!least) return undefined;

@@ -7,7 +7,8 @@ import { type LossBlock, meanLoss, pairedDifference } from '../reports/paired-er
 import { stretchesOf } from '../reports/text-parts';
 import { fakeStorage } from '../store/opfs.test.fake';
 import { candidatesOf } from './candidates';
-import { type BestBench, findBest, type Outcome } from './find-best-job';
+import { findBest } from './find-best-job';
+import type { BestBench, Outcome } from './measured-targets';
 
 const recipe: Recipe = {
   mergeMethod: 'ties',
@@ -59,6 +60,7 @@ function benchOf(
     key: 'bench',
     texts: ['a', 'b'].map((name) => ({ name, kind: 'generated' })),
     seconds: 0,
+    rest: 0,
     asked,
     async measure(targets, parts) {
       asked.push({ targets: [...targets], parts: [...parts] });
@@ -130,6 +132,46 @@ test('no row is better than the winner on the choosing text beyond the error of 
   }
 });
 
+test('rows that may be the best are compared on the rest of the text, and the winner is the best on all of it', async () => {
+  // alike on the first text, where the simpler one would win; on the rest task arithmetic is better
+  const first: Loss = (target) => {
+    if ('model' in target) return 4;
+    const { mergeMethod } = target.recipe;
+    return { linear: 1, task_arithmetic: 1 }[mergeMethod] ?? 3;
+  };
+  const bench = benchOf(first);
+  const rest = benchOf((target, part) =>
+    'recipe' in target && target.recipe.mergeMethod === 'linear' ? 2 : first(target, part),
+  );
+  const measured: RunTarget[] = [];
+  const { report } = await run(
+    {
+      ...bench,
+      rest: 1,
+      measure(targets, parts, stretches) {
+        if (stretches !== 'rest') return bench.measure(targets, parts);
+        expect(parts).toEqual(['choosing']);
+        measured.push(...targets);
+        return rest.measure(targets, parts);
+      },
+    },
+    { steps: ['methods', 'gram'] },
+  );
+  expect(measured.map((target) => 'recipe' in target && target.recipe.mergeMethod).sort()).toEqual([
+    'linear',
+    'task_arithmetic',
+  ]);
+  expect(report.best).toBe('task_arithmetic');
+  const blocks = (id: string, part: TextPart) =>
+    report.rows.find((row) => row.id === id)!.blocks[part]!.flat().length;
+  expect(['linear', 'task_arithmetic', 'ties', 'base'].map((id) => blocks(id, 'choosing'))).toEqual([
+    40, 40, 20, 20,
+  ]);
+  expect(['linear', 'task_arithmetic', 'ties', 'base'].map((id) => blocks(id, 'reporting'))).toEqual([
+    20, 20, 20, 20,
+  ]);
+});
+
 test('settings are tuned on one part alone, rows compared on another', async () => {
   // on the other parts λ = 2 would be best, and TIES better than all
   const other: Loss = (target, part) => {
@@ -199,6 +241,10 @@ test('nothing is begun beyond the budget, and time that was spent before counts'
     expect(more.seconds, `${budget}`).toBeLessThanOrEqual(budget);
     expect(more.rows.length).toBeGreaterThanOrEqual(rows);
     rows = more.rows.length;
+    vi.stubGlobal('navigator', fakeStorage().navigator);
+    now = 0;
+    const { report: onRest } = await run({ ...slow(), rest: 1 }, { budget });
+    expect(onRest.seconds, `${budget}`).toBeLessThanOrEqual(budget);
   }
   expect(rows).toBeGreaterThan(15);
 });

@@ -10,7 +10,6 @@ import { AmalgamError, type ErrorReport, fromErrorReport } from '../errors';
 import type { Recipe } from '../formats/recipe';
 import { openCmaEs } from '../linalg/cma-es';
 import { methodById } from '../merge/methods';
-import type { RunTarget } from '../reports/evaluate';
 import {
   type BestRow,
   type BestStep,
@@ -23,8 +22,6 @@ import {
 } from '../reports/find-best';
 import { type LossBlock, meanLoss } from '../reports/paired-error';
 import { throwIfCanceled } from '../sources/cancellation';
-import { beginSha256 } from '../sources/sha256';
-import { openRecords, type RecordHeader } from '../store/masks';
 import {
   type Candidate,
   candidatesOf,
@@ -32,32 +29,13 @@ import {
   leastOf,
   lossOf,
   NEGLIGIBLE,
+  rivalsOf,
   sharesOf,
   winnerOf,
   withLambda,
 } from './candidates';
+import { type BestBench, type Outcome, openMeasured } from './measured-targets';
 import { searchSpace } from './search-space';
-
-/** Losses of a target on some parts of the text, text by text, or why there are none. */
-export type Outcome = { blocks: Partial<Record<TextPart, LossBlock[][]>> } | { error: ErrorReport };
-
-/** What measures merges: all that the strategy needs of engines and files. */
-export interface BestBench {
-  /** Everything about models and texts that figures depend on. */
-  key: string;
-  texts: readonly Pick<BestText, 'name' | 'kind'>[];
-  /** Seconds since the job began, generating text for the most part. */
-  seconds: number;
-  /** Measures targets side by side. @throws AmalgamError `Canceled` */
-  measure(targets: readonly RunTarget[], parts: readonly TextPart[]): Promise<Outcome[]>;
-  /** Work of solving Gram merges, in models measured on a part of the text. */
-  workOf(grams: readonly Recipe[]): number;
-  /**
-   * Solves Gram merges ahead, several at once; one that fails does so again when it is measured.
-   * @throws AmalgamError `Canceled`: what was solved is there the next time
-   */
-  solve(grams: readonly Recipe[], signal: AbortSignal, onProgress: (share: number) => void): Promise<void>;
-}
 
 export interface FindBestContext {
   signal: AbortSignal;
@@ -67,12 +45,14 @@ export interface FindBestContext {
 /** Methods whose λ are tuned together: more would hold up the first rows, and a round of few takes hardly less time. */
 const TOGETHER = 12;
 /** Tries of λ that a method takes as a rule, and parts of the text that a row is measured on afterwards. */
-const USUAL_WORK = 3 + 2;
+export const USUAL_WORK = 3 + 2;
 /** A search ends when so many generations together brought nothing that anybody notices. */
 const PATIENCE = 2;
 /** Where the search for λ begins: that of Gram merges was from 0.9 to 1.2 on the sets of docs/importance.md, of others 0.2 to 1. */
 const NEAR_ONE = { start: 1, step: 2 } as const;
 const NEAR_HALF = { start: 0.6, step: 2 } as const;
+/** Rows that time is kept for, to compare them on more text at the end. */
+const RIVALS = 4;
 /** Longest time that a timer takes. */
 const MOST_MS = 2 ** 31 - 1;
 /** Parts that rows are compared and reported on. */
@@ -82,11 +62,6 @@ const REST = ['choosing', 'reporting'] as const;
 type Tried = Pick<BestRow, 'id' | 'kind' | 'label' | 'target' | 'lambda' | 'tried' | 'error'> & {
   tuning?: LossBlock[][] | undefined;
 };
-
-interface MeasuredHeader extends RecordHeader {
-  seconds: number;
-  outcome: Outcome;
-}
 
 /**
  * Tries what fits, a first group however slow the machine is, tells every row as it is there, and says which is best.
@@ -98,27 +73,17 @@ export async function findBest(
   { signal, onProgress }: FindBestContext,
 ): Promise<FindBestReport> {
   const candidates = candidatesOf(recipe);
-  const begun = performance.now();
-  const folder = await openRecords(
-    JSON.stringify(['best', 1, bench.key, seed, engine]),
-    `Measured to find the best merge on ${recipe.baseModel}`,
-  );
+  const measured = await openMeasured(bench, JSON.stringify([bench.key, seed, engine]), recipe.baseModel!);
+  const { elapsed } = measured;
   const rows = new Map<string, BestRow>();
   const course: FindBestReport['course'] = [];
   let texts: BestText[] = [];
   let lately: FindBestReport['lately'] = null;
   let ended: FindBestReport['ended'] = 'done';
-  const count = { measured: 0, reused: 0 };
-  /** Seconds that stored results took when they were measured. */
-  let earlier = bench.seconds;
-  const elapsed = () => earlier + (performance.now() - begun) / 1000;
-  /** Measuring so far, in models on a part of the text. */
-  const pace = { seconds: 0, work: 0 };
   /** Whether there is time for more. @param work models on a part of the text */
-  const within = (work: number) => {
+  const within = (work: number, reserve = RIVALS * bench.rest) => {
     throwIfCanceled(signal);
-    if (elapsed() < budget && elapsed() + work * (pace.seconds / Math.max(1, pace.work)) <= budget)
-      return true;
+    if (elapsed() < budget && elapsed() + (work + reserve) * measured.pace() <= budget) return true;
     ended = 'budget';
     return false;
   };
@@ -131,6 +96,7 @@ export async function findBest(
   await tryAll('methods', [...first.filter((of) => !of.tuned), ...first.filter((of) => of.tuned)]);
   if (steps.includes('gram') && within(bench.workOf(grams.map((of) => of.recipe)))) await tryGrams();
   if (steps.includes('search') && within(1)) await noted('search', search);
+  await readOn(steps.at(-1)!);
 
   const won = winnerOf(inOrder().filter(({ kind }) => kind !== 'also'));
   if (!won) throw failure();
@@ -139,7 +105,7 @@ export async function findBest(
     ...{ texts, rows: inOrder(), best: won.id },
     ...{ course, lately, ended },
     ...(own ? sharesOf(inOrder(), won) : { kept: [], overlap: null }),
-    ...{ ...count, seconds: elapsed() },
+    ...{ ...measured.count(), seconds: elapsed() },
   };
 
   /** Base, contributors, and the merges beside. */
@@ -158,14 +124,32 @@ export async function findBest(
     if (beside.length > 0) await addRows('methods', beside, REST);
   }
 
+  /** Rows that may be the best are compared on the rest of the text too, the better ones first: as many as there is time for. */
+  async function readOn(name: BestStep): Promise<void> {
+    const rivals = rivalsOf(inOrder().filter(({ kind }) => kind !== 'also'));
+    let size = bench.rest > 0 ? rivals.length : 0;
+    while (size > 0 && !within(size * bench.rest, 0)) size--;
+    if (size === 0) return;
+    const read = rivals.slice(0, size);
+    const targets = read.map(({ target }) => target);
+    tell(name, read[0]!.label, 0, 1);
+    for (const [i, outcome] of (await measured.take(targets, ['choosing'], 'rest')).entries()) {
+      const row = read[i]!;
+      if ('error' in outcome) continue;
+      const more = outcome.blocks.choosing!;
+      const choosing = row.blocks.choosing!.map((text, t) => [...text, ...more[t]!]);
+      rows.set(row.id, { ...row, blocks: { ...row.blocks, choosing } });
+    }
+  }
+
   /** Notes what a step brought in which something was tried. */
   async function noted(name: BestStep, work: () => Promise<void>): Promise<void> {
     const before = elapsed();
-    const tried = count.measured + count.reused;
+    const tried = measured.count().measured;
     const least = leastOf(rows.values(), 'tuning')?.loss;
     await work();
     const now = leastOf(rows.values(), 'tuning')?.loss;
-    if (least !== undefined && now !== undefined && count.measured + count.reused > tried) {
+    if (least !== undefined && now !== undefined && measured.count().measured > tried) {
       lately = { step: name, seconds: elapsed() - before, gain: least - now };
     }
   }
@@ -308,7 +292,8 @@ export async function findBest(
   ): Promise<void> {
     const whole = tried.filter(({ error }) => !error);
     const targets = whole.map(({ target }) => target);
-    const outcomes = targets.length > 0 ? await measure(targets, parts) : [];
+    throwIfCanceled(signal);
+    const outcomes = targets.length > 0 ? await measured.take(targets, parts) : [];
     const seconds = (elapsed() - begin) / tried.length;
     const fresh = tried.map(({ tuning = null, ...row }): BestRow => {
       const outcome = outcomes[whole.findIndex(({ id }) => id === row.id)];
@@ -331,44 +316,10 @@ export async function findBest(
     tell(name, fresh.at(-1)!.label, Math.min(all, done), all, fresh);
   }
 
-  /** Losses of targets: stored ones, with the time that they took then, and others measured now. */
-  async function measure(targets: readonly RunTarget[], parts: readonly TextPart[]): Promise<Outcome[]> {
-    throwIfCanceled(signal);
-    const all: { name: string; target: RunTarget; outcome?: Outcome }[] = [];
-    for (const target of targets) {
-      const hash = await beginSha256();
-      hash.update(new TextEncoder().encode(JSON.stringify([parts, target])));
-      const name = hash.digest();
-      const header = (await folder.find<MeasuredHeader>(name))?.header;
-      all.push({ name, target, ...(header && { outcome: header.outcome }) });
-      if (!header) continue;
-      earlier += header.seconds;
-      pace.seconds += header.seconds;
-      count.reused++;
-    }
-    const fresh = all.filter(({ outcome }) => !outcome);
-    if (fresh.length > 0) {
-      const at = performance.now();
-      const outcomes = await bench.measure(
-        fresh.map(({ target }) => target),
-        parts,
-      );
-      const seconds = (performance.now() - at) / 1000;
-      pace.seconds += seconds;
-      for (const [i, one] of fresh.entries()) {
-        one.outcome = outcomes[i]!;
-        const { name, outcome } = one;
-        await folder.write<MeasuredHeader>({ name, seconds: seconds / fresh.length, outcome }, []);
-      }
-    }
-    count.measured += targets.length;
-    pace.work += targets.length * parts.length;
-    return all.map(({ outcome }) => outcome!);
-  }
-
   function tuningOf(recipes: readonly Recipe[]): Promise<Outcome[]> {
+    throwIfCanceled(signal);
     const targets = recipes.map((of) => ({ recipe: of }));
-    return measure(targets, ['tuning']);
+    return measured.take(targets, ['tuning']);
   }
 
   function inOrder(): BestRow[] {

@@ -4,7 +4,7 @@ import type { Backend } from '../backend/backend';
 import { calibrationPhases } from '../calibration/calibration-context';
 import { calibrate } from '../calibration/job';
 import { type ErrorCode, errorReport } from '../errors';
-import { type CardResult, withResults } from '../formats/card-results';
+import { type CardResult, cardWithResults } from '../formats/card-results';
 import { isTreeHash, textSha256 } from '../formats/hashes';
 import { parseModelConfig } from '../formats/model-config';
 import { formatRecipe } from '../formats/recipe-format';
@@ -67,7 +67,7 @@ function usesOf(plan: Plan, destination: DestinationSpec, gguf: string | undefin
 }
 
 /** The small files, the card among them with the section and with what was scored. */
-function withUses(
+function cardsWithUses(
   extras: Plan['extras'],
   use: readonly UseSnippet[],
   results: readonly CardResult[],
@@ -77,7 +77,7 @@ function withUses(
   return extras.map((extra) => {
     const { path, content } = extra;
     if (path !== 'README.md' || !('text' in content)) return extra;
-    return { path, content: { text: withResults(content.text + snippetSection(use), name, results) } };
+    return { path, content: { text: cardWithResults(content.text + snippetSection(use), name, results) } };
   });
 }
 
@@ -173,7 +173,7 @@ export async function runMerge(
     );
     // weights come last: a folder that was cut off is not taken for a model
     const use = usesOf(plan, request.destination, gguf?.file.file);
-    const extras = withUses(writtenExtras(plan), use, request.results ?? [], request.destination);
+    const extras = cardsWithUses(writtenExtras(plan), use, request.results ?? [], request.destination);
     await writeSmallFiles(extras, models, destination, signal);
     const bytesOf = new Map(plan.tensors.map(({ name, dtype, shape }) => [name, tensorBytes(dtype, shape)!]));
     const order = files.flatMap((file) => file.tensors.map(({ name }) => bytesOf.get(name)!));

@@ -111,6 +111,25 @@ export interface GenerateRequest extends GenerationSettings {
   against?: RunTarget;
   /** The model stays open for the next text, until another job begins, and follows `steer`. */
   live?: boolean;
+  /** How weights are kept. Default: at 8 bits where they do not fit into memory as they are stored, on the processor. */
+  weights?: KeptWeights;
+  engine: BackendChoice;
+}
+
+export const KEPT_WEIGHTS = ['auto', 'stored', '8-bit'] as const;
+export type KeptWeights = (typeof KEPT_WEIGHTS)[number];
+
+/** Asks several models to continue the same prompts, each prompt with random numbers of its own. */
+export interface AnswersRequest extends Omit<GenerationSettings, 'prompt'> {
+  targets: RunTarget[];
+  prompts: string[];
+  engine: BackendChoice;
+}
+
+/** Asks for the losses of a merge on the first tokens of some stretches of a text, while nothing else is asked for. */
+export interface LivePerplexityRequest {
+  recipe: Recipe;
+  stretches: readonly TextInput[];
   engine: BackendChoice;
 }
 
@@ -137,13 +156,15 @@ export interface GenerateReport {
   seconds: number;
   /** Most bytes held on the device: weights, activations, keys and values. */
   peakBytes: number;
+  /** Weights were kept at 8 bits: the text is that of a model that differs a little. */
+  eightBits?: true;
 }
 
-/** Asks for the effect of every weight of a merge on a text that was written. */
+/** Asks for the effects of every weight of a merge on a text that was written. */
 export interface EffectsRequest {
   recipe: Recipe;
-  /** The model whose weights are put in their place, one at a time. */
-  base: string;
+  /** Whose weights are put in their place, one at a time: the base, or the merge without a contributor. */
+  without: RunTarget[];
   prompt: string;
   chat: boolean;
   /** Ids of the text behind the prompt, whose probability is looked at. */
@@ -151,7 +172,7 @@ export interface EffectsRequest {
   engine: BackendChoice;
 }
 
-/** What a weight of a merge does to a text, against the base's: Σ ln p with it less Σ ln p without it, in nats. */
+/** What a weight of a merge does to a text, against the other one: Σ ln p with it less Σ ln p without it, in nats. */
 export interface WeightEffect {
   /** Name of the tensor. */
   name: string;

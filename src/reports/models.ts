@@ -1,5 +1,4 @@
 /** Models as the window sees them: what is opened, and what a search on the Hub finds. */
-import type { Dtype } from '../formats/dtype';
 
 export interface ModelInfo {
   /** Reference in a recipe: a path, or `owner/name@commit` for the Hub. */
@@ -14,8 +13,8 @@ export interface ModelInfo {
   bytes: number;
   /** sha256 (hex) of the tensors' names, dtypes, shapes and places: distinguishes models of the same name. */
   headers: string;
-  /** Dtype → number of tensors. */
-  dtypes: Partial<Record<Dtype, number>>;
+  /** Dtype, or format of quantized weights → number of tensors. */
+  dtypes: Readonly<Record<string, number>>;
   layers?: number;
   /**
    * Shapes of its weights by their names with `#` for every number (`layers.#.mlp.up_proj.weight` → `64×32`), of an adapter those

@@ -1,13 +1,12 @@
 /** Every kernel by id, and what a thread does with them. */
-import { serveBatches } from '../backend/cpu/serve-thread';
-import type { BatchCalls } from '../backend/cpu/thread-backend';
+import { computing } from '../backend/cpu/serve-thread';
+import { type HelpCalls, serveHelp } from '../backend/cpu/shared-weights';
 import type { Kernel } from '../backend/kernel';
-import { type Disk, servePasses } from '../host/serve-thread';
-import type { PassCalls } from '../host/threads';
+import { type Disk, type OpenWork, serveThread } from '../host/serve-thread';
+import type { ThreadCalls, WorkKind } from '../host/threads';
 import { methods } from '../merge/methods';
 import { openStatistics } from '../merge/prediction/delta-statistics';
-import type { MergeCalls } from '../merge/run/remote-thread';
-import { serveMergeThread } from '../merge/run/serve-thread';
+import { openMerging } from '../merge/run/serve-thread';
 import { reporting } from '../platform';
 import { openComparison } from '../tools/difference/compare-tensors';
 
@@ -31,12 +30,12 @@ const kernels = [
 export const allKernels: ReadonlyMap<string, Kernel> = new Map(kernels.map((kernel) => [kernel.id, kernel]));
 
 /** The calls of a thread, for its owner. @param disk opens the files of this machine, where there are such */
-export function threadCalls(disk?: Disk): ThreadCalls {
-  return {
-    ...serveMergeThread(disk),
-    ...servePasses({ statistics: openStatistics, compare: openComparison }, disk),
-    ...reporting(serveBatches(allKernels)),
+export function threadCalls(disk?: Disk): ThreadCalls & HelpCalls {
+  const kinds: Record<WorkKind, OpenWork> = {
+    merge: openMerging,
+    statistics: openStatistics,
+    compare: openComparison,
+    engine: (_, { engine, handOver }) => computing(engine, allKernels, handOver),
   };
+  return { ...serveThread(kinds, disk), ...reporting(serveHelp()) };
 }
-
-export type ThreadCalls = MergeCalls & PassCalls & BatchCalls;

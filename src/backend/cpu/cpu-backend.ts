@@ -1,83 +1,20 @@
-import { CPU_KERNELS } from 'virtual:cpu-kernels';
 import { AmalgamError } from '../../errors';
 import { counted } from '../../formats/quantity';
 import { CPU_ADAPTER } from '../../reports/backend';
 import type { Backend, BackendBuffer, BackendSeconds, BufferRange, Dispatch } from '../backend';
-import { type Kernel, type KernelExports, SCRATCH_PAGES, STRIP, workOf } from '../kernel';
-
-/** The CPU engine's buffers: ranges of one WebAssembly memory, so that kernels in WebAssembly reach them without a copy. */
-
-const PAGE = 65_536;
-const MOST_PAGES = 65_536;
-/** Addresses are multiples of this, and a buffer may be read and written up to its next multiple. */
-const ALIGN = 64;
-
-/** Place of a buffer in the memory. */
-interface Range {
-  readonly address: number;
-  readonly byteLength: number;
-}
-
-/** One growing memory with a list of free ranges in the order of their addresses. Memory that is freed is used again. */
-class CpuMemory {
-  /** Kernels may use the first pages as scratch; they are never given away. */
-  readonly memory = new WebAssembly.Memory({ initial: SCRATCH_PAGES, maximum: MOST_PAGES });
-  private readonly free: { begin: number; end: number }[] = [];
-  /** From here on nothing was given yet: it is zero, and the system has no page for it before it is used. */
-  private untouched = SCRATCH_PAGES * PAGE;
-
-  /** A zeroed range of `byteLength` bytes. @throws RangeError when there is no memory left */
-  take(byteLength: number): Range {
-    const size = Math.ceil(byteLength / ALIGN) * ALIGN;
-    let at = this.free.findIndex(({ begin, end }) => end - begin >= size);
-    if (at < 0) at = this.grow(size);
-    const range = this.free[at]!;
-    const address = range.begin;
-    range.begin += size;
-    if (range.begin === range.end) this.free.splice(at, 1);
-    const used = Math.max(0, Math.min(size, this.untouched - address));
-    new Uint8Array(this.memory.buffer, address, used).fill(0);
-    this.untouched = Math.max(this.untouched, address + size);
-    return { address, byteLength };
-  }
-
-  give({ address, byteLength }: Range): void {
-    const end = address + Math.ceil(byteLength / ALIGN) * ALIGN;
-    const next = this.free.findIndex(({ begin }) => begin > address);
-    const at = next < 0 ? this.free.length : next;
-    this.free.splice(at, 0, { begin: address, end });
-    this.join(at);
-    this.join(at - 1);
-  }
-
-  /** The range's bytes. Growing the memory detaches earlier views, so nobody stores one. */
-  bytes({ address, byteLength }: Range): Uint8Array<ArrayBuffer> {
-    return new Uint8Array(this.memory.buffer, address, byteLength);
-  }
-
-  /** Adds pages for `size` bytes to the free ranges; returns the index of the last range. @throws RangeError */
-  private grow(size: number): number {
-    const end = this.memory.buffer.byteLength;
-    const last = this.free.at(-1);
-    const there = last?.end === end ? end - last.begin : 0;
-    this.memory.grow(Math.ceil((size - there) / PAGE));
-    this.free.push({ begin: end, end: this.memory.buffer.byteLength });
-    this.join(this.free.length - 2);
-    return this.free.length - 1;
-  }
-
-  /** Joins free range `at` with the next one where they touch. */
-  private join(at: number): void {
-    const a = this.free[at];
-    const b = this.free[at + 1];
-    if (!a || !b || a.end !== b.begin) return;
-    a.end = b.end;
-    this.free.splice(at + 1, 1);
-  }
-}
+import { type Kernel, STRIP, workOf } from '../kernel';
+import { encodePanels, packPanels } from '../kernels/matmul';
+import { CpuMemory, instantiateKernels, type Range } from './cpu-memory';
+import type { SharedRange, SharedWeights } from './shared-weights';
 
 interface CpuBuffer extends BackendBuffer {
-  range: Range | undefined;
+  range: Range | SharedRange | undefined;
+}
+
+/** Where weights lie that several threads reach; undefined for a buffer of this thread's memory. */
+function sharedRange(buffer: BackendBuffer | undefined): SharedRange | undefined {
+  const range = (buffer as CpuBuffer | undefined)?.range;
+  return range && 'memory' in range ? range : undefined;
 }
 
 /** A dispatch that waits for the next read. */
@@ -91,30 +28,16 @@ interface Queued {
   whole: () => void;
 }
 
-/** Name of the CPU backend in badge and reports. */
-
 /** WebAssembly reaches 2^32 bytes, but a single large allocation is the first thing to fail. */
 const MAX_BUFFER_BYTES = 1 << 30;
-
-/** The kernels in WebAssembly over a memory. @throws AmalgamError `NoWebAssembly` where the browser has none with SIMD */
-export function instantiateKernels(memory: WebAssembly.Memory): KernelExports {
-  if (!WebAssembly.validate(CPU_KERNELS)) {
-    throw new AmalgamError(
-      'NoWebAssembly',
-      'This browser has no WebAssembly SIMD, which the CPU engine needs.',
-      'Use a browser from 2023 or later, or the WebGPU engine.',
-    );
-  }
-  const instance = new WebAssembly.Instance(new WebAssembly.Module(CPU_KERNELS), { env: { memory } });
-  return instance.exports as unknown as KernelExports;
-}
 
 /**
  * The engine on the processor, on the calling thread: kernels in WebAssembly, a few on typed arrays. Dispatches wait for the
  * next read and then go strip by strip through all of them; the bits are those of one
  * dispatch after the other.
+ * @param shared where weights lie, so that other threads help with products by them
  */
-export function createCpuBackend(): Backend {
+export function createCpuBackend(shared?: SharedWeights): Backend {
   const seconds: BackendSeconds = { upload: 0, compute: 0, readback: 0 };
   const spend = <T>(kind: keyof BackendSeconds, work: () => T): T => {
     const begin = performance.now();
@@ -127,7 +50,7 @@ export function createCpuBackend(): Backend {
   const bytesOf = (buffer: BackendBuffer): Uint8Array<ArrayBuffer> => {
     const { range, label } = buffer as CpuBuffer;
     if (!range) throw new Error(`${label} was freed`);
-    return memory.bytes(range);
+    return 'memory' in range ? shared!.bytes(range) : memory.bytes(range);
   };
   let queue: Queued[] = [];
   const flush = () => {
@@ -161,29 +84,64 @@ export function createCpuBackend(): Backend {
     return (begin, n) => kernel.wasm!(kernels, { params, at, size, memo, ...views(), begin, n });
   }
 
+  const allocate = (byteLength: number, label: string): CpuBuffer => {
+    const size = Math.max(4, Math.ceil(byteLength / 4) * 4);
+    try {
+      return { label, byteLength: size, range: memory.take(size) };
+    } catch (cause) {
+      throw new AmalgamError(
+        'GpuOutOfMemory',
+        `No memory for ${label} (${counted(size, 'byte')}).`,
+        'Close other tabs or choose a smaller tile.',
+        { cause },
+      );
+    }
+  };
+
+  /** A product by shared weights, or their layout. */
+  const withThreads = <P extends string, B extends string>(
+    kernel: Kernel<P, B>,
+    { params, buffers }: Dispatch<P, B>,
+    weights: SharedRange,
+  ) => {
+    const p = params as Record<string, number>;
+    const at = buffers as Record<string, BackendBuffer>;
+    if ((kernel as unknown) === packPanels) return shared!.pack(weights, p.dtype!, p.inputs!, p.outputs!);
+    if ((kernel as unknown) === encodePanels) {
+      const rows = bytesOf(at.rows!);
+      return shared!.encode(weights, p.dtype!, p.inputs!, p.outputs!, p.first!, rows);
+    }
+    if (kernel.panels === undefined) throw new Error(`${kernel.id} does not know shared weights`);
+    const [rows, inputs, outputs] = [p.rows!, p.inputs4! * 4, p.outputs!];
+    const [xPitch, yPitch] = [p.x_stride4! * 16, p.y_stride! * 4];
+    const shape = { rows, inputs, outputs, xPitch, yPitch, add: p.add!, scale: p.scale! };
+    const bias = p.biased === 1 ? bytesOf(at.bias!).subarray(0, outputs * 4) : undefined;
+    const x = bytesOf(at.x!).subarray(0, (rows - 1) * xPitch + inputs * 4);
+    const y = bytesOf(at.y!).subarray(p.y_begin! * 4);
+    shared!.multiply({ ...shape, dtype: kernel.panels, weights, firstOutput: p.w_first! }, x, bias, y);
+  };
+
   return {
     kind: 'cpu',
     adapter: CPU_ADAPTER,
     software: true,
     maxBufferBytes: MAX_BUFFER_BYTES,
     seconds,
-    allocate(byteLength, label): CpuBuffer {
-      const size = Math.max(4, Math.ceil(byteLength / 4) * 4);
-      try {
-        return { label, byteLength: size, range: memory.take(size) };
-      } catch (cause) {
-        throw new AmalgamError(
-          'GpuOutOfMemory',
-          `No memory for ${label} (${counted(size, 'byte')}).`,
-          'Close other tabs or choose a smaller tile.',
-          { cause },
-        );
-      }
-    },
+    allocate,
+    ...(shared && {
+      residentBytes: shared.residentBytes,
+      allocateWeights(byteLength: number, label: string): CpuBuffer {
+        const size = Math.ceil(byteLength / 4) * 4;
+        const range = shared.take(size);
+        return range ? { label, byteLength: size, range } : allocate(byteLength, label);
+      },
+    }),
     free(buffer) {
       flush();
       const own = buffer as CpuBuffer;
-      if (own.range) memory.give(own.range);
+      const { range } = own;
+      if (range && 'memory' in range) shared!.give(range);
+      else if (range) memory.give(range);
       own.range = undefined;
     },
     write(buffer, byteOffset, data) {
@@ -201,6 +159,12 @@ export function createCpuBackend(): Backend {
     run<P extends string, B extends string>(kernel: Kernel<P, B>, dispatch: Dispatch<P, B>) {
       const { params, buffers } = dispatch;
       const { elements } = workOf(kernel, dispatch);
+      const weights = sharedRange((buffers as Record<string, BackendBuffer>).weights);
+      if (weights) {
+        const whole = () => withThreads(kernel, dispatch, weights);
+        queue.push({ buffers: Object.values(buffers), elements, step: elements, whole });
+        return;
+      }
       const strip = stripOf(kernel, dispatch);
       queue.push({
         buffers: Object.values(buffers),
@@ -236,6 +200,7 @@ export function createCpuBackend(): Backend {
     },
     close() {
       queue = [];
+      shared?.close();
     },
   };
 }

@@ -120,7 +120,7 @@ describe('the linear layer', () => {
       ].map(([rows, inputs, outputs]) => [dtype, rows!, inputs!, outputs!] as const),
     ),
   )('%s: laid out in panels, [%i, %i] → %i has the same bits', async (dtype, rows, inputs, outputs) => {
-    const first = 8;
+    const first = PANEL;
     const whole = Math.ceil((first + outputs) / PANEL) * PANEL;
     const weights = packed(floats(whole * inputs, 21), dtype);
     const room = new Uint8Array((weights.length / whole) * PANEL);

@@ -1,11 +1,12 @@
 import { errorReport, fromErrorReport } from '../../errors';
 import type { Kernel } from '../kernel';
-import { serveBatches } from './serve-thread';
+import { createCpuBackend } from './cpu-backend';
+import { computing } from './serve-thread';
 import type { BatchThread } from './thread-backend';
 
 /** A thread whose messages are cloned and moved as between threads. */
 export function localThread(kernels: ReadonlyMap<string, Kernel>): BatchThread {
-  const { compute } = serveBatches(kernels);
+  const { compute } = computing(createCpuBackend(), kernels, () => {});
   const waiting = new Set<(why: unknown) => void>();
   return {
     compute(batch, transfer) {

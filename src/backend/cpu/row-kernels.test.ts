@@ -4,7 +4,8 @@ import { exact } from '../exact';
 import { ACTIVATION_CODE, activate, capLogits, logSum, NORM_CODE, normLine } from '../kernels/activation';
 import { floats } from '../kernels/forward-kernels.test.fixture';
 import { erf } from '../special';
-import { createCpuBackend, instantiateKernels } from './cpu-backend';
+import { createCpuBackend } from './cpu-backend';
+import { instantiateKernels } from './cpu-memory';
 import { closeToReference } from './references.test.support';
 
 const engine = createCpuBackend();

@@ -1,15 +1,17 @@
-import * as Comlink from 'comlink';
 import type { Backend, BackendBuffer } from '../backend';
 import type { Kernel } from '../kernel';
-import { createCpuBackend } from './cpu-backend';
 import type { BatchCalls, Command } from './thread-backend';
 
 /**
- * Computes batches with a CPU engine of this thread, one after the other.
+ * Computes batches with an engine of this thread, one after the other.
  * @param kernels by id; a batch that names another one fails
+ * @param handOver has memory go with the answer
  */
-export function serveBatches(kernels: ReadonlyMap<string, Kernel>): BatchCalls {
-  const engine = createCpuBackend();
+export function computing(
+  engine: Backend,
+  kernels: ReadonlyMap<string, Kernel>,
+  handOver: (memory: ArrayBuffer[]) => void,
+): BatchCalls {
   const buffers = new Map<number, BackendBuffer>();
   let turn: Promise<unknown> = Promise.resolve();
   return {
@@ -22,10 +24,10 @@ export function serveBatches(kernels: ReadonlyMap<string, Kernel>): BatchCalls {
         }
         const ranges = read.map(({ buffer, ...range }) => ({ buffer: buffers.get(buffer)!, ...range }));
         const data = await engine.read(ranges);
-        const answer = { data, seconds: { ...engine.seconds }, returned };
-        return Comlink.transfer(answer, [...data.map(({ buffer }) => buffer), ...returned]);
+        handOver([...data.map(({ buffer }) => buffer), ...returned]);
+        return { data, seconds: { ...engine.seconds }, returned };
       });
-      turn = computed.catch(() => {}); // reported to who asked
+      turn = computed.catch(() => {}); // reported to who asks
       return computed;
     },
   };

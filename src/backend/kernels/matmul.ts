@@ -13,7 +13,7 @@ const LIBRARY = { F32: 'weightF32', F16: 'weightF16', BF16: 'weightBf16' } as co
 const BLOCKS = {
   block: [8, 8, 64],
   tile: [64, 64, 1],
-  packed: [1, 8, 64],
+  packed: [1, 32, 64],
 } as const;
 
 export type MatmulForm = keyof typeof matmul;
@@ -38,6 +38,7 @@ const define = (form: keyof typeof BLOCKS, wgsl: string, dtype: WeightDtype) =>
     buffers: { weights: dtype === 'F32' ? 'vec4f' : 'vec2u', x: 'vec4f', bias: 'f32', y: 'rw f32' },
     work: ({ rows, outputs }) => Math.ceil(rows / BLOCKS[form][0]) * Math.ceil(outputs / BLOCKS[form][1]),
     span: () => BLOCKS[form][2],
+    ...(form === 'packed' && { panels: DTYPE_CODE[dtype] }),
     wasm(k, { params: p, at }) {
       const inputs = p.inputs4 * 4;
       const multiply = form === 'packed' ? k.matmulPacked : k.matmulBlock;
@@ -174,11 +175,11 @@ export const matmulFew = {
 export const matmulPacked = forms('packed', '');
 
 /** Outputs of a panel. */
-export const PANEL = 8;
+export const PANEL = 32;
 
 /**
- * Lays weights out in place for `matmul.packed`, eight outputs [input][8] at a time; the buffer is long enough for whole panels.
- * `room`: eight rows. On the processor alone.
+ * Lays weights out in place for `matmul.packed`, 32 outputs [input][32] at a time; the buffer is long enough for whole panels.
+ * `room`: 32 rows. On the processor alone.
  */
 export const packPanels = defineKernel({
   id: 'pack-panels',
@@ -207,3 +208,32 @@ export function fewRowsForm(
   if (kind === 'cpu' || rows > FEW_ROWS[software ? 'software' : 'gpu']) return undefined;
   return software ? 'line' : 'vector';
 }
+
+/** Inputs of a block of weights of eight bits, and bytes of one with its scale. */
+export const ENCODED_BLOCK = { inputs: 32, bytes: 34 };
+
+/** Code of weights of eight bits in panels, beside those of stored dtypes. */
+export const ENCODED_CODE = 8;
+
+/** Bytes of a weight row in panels. */
+export function panelRowBytes(code: number, inputs: number): number {
+  if (code !== ENCODED_CODE) return inputs * dtypeBytes(code);
+  return (inputs / ENCODED_BLOCK.inputs) * ENCODED_BLOCK.bytes;
+}
+
+/**
+ * Encodes stored rows as weights of eight bits, as Q8_0 has them, into panels from output `first` on; `inputs` is a multiple of
+ * 32, `first` of a panel's outputs. Into weights that threads share alone.
+ */
+export const encodePanels = defineKernel({
+  id: 'encode-panels',
+  wgsl: '',
+  params: { dtype: 'u32', inputs: 'u32', outputs: 'u32', first: 'u32' },
+  buffers: { rows: 'u32', weights: 'rw u32' },
+  work: ({ outputs }) => outputs,
+  span: () => PANEL,
+});
+
+/** The linear layer by weights of eight bits; the inputs are cut to 16 bits. By weights that threads share alone. */
+const { wasm: _, ...product } = matmulPacked.F32;
+export const matmulEncoded = { ...product, id: 'matmul-encoded', panels: ENCODED_CODE };

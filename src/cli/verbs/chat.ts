@@ -1,7 +1,7 @@
 import process from 'node:process';
 import { createInterface } from 'node:readline';
 import { errorReport } from '../../errors';
-import { generateOptions } from '../../evaluate/options';
+import { generateOptions, keptWeightsOption } from '../../evaluate/options';
 import type { Message } from '../../formats/conversations';
 import { printableText } from '../../formats/names';
 import type { GenerateRequest, RunTarget } from '../../reports/evaluate';
@@ -35,6 +35,7 @@ export const chatVerb = defineVerb({
     },
     ...generateOptions,
     maxTokens: { ...generateOptions.maxTokens, default: 512 },
+    ...keptWeightsOption,
     ...engineOptions,
   },
 
@@ -45,18 +46,23 @@ export const chatVerb = defineVerb({
   },
 
   async run({ subjects, options }, place) {
-    const { serve, system, text, maxTokens, temperature, topP, seed, engine } = options;
+    const { serve, system, text, maxTokens, temperature, topP, seed, weights, engine } = options;
     const { calls, targets } = await openTargets(subjects, place, options);
     const defaults = { maxTokens, temperature, topP, seed };
-    const generate = (
+    let isToldOf8Bits = false;
+    const generate = async (
       asked: Partial<GenerateRequest> & typeof defaults,
       steering: Steering,
       onText: (more: string) => void,
-    ) =>
-      calls.generate(
-        { prompt: '', chat: false, ...asked, target: steered(targets[0]!, steering), live: true, engine },
-        (progress) => onText(progress.text ?? ''),
+    ) => {
+      const own = { target: steered(targets[0]!, steering), live: true, weights, engine };
+      const report = await calls.generate({ prompt: '', chat: false, ...asked, ...own }, (progress) =>
+        onText(progress.text ?? ''),
       );
+      if (report.eightBits && !isToldOf8Bits) place.say('Weights at 8 bits.');
+      isToldOf8Bits = report.eightBits === true;
+      return report;
+    };
 
     if (serve !== undefined) {
       const server = await serveChat(

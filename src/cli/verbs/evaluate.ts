@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fromErrorReport } from '../../errors';
 import { datasetOptions, evaluateOptions } from '../../evaluate/options';
-import { withResults } from '../../formats/card-results';
+import { cardWithResults } from '../../formats/card-results';
 import { HASHES_FILE, withOutputHash } from '../../formats/output-hashes';
 import { counted, formatSeconds } from '../../formats/quantity';
 import type { DatasetRequest } from '../../reports/dataset';
@@ -101,7 +101,7 @@ async function writeCard(card: string, report: ScoreTasksReport, workingFolder: 
     const { metrics, items } = outcome.score;
     return [cardResult(info, metrics, items.filter(({ refused }) => refused === undefined).length)];
   });
-  const text = withResults(await readTextFile(card, workingFolder), basename(dirname(card)), results);
+  const text = cardWithResults(await readTextFile(card, workingFolder), basename(dirname(card)), results);
   await writeWhole(card, text);
   const hashes = join(dirname(card), HASHES_FILE);
   const found = await readFile(hashes, 'utf8').catch(() => undefined);

@@ -1,5 +1,5 @@
 import process from 'node:process';
-import { generateOptions } from '../../evaluate/options';
+import { generateOptions, keptWeightsOption } from '../../evaluate/options';
 import { printableText } from '../../formats/names';
 import { counted, formatBytes } from '../../formats/quantity';
 import { defineVerb, runOptions, usage } from '../arguments';
@@ -18,6 +18,7 @@ export const generateVerb = defineVerb({
       default: false,
     },
     ...generateOptions,
+    ...keptWeightsOption,
     ...runOptions,
   },
 
@@ -26,20 +27,22 @@ export const generateVerb = defineVerb({
   },
 
   async run({ subjects, options }, place) {
-    const { prompt = '', chat, maxTokens, temperature, topP, seed, engine } = options;
+    const { prompt = '', chat, maxTokens, temperature, topP, seed, weights, engine } = options;
     const writeReport = await reportWriter(options.report, place.workingFolder);
     const { calls, targets } = await openTargets(subjects, place, options);
     // a file gets what the model wrote, a terminal what can be printed of it
     const shown = (written: string) => (process.stdout.isTTY ? printableText(written) : written);
     process.stdout.write(shown(chat ? `${prompt}\n\n` : prompt));
-    const request = { target: targets[0]!, prompt, chat, maxTokens, temperature, topP, seed, engine };
+    const settings = { maxTokens, temperature, topP, seed, weights, engine };
+    const request = { target: targets[0]!, prompt, chat, ...settings };
     const report = await calls.generate(request, ({ text }) => process.stdout.write(shown(text ?? '')));
     await place.write('\n');
     await writeReport(report);
     const rate = `${report.tokensPerSecond.toFixed(1)} tokens/s on ${report.engine}`;
     const peak = `at most ${formatBytes(report.peakBytes)} there`;
     const ended = report.ended === 'stop' ? ', the text ended' : '';
-    place.say(`${counted(report.ids.length, 'token')}, ${rate}, ${peak}${ended}`);
+    const kept = report.eightBits ? ', weights at 8 bits' : '';
+    place.say(`${counted(report.ids.length, 'token')}, ${rate}, ${peak}${kept}${ended}`);
     return 0;
   },
 });

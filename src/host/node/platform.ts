@@ -1,7 +1,7 @@
 /** Node's replacement for the storage and locks of a browser. */
 
 import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { availableParallelism, homedir, tmpdir } from 'node:os';
+import { availableParallelism, homedir, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { AmalgamError } from '../../errors';
@@ -101,6 +101,7 @@ export async function becomeHost(cache: string): Promise<() => Promise<void>> {
   const owns = diskLocks(join(own, 'locks'));
   const navigator = {
     hardwareConcurrency: availableParallelism(),
+    deviceMemory: totalmem() / 2 ** 30,
     storage: { getDirectory: async () => root },
     locks: {
       // one merge at a time is a rule of tabs, which share an output; commands have one each

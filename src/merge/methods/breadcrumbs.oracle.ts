@@ -21,14 +21,14 @@ export const contract: MethodContract = {
 };
 
 export const oracle: Oracle = (tensor) =>
-  addUp(tensor, withoutEnds(tensor), {
+  addUp(tensor, changesWithoutEnds(tensor), {
     weights: numbers(tensor.models, 'weight'),
     divide: tensor.parameters.normalize ? 'weights' : 'no',
     lambda: Number(tensor.parameters.lambda),
   });
 
 /** Task vectors without their largest and smallest changes, rescaled. */
-export function withoutEnds(tensor: OracleTensor): Float64Array[] {
+export function changesWithoutEnds(tensor: OracleTensor): Float64Array[] {
   const { rescale } = tensor.parameters;
   return changes(tensor).map((tau, i) => {
     const { parameters } = tensor.models[i]!;

@@ -1,4 +1,4 @@
-import { contract as breadcrumbs, withoutEnds } from './breadcrumbs.oracle';
+import { contract as breadcrumbs, changesWithoutEnds } from './breadcrumbs.oracle';
 import { addUp, type MethodContract, numbers, type Oracle } from './oracle';
 
 export const contract: MethodContract = {
@@ -10,7 +10,7 @@ export const contract: MethodContract = {
 };
 
 export const oracle: Oracle = (tensor) =>
-  addUp(tensor, withoutEnds(tensor), {
+  addUp(tensor, changesWithoutEnds(tensor), {
     weights: numbers(tensor.models, 'weight'),
     ballots: 'weighted',
     divide: tensor.parameters.normalize ? 'weights' : 'no',

@@ -61,7 +61,7 @@ export const lambda: NumberSpec = {
   slider: { min: 0, max: 2, step: 0.01 },
 };
 
-export const interpolation: NumberSpec = {
+export const interpolationFactor: NumberSpec = {
   kind: 'number',
   label: 't',
   help: 'Where between the two models: 0 is the base, 1 the other one; values beyond extrapolate along the arc.',

@@ -1,6 +1,6 @@
 import { defineMethod } from '../method';
 import { angle, norm } from '../tensor/products';
-import { interpolation } from './parameters';
+import { interpolationFactor } from './parameters';
 
 /** Vectors closer than this are interpolated on a straight line (mergekit 0.1.4, `slerp.py`). */
 const NEARLY_PARALLEL = 0.9995;
@@ -16,7 +16,7 @@ export const slerp = defineMethod({
   reference: { label: 'Shoemake 1985', url: 'https://dl.acm.org/doi/10.1145/325165.325242' },
   base: 'required',
   models: { min: 1, max: 1 },
-  parameters: { t: interpolation },
+  parameters: { t: interpolationFactor },
   modelParameters: {},
   compute: {
     kind: 'products',

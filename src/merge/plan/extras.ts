@@ -193,7 +193,10 @@ function outputConfig(
 
 /** What was quantized is written as plain weights; without the field it is also known what its layers are made of. */
 function withoutQuantization(config: ModelConfig): ModelConfig {
-  return parseModelConfig(editConfig(config, { without: ['quantization_config'] }), config.fileName);
+  return parseModelConfig(
+    editConfig(config, { without: ['quantization_config', 'quantization'] }),
+    config.fileName,
+  );
 }
 
 const DTYPE_NAMES = new Map([

@@ -82,7 +82,7 @@ const WEIGHTS =
 const HASHES: ReadonlySet<string> = new Set([HASHES_FILE, 'SHA256SUMS']);
 /** What only concerns the model's own page, its repository or its training. */
 const OF_THE_MODEL =
-  /^README\.md$|^mergekit_config\.yml$|(?:^|\/)\.|(?:^|\/)(?:trainer_state|[a-z]+_results)\.json$|^(?:onnx|openvino|runs|checkpoint-\d+|original)\/|\.(?:png|jpe?g|gif|webp|svg|pdf|mp4|ipynb)$/i;
+  /^README\.md$|^mergekit_config\.yml$|(?:^|\/)\.|(?:^|\/)(?:trainer_state|quantize_config|quant_config|[a-z]+_results)\.json$|^(?:onnx|openvino|runs|checkpoint-\d+|original)\/|\.(?:png|jpe?g|gif|webp|svg|pdf|mp4|ipynb)$/i;
 /** What belongs to a vocabulary, and goes with the files of the one the output has. */
 const OF_THE_VOCABULARY =
   /(?:^|\/)(?:tokeniz|vocab|merges|added_tokens|special_tokens|spiece|sentencepiece|chat_template)|\.(?:tiktoken|model|spm)$|^additional_chat_templates\//i;

@@ -1,8 +1,9 @@
 /** Whether models belong together, by their configs: what would otherwise show up as a hundred wrong tensors. */
 
 import { isWeightDtype } from '../../formats/dtype';
-import { namesOneModel } from '../../formats/hub-id';
+import { fullPrecisionName, namesOneModel } from '../../formats/hub-id';
 import { counted } from '../../formats/quantity';
+import { parseModelRef } from '../../formats/recipe';
 import type { Model } from '../../inputs/model';
 import { layerCount } from '../../inputs/opened-model';
 import { nameSome, type Problems } from '../../inputs/problems';
@@ -22,8 +23,10 @@ export async function unfitModels(
   problems: Problems,
 ): Promise<Set<Model>> {
   const unfit = new Set<Model>();
+  for (const checkpoint of new Set(models.map((model) => model.checkpoint))) {
+    noteQuantization(models.find((model) => model.checkpoint === checkpoint)!, problems);
+  }
   for (const model of models) {
-    noteQuantization(model, problems);
     noteLineage(model, problems);
     const fault = model === reference ? undefined : compare(reference, model, whole);
     if (!fault) {
@@ -85,12 +88,16 @@ async function noteConfigs(reference: Model, model: Model, problems: Problems): 
   );
 }
 
-function noteQuantization({ ref, dequantized }: Model, problems: Problems): void {
+function noteQuantization({ checkpoint: { path }, dequantized }: Model, problems: Problems): void {
   if (!dequantized) return;
+  const { path: name } = parseModelRef(path).model;
+  const full = fullPrecisionName(name);
   problems.note(
     'Dequantized',
-    `Weights of ${ref} are stored as ${dequantized.join(' and ')}: they are read with their scales, and written as BF16 where the recipe has no out_dtype.`,
-    'No action needed. Choose an output dtype to have them in another.',
+    `Weights of ${path} are stored as ${dequantized.join(' and ')}: each is read as the number that it stands for, and written as BF16 where the recipe has no out_dtype. What quantizing took from them stays lost.`,
+    name.endsWith(full)
+      ? 'No action needed. Choose an output dtype to have them in another.'
+      : `No action needed. From ${full} itself the output would be more precise.`,
   );
 }
 

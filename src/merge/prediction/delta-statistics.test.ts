@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { diskFolder } from '../../../e2e/disk-folder';
 import { planInNode } from '../../../e2e/merge-in-node';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
-import { servePasses } from '../../host/serve-thread';
+import { serveThread } from '../../host/serve-thread';
 import { openPass } from '../../host/threads';
 import { inputsOf, startThreadsHere } from '../../host/threads.test.support';
 import { measurableTensors, measureTensors, openStatistics, statisticsWork } from './delta-statistics';
@@ -28,7 +28,7 @@ it('the same statistics in the same order, whatever the threads and the tiles', 
   expect(decoded).toEqual(alone);
   const told: string[] = [];
   const done = new Map<string, number>();
-  startThreadsHere(() => servePasses({ statistics: openStatistics }));
+  startThreadsHere(() => serveThread({ statistics: openStatistics }));
   const tensors = measurableTensors(plan);
   const work = statisticsWork(tensors, 8192);
   const pass = await openPass({

@@ -7,10 +7,13 @@ import { diskFolder } from '../../../e2e/disk-folder';
 import { goldenFolder } from '../../../e2e/goldens';
 import { treeHashOf } from '../../../e2e/tree-hash';
 import { createCpuBackend } from '../../backend/cpu/cpu-backend';
+import type { Dtype } from '../../formats/dtype';
 import { parseRecipe } from '../../formats/recipe-yaml';
+import { buildSafetensorsHeader } from '../../formats/safetensors-write';
 import { ggufEncoder } from '../../gguf/gguf-file';
 import type { OpenModels } from '../../host/models';
 import { diskSource, openFile } from '../../host/node/storage';
+import { serveThread } from '../../host/serve-thread';
 import { startThreadsHere } from '../../host/threads.test.support';
 import { openHashedInputs } from '../../host/weight-inputs';
 import { memoryFolder, openerOf } from '../../inputs/memory-models.test.support';
@@ -23,7 +26,7 @@ import { finishShards } from '../plan/shards';
 import type { Prepared } from '../tensor/prepared';
 import { openMergeThreads } from './remote-thread';
 import { type MergeThreads, runPlan } from './run';
-import { serveMergeThread } from './serve-thread';
+import { openMerging } from './serve-thread';
 
 const disk = {
   source: (origin: Parameters<typeof diskSource>[0] & { identity: string }) =>
@@ -33,7 +36,7 @@ const disk = {
 let out: string;
 beforeAll(() => {
   out = mkdtempSync(join(tmpdir(), 'amalgam-threads-'));
-  startThreadsHere(() => serveMergeThread(disk));
+  startThreadsHere(() => serveThread({ merge: openMerging }, disk));
 });
 afterAll(() => rmSync(out, { recursive: true }));
 
@@ -274,4 +277,48 @@ test('an error of a thread is the error of the run, and what another reader foun
     message: expect.stringContaining('of a are NaN or infinite'),
     hint: expect.stringContaining('model’s files'),
   });
+});
+
+test('a quantized weight is opened by each thread, and merges as the values that it stands for', async () => {
+  const shape = [48, 64];
+  const [elements, config] = [48 * 64, join(out, 'quantized.json')];
+  const write = (
+    name: string,
+    tensors: [name: string, dtype: Dtype, shape: number[], bytes: Uint8Array][],
+  ) => {
+    const parts = tensors.map(([key, dtype, of, bytes]) => ({
+      name: key,
+      dtype,
+      shape: of,
+      byteLength: bytes.length,
+    }));
+    const location = join(out, `${name}.safetensors`);
+    const bytes = [buildSafetensorsHeader(parts, {}), ...tensors.map((tensor) => tensor[3])];
+    writeFileSync(location, Buffer.concat(bytes));
+    return folderOf(name, config, location, true);
+  };
+  writeFileSync(config, '{}');
+  const codes = Uint8Array.from({ length: elements }, (_, i) => (i * 7 + (i >> 5)) % 16);
+  const map = Float32Array.from({ length: 16 }, (_, i) => (i - 7) / 8);
+  const absmax = Float32Array.from({ length: elements / 64 }, (_, i) => 1 + i / 3);
+  const state = new TextEncoder().encode(JSON.stringify({ quant_type: 'nf4', blocksize: 64, shape }));
+  const bytesOf = (values: Float32Array) => new Uint8Array(values.buffer);
+  const pairs = Uint8Array.from({ length: elements / 2 }, (_, i) => 16 * codes[2 * i]! + codes[2 * i + 1]!);
+  const quantized = write('quantized', [
+    ['w.weight', 'U8', [elements / 2, 1], pairs],
+    ['w.weight.absmax', 'F32', [elements / 64], bytesOf(absmax)],
+    ['w.weight.quant_map', 'F32', [16], bytesOf(map)],
+    ['w.weight.quant_state.bitsandbytes__nf4', 'U8', [state.length], state],
+  ]);
+  const values = Float32Array.from(codes, (code, i) => map[code]! * absmax[Math.floor(i / 64)]!);
+  const plain = write('plain', [['w.weight', 'F32', shape, bytesOf(values)]]);
+  const other = write('other', [['w.weight', 'F32', shape, bytesOf(values.map((x, i) => x + Math.sin(i)))]]);
+  const bytes = async (name: string, threads: number) => {
+    const from = [quantized, plain, other];
+    const models = `models: [{model: other, parameters: {weight: 0.5, density: 0.4}}]`;
+    const text = `merge_method: ties\nbase_model: ${name}\n${models}\ndtype: float32\n`;
+    return (await merged(await planOf(text, from), from, threads)).files.map(treeHashOf);
+  };
+  const wanted = await bytes('plain', 0);
+  expect([await bytes('quantized', 0), await bytes('quantized', 2)]).toEqual([wanted, wanted]);
 });

@@ -1,20 +1,9 @@
 /** Threads of a run in workers (src/host/threads.ts), which write at places: results of calibration cross too. */
 
-import * as Comlink from 'comlink';
 import type { ColumnImportance } from '../../gguf/gguf-file';
 import type { GgufPlan } from '../../gguf/gguf-plan';
-import type { FoundLeaf } from '../../host/serve-thread';
-import {
-  moved,
-  openThreads,
-  type ReadCalls,
-  shareWork,
-  sumSeconds,
-  type ThreadJob,
-  threadPool,
-} from '../../host/threads';
+import { moved, openThreads, type ThreadOwner, threadPool } from '../../host/threads';
 import type { HashedInputs } from '../../host/weight-inputs';
-import { reporting } from '../../platform';
 import type { ContributorReport, WorkSeconds } from '../../reports/job';
 import { takeSpares } from '../../sources/spare-arrays';
 import type { HashPieces } from '../../write/destination';
@@ -40,28 +29,20 @@ export interface PreparedOutline {
   rowWeights?: readonly Float64Array[];
 }
 
-/** A merged unit with what the thread has read for it. */
-interface RemoteUnit extends MergedUnit {
-  /** Hashes of pieces of inputs since the unit before. */
-  found: FoundLeaf[];
-  seconds: WorkSeconds;
-}
-
 /** The thread, as its owner calls it. */
 export interface MergeCalls {
-  open(job: ThreadJob<MergeWork>, owner: OwnerCalls): Promise<void>;
   measure(): Promise<WholeModel | undefined>;
   merge(
     unit: MergeUnit,
     wholeModel: WholeModel | undefined,
     prepared: PreparedOutline[] | undefined,
     spares: ArrayBuffer[],
-  ): Promise<RemoteUnit>;
+  ): Promise<MergedUnit>;
   hash: HashPieces;
 }
 
 /** The owner, as its threads call it. */
-export interface OwnerCalls extends ReadCalls {
+export interface MergeOwner extends ThreadOwner {
   selected(
     tensor: string,
     model: string,
@@ -70,7 +51,6 @@ export interface OwnerCalls extends ReadCalls {
   ): Promise<Uint32Array<ArrayBuffer> | Float32Array<ArrayBuffer>>;
   solved(tensor: string, begin: number, end: number): Promise<Float32Array<ArrayBuffer>>;
   write(file: string, bytes: Uint8Array<ArrayBuffer>, at: number): Promise<void>;
-  merged(bytes: number, tensor: string): void;
   measuring(call: keyof MeasuringProgress, ...args: (string | number)[]): void;
 }
 
@@ -95,19 +75,8 @@ export interface OpenMergeThreads extends MergeThreads {
 /** @throws AmalgamError `WorkerDied` */
 export async function openMergeThreads(options: MergeThreadsOptions): Promise<OpenMergeThreads> {
   const { inputs, count, prepared, plan } = options;
-  const { job, owner: reading } = await shareWork<MergeWork>({
-    work: {
-      plan: { tensors: plan.tensors, recipe: plan.recipe },
-      ...(options.gguf && { gguf: options.gguf }),
-      isPrepared: prepared !== undefined,
-      ...(options.tileElements === undefined ? {} : { tileElements: options.tileElements }),
-    },
-    ...{ inputs, count, files: plan.inputs },
-    isHashed: (name) => inputs.pieces().has(name),
-  });
   let write: UnitWrite | undefined;
-  const owner: OwnerCalls = {
-    ...reading,
+  const owner: Omit<MergeOwner, keyof ThreadOwner> = {
     async selected(tensor, model, begin, end) {
       const selection = prepared!.selection(tensor, model)!;
       return moved(
@@ -116,31 +85,37 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
     },
     solved: async (tensor, begin, end) => moved(await prepared!.solution(tensor)!.values(begin, end)),
     write: (file, bytes, at) => write!({ file }, bytes, at),
-    merged: (bytes, tensor) => options.onBytes(bytes, tensor),
     measuring(call, ...args) {
       const act = options.measuring?.[call] as ((...args: (string | number)[]) => void) | undefined;
       act?.(...args);
     },
   };
-  const { threads, close } = await openThreads<MergeCalls>(count, (calls) =>
-    calls.open(job, Comlink.proxy(reporting(owner))),
-  );
-  const seconds: WorkSeconds[] = [];
-  const members = threads.map(({ ask }, index): MergeThread & { hash: HashPieces } => ({
-    measure: () => ask((calls) => calls.measure()),
-    async merge(unit, wholeModel) {
+  let seconds: WorkSeconds = { read: 0, upload: 0, compute: 0, readback: 0, write: 0 };
+  const threads = await openThreads<MergeCalls>({
+    kind: 'merge',
+    work: {
+      plan: { tensors: plan.tensors, recipe: plan.recipe },
+      ...(options.gguf && { gguf: options.gguf }),
+      isPrepared: prepared !== undefined,
+      ...(options.tileElements === undefined ? {} : { tileElements: options.tileElements }),
+    } satisfies MergeWork,
+    ...{ inputs, count, owner, files: plan.inputs },
+    hashed: { isHashed: (name) => inputs.pieces().has(name), take: inputs.take },
+    onDone: options.onBytes,
+    onSeconds: (spent) => {
+      seconds = spent;
+    },
+  });
+  const members = threads.map(({ ask, terminate }): MergeThread & Pick<MergeCalls, 'hash'> => ({
+    measure: () => ask('measure', []),
+    merge(unit, wholeModel) {
       const outlines = prepared && unit.tensors.map((name) => outlineOf(prepared, plan, name));
       // the memory of what it has sent goes back to it
       const spares = takeSpares();
-      const merged = await ask((calls) =>
-        calls.merge(unit, wholeModel, outlines, Comlink.transfer(spares, spares)),
-      );
-      seconds[index] = merged.seconds;
-      for (const [input, piece, leaf] of merged.found) await inputs.take(input, piece, leaf);
-      return merged;
+      return ask('merge', [unit, wholeModel, outlines, spares], spares);
     },
-    hash: (file, pieces) => ask((calls) => calls.hash(file, pieces)),
-    close: () => {},
+    hash: (file, pieces) => ask('hash', [file, pieces]),
+    close: terminate,
   }));
   const { run } = threadPool(members);
   const bytes = plan.bytesToWrite / (count * UNIT.perThread);
@@ -151,10 +126,12 @@ export async function openMergeThreads(options: MergeThreadsOptions): Promise<Op
       write = given;
     },
     get seconds() {
-      return sumSeconds(seconds);
+      return seconds;
     },
     hash: (file, pieces) => run((thread) => thread.hash(file, pieces)),
-    close,
+    close() {
+      for (const { close } of members) close();
+    },
   };
 }
 

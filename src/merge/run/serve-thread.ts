@@ -1,29 +1,24 @@
 /** The worker's side of a thread of a run (remote-thread.ts). */
 import * as Comlink from 'comlink';
 import { ggufEncoder } from '../../gguf/gguf-file';
-import { type Disk, type OpenJob, openJob, openOrigin, teller } from '../../host/serve-thread';
-import { reporting, rethrow, sharedAccess } from '../../platform';
+import type { ThreadTools } from '../../host/serve-thread';
+import { rethrow, sharedAccess } from '../../platform';
 import { pieceDigest } from '../../sources/piece-digest';
 import { giveBack } from '../../sources/spare-arrays';
 import { type Leaf, TREE_PIECE_BYTES } from '../../sources/tree-hash';
 import { writeAt } from '../../write/opfs-sink';
 import { methodById } from '../methods';
 import type { Prepared } from '../tensor/prepared';
-import { type MergeThread, openMergeThread, type UnitOutput } from './merge-thread';
-import type { MergeCalls, MergeWork, OwnerCalls, PreparedOutline } from './remote-thread';
-import type { MeasuringProgress } from './whole-model';
+import { openMergeThread, type UnitOutput } from './merge-thread';
+import type { MergeCalls, MergeOwner, MergeWork, PreparedOutline } from './remote-thread';
 
-/** The calls of the thread, for its owner. */
-export function serveMergeThread(disk?: Disk): MergeCalls {
-  let thread: MergeThread;
-  let job: OpenJob<MergeWork>;
-  let measuring: MeasuringProgress;
+/** Opens the merging of units. */
+export function openMerging(work: MergeWork, tools: ThreadTools): MergeCalls {
+  const { engine, read, disk, spend } = tools;
+  const { plan, gguf } = work;
+  const owner = tools.owner as Comlink.Remote<MergeOwner>;
   const outlines = new Map<string, PreparedOutline>();
   const outputs = new Map<string, FileSystemSyncAccessHandle>();
-  let merged: ReturnType<typeof teller>;
-  /** Messages on their way to the owner. */
-  const telling: Promise<void>[] = [];
-
   const openOutput = async ({ file, place }: UnitOutput) => {
     const open = outputs.get(file);
     if (open) return open;
@@ -31,46 +26,34 @@ export function serveMergeThread(disk?: Disk): MergeCalls {
     outputs.set(file, handle);
     return handle;
   };
-
-  return reporting<MergeCalls>({
-    async open(given, remote) {
-      const owner = remote as unknown as Comlink.Remote<OwnerCalls>;
-      job = await openJob(given, owner, disk);
-      const { engine, read, work } = job;
-      const { plan, gguf } = work;
-      merged = teller(owner.merged);
-      thread = openMergeThread({
-        ...{ plan, engine, read },
-        methods: methodById,
-        async write(output, bytes, at) {
-          const begun = performance.now();
-          if (output.place) writeAt(output.file, await openOutput(output), bytes, at);
-          else await owner.write(output.file, Comlink.transfer(bytes, [bytes.buffer]), at).catch(rethrow);
-          job.spend('write', (performance.now() - begun) / 1000);
-        },
-        ...(gguf && {
-          encoder: (names, put) =>
-            ggufEncoder({
-              ...{ plan: gguf.plan, names, engines: [engine], write: put },
-              ...(gguf.importance && { importance: gguf.importance }),
-            }),
+  const thread = openMergeThread({
+    ...{ plan, engine, read },
+    methods: methodById,
+    async write(output, bytes, at) {
+      const begun = performance.now();
+      if (output.place) writeAt(output.file, await openOutput(output), bytes, at);
+      else await owner.write(output.file, Comlink.transfer(bytes, [bytes.buffer]), at).catch(rethrow);
+      spend('write', (performance.now() - begun) / 1000);
+    },
+    ...(gguf && {
+      encoder: (names, put) =>
+        ggufEncoder({
+          ...{ plan: gguf.plan, names, engines: [engine], write: put },
+          ...(gguf.importance && { importance: gguf.importance }),
         }),
-        ...(work.isPrepared && { prepared: preparedBy(owner, outlines, plan.tensors) }),
-        ...(work.tileElements === undefined ? {} : { tileElements: work.tileElements }),
-        onWait: (seconds) => job.spend('read', seconds),
-        onBytes: merged.add,
-      });
-      measuring = {
-        begin: (bytes, count) => telling.push(owner.measuring('begin', bytes, count)),
-        advance: (tensor, bytes) => telling.push(owner.measuring('advance', tensor, bytes)),
-        end: () => telling.push(owner.measuring('end')),
-      };
-    },
-    async measure() {
-      const measured = await thread.measure(measuring);
-      await Promise.all(telling.splice(0));
-      return measured;
-    },
+    }),
+    ...(work.isPrepared && { prepared: preparedBy(owner, outlines, plan.tensors) }),
+    ...(work.tileElements === undefined ? {} : { tileElements: work.tileElements }),
+    onWait: (seconds) => spend('read', seconds),
+    ...(tools.onDone && { onBytes: tools.onDone }),
+  });
+  return {
+    measure: () =>
+      thread.measure({
+        begin: (bytes, count) => tools.tell(owner.measuring('begin', bytes, count)),
+        advance: (tensor, bytes) => tools.tell(owner.measuring('advance', tensor, bytes)),
+        end: () => tools.tell(owner.measuring('end')),
+      }),
     async merge(unit, wholeModel, prepared, spares) {
       spares.forEach(giveBack);
       for (const [file, handle] of outputs) {
@@ -80,13 +63,12 @@ export function serveMergeThread(disk?: Disk): MergeCalls {
       }
       outlines.clear();
       for (const [i, outline] of (prepared ?? []).entries()) outlines.set(unit.tensors[i]!, outline);
-      const done = await thread.merge(unit, wholeModel);
-      await merged.all();
-      const ends = done.parts.flatMap(({ head, tail }) => [head.buffer, tail.buffer]);
-      return Comlink.transfer({ ...done, found: await job.found(), seconds: job.seconds() }, ends);
+      const merged = await thread.merge(unit, wholeModel);
+      tools.handOver(merged.parts.flatMap(({ head, tail }) => [head.buffer, tail.buffer]));
+      return merged;
     },
     async hash(origin, pieces) {
-      const source = await openOrigin(origin, disk);
+      const source = await tools.openOrigin(origin);
       try {
         const leaves: Leaf[] = [];
         for (const piece of pieces) {
@@ -100,12 +82,12 @@ export function serveMergeThread(disk?: Disk): MergeCalls {
         source.close();
       }
     },
-  });
+  };
 }
 
 /** Results of calibration that are with the owner: it tells of a unit's tensors with the unit, and is asked for the values. */
 function preparedBy(
-  owner: Comlink.Remote<OwnerCalls>,
+  owner: Comlink.Remote<MergeOwner>,
   outlines: ReadonlyMap<string, PreparedOutline>,
   tensors: MergeWork['plan']['tensors'],
 ): Prepared {

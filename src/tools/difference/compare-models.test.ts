@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AmalgamError } from '../../errors';
-import { servePasses } from '../../host/serve-thread';
+import { serveThread } from '../../host/serve-thread';
 import { startThreadsHere } from '../../host/threads.test.support';
 import { factors, memoryFolder, tinyAdapter } from '../../inputs/memory-models.test.support';
 import {
@@ -58,7 +58,7 @@ describe('figures', () => {
     const cut = await compareTensors(optionsOf(sides, { tileElements: 4096 }));
     const timeless = (tensors: typeof whole.tensors) => tensors.map((t) => ({ ...t, seconds: 0 }));
     expect(timeless(cut.tensors)).toEqual(timeless(whole.tensors));
-    startThreadsHere(() => servePasses({ compare: openComparison }));
+    startThreadsHere(() => serveThread({ compare: openComparison }));
     const shared = await compareTensors(optionsOf(sides, { threads: 2, tileElements: 4096 }));
     expect(timeless(shared.tensors)).toEqual(timeless(whole.tensors));
     expect(shared.total).toEqual(whole.total);

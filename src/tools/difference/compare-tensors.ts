@@ -18,7 +18,7 @@ import {
   SPECTRUM_VALUES,
   spectrumOf,
 } from './decomposition';
-import { deltaMatrix, measurePieces, type OpenPair, openPair, openPairWorkspace } from './pair-task';
+import { deltaMatrix, measurePieces, type OpenTensorPair, openPair, openPairWorkspace } from './pair-task';
 import type { CompareReport, LoraLikeness, TensorDifference } from './report';
 import {
   describeDifference,
@@ -311,7 +311,7 @@ export const openComparison: OpenMember<CompareWork, Measured> = (compared, tool
 };
 
 /** Stable rank of a matrix, and the likeness to a LoRA of a modified one. */
-async function analyze(open: OpenPair, sums: PairSums, { seed }: CompareWork): Promise<SpectrumFields> {
+async function analyze(open: OpenTensorPair, sums: PairSums, { seed }: CompareWork): Promise<SpectrumFields> {
   const { pair, rows, cols } = open;
   const smaller = Math.min(rows, cols);
   const { modified } = describeDifference(pair, sums);

@@ -38,7 +38,7 @@ export interface PairWorkspace extends Workspace {
   staying(bytes: number): BackendBuffer;
 }
 
-export interface OpenPair extends MatrixShape {
+export interface OpenTensorPair extends MatrixShape {
   pair: TensorPair;
   /** The element that it begins with. */
   first: number;
@@ -124,7 +124,7 @@ export function openPair(
   work: PairWorkspace,
   read: ReadTensor,
   { threads = 1, piece, keeps = 'all' }: PairOptions = {},
-): OpenPair {
+): OpenTensorPair {
   const { engine } = work;
   const { name, base, tuned } = pair;
   const elements = pairElements(pair);
@@ -197,7 +197,7 @@ interface VisitOptions {
 export async function visitPairs(
   pairs: readonly TensorPair[],
   { engine, read, tileElements, signal, onBytes, onTensor }: VisitOptions,
-  visit: (open: OpenPair) => Promise<void>,
+  visit: (open: OpenTensorPair) => Promise<void>,
 ): Promise<void> {
   const work = openPairWorkspace(engine, pairs, tileElements);
   const open = (pair: TensorPair | undefined) => {
@@ -205,7 +205,7 @@ export async function visitPairs(
     opened?.task.prefetch();
     return opened;
   };
-  let next: OpenPair | undefined;
+  let next: OpenTensorPair | undefined;
   try {
     next = open(pairs[0]);
     for (const [i, pair] of pairs.entries()) {
@@ -239,7 +239,7 @@ function segmentsOf(tile: Tile, shape: MatrixShape): number {
 }
 
 /** Enqueues the sums of the tile, and Δ where it stays. */
-function runDifference(open: OpenPair, tile: Tile, threshold: number): void {
+function runDifference(open: OpenTensorPair, tile: Tile, threshold: number): void {
   const { work, first, staying, task } = open;
   const { engine, status } = work;
   const { delta, sums } = open.device();
@@ -266,12 +266,12 @@ function runDifference(open: OpenPair, tile: Tile, threshold: number): void {
  * @param threshold an f32: elements with |Δ| above it count as changed
  * @throws AmalgamError `NonFinite` naming the model, and what reading and the engine throw
  */
-export async function measurePair(open: OpenPair, threshold: number): Promise<PairSums> {
+export async function measurePair(open: OpenTensorPair, threshold: number): Promise<PairSums> {
   return joinSums(open.pair, await measurePieces(open, threshold));
 }
 
 /** The same, piece by piece. */
-export async function measurePieces(open: OpenPair, threshold: number): Promise<PairSums[]> {
+export async function measurePieces(open: OpenTensorPair, threshold: number): Promise<PairSums[]> {
   const { task, work, pair, pieces, cols } = open;
   const parts = pieces.map(({ begin, end }) => ({
     ...noSums(Math.ceil((end - begin) / cols)),
@@ -347,7 +347,7 @@ export interface DeltaMatrix extends MatrixShape {
  * what stays was kept.
  * @throws AmalgamError `LimitExceeded` for one that is too large to stay on the device and has over-long rows
  */
-export function deltaMatrix(open: OpenPair): DeltaMatrix {
+export function deltaMatrix(open: OpenTensorPair): DeltaMatrix {
   const { rows, cols, first, work, staying, rest, pair } = open;
   if (rest && cols > work.stride) {
     throw new AmalgamError(

@@ -11,7 +11,7 @@ import { memoryName } from '../../models/aliases';
 import { tensorKey } from '../../models/families';
 import { isBuffer, splitLayer, tensorRole } from '../../models/tensor-role';
 import { decompose, decomposesExactly, SPECTRUM_VALUES } from '../difference/decomposition';
-import { deltaMatrix, measurePair, type OpenPair, visitPairs } from '../difference/pair-task';
+import { deltaMatrix, measurePair, type OpenTensorPair, visitPairs } from '../difference/pair-task';
 import { readDelta } from '../difference/panel-products';
 import type { PairSums } from '../difference/tensor-difference';
 import { pairElements, type TensorPair } from '../difference/tensor-pairs';
@@ -88,7 +88,7 @@ export async function changedTensors(
   return found;
 }
 
-async function visit(open: OpenPair, options: ExtractOptions, found: ChangedTensors): Promise<void> {
+async function visit(open: OpenTensorPair, options: ExtractOptions, found: ChangedTensors): Promise<void> {
   const { pair } = open;
   const sums = await measurePair(open, 0);
   found.squares.set(pair.name, sums.squares);
@@ -120,7 +120,7 @@ async function visit(open: OpenPair, options: ExtractOptions, found: ChangedTens
 }
 
 async function factorise(
-  open: OpenPair,
+  open: OpenTensorPair,
   sums: PairSums,
   { module, kind, transposed }: Target & { carrier: 'factors' },
   { rank: choice, maxRank, seed }: ExtractOptions,

@@ -7,9 +7,9 @@ import { Button } from '../parts/Button';
 import {
   curveRange,
   curveStep,
+  curveWithMorePoints,
   MOST_POINTS,
   snapped,
-  withMorePoints,
   withoutPoint,
 } from '../state/recipe-validation';
 import { useStudioState } from '../studio-context';
@@ -43,7 +43,7 @@ export function CurveEditor({ points, spec, label, onChange }: CurveEditorProps)
     onChange(points.map((point, i) => (i === index ? snapped(value, spec) : point)));
   const focus = (index: number) =>
     plot.current?.querySelector<HTMLElement>(`[data-point="${index}"]`)?.focus();
-  const more = () => onChange(withMorePoints(points));
+  const more = () => onChange(curveWithMorePoints(points));
   const remove = (index: number) => {
     onChange(withoutPoint(points, index));
     focus(Math.min(index, points.length - 2));

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { curveAt } from '../../formats/recipe';
 import { density, weight } from '../../merge/methods/parameters';
-import { curveRange, mayCurve, snapped, withMorePoints, withoutPoint } from './recipe-validation';
+import { curveRange, curveWithMorePoints, mayCurve, snapped, withoutPoint } from './recipe-validation';
 
 const values = fc.array(
   fc.integer({ min: 0, max: 100 }).map((v) => v / 100),
@@ -25,12 +25,12 @@ describe('a curve', () => {
   test('stays as it is when it gets points between its points', () => {
     fc.assert(
       fc.property(values, fc.double({ min: 0, max: 1, noNaN: true }), (points, t) => {
-        const more = withMorePoints(points);
+        const more = curveWithMorePoints(points);
         expect(more).toHaveLength(2 * points.length - 1);
         expect(curveAt(more, t)).toBeCloseTo(curveAt(points, t), 8);
       }),
     );
-    expect(withMorePoints([0, 0.2, 0])).toEqual([0, 0.1, 0.2, 0.1, 0]);
+    expect(curveWithMorePoints([0, 0.2, 0])).toEqual([0, 0.1, 0.2, 0.1, 0]);
   });
 
   test('loses the point asked for, but never the last two', () => {

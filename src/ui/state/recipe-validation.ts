@@ -220,7 +220,7 @@ export function snapped(value: number, spec: NumberSpec): number {
 }
 
 /** The same curve with a point more between every two: only so does its shape stay. */
-export function withMorePoints(points: readonly number[]): number[] {
+export function curveWithMorePoints(points: readonly number[]): number[] {
   return points.flatMap((point, i) => {
     const next = points[i + 1];
     return next === undefined ? [point] : [point, Number(((point + next) / 2).toFixed(10))];
