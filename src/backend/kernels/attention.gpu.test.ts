@@ -58,7 +58,7 @@ describe('attention', () => {
         u32: (name) => contents[name as 'groups'],
         f32: (name) => (name === 'y' ? expected : contents[name as 'q']),
       });
-      expect(expected[4 * heads * 4 * value4]).not.toBe(0);
+      expect(expected.some((value) => value !== 0)).toBe(true);
       for (const [i, value] of expected.entries()) expect(y[i]).toBeCloseTo(value, 5);
     },
   );
