@@ -171,4 +171,16 @@ test('once a text was generated the perplexity of the chosen texts follows the r
   await waitFor(() =>
     expect(lines()).toEqual(names.map((name) => `${name}${value}\u22123.4\u00a0±\u00a00.6\u00a0%`)),
   );
+
+  // where texts do not follow, numbers do not either: they come with the next text
+  await idle(studio);
+  await page.getByRole('checkbox', { name: 'follow the sliders' }).click();
+  const generate = vi.spyOn(studio.worker, 'generate');
+  const before = asked.length;
+  editRecipe(studio, (recipe) => ({ ...recipe, parameters: { ...recipe.parameters, lambda: 0.5 } }));
+  await waitFor(() => expect(studio.store.getState().plan.status).toBe('ready'));
+  expect(asked).toHaveLength(before);
+  await page.getByRole('button', { name: 'Generate' }).click();
+  await waitFor(() => expect(asked).toHaveLength(before + 4));
+  expect(generate).toHaveBeenCalled();
 });

@@ -20,11 +20,13 @@ export function nextOfCourse(state: StudioState) {
   const { course } = generation;
   // the statistics have the engine
   const isBusy = course.busy || deltaStatistics.status === 'measuring';
-  if (isBusy || standsStill(state) || whyNotRun(state) !== null) return null;
+  if (isBusy || generation.written === null || whyNotRun(state) !== null) return null;
   const target = evaluationRows(recipe, models).find(({ current }) => current)?.target;
   if (!target || !('recipe' in target)) return null;
   const [of, key] = [modelsKey(recipe, models), targetKey(target)];
-  if (course.failed?.key === key) return null;
+  // where nothing follows the sliders, it is that of the text
+  const isText = generation.columns.some((own) => own.status === 'done' && targetKey(own.target) === key);
+  if (course.failed?.key === key || (standsStill(state) && !isText)) return null;
   const points = course.of === of ? course.points : new Map();
   const order = [...points.keys()];
   const [text] = measure.texts
